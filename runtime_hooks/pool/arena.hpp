@@ -18,138 +18,174 @@
 
 namespace cuwarden::pool {
 
-// Figures of an arena.
+// Figures of an arena, the pool's memory for one context. Bytes and counts are totals since the
+// start, except for held_bytes, live_bytes and idle_bytes, which hold for the present.
 struct ArenaCounts {
-  std::uint64_t held_bytes = 0;  // Bytes of device memory that the arena holds.
+  std::uint64_t held_bytes = 0;  // Bytes of device memory that the arena holds now.
   std::uint64_t live_bytes = 0;  // Bytes that the program asked for and has not freed.
-  std::uint64_t idle_bytes = 0;  // Bytes of `held_bytes` whose pages hold no block.
-  // Blocks that were ever handed out, and the bytes asked for in them.
+  // Bytes of `held_bytes` that no block uses and that can be given back to the driver at once.
+  std::uint64_t idle_bytes = 0;
+  // Number of blocks that the arena ever handed out, and the sum of the bytes that were asked for.
   std::uint64_t served_count = 0, served_bytes = 0;
-  std::uint64_t returned_bytes = 0;  // Bytes that were ever given back to the device.
-  // Totals since the start: pages that came to share memory by meshing, bytes that meshing gave
-  // back, and nanoseconds of the pauses for it.
+  // Bytes of memory that the arena ever gave back to the driver, with those saved by meshing.
+  std::uint64_t returned_bytes = 0;
+  // Totals since the start: pages of addresses that came to share memory by meshing, and bytes of
+  // memory that meshing saved. `pause_ns` is the time for which the program was paused for it.
   std::uint64_t meshed_pages = 0, meshed_bytes = 0, pause_ns = 0;
-  // Bytes at addresses of the program that the driver refused to map again after a failed exchange
-  // of memory.
+  // Bytes of the program's blocks and the pages around them that have no memory any more. Meshing
+  // had unmapped these pages and failed, and the driver refused to map their memory again. 0 if
+  // that never happened.
   std::uint64_t lost_bytes = 0;
 };
 
-// Callbacks by which meshing asks for a pause in which no thread and no stream uses the device's
-// memory, and watches the pause's length. Several pauses may follow one another.
+// Callbacks of the caller of Arena::mesh(). In a pause no thread and no stream uses the device's
+// memory, so that blocks can be moved. Meshing may ask for several pauses, one after the other.
 struct Pause {
-  // Starts a pause; false if none can be had. After false, end() is not called.
+  // Starts a pause. Returns false if none can be had; then end() is not called.
   FunctionRef<bool()> begin;
-  // True once the pause has lasted as long as it may.
+  // True once the present pause has lasted as long as it may. Meshing then moves nothing more in
+  // it.
   FunctionRef<bool()> is_over;
-  FunctionRef<std::uint64_t()> end;  // Ends the pause and returns its length in nanoseconds.
+  // Ends the pause that begin() has started. Returns the pause's length in nanoseconds.
+  FunctionRef<std::uint64_t()> end;
 };
 
-// All functions may be called by several threads at once. They hold the arena's lock during the
-// driver's functions for mapped memory: two threads must not map the same page. The driver's
-// functions call no foreign code there, but may wait.
+// The pool's memory for one context: one wide range of reserved addresses, in which only pages (2
+// MiB) that hold a block have memory. A block is memory that was handed out for one request.
+//
+// All functions may be called by several threads at once. They hold the arena's lock while they
+// call the driver's functions for mapped memory, so that two threads do not map the same page.
+// These functions of the driver call no code of the program, but may wait.
 class Arena {
  public:
+  // `peers` records which devices may use this device's memory. The caller keeps it alive as long
+  // as the arena.
   explicit Arena(const Peers& peers) noexcept : peers_(peers) {}
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
+  // Returns the device whose memory the arena holds; no_device before open().
   DeviceOrdinal device() const noexcept { return {device_.load(std::memory_order_relaxed)}; }
+  // Returns the context that the arena was last opened for; 0 before open().
   ContextId context() const noexcept { return {context_.load(std::memory_order_acquire)}; }
 
-  // Reserves addresses for up to twice the device's memory. `context` must be the current context.
-  // An arena is opened once, and again only after end(). Returns false if no addresses are to be
-  // had. May throw std::bad_alloc.
+  // Reserves a range of addresses: twice the device's memory, or less if the process cannot have so
+  // many. `context` must be the current context. The arena must be new or have been ended by end().
+  // Returns false if the device cannot map memory or no addresses can be reserved. May throw
+  // std::bad_alloc, and has changed nothing then.
   bool open(const driver::RealDriver&, DeviceOrdinal device, ContextId context);
+  // True between open() and end().
   bool is_open() const noexcept { return !has_ended(); }
-  // True if the address lies in the arena's reserved range.
+  // True if the address lies in the arena's reserved range, in a block or not.
   bool has(std::uint64_t address) const noexcept {
     const std::uint64_t bytes = bytes_.load(std::memory_order_acquire);
     return address - base_.load(std::memory_order_relaxed) < bytes;
   }
 
-  // Returns a new block with memory, or none if memory or addresses are lacking. `now_ns` is the
-  // time on the ledger's clock. May throw std::bad_alloc, and has changed nothing then.
+  // Returns a new block of `bytes`, with memory behind it; none if the driver refuses memory, no
+  // addresses are left, or the context is about to end. `now_ns` is the time on the ledger's clock.
+  // May throw std::bad_alloc, and has changed nothing then.
   std::optional<Block> allocate(const driver::RealDriver&, std::uint64_t bytes,
                                 std::uint64_t now_ns);
-  // Marks the block at `start` as freed by the program. The block keeps its addresses and memory,
-  // because the device may still use it. Returns none if no live block begins at `start`.
+  // Marks the block that begins at the address `start` as freed by the program, and returns it. The
+  // block keeps its addresses and memory until give(), because the device may still use them.
+  // Returns none if no block begins at `start` or the program has freed it already.
   std::optional<Block> retire(std::uint64_t start) noexcept;
-  // Undoes retire(): the block at `start` is live again.
+  // Makes the block that begins at the address `start` live again, after retire() has marked it as
+  // freed: the program's free has failed.
   void unretire(std::uint64_t start) noexcept;
-  // Frees a retired block that the device does not use any more. Does nothing if the block was
-  // given already.
+  // Lets later blocks use the memory of a block that retire() returned and that the device does not
+  // use any more. Does nothing if give() was called for this block before. `now_ns` is the time on
+  // the ledger's clock.
   void give(const Block&, std::uint64_t now_ns) noexcept;
 
-  // Returns the live block that contains the address; none if there is none.
+  // Returns the block that contains the address and that the program has not freed; none if there
+  // is none.
   std::optional<Block> block_around(std::uint64_t address) noexcept;
-  // Remembers that the program set or cleared CU_POINTER_ATTRIBUTE_SYNC_MEMOPS for the block at
-  // `start`.
+  // Sets Block::sync_memops of the block that begins at the address `start`: the program has set or
+  // cleared CU_POINTER_ATTRIBUTE_SYNC_MEMOPS for it.
   void set_sync_memops(std::uint64_t start, bool on) noexcept;
 
-  // Gives back to the device all memory that has held no block since before `until_ns`; UINT64_MAX
-  // means all idle memory. Returns the bytes given back.
+  // Gives memory back to the driver that has held no block since `until_ns`, a time on the ledger's
+  // clock; UINT64_MAX means all memory without blocks. Returns the bytes given back.
   std::uint64_t give_back(const driver::RealDriver&, std::uint64_t until_ns) noexcept;
-  // Makes little used pages share memory, and gives the memory saved back to the device. Blocks
-  // keep their addresses. The arena's device must be that of the current context. Does nothing if
-  // all of it would save less than `least_bytes`; stops once `enough_bytes` are saved. Returns the
-  // bytes saved. May throw std::bad_alloc, and has saved nothing then.
+  // Makes little used pages share memory, and gives the saved memory back to the driver. Blocks are
+  // copied, but keep their addresses. The arena's device must be that of the current context. Does
+  // nothing if less than `least_bytes` can be saved; stops once `enough_bytes` are saved. Returns
+  // the bytes saved. May throw std::bad_alloc, and has saved nothing then.
   std::uint64_t mesh(const driver::RealDriver&, const Pause&, std::uint64_t least_bytes,
                      std::uint64_t enough_bytes);
-  // Adds `ns` to the total length of pauses, for a pause in which nothing could be moved.
+  // Adds `ns` nanoseconds to ArenaCounts::pause_ns, for a pause in which mesh() moved no memory.
   void was_paused(std::uint64_t ns) noexcept;
-  // While set, allocate() refuses, because the context is about to end. Cleared if the context does
-  // not end after all.
+  // Marks the arena (`is_closing` true) because its context is about to end: allocate() then
+  // returns none. `is_closing` false removes the mark, if the driver did not end the context.
   void set_closing(bool is_closing) noexcept { is_closing_.store(is_closing); }
+  // True if set_closing() has marked the arena: its context is about to end.
   bool is_closing() const noexcept { return is_closing_.load(); }
-  // Gives up all addresses and memory, live blocks included, after the context has ended.
+  // Gives back all addresses and memory, also of blocks that the program has not freed, after the
+  // context has ended. open() may then be called again.
   void end(const driver::RealDriver&) noexcept;
-  // Lets the device `peer` use the arena's memory, or forbids it (`may` false). Returns the last
-  // error of the driver; CUDA_SUCCESS if there was none.
+  // Lets the device `peer` use the arena's memory, or forbids it (`may` false). Memory that is
+  // mapped later follows Peers instead. Returns the driver's last error; CUDA_SUCCESS if there was
+  // none.
   CUresult change_access(const driver::RealDriver&, DeviceOrdinal peer, bool may) noexcept;
 
+  // Returns the arena's figures; all are 0 if the arena's lock cannot be had.
   ArenaCounts counts() noexcept;
 
  private:
-  using RunIndex = std::uint32_t;  // Index into `runs_` plus 1; 0 means none.
+  // Number of a run: its index in `runs_` plus 1; 0 means no run.
+  using RunIndex = std::uint32_t;
+  // A page of addresses (2 MiB) of the arena.
   struct Page {
-    std::uint32_t blocks = 0;  // Blocks that lie in the page, at least in part.
-    RunIndex run = 0;  // The run that the page's memory belongs to; 0 if the page has no memory.
-    // The next page that shares the same memory, as its index plus 1; 0 if this is the last.
+    // Number of blocks of which at least a part lies in the page.
+    std::uint32_t blocks = 0;
+    // The run that the page's memory belongs to; 0 if the page has no memory.
+    RunIndex run = 0;
+    // The next page that shares this page's memory, as its index in `pages_` plus 1; 0 if this is
+    // the last one or the memory is not shared.
     std::uint32_t next = 0;
   };
-  // Pages whose memory is mapped and given back together: either neighbours that were mapped in one
-  // piece, or pages that share one page of memory.
+  // Pages whose memory is given back together. They are either neighbours that were mapped in one
+  // piece, or pages of addresses that share one page of memory.
   struct Run {
-    // The run's first page, and the number of its pages; a count of 0 marks an unused row.
+    // Index in `pages_` of the run's first page, and the number of its pages. A count of 0 marks an
+    // unused row of `runs_`.
     std::uint64_t first = 0, count = 0;
-    // Pages of the run that hold at least one block.
+    // Number of the run's pages that hold at least one block.
     std::uint64_t pages_in_use = 0;
-    // Time at which the run's last block was given; counts only while no page is in use.
+    // Time on the ledger's clock since which no page of the run holds a block. Means nothing while
+    // `pages_in_use` is not 0.
     std::uint64_t idle_since_ns = 0;
-    // True if the pages share one page of memory.
+    // True if all pages of the run share one page of memory.
     bool is_shared = false;
 
-    // Bytes of device memory that the run takes.
+    // Returns the bytes of device memory that the run takes.
     std::uint64_t bytes() const noexcept { return is_shared ? page_bytes : count * page_bytes; }
   };
   class Meshing;
 
-  // Returns the run with this index, which must not be 0.
+  // Returns the run with this number, which must not be 0.
   Run& run(RunIndex index) noexcept { return runs_[index - 1]; }
+  // True before open() and after end().
   bool has_ended() const noexcept { return bytes_.load(std::memory_order_relaxed) == 0; }
-  // Returns the index of the page that contains the address, counted from the start of the range.
+  // Returns the index in `pages_` of the page that contains the address.
   std::uint64_t page_of(std::uint64_t address) const noexcept {
     return (address - base_) / page_bytes;
   }
+  // Returns the address at which the page with the index `page` begins.
   std::uint64_t address_of(std::uint64_t page) const noexcept { return base_ + page * page_bytes; }
   bool back(const driver::RealDriver&, const Block&, std::uint64_t now_ns);
   bool map_run(const driver::RealDriver&, std::uint64_t first, std::uint64_t count,
                std::uint64_t now_ns) noexcept;
   std::uint64_t pages_ahead(std::uint64_t first, std::uint64_t limit) const noexcept;
-  // Returns the page that follows `page` in the run; `page` must not be the run's last one.
+  // Returns the index of the page that follows `page` in the run. `page` must not be the run's last
+  // one.
   std::uint64_t page_after(const Run& run, std::uint64_t page) const noexcept {
     return run.is_shared ? pages_[page].next - std::uint64_t{1} : page + 1;
   }
+  // Calls visit(index of the page) for each page of the run. `visit` may change the page that it
+  // gets.
   template <class Visit>
   void each_page(const Run& run, const Visit& visit) {
     std::uint64_t page = run.first;
@@ -168,13 +204,17 @@ class Arena {
   std::atomic<bool> is_closing_{false};
   const Peers& peers_;
   std::atomic<std::uint64_t> base_{0};
-  // Bytes of the reserved range; 0 before open() and after end().
+  // Bytes of the arena's reserved range of addresses; 0 before open() and after end().
   std::atomic<std::uint64_t> bytes_{0};
   FutexLock lock_;
+  // Properties with which cuMemCreate makes the arena's memory.
   CUmemAllocationProp where_{};
   Packing packing_;
-  std::vector<Page> pages_;  // One entry for each page up to the last one that ever held a block.
+  // One entry for each page from the range's start to the last one that ever held a block.
+  std::vector<Page> pages_;
+  // All runs, and rows that no run uses.
   std::vector<Run> runs_;
+  // Numbers of the rows of `runs_` that no run uses.
   std::vector<RunIndex> unused_runs_;
   ArenaCounts counts_;
 };

@@ -11,15 +11,20 @@
 
 namespace cuwarden::pool {
 
-// One pass of meshing over the runs that are little used. A page of memory that several pages of
-// addresses are to share is made when its first page is moved. Blocks are copied to it by way of an
-// address of its own (scratch), and then the pages' addresses are mapped to it. A run never needs
-// more new memory than it gives back, so a little room is enough. On a device without any room,
-// some runs move into the memory of other runs that are a single page.
+// One pass of meshing: moves blocks of little used pages so that several pages of addresses share
+// one page of memory (a target). A run is a group of pages whose memory is mapped together; runs
+// are moved one after the other.
+//
+// A target is made when the first page is moved to it. Blocks are copied to it at an address of its
+// own (scratch address); then the pages' addresses are mapped to it. A run never needs more new
+// memory than it gives back, so a little free memory is enough. On a device without free memory,
+// runs move into the memory of other runs that are a single page.
 class Arena::Meshing {
  public:
-  // Memory that a pass moves pages into: pages that it makes, or single-page runs of the arena.
+  // Memory that a pass moves pages into: pages that it allocates, or single-page runs of the arena.
   enum class Into : std::uint8_t { new_memory, own_memory };
+  // Plans the pass. The caller holds the arena's lock until the object is destroyed. May throw
+  // std::bad_alloc.
   Meshing(Arena& arena, const driver::RealDriver& real, Into into) : arena_(arena), real_(real) {
     if (into == Into::new_memory) {
       find_moves();
@@ -29,59 +34,69 @@ class Arena::Meshing {
     }
     reserve();
   }
+  // Gives up the scratch addresses. Pages that were moved keep their new memory.
   ~Meshing() { give_up_targets(); }
   Meshing(const Meshing&) = delete;
   Meshing& operator=(const Meshing&) = delete;
 
-  // Returns the bytes that the pass saves if all of it is done.
+  // Returns the bytes of device memory that the pass saves if all planned runs can be moved.
   std::uint64_t gain() const noexcept {
     std::uint64_t held = 0;
     for (const Candidate& candidate : candidates_) held += arena_.run(candidate.run).bytes();
     return held - std::min(held, used_targets_ * page_bytes);
   }
-  // Reserves the scratch addresses at which new memory is written. Returns false if the driver
-  // refuses.
+  // Reserves the scratch addresses at which new memory is mapped while blocks are copied to it.
+  // Returns false if the driver refuses.
   bool take_scratch() noexcept {
     return scratch_bytes() == 0 ||
            real_.cuMemAddressReserve(&scratch_, scratch_bytes(), 0, 0, 0) == CUDA_SUCCESS;
   }
-  // Moves candidates until `enough_bytes` are saved, the pauses are used up or a move fails.
-  // Returns the bytes saved.
+  // Moves the planned runs until `enough_bytes` are saved, `pauses_left` is 0 or a move fails.
+  // Subtracts each pause that was begun from `pauses_left`. Returns the bytes saved.
   std::uint64_t run(const Pause& pause, std::uint64_t enough_bytes, int& pauses_left) noexcept;
-  // True if there was no memory for some candidate to move into.
+  // True if run() found no device memory to move some run into.
   bool lacked_room() const noexcept { return lacked_room_; }
 
  private:
-  // One page of addresses, the plan's item that it belongs to, and the target (index in targets_)
-  // that it moves to.
+  // The move of one page of addresses to new memory.
   struct Move {
+    // Index of the page in the arena.
     std::uint64_t page = 0;
+    // Number of the plan's item that the page belongs to, and the index in `targets_` of the memory
+    // that the page moves to. All pages of an item move to one target.
     std::uint32_t item = 0, target = 0;
   };
-  // A run that may be moved, with its moves: `moves` entries of moves_ from `first_move` on. In an
-  // ordinary run each page with blocks is an item of the plan. In a run whose pages share memory
-  // all pages together are one item, so that it needs no more memory than it gives back.
+  // A run that may be moved, which is moved as a whole. Each page with blocks is an item of the
+  // plan. Pages that share memory already are one item together, so that they need no more memory
+  // than they give back.
   struct Candidate {
+    // Number of the run in the arena.
     RunIndex run = 0;
+    // Index in `moves_` of the run's first move, the number of its moves, and the number of its
+    // items.
     std::uint32_t first_move = 0, moves = 0, items = 0;
   };
-  // Result of one candidate: `no_room` means that memory for it could not be made, `failed` that
-  // the driver refused a later step. Its blocks stay where they were in both cases.
+  // Result for one run: `all` of its pages were moved, `no_room` to allocate memory for them, or a
+  // later call of the driver `failed`. In the last two cases the blocks stay in their old memory.
   enum class Moved : std::uint8_t { all, no_room, failed };
-  // A page of memory that pages move to.
+  // A page of memory that pages are moved to.
   struct Target {
-    // The memory's handle; 0 until make() has got it.
+    // The driver's handle of the memory; 0 until make() has allocated or retained it.
     CUmemGenericAllocationHandle handle = 0;
-    CUdeviceptr at = 0;  // The address at which the memory is mapped for copying.
-    RunIndex run = 0;    // The arena's run that uses this memory; 0 while no page was moved to it.
-  };
-  // A single-page run of the arena that may become a target.
-  struct Own {
+    // The address at which the memory is mapped while blocks are copied to it.
+    CUdeviceptr at = 0;
+    // Number of the arena's run that uses this memory; 0 while no page was moved to it.
     RunIndex run = 0;
-    // The steps that its blocks take, planned moves included.
+  };
+  // A single-page run of the arena that other pages may be moved to.
+  struct Own {
+    // Number of the run in the arena.
+    RunIndex run = 0;
+    // Steps of 512 bytes that its blocks take, with those of pages that are planned to move to it.
     PageSteps steps;
-    // True if the run itself is to be moved away: then it is no target.
+    // True if the plan moves the run itself away. Then no page may be moved to it.
     bool has_moved = false;
+    // True if the plan moves a page to the run. Then the run itself must not be moved.
     bool is_target = false;
   };
 
@@ -96,15 +111,18 @@ class Arena::Meshing {
   bool make(Target&) noexcept;
   void drop(Target&) noexcept;
   void give_up_targets() noexcept;
+  // Returns the size of the reserved scratch addresses.
   std::uint64_t scratch_bytes() const noexcept {
     return whole_addresses(new_targets_ * page_bytes);
   }
+  // True if the target is memory that the arena had before the pass.
   bool is_own(const Target& target) const noexcept { return new_targets_ == 0 && target.run != 0; }
+  // True if the target is memory that the arena had before the pass, and a single page of addresses
+  // uses it so far.
   bool is_alone(const Target& target) const noexcept {
     return is_own(target) && !arena_.run(target.run).is_shared;
   }
-  // Calls visit(target) once for each of the candidate's targets that is an unshared run of the
-  // arena.
+  // Calls visit(target) once for each target of the candidate for which is_alone(target) is true.
   template <class Visit>
   void each_alone(const Candidate& candidate, const Visit& visit) noexcept {
     for (std::uint32_t i = 0; i < candidate.moves; ++i) {
@@ -126,14 +144,18 @@ class Arena::Meshing {
 
   Arena& arena_;
   const driver::RealDriver& real_;
+  // Moves of all candidates; each candidate's moves are neighbours.
   std::vector<Move> moves_;
   std::vector<Candidate> candidates_;
   std::vector<Target> targets_;
-  // Targets whose memory is to be made, and those of them that the remaining candidates use.
+  // Number of targets whose memory is newly allocated, and the number of targets that `candidates_`
+  // still need.
   std::uint64_t new_targets_ = 0, used_targets_ = 0;
+  // Start of the scratch addresses; 0 if there are none.
   CUdeviceptr scratch_ = 0;
-  // True if the driver has refused memory since the last time that some was given back.
+  // True if the driver has refused memory and the pass has given none back since.
   bool is_full_ = false;
+  // The value of lacked_room().
   bool lacked_room_ = false;
 };
 

@@ -11,14 +11,17 @@
 
 namespace cuwarden::pool {
 
-// A list of items that several threads may use at once. A function context_of(item) must return the
-// ContextId that the item belongs to.
+// A list of freed memory that the device may still use. Several threads may use it at once. The
+// type `Item` has a function context_of(item), which returns the ContextId of the context that must
+// be waited for.
 template <class Item>
 class Deferred {
  public:
-  // True if the list holds an item of any context.
+  // True if the list holds an item of any context. Costs a single load.
   bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
 
+  // Adds the item. If host memory or the lock cannot be had, the item is not listed, and stays
+  // allocated until its context ends.
   void put(const Item& item) noexcept {
     const Locked locked(lock_);
     if (!locked) return;
@@ -30,8 +33,8 @@ class Deferred {
     }
   }
 
-  // Removes and returns one item of the context, in no particular order; none if none is left. The
-  // list is searched from its end, because most items belong to one context.
+  // Removes and returns one item of the context, in no particular order; none if the list has none
+  // of that context. The list is searched from its end, because most items belong to one context.
   std::optional<Item> take(ContextId context) noexcept {
     const Locked locked(lock_);
     if (!locked) return std::nullopt;

@@ -14,60 +14,72 @@ namespace cuwarden::pool {
 
 // Bytes of a page: the driver maps device memory in multiples of 2 MiB.
 inline constexpr std::uint64_t page_bytes = std::uint64_t{2} << 20;
+// Returns `bytes` (a size or an address), rounded down to a multiple of page_bytes.
 constexpr std::uint64_t down_to_page(std::uint64_t bytes) { return bytes & ~(page_bytes - 1); }
+// Returns `bytes` (a size or an address), rounded up to a multiple of page_bytes. Above the last
+// multiple the sum wraps around to 0.
 constexpr std::uint64_t up_to_page(std::uint64_t bytes) {
   return down_to_page(bytes + page_bytes - 1);
 }
 
-// Rounds the size of an address reservation up to a multiple of 32 MiB. Any other size makes each
-// later cudaMalloc and cudaFree of the driver slower, by half on an H200, for as long as the
-// reservation exists (measured).
+// Returns the size with which to reserve `bytes` of addresses: rounded up to a multiple of 32 MiB.
+// While a reservation of any other size exists, each cudaMalloc and cudaFree of the driver is
+// slower, by half on an H200 (measured).
 constexpr std::uint64_t whole_addresses(std::uint64_t bytes) {
   constexpr std::uint64_t unit = std::uint64_t{32} << 20;
   return (bytes + unit - 1) / unit * unit;
 }
 
-// True if the driver has all functions that mapping memory takes.
+// True if the driver has all functions that are needed for memory at reserved addresses
+// (cuMemCreate, cuMemMap and others).
 bool can_map(const driver::RealDriver&) noexcept;
-// True if the device supports mapping of physical memory, too.
+// True if can_map() is true and the device supports memory at reserved addresses (attribute
+// VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED).
 bool maps_virtual_memory(const driver::RealDriver&, DeviceOrdinal) noexcept;
-// Returns the properties with which cuMemCreate makes memory on the device.
+// Returns the properties with which cuMemCreate makes memory on the device. Asks for GPUDirect RDMA
+// if the device can do it, as the driver does for its own memory.
 CUmemAllocationProp on_device(const driver::RealDriver&, DeviceOrdinal) noexcept;
 // Returns the properties with which cuMemCreate makes memory on the host's NUMA node next to the
 // device; none if the device cannot map host memory.
 std::optional<CUmemAllocationProp> on_host_of(const driver::RealDriver&, DeviceOrdinal) noexcept;
-// Makes physical memory of `bytes` and maps it at `address`; it is released when it is unmapped.
-// Clears the GPUDirect RDMA flag in `where` if the driver refuses memory with it. The caller still
-// has to grant access.
+// Makes `bytes` of physical memory with the properties `where` and maps them at `address`, which
+// the caller has reserved. Unmapping frees the memory. If the driver refuses memory with GPUDirect
+// RDMA, clears that flag in `where` and asks again. The caller still has to grant access. Returns
+// the driver's error; then nothing is mapped.
 CUresult map_new(const driver::RealDriver&, std::uint64_t address, std::uint64_t bytes,
                  CUmemAllocationProp& where) noexcept;
 
-// Records, for each device, the peers that may use its memory. All functions may be called by
-// several threads.
+// Records for each device its peers: the other devices that may use its memory. All functions may
+// be called by several threads at once.
 class Peers {
  public:
+  // Most devices that are recorded: ordinals from 0 to 63.
   static constexpr std::size_t most_devices = 64;
 
   // Returns the peers that may use the device's memory: bit N stands for the device with ordinal N.
+  // Returns 0 if the device's ordinal is above 63 or negative.
   std::uint64_t of(DeviceOrdinal device) const noexcept {
     const auto at = static_cast<std::size_t>(device.value);
     return at < most_devices ? bits_[at].load() : 0;
   }
-  // Allows `peer` to use the memory of `device`, or forbids it. Returns false if an ordinal is out
-  // of range or both are the same.
+  // Records that `peer` may use the memory of `device`, or may not (`may` false). Existing mappings
+  // do not change. Returns false, with nothing recorded, if an ordinal is not from 0 to 63 or both
+  // are the same.
   bool set(DeviceOrdinal device, DeviceOrdinal peer, bool may) noexcept;
-  // Removes all permissions that the device gave to others or got from them.
+  // Removes all permissions of the device, both to its own memory and to that of other devices.
   void device_ended(DeviceOrdinal) noexcept;
 
-  // Grants access to a new mapping: to the device itself and to the devices whose bits are set in
-  // `peers`.
+  // Lets `device` and the devices whose bits are set in `peers` read and write new memory, which is
+  // mapped from `address` on. Returns the driver's error.
   static CUresult grant(const driver::RealDriver&, std::uint64_t address, std::uint64_t bytes,
                         DeviceOrdinal device, std::uint64_t peers) noexcept;
-  // Grants or withdraws the access of one peer to an existing mapping.
+  // Lets `peer` read and write memory that is mapped from `address` on, or forbids it (`may`
+  // false). The access of other devices stays. Returns the driver's error.
   static CUresult change(const driver::RealDriver&, std::uint64_t address, std::uint64_t bytes,
                          DeviceOrdinal peer, bool may) noexcept;
 
  private:
+  // For each device, the peers that may use its memory, a bit each.
   std::array<std::atomic<std::uint64_t>, most_devices> bits_{};
 };
 

@@ -13,73 +13,92 @@
 
 namespace cuwarden::pool {
 
-// A block and the arena that it lies in.
+// A block (memory that the pool handed out for one request) and the arena that the block lies in.
 struct ArenaBlock {
   Block block;
-  // Never null in a block that is handed out. Arenas live as long as the process.
+  // Never null in a block that the pool returned. Arenas live as long as the DevicePool.
   Arena* arena = nullptr;
 };
+// Returns the context that the block was allocated for.
 inline ContextId context_of(const ArenaBlock& found) noexcept { return found.arena->context(); }
 
+// Serves requests for device memory that the driver would serve wastefully, from an arena for each
+// context. All functions may be called by several threads at once.
 class DevicePool {
  public:
+  // `peers` records which devices may use each other's memory. The caller keeps it alive as long as
+  // the pool.
   explicit DevicePool(const Peers& peers) noexcept : peers_(peers) {}
   ~DevicePool();
   DevicePool(const DevicePool&) = delete;
   DevicePool& operator=(const DevicePool&) = delete;
 
-  // True if the driver would cut the request from a slab, or round it up by more than a sixteenth.
+  // True if the driver would waste memory on a request of `bytes`. That holds for requests that are
+  // at least 512 bytes smaller than a page (2 MiB). It also holds for a larger request if rounding
+  // it up to whole pages adds more than a sixteenth of their size. False for 0.
   static constexpr bool is_wasteful(std::uint64_t bytes) {
     const std::uint64_t whole = up_to_page(bytes);
     if (bytes == 0 || whole < bytes || whole - bytes < Packing::step_bytes) return false;
     return whole == page_bytes || (whole - bytes) * 16 > whole;
   }
 
-  // True if an arena was ever made. Costs a single load.
+  // True if the pool ever made an arena. Costs a single load.
   bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
-  // Returns the address of a new block on the device of the current context, which must be
-  // `context`; 0 if the driver has to serve the request. May throw std::bad_alloc, and has changed
+  // Returns the address of a new block of `bytes` in the arena of `context`, the current context.
+  // `now_ns` is the time on the ledger's clock. Returns 0 if the pool has no memory or addresses
+  // for the request: then the driver has to serve it. May throw std::bad_alloc, and has changed
   // nothing then.
   std::uint64_t allocate(const driver::RealDriver&, DeviceOrdinal, ContextId, std::uint64_t bytes,
                          std::uint64_t now_ns);
-  // Returns the arena whose range contains the address; null if there is none.
+  // Returns the arena whose reserved addresses contain `address`; null if there is none. The
+  // address need not lie in a block.
   Arena* owner(std::uint64_t address) noexcept;
-  // Returns the live block that contains the address; none if there is none.
+  // Returns the block that contains `address` and that the program has not freed; none if there is
+  // none.
   std::optional<ArenaBlock> around(std::uint64_t address) noexcept;
 
-  // Retired blocks that the device may still use.
+  // Returns the list of blocks that the program has freed, but that the device may still use. They
+  // keep their memory until the device can be waited for.
   Deferred<ArenaBlock>& deferred() noexcept { return deferred_; }
 
-  // Gives back to the device all memory that has held no block since before `until_ns`, on this
-  // device, or on all for no_device. Returns the bytes given back.
+  // Gives memory back to the driver that has held no block since `until_ns`, a time on the ledger's
+  // clock; UINT64_MAX means all memory without blocks. Acts on the arenas of one device, or on all
+  // for no_device. Returns the bytes given back.
   std::uint64_t give_back(const driver::RealDriver&, DeviceOrdinal,
                           std::uint64_t until_ns) noexcept;
-  // Meshes all arenas of the device, as Arena::mesh() does, until `needed_bytes` are saved or
-  // nothing is left to save. The current context must be of that device. Returns the bytes saved.
+  // Makes little used pages of the device's arenas share memory, as Arena::mesh() does, and gives
+  // the saved memory back to the driver. Stops once `needed_bytes` are saved. `Pause` holds the
+  // callbacks that keep the program from using the device meanwhile. The current context must be
+  // one of the device. Returns the bytes saved.
   std::uint64_t mesh(const driver::RealDriver&, DeviceOrdinal, const Pause&,
                      std::uint64_t needed_bytes) noexcept;
-  // Adds `ns` to the counted pauses, for a pause in which nothing was moved.
+  // Adds `ns` nanoseconds to the pauses that are counted for the device, after a pause in which no
+  // memory was moved. Does nothing if the device has no arena.
   void was_paused(DeviceOrdinal device, std::uint64_t ns) noexcept {
     if (Arena* const arena = find([&](const Arena& any) { return any.device() == device; }))
       arena->was_paused(ns);
   }
-  // Call set_ending() with true before the driver ends the context, and with false if it has not
-  // ended after all. Call context_ended() once it has: a new context may have the same handle by
-  // then.
+  // Marks the arenas of the context (`is_ending` true), before the driver ends the context: they
+  // serve no more requests. `is_ending` false removes the mark, if the driver did not end the
+  // context.
   void set_ending(ContextId, bool is_ending) noexcept;
-  // Gives up the arena of the context, which was marked by set_ending().
+  // Gives up the arenas that set_ending() marked for the context, with all blocks in them, after
+  // the driver has ended the context. Arenas without the mark are kept: they belong to a new
+  // context with the same handle.
   void context_ended(const driver::RealDriver&, ContextId) noexcept;
-  // Changes the access of `peer` to all arenas of the device, after Peers was changed. Returns the
-  // last error.
+  // Lets the device `peer` use the memory of all arenas of `device`, or forbids it (`may` false).
+  // The caller has changed Peers before, which decides about memory that is mapped later. Returns
+  // the driver's last error; CUDA_SUCCESS if there was none.
   CUresult change_access(const driver::RealDriver&, DeviceOrdinal device, DeviceOrdinal peer,
                          bool may) noexcept;
-  // Returns the sums over all arenas of the device.
+  // Returns the sums of the figures of all arenas of the device, also of those whose context ended.
   ArenaCounts counts(DeviceOrdinal) noexcept;
 
  private:
-  // Returns the open arena of the context, or opens one; null if there are no addresses for it.
+  // Returns the open arena of the context, or opens one. Returns null if no addresses can be
+  // reserved for it or there are `most_arenas` open arenas.
   Arena* find_or_make(const driver::RealDriver&, DeviceOrdinal, ContextId);
-  // Calls visit(arena) for each arena, ended ones included.
+  // Calls visit(arena) for each arena, including those whose context has ended.
   template <class Visit>
   void each(const Visit& visit) noexcept {
     const std::uint32_t count = count_.load(std::memory_order_acquire);
@@ -87,7 +106,7 @@ class DevicePool {
       if (Arena* const arena = arenas_[i].load(std::memory_order_acquire)) visit(*arena);
   }
 
-  // Returns an arena for which fits(arena) is true; null if there is none.
+  // Returns one of the arenas for which fits(arena) is true; null if there is none.
   template <class Fits>
   Arena* find(const Fits& fits) noexcept {
     Arena* found = nullptr;
@@ -97,14 +116,16 @@ class DevicePool {
     return found;
   }
 
+  // Most arenas of the process. A new context may reuse the arena of one that has ended.
   static constexpr std::uint32_t most_arenas = 256;
   const Peers& peers_;
   FutexLock lock_;
+  // Number of entries of `arenas_` in use. It never falls.
   std::atomic<std::uint32_t> count_{0};
   std::array<std::atomic<Arena*>, most_arenas> arenas_{};
   Deferred<ArenaBlock> deferred_;
-  // Contexts for which no addresses could be reserved, hashed by handle (0: empty entry). They are
-  // not tried again.
+  // Handles of contexts for which no arena could be opened, hashed by handle; 0 marks an empty
+  // entry. Requests of these contexts go to the driver at once.
   std::array<std::atomic<std::uint64_t>, 16> without_{};
 };
 

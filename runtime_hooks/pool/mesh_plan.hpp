@@ -15,13 +15,13 @@
 
 namespace cuwarden::pool {
 
-// The steps of one page that blocks take, one bit each.
+// The parts of one page (2 MiB) that blocks take: a bit for each step of 512 bytes.
 class PageSteps {
  public:
-  // Number of steps in a page.
+  // Number of steps in a page: 4096.
   static constexpr std::uint32_t count = page_bytes / Packing::step_bytes;
 
-  // Adds the steps from `first` up to, but not including, `end`.
+  // Marks the steps from number `first` up to, but not including, `end` as taken.
   void take(std::uint32_t first, std::uint32_t end) noexcept {
     for (std::uint32_t at = first; at < end;) {
       const std::uint32_t bits = std::min(64 - at % 64, end - at);
@@ -29,11 +29,11 @@ class PageSteps {
       at += bits;
     }
   }
-  // Adds the steps that `other` takes.
+  // Marks the steps that `other` takes as taken.
   void take(const PageSteps& other) noexcept {
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
   }
-  // True if both take some step: then the pages cannot share memory.
+  // True if a step is taken in both pages, at the same offset: then the pages cannot share memory.
   bool meets(const PageSteps& other) const noexcept {
     for (std::size_t i = 0; i < words_.size(); i += 4)
       if (((words_[i] & other.words_[i]) | (words_[i + 1] & other.words_[i + 1]) |
@@ -41,7 +41,7 @@ class PageSteps {
         return true;
     return false;
   }
-  // Returns the number of steps that are taken.
+  // Returns the number of steps that are taken, from 0 to 4096.
   std::uint32_t taken() const noexcept {
     std::uint32_t sum = 0;
     for (const std::uint64_t word : words_) sum += static_cast<std::uint32_t>(std::popcount(word));
@@ -52,15 +52,18 @@ class PageSteps {
   std::array<std::uint64_t, count / 64> words_{};
 };
 
-// The assignment of pages to targets, each of which becomes one page of memory.
+// Says which pages of addresses are to share memory. A target stands for one page of memory; all
+// pages that are assigned to it share that page.
 struct MeshPlan {
-  // For each page of the input, the number of its target: 0 to targets - 1.
+  // For each page, in the order given to plan_mesh(), the number of its target: 0 to targets - 1.
   std::vector<std::uint32_t> target_of;
+  // Number of targets, which is the number of pages of memory after meshing.
   std::uint32_t targets = 0;
 };
 
-// Assigns pages to as few targets as it easily can; the time grows linearly with the number of
-// pages. May throw std::bad_alloc.
+// Assigns each page to a target so that no two pages of a target take the same step. Makes the
+// number of targets small, but not always the smallest. The time grows linearly with the number of
+// pages, but for their sorting. May throw std::bad_alloc.
 MeshPlan plan_mesh(std::span<const PageSteps> pages);
 
 }  // namespace cuwarden::pool

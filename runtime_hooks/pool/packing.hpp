@@ -15,52 +15,65 @@
 
 namespace cuwarden::pool {
 
-// An allocation in a region.
+// Memory that was handed out for one request, at addresses inside a region.
 struct Block {
-  std::uint64_t start = 0;
+  std::uint64_t start = 0;        // The address at which the block begins.
   std::uint64_t bytes = 0;        // Bytes that the program asked for.
-  std::uint64_t taken_bytes = 0;  // Bytes that the block takes, rounded up to whole steps.
+  std::uint64_t taken_bytes = 0;  // `bytes`, rounded up to a multiple of 512.
   std::uint64_t serial = 0;       // A number that no other block of the process ever has.
   bool sync_memops = false;       // True if the program set CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.
 };
 
+// Decides at which addresses blocks lie in given regions, without touching the memory there. A
+// block is live until the program frees it, retired until the device is done with it, and then a
+// hole.
+//
+// Not safe for several threads at once.
 class Packing {
  public:
-  // Blocks begin at multiples of this, and take multiples of it.
+  // Bytes of a step: the address and the size of each block are multiples of it.
   static constexpr std::uint64_t step_bytes = 512;
 
-  // Adds a region of free addresses. `start` and `bytes` are multiples of step_bytes; regions must
-  // not overlap. May throw std::bad_alloc, and has changed nothing then.
+  // Adds `bytes` of free addresses from `start` on, in which blocks may then lie. Both numbers are
+  // multiples of 512 (step_bytes). Regions must not overlap. May throw std::bad_alloc, and has
+  // changed nothing then.
   void add_region(std::uint64_t start, std::uint64_t bytes);
-  // Removes the region that begins at `start`. Returns false if there is none or a block lies in
-  // it.
+  // Removes the region that begins at the address `start`. Returns false, with nothing removed, if
+  // there is none or a block lies in it.
   bool remove_region(std::uint64_t start) noexcept;
 
-  // Returns a new block; none if `bytes` is 0 or no hole is large enough. May throw std::bad_alloc,
-  // and has changed nothing then.
+  // Returns a new block of `bytes`; none if `bytes` is 0 or no hole is large enough. May throw
+  // std::bad_alloc, and has changed nothing then.
   std::optional<Block> take(std::uint64_t bytes);
-  // Marks the block at `start` as freed by the program, and keeps its addresses until give().
-  // Returns none if no live block begins there.
+  // Marks the block that begins at the address `start` as freed by the program, and returns it. Its
+  // addresses are not used again before give(). Returns none if no live block begins there.
   std::optional<Block> retire(std::uint64_t start) noexcept;
-  // Undoes retire().
+  // Makes the block that begins at the address `start` live again, after retire() has marked it as
+  // freed. Does nothing if no block begins there.
   void unretire(std::uint64_t start) noexcept;
-  // True if this very block is retired, and not a later block at the same address.
+  // True if this very block, not a later one at the same address, is marked as freed by retire().
   bool has_retired(const Block&) const noexcept;
-  // Turns the block at `start`, retired or not, into a hole. Returns false if no block begins
-  // there.
+  // Turns the block that begins at the address `start` into a hole, which later blocks may use. The
+  // block may be live or marked as freed. Returns false if no block begins there.
   bool give(std::uint64_t start) noexcept;
 
-  // withhold() keeps the free space in a page from being taken, now and when blocks in it are
-  // given; release() ends that. Each page must have been counted in announce_withheld() before,
-  // which reserves host memory. renounce_withheld() takes an announcement back, and release() uses
-  // it up. announce_withheld() may throw std::bad_alloc, and has changed nothing then.
+  // Reserves host memory so that withhold(), which must not fail, can be called for `pages` more
+  // pages. May throw std::bad_alloc, and has changed nothing then.
   void announce_withheld(std::uint64_t pages);
+  // Takes back announce_withheld() for `pages` pages for which withhold() is not called after all.
   void renounce_withheld(std::uint64_t pages) noexcept { withheld_pages_ -= pages; }
+  // Keeps the free addresses of a page from later blocks, because another page of addresses uses
+  // their memory. `start` is the page's address and `bytes` its size. The page must have been
+  // announced by announce_withheld(). To be called again after a block in the page has become a
+  // hole.
   void withhold(std::uint64_t start, std::uint64_t bytes) noexcept;
+  // Makes the free addresses of a page holes again, after withhold() has kept them from later
+  // blocks. Also ends the page's announcement by announce_withheld().
   void release(std::uint64_t start, std::uint64_t bytes) noexcept;
 
-  // Calls visit(first, end) for each part of the range that a live or retired block takes, in the
-  // order of addresses.
+  // Calls visit(first, end) for each block in the `bytes` from `start` on, in the order of
+  // addresses. The block, live or marked as freed, takes the addresses from `first` up to `end`, as
+  // far as they lie in these bytes.
   template <class Visit>
   void each_taken(std::uint64_t start, std::uint64_t bytes, const Visit& visit) const {
     const std::uint64_t end = start + bytes;
@@ -73,41 +86,52 @@ class Packing {
     }
   }
 
-  // Returns the live block that begins at `start`, or that contains `address`. Retired blocks are
-  // not found.
+  // Returns the block that begins at the address `start`; none if there is none or the program has
+  // freed it.
   std::optional<Block> block_at(std::uint64_t start) const noexcept;
+  // Returns the block that contains the address; none if there is none or the program has freed it.
   std::optional<Block> block_around(std::uint64_t address) const noexcept;
-  // Sets Block::sync_memops of the live block that begins at `start`; does nothing if there is
-  // none.
+  // Sets Block::sync_memops of the block that begins at the address `start`; does nothing if there
+  // is none.
   void set_sync_memops(std::uint64_t start, bool on) noexcept;
 
-  // Number of live and retired blocks.
+  // Returns the number of blocks that take addresses, also of those that the program has freed.
   std::uint64_t blocks() const noexcept { return blocks_.size(); }
 
  private:
-  using Index = std::uint32_t;  // Index of a node; 0 means none.
+  // Number of a node in `chunks_`; 0 means no node.
+  using Index = std::uint32_t;
+  // The use of a stretch of addresses. Withheld addresses are free, but no block may use them;
+  // retired ones belong to a block that the program has freed. `unused` marks a node without
+  // addresses.
   enum class State : std::uint8_t { unused, hole, withheld, live, retired };
-  // A stretch of addresses in a region: a block, a hole, or space that is withheld.
+  // A stretch of addresses in a region: a block, a hole between blocks, or free addresses that are
+  // withheld from blocks.
   struct Node {
+    // The stretch's first address and its size, a multiple of 512 bytes.
     std::uint64_t start = 0, taken_bytes = 0;
-    // Only for a block: the bytes asked for and its serial number.
+    // Bytes that the program asked for, and Block::serial. Both have a meaning only for a block.
     std::uint64_t bytes = 0, serial = 0;
-    // The neighbours in the region, by address; 0 at its ends. In an unused node, `after` is the
-    // next unused one.
+    // The nodes of the stretches right before and after this one in the region; 0 at the region's
+    // ends. In an unused node, `after` is the next unused node.
     Index before = 0, after = 0;
-    // The neighbours in the list of a bin of holes; only for a hole.
+    // For a hole: the previous and the next hole in the list of the bin; 0 at the list's ends.
     Index bin_before = 0, bin_after = 0;
     State state = State::unused;
     bool sync_memops = false;
   };
-  // Nodes that are allocated at once.
+  // Number of nodes that are allocated at once.
   static constexpr std::uint64_t chunk = 1024;
 
-  // Bins of holes: one for each number of steps below 32, then 32 for each power of two.
+  // Holes are listed by size, in bins. There is one bin for each size below 32 steps of 512 bytes.
+  // Above, 32 bins divide the sizes from each power of two to the next.
   static constexpr unsigned sub_bits = 5, most_bits = 40;
+  // Number of bins (lists of holes of similar size).
   static constexpr unsigned bins = (most_bits - sub_bits + 1) << sub_bits;
+  // Returns the index of the bin for holes of this size.
   static unsigned bin_of(std::uint64_t bytes) noexcept;
 
+  // Returns the node with this number, which must not be 0.
   Node& node(Index at) const noexcept { return chunks_[at / chunk][at % chunk]; }
   Block block(const Node&) const noexcept;
   void reserve_nodes(std::uint64_t count);
@@ -125,12 +149,19 @@ class Packing {
   bool is(State state, Index at) const noexcept { return at != 0 && node(at).state == state; }
 
   std::vector<std::unique_ptr<Node[]>> chunks_;
+  // First node of the list of unused nodes; 0 if there is none.
   Index unused_ = 0;
+  // Number of unused nodes, and of pages announced by announce_withheld(). Each such page may need
+  // two more nodes.
   std::uint64_t unused_count_ = 0, withheld_pages_ = 0;
+  // For each bin, the hole at which its list begins; 0 if the bin is empty.
   std::array<Index, bins> first_in_bin_{};
+  // Bits of the bins that hold a hole.
   std::array<std::uint64_t, (bins + 63) / 64> filled_bins_{};
-  std::map<std::uint64_t, Index> blocks_;   // Blocks, live and retired, by start.
-  std::map<std::uint64_t, Index> regions_;  // First node of each region, by the region's start.
+  // Nodes of all blocks, live and retired, by the block's address.
+  std::map<std::uint64_t, Index> blocks_;
+  // Node of the first stretch of each region, by the region's address.
+  std::map<std::uint64_t, Index> regions_;
 };
 
 }  // namespace cuwarden::pool

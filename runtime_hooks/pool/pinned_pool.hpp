@@ -19,90 +19,116 @@
 
 namespace cuwarden::pool {
 
-// All functions may be called by several threads. None holds the lock during a function of the
-// driver, which may wait for the device.
+// Serves page-locked host memory, in blocks that are cut from larger pieces of the driver's memory.
+// A piece belongs to a context and has flags of cuMemHostAlloc.
+//
+// All functions may be called by several threads at once. None holds the pool's lock while it calls
+// the driver, which may wait for the device.
 class PinnedPool {
  public:
-  // The largest request that the pool serves.
+  // Bytes of the largest request that the pool serves.
   static constexpr std::uint64_t largest_bytes = std::uint64_t{64} << 20;
-  // Free bytes that are kept for later requests; give_back_some() gives more than that back at
-  // once.
+  // Most bytes of pieces without blocks that the pool keeps for later requests. give_back_some()
+  // frees such pieces at once while there are more bytes of them.
   static constexpr std::uint64_t most_idle_bytes = std::uint64_t{64} << 20;
 
-  // Stands in the parameter `flags` for memory as from cuMemAllocHost, whose flags the driver
-  // chooses.
+  // Value of allocate()'s parameter `flags` that asks for memory as from cuMemAllocHost, whose
+  // flags the driver chooses. No flag of CUDA's has this bit.
   static constexpr unsigned as_alloc_host = 1u << 31;
 
-  // A block and the context that it belongs to.
+  // A block (page-locked memory that the pool handed out for one request) and the context that it
+  // was allocated for.
   struct PinnedBlock {
     Block block;
     ContextId context;
+    // Returns the context that the block was allocated for.
     friend ContextId context_of(const PinnedBlock& found) noexcept { return found.context; }
   };
 
   // True if the pool ever held memory. Costs a single load.
   bool any() const noexcept { return has_any_.load(std::memory_order_acquire); }
-  // Returns page-locked memory with cuMemHostAlloc's `flags` (or as_alloc_host); 0 if the driver
-  // has to serve the request. `context` must be the current context. May throw std::bad_alloc, and
-  // has lost no memory then.
+  // Returns the address of a new block of `bytes` of page-locked memory, with cuMemHostAlloc's
+  // `flags` or `as_alloc_host`. `ContextId` must be the current context; `now_ns` is the time on
+  // the ledger's clock. Returns 0 if the pool cannot serve the request: then the driver has to. May
+  // throw std::bad_alloc, and loses no memory then.
   std::uint64_t allocate(const driver::RealDriver&, ContextId, unsigned flags, std::uint64_t bytes,
                          std::uint64_t now_ns);
-  // True if the address lies in a piece of the pool. Also true if the lock was given up, so that a
-  // piece is never handed to the driver's free function.
+  // True if the address lies in memory of the pool, in a block or not. Also true if the pool's lock
+  // cannot be had, so that the caller never passes memory of the pool to cuMemFreeHost.
   bool has(std::uint64_t address) noexcept;
-  // Returns the live block that contains the address; none if there is none.
+  // Returns the block that contains the address and that the program has not freed; none if there
+  // is none.
   std::optional<PinnedBlock> around(std::uint64_t address) noexcept;
-  // True if the address lies in a piece of the pool, but in no live block.
+  // True if the address lies in memory of the pool, but in no block that the program holds.
   bool is_hole(std::uint64_t address) noexcept;
 
-  // retire(), unretire() and give() act on the block at `start` as the functions of Arena do.
+  // Marks the block that begins at the address `start` as freed by the program, and returns it. The
+  // block keeps its memory until give(), because the device may still use it. Returns none if no
+  // block begins at `start` or the program has freed it already.
   std::optional<PinnedBlock> retire(std::uint64_t start) noexcept;
+  // Makes the block that begins at the address `start` live again, after retire() has marked it as
+  // freed: the program's free has failed.
   void unretire(std::uint64_t start) noexcept;
+  // Lets later blocks use the memory of the block that begins at the address `start`. The device
+  // must not use the block any more. `now_ns` is the time on the ledger's clock.
   void give(std::uint64_t start, std::uint64_t now_ns) noexcept;
+  // Returns the list of blocks that the program has freed, but that the device may still use. They
+  // keep their memory until the device can be waited for.
   Deferred<PinnedBlock>& deferred() noexcept { return deferred_; }
 
-  // Gives back to the driver all pieces that have held no block since before `until_ns`. Returns
-  // the bytes given back.
+  // Frees all pieces of memory that have held no block since `until_ns`, a time on the ledger's
+  // clock; UINT64_MAX means all pieces without blocks. Returns the bytes freed.
   std::uint64_t give_back(const driver::RealDriver& real, std::uint64_t until_ns) noexcept {
     return give_back(real, until_ns, 0);
   }
-  // Gives back free memory above most_idle_bytes. Also gives back pieces that have been idle for
-  // longer than `idle_limit_ns`, at most every 250 ms. Call it after a free, which has waited for
-  // the device.
+  // Frees pieces of memory without blocks until they have no more than `most_idle_bytes`. Every 250
+  // ms at most, also frees all pieces that have held no block for `idle_limit_ns` nanoseconds. To
+  // be called after a free, which has waited for the device: the driver may wait here, too.
   void give_back_some(const driver::RealDriver&, std::uint64_t now_ns,
                       std::uint64_t idle_limit_ns) noexcept;
-  // Mark the end of a context, as the functions of DevicePool do. The driver itself frees the
-  // context's pieces.
+  // Marks the memory of the context (`is_ending` true), before the driver ends the context: the
+  // pool neither hands it out nor finds blocks in it. `is_ending` false removes the mark, if the
+  // driver did not end the context.
   void set_ending(ContextId, bool is_ending) noexcept;
+  // Forgets the memory that set_ending() marked for the context, after the driver has ended the
+  // context. The driver itself frees that memory.
   void context_ended(ContextId) noexcept;
 
-  // Requests that the pool ever served, and their bytes.
+  // Returns the number of requests that the pool ever served.
   std::uint64_t served_count() const noexcept { return served_.load(std::memory_order_relaxed); }
+  // Returns the bytes of all requests that the pool ever served.
   std::uint64_t served_bytes() const noexcept {
     return served_bytes_.load(std::memory_order_relaxed);
   }
-  // Bytes of page-locked memory that the pool holds, free ones included.
+  // Returns the bytes of page-locked memory that the pool holds, in blocks or not.
   std::uint64_t held_bytes() noexcept;
 
  private:
-  // The pieces of one context with the same flags.
+  // The memory of one context that was allocated with the same flags: its division into blocks.
   struct Heap {
     ContextId context;
+    // Flags of cuMemHostAlloc, or `as_alloc_host`.
     unsigned flags = 0;
-    // True while the context ends: the pool hands out and recognises none of its memory.
+    // True while the driver ends the context: the pool neither hands out the heap's memory nor
+    // finds blocks in it.
     bool is_closing = false;
     Packing packing;
   };
-  // A stretch of memory that the driver allocated for the pool: its size, the number of its blocks,
-  // and the time since which it has none.
+  // Memory that one call of the driver allocated for the pool.
   struct Piece {
+    // Size of the piece, the number of blocks in it, and the time on the ledger's clock since which
+    // there is none. The time means nothing while there are blocks.
     std::uint64_t bytes = 0, blocks = 0, idle_since_ns = 0;
+    // The heap whose blocks lie in the piece. Never null in `pieces_`.
     Heap* heap = nullptr;
   };
+  // Pieces by the address at which they begin.
   using Pieces = std::map<std::uint64_t, Piece>;
 
+  // Returns the heap of the context with these flags, and makes one if there is none.
   Heap& heap_of(ContextId, unsigned flags);
-  // Returns the piece that contains the address, unless its context is about to end.
+  // Returns the piece that contains the address; the end of `pieces_` if there is none or the
+  // piece's context is about to end.
   Pieces::iterator piece_around(std::uint64_t address) noexcept;
   std::optional<Block> take(Heap&, std::uint64_t bytes, std::uint64_t now_ns);
   void add_piece(Heap&, std::uint64_t start, std::uint64_t bytes);
@@ -112,6 +138,7 @@ class PinnedPool {
   FutexLock lock_;
   std::atomic<bool> has_any_{false};
   std::atomic<std::uint64_t> served_{0}, served_bytes_{0}, next_look_ns_{0};
+  // Bytes of all pieces without blocks.
   std::uint64_t idle_bytes_ = 0;
   std::vector<std::unique_ptr<Heap>> heaps_;
   Pieces pieces_;

@@ -14,51 +14,59 @@
 
 namespace cuwarden::pool {
 
-// A spilled allocation: a range of addresses, partly mapped to host memory.
+// A spilled allocation: a range of addresses, of which a part is mapped to host memory.
 struct Range {
-  std::uint64_t start = 0;
-  std::uint64_t bytes = 0;         // Bytes that the program asked for.
-  std::uint64_t mapped_bytes = 0;  // Bytes that are mapped, in whole pages.
-  std::uint64_t host_bytes = 0;    // Bytes of `mapped_bytes` that are host memory.
-  DeviceOrdinal device = no_device;
-  ContextId context;
-  Kind kind = Kind::device;
-  // The CUmemoryPool that stream-ordered memory was asked from; 0 for other memory.
+  std::uint64_t start = 0;           // The address at which the allocation begins.
+  std::uint64_t bytes = 0;           // Bytes that the program asked for.
+  std::uint64_t mapped_bytes = 0;    // Bytes that are mapped, in whole pages.
+  std::uint64_t host_bytes = 0;      // Bytes of `mapped_bytes` that are host memory.
+  DeviceOrdinal device = no_device;  // The device that the program allocated memory of.
+  ContextId context;                 // The context in which the program allocated the memory.
+  Kind kind = Kind::device;          // The kind of allocation that the program asked for.
+  // The handle of the CUmemoryPool that the program asked for stream-ordered memory; 0 for other
+  // memory.
   std::uint64_t memory_pool = 0;
-  // Another context, in whose stream the range was freed, and that must be waited for; 0 if there
-  // is none.
+  // Context of the stream in which the program freed the range, if it is not `context`. This
+  // context is waited for before the range's memory is given back. 0 if there is none, or after the
+  // wait.
   ContextId used_in{};
   bool sync_memops = false;  // True if the program set CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.
-  // Bytes of each mapping, in the order of addresses: a mapping can be undone only as a whole.
+  // Most mappings (pieces) of which a range may consist.
   static constexpr std::size_t most_pieces = 48;
+  // Number of the range's mappings.
   std::uint32_t piece_count = 0;
+  // Bytes of each mapping, in the order of addresses, because a mapping can be undone only as a
+  // whole. Entries from `piece_count` on mean nothing.
   std::array<std::uint64_t, most_pieces> piece_bytes{};
 };
 
-// A set of ranges that several threads may use at once.
+// A set of spilled allocations (ranges) that several threads may use at once.
 class Ranges {
  public:
   // True if the set holds a range. Costs a single load.
   bool any() const noexcept { return count_.load(std::memory_order_relaxed) != 0; }
 
-  // Adds a range. Returns false if the lock was given up. May throw std::bad_alloc.
+  // Adds a range. Returns false, with nothing added, if the set's lock cannot be had. May throw
+  // std::bad_alloc.
   bool insert(const Range&);
-  // Removes and returns the range that begins at `start`; none if there is none. Exactly one caller
-  // gets each range.
+  // Removes and returns the range that begins at the address `start`; none if there is none. If
+  // several threads ask for one range, a single thread gets it.
   std::optional<Range> take(std::uint64_t start) noexcept;
-  // Returns the range that contains the address; none if there is none.
+  // Returns the range that contains the address, in the bytes that the program asked for; none if
+  // there is none.
   std::optional<Range> around(std::uint64_t address) noexcept;
-  // True if a range begins at the address.
+  // True if a range of the set begins at the address.
   bool starts_at(std::uint64_t address) noexcept;
-  // Sets Range::sync_memops of the range that begins at `start`; does nothing if there is none.
+  // Sets Range::sync_memops of the range that begins at the address `start`; does nothing if there
+  // is none.
   void set_sync_memops(std::uint64_t start, bool on) noexcept;
-  // Removes and returns one range that belongs to the context; none if none is left.
+  // Removes and returns one range that was allocated in the context; none if the set has none left.
   std::optional<Range> take_of(ContextId) noexcept;
-  // Removes and returns one range for which this is the next context to be waited for; none if none
-  // is left.
+  // Removes and returns one range whose next context to be waited for is this one. That is
+  // Range::used_in, or Range::context where `used_in` is 0. Returns none if the set has none left.
   std::optional<Range> take_used_in(ContextId) noexcept;
-  // Calls visit(range) for each range. The lock is held, so that no range is unmapped meanwhile;
-  // `visit` must not call the program's code.
+  // Calls visit(range) for each range, with the set's lock held: no range is unmapped meanwhile.
+  // `visit` must not call code of the program.
   template <class Visit>
   void each(const Visit& visit) noexcept {
     if (!any()) return;
@@ -75,7 +83,7 @@ class Ranges {
 
   FutexLock lock_;
   std::atomic<std::uint32_t> count_{0};
-  Map ranges_;  // by start
+  Map ranges_;  // Ranges by the address at which they begin.
 };
 
 }  // namespace cuwarden::pool

@@ -14,64 +14,77 @@
 
 namespace cuwarden::pool {
 
-// The limits of spilling.
+// Limits of spilling, which serves requests for device memory partly with host memory.
 struct SpillSettings {
-  // The most host memory that ranges may use together; 0 turns spilling off.
+  // Most bytes of host memory that all spilled allocations may use together; 0 turns spilling off.
   std::uint64_t most_host_bytes = 0;
-  // Bytes by which each device is to seem larger, in total and (less those in use) in free memory;
-  // 0: devices seem as large as they are.
+  // Bytes that are added to each device's total memory in the answers of cuMemGetInfo. The free
+  // memory grows by them, too, less the host memory already in use for spilling. 0 if the answers
+  // stay as they are.
   std::uint64_t visible_bytes = 0;
 };
 
-// Reasons for which a request is not spilled.
+// The reason for which a request is not served with host memory.
 enum class SpillFailure : std::uint8_t {
   not_needed,      // The device has room for the request by now.
-  too_small,       // The driver cuts requests of this size from a slab.
+  too_small,       // The request has 1 MiB or less, for which the driver uses part of a slab.
   cap_reached,     // SpillSettings::most_host_bytes would be exceeded.
-  host_is_full,    // The host has no room for it.
+  host_is_full,    // The host's free memory does not suffice.
   not_supported,   // The device cannot map host memory.
-  driver_refused,  // The driver refused memory, addresses or access for another reason.
+  driver_refused,  // The driver refused memory, addresses or access.
 };
 
-// All functions may be called by several threads at once.
+// Serves requests for device memory partly with host memory, behind one range of addresses. All
+// functions may be called by several threads at once.
 class Spill {
  public:
-  // `peers` and `process` outlive the object.
+  // `peers` (the devices that may use each other's memory) and `process` (asked for the host's free
+  // memory) outlive the object.
   Spill(const SpillSettings& settings, const Peers& peers, HostProcess& process) noexcept
       : settings_(settings), peers_(peers), process_(process) {}
   Spill(const Spill&) = delete;
   Spill& operator=(const Spill&) = delete;
 
+  // True if the settings allow host memory for spilling.
   bool enabled() const noexcept { return settings_.most_host_bytes != 0; }
-  // The largest request that the driver serves with part of a slab (measured). Such requests are
-  // not spilled: a page for each would be a waste.
+  // Bytes of the largest request that the driver serves with a part of a slab (measured). Up to
+  // this size, requests are not spilled: each would take a whole page of 2 MiB.
   static constexpr std::uint64_t largest_shared_bytes = std::uint64_t{1} << 20;
-  // Returns the free bytes that the program is told of a device with `free` free bytes.
+  // Returns the free bytes that cuMemGetInfo is to report to the program for a device that has
+  // `free` free bytes. The settings' `visible_bytes` are added, less the host memory in use for
+  // spilling. 64 MiB are subtracted, because spilling leaves them free.
   std::uint64_t visible_free_bytes(std::uint64_t free) const noexcept;
-  // Returns SpillSettings::visible_bytes, by which each device seems larger.
+  // Returns SpillSettings::visible_bytes, by which the program sees each device larger.
   std::uint64_t visible_bytes() const noexcept { return settings_.visible_bytes; }
-  // Ranges that the program holds.
+  // Returns the set of spilled allocations (ranges) that the program has not freed.
   Ranges& ranges() noexcept { return ranges_; }
 
-  // Makes memory for the request that `asked_for` describes (bytes, device, context, kind); its
-  // context must be the current one. If that fails, returns none, writes the reason to the last
-  // argument and has changed nothing. May throw std::bad_alloc, and has changed nothing then.
+  // Makes memory for a request, and enters it in ranges(). `asked_for` holds the request in
+  // `bytes`, `device`, `context`, `kind` and `memory_pool`; its context must be the current one. If
+  // the request is not served, returns none, writes the reason to `failure` and has changed
+  // nothing. May throw std::bad_alloc, and has changed nothing then.
   std::optional<Range> allocate(const driver::RealDriver&, const Range& asked_for,
                                 SpillFailure& failure);
-  // Gives back the memory of a range that was taken out of ranges(). The device must not use it any
-  // more.
+  // Unmaps the memory of a range and frees its addresses. The caller has taken the range out of
+  // ranges(), and the device does not use it any more.
   void give_back(const driver::RealDriver&, const Range&) noexcept;
 
-  // Puts back a range that was taken out of ranges(), as if it had not been.
+  // Enters a range in ranges() again. The caller had taken the range out to free it, and the free
+  // has failed.
   void put_back(const driver::RealDriver&, const Range&) noexcept;
-  // Keeps a range that the program has freed but that the device may still use. take_deferred()
-  // takes out a range for which the given context is the next to be waited for, or none. That is
-  // first Range::used_in, then the range's own context.
+  // Keeps a range that the program has freed, because the device may still use it. take_deferred()
+  // returns it later. If host memory or a lock cannot be had, the range is forgotten, and stays
+  // mapped.
   void defer(const Range&) noexcept;
+  // Removes and returns a range that defer() has kept, and whose next context to be waited for is
+  // this one. That is Range::used_in, or Range::context where `used_in` is 0. Returns none if there
+  // is none.
   std::optional<Range> take_deferred(ContextId) noexcept;
+  // True if defer() keeps a range.
   bool has_deferred() const noexcept { return deferred_.any(); }
-  // Gives back all ranges of a context that has ended. Calls gone(range) for each that the program
-  // had not freed.
+  // Gives back the memory of all ranges that were allocated in `context`, which has ended. Calls
+  // gone(range) for each range that the program had not freed. A freed range of another context
+  // does not have to wait for `context` any more.
   template <class Gone>
   void context_ended(const driver::RealDriver& real, ContextId context, const Gone& gone) noexcept {
     while (const auto range = ranges_.take_of(context)) {
@@ -84,16 +97,19 @@ class Spill {
       defer(*range);
     }
   }
-  // Changes the access of `peer` to all ranges of the device, after Peers was changed. Returns the
-  // last error.
+  // Lets the device `peer` use all ranges of `device`, or forbids it (`may` false). The caller has
+  // changed Peers before, which decides about later ranges. Returns the driver's last error;
+  // CUDA_SUCCESS if there was none.
   CUresult change_access(const driver::RealDriver&, DeviceOrdinal device, DeviceOrdinal peer,
                          bool may) noexcept;
 
  private:
-  // Counts host memory that is about to be made, against the setting and against the host's room.
-  // If either is exceeded, returns false and writes the reason to the last argument.
+  // Counts `bytes` of host memory as used, before they are allocated. Returns false, with nothing
+  // counted, if most_host_bytes would be exceeded or the host has too little free memory. Then
+  // writes the reason to `failure`.
   bool reserve_host(std::uint64_t bytes, SpillFailure& failure) noexcept;
-  // Grants access to the range and enters it in ranges(). Returns false if the driver refuses.
+  // Lets the device and its peers use the range, and enters the range in ranges(). Returns false if
+  // the driver refuses or the lock of ranges() cannot be had.
   bool insert_and_grant(const driver::RealDriver&, const Range&);
   static CUresult add_piece(const driver::RealDriver&, Range&, CUmemAllocationProp&,
                             std::uint64_t bytes) noexcept;
@@ -103,9 +119,10 @@ class Spill {
   const SpillSettings settings_;
   const Peers& peers_;
   HostProcess& process_;
-  // Bytes of host memory that ranges use, and those of them that are not yet allocated, so that the
-  // host's own figures do not include them.
+  // Bytes of host memory that are allocated or reserved for ranges. `coming_bytes_` are those of
+  // them that are not allocated yet, so that the host still reports them as free.
   std::atomic<std::uint64_t> host_bytes_{0}, coming_bytes_{0};
+  // Ranges that the program holds, and ranges that it has freed but the device may still use.
   Ranges ranges_, deferred_;
 };
 

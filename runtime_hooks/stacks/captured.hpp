@@ -6,18 +6,24 @@
 
 namespace cuwarden::stacks {
 
-// Deepest stack that is kept, in frames. It bounds the buffer on the caller's stack to 8 KiB.
+// Most frames of a stack that are kept. The buffer for them takes 8 KiB of the caller's own stack.
 inline constexpr std::size_t depth_limit = 1024;
 
-// The length and completeness of a captured stack; the frames are in the caller's buffer.
+// The length and completeness of a call stack that was walked. The frames themselves are in a
+// buffer of the caller's.
 struct Captured {
+  // Number of frames in the buffer.
   std::size_t count = 0;
-  bool truncated = false;  // True if deeper frames were left out.
-  // True if the walk reached the thread's first frame. False if it stopped at code that no unwind
-  // table describes, such as a JIT compiler's, or if that is not known. (libgcc takes such code for
-  // the end of the stack.)
+  // True if the stack has more frames than the buffer holds, because the buffer was full or the
+  // walk met a frame that it could not leave. False if the walk stopped at code that no unwind
+  // table describes.
+  bool truncated = false;
+  // True if the buffer holds all frames up to the thread's first one. False if the walk stopped
+  // before, as at code that no unwind table describes (a JIT compiler's), or if that is not known.
+  // libgcc's unwinder takes such code for the end of the stack.
   bool whole = false;
-  // True if a signal handler's frame is among those that the walk left.
+  // True if the walk passed the frame that the kernel puts on the stack for a signal handler. False
+  // if the walk was done by libgcc's unwinder.
   bool in_signal_handler = false;
 };
 

@@ -8,19 +8,24 @@
 
 namespace cuwarden::stacks {
 
+// Reads numbers of an unwind table from a range of bytes, one after the other. Nothing outside the
+// range is read: a value that would reach beyond it is 0, and from then on the cursor has failed.
 class Cursor {
  public:
   Cursor() = default;
+  // Begins at `begin` and ends before `end`. The bytes must stay readable.
   Cursor(const std::uint8_t* begin, const std::uint8_t* end) noexcept : at_(begin), end_(end) {}
 
-  // False once a read would have left the range.
+  // False once a read would have left the range, or a number had more than 64 bits.
   bool good() const noexcept { return good_; }
+  // True if all bytes are read, or after a failure.
   bool at_end() const noexcept { return at_ == end_; }
-  // The next byte to be read.
+  // Returns the address of the next byte to be read; the range's end after a failure.
   const std::uint8_t* position() const noexcept { return at_; }
+  // Returns the number of bytes that are not read yet; 0 after a failure.
   std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - at_); }
 
-  // Reads an integer of fixed size.
+  // Reads a number of type T, in the machine's byte order; 0 on failure.
   template <class T>
   T fixed() noexcept {
     T value{};
@@ -28,16 +33,18 @@ class Cursor {
     if (skip(sizeof value)) std::memcpy(&value, from, sizeof value);
     return value;
   }
+  // Reads one byte; 0 on failure.
   std::uint8_t byte() noexcept { return fixed<std::uint8_t>(); }
 
-  // Moves on by `bytes`; returns false, and the cursor is not good any more, if fewer are left.
+  // Moves on by `bytes`. Returns false if fewer are left; then the cursor has failed.
   bool skip(std::uint64_t bytes) noexcept {
     if (bytes > left()) return fail();
     at_ += bytes;
     return true;
   }
 
-  // Reads an unsigned number in LEB128; 0 if it has more than 64 bits.
+  // Reads an unsigned number in LEB128, DWARF's encoding of variable length. Returns 0 on failure,
+  // as for a number of more than 64 bits.
   std::uint64_t unsigned_leb() noexcept {
     std::uint64_t value = 0;
     for (unsigned shift = 0;; shift += 7) {
@@ -48,7 +55,8 @@ class Cursor {
     }
   }
 
-  // Reads a signed number in LEB128; 0 if it has more than 64 bits.
+  // Reads a signed number in LEB128, DWARF's encoding of variable length. Returns 0 on failure, as
+  // for a number of more than 64 bits.
   std::int64_t signed_leb() noexcept {
     std::uint64_t value = 0;
     for (unsigned shift = 0;; shift += 7) {
@@ -61,8 +69,8 @@ class Cursor {
     }
   }
 
-  // Reads a block that begins with its length, and returns a cursor over its content; an empty one
-  // on failure.
+  // Reads a length (LEB128) and skips so many bytes. Returns a cursor over the skipped bytes; an
+  // empty one on failure.
   Cursor block() noexcept {
     const std::uint64_t bytes = unsigned_leb();
     const std::uint8_t* const from = at_;
@@ -71,6 +79,7 @@ class Cursor {
   }
 
  private:
+  // Marks the cursor as failed and moves it to the end of the range. Returns false.
   bool fail() noexcept {
     good_ = false;
     at_ = end_;

@@ -23,6 +23,9 @@
 
 namespace cuwarden::stacks {
 
+// Remembers stacks that were walked, so that an unchanged stack is recognised without a walk. The
+// caller gives each stack a name (a number other than 0), which find() returns. Each thread has a
+// table of its own stacks, which only the thread and its signal handlers fill.
 class KnownStacks {
   struct Table;
 
@@ -32,66 +35,81 @@ class KnownStacks {
   KnownStacks(const KnownStacks&) = delete;
   KnownStacks& operator=(const KnownStacks&) = delete;
 
-  // An offset in the stack: bytes from its top, always negative.
+  // The position of a word in a thread's stack: bytes from the stack's upper end, always negative.
   using Offset = std::int32_t;
-  // Words in a block: the processor can overlap four comparisons. Unused positions of a block
-  // repeat its first word.
+  // Number of values that are compared together: the processor overlaps so many comparisons. Unused
+  // positions of a block repeat its value at index 0.
   static constexpr std::size_t block = 4;
-  // A return address (upper) and the word below it (lower). Most words are return addresses. The
-  // word below one is the saved rbp, which counts if the walk used it; both are compared at once.
+  // A return address on the stack (`upper`) and the word right below it (`lower`), which is the
+  // saved rbp if the walk used rbp. Both are compared in one operation.
   struct alignas(16) Pair {
     std::uint64_t lower, upper;
   };
-  // Four pairs and their offsets.
+  // A block of four pairs and their offsets in the stack.
   struct Pairs {
     Pair values[block];
     Offset offsets[block];
   };
-  // Four single words and their offsets.
+  // A block of four single words and their offsets in the stack.
   struct alignas(16) Words {
     std::uint64_t values[block];
     Offset offsets[block];
   };
 
-  // One known stack: all words that its walk read, with their offsets.
+  // One known stack: all words that its walk has read, with their offsets. While these words are
+  // unchanged, so is the stack.
   struct alignas(64) Entry {
-    // The most blocks of each kind.
+    // Most blocks of pairs and most blocks of single words. A stack that needs more is not
+    // remembered.
     static constexpr std::size_t most_pairs = 64, most_words = 104;
 
-    // Upper half: how often the entry was begun and kept; odd while it is written. Lower half: the
-    // stack's name.
+    // Lower half: the stack's name. Upper half: a counter that is raised when the entry's writing
+    // begins and ends, so that it is odd meanwhile. Readers compare the stamp before and after they
+    // read the entry.
     std::atomic<std::uint64_t> stamp;
-    // The address at which the walk began; 0 if the entry holds no stack.
+    // The address on the stack at which the walk began: that of the innermost frame. 0 if the entry
+    // holds no stack.
     std::atomic<std::uint64_t> start;
-    std::uint32_t pair_bytes, word_bytes;  // Bytes of the blocks that are filled.
-    // The stack that followed this one last time; at first the entry itself.
+    // Bytes of the filled blocks in `pair_blocks` and in `word_blocks`.
+    std::uint32_t pair_bytes, word_bytes;
+    // The stack that the thread had after this one the last time, which is expected to follow
+    // again. At first the entry itself.
     std::atomic<Entry*> next;
-    // The innermost pair, which lies at the start. It is compared word by word: both words were
-    // written only just now, and the processor would wait before it reads two such words at once.
+    // The innermost pair, which lies at the address `start`. It is compared word by word. Both
+    // words were written only just now, and the processor would wait if it read them in one
+    // operation.
     Pair first;
-    std::uint64_t first_lower_counts;  // All ones if the saved rbp of `first` counts, else 0.
-    // The outermost return address, often the only one without a pair.
+    // All ones if the walk used the saved rbp in `first.lower`, so that it is compared; otherwise
+    // 0.
+    std::uint64_t first_lower_counts;
+    // The outermost return address, often the only one without a saved rbp below it, and its
+    // offset.
     std::uint64_t last_value;
     Offset last_offset;
     Pairs pair_blocks[most_pairs];
     Words word_blocks[most_words];
   };
 
-  // Entries are sorted into sets by their start; a set has eight entries (ways).
+  // A thread's entries are sorted into 32 sets by the address at which the walk began. Each set has
+  // eight entries (ways).
   static constexpr std::size_t sets = 32, ways = 8;
-  // A word that tells a stack from another one with the same start: its offset and the low half of
-  // its value. It is kept where many stacks are searched.
+  // One word by which a stack differs from another one whose walk began at the same address: the
+  // word's offset and the lower half of its value. A search compares this word before the whole
+  // entry.
   struct Probe {
     Offset offset;
     std::uint32_t value;
   };
-  // The starts and probes of one set's entries, close together for the search.
+  // The starts and probes of the eight entries of one set, close together for the search.
   struct Set {
-    std::atomic<std::uint64_t> starts[ways];  // 0 if the entry is not to be found.
-    std::atomic<std::uint64_t> probes[ways];  // Each value is a Probe.
+    // For each entry the address at which the walk began; 0 if the entry must not be found.
+    std::atomic<std::uint64_t> starts[ways];
+    // For each entry the bits of its Probe.
+    std::atomic<std::uint64_t> probes[ways];
   };
 
-  // An entry that the walk under way is writing.
+  // An entry that is being written while its stack is walked. Dropped on destruction, unless
+  // KnownStacks::keep() was called for it.
   class Draft {
    public:
     Draft() = default;
@@ -99,85 +117,119 @@ class KnownStacks {
     Draft(const Draft&) = delete;
     Draft& operator=(const Draft&) = delete;
 
-    // Gives the draft up: the entry stays empty.
+    // Gives the draft up: its entry stays empty. Does nothing if there is no entry.
     void drop() noexcept;
+    // True if there is an entry to write to.
     explicit operator bool() const noexcept { return entry_ != nullptr; }
+    // Returns the entry to write to. Must not be called for an empty draft.
     Entry& entry() noexcept { return *entry_; }
 
    private:
     friend KnownStacks;
     Table* table_ = nullptr;
     Entry* entry_ = nullptr;
+    // Index of the entry in its set.
     std::size_t way_ = 0;
-    std::uint64_t where_ = 0;       // The address at which the walk began.
-    const Entry* other_ = nullptr;  // Another stack with the same start; null if there is none.
+    // The address at which the walk began.
+    std::uint64_t where_ = 0;
+    // Another entry of the set whose walk began at the same address; null if there is none.
+    const Entry* other_ = nullptr;
   };
 
-  // Returns the name of the unchanged stack whose walk would begin at `start`; 0 if none is known.
+  // Returns the name of the calling thread's stack if it is known and unchanged; 0 otherwise.
+  // `start` is the address of the innermost frame, at which a walk would begin.
   std::uint32_t find(std::uint64_t start) const noexcept;
-  // Returns the name of the stack that is compared first, 0 for none; for tests.
+  // Returns the name of the stack that find() compares first, since it followed the last one
+  // before; 0 if there is none. For tests.
   std::uint32_t expected() const noexcept;
 
-  // A number that changes when names are forgotten.
+  // Returns a number that forget_all() raises. A caller reads it before it looks up a stack's name,
+  // and passes it to keep(). So keep() sees if names have become invalid in between.
   std::uint32_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
-  // Begins an entry for the stack at `start`, which must be on the thread's own stack. Leaves
-  // `draft` empty if the stack is not worth an entry, or if this is a signal handler that has
-  // interrupted the entry's writer.
+  // Begins an entry for the calling thread's stack whose walk begins at `start`, an address on the
+  // thread's own stack. Leaves `draft` empty if there is no memory, the entry's set is full
+  // (mostly), or a signal handler has interrupted the entry's writing.
   void begin(Draft& draft, ThreadSlot, std::uint64_t start) noexcept;
-  // Finishes a whole draft and gives it a name other than 0. `generation` is generation() at the
-  // time when the name was found; if names were forgotten since, the draft is dropped.
+  // Finishes a draft after the whole stack was noted in its entry, and gives the stack a name other
+  // than 0. `generation` is the result of generation() before the name was looked up. If it has
+  // changed since, the draft is dropped.
   void keep(Draft& draft, std::uint32_t name, std::uint32_t generation) noexcept;
 
-  // Forgets all stacks of all threads. Called when rules or names are no longer valid.
+  // Forgets all stacks of all threads. To be called when code was unloaded or names have become
+  // invalid.
   void forget_all() noexcept;
 
  private:
-  // The most entries of all threads together: 40 MiB. Beyond them, existing entries are
-  // overwritten.
+  // Most entries of all threads together, which take 40 MiB. Once there are so many, new stacks
+  // overwrite entries of their set.
   static constexpr std::uint32_t most_entries = 4096;
-  // In a full set, only one of so many new stacks overwrites an entry. A program with more paths
-  // than entries would otherwise write all the time and recognise no stack.
+  // In a full set, one of so many new stacks overwrites an entry; the others are not remembered. A
+  // program with more paths than entries would otherwise write all the time and recognise no stack.
   static constexpr std::uint8_t reluctance = 8;
 
-  // The known stacks of one thread.
+  // The known stacks of one thread. Zeroed memory is an empty table.
   struct Table {
-    std::atomic<Entry*> found;  // The entry that was found last.
-    std::uint32_t tenancy;  // ThreadSlot::tenancy of the thread that fills the table; 0: none yet.
+    // The entry that was found or written last.
+    std::atomic<Entry*> found;
+    // ThreadSlot::tenancy of the thread that fills the table. Another value than the calling
+    // thread's means that the entries are those of a thread that has ended. 0 if no thread has
+    // filled the table.
+    std::uint32_t tenancy;
+    // Number of entries that were chosen for overwriting; a source of pseudo-random choices.
     std::uint32_t victims;
-    // New stacks that each full set has refused.
+    // For each set, the number of new stacks that found the set full, modulo 256.
     std::atomic<std::uint8_t> refused[KnownStacks::sets];
     Set sets[KnownStacks::sets];
     Entry entries[KnownStacks::sets * ways];
   };
 
-  // The calling thread's state. It holds all that recognising begins with, because the processor
-  // would wait for each further indirection.
+  // The calling thread's state for find(), in thread-local memory.
   struct Mine {
+    // The entry that find() compares first.
     std::atomic<Entry*> expected;
+    // The thread's table; not to be used if `serial` is not that of the KnownStacks.
     Table* table;
-    // `serial_` of the KnownStacks that the table belongs to; 0 if there is none.
+    // `serial_` of the KnownStacks object that the table belongs to; 0 if there is no table.
     std::uint64_t serial;
   };
+  // Makes the calling thread's table ready in `mine_`. Returns false if the thread has none and
+  // none can be made.
   bool take_table(ThreadSlot) noexcept;
+  // Returns a new table for the thread's number; null if there is no memory.
   Table* make_table(ThreadSlot) noexcept;
+  // Empties the table.
   static void forget(Table&) noexcept;
+  // Notes that the entry was found, and expects its successor next.
   static void was_found(Mine&, Entry&) noexcept;
+  // Notes that the entry was found although another one was expected: from now on it is the
+  // successor of the entry found before.
   static void was_not_expected(Mine&, Entry&) noexcept;
+  // Returns the innermost word of `entry` that differs from `other`; the outermost one if all are
+  // equal.
   static Probe probe_for(const Entry& entry, const Entry& other) noexcept;
+  // Returns the index in the set of the entry to write to; `ways` if the new stack is not to be
+  // remembered.
   std::size_t choose_way(Table&, std::size_t set) noexcept;
+  // True if the calling thread's stack, walked from `start`, is still that of the entry. Then
+  // writes the stack's name; 0 if the entry is just being finished. `top` is the upper end of the
+  // thread's stack.
   static bool is_unchanged(const Entry&, std::uint64_t start, std::uint64_t top,
                            std::uint32_t& name) noexcept;
+  // Returns the name of the stack among all entries of its set; 0 if none is unchanged.
   static std::uint32_t find_elsewhere(Mine&, std::uint64_t start) noexcept;
-  // Returns the set for a start. Frames begin at multiples of 16.
+  // Returns the set for stacks whose walk begins at this address, a multiple of 16.
   static std::size_t set_of(std::uint64_t start) noexcept { return start / 16 % sets; }
   static_assert(ways == 8);
 
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Mine mine_;
 
+  // A number that no other KnownStacks of the process ever has.
   const std::uint64_t serial_;
   // Tables by thread number; threads without a number have none.
   std::atomic<Table*> tables_[ThreadSlot::count]{};
+  // The number that generation() returns.
   std::atomic<std::uint32_t> generation_{0};
+  // Number of entries of all threads that were ever written.
   std::atomic<std::uint32_t> used_entries_{0};
 };
 

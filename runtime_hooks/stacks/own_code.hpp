@@ -3,7 +3,8 @@
 
 #include <cstdint>
 
-// The linker's own symbols for the object's first byte and its end.
+// The linker's symbols for the first byte of this shared object in memory, and for the end of its
+// data.
 extern "C" {
 extern const char __ehdr_start __attribute__((visibility("hidden")));
 extern const char _end __attribute__((visibility("hidden")));
@@ -11,8 +12,8 @@ extern const char _end __attribute__((visibility("hidden")));
 
 namespace cuwarden::stacks {
 
-// True if the address lies in this object: in the innermost frames, or in our cudaMalloc between
-// the program and its cudart.
+// True if the code address lies in this shared object, whose frames are left out of stacks. Such
+// frames are the innermost ones, and that of our cudaMalloc between the program and its cudart.
 [[gnu::always_inline]] inline bool is_own(std::uint64_t address) noexcept {
   const auto begin = reinterpret_cast<std::uint64_t>(&__ehdr_start);
   return address - begin < reinterpret_cast<std::uint64_t>(&_end) - begin;

@@ -9,34 +9,52 @@
 
 namespace cuwarden::stacks {
 
-// Bits 0-1: base. Bit 2: set if rbp is saved. Bits 3-11: offset of the saved rbp (words from the
-// CFA, signed). Bits 12-29: the CFA (words from the base). The CFA comes last, so that a single
-// shift yields it.
+// The way of a stack walk from one frame to its caller's, packed into 30 bits; or the reason why
+// there is none. The canonical frame address (CFA) is the end of the frame; the return address lies
+// right below it.
+//
+// Bits 0-1: the base from which the CFA is found. Bit 2: set if the frame has saved rbp. Bits 3-11:
+// where it is saved, in words from the CFA (signed). Bits 12-29: the CFA, in words from the base.
+// The CFA comes last, so that a single shift yields it.
 class Rule {
  public:
+  // The CFA's base. `rsp`, `rbp`: the CFA is that register plus a distance. `stored_at_rbp`: the
+  // CFA is the word stored at a distance from rbp. `special`: the frame is not left by a CFA, and
+  // Special says more.
   enum class Base : std::uint32_t { special, rsp, rbp, stored_at_rbp };
-  // Rules for frames that have no CFA at a fixed distance.
+  // Frames that have no CFA at a fixed distance from a register.
   enum class Special : std::uint32_t {
-    none,          // No rule is known; the meaning of a zero word.
-    end,           // The frame is the outermost one.
-    signal_frame,  // A signal frame of the kernel: rsp points to a ucontext.
-    // A stub of a procedure linkage table: one or two words are on the stack, depending on the pc.
+    // No rule is known. The word of the rule is 0.
+    none,
+    // The frame is the thread's outermost one.
+    end,
+    // The frame to which a signal handler returns: rsp points to the kernel's ucontext.
+    signal_frame,
+    // A stub of a procedure linkage table: one or two words are on the stack, depending on the
+    // instruction.
     plt,
-    not_expressible,  // The frame is described in some way that a rule cannot express.
-    no_description,   // Code of a module, without unwind tables: stacks end here.
-    foreign_code,     // Code of no module: stacks end here.
-    malformed,        // The tables make no sense: stacks end here.
+    // The unwind table describes the frame in a way that a rule cannot hold. Stacks end here.
+    not_expressible,
+    // The code belongs to a module without unwind tables for it. Stacks end here.
+    no_description,
+    // The code belongs to no module, as a JIT compiler's. Stacks end here.
+    foreign_code,
+    // The unwind table makes no sense. Stacks end here.
+    malformed,
   };
+  // Number of bits that a rule's word takes; the bits above are 0.
   static constexpr unsigned bits = 30;
 
   constexpr Rule() = default;
+  // Makes a rule from the result of word().
   constexpr explicit Rule(std::uint32_t word) noexcept : word_(word) {}
+  // Makes a rule for a special frame. `argument` (9 bits) is only for `plt`; see argument().
   constexpr explicit Rule(Special kind, std::uint32_t argument = 0) noexcept
       : word_(argument << 3 | static_cast<std::uint32_t>(kind) << cfa_shift) {}
 
-  // Returns a rule for a frame with a CFA; not_expressible if the fields cannot hold it. `cfa` is
-  // in bytes from the base. `rbp_at` is the saved rbp's offset in bytes from the CFA, or from rbp
-  // where the base is stored_at_rbp.
+  // Returns a rule for a frame with a CFA; a `not_expressible` one if the numbers do not fit or are
+  // no multiples of 8. `cfa` is the distance in bytes from the base. If `rbp_saved`, the saved rbp
+  // lies `rbp_at` bytes from the CFA, or from rbp if the base is stored_at_rbp.
   static constexpr Rule framed(Base base, std::int64_t cfa, bool rbp_saved,
                                std::int64_t rbp_at) noexcept {
     const bool is_signed = base == Base::stored_at_rbp;
@@ -51,29 +69,35 @@ class Rule {
                 std::uint32_t{rbp_saved} << 2 | static_cast<std::uint32_t>(base));
   }
 
+  // Returns the rule's bits; 0 if no rule is known.
   constexpr std::uint32_t word() const noexcept { return word_; }
+  // True if this is a rule, special ones included; false if no rule is known.
   constexpr explicit operator bool() const noexcept { return word_ != 0; }
 
   constexpr Base base() const noexcept { return static_cast<Base>(word_ & 3); }
+  // True if the frame has saved its caller's rbp. Otherwise rbp is unchanged in the caller.
   constexpr bool rbp_saved() const noexcept { return (word_ & 4) != 0; }
-  // Offset of the saved rbp in bytes; see framed().
+  // Returns where the frame has saved rbp: bytes from the CFA, or from rbp if the base is
+  // stored_at_rbp. If rbp is not saved, returns -8, the offset of the return address.
   constexpr std::int64_t rbp_at() const noexcept {
     return static_cast<std::int64_t>(static_cast<std::int32_t>(word_ << 20) >> 23) * 8;
   }
-  // Distance of the CFA from rsp or rbp, in bytes.
+  // Returns the distance of the CFA from rsp or rbp (the base), in bytes.
   constexpr std::uint64_t cfa() const noexcept { return std::uint64_t{word_ >> cfa_shift} * 8; }
-  // Distance from rbp of the word that holds the CFA, in bytes; only for stored_at_rbp.
+  // Returns the distance from rbp of the word that holds the CFA, in bytes; only if the base is
+  // stored_at_rbp.
   constexpr std::int64_t signed_cfa() const noexcept {
     return static_cast<std::int64_t>(static_cast<std::int32_t>(word_ << 2) >> 14) * 8;
   }
 
-  // The kind of a special rule; only if base() is special.
+  // Returns the kind of a special frame; only if base() is `special`.
   constexpr Special special() const noexcept { return static_cast<Special>(word_ >> cfa_shift); }
-  // The argument of a special rule; for plt, the offset in the stub from which on two words are on
-  // the stack.
+  // For a `plt` rule, returns the offset in the 16-byte stub from which on two words are on the
+  // stack, instead of one.
   constexpr std::uint32_t argument() const noexcept { return word_ >> 3 & 0x1ff; }
 
  private:
+  // Number of bits below the CFA.
   static constexpr unsigned cfa_shift = 12;
   std::uint32_t word_ = 0;
 };

@@ -15,20 +15,29 @@
 
 namespace cuwarden::stacks {
 
+// A table of rules for leaving frames, by the address (pc) at which the frame goes on: its return
+// address. One table serves all threads, without locks, in slots of one word.
 class RuleTable {
  public:
+  // Bits of a code address of the program. Higher addresses get no rule.
   static constexpr unsigned pc_bits = 47;
+  // Bits of a mixed pc that choose its slot.
   static constexpr unsigned index_bits = 15;
+  // Number of neighbouring slots in which a pc's rule may lie.
   static constexpr std::size_t ways = 4;
+  // Number of slots in the table.
   static constexpr std::size_t slots = (std::size_t{1} << index_bits) + ways - 1;
+  // Bytes of memory that the table needs.
   static constexpr std::size_t bytes = (slots * 8 + 63) / 64 * 64;
 
-  // `memory` must be `bytes` long and filled with zeros. It must outlive the table.
+  // `memory` has RuleTable::bytes bytes, filled with zeros. The caller keeps it as long as the
+  // table.
   explicit RuleTable(void* memory) noexcept
       : slots_(static_cast<std::atomic<std::uint64_t>*>(memory)) {}
 
-  // Reads the pc's own slot. Returns its rule's word if the slot belongs to this pc, or else a
-  // number for which is_rule() is false. Most rules are in their own slot.
+  // Looks for the pc's rule in the slot where it is expected. Returns the bits of Rule::word() if
+  // the rule lies there, and otherwise a number for which is_rule() is false. Then find() may still
+  // find the rule in another slot.
   [[gnu::always_inline]] std::uint64_t first(std::uint64_t pc) const noexcept {
     const std::uint64_t mixed = mix(pc);
     const std::uint64_t rest =
@@ -36,10 +45,10 @@ class RuleTable {
     // A pc of more than 47 bits would be taken for another one.
     return pc >> pc_bits == 0 ? rest : ~std::uint64_t{0};
   }
-  // True if the result of first() is a rule's word.
+  // True if `rest`, a result of first(), is the word of a rule.
   static constexpr bool is_rule(std::uint64_t rest) noexcept { return rest >> Rule::bits == 0; }
 
-  // Returns the rule for the pc; an empty rule if none is known.
+  // Returns the rule for the pc, from any of its slots; an empty rule if the table has none.
   Rule find(std::uint64_t pc) const noexcept {
     if (pc >> pc_bits != 0) return {};
     const std::uint64_t mixed = mix(pc);
@@ -50,7 +59,7 @@ class RuleTable {
     return {};
   }
 
-  // Stores a rule for the pc. If its four slots are taken, one of them is overwritten.
+  // Stores a rule for the pc. If its four slots are taken, one of the rules there is overwritten.
   void insert(std::uint64_t pc, Rule rule) noexcept {
     if (pc >> pc_bits != 0) return;
     const std::uint64_t mixed = mix(pc);
@@ -60,6 +69,7 @@ class RuleTable {
     slot(mixed, way).store(tag(mixed, way) | rule.word(), std::memory_order_relaxed);
   }
 
+  // Removes all rules, because code may have been replaced.
   void clear() noexcept {
     for (std::size_t i = 0; i < slots; ++i)
       if (slots_[i].load(std::memory_order_relaxed) != 0)
@@ -67,13 +77,17 @@ class RuleTable {
   }
 
  private:
+  // Returns a number whose upper 47 bits are those of the pc, mixed without loss.
   static constexpr std::uint64_t mix(std::uint64_t pc) noexcept {
     constexpr std::uint64_t odd = 0x1e3779b97f4b;
     return pc * (odd << (64 - pc_bits));
   }
+  // Returns the upper bits of a slot's word, above the rule. They hold the bits of the mixed pc
+  // that do not choose the slot, and the slot's distance `way` from the expected one.
   static constexpr std::uint64_t tag(std::uint64_t mixed, std::uint64_t way) noexcept {
     return mixed << index_bits | way << Rule::bits;
   }
+  // Returns the slot at the distance `way` (0 to 3) from the one where the mixed pc is expected.
   std::atomic<std::uint64_t>& slot(std::uint64_t mixed, std::size_t way) const noexcept {
     return slots_[(mixed >> (64 - index_bits)) + way];
   }
@@ -81,6 +95,7 @@ class RuleTable {
   static_assert(sizeof(std::atomic<std::uint64_t>) == 8);
 
   std::atomic<std::uint64_t>* slots_;
+  // Number of rules that were overwritten; the next one to be overwritten follows from it.
   std::atomic<std::uint32_t> victims_{0};
 };
 

@@ -16,46 +16,57 @@
 
 namespace cuwarden::stacks {
 
-// A range of readable memory.
+// A range of readable memory, on a stack that is being walked.
 struct Region {
-  std::uint64_t begin = 0;
+  std::uint64_t begin = 0;  // The lowest address of the range.
   // Number of addresses, from `begin` on, at which eight bytes can be read.
   std::uint64_t count = 0;
-  bool own = false;  // True for the thread's own stack, false for a page of other memory.
+  // True if the range lies in the calling thread's own stack, false for a page of other memory.
+  bool own = false;
 
+  // True if eight bytes can be read at the address.
   [[gnu::always_inline]] bool holds(std::uint64_t address) const noexcept {
     return address - begin < count;
   }
 };
 
-// The bounds of the calling thread's stack. Only the thread itself reads and writes it, also in
-// signal handlers. A handler may run between two stores, so the bounds are valid after each single
-// store.
+// The bounds of the calling thread's stack, as far as they are known. Only the thread itself reads
+// and writes them, also in signal handlers. A handler may run between two stores, so the bounds are
+// valid after each store.
 struct OwnStack {
-  std::uint64_t low = 0;      // The start of a page; [low, top) is readable.
-  std::uint64_t top = 0;      // The stack's upper end; 0 if it is not known.
-  std::uint64_t barrier = 0;  // A page below `low` that could not be read; 0 if none was met.
-  // The stack's lower end as libc reports it. 0 for the first thread, whose stack may grow.
+  // The start of a page of the stack. All bytes from here up to `top` can be read.
+  std::uint64_t low = 0;
+  // The address after the stack's highest byte; 0 if it is not known.
+  std::uint64_t top = 0;
+  // The page below `low`, if it was found unreadable; 0 otherwise.
+  std::uint64_t barrier = 0;
+  // The stack's lowest address, as libc reports it. 0 for the process's first thread, whose stack
+  // may grow, or if libc was not asked.
   std::uint64_t floor = 0;
-  bool confirmed = false;  // True once a stack pointer was met in [low, top).
-  bool asked = false;      // True once libc was asked, or could not be asked.
+  // True once the thread was seen to run between `low` and `top`. The bounds are not used before.
+  bool confirmed = false;
+  // True if libc is not to be asked for the bounds any more.
+  bool asked = false;
 
-  // True if eight bytes can be read at the address.
+  // True if the bounds are known and eight bytes can be read at the address inside them.
   bool holds(std::uint64_t address) const noexcept {
     return confirmed && address >= low && address + sizeof(std::uint64_t) <= top;
   }
 };
 
-// Writes the lowest address of the calling thread's stack and the address after its highest.
-// Returns false if they are not known. Called once for each thread, and never for the first one.
+// A function that asks libc for the calling thread's stack. It writes the lowest address and the
+// address after the highest one. Returns false if they are not known. It is called once for each
+// thread except the process's first one.
 using AskThreadStack = bool (*)(std::uint64_t& low, std::uint64_t& high) noexcept;
-// Sets the function that asks libc. Without one, stacks of all threads but the first are taken for
-// foreign stacks.
+// Sets the function that asks libc for a thread's stack. Without one, only the first thread's stack
+// is known; other stacks are checked page by page in every walk.
 void ask_thread_stacks(AskThreadStack) noexcept;
-// Has the calling thread's bounds not asked for any more: libc may take its heap's lock for them,
-// and a signal handler may have interrupted the heap. Without them each page is asked about.
+// Keeps libc from being asked for the calling thread's stack from now on. libc may lock its heap
+// for the answer, and a signal handler may have interrupted the heap. If the bounds are not known
+// yet, the pages of the stack are checked in every walk.
 void ask_no_more() noexcept;
 
+// The bounds of the calling thread's stack.
 extern constinit thread_local OwnStack own_stack
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -64,24 +75,30 @@ extern constinit thread_local OwnStack own_stack
 // stack, or if the stack's lower end is not known. Asks the kernel, so a confined thread gets 0.
 std::uint64_t room_below(std::uint64_t stack_pointer) noexcept;
 
-// Returns the region from `begin` to `end`, which must be some words apart.
+// Returns the region of the readable bytes from `begin` up to, but not including, `end`. There must
+// be at least eight of them. `own` is true for the calling thread's own stack.
 constexpr Region region_between(std::uint64_t begin, std::uint64_t end, bool own) noexcept {
   return {begin, end - begin - (sizeof(std::uint64_t) - 1), own};
 }
 
-// Returns the calling thread's own stack as far as it is known; an empty region if it is not.
+// Returns the calling thread's own stack as far as it is known to be readable; an empty region if
+// it is not known.
 inline Region known_own_stack() noexcept {
   const OwnStack& stack = own_stack;
   return stack.confirmed ? region_between(stack.low, stack.top, true) : Region{};
 }
-// Returns the readable region around the stack pointer, at the start of a walk.
+// Returns the readable region around the stack pointer, after finding or extending the known bounds
+// of the thread's stack. Asks libc and the kernel if needed. To be called if `own_stack` does not
+// hold the stack pointer.
 Region find_region_of_stack_pointer(std::uint64_t stack_pointer) noexcept;
+// Returns the readable region around the stack pointer, with which a walk begins.
 inline Region region_of_stack_pointer(std::uint64_t stack_pointer) noexcept {
   return own_stack.holds(stack_pointer) ? known_own_stack()
                                         : find_region_of_stack_pointer(stack_pointer);
 }
-// Returns the readable region around an address that the walk's region does not hold; an empty
-// region if the address cannot be read.
+// Returns the readable region around an address on any stack: the thread's own stack, or a page
+// that the kernel has found readable. Returns an empty region if the address cannot be read or,
+// outside the own stack, is no multiple of 8.
 Region region_of(std::uint64_t address) noexcept;
 
 }  // namespace cuwarden::stacks

@@ -23,55 +23,64 @@
 
 namespace cuwarden::stacks {
 
-// Reasons for which a stack ends early. Where libgcc would have gone on, the stack is marked as
-// truncated.
+// Reasons for which a captured stack ends before the thread's first frame. Where libgcc's unwinder
+// would have gone on, the stack is marked as truncated.
 enum class Exception : std::uint32_t {
-  not_expressible,  // A frame that a rule cannot express.
+  not_expressible,  // A frame whose unwind table says more than a Rule can hold.
   foreign_code,     // Code of no module, such as a JIT compiler's.
-  no_description,   // Code of a module without unwind tables.
-  malformed,        // Unwind tables that make no sense.
-  unreadable,       // A frame that cannot be read: the stack is damaged.
-  endless,          // A stack that goes in circles.
+  no_description,   // Code of a module that has no unwind table for it.
+  malformed,        // An unwind table that makes no sense.
+  unreadable,       // A frame at an address that cannot be read: the stack is damaged.
+  endless,          // More than 4,096 frames of this shared object: the stack goes in circles.
 };
-inline constexpr std::size_t exceptions = 6;  // number of enumerators of Exception
+// Number of enumerators of Exception.
+inline constexpr std::size_t exceptions = 6;
 
+// Captures call stacks of the calling thread. A stack that has not changed since it was remembered
+// is recognised without a walk. All functions may be called by several threads at once, and in
+// signal handlers.
 class Unwinder {
  public:
-  // `counts` points to one counter for each Exception, and must outlive this object; null: the
-  // object counts by itself. If memory for the rules is lacking, all stacks are walked slowly.
+  // `counts` points to one counter for each Exception, in their order: stacks that ended for this
+  // reason. The caller keeps the counters as long as the object; null: the object has its own. If
+  // there is no memory for the unwind rules, all stacks are walked by libgcc's unwinder, which is
+  // slower.
   explicit Unwinder(std::atomic<std::uint64_t>* counts = nullptr) noexcept;
   Unwinder(const Unwinder&) = delete;
   Unwinder& operator=(const Unwinder&) = delete;
 
-  // In all functions below, `frame` is __builtin_frame_address(0) of the calling function, which
-  // must not have returned.
-
-  // Returns the name that the calling thread gave to this same stack; 0 if it has none.
+  // Returns the name that remember() gave to the calling thread's present stack; 0 if the stack has
+  // none or has changed. `frame` is __builtin_frame_address(0) of the calling function or of a
+  // caller of it that is still running.
   std::uint32_t recognise(const void* frame) const noexcept {
     return known_.find(reinterpret_cast<std::uint64_t>(frame));
   }
 
-  // Fills `frames`, innermost first, without the frames of this shared object, that of `frame`
-  // included. A frame is an address inside the call instruction: the return address less one, or
-  // the interrupted instruction itself below a signal handler.
+  // Fills `frames` with the calling thread's stack, innermost frame first, and returns how many
+  // there are. `frame` is __builtin_frame_address(0) of the function to begin with, which must
+  // still be running. Frames of this shared object are left out. A frame is an address inside the
+  // call instruction (the return address less one), or the instruction that a signal interrupted.
   Captured capture(const void* frame, std::span<std::uint64_t> frames) noexcept;
 
-  // Gives a stack that was captured before a name other than 0. recognise() returns the name to
-  // this thread as long as the stack is the same, until modules change. Not every stack is
-  // remembered. `frames` is a buffer that is overwritten; it must have the same size in every call.
-  // `generation` is generation() as it was before the name was found.
+  // Gives the stack that capture() has walked from `frame` a name other than 0. recognise() then
+  // returns the name on this thread while the stack is unchanged. Some stacks are not remembered,
+  // as those in signal handlers or with code of no module. `frames` is a buffer of the same size as
+  // for capture(), which is overwritten. `generation` is the result of generation() before the name
+  // was looked up; if it has changed since, the name is not kept.
   void remember(ThreadSlot thread, const void* frame, std::span<std::uint64_t> frames,
                 std::uint32_t name, std::uint32_t generation) noexcept;
-  // A number that changes when names are forgotten.
+  // Returns a number that changes when names of stacks are forgotten. A caller reads it before it
+  // looks up a stack's name, and passes it to remember(). So a name that has become invalid in
+  // between is not kept.
   std::uint32_t generation() const noexcept { return known_.generation(); }
 
-  // Forgets all rules and names, because a module was unloaded: other code may be mapped at its
-  // addresses.
+  // Forgets all unwind rules and all names of stacks, because code was unloaded and other code may
+  // come to its addresses.
   void modules_changed() noexcept;
-  // Forgets the names that were given, because they are no longer valid.
+  // Forgets the names of all stacks, because they have become invalid. Keeps the unwind rules.
   void forget_names() noexcept;
 
-  // Returns how many stacks ended early for this reason.
+  // Returns the number of stacks that ended before the thread's first frame for this reason.
   std::uint64_t count_of(Exception reason) const noexcept {
     return counts_[static_cast<std::size_t>(reason)].load(std::memory_order_relaxed);
   }
@@ -81,14 +90,21 @@ class Unwinder {
   struct Walk;
   struct Notes;
   enum class Way;
+  // Walks the stack. If `drafting`, notes all words that the walk reads in the entry, from which
+  // the stack is recognised later.
   template <bool drafting>
   void walk(Walk&, KnownStacks::Entry*) noexcept;
+  // Leaves a frame whose rule is a special one, as a signal handler's.
   Way step_specially(Walk&, Registers&, Rule) noexcept;
+  // Finds the rule for the frame of a pc that the table has no rule for, and stores the rule if it
+  // lasts.
   Rule learn(Walk&, std::uint64_t pc) noexcept;
+  // Counts that the walk has ended for this reason, if it is one of capture()'s.
   void count(const Walk&, Exception) noexcept;
 
   std::atomic<std::uint64_t>* counts_;
   std::atomic<std::uint64_t> own_counts_[exceptions]{};
+  // Memory of `rules_`; without it all stacks are walked by libgcc's unwinder.
   Mapping memory_;
   RuleTable rules_;
   KnownStacks known_;

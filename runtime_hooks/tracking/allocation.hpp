@@ -10,25 +10,43 @@
 
 namespace cuwarden::tracking {
 
-// A request for memory, as the hook of its call understands it. The address is filled in once the
-// request is served.
+// A request for memory, as the hook of a CUDA call understands it, and then the allocation that
+// served it. The hook fills in the address once the driver or cuwarden's pool has served the
+// request.
 struct Allocation {
-  Kind kind{};
+  Kind kind{};  // The kind of memory, as the report shows it.
+  // The kind of number that `address` holds, such as a pointer or a handle.
   Space space = Space::pointer;
-  std::uint64_t address = 0;  // 0: not served, or a size of 0
-  std::uint64_t bytes = 0;    // as requested
-  std::uint64_t related = 0;  // another address or handle that belongs to the allocation; 0: none
-  bool owned_by_context = false;     // ends with its context
-  bool host = false;                 // host memory: belongs to no device
-  bool opened = false;               // its openings are counted
-  bool counts_no_bytes = false;      // a second name for memory that is recorded elsewhere
-  bool in_pool = false;              // served by cuwarden's pool instead of the driver
-  DeviceOrdinal device = no_device;  // no_device: the current context's device
-  // For stream-ordered requests:
+  // The pointer, handle or array that the program got; 0 if the request was not served, or asked
+  // for 0 bytes.
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;  // Bytes that the program asked for.
+  // Another address or handle that belongs to the allocation and is stored in its record; 0 if
+  // there is none.
+  std::uint64_t related = 0;
+  // True if the memory is freed when its context ends.
+  bool owned_by_context = false;
+  // True if this is host memory, which lies on no device.
+  bool host = false;
+  // True if this is memory of another process, opened by an IPC handle. The program may open the
+  // memory several times, and the record counts how often.
+  bool opened = false;
+  // True if this is a second name for memory that has a record of its own. The bytes of this record
+  // are not added to any sum.
+  bool counts_no_bytes = false;
+  // True if cuwarden's pool served the request instead of the driver.
+  bool in_pool = false;
+  // Device that the request names. no_device: the device of the current context.
+  DeviceOrdinal device = no_device;
+  // The stream of a stream-ordered request (cuMemAllocAsync and others); has no meaning for other
+  // requests.
   CUstream stream = nullptr;
-  CUmemoryPool memory_pool = nullptr;  // null: the device's current one
+  // The memory pool that a stream-ordered request names; null for the device's current one. Has no
+  // meaning for other requests.
+  CUmemoryPool memory_pool = nullptr;
 
-  // Returns the device of memory that is asked for in this context; no_device for host memory.
+  // Returns the device of the memory if the request is made while `here` is the current context;
+  // no_device for host memory.
   DeviceOrdinal device_in(const CurrentContext& here) const noexcept {
     if (host) return no_device;
     return device != no_device ? device : here.device;

@@ -16,19 +16,23 @@
 
 namespace cuwarden::tracking {
 
-// Hears once of each reason for which the ledger is no longer complete, on the thread that met the
-// reason, with no lock held. The shim implements the interface.
+// An object that is told when the ledger, the file with a record of each allocation, is no longer
+// complete.
 class CompletenessListener {
  public:
+  // Is called once for each reason for which the ledger is not complete, on the thread that met the
+  // reason. No lock of cuwarden's is held meanwhile.
   virtual void ledger_is_incomplete(ledger::Reason) noexcept = 0;
 
  protected:
   ~CompletenessListener() = default;
 };
 
+// Records the allocations and frees that hooks saw in the ledger, with stack, context and device.
+// All functions leave errno as it was.
 class AllocationRecorder {
  public:
-  // All references outlive the object.
+  // The caller keeps all arguments alive as long as the object.
   AllocationRecorder(ledger::Writer& ledger, DeviceQueries& queries, LiveContexts& contexts,
                      DeviceReadings& readings, ImplicitMemory& implicit, CallSites& sites,
                      CompletenessListener& listener) noexcept
@@ -40,28 +44,30 @@ class AllocationRecorder {
         sites_(sites),
         listener_(listener) {}
 
-  // All functions leave errno as it was.
-
-  // Records an allocation that was served. Returns the device that it is recorded on, no_device for
-  // host memory.
+  // Records an allocation that the driver or cuwarden's pool has served. `Caller` is the program's
+  // call, whose stack is recorded, too. Returns the device that the allocation is recorded on;
+  // no_device for host memory.
   DeviceOrdinal allocated(const Caller&, const Allocation&) noexcept;
-  // Removes the record of an address, and returns it; an empty one if the address is not recorded.
-  // To be called before the real free, so that another thread's allocation at the same address does
-  // not find the old record.
+  // Removes the record of the allocation at an address, and returns it; an empty one if there is
+  // none. To be called before the driver's free. Otherwise another thread's allocation might get
+  // the same address and find the old record.
   ledger::TakenRecord take(Space, std::uint64_t address) noexcept;
-  // To be called after the real free: puts the record back where the driver refused. A driver that
-  // refuses only because the process is ending has freed the memory as far as the program is
-  // concerned.
+  // Ends a free that take() has begun, after the driver's free has returned `CUresult`. If the
+  // driver refused, the record is put back. CUDA_ERROR_DEINITIALIZED is no refusal: the process is
+  // ending, and the driver has freed the memory by itself. If the record is empty and the driver
+  // did free something, counts an unknown free.
   void settle(const ledger::TakenRecord&, CUresult) noexcept;
 
-  // Notes that a handle was made that gets no record: a multicast object, or a handle made from
-  // one.
+  // Remembers that the driver made a handle that gets no record: one of a multicast object, or one
+  // derived from it.
   void handle_without_record() noexcept { unrecorded_.store(true, std::memory_order_relaxed); }
-  // Notes that the driver released a handle, or unmapped a range, without a record. Counted as an
-  // unknown free, unless handle_without_record() was ever called.
+  // Counts an unknown free: the driver released a handle or unmapped a range for which there is no
+  // record. Does nothing once handle_without_record() was called, since the handle may then be one
+  // without record.
   void unknown_release() noexcept;
 
-  // Tells the listener if the ledger has become incomplete since the last call.
+  // Tells the listener each reason for which the ledger has become incomplete and of which it was
+  // not told yet.
   void give_notice() noexcept {
     const std::uint32_t reasons = ledger_.header().reasons.load(std::memory_order_relaxed);
     if ((reasons & noteworthy & ~noticed_.load(std::memory_order_relaxed)) != 0)
@@ -72,6 +78,8 @@ class AllocationRecorder {
   void give_notice_of(std::uint32_t reasons) noexcept;
   void unknown_free() noexcept;
 
+  // Reasons (bits) of which the listener is told: a table of the ledger is full, or recording has
+  // stopped.
   static constexpr std::uint32_t noteworthy =
       ledger::reason_ledger_full | ledger::reason_recording_stopped;
 
@@ -82,7 +90,9 @@ class AllocationRecorder {
   ImplicitMemory& implicit_;
   CallSites& sites_;
   CompletenessListener& listener_;
-  std::atomic<std::uint32_t> noticed_{0};  // Reason bits
+  // Reasons (bits) of which the listener was told.
+  std::atomic<std::uint32_t> noticed_{0};
+  // True once handle_without_record() was called.
   std::atomic<bool> unrecorded_{false};
 };
 

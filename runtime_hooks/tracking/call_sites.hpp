@@ -14,28 +14,35 @@
 
 namespace cuwarden::tracking {
 
+// Captures call stacks of the calling thread and enters them into the ledger. Allocations with
+// equal stack, function, kind and device are one group.
 class CallSites {
  public:
-  // `stack_depth`: frames kept for each stack; 0: no stacks are captured.
+  // `stack_depth` is the number of frames kept for each stack; 0: no stacks are captured. The
+  // caller keeps `ledger` alive as long as the object.
   CallSites(ledger::Writer& ledger, std::size_t stack_depth) noexcept
       : ledger_(ledger), stack_depth_(stack_depth), unwinder_(ledger.header().stacks_cut) {
     static_assert(ledger::stack_exceptions == stacks::exceptions);
   }
 
-  // Returns the group of allocations that this call belongs to; 0 where the ledger is full. Leaves
+  // Returns the group that an allocation by this call belongs to; 0 if the ledger is full. Leaves
   // errno as it was.
   GroupId group_of(const Caller&, Kind, DeviceOrdinal) noexcept;
-  // As group_of(), but may change errno.
+  // Returns the group that an allocation by this call belongs to; 0 if the ledger is full. May
+  // change errno.
   GroupId group_unguarded(const Caller&, Kind, DeviceOrdinal) noexcept;
-  // Returns the thread's stack from its first frame on; 0 where some of it is not known. Costs more
-  // than group_of(): the walk is as deep as can be, and is not cached.
+  // Returns the ledger's id of the call's stack, with all frames up to the thread's first one, also
+  // beyond the configured depth. Returns 0 if some frames cannot be found or the ledger is full.
+  // Takes longer than group_of(), because nothing is cached.
   StackId whole_stack(const Caller&) noexcept;
-  // Walks the calling thread's stack from the function with this frame on, as Unwinder::capture()
-  // does.
+  // Fills `into` with the calling thread's stack, innermost frame first, and returns the number of
+  // frames and whether they are all. `frame` is __builtin_frame_address(0) of the function to begin
+  // with.
   stacks::Captured frames_from(const void* frame, std::span<std::uint64_t> into) noexcept {
     return unwinder_.capture(frame, into);
   }
-  // Forgets all rules and stacks of unloaded code; to be called after each dlclose.
+  // Forgets cached stacks and unwind rules, because code was unloaded and other code may come to
+  // its addresses. To be called after each dlclose.
   void modules_changed() noexcept;
 
  private:

@@ -5,13 +5,16 @@
 
 namespace cuwarden::tracking {
 
-// The call by which the program asks for memory. `api`: function that the report names. `frame`:
-// __builtin_frame_address(0) of the hooked function, which is still running; call stacks begin
-// there.
+// A CUDA call of the program, which may ask for memory. The hook of the called function makes this
+// object.
 struct Caller {
+  // `name` becomes `api`, and `seen_from` becomes `frame`.
   Caller(HookId name, const void* seen_from) noexcept : api(name), frame(seen_from) {}
 
+  // The CUDA function that the program called, which the report names.
   HookId api;
+  // __builtin_frame_address(0) of the hook, which is still running. Call stacks are walked from
+  // there.
   const void* frame;
 };
 

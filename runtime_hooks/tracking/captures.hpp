@@ -12,32 +12,43 @@
 
 namespace cuwarden::tracking {
 
+// The stream captures of this process that are in progress, as far as hooks saw them begin. A
+// capture ends by its stream's cuStreamEndCapture, or when the stream or the context is destroyed.
+// All functions may be called by several threads at once.
 class Captures {
  public:
-  // Notes that a capture of the stream is about to begin; to be called before the driver's call.
-  // `per_thread`: true if a null stream means the thread's own default stream. Returns true if the
-  // capture was not known before: then ended() must be called if the driver does not begin it.
+  // Enters a capture of the stream before the driver begins it. `per_thread` is true if a null
+  // stream means the calling thread's own default stream. Returns true if the capture was entered.
+  // If the driver then refuses to begin it, the caller must call ended(). Returns false if the
+  // stream is captured already or cannot be captured.
   bool begins(CUstream, bool per_thread, ContextId) noexcept;
-  // Notes that the stream's capture has ended.
+  // Removes the capture of the stream, because it has ended. `per_thread` is true if a null stream
+  // means the calling thread's own default stream.
   void ended(CUstream, bool per_thread) noexcept;
-  // Notes that the stream ends, and its capture with it.
+  // Removes the capture of the stream, because the stream is being destroyed.
   void stream_ends(CUstream) noexcept;
-  // Notes that the context ends, and all captures of its streams.
+  // Removes all captures that began while this context was current, because the context has ended.
   void context_ends(ContextId) noexcept;
 
-  // True if a capture that is known has not ended.
+  // True if a capture is in progress in the process. Costs a single load.
   bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
 
  private:
+  // Most captures whose streams are remembered at a time. Others are only counted.
   static constexpr std::size_t limit = 64;
+  // A capture in progress.
   struct Capture {
-    std::uint64_t key = 0;  // 0: none
+    // The captured stream: its handle, or the thread's control block for a thread's own default
+    // stream. 0 marks an unused entry.
+    std::uint64_t key = 0;
     ContextId context;
   };
   void remove(Capture&) noexcept;
 
   FutexLock lock_;
-  std::atomic<std::uint32_t> count_{0};  // of those below, and of those that found no room
+  // Number of captures in progress, remembered or only counted.
+  std::atomic<std::uint32_t> count_{0};
+  // Number of captures in progress for which `all_` had no unused entry.
   std::uint32_t without_room_ = 0;
   Capture all_[limit];
 };

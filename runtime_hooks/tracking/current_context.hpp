@@ -5,9 +5,10 @@
 
 namespace cuwarden::tracking {
 
+// A thread's current context and the device of that context.
 struct CurrentContext {
-  ContextId context;                 // 0: the thread has no current context
-  DeviceOrdinal device = no_device;  // no_device: no context, or the driver does not say
+  ContextId context;                 // 0 if the thread has no current context.
+  DeviceOrdinal device = no_device;  // no_device if there is no context or the driver does not say.
 };
 
 }  // namespace cuwarden::tracking

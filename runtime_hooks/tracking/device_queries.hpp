@@ -12,43 +12,54 @@
 
 namespace cuwarden::tracking {
 
+// Asks the driver about contexts, streams, pointers and devices, on behalf of the calling thread.
+// Every function leaves errno as it was, except where its comment says otherwise.
 class DeviceQueries {
  public:
+  // The caller keeps both arguments alive as long as the object.
   DeviceQueries(const driver::RealDriver& real, const LiveContexts& contexts) noexcept
       : real_(real), contexts_(contexts) {}
 
+  // Returns the calling thread's current context and its device.
   CurrentContext current() const noexcept;
-  // Answers as current() does. The caller keeps errno itself.
+  // Returns the calling thread's current context and its device. May change errno.
   CurrentContext current_unguarded() const noexcept;
-  // Answers as current_unguarded() does, with one question fewer where the process sees a single
-  // device. To be called after a request was served: a context that has ended is not recognised.
+  // Returns the calling thread's current context and its device, with one question to the driver
+  // less if the process sees a single device. To be called only after the driver has served a
+  // request: then the context has not ended, which is not checked. May change errno.
   CurrentContext current_that_served() noexcept;
-  // Returns the stream's context; of a default stream, the current context.
+  // Returns the context that the stream belongs to. For a default stream, or if the driver does not
+  // say, returns the current context; 0 if there is none.
   ContextId context_of(CUstream) const noexcept;
-  // Returns the device that a device pointer lies on, whatever context is current; no_device where
-  // the driver does not know the pointer.
+  // Returns the device on which the memory of a device pointer lies, whatever context is current;
+  // no_device if the driver does not know the pointer.
   DeviceOrdinal device_of(CUdeviceptr) const noexcept;
-  // Returns the device of a process that sees a single one; no_device where there are several.
+  // Returns device 0 if the process sees a single device; no_device if there are several or the
+  // driver does not say.
   DeviceOrdinal only_device() noexcept {
     const int count = device_count_.load(std::memory_order_relaxed);
     return (count != 0 ? count : ask_device_count()) == 1 ? DeviceOrdinal{0} : no_device;
   }
-  // Returns the device's size in bytes; 0 where the driver does not say. Needs no context.
+  // Returns the bytes of memory that the device has in all; 0 if the driver does not say. Needs no
+  // context.
   std::uint64_t total_bytes_of(DeviceOrdinal) const noexcept;
-  // Returns a CUcomputemode; CU_COMPUTEMODE_DEFAULT where the driver does not say.
+  // Returns the device's CUcomputemode; CU_COMPUTEMODE_DEFAULT if the driver does not say.
   int compute_mode_of(DeviceOrdinal) const noexcept;
-  // Returns true also where the driver does not say.
+  // Returns true if the device's primary context exists, or if the driver does not say.
   bool primary_is_active(DeviceOrdinal) const noexcept;
-  // Returns a context of this device that is alive, whatever the program did; 0 where none is
-  // known.
+  // Returns a context on this device that has not ended: the primary one, or one that the program
+  // created. Returns 0 if none is known.
   ContextId live_context_on(DeviceOrdinal) const noexcept;
 
  private:
+  // Returns the number of devices that the process sees, and keeps it in `device_count_`; 0 if the
+  // driver does not say.
   int ask_device_count() noexcept;
 
   const driver::RealDriver& real_;
   const LiveContexts& contexts_;
-  std::atomic<int> device_count_{0};  // 0: the driver was not asked yet
+  // Number of devices that the process sees; 0 until the driver has said it.
+  std::atomic<int> device_count_{0};
 };
 
 }  // namespace cuwarden::tracking

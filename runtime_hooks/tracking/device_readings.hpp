@@ -14,20 +14,26 @@
 
 namespace cuwarden::tracking {
 
-// An object that is told of each reading, by the thread that took it.
+// An object that is told each time cuwarden has asked the driver how full a device is.
 class ReadingListener {
  public:
+  // Is called on the thread that asked the driver. `total_bytes` is the size of the device's
+  // memory.
   virtual void device_was_read(DeviceOrdinal, std::uint64_t total_bytes) noexcept = 0;
 
  protected:
   ~ReadingListener() = default;
 };
 
+// Asks the driver how full devices are, and writes the answers (readings) into the ledger: now and
+// then while the program allocates, and at the end of the process. All functions may be called by
+// several threads at once.
 class DeviceReadings {
  public:
+  // Devices with this ordinal or a higher one are ignored.
   static constexpr std::int32_t device_limit = LiveContexts::device_limit;
 
-  // `listener` may be null. All arguments outlive the object.
+  // `listener` may be null. The caller keeps all arguments alive as long as the object.
   DeviceReadings(ledger::Writer& ledger, const driver::RealDriver& real,
                  const DeviceQueries& queries, MemoryPools& memory_pools,
                  ReadingListener* listener) noexcept
@@ -37,27 +43,30 @@ class DeviceReadings {
         memory_pools_(memory_pools),
         listener_(listener) {}
 
-  // Notes that the process uses this device. Ignores ordinals outside [0, device_limit).
+  // Remembers that the process uses this device. At the first time, writes the device's name and
+  // UUID into the ledger. Ignores ordinals outside [0, device_limit).
   void meet(DeviceOrdinal device) noexcept {
     if (device.value < 0 || device.value >= device_limit) return;
     if (!met_[device.value].load(std::memory_order_relaxed)) meet_first(device);
   }
 
-  // Bytes that memory pools and graphs of this process keep on the device for their next request;
-  // none where the driver does not say.
+  // Returns the bytes that memory pools (CUmemoryPool) and graphs of this process keep on the
+  // device for later requests; none if the driver does not say.
   std::optional<IdleBytes> idle_in_memory_pools(DeviceOrdinal device) const noexcept;
+  // Returns IdleBytes::unallocated of the device: bytes that memory pools and graphs of this
+  // process keep there and that no allocation uses. Returns none if the driver does not say.
   std::optional<std::uint64_t> idle_bytes(DeviceOrdinal device) const noexcept {
     const auto idle = idle_in_memory_pools(device);
     return idle ? std::optional(idle->unallocated) : std::nullopt;
   }
 
-  // Reads the current device and the host's memory use where their interval has passed.
-  // `now_ns`: the ledger's time.
+  // Reads the current device if the last reading is more than 100 ms old, and the process's host
+  // memory use every 250 ms. `now_ns` is the time on the ledger's clock.
   void read_now_and_then(std::uint64_t now_ns) noexcept {
     if (now_ns >= next_look_ns_.load(std::memory_order_relaxed)) look_around(now_ns);
   }
-  // Takes the last readings, of every device that was met. Ends once `may_ask`, which is called
-  // before each question to the driver, returns false.
+  // Takes a last reading of every device for which meet() was called. `may_ask` is called before
+  // each question to the driver; once it returns false, the driver is not asked any more.
   void read_at_exit(const FunctionRef<bool()>& may_ask) noexcept;
 
  private:
@@ -70,9 +79,13 @@ class DeviceReadings {
   const DeviceQueries& queries_;
   MemoryPools& memory_pools_;
   ReadingListener* const listener_;
-  std::atomic<std::uint64_t> next_look_ns_{0};  // the earlier of the two below
+  // The earlier of the times `next_reading_ns_` and `next_rss_ns_`.
+  std::atomic<std::uint64_t> next_look_ns_{0};
+  // Earliest time on the ledger's clock for the next reading of a device.
   std::atomic<std::uint64_t> next_reading_ns_{0};
+  // Earliest time on the ledger's clock for the next reading of the process's host memory use.
   std::atomic<std::uint64_t> next_rss_ns_{0};
+  // True for each device for which meet() was called.
   std::atomic<bool> met_[device_limit]{};
 };
 

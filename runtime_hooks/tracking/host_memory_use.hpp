@@ -5,7 +5,8 @@
 
 namespace cuwarden::tracking {
 
-// Resident set in bytes, from /proc/self/statm; 0 where it cannot be read.
+// Returns the bytes of host memory that the process holds (resident set, from /proc/self/statm); 0
+// if the file cannot be read.
 std::uint64_t host_memory_in_use() noexcept;
 
 }  // namespace cuwarden::tracking

@@ -15,28 +15,36 @@
 
 namespace cuwarden::tracking {
 
+// A set of kernels whose code is on the device already: only a kernel's first launch takes device
+// memory. Several threads may use the set at once, without a lock. If a part of the set is full, a
+// new kernel replaces another one, whose next launch then counts as its first again.
 class LaunchedKernels {
  public:
-  // True if the kernel lies in its expected slot: a quick test, which may be false for a kernel in
-  // the set.
+  // True if the kernel is found where it is looked for first. A quick test: if false, the kernel
+  // may still be in the set.
   bool expected_slot_has(CUfunction kernel) const noexcept {
     const std::uint64_t word = word_of(kernel);
     return slots_[slot_of(word)].load(std::memory_order_relaxed) == word;
   }
   // True if the kernel is in the set.
   bool has(CUfunction) const noexcept;
+  // Adds the kernel to the set; may push another one out.
   void add(CUfunction) noexcept;
-  // Forgets all kernels. Handles end with their module or context, and are used again.
+  // Removes all kernels. To be called when a module or context ends, because new kernels may get
+  // the handles of old ones.
   void forget_all() noexcept;
 
  private:
+  // The set has 2 to the power of `bits` slots.
   static constexpr unsigned bits = 12;
-  static constexpr std::size_t line = 8;  // words
-  // An empty slot is 0. Handles are stored inverted, so that none is taken for an empty slot, not
-  // even a null handle.
+  // Slots (words) in a cache line. A kernel lies in any slot of one line.
+  static constexpr std::size_t line = 8;
+  // Returns the word that stands for the kernel in its slot: the inverted handle. An empty slot is
+  // 0, for which no handle is then taken, not even a null one.
   static std::uint64_t word_of(CUfunction kernel) noexcept {
     return ~reinterpret_cast<std::uint64_t>(kernel);
   }
+  // Returns the index of the slot in which the kernel with this word is looked for first.
   static std::size_t slot_of(std::uint64_t word) noexcept {
     return word * std::uint64_t{0x9e3779b97f4a7c15} >> (64 - bits);
   }
@@ -44,8 +52,11 @@ class LaunchedKernels {
   alignas(64) std::array<std::atomic<std::uint64_t>, std::size_t{1} << bits> slots_{};
 };
 
+// Kernels that the program has launched, by their handles.
 extern constinit LaunchedKernels launched_kernels __attribute__((visibility("hidden")));
-// Kernels, also of libraries, that the program asked about: their code is on the device.
+// Kernels, also of libraries, whose attributes the program has asked for: their code is on the
+// device. A device's ordinal is combined with each handle, because each device loads a library's
+// kernel separately.
 extern constinit LaunchedKernels loaded_kernels __attribute__((visibility("hidden")));
 
 }  // namespace cuwarden::tracking

@@ -13,23 +13,32 @@
 
 namespace cuwarden::tracking {
 
+// The contexts of this process that are known to be alive: hooks saw them being made, and did not
+// see them end. Only such a context may be pushed, because the driver hardly checks handles.
+//
+// A green context (CUgreenCtx) gives access to a part of a device. Memory that is allocated while
+// one is current belongs to the device's primary context. All functions may be called by several
+// threads at once.
 class LiveContexts {
  public:
+  // Primary contexts of devices with this ordinal or a higher one are not recorded.
   static constexpr std::int32_t device_limit = 64;
 
-  // Note contexts that the driver made: a device's primary context, or one that the program
-  // created.
+  // Records the device's primary context, which the driver has made or which the program has
+  // retained.
   void primary_retained(DeviceOrdinal, ContextId) noexcept;
-  // the primary context; 0 if none was seen, or if it has ended
+  // Returns the device's primary context; 0 if none was recorded or it has ended.
   ContextId primary_of(DeviceOrdinal) const noexcept;
 
+  // Records a context that the program has created on the device.
   void created(DeviceOrdinal, ContextId) noexcept;
-  // Notes that a context of any kind has ended.
+  // Removes the context, primary or created, because it has ended.
   void ended(ContextId) noexcept;
-  // Returns a context that the program created on this device, other than `not_this`; 0: none.
+  // Returns one of the contexts that the program created on this device, except for `not_this`; 0
+  // if there is no other.
   ContextId created_on(DeviceOrdinal, ContextId not_this = {}) const noexcept;
-  // True if fits(context) is true for all live contexts. False also if there were too many contexts
-  // to know them all.
+  // True if fits(context) is true for all live contexts, primary and created. False also if more
+  // contexts were created than can be recorded.
   template <class Fits>
   bool all_of(const Fits& fits) const noexcept {
     if (is_full_.load(std::memory_order_relaxed)) return false;
@@ -43,37 +52,50 @@ class LiveContexts {
         return false;
     return true;
   }
-  // Returns no_device where the context is not known.
+  // Returns the device of a primary or created context; no_device if the context is not recorded.
   DeviceOrdinal device_of(ContextId) const noexcept;
 
-  // Note a green context (`green`: CUgreenCtx), and the context by which the program uses it.
+  // Records a green context (`green` is its CUgreenCtx) that the program has created on the device.
   void green_created(std::uint64_t green, DeviceOrdinal) noexcept;
+  // Records the ordinary context by which the program uses the green context `green`
+  // (cuCtxFromGreenCtx).
   void green_used_as(std::uint64_t green, ContextId) noexcept;
-  // Returns the green context's device; no_device where it was not known.
+  // Removes the green context, and returns its device; no_device if it was not recorded.
   DeviceOrdinal green_destroyed(std::uint64_t green) noexcept;
-  // Returns the context that owns memory which is allocated while this one is current.
+  // Returns the context that owns memory which is allocated while `current` is the current context.
+  // For a green context that is the device's primary context, if it is recorded; otherwise
+  // `current`.
   ContextId owner(ContextId current) const noexcept;
-  // Returns true for a green context whose primary context was not seen.
+  // True if `current` belongs to a green context and the primary context of its device is not
+  // recorded.
   bool is_green_without_primary(ContextId current) const noexcept;
 
  private:
-  // A full table leaves contexts out: no exit reading by such a context, no owner for a green one.
+  // Most created contexts, and most green contexts, that are recorded. Devices with contexts beyond
+  // them may get no reading at the end, and memory of further green contexts counts as theirs.
   static constexpr std::size_t limit = 64;
-  static constexpr std::uint64_t being_filled = 1;  // the key of such a row
+  // Value in a row that a thread is just filling in. No handle has this value.
+  static constexpr std::uint64_t being_filled = 1;
+  // A context that the program created; `context` is 0 in an unused row.
   struct Created {
-    std::atomic<std::uint64_t> context{0};  // 0: free
+    std::atomic<std::uint64_t> context{0};
     std::atomic<std::int32_t> device{-1};
   };
+  // A green context and the ordinary context by which the program uses it (0 if it does not).
+  // `green` is 0 in an unused row.
   struct Green {
-    std::atomic<std::uint64_t> green{0};  // 0: free
+    std::atomic<std::uint64_t> green{0};
     std::atomic<std::uint64_t> context{0};
     std::atomic<std::int32_t> device{-1};
   };
 
+  // Each device's primary context; 0 if there is none.
   std::atomic<std::uint64_t> primary_[device_limit]{};
   Created created_[limit];
   Green greens_[limit];
+  // True once a green context was used as an ordinary one.
   std::atomic<bool> green_seen_{false};
+  // True once a created context found no unused row.
   std::atomic<bool> is_full_{false};
 };
 

@@ -13,17 +13,23 @@
 
 namespace cuwarden::tracking {
 
-// Memory of a device that memory pools and graphs keep. The driver counts a graph's chunk as used
-// as a whole, even if allocations have only a part of it.
+// Device memory that memory pools (CUmemoryPool) and graphs keep for later requests. The driver
+// counts a graph's chunk as used as a whole, even if allocations use only a part of it.
 struct IdleBytes {
-  std::uint64_t unused = 0;       // bytes that the driver counts as unused
-  std::uint64_t unallocated = 0;  // `unused`, plus the parts of used chunks that no allocation has
+  // Bytes that the driver counts as unused.
+  std::uint64_t unused = 0;
+  // Bytes that no allocation uses: `unused`, and the parts of graphs' used chunks that no
+  // allocation has.
+  std::uint64_t unallocated = 0;
 };
 
+// The memory pools (CUmemoryPool) of this process: each device's default pool, and those that the
+// program created. All functions may be called by several threads at once.
 class MemoryPools {
  public:
-  // Notes that stream-ordered memory or a graph's node was allocated on this device. Before that
-  // the driver is not asked about its memory pools, since a question would create them.
+  // Remembers that stream-ordered memory or a graph's memory node was allocated on this device.
+  // Before that the driver is not asked about the device's pools, since a question would create
+  // them.
   void used_on(DeviceOrdinal device) noexcept {
     // Threads that allocate share this line: it is written once.
     if (is_known(device) && !used_[device.value].load(std::memory_order_relaxed))
@@ -32,48 +38,59 @@ class MemoryPools {
 
   // A memory pool that the program created.
   struct Pool {
-    CUmemoryPool pool = nullptr;  // null: none
-    std::int32_t device = -1;
-    bool is_plain = false;  // true if no other process can open the pool, and it has no size limit
+    CUmemoryPool pool = nullptr;  // Null in an unused entry.
+    std::int32_t device = -1;     // Ordinal of the device on which the pool's memory lies.
+    // True if no other process can open the pool and the pool has no size limit.
+    bool is_plain = false;
   };
-  // Notes a memory pool that the program has created.
+  // Records a memory pool that the program has created. If 64 are recorded already, the pool is
+  // left out.
   void created(const Pool&) noexcept;
-  // To be called before the driver destroys the pool, which is not asked about afterwards. Returns
-  // the pool as it was created; an empty one where it was not known.
+  // Removes a memory pool before the driver destroys it. Returns the entry that created() made; an
+  // empty one if there is none. If the destruction fails, the entry can be passed to created()
+  // again.
   Pool destroy_begin(CUmemoryPool) noexcept;
-  // Returns the device of a pool; no_device where it is not known. Asks for the default pools of
-  // all devices if the program did not make the pool.
+  // Returns the device on which the pool's memory lies; no_device if it is not known. If the
+  // program did not create the pool, asks the driver for the default pools of all devices.
   DeviceOrdinal device_of(const driver::RealDriver&, CUmemoryPool) noexcept;
-  // Returns true if the pool is known to lie on this device and to be plain, as the default pool
-  // is.
+  // True if the pool is known to lie on this device, cannot be opened by other processes and has no
+  // size limit. Default pools are like that.
   bool is_plain(const driver::RealDriver&, DeviceOrdinal, CUmemoryPool) noexcept;
 
-  // Returns the memory of a device that pools and graphs keep; none where the driver does not say.
+  // Returns the memory of the device that pools and graphs keep for later requests; none if the
+  // driver does not say. `live_in_graphs` are the bytes that live allocations of graphs have on the
+  // device.
   std::optional<IdleBytes> idle_bytes(const driver::RealDriver&, DeviceOrdinal,
                                       std::uint64_t live_in_graphs) noexcept;
 
-  // Has pools and graphs give unallocated memory back to the device. Returns false where there is
-  // none.
+  // Makes the device's pools and graphs give memory that no allocation uses back to the device.
+  // Returns false if there is none, or if the driver does not say.
   bool trim(const driver::RealDriver&, DeviceOrdinal);
 
  private:
-  // Visits the pools of a device, under the lock. Returns false where not all are known.
+  // Calls visit(pool) for each pool of the device until it returns false: first for the default
+  // pool, then with `lock_` held for those that the program created. Returns false if not all were
+  // visited.
   template <class Visit>
   bool each_pool(const driver::RealDriver&, CUdevice, DeviceOrdinal, const Visit&);
+  // Devices with this ordinal or a higher one are ignored.
   static constexpr std::int32_t device_limit = 64;
-  // More pools are left out: their idle bytes stay unexplained.
+  // Most pools that the program created and that are recorded at a time.
   static constexpr std::size_t limit = 64;
+  // True if the device's ordinal is in [0, device_limit).
   static bool is_known(DeviceOrdinal device) {
     return device.value >= 0 && device.value < device_limit;
   }
 
+  // True for each device for which used_on() was called.
   std::atomic<bool> used_[device_limit]{};
-  // Held while the driver is asked about the pools. The driver does not check handles well, and a
-  // pool that is destroyed meanwhile must not be used. The driver calls nothing of the program's
-  // below it.
+  // Protects `pools_`. Held while the driver is asked about these pools, so that none is destroyed
+  // meanwhile: the driver hardly checks handles. The driver calls no code of the program there.
   FutexLock lock_;
-  // True once the lock was given up and a pool destroyed without it: no pool is asked any more.
+  // True once a pool was destroyed while `lock_` could not be had. From then on no pool of the
+  // program's is asked about, since it may be that one.
   std::atomic<bool> left_{false};
+  // Pools that the program created; unused entries have a null pool.
   Pool pools_[limit];
 };
 

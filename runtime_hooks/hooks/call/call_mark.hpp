@@ -7,34 +7,39 @@
 
 namespace cuwarden::hooks {
 
+// A mark on the stack of a hooked CUDA call that is under way. If a longjmp leaves the call without
+// returning from it, a later call finds the mark damaged or below its own frame.
 class CallMark {
  public:
-  // `frame`: __builtin_frame_address(0) of the hooked function.
+  // `frame` is __builtin_frame_address(0) of the hooked function.
   explicit CallMark(const void* frame) noexcept : frame_(frame), seal_(sealed()) {}
   ~CallMark() { seal_ = 0; }
   CallMark(const CallMark&) = delete;
   CallMark& operator=(const CallMark&) = delete;
 
+  // Returns the frame address of the hooked function that made the mark.
   const void* frame() const noexcept { return frame_; }
 
-  // Returns true if the call that made `mark` is certainly over. `frame` is the frame of the hooked
-  // function that asks. In doubt it returns false: the asking call then counts as part of the older
-  // one and is not recorded. A wrong true would be worse, for a call of cuwarden's own might be
-  // recorded.
+  // Returns true if the call that made `mark` is certainly over. `frame` is the frame address of
+  // the hooked function that asks. In doubt returns false; then the asking call counts as part of
+  // the older one and is not recorded. A wrong true would be worse, because a call of cuwarden's
+  // own might be recorded.
   //
-  // `mark` may point to memory that is gone. A call that is under way keeps its mark whole, on any
-  // stack. A whole mark may nevertheless be a dead one that nothing has overwritten. It is dead if
-  // `frame` is as old as the mark's frame or older, on the same stack. On another stack (a signal
-  // handler's, a fibre's) the order of addresses means nothing.
+  // `mark` may point to memory that is gone. A call that is under way keeps its mark whole. A whole
+  // mark may still be left over from a call that is over, if nothing has overwritten it. It is so
+  // if `frame` is as old as the mark's frame or older, on the same stack. On another stack (a
+  // signal handler's, a fibre's) the order of addresses means nothing.
   static bool is_over(const CallMark* mark, const void* frame) noexcept;
 
  private:
+  // Returns the value by which a whole mark is told from other memory.
   std::uintptr_t sealed() const noexcept {
     return reinterpret_cast<std::uintptr_t>(frame_) ^ reinterpret_cast<std::uintptr_t>(this) ^
            std::uintptr_t{0x9e3779b97f4a7c15};
   }
 
   const void* frame_;
+  // The result of sealed() while the call is under way, then 0.
   volatile std::uintptr_t seal_;
 };
 

@@ -18,40 +18,56 @@
 
 namespace cuwarden::hooks {
 
-// Says if the thread is confined by a seccomp filter that was installed after recording began.
+// Says if a seccomp filter that was installed after recording began confines the thread: then
+// cuwarden must not make system calls that the filter may forbid.
 enum class Confinement : std::uint32_t { unknown, none, confined };
 
-// The state of one thread. Initial-exec TLS is taken out of every thread's stack: keep this tiny.
+// The state of one thread's hooked calls. It lies in thread-local memory that is taken out of every
+// thread's stack, so it must stay tiny.
 struct CallState {
+  // Number of hooked driver functions that the thread is inside, one called by the other.
   std::uint16_t driver_depth = 0;
-  std::uint16_t runtime_row = 0;  // driver::Row + 1 of the outermost runtime call; 0: none
+  // driver::Row + 1 of the outermost hooked function of the CUDA runtime that the thread is inside;
+  // 0 if there is none.
+  std::uint16_t runtime_row = 0;
   Confinement confinement = Confinement::unknown;
-  // Marks of the outermost calls. A longjmp that leaves these calls does not reset this state; the
-  // marks show it. Null outside of calls, and during cuwarden's own work.
+  // Mark of the outermost hooked driver function that the thread is inside. Null outside of such a
+  // function and during cuwarden's own work. A longjmp that leaves the function does not reset this
+  // state; the mark then shows that the call is over.
   const CallMark* driver_mark = nullptr;
+  // Mark of the outermost hooked runtime function that the thread is inside; null outside of such a
+  // function.
   const CallMark* runtime_mark = nullptr;
 };
 static_assert(sizeof(CallState) <= 24);
+// The calling thread's state.
 extern constinit thread_local CallState call_state
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-// Resets the state of the calling thread if it left its hooked calls without returning from them.
-// `frame` is the frame of the hooked function that asks.
+// Resets the calling thread's state if it has left its hooked calls by a longjmp, without returning
+// from them. `frame` is the frame address of the hooked function that asks.
 void forget_left_calls(const void* frame) noexcept;
 
-// Call forget_left_calls() if the thread seems to be inside a hooked call. To be used before
-// anything is decided by the thread's state.
+// Calls forget_left_calls() if the thread seems to be inside a hooked driver function. To be called
+// before the thread's state decides about a driver call. `frame` is the frame address of the hooked
+// function.
 inline void forget_left_driver_call(const void* frame) noexcept {
   if (call_state.driver_depth != 0 && call_state.driver_mark != nullptr) forget_left_calls(frame);
 }
+// Calls forget_left_calls() if the thread seems to be inside a hooked function of the CUDA runtime.
+// To be called before the thread's state decides about a runtime call. `frame` is the frame address
+// of the hooked function.
 inline void forget_left_runtime_call(const void* frame) noexcept {
   if (call_state.runtime_row != 0) forget_left_calls(frame);
 }
 
+// One call of the program of a driver function, while its hook runs. Only a thread's outermost
+// hooked call is recorded: driver calls that it makes inside go straight to the driver.
 class HookedCall {
  public:
-  // `session` is null if nothing is recorded; the call then only goes through.
-  // Always inlined, so that __builtin_frame_address(0) is the hooked function's frame.
+  // `row` is the hooked function's row in hooks.def, and `real` the driver's functions. `session`
+  // records the call; null if nothing is recorded. Always inlined, so that
+  // __builtin_frame_address(0) is the hooked function's frame.
   [[gnu::always_inline]] HookedCall(const driver::RealDriver& real, Session* session,
                                     driver::Row row)
       : real_(real), session_(nullptr), row_(row), mark_(__builtin_frame_address(0)) {
@@ -77,15 +93,21 @@ class HookedCall {
   HookedCall(const HookedCall&) = delete;
   HookedCall& operator=(const HookedCall&) = delete;
 
+  // Returns the driver's own functions, which the hook calls.
   const driver::RealDriver& real() const { return real_; }
 
-  // True if this call is to be recorded. Only then may the parts be asked for.
+  // True if this call is to be recorded: a recording is on, and the call is the thread's outermost
+  // one. memory(), graphs() and execution() may be called only then.
   bool recording() const { return session_ != nullptr; }
+  // Returns the session's parts for hooks of memory calls. Only if recording().
   MemoryParts memory() const { return MemoryParts(*session_); }
+  // Returns the session's parts for hooks of graph calls. Only if recording().
   GraphParts graphs() const { return GraphParts(*session_); }
+  // Returns the session's parts for hooks of contexts, streams and kernels. Only if recording().
   ExecutionParts execution() const { return ExecutionParts(*session_); }
 
-  // Returns the call for the records: its name for the report, and its frame.
+  // Returns the call as the report shows it, and the frame at which its stack begins. If a function
+  // of the CUDA runtime called the driver, the call has that function's name.
   tracking::Caller caller() const {
     return {call_state.runtime_row != 0
                 ? HookId{static_cast<std::uint16_t>(call_state.runtime_row - 1)}
@@ -93,8 +115,9 @@ class HookedCall {
             mark_.frame()};
   }
 
-  // To be called after the real allocating call. Records the allocation if the call succeeded;
-  // counts a refusal if memory was lacking. Fills in the record's call site and time.
+  // To be called after the driver's allocating function, with its result. Records `allocation` if
+  // the function succeeded. If memory was lacking, counts a refused request, unless the ladder has
+  // done so.
   void allocated(CUresult result, const tracking::Allocation& allocation) {
     if (!recording()) return;
     if (result == CUDA_SUCCESS) {
@@ -108,32 +131,38 @@ class HookedCall {
     }
   }
 
-  // To be called after a call that asks for something else than memory but may need some, on this
-  // device or the current one. Records an incident if the call was refused for lack of memory, or a
-  // context by the compute mode.
+  // To be called after a driver function that was not asked for memory but may need some, on
+  // `device` or (for no_device) on the current one. `asked` says what it was asked for. Records an
+  // incident if the function lacked memory, or if the device's compute mode forbade a context.
   void refused(CUresult result, ledger::Asked asked, DeviceOrdinal device = no_device) const {
     if (recording()) session_->refusals.refused(caller(), result, asked, device);
   }
-  // Does the same after a call that needs memory for itself.
+  // To be called after a driver function that needs device memory for its own work. Records an
+  // incident if the function lacked memory. `asked` says what it was asked for, and `needed` how
+  // many bytes it needed and how many the driver gave back in vain.
   void refused_for_itself(CUresult result, ledger::Asked asked, DeviceOrdinal device,
                           const rescue::Refusals::Needed& needed) const {
     if (recording()) session_->refusals.refused_for_itself(caller(), result, asked, device, needed);
   }
 
-  // Calls `real_call`, which asks for `asked_for`. If the driver refuses it and rescues are on, the
-  // ladder calls it again after each rung that may have helped. Returns the result for the program.
+  // Calls `real_call`, which asks the driver for the memory that `asked_for` describes. If the
+  // driver refuses for lack of memory and rescues are on, the ladder of rungs tries to make room
+  // and calls `real_call` again. Returns the result for the program.
   template <class RealCall>
   CUresult allocate(const tracking::Allocation& asked_for, RealCall real_call) {
     return allocate(asked_for, real_call, rescue::Accepts::drivers_memory).result;
   }
+  // The result of allocate() with rescue::Accepts.
   struct Allocated {
-    CUresult result = CUDA_SUCCESS;
-    // Address of memory that is not the driver's, which the hook hands to the program; 0: the
-    // driver wrote the address, or the request failed.
+    CUresult result = CUDA_SUCCESS;  // The result for the program.
+    // Address of memory that is not the driver's, for the hook to hand to the program. 0 if the
+    // driver has served the request and has written the address itself, or if the request failed.
     std::uint64_t address = 0;
   };
-  // Does the same. With Accepts::any_memory a rung may serve the request with other memory than the
-  // driver's.
+  // Calls `real_call`, which asks the driver for the memory that `asked_for` describes. If the
+  // driver refuses for lack of memory and rescues are on, the ladder of rungs tries to make room
+  // and calls `real_call` again. With Accepts::any_memory a rung may serve the request with
+  // cuwarden's own memory instead.
   template <class RealCall>
   Allocated allocate(const tracking::Allocation& asked_for, RealCall real_call,
                      rescue::Accepts accepts) {
@@ -147,8 +176,9 @@ class HookedCall {
     return {rescued.served ? CUDA_SUCCESS : result, rescued.address};
   }
 
-  // Frees `address` by calling `real_free`. The record is taken out of the ledger before the call,
-  // and put back if the driver refuses: no reader sees a record of memory that is already freed.
+  // Frees `address` by calling `real_free`, and returns its result. The record is taken out of the
+  // ledger before, and put back if the driver refuses. So no reader sees a record of memory that is
+  // already freed.
   template <class RealFree>
   CUresult freed(Space space, std::uint64_t address, RealFree real_free) {
     if (!recording() || address == 0) return real_free();
@@ -160,16 +190,22 @@ class HookedCall {
 
  private:
   const driver::RealDriver& real_;
+  // Null if the call is not recorded.
   Session* session_;
   driver::Row row_;
+  // CallState::driver_depth when the call began; 0 for the outermost call.
   std::uint16_t depth_before_ = 0;
-  bool was_refused_ = false;  // true once the ladder knows of the request
+  // True once the driver has refused the request and the ladder has been asked.
+  bool was_refused_ = false;
   const CallMark mark_;
 };
 
-// Lasts as long as a hooked runtime function: driver calls inside it are recorded under its name.
+// Lasts as long as a hooked function of the CUDA runtime runs. Driver calls inside it are recorded
+// under the runtime function's name.
 class RuntimeCall {
  public:
+  // `row` is the runtime function's row in hooks.def. Always inlined, so that
+  // __builtin_frame_address(0) is the hooked function's frame.
   [[gnu::always_inline]] explicit RuntimeCall(driver::Row row) : mark_(__builtin_frame_address(0)) {
     forget_left_runtime_call(__builtin_frame_address(0));
     outermost_ = call_state.runtime_row == 0;
@@ -185,6 +221,7 @@ class RuntimeCall {
   RuntimeCall(const RuntimeCall&) = delete;
   RuntimeCall& operator=(const RuntimeCall&) = delete;
 
+  // True if no other hooked runtime function has called this one.
   bool outermost() const { return outermost_; }
 
  private:

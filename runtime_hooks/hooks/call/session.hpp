@@ -21,25 +21,30 @@ using tracking::ImplicitMemory;
 using tracking::launched_kernels;
 using tracking::loaded_kernels;
 
-// Parts of the shim that a session calls. All outlive the session.
+// Parts of the shim that a session calls. The caller keeps them alive as long as the session.
 struct Surroundings {
-  HostProcess& process;
+  HostProcess& process;  // The process that cuwarden is loaded into.
+  // Is told when the ledger is no longer complete.
   tracking::CompletenessListener& completeness;
-  serving::NoticeWriter& notices;
+  serving::NoticeWriter& notices;  // Writes messages to the user.
+  // Adds facts from outside CUDA to the record of a refused request.
   rescue::IncidentProbes& probes;
 };
 
-// The choices for a session.
+// The user's choices for a session.
 struct SessionSettings {
-  std::size_t stack_depth = 0;  // frames kept for each stack; 0: no stacks
-  rescue::Settings ladder{};
-  serving::ServingSettings serving{};
+  // Number of frames that are kept of each call stack; 0: no stacks are captured.
+  std::size_t stack_depth = 0;
+  rescue::Settings ladder{};           // Settings of the rungs that serve refused requests.
+  serving::ServingSettings serving{};  // Settings of cuwarden's own pools of memory.
 };
 
-// All parts of a recorded process that hooks work with. One object lives as long as the recording.
+// Owns all parts that record a process's CUDA calls, and passes on events that concern several of
+// them. It is made at the process's first CUDA call and lives as long as the recording. A forked
+// child makes its own.
 class Session {
  public:
-  // `ledger` and `real` outlive the object.
+  // The caller keeps all arguments but the settings alive as long as the object.
   Session(ledger::Writer& ledger, const driver::RealDriver& real, const Surroundings&,
           const SessionSettings&) noexcept;
   Session(const Session&) = delete;
@@ -59,44 +64,55 @@ class Session {
   tracking::AllocationRecorder allocations;
   rescue::Refusals refusals;
 
-  // To be called when a hooked call begins, and when it ends.
+  // To be called when a hooked call begins, and again when it ends. The call may change the
+  // device's memory, so that measurements of other calls under way do not count.
   void call_passes() noexcept {
     if (implicit.any_span()) disturb_spans();
   }
-  // To be called if a graph's node will take memory of this device.
+  // To be called when a graph gets a node that allocates memory of this device.
   void graph_uses(DeviceOrdinal device) noexcept {
     memory_pools.used_on(device);
     readings.meet(device);
   }
-  // To be called after a context has ended, and the memory that it owns with it.
+  // To be called after a context has ended. Removes the records of the memory that it owned, and
+  // all that is known of the context.
   void context_ended(ContextId) noexcept;
-  // To be called before the driver frees memory in this stream.
+  // To be called before the driver frees memory in the order of this stream. If rescues are on, the
+  // stream is remembered: a refused request may then wait for the free.
   void freed_in(CUstream stream) noexcept {
     if (refusals.rescues() && !refusals.pending().was_noted_last(stream))
       refusals.pending().freed_in(stream, queries.context_of(stream));
   }
-  // To be called before the driver ends the stream.
+  // To be called before the driver destroys the stream. A refused request does not wait for frees
+  // in it any more, and a capture of it counts as ended.
   void stream_ends(CUstream) noexcept;
-  // To be called before the driver ends a context; `context` is 0 if it is not known which one.
+  // To be called before the driver ends a context with its streams. A refused request does not wait
+  // for frees in them any more. `context` is 0 if it is not known which one ends; then that holds
+  // for the streams of all contexts.
   void streams_end(ContextId context) noexcept {
     if (refusals.rescues()) refusals.pending().context_ends(context);
   }
-  // To be called before the driver begins a capture. If it returns true and the driver then
-  // refuses, Captures::ended() must be called.
+  // To be called before the driver begins a capture of the stream. `per_thread` is true if a null
+  // stream means the calling thread's own default stream. If this returns true and the driver then
+  // refuses, the caller must call Captures::ended().
   bool capture_begins(CUstream, bool per_thread) noexcept;
-  // To be called after a stream capture was begun. Captures under way are not counted, since one
-  // also ends with its stream or its context, and an end may fail. Once capture_seen() is true, the
-  // driver is asked where it matters; programs that never capture are not slowed down.
+  // To be called after the driver has begun a stream capture.
   void capture_began() noexcept { capture_seen_.store(true, std::memory_order_relaxed); }
+  // True once a stream capture was begun in the process. Then hooks ask the driver if a stream is
+  // being captured; programs that never capture are not slowed down.
   bool capture_seen() const noexcept { return capture_seen_.load(std::memory_order_relaxed); }
 
+  // To be called when the process begins to end, before the driver is shut down.
   void process_is_ending() noexcept {
     ending_.store(true, std::memory_order_relaxed);
     pools.process_is_ending();
   }
+  // True once process_is_ending() was called.
   bool process_ends() const noexcept { return ending_.load(std::memory_order_relaxed); }
 
  private:
+  // Tells the measurements under way on the current device (on all, if there is none) that another
+  // call may change the device's memory.
   void disturb_spans() noexcept;
 
   std::atomic<bool> ending_{false};

@@ -11,38 +11,49 @@
 
 namespace cuwarden::hooks {
 
-// Measures by how much one call lowers the free bytes of the current context's device.
+// A measurement of one driver call: by how much it lowers the free memory of the current context's
+// device. The driver takes such implicit memory for contexts, code and the like, without being
+// asked for it.
 class ImplicitSpan {
  public:
+  // `call` is the hooked call inside which the measured call is made. Nothing is measured before
+  // begin().
   explicit ImplicitSpan(HookedCall& call) noexcept : call_(call) {}
+  // Ends the measurement if taken() was not called.
   ~ImplicitSpan();
   ImplicitSpan(const ImplicitSpan&) = delete;
   ImplicitSpan& operator=(const ImplicitSpan&) = delete;
 
-  // To be called before the measured call. Does nothing if the device cannot be read.
+  // Begins the measurement of the device, right before the call. Does nothing if the hooked call is
+  // not recorded or the device cannot be read.
   void begin(DeviceOrdinal) noexcept;
+  // True between a begin() that could read the device, and taken().
   bool has_begun() const noexcept { return begun_; }
-  // To be called after the measured call. Returns the bytes that it took, negative if it gave
-  // memory back. Returns nothing if the span was not begun, or if another call disturbed the
-  // measurement.
+  // Ends the measurement, right after the call. Returns the bytes of device memory that the call
+  // took, negative if it gave memory back. Returns none if begin() did not read the device, or if
+  // another call may have changed the device's memory meanwhile.
   std::optional<std::int64_t> taken() noexcept;
-  // Returns taken() for a call that loads code. Returns nothing also if the difference is larger
-  // than any code: another process took memory meanwhile.
+  // Ends the measurement as taken() does, after a call that loads code. Returns none also if more
+  // than 2 GiB were taken, which is no code: another process took memory meanwhile.
   std::optional<std::int64_t> taken_by_code() noexcept;
-  // Writes the change, and the device reading behind it, into the ledger.
+  // Adds the change to the device's implicit memory in the ledger, and enters the device reading
+  // that taken() made.
   void book(const ledger::ImplicitChange&) noexcept;
-  // Books memory that a refused call made the driver take from the context's kernels. It may even
-  // be memory that a context has from its start (measured: 414 MiB after a stack limit, 1,342 MiB
-  // after a launch that needed 2,112). Later launches take it again.
+  // Subtracts `bytes` from the device's implicit memory in the ledger: a call was refused, and the
+  // driver took memory from the context's kernels for it in vain. Later launches in the context
+  // take that memory again, so all kernels count as not launched. The bytes may even include memory
+  // that the context has had from its start (measured: 414 MiB after a stack limit, 1,342 MiB after
+  // a launch that needed 2,112).
   void book_given_back(std::uint64_t bytes, ContextId) noexcept;
-  // Books the memory that is in use on the device and recorded nowhere else. The device's first
-  // context must be current.
+  // Books all memory that is in use on the device, and in no record, as that of the device's first
+  // context, which was just made and must be current.
   void book_first_context(DeviceOrdinal) noexcept;
 
  private:
   HookedCall& call_;
   DeviceOrdinal device_ = no_device;
-  bool begun_ = false;
+  bool begun_ = false;  // True while the measurement is under way.
+  // The device before and after the measured call.
   driver::DeviceReading before_, after_;
 };
 

@@ -12,24 +12,31 @@
 
 namespace cuwarden::hooks {
 
-// Returns the kernel among the arguments of a launching function.
+// Returns the kernel among the arguments of a driver function that launches kernels: the first
+// argument.
 template <class... Rest>
 constexpr CUfunction kernel_among(CUfunction kernel, Rest...) {
   return kernel;
 }
+// Returns the kernel among the arguments of a driver function that launches kernels: the second
+// argument, after a CUlaunchConfig.
 template <class First, class... Rest>
 constexpr CUfunction kernel_among(First, CUfunction kernel, Rest...) {
   return kernel;
 }
 
-// Returns the number of threads of a block from a launching function's arguments; 0 if they do not
-// say it.
+// Returns the number of threads of a block, from the arguments of a driver function that launches
+// kernels. Returns 0 for functions whose arguments do not say the number.
 constexpr std::uint64_t block_threads(...) { return 0; }
+// Returns the number of threads of a block, from the arguments of cuLaunchKernel and similar
+// functions: a kernel, the grid's size and the block's size.
 template <class... Rest>
 std::uint64_t block_threads(CUfunction, unsigned, unsigned, unsigned, unsigned x, unsigned y,
                             unsigned z, Rest...) {
   return std::uint64_t{x} * y * z;
 }
+// Returns the number of threads of a block, from the arguments of cuLaunchKernelEx: a
+// CUlaunchConfig. Returns 0 if that is null.
 template <class... Rest>
 std::uint64_t block_threads(const CUlaunchConfig* config, Rest...) {
   return config == nullptr
@@ -37,14 +44,22 @@ std::uint64_t block_threads(const CUlaunchConfig* config, Rest...) {
              : std::uint64_t{config->blockDimX} * config->blockDimY * config->blockDimZ;
 }
 
-// Measures the first launch of a kernel. To be made before the real launch; done() comes after it.
+// Measures the device memory that a kernel's first launch takes: for its code, for local memory of
+// its threads, or for the heap of device-side malloc. Made right before the driver's launch; done()
+// is called right after.
 class FirstLaunch {
  public:
-  // `block_threads`: number of threads of a block; 0 if the call does not say.
+  // `block_threads` is the number of threads of a block; 0 if the launching function's arguments do
+  // not say it.
   FirstLaunch(HookedCall&, CUfunction, std::uint64_t block_threads) noexcept;
+  // Books the memory that the launch took, and remembers the kernel as launched. Takes the driver's
+  // result; if the launch was refused for lack of memory, records an incident. Does nothing if the
+  // call is not recorded.
   void done(CUresult) noexcept;
 
  private:
+  // Returns the bytes of local memory that each thread of the kernel needs; 0 if the driver does
+  // not say.
   std::uint64_t local_bytes() const noexcept;
   bool was_captured(std::optional<std::int64_t> taken) const noexcept;
   std::uint64_t bytes_that_lacked(CUresult) const noexcept;
@@ -54,24 +69,34 @@ class FirstLaunch {
   const CUfunction kernel_;
   const std::uint64_t block_threads_;
   ImplicitSpan span_;
+  // The current context at the launch, and its device.
   CurrentContext here_;
-  std::uint64_t local_needed_ = 0;  // bytes of local memory of a thread; 0: not known, or none
+  // Bytes of local memory that each thread of the kernel needs; 0 if none, or if the driver does
+  // not say.
+  std::uint64_t local_needed_ = 0;
 };
 
-// Measures the instantiation of a graph, which takes the local memory that the graph's kernels
-// need. Measures only if a captured kernel needs more local memory than all before, or if a heap
-// may come.
+// Measures the instantiation of a graph, at which the driver takes the local memory that the
+// graph's kernels need. Measures only if a captured kernel needs more local memory than all
+// launched ones, or if the heap of device-side malloc may be made. Made right before the driver's
+// call.
 class GraphInstantiation {
  public:
   explicit GraphInstantiation(HookedCall&) noexcept;
+  // Books the local memory or the heap that the instantiation took. To be called right after the
+  // driver's call, if it succeeded.
   void done() noexcept;
 
  private:
   HookedCall& call_;
   ImplicitSpan span_;
+  // The current context at the instantiation, and its device.
   CurrentContext here_;
 };
 
+// Calls `launch`, the first launch of `kernel` by the driver, and returns its result. Measures and
+// books the device memory that it takes, as FirstLaunch does. `block_threads` is the number of
+// threads of a block; 0 if it is not known.
 template <class Launch>
 CUresult first_launch(HookedCall& call, CUfunction kernel, std::uint64_t block_threads,
                       Launch launch) {

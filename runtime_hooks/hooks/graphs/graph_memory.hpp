@@ -8,21 +8,26 @@
 
 namespace cuwarden::hooks {
 
-// Notes that `call` made a node which allocates `bytes` at `address` at each launch; does nothing
-// if the call failed.
+// To be called after the driver made a graph's memory node, which allocates `bytes` at `address`
+// each time the graph is launched. Remembers the program's call, so that records of the memory show
+// it. Does nothing if the driver's result is an error.
 void graph_node_created(HookedCall&, CUresult, CUdeviceptr address, std::uint64_t bytes,
                         DeviceOrdinal);
 
-// Reads from `graph` what a launch of `exec` allocates and frees.
+// To be called after the driver made the executable graph `exec` from `graph`. Reads from the
+// graph's memory nodes what each launch of `exec` will allocate and free. If not all can be stored,
+// the ledger is marked as incomplete.
 void graph_instantiated(HookedCall&, CUgraphExec exec, CUgraph graph);
-// Records what this launch of `exec` allocates and frees.
+// To be called after the driver launched `exec`. Records the memory that the launch allocates, and
+// removes the records of the memory that it frees.
 void graph_launched(HookedCall&, CUgraphExec exec);
-// Returns the device on which launches of `exec` allocate first; no_device if they allocate
+// Returns the device of the first allocation of a launch of `exec`; no_device if a launch allocates
 // nothing.
 DeviceOrdinal device_of_graph(HookedCall&, CUgraphExec exec) noexcept;
+// To be called after the driver destroyed `exec`. Forgets what its launches allocate and free.
 void graph_exec_destroyed(CUgraphExec exec);
-// To be called in a forked child: empties the tables, since the child has none of the parent's
-// graphs, and another thread may have been changing the tables when the parent forked.
+// Forgets all graphs, in a forked child: it has none of the parent's graphs. Another thread may
+// have been changing the tables of graphs when the parent forked, so they are made anew.
 void forget_graphs() noexcept;
 
 }  // namespace cuwarden::hooks

@@ -13,34 +13,41 @@
 
 namespace cuwarden::hooks {
 
-// The calls that made allocation nodes, by the nodes' addresses. A graph's nodes are looked up when
-// the graph is instantiated. When the table is full, a new node replaces the oldest one. Nodes of
-// one graph may have the same address one after the other, so the latest few nodes of each address
-// are kept.
+// A table of the program's calls that made graphs' allocation nodes, by the address that a node
+// allocates. It is read when a graph is instantiated. In a full table, a new node replaces the
+// oldest one.
+//
+// Nodes of one graph may have the same address, one after the other, so the latest eight nodes of
+// each address are kept. All functions may be called by several threads at once.
 class NodeMakers {
  public:
-  // A call that made an allocation node: its group, and the node's size.
+  // A program's call that made an allocation node.
   struct Maker {
-    GroupId group;
-    std::uint64_t bytes = 0;
-    std::uint64_t order = 0;  // rises from node to node; never 0
+    GroupId group;            // The group of allocations that the call belongs to.
+    std::uint64_t bytes = 0;  // Bytes that the node allocates.
+    std::uint64_t order = 0;  // A number that rises from node to node; never 0.
   };
-  static constexpr std::size_t most_of_one_address = 8;  // nodes that are kept for an address
+  // Most nodes with the same address that are kept.
+  static constexpr std::size_t most_of_one_address = 8;
 
-  // Stores that a call of this group made a node for `bytes` at `address`.
+  // Enters a node that allocates `bytes` at `address`, made by a call of this group.
   void made(std::uint64_t address, std::uint64_t bytes, GroupId) noexcept;
-  // Fills `to` with the makers of the nodes at this address, the latest first. Returns the number
-  // of makers.
+  // Fills `to` with the calls that made the kept nodes with this address, the latest first. Returns
+  // their number.
   std::size_t makers_of(std::uint64_t address, Maker (&to)[most_of_one_address]) noexcept;
-  // True once a thread has given up on the lock: facts are missing from the table since then.
+  // True once the table's lock could not be had, because a thread has left it locked. Since then
+  // nodes are missing from the table.
   bool left() const noexcept { return left_.load(std::memory_order_relaxed); }
 
  private:
+  // Number of nodes in the table, and number of its hash buckets.
   static constexpr std::size_t limit = 4096, buckets = 4096;
+  // A row of the table; `address` is 0 in a row that was never used.
   struct Node {
     std::uint64_t address = 0;
     Maker maker;
-    std::uint16_t next = 0;  // next older node of the same bucket, as row + 1; 0: none
+    // Number (index plus 1) of the next older row in the same bucket; 0 if there is none.
+    std::uint16_t next = 0;
   };
   static std::size_t bucket_of(std::uint64_t address) noexcept {
     return hash_pair(address, 0) % buckets;
@@ -48,38 +55,46 @@ class NodeMakers {
   void unlink(Node&) noexcept;
 
   std::atomic<bool> left_{false};
-  FutexLock lock_;  // a leaf: while it is held, no other lock is taken and nothing foreign called
+  // Protects the table. While it is held, no other lock is taken and no code from outside is
+  // called.
+  FutexLock lock_;
+  // Index of the row that the next node is written to.
   std::size_t oldest_ = 0;
-  std::uint64_t made_ = 0;  // number of nodes made so far
+  std::uint64_t made_ = 0;  // Number of nodes that were ever entered.
+  // For each bucket, the number (index plus 1) of its latest row; 0 if it is empty.
   std::uint16_t first_[buckets]{};
   Node nodes_[limit]{};
 };
 
-// One allocation, or one free, that each launch of an executable graph does.
+// One allocation or one free that each launch of an executable graph does.
 struct Effect {
-  std::uint64_t exec = 0;
-  std::uint64_t address = 0;
-  std::uint64_t bytes = 0;
-  GroupId group;
-  bool allocates = false;
+  std::uint64_t exec = 0;     // The executable graph: its CUgraphExec.
+  std::uint64_t address = 0;  // The address that is allocated or freed.
+  std::uint64_t bytes = 0;    // Bytes that are allocated; 0 for a free.
+  GroupId group;              // The group of the call that made the node; none for a free.
+  bool allocates = false;     // True for an allocation, false for a free.
 };
 
-// The effects of all executable graphs, by the number of the graph (`exec`: its CUgraphExec).
+// A table of what launches of executable graphs allocate and free (effects), by the graph's
+// CUgraphExec as a number, `exec`. All functions may be called by several threads at once.
 class ExecEffects {
  public:
-  // Returns false if there is no room.
+  // Adds an effect of the graph `effect.exec`. Returns false if the table is full or its lock
+  // cannot be had.
   bool add(const Effect&) noexcept;
+  // Removes all effects of the graph `exec`.
   void forget(std::uint64_t exec) noexcept;
-  // True once a thread has given up on the lock: effects are missing from the table since then.
+  // True once the table's lock could not be had, because a thread has left it locked. Since then
+  // the table may be wrong.
   bool left() const noexcept { return left_.load(std::memory_order_relaxed); }
 
-  // Returns false only if `exec` has no effects; true if it may have some.
+  // False if launches of `exec` allocate and free nothing; true if they may. Costs one load.
   bool any(std::uint64_t exec) const noexcept {
     return first_[bucket_of(exec)].load(std::memory_order_acquire) != 0;
   }
 
-  // Calls apply(effect) for the allocations of `exec`, or for its frees. The effect that was added
-  // last comes first. The lock is not held during apply().
+  // Calls apply(effect) for each allocation of a launch of `exec` (`allocates` true) or for each
+  // free. The effect that was added last comes first. The table's lock is not held during apply().
   template <class Apply>
   void for_each(std::uint64_t exec, bool allocates, Apply apply) noexcept {
     if (!any(exec)) return;
@@ -92,21 +107,29 @@ class ExecEffects {
   }
 
  private:
+  // Most effects in the table, and number of its hash buckets.
   static constexpr std::size_t limit = 4096, buckets = 16384;
+  // A row of the table. Unused rows form a list as well.
   struct Row {
     Effect effect;
-    std::uint16_t next = 0;  // next row of the same bucket or of the free rows, as row + 1; 0: none
+    // Number (index plus 1) of the next row in the same bucket, or in the list of unused rows; 0 if
+    // there is none.
+    std::uint16_t next = 0;
   };
   static std::size_t bucket_of(std::uint64_t exec) noexcept { return hash_pair(exec, 0) % buckets; }
-  // Copies effects of `exec` that come after row `at` (0: from the first one) into `to`, as many as
-  // fit, and returns their number. Sets `at` to the last row that was copied, or to 0 at the end.
+  // Copies effects of `exec` to `to`, either allocations or frees, as many as fit, and returns
+  // their number. Begins after the row with the number `at`; 0: at the first row. Sets `at` to the
+  // number of the last row that was copied, or to 0 if there are no more effects.
   std::size_t copy(std::uint64_t exec, bool allocates, std::uint16_t& at,
                    Effect (&to)[32]) noexcept;
 
   std::atomic<bool> left_{false};
   FutexLock lock_;
+  // Number (index plus 1) of the first row in the list of unused rows; 0 if it is empty.
   std::uint16_t free_ = 0;
-  std::uint16_t used_ = 0;  // number of rows that were ever in use
+  // Number of rows that were ever in use.
+  std::uint16_t used_ = 0;
+  // For each bucket, the number (index plus 1) of its first row; 0 if it is empty.
   std::atomic<std::uint16_t> first_[buckets]{};
   Row rows_[limit]{};
 };

@@ -7,12 +7,14 @@
 
 namespace cuwarden::hooks {
 
-// Returns the requested bytes of the allocation that holds `pointer`; 0 if the driver does not say.
+// Returns the size in bytes of the allocation that holds the address `pointer`, as the driver
+// reports it; 0 if the driver does not say.
 std::uint64_t extent_of(HookedCall&, CUdeviceptr pointer);
 
-// Returns true if the call becomes a graph node, because `stream` is being captured. The driver is
-// asked only if a capture was ever begun in the process. `query` is the variant of
-// cuStreamIsCapturing for the call's default stream (legacy or per thread).
+// Returns true if `stream` is being captured, so that the call becomes a node of a graph. Returns
+// false, without asking the driver, if no capture was ever begun in the process or the call is not
+// recorded. `query` is the driver's cuStreamIsCapturing, in the variant (legacy or per thread) in
+// which the program's call names its default stream; null if the driver has none.
 bool is_capturing(HookedCall&, CUstream stream,
                   CUresult(CUDAAPI* query)(CUstream, CUstreamCaptureStatus*));
 
