@@ -13,20 +13,24 @@
 
 namespace cuwarden::model {
 
+// Name and version of the report's format.
 inline constexpr char report_schema[] = "cuwarden.report/1";
 
+// The report about one process: the whole JSON document. report.schema.json describes each field.
 struct Report {
   std::string schema = report_schema;
   Tool tool;
-  // Null: the report is older than this field, and `tool` says it of all that is missing.
+  // Statements whether all recorded allocations are in the report, and whether all names of
+  // functions could be looked up. Null: the report is older than these fields, so only `tool` says
+  // what is missing.
   std::optional<Completeness> records, names;
-  bool redacted = false;
+  bool redacted = false;  // true if host, user, folders and environment were taken out
   Process process;
   std::optional<MemoryCgroup> memory_cgroup;
   Job job;
   std::vector<Setting> settings;
   std::vector<Variable> environment;
-  Completeness coverage;
+  Completeness coverage;  // statement whether the hooks saw all of the process's CUDA calls
   std::vector<HookCalls> hooks;
   std::vector<UnhookedLookup> unhooked_lookups;
   std::vector<Device> devices;
