@@ -52,6 +52,8 @@ class ElfFile {
   ElfFile() = default;
   // Returns the build id in the notes at `offset` of the file; empty if there is none.
   std::vector<std::uint8_t> build_id_in(std::uint64_t offset, std::uint64_t bytes) const;
+  // Calls visit(symbol, offset of the symbol's name in the file) for each symbol of .symtab, or of
+  // .dynsym if there is no .symtab. Returns false if the budget's time ran out before the end.
   template <class Visit>
   bool each_symbol(const SymbolBudget&, const Visit& visit) const;
 

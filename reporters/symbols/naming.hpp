@@ -58,6 +58,7 @@ class Naming {
 
   SymbolBudget& budget_;
   FindFile find_;
+  // Set by use_paths(); false after trust_only_unchanged_since(), which also sets the time.
   bool uses_paths_ = true, trusts_paths_ = true;
   std::optional<std::int64_t> unchanged_since_ns_;
   std::map<std::string, ReadFile> files_;  // by path

@@ -88,6 +88,7 @@ class CallFrames {
     std::uint64_t offset = 0;
     std::uint32_t first_frame = 0, frame_count = 0;
   };
+  // Hash of a code address and the epoch in which its module was loaded.
   struct AddressHash {
     std::size_t operator()(const std::pair<std::uint64_t, std::uint64_t>& key) const {
       return std::hash<std::uint64_t>{}(key.first ^ (key.second * 0x9e3779b97f4a7c15u));
@@ -103,8 +104,10 @@ class CallFrames {
     Symbolised named;
   };
 
+  // Returns the id of the module's file, which is added to the table of modules.
   std::uint32_t module_of(const ledger::ModuleView&);
   std::vector<ModuleLocations> locations_by_module() const;
+  // Keeps a text in texts_. Returns a pointer to it; null if the text is empty.
   const std::string* intern(std::string);
 
   const ledger::Reader& reader_;

@@ -19,7 +19,7 @@ namespace cuwarden {
 // `released_by_context` is true, the allocations of the group that the end of a context released.
 struct LeakGroup {
   ledger::GroupView group;
-  bool released_by_context = false;
+  bool released_by_context = false;    // true: released by the end of their context, false: live
   std::uint64_t count = 0, bytes = 0;  // number of these allocations; their bytes
   // Times at which the oldest and the newest live allocation were made, in ns since the process's
   // start. Null: released by a context, or not known.
