@@ -98,8 +98,8 @@ struct HookCalls {
   CUWARDEN_FIELDS(name, calls)
 };
 
-// A driver function that allocates or frees memory, that the program looked up by name, and that
-// cuwarden has no hook for. Calls of the function are not recorded.
+// A driver function that the program looked up by name and that cuwarden has no hook for, though it
+// hooks another version of the function (as with and without _v2). Its calls are not recorded.
 struct UnhookedLookup {
   std::string name;  // name that was looked up
   Figure count;      // number of lookups

@@ -32,7 +32,7 @@ struct Report {
   std::vector<Variable> environment;
   Completeness coverage;         // statement whether the hooks saw all of the process's CUDA calls
   std::vector<HookCalls> hooks;  // hooked CUDA functions that the program called
-  // Driver functions that the program looked up by name and that have no hook.
+  // Versions of hooked functions that the program looked up by name and that have no hook.
   std::vector<UnhookedLookup> unhooked_lookups;
   std::vector<Device> devices;
   std::vector<AccountItem> accounts;            // parts of each device's used bytes

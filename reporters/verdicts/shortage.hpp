@@ -22,7 +22,8 @@ class Shortage {
 
   const IncidentCase& given() const { return case_; }
   const ledger::IncidentView& incident() const { return case_.incident; }
-  // True if the request was for host memory.
+  // True if the request was for page-locked, registered or managed memory, which lies on the host
+  // or may lie there.
   bool is_of_host() const { return is_host_memory(case_.kind); }
 
   // Returns a number that was known at the refusal. Null if the number is unknown, or is a limit
