@@ -1,5 +1,6 @@
-// stat() by its system call: glibc's own wrappers became versioned symbols in 2.33, and what is
-// preloaded must not need a glibc newer than 2.28. On x86-64 the kernel fills glibc's struct stat.
+// stat() by its system call. glibc's own wrappers became versioned symbols in 2.33, and the
+// preloaded library must not need a glibc newer than 2.28. On x86-64 the kernel fills glibc's
+// struct stat.
 #pragma once
 
 #include <fcntl.h>
@@ -9,8 +10,9 @@
 
 namespace cuwarden {
 
-// Fill `result` as fstatat and fstat do, without new functions of glibc. They return 0, or -1 with
-// errno set. `flags`: those of fstatat, AT_SYMLINK_NOFOLLOW and AT_EMPTY_PATH.
+// Fill `result` with a file's status: status_at() as fstatat() does, status_of() as fstat() does.
+// They need no function of a new glibc. They return 0, or -1 with errno set. `flags`:
+// AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH, or 0.
 inline int status_at(int folder, const char* path, struct stat& result, int flags) noexcept {
   return static_cast<int>(syscall(SYS_newfstatat, folder, path, &result, flags));
 }
@@ -18,8 +20,8 @@ inline int status_of(int descriptor, struct stat& result) noexcept {
   return status_at(descriptor, "", result, AT_EMPTY_PATH);
 }
 
-// Lets the owner read and write a file that was made with mode 0600, whatever the umask took away.
-// A file system without modes of its own (FAT) refuses, and the file is used as it is.
+// Sets the mode of an open file to 0600, so that its owner can read and write the file even if the
+// umask forbade that. A failure is ignored: file systems without modes (FAT) refuse.
 inline void undo_umask(int descriptor) noexcept {
   [[maybe_unused]] const int result = fchmod(descriptor, 0600);
 }

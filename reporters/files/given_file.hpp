@@ -1,4 +1,5 @@
-// Reads a file that a person named on a command line, in bounded time and memory.
+// Reads a file that a person named on a command line. Memory is bounded, and no device or named
+// pipe is waited for.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +8,15 @@
 
 namespace cuwarden {
 
-// Bytes of the largest report that is read. A report of a million stacks has half as many.
+// Most bytes of a report file that is read. A report of a million stacks has half as many.
 inline constexpr std::size_t largest_report = std::size_t{1} << 30;
 
-// Reads a JSON object: a regular file, "-" for standard input, or a pipe that this process was
-// given by its number (/dev/stdin, /dev/fd/63). Returns an empty text if all was read into
-// `content`; otherwise the reason, as words that follow the path in an error line. A file that is
-// no regular file, is larger than `most_bytes` or does not begin as an object is not read.
+// Reads the text of a JSON object into `content`. `path`: a regular file, "-" for standard input,
+// or an open descriptor of this process (/dev/stdin, /dev/fd/63), which may be a pipe. Returns an
+// empty text if the whole file was read; otherwise the reason, as words that follow the path in an
+// error line. Other kinds of files, files larger than `most_bytes`, and files that do not begin
+// with a brace are failures. `content` may then hold a part of the file. The JSON is not checked
+// further.
 std::string read_object_file(const std::string& path, std::size_t most_bytes, std::string& content);
 
 }  // namespace cuwarden

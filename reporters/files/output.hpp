@@ -1,6 +1,6 @@
-// A buffer in front of a file descriptor. It never raises SIGXFSZ: the limit on file sizes is
-// compared before each write, and a write that would pass it fails with EFBIG instead. The first
-// error stays; later writes do nothing. The descriptor remains the caller's.
+// Buffered output to a file descriptor. SIGXFSZ is never raised: before each write the limit on
+// file sizes (ulimit -f) is checked, and a write that would pass the limit fails with EFBIG
+// instead. After a failure later writes do nothing.
 #pragma once
 
 #include <cstddef>
@@ -9,21 +9,24 @@
 
 namespace cuwarden {
 
-// Waits until a non-blocking descriptor accepts more bytes. Returns false if it never will.
+// Waits until a non-blocking descriptor accepts more bytes, without a limit of time. Returns false
+// if waiting fails. A signal ends the wait early, with true.
 bool wait_for_room(int descriptor) noexcept;
 
-// Buffered output to a descriptor, which it does not close.
+// A buffer of 64 KiB in front of a file descriptor.
 class Output {
  public:
+  // The descriptor remains the caller's: this object does not close it.
   explicit Output(int descriptor) noexcept : descriptor_(descriptor) {}
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  // Adds text to the buffer, and writes the buffer when it is full. Does nothing after a failure.
+  // Adds text to the buffer, which is written when it is full. Does nothing after a failure.
   void write(std::string_view text) noexcept;
-  // Writes the bytes that are still buffered. Returns 0, or the errno of the first failure.
+  // Writes the bytes that are still buffered. Returns 0 if all output was written, else the errno
+  // of the first failure. To be called at the end: the destructor writes nothing.
   int finish() noexcept;
-  // Returns the errno of the first failure so far; 0 if there was none.
+  // Returns the errno of the first failed write so far; 0 if none failed.
   int error() const noexcept { return error_; }
 
  private:
@@ -31,8 +34,8 @@ class Output {
 
   int descriptor_;
   int error_ = 0;
-  std::uint64_t written_ = 0;
-  std::size_t used_ = 0;
+  std::uint64_t written_ = 0;  // bytes written to the descriptor so far
+  std::size_t used_ = 0;       // bytes in the buffer
   char buffer_[64 * 1024];
 };
 

@@ -1,5 +1,5 @@
-// Names of report files: each is short enough for its file system, and those of one path differ by
-// a number before the ending, so that `*.json` finds them all.
+// Names of report files. Each is short enough for its file system. If a name is taken, a number is
+// put before its ending ("ci.1.json"), so that `*.json` finds all reports.
 #pragma once
 
 #include <cstddef>
@@ -8,28 +8,31 @@
 
 namespace cuwarden {
 
-// Bytes that a file name may have on every file system in use on Linux: eCryptfs allows the fewest.
+// Most bytes of a file name that every file system in use on Linux allows. eCryptfs allows the
+// fewest.
 inline constexpr std::size_t shortest_name_limit = 143;
-inline constexpr std::size_t usual_name_limit = 255;  // on most file systems
+// Most bytes of a file name on most file systems.
+inline constexpr std::size_t usual_name_limit = 255;
 
-// Returns the position of the ending of a file name: of its last dot, if letters follow it;
-// otherwise the name's size. A dot at the beginning hides a file and begins no ending, except in
-// ".json".
+// Returns the position of a file name's ending, such as ".json": that of the last dot, if a letter
+// stands behind it. Returns the name's size if there is no ending. A dot at the beginning hides a
+// file and begins no ending, except in ".json".
 std::size_t ending_of(std::string_view name) noexcept;
 
-// Returns the name with a number before its ending: "ci.json" and 2 become "ci.2.json". 0 stands
-// for no number.
+// Returns the file name with a number before its ending: "ci.json" and 2 become "ci.2.json". If
+// `number` is 0, the name is returned unchanged.
 std::string numbered_name(std::string_view name, unsigned number);
 
-// Returns the name, shortened to at most `most` bytes if it is longer; `most` is 32 or larger. A
-// shortened name is the beginning, "~", a checksum of the whole name and its last third, in which
-// default names have the pid. Different names stay different, and no letter of UTF-8 is cut in two.
+// Returns the file name, shortened to at most `most` bytes if it is longer. `most`: 32 or larger. A
+// shortened name is the name's beginning, "~", a checksum of the whole name, and an end of a third
+// of `most` bytes, in which default names have the pid. Different names stay different, but for
+// equal checksums. No character of UTF-8 is cut in two.
 std::string fitting_name(std::string_view name, std::size_t most);
 
-// Returns the bytes that a file name may have in the folder that is open as `descriptor`.
+// Returns the most bytes that a file name may have in the folder that is open as `descriptor`.
 std::size_t name_limit(int descriptor) noexcept;
-// Returns the bytes that a file name may have in the folder at `path`; if it does not exist yet, in
-// the nearest folder above it.
+// Returns the most bytes that a file name may have in the folder at `path`. If the folder does not
+// exist yet, the nearest existing folder above it counts.
 std::size_t name_limit(std::string path) noexcept;
 
 }  // namespace cuwarden

@@ -10,22 +10,23 @@
 
 namespace cuwarden {
 
-// The functions that write a report in a format. A format may ignore options that mean nothing in
-// it.
+// Declares, for each format, the function of the format's name, which returns a report in this
+// format. A format may ignore options that mean nothing in it.
 namespace formats {
 #define FORMAT(name, meaning) std::string name(const IndexedReport&, const TextOptions&);
 #include "reporters/formats/formats.def"
 }  // namespace formats
 
+// A format in which `cuwarden report` shows a report.
 struct Format {
-  std::string_view name, meaning;
-  std::string (*write)(const IndexedReport&, const TextOptions&);
+  std::string_view name, meaning;  // name for the option --format; its meaning for the help
+  std::string (*write)(const IndexedReport&, const TextOptions&);  // returns a report in the format
 };
 
-// Returns all formats; the first is the default.
+// Returns all formats, in the order of formats.def. The one at the beginning is the default.
 std::span<const Format> report_formats();
 
-// Returns the format of that name; null if there is none.
+// Returns the format of this name, which is never destroyed; null if there is none.
 const Format* report_format(std::string_view name);
 
 }  // namespace cuwarden

@@ -1,5 +1,5 @@
-// Finds out what a text of JSON would cost before it is turned into a tree: few bytes can become
-// much memory ("[],[],[]"), and a tree that is as deep as its text is long.
+// Finds out how much memory and depth a JSON text needs before it is parsed into a tree. A short
+// text can need much memory ("[],[],[]"), or become a tree as deep as the text is long.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,14 @@
 
 namespace cuwarden {
 
-// Bytes of memory that the parsed tree of a report may take, about. A report of a million stacks
-// takes half of it.
+// Approximate limit of the bytes of memory that the parsed tree of a report may take. A report of a
+// million stacks takes half as much.
 inline constexpr std::uint64_t largest_tree = std::uint64_t{4} << 30;
 
-// Returns an empty text if `json` can be parsed safely; otherwise the reason. It must be valid
-// JSON, an object of few levels with hardly any list directly in a list, as all reports are, and
-// its tree must take less than `most_memory` bytes.
+// Returns an empty text if `json` can be parsed into a tree safely; otherwise the reason, as the
+// end of an error line. The text must be valid JSON, and an object of few levels with hardly any
+// list directly in a list, as all reports are. Its tree must take at most `most_memory` bytes,
+// about.
 std::string wrong_outline(std::string_view json, std::uint64_t most_memory = largest_tree);
 
 }  // namespace cuwarden

@@ -1,5 +1,5 @@
-// Writes an object of named values and tables as it goes: a table is an array of objects, one a
-// line, so that a report of any size needs the memory of one row.
+// Writes a JSON object piece by piece: named values, and tables, which are arrays of objects, one
+// on each line. So writing a report of any size needs only the memory of one row.
 #pragma once
 
 #include <algorithm>
@@ -22,28 +22,36 @@
 
 namespace cuwarden {
 
-// Writes a JSON object part by part, so that tables need not be in memory.
+// Writes one JSON object to an output, piece by piece, so that its tables need not be in memory.
+// The caller calls value(), or begin_table(), row() and end_table(), for each property, and
+// finish() at the end. Numbers above 2^53 are written as null.
 class JsonStream {
  public:
+  // Begins the object. Keeps a reference to the output, which also keeps failures of writing.
   explicit JsonStream(Output& output) : output_(output) { output_.write("{"); }
 
+  // Writes a property of the object. `name` is written as it is, without escapes.
   template <class Value>
   void value(std::string_view name, const Value& value) {
     key(name);
     write(value);
   }
+  // Begins a property whose value is an array of rows.
   void begin_table(std::string_view name) {
     key(name);
     output_.write("[");
     first_row_ = true;
   }
+  // Writes a row of the table that was begun last, as an object of the struct's listed fields.
   template <model::Object Row>
   void row(const Row& row) {
     output_.write(first_row_ ? "\n    " : ",\n    ");
     first_row_ = false;
     write(row);
   }
+  // Ends the table that was begun last.
   void end_table() { output_.write(first_row_ ? "]" : "\n  ]"); }
+  // Ends the object. Bytes may still be in the output's buffer.
   void finish() { output_.write("\n}\n"); }
 
  private:

@@ -1,4 +1,4 @@
-// Reads reports back from their files.
+// Reads reports from their JSON files.
 #pragma once
 
 #include <optional>
@@ -10,14 +10,15 @@
 
 namespace cuwarden {
 
-// Reads and parses a report. Returns null, with `error` set to one line, if the file is no report
-// of this schema or has more than `most_bytes`. `path`: "-" is standard input.
+// Reads and parses the report file at `path`; "-" is standard input. Returns null, with `error` set
+// to one line, if the file cannot be read, is no report of the schema cuwarden.report/1, or has
+// more than `most_bytes`. Files above 1 GiB are never read.
 std::optional<model::Report> load_report(const std::string& path, std::string& error,
                                          std::size_t most_bytes = SIZE_MAX);
 
 // Parses the content of a report's file. Returns null, with `error` set to one line that begins
-// with `path`, if it is no report of this schema. `json`: gets all properties of the file, also
-// unknown ones; may be null.
+// with `path`, if the content is no report of the schema cuwarden.report/1. `json`: if not null, is
+// set to the parsed JSON, properties that model::Report does not have included.
 std::optional<model::Report> parse_report(std::string_view content, const std::string& path,
                                           std::string& error, Json* json = nullptr);
 

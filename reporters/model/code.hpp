@@ -9,33 +9,34 @@
 
 namespace cuwarden::model {
 
-// A call stack.
+// A call stack: a row of the report's table `stacks`.
 struct Stack {
-  Id id = 0;
-  std::vector<Id> frames;  // innermost first
-  bool truncated = false;
+  Id id = 0;               // from 1; other tables name the stack by this number
+  std::vector<Id> frames;  // ids of rows of the table `frames`, innermost first
+  bool truncated = false;  // true if the outer frames are missing
   CUWARDEN_FIELDS(id, frames, truncated)
 };
 
-// A function on call stacks. An inlined function has a frame of its own.
+// A function on call stacks: a row of the report's table `frames`. An inlined function has a frame
+// of its own.
 struct Frame {
-  Id id = 0;
-  Text function, file;  // null: unknown
-  Figure line;
-  bool inlined = false;
-  MaybeId module;  // null: in no known module
-  Figure offset;   // in the module
-  Text language;
-  Text address;  // of code in no module
+  Id id = 0;             // from 1; rows of `stacks` name the frame by this number
+  Text function, file;   // function's name and source file; null: unknown
+  Figure line;           // line in the source file; null: unknown
+  bool inlined = false;  // true if the function is inlined into the next outer frame
+  MaybeId module;        // row of `modules` with the function's code; null: code in no known module
+  Figure offset;  // code's address minus the module's load base; null: code in no known module
+  Text language;  // language of the function: "native" or "python"
+  Text address;   // address of code that lies in no known module; null for all other code
   CUWARDEN_FIELDS(id, function, file, line, inlined, module, offset, language, address)
   CUWARDEN_MAY_LACK(language, address)
 };
 
-// A file of code on call stacks.
+// An executable or shared object with code on call stacks: a row of the report's table `modules`.
 struct Module {
-  Id id = 0;
-  std::string path;
-  Text build_id;  // hexadecimal; null: none
+  Id id = 0;         // rows of `frames` name the module by this number
+  std::string path;  // path of the file
+  Text build_id;     // ELF build id of the file, in hexadecimal; null: the file has none
   CUWARDEN_FIELDS(id, path, build_id)
   CUWARDEN_MAY_LACK(build_id)
 };

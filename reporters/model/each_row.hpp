@@ -1,4 +1,4 @@
-// Goes through a table of a ledger.
+// Functions that go through the rows of a table of a ledger file.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace cuwarden {
 
-// Calls visit(row) for each row of a table that is there.
+// Calls visit(view) for each readable row of the ledger's table `region`. `get`: the function of
+// ledger::Reader that reads a row of this table. Unused and damaged rows are left out.
 template <class Get, class Visit>
 void each_row(const ledger::Reader& reader, ledger::RegionId region, Get get, const Visit& visit) {
   const std::uint64_t rows = reader.rows(region);
@@ -17,6 +18,7 @@ void each_row(const ledger::Reader& reader, ledger::RegionId region, Get get, co
   }
 }
 
+// Returns the ledger's row about the CUDA device with this ordinal; none if the ledger has no row.
 inline std::optional<ledger::DeviceView> device_row(const ledger::Reader& reader,
                                                     DeviceOrdinal ordinal) {
   std::optional<ledger::DeviceView> found;

@@ -12,7 +12,9 @@
 #include <type_traits>
 #include <utility>
 
-// The functions are templates, so that a file pays for their large types only if it calls them.
+// Lists the fields of the struct around this macro. The names are also those of the JSON object, in
+// the order of writing. fields() returns a tuple of references to the fields. The two functions are
+// templates, so that a file pays for their large types only if it calls them.
 #define CUWARDEN_FIELDS(...)                                   \
   static constexpr std::string_view field_list = #__VA_ARGS__; \
   template <int = 0>                                           \
@@ -24,28 +26,32 @@
     return std::tie(__VA_ARGS__);                              \
   }
 
-// Fields of the same struct that reports of earlier versions lack, or that no reader relies on. A
-// missing one is read as null, false, 0 or empty.
+// Lists fields of the struct around this macro that a report file may lack: reports of earlier
+// versions do not have them, or no reader relies on them. A missing field is read as null, false, 0
+// or empty.
 #define CUWARDEN_MAY_LACK(...) static constexpr std::string_view lackable_list = #__VA_ARGS__;
 
 namespace cuwarden::model {
 
-// True if the type is a struct with a list of fields.
+// True if the type is a struct that lists its fields by CUWARDEN_FIELDS.
 template <class Type>
 concept Object = requires {
   Type::field_list;
 };
 
+// True if each field of the list is equal in both structs.
 template <Object Struct>
 bool operator==(const Struct& left, const Struct& right) {
   return left.fields() == right.fields();
 }
 
+// Number of fields that the struct lists by CUWARDEN_FIELDS.
 template <Object Struct>
 inline constexpr std::size_t field_count =
     std::tuple_size_v<decltype(std::declval<Struct&>().fields())>;
 
-// Calls visit(name) for each name of a list such as "device, uuid".
+// Calls visit(name) for each name of a list whose names are separated by commas and blanks, such as
+// "device, uuid".
 template <class Visit>
 constexpr void each_name(std::string_view list, const Visit& visit) {
   constexpr std::string_view blanks = " \n";
@@ -58,6 +64,7 @@ constexpr void each_name(std::string_view list, const Visit& visit) {
   }
 }
 
+// Names of the struct's fields, in the order of its CUWARDEN_FIELDS.
 template <Object Struct>
 inline constexpr auto field_names = [] {
   std::array<std::string_view, field_count<Struct>> names;
@@ -66,7 +73,8 @@ inline constexpr auto field_names = [] {
   return names;
 }();
 
-// The name has to be in the struct's list: otherwise a constant expression does not compile.
+// Returns the index of a field in the struct's CUWARDEN_FIELDS, from 0. To be called in constant
+// expressions: a name that is not in the list does not compile there.
 template <Object Struct>
 constexpr std::size_t field_position(std::string_view name) {
   std::size_t position = 0;
@@ -74,7 +82,7 @@ constexpr std::size_t field_position(std::string_view name) {
   return position;
 }
 
-// By position: true if a report may lack the field.
+// Array by index in the struct's CUWARDEN_FIELDS: true if a report file may lack the field.
 template <Object Struct>
 inline constexpr auto may_lack = [] {
   std::array<bool, field_count<Struct>> lackable{};
@@ -85,7 +93,8 @@ inline constexpr auto may_lack = [] {
   return lackable;
 }();
 
-// Calls visit(name, field, position) for each field of a struct, position being a constant.
+// Calls visit(name, field, position) for each field of a struct. `position`: the field's index in
+// CUWARDEN_FIELDS, as a std::integral_constant.
 template <class Struct, class Visit>
 void each_field(Struct& object, Visit&& visit) {
   using Plain = std::remove_const_t<Struct>;
@@ -97,7 +106,8 @@ void each_field(Struct& object, Visit&& visit) {
   (std::make_index_sequence<field_count<Plain>>());
 }
 
-// The name of a field as a template argument.
+// A string literal that can be a template argument: the name of a field, as in FieldType<Row,
+// "device">.
 template <std::size_t size>
 struct FieldName {
   consteval FieldName(const char (&text)[size]) { std::copy_n(text, size, letters); }
@@ -105,7 +115,8 @@ struct FieldName {
   char letters[size];
 };
 
-// The type of a struct's field, which has to be in the struct's list.
+// Type of the struct's field of this name, such as FieldType<Stack, "id">. The field has to be in
+// the struct's CUWARDEN_FIELDS.
 template <class Struct, FieldName name>
 using FieldType = std::remove_reference_t<
     std::tuple_element_t<field_position<Struct>(name), decltype(std::declval<Struct&>().fields())>>;

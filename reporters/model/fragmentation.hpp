@@ -1,5 +1,9 @@
-// Tables of the report about memory that is held but cannot be used: at the end, at the worst
-// moment of the run, and at incidents. report.schema.json describes each field.
+// Tables of the report about memory that is held but cannot be used: at the end of the process, at
+// the moment at which most memory was locked in slabs, and at refused requests (incidents).
+// report.schema.json describes each field.
+//
+// A slab is a page of device memory (2 MiB) from which the driver cuts small requests, its pieces.
+// Freed memory is locked while its slab has another live piece: no other request can use it.
 #pragma once
 
 #include <string>
@@ -9,97 +13,124 @@
 
 namespace cuwarden::model {
 
-// Memory of a device that is free inside the process but lost to other requests.
+// Memory of a device that no allocation has but that other requests cannot use, at the end of the
+// process.
 struct Fragmentation {
-  Id device = 0;
-  Text at;  // null: the device was never read
+  Id device = 0;  // CUDA ordinal
+  // Moment of the device's last reading, the source of the fields that need one: "exit" (at the
+  // end) or "last_call" (during the run). Null: the device was never read.
+  Text at;
+  // Number of slabs; freed bytes that are locked in partly live slabs; bytes that rounding adds to
+  // requests; unused bytes of memory pools (CUmemoryPool) and graphs; largest request that the
+  // driver could serve with whole pages. The last two are null without a reading.
   Figure slab_count, slab_locked_bytes, rounding_bytes, mempool_idle_bytes, largest_request_bytes;
+  // Bytes of a page (the unit that the driver takes from the device), and bytes of the step by
+  // whose multiples the driver cuts pieces from a page. Both are taken from the allocations'
+  // addresses.
   Figure page_bytes, step_bytes;
-  Figure largest_piece_bytes;  // null: no two allocations shared a page
-  Figure excess_bytes;  // by which the rows of the account exceed used_bytes; null: no reading
+  // Bytes of the largest allocation that shares its page with another; null: no two share a page.
+  Figure largest_piece_bytes;
+  // Bytes by which the account's other rows (table `accounts`) exceed the device's used bytes.
+  // Null: the device was never read.
+  Figure excess_bytes;
   CUWARDEN_FIELDS(device, at, slab_count, slab_locked_bytes, rounding_bytes, mempool_idle_bytes,
                   largest_request_bytes, page_bytes, step_bytes, largest_piece_bytes, excess_bytes)
   CUWARDEN_MAY_LACK(at, mempool_idle_bytes, page_bytes, step_bytes, largest_piece_bytes,
                     excess_bytes)
 };
 
-// Slabs of a device by the size of their pieces, at the end or at the worst moment.
+// The slabs of one size class on a device. Rows are of the end of the process (table
+// `slab_classes`) or of the moment at which most memory was locked (table `worst_slab_classes`).
 struct SlabClass {
-  Id device = 0;
+  Id device = 0;  // CUDA ordinal
+  // Size class: the size of a slab's typical piece, rounded up to a power of two; number of slabs;
+  // number of live pieces in them; bytes of these pieces.
   Figure class_bytes, slab_count, live_count, live_bytes;
   CUWARDEN_FIELDS(device, class_bytes, slab_count, live_count, live_bytes)
 };
 
-// A slab of a device at the end.
+// A slab of a device at the end of the process.
 struct Slab {
-  Id device = 0;
-  std::string address;
-  Figure class_bytes;
-  Figure slots, live;  // pieces of class_bytes that fit into the slab; pieces that are live
+  Id device = 0;        // CUDA ordinal
+  std::string address;  // start of the slab, in hexadecimal
+  Figure class_bytes;   // size of most of its pieces by bytes, rounded up to a power of two
+  Figure slots, live;   // pieces of class_bytes that fit into the slab; live pieces in it
   CUWARDEN_FIELDS(device, address, class_bytes, slots, live)
 };
 
-// A call stack whose pieces lock slabs at the end.
+// A call stack whose live pieces keep slabs partly live at the end of the process.
 struct SlabHolder {
-  Id device = 0;
-  MaybeId stack;
-  Figure count, bytes;
-  Figure locked_bytes;  // each slab's locked bytes are divided equally among its pieces
+  Id device = 0;        // CUDA ordinal
+  MaybeId stack;        // row of `stacks`; null: no stack was recorded
+  Figure count, bytes;  // live pieces in slabs that were allocated by this stack; their bytes
+  // Freed bytes that these pieces lock. A slab's locked bytes are divided equally among its pieces.
+  Figure locked_bytes;
   CUWARDEN_FIELDS(device, stack, count, bytes, locked_bytes)
 };
 
 // The moment of the run at which most freed memory of a device was locked in slabs.
 struct WorstFragmentation {
-  Id device = 0;
+  Id device = 0;  // CUDA ordinal
+  // Time of that moment; at that moment, the number of slabs, freed bytes locked in them, and bytes
+  // that rounding added to requests. pieces_seen: pieces whose addresses showed, when last looked
+  // at, that they share pages; 0: none was seen, so the assumed layout of slabs is not confirmed.
   Figure time_ns, slab_count, slab_locked_bytes, rounding_bytes, pieces_seen;
-  Figure mempool_idle_bytes, largest_request_bytes, read_ns;  // null: there was no reading
+  // Unused bytes of memory pools and graphs, and the largest request that could have been served,
+  // by the device's last reading before that moment, at read_ns. Null: there was no reading.
+  Figure mempool_idle_bytes, largest_request_bytes, read_ns;
   CUWARDEN_FIELDS(device, time_ns, slab_count, slab_locked_bytes, rounding_bytes, pieces_seen,
                   mempool_idle_bytes, largest_request_bytes, read_ns)
   CUWARDEN_MAY_LACK(rounding_bytes, pieces_seen, mempool_idle_bytes, largest_request_bytes, read_ns)
 };
 
-// A slab of a device at the moment of its worst fragmentation.
+// A slab at the moment of the run at which most freed memory of its device was locked in slabs.
 struct WorstSlab {
-  Id device = 0;
-  std::string address;
-  Figure live, live_bytes;
+  Id device = 0;            // CUDA ordinal
+  std::string address;      // start of the slab, in hexadecimal
+  Figure live, live_bytes;  // live pieces in the slab; their bytes
   CUWARDEN_FIELDS(device, address, live, live_bytes)
 };
 
-// A call stack that locked most in slabs of a device at `time_ns`, a little before the moment of
-// its worst fragmentation.
+// A call stack whose live pieces locked much freed memory in slabs of a device. It was looked for
+// at `time_ns`: at or a little before the moment at which most of the device's memory was locked.
 struct WorstSlabHolder {
-  Id device = 0;
-  MaybeId stack;
-  Figure count, bytes, locked_bytes;
-  Figure time_ns, of_locked_bytes;
+  Id device = 0;                      // CUDA ordinal
+  MaybeId stack;                      // row of `stacks`; null: no stack was recorded
+  Figure count, bytes, locked_bytes;  // live pieces of this stack; their bytes; bytes they locked
+  Figure time_ns, of_locked_bytes;    // time of the look; bytes that all stacks locked at that time
   CUWARDEN_FIELDS(device, stack, count, bytes, locked_bytes, time_ns, of_locked_bytes)
   CUWARDEN_MAY_LACK(time_ns, of_locked_bytes)
 };
 
-// Fragmentation of a device at an incident.
+// Memory of a device that no allocation had but that other requests could not use, at the moment of
+// a refused request.
 struct IncidentFragmentation {
-  Id incident = 0;
-  Id device = 0;
-  Figure slab_count;
-  Figure slabs_listed;  // rows of incident_slab_map
+  Id incident = 0;      // row of `incidents` about the refused request
+  Id device = 0;        // CUDA ordinal
+  Figure slab_count;    // slabs at that moment
+  Figure slabs_listed;  // rows that `incident_slab_map` has of these slabs; may be fewer
+  // Freed bytes that were locked in partly live slabs; bytes that rounding added to requests;
+  // unused bytes of memory pools and graphs; largest request that could have been served. Null:
+  // unknown.
   Figure slab_locked_bytes, rounding_bytes, mempool_idle_bytes, largest_request_bytes;
   CUWARDEN_FIELDS(incident, device, slab_count, slabs_listed, slab_locked_bytes, rounding_bytes,
                   mempool_idle_bytes, largest_request_bytes)
 };
 
-// Slabs at an incident by the size of their pieces.
+// The slabs of one size class, at the moment of a refused request.
 struct IncidentSlabClass {
-  Id incident = 0;
+  Id incident = 0;  // row of `incidents` about the refused request
+  // Size class: the size of a slab's typical piece, rounded up to a power of two; number of slabs;
+  // number of live pieces in them; bytes of these pieces.
   Figure class_bytes, slab_count, live_count, live_bytes;
   CUWARDEN_FIELDS(incident, class_bytes, slab_count, live_count, live_bytes)
 };
 
-// A slab at an incident.
+// A slab at the moment of a refused request.
 struct IncidentSlab {
-  Id incident = 0;
-  std::string address;
-  Figure live, live_bytes;
+  Id incident = 0;          // row of `incidents` about the refused request
+  std::string address;      // start of the slab, in hexadecimal
+  Figure live, live_bytes;  // live pieces in the slab; their bytes
   CUWARDEN_FIELDS(incident, address, live, live_bytes)
 };
 

@@ -1,4 +1,5 @@
-// Tables of the report about refused requests. report.schema.json describes each field.
+// Tables of the report about requests that were refused for lack of memory.
+// report.schema.json describes each field.
 #pragma once
 
 #include <string>
@@ -8,24 +9,31 @@
 
 namespace cuwarden::model {
 
-// A request that was refused, with its repeats from the same call stack, and its verdict.
+// An incident: a request that was refused for lack of memory, with its later refusals from the same
+// call stack, and the cause that was found.
 struct Incident {
-  Id id = 0;
-  Figure time_ns;  // of the first refusal
+  Id id = 0;       // from 1; other tables name the incident by this number
+  Figure time_ns;  // time of the first refusal
+  // CUDA function that the program called; kind of memory, as in core/kind.hpp; the thing that the
+  // call asked for: "memory" for allocations, else "context", "module", "launch" and the like.
   Text api, kind, asked_for;
-  Figure bytes;  // null: the call does not say
-  MaybeId device;
-  Figure thread;
-  MaybeId stack;
-  Text result;
-  std::string outcome;
+  Figure bytes;         // bytes of the first refused request; null: the call does not say
+  MaybeId device;       // CUDA ordinal; null: host memory was asked for
+  Figure thread;        // kernel's thread id of the thread that was refused first
+  MaybeId stack;        // row of `stacks`; null: no stack was recorded
+  Text result;          // driver's error of the first refusal, such as "CUDA_ERROR_OUT_OF_MEMORY"
+  std::string outcome;  // "failed", "rescued", "recovered_by_caller" or "under_way"
+  // Name of the rung (attempt of cuwarden's) that has served most of the refused requests; null:
+  // all attempts were in vain.
   Text rescued_by;
-  std::string verdict;
-  Figure repeats;
-  Figure recovered_count, rescued_count, failed_count;  // parts of the repeats + 1 refusals
-  Figure last_ns, last_bytes;
-  Proof proof;
-  Text advice;
+  std::string verdict;  // name of the cause, from verdicts.def
+  Figure repeats;       // refusals after the first
+  // Parts of the repeats + 1 refusals: the program freed memory and soon got the request served; a
+  // rung served the request; the program saw the refusal.
+  Figure recovered_count, rescued_count, failed_count;
+  Figure last_ns, last_bytes;  // time of the last refusal; bytes of the last refused request
+  Proof proof;                 // figures that prove the verdict, by name
+  Text advice;                 // a line of advice to the user; null: none
   CUWARDEN_FIELDS(id, time_ns, api, kind, asked_for, bytes, device, thread, stack, result, outcome,
                   rescued_by, verdict, repeats, recovered_count, rescued_count, failed_count,
                   last_ns, last_bytes, proof, advice)
@@ -33,32 +41,39 @@ struct Incident {
                     failed_count, last_ns, last_bytes)
 };
 
-// A fact that was known at the first refusal of an incident.
+// A number that was known at the first refusal of an incident, such as the device's free bytes.
+// Facts that were unknown have no row.
 struct IncidentFact {
-  Id incident = 0;
-  std::string fact;
-  Figure value;  // null: there is no limit
+  Id incident = 0;   // row of `incidents`
+  std::string fact;  // name of the fact, such as "free_bytes" or "max_mappings"
+  Figure value;      // null: the fact is a limit, and none is set
   CUWARDEN_FIELDS(incident, fact, value)
 };
 
-// An attempt to serve the first refused request of an incident.
+// A rung: one of cuwarden's attempts to serve the first refused request of an incident.
 struct Rung {
-  Id incident = 0;
-  Figure order;
+  Id incident = 0;  // row of `incidents`
+  Figure order;     // position among the incident's attempts, from 1
+  // Name of the rung, such as "trim" or "spill", and its outcome, such as "served" or "no_memory".
   std::string rung, outcome;
-  Figure duration_ns;
-  Text reclaimer;  // name of the reclaimer; null for all rungs but `reclaim`
+  Figure duration_ns;  // length of the attempt
+  // Name of the reclaimer (callback that empties a cache) that was called; null for all rungs but
+  // `reclaim`.
+  Text reclaimer;
   CUWARDEN_FIELDS(incident, order, rung, outcome, duration_ns, reclaimer)
 };
 
-// A call stack that held most at an incident.
+// A call stack that was among the largest holders of memory at the first refusal of an incident.
 struct IncidentHolder {
-  Id incident = 0;
-  MaybeId stack;
-  std::string kind;
-  Figure count, bytes;
-  Figure growth_bytes_per_minute;  // null: it does not grow
-  Figure slab_locked_bytes;        // null: not among the holders that lock most
+  Id incident = 0;      // row of `incidents`
+  MaybeId stack;        // row of `stacks`; null: no stack was recorded
+  std::string kind;     // kind of memory, as in core/kind.hpp
+  Figure count, bytes;  // live allocations of this stack; their bytes
+  // Growth of the live bytes; null: they did not grow steadily.
+  Figure growth_bytes_per_minute;
+  // Freed bytes that the stack's live allocations lock in slabs, the driver's 2 MiB pages of small
+  // requests. Null: the stack is not among those that lock most.
+  Figure slab_locked_bytes;
   CUWARDEN_FIELDS(incident, stack, kind, count, bytes, growth_bytes_per_minute, slab_locked_bytes)
   CUWARDEN_MAY_LACK(growth_bytes_per_minute, slab_locked_bytes)
 };

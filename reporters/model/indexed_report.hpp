@@ -8,6 +8,7 @@
 
 namespace cuwarden {
 
+// Owns a report and finds its stacks, frames and modules by id.
 class IndexedReport {
  public:
   explicit IndexedReport(model::Report report);
@@ -15,16 +16,19 @@ class IndexedReport {
   const model::Report& operator*() const { return report_; }
   const model::Report* operator->() const { return &report_; }
 
-  // Each returns null if the id is null or no row has it.
+  // Return the row with this id, which lives as long as the report. They return null if the id is
+  // null or no row has it.
   const model::Stack* stack(model::MaybeId id) const;
   const model::Frame* frame(model::MaybeId id) const;
   const model::Module* module(model::MaybeId id) const;
 
-  // Returns the last part of a module's path; empty if it is unknown.
+  // Returns the file name of the module with this id, without folders; empty if the id is null or
+  // no module has it.
   std::string module_name(model::MaybeId id) const;
 
  private:
-  // Positions of rows by id. They stay right where the report is moved.
+  // Indices of rows in a table of the report, by the rows' ids. Unlike pointers, they stay valid
+  // when the report is moved.
   using Positions = std::unordered_map<model::Id, std::size_t>;
 
   model::Report report_;

@@ -11,75 +11,95 @@
 
 namespace cuwarden::model {
 
-// A device that the process used, with its last reading.
+// A CUDA device that the process used, with its last reading (cuMemGetInfo).
 struct Device {
-  Id device = 0;
-  Text uuid, name;
-  Text at;  // null: the device was never read, and the next four fields are null, too
+  Id device = 0;    // CUDA ordinal
+  Text uuid, name;  // UUID of the device or MIG slice; name of the model; null: unknown
+  // Moment of the last reading: "exit" (at the end) or "last_call" (during the run). Null: the
+  // device was never read, and the next four fields are null, too.
+  Text at;
+  // Time of the reading; size of the device; bytes in use by all processes; free bytes.
   Figure time_ns, total_bytes, used_bytes, free_bytes;
+  // Launched kernel that needs the most local memory for each thread; null: none needs more than
+  // each thread has from the start, or the name is unknown.
   Text local_memory_kernel;
+  // Bytes of local memory that this kernel needs for each thread; null: there is no such kernel.
   Figure local_memory_kernel_thread_bytes;
   CUWARDEN_FIELDS(device, uuid, name, at, time_ns, total_bytes, used_bytes, free_bytes,
                   local_memory_kernel, local_memory_kernel_thread_bytes)
   CUWARDEN_MAY_LACK(uuid, time_ns, local_memory_kernel, local_memory_kernel_thread_bytes)
 };
 
-// A part of a device's used bytes. Only the item `unexplained` may be negative.
+// A part of a device's used bytes. All parts of one account add up to the used bytes. The part
+// `unexplained` is the rest; it may be negative, because live memory is counted after the reading.
 struct AccountItem {
-  Id device = 0;
-  MaybeId incident;  // null: at the last reading
-  std::string item;
-  SignedFigure bytes;
+  Id device = 0;       // CUDA ordinal
+  MaybeId incident;    // refused request at whose moment it was taken; null: at the last reading
+  std::string item;    // name of the part, such as "live_device", "context" or "slab_waste"
+  SignedFigure bytes;  // bytes of the part
   CUWARDEN_FIELDS(device, incident, item, bytes)
 };
 
-// Another process that held memory of a device, as NVML lists it.
+// Another process that held memory of a device, as listed by NVML.
 struct DeviceProcess {
-  MaybeId device;
-  MaybeId incident;
-  Figure pid;
-  Text program;
-  Figure used_bytes;  // null: NVML does not say
+  MaybeId device;     // CUDA ordinal
+  MaybeId incident;   // refused request at whose moment NVML was asked; null: at the process's end
+  Figure pid;         // process id, as NVML gives it
+  Text program;       // path of the process's program; null: unknown
+  Figure used_bytes;  // bytes of the device that the process holds; null: NVML does not say
   CUWARDEN_FIELDS(device, incident, pid, program, used_bytes)
   CUWARDEN_MAY_LACK(device, incident, program)
 };
 
 // Sums of all allocations of a kind on a device.
 struct Total {
-  std::string kind;
-  MaybeId device;
+  std::string kind;  // kind of memory, as in core/kind.hpp
+  MaybeId device;    // CUDA ordinal; null for host memory
+  // Allocations ever made; frees of them; requests that the program saw fail for lack of memory;
+  // allocations live at the end, and their bytes; allocations live at the peak, and their bytes.
   Figure allocations, frees, failures, live_count, live_bytes, peak_count, peak_bytes;
-  Figure peak_time_ns;  // null: nothing was allocated
+  Figure peak_time_ns;  // time at which most bytes were live; null: no bytes were ever live
   CUWARDEN_FIELDS(kind, device, allocations, frees, failures, live_count, live_bytes, peak_count,
                   peak_bytes, peak_time_ns)
   CUWARDEN_MAY_LACK(frees)
 };
 
-// Sums of the leak groups: neither suppressed nor released by a context.
+// Sums of the report's leak groups.
 struct Leaks {
+  // Bytes and number of leaked allocations: not freed, not suppressed, not released by the end of
+  // their context. Bytes that a suppression matches. Bytes that ends of contexts released.
   Figure bytes, count, suppressed_bytes, released_by_context_bytes;
   CUWARDEN_FIELDS(bytes, count, suppressed_bytes, released_by_context_bytes)
 };
 
-// Allocations that were not freed, of one call stack, kind, function and device.
+// Allocations that the program did not free, of one call stack, kind, function and device. If
+// `released_by` is set, the end of their context released them, so they are no leaks.
 struct LeakGroup {
-  MaybeId stack;
-  std::string kind;
-  Text api;
-  MaybeId device;
-  Figure count, bytes;
-  Figure first_ns, last_ns;  // times at which the first and the last live allocation were made
-  MaybeId module;
-  Figure allocations;
-  Text growth;  // null: a context released them
-  Figure growth_bytes_per_minute;
+  MaybeId stack;        // row of `stacks`; null: no stack was recorded
+  std::string kind;     // kind of memory, as in core/kind.hpp
+  Text api;             // function that the program called; null: unknown
+  MaybeId device;       // CUDA ordinal; null for host memory
+  Figure count, bytes;  // allocations that were not freed; their bytes
+  // Times at which the oldest and the newest allocation that was not freed were made.
+  Figure first_ns, last_ns;
+  MaybeId module;      // row of `modules`: that of the innermost frame outside CUDA's own libraries
+  Figure allocations;  // allocations ever made by this stack, freed or not
+  // "growing" if allocations that were not freed were made in at least three of four quarters of
+  // the time from first_ns to the process's end, else "one_time". Null: the end of a context
+  // released them.
+  Text growth;
+  Figure growth_bytes_per_minute;  // null unless `growth` is "growing"
+  // Allocations that were not freed, by quarters of the time from first_ns to the process's end, in
+  // which they were made. Null: the end of a context released them.
   std::optional<std::array<Figure, 4>> count_by_quarter;
-  // null: reachability was not looked for
+  // Allocations to which no pointer was found in the process's memory, and their bytes; allocations
+  // to which one was found, and their bytes. Null: no pointers were looked for.
   Figure lost_count, lost_bytes, reachable_count, reachable_bytes;
-  Text released_by;
-  bool suppressed = false;
-  Text example_address;
-  Figure unmapped_count;  // null: not virtual memory
+  Text released_by;         // "context": the end of their context released them; null: still live
+  bool suppressed = false;  // true if a suppression of the user's matches the group
+  Text example_address;     // address of one of the allocations that were not freed; null: unknown
+  // Handles of virtual memory that were unmapped but never released; null for other kinds.
+  Figure unmapped_count;
   CUWARDEN_FIELDS(stack, kind, api, device, count, bytes, first_ns, last_ns, module, allocations,
                   growth, growth_bytes_per_minute, count_by_quarter, lost_count, lost_bytes,
                   reachable_count, reachable_bytes, released_by, suppressed, example_address,
@@ -88,12 +108,20 @@ struct LeakGroup {
                     reachable_count, reachable_bytes, example_address, unmapped_count)
 };
 
-// cuwarden's own pool, with rescues, spill and meshing.
+// Sums of cuwarden's own pool, of rescued requests, of meshing and of spilled allocations.
 struct Pool {
-  std::string mode;
+  std::string mode;  // setting CUWARDEN_POOL: "off", "rescue", "on" or "auto"
+  // Refused requests that were served after all, and their bytes; requests that the pool served,
+  // and their bytes; bytes that the pool holds at the end; bytes that it gave back to devices.
   Figure rescued_count, rescued_bytes, served_count, served_bytes, held_bytes, returned_bytes;
+  // Meshing lets two pages of addresses share one page of memory. Pages that came to share one;
+  // bytes given back to devices by that; time for which the program's GPU work was held up for it.
   Figure meshed_pages, mesh_recovered_bytes, mesh_pause_ns;
+  // Bytes of host memory behind live device allocations; the most at any time (with several
+  // devices, the sum of their peaks); number of allocations that ever got host memory instead.
   Figure spilled_bytes, spilled_peak_bytes, spilled_count;
+  // True if the program asked for an IPC handle of memory that has none, because the memory is the
+  // pool's or was spilled.
   bool ipc_refused = false;
   CUWARDEN_FIELDS(mode, rescued_count, rescued_bytes, served_count, served_bytes, held_bytes,
                   returned_bytes, meshed_pages, mesh_recovered_bytes, mesh_pause_ns, spilled_bytes,
@@ -103,23 +131,25 @@ struct Pool {
                     spilled_bytes, spilled_peak_bytes, spilled_count, ipc_refused)
 };
 
-// Live bytes of a kind on a device in a span of time.
+// Live bytes of a kind on a device in a span of time: a row of the report's table `timeline`.
 struct Bucket {
-  Figure time_ns, width_ns;
-  MaybeId device;
-  std::string kind;  // also "host_rss"
-  Figure max_bytes, last_bytes;
+  Figure time_ns, width_ns;  // begin and length of the span
+  MaybeId device;            // CUDA ordinal; null for host memory
+  std::string kind;  // kind of memory, as in core/kind.hpp, or "host_rss" for resident memory
+  Figure max_bytes, last_bytes;  // most live bytes in the span; live bytes at its end
   CUWARDEN_FIELDS(time_ns, width_ns, device, kind, max_bytes, last_bytes)
   CUWARDEN_MAY_LACK(width_ns, device, max_bytes)
 };
 
-// A call stack that held memory at its device's peak.
+// A call stack that held memory at the peak: when the most bytes of a kind were live on a device.
 struct PeakHolder {
-  MaybeId device;
-  std::string kind;
-  MaybeId stack;
+  MaybeId device;    // CUDA ordinal; null for host memory
+  std::string kind;  // kind of memory, as in core/kind.hpp
+  MaybeId stack;     // row of `stacks`; null: no stack was recorded
+  // Allocations of this stack that were live at the peak; their bytes; allocations that this stack
+  // ever made, freed or not.
   Figure count, bytes, allocations;
-  Figure first_ns, last_ns;  // times at which the first and the last allocation were made there
+  Figure first_ns, last_ns;  // times of the first and the last allocation that this stack made
   CUWARDEN_FIELDS(device, kind, stack, count, bytes, allocations, first_ns, last_ns)
   CUWARDEN_MAY_LACK(allocations, first_ns, last_ns)
 };

@@ -9,94 +9,108 @@
 
 namespace cuwarden::model {
 
-// Complete exactly if there is no reason.
+// A statement of the report that something is complete, or of the reasons why it is not.
 struct Completeness {
-  bool complete = true;
-  std::vector<std::string> reasons;  // a sentence each
+  bool complete = true;              // true exactly if `reasons` is empty
+  std::vector<std::string> reasons;  // a sentence for each thing that is missing
   CUWARDEN_FIELDS(complete, reasons)
 };
+// Returns a statement with these reasons; complete if there are none.
 inline Completeness completeness(std::vector<std::string> reasons) {
   return {reasons.empty(), std::move(reasons)};
 }
 
-// The program that wrote the report, and what the report lacks in all.
+// The program that wrote the report, and the things that the whole report lacks.
 struct Tool {
-  Text name, version;
-  bool complete = true;
-  std::vector<std::string> reasons;
+  Text name, version;                // "cuwarden" and its version; null: the report has none
+  bool complete = true;              // true exactly if `reasons` is empty
+  std::vector<std::string> reasons;  // a sentence for each thing that the report lacks
   CUWARDEN_FIELDS(name, version, complete, reasons)
   CUWARDEN_MAY_LACK(name, version)
 };
 
-// The process that the report is about, by its ledger.
+// The process that the report is about, as its ledger file describes it.
 struct Process {
-  Figure pid, parent;  // parent: 0 in another pid namespace
-  Text program;        // path
-  std::vector<std::string> command_line;
-  Text host;
-  std::string start;  // ISO 8601, UTC
-  Figure end_ns;      // since the process's start
-  Text end_reason;    // null: died without a sign
-  SignedFigure exit_status;
-  Figure signal;
+  // Process id, and that of the parent process; 0 if the parent is in another pid namespace.
+  Figure pid, parent;
+  Text program;                           // path of the program's file
+  std::vector<std::string> command_line;  // arguments, the program's name first
+  Text host;                              // host name
+  std::string start;                      // time of the start, as ISO 8601 text in UTC
+  // End of the process, or moment of the report if the process was running; in ns since the start.
+  Figure end_ns;
+  // Way in which the process ended: "exit" (also by a return from main), "_exit", "quick_exit",
+  // "abort", "signal" or "running". Null: the process died without a sign of the reason.
+  Text end_reason;
+  SignedFigure exit_status;  // null: the process was killed, was running, or left no status
+  Figure signal;             // number of the signal that killed the process; null: none, or unknown
+  // Highest CUDA version that the driver supports, such as "13.0"; version of the driver package,
+  // such as "580.159.04"; version of libcudart. Null: unknown.
   Text cuda_driver_version, driver_package_version, cuda_runtime_version;
   CUWARDEN_FIELDS(pid, parent, program, command_line, host, start, end_ns, end_reason, exit_status,
                   signal, cuda_driver_version, driver_package_version, cuda_runtime_version)
   CUWARDEN_MAY_LACK(parent, driver_package_version, cuda_runtime_version)
 };
 
-// The cgroup that counts the process's memory, by the kernel when the report is made.
+// The cgroup that counts the process's memory, as the kernel describes it when the report is made.
 struct MemoryCgroup {
-  Text path;
-  Figure limit_bytes;  // null: none
+  Text path;           // path of the cgroup's folder
+  Figure limit_bytes;  // lowest memory limit of the cgroup and those above it; null: none
+  // Most memory that was ever used in the cgroup with that limit; processes of the cgroup that the
+  // OOM killer has killed since the process's first CUDA call. Null: unknown.
   Figure peak_bytes, oom_kills;
   CUWARDEN_FIELDS(path, limit_bytes, peak_bytes, oom_kills)
   CUWARDEN_MAY_LACK(path, limit_bytes, peak_bytes, oom_kills)
 };
 
-// The job of a scheduler or launcher, by the process's environment; null: not set there.
+// The batch job that the process belongs to, as its environment variables tell. A field is null if
+// no variable gives it.
 struct Job {
+  // Scheduler: "slurm", "pbs", "lsf", "sge", "cobalt" or "flux"; the job's id; the step of a Slurm
+  // job; the task's index in an array of jobs.
   Text scheduler, job_id, job_step, array_task;
-  Figure rank;
-  Text visible_devices;  // CUDA_VISIBLE_DEVICES
+  Figure rank;           // rank of the process in its job, from 0
+  Text visible_devices;  // value of CUDA_VISIBLE_DEVICES
   CUWARDEN_FIELDS(scheduler, job_id, job_step, array_task, rank, visible_devices)
   CUWARDEN_MAY_LACK(job_step, array_task, visible_devices)
 };
 
-// A setting of cuwarden's in force in the process.
+// A setting of cuwarden, with the value that was in force in the process.
 struct Setting {
-  std::string name;
-  Text value;
-  Text source;
+  std::string name;  // environment variable, such as "CUWARDEN_POOL"
+  Text value;        // value in force
+  Text source;       // origin of the value: "environment" or "default"
   CUWARDEN_FIELDS(name, value, source)
 };
 
-// An environment variable of the process, from the list that core/job.hpp and the shim keep.
+// An environment variable of the process. The report keeps CUWARDEN_*, CUDA_*, NVIDIA_* and those
+// of schedulers and launchers, which core/job.hpp lists.
 struct Variable {
   std::string name;
-  Text value;
+  Text value;  // value when the process began
   CUWARDEN_FIELDS(name, value)
 };
 
-// A hooked function that the program called.
+// A hooked function that the program called. A hook is cuwarden's stand-in for a CUDA function.
 struct HookCalls {
-  std::string name;
-  Figure calls;
+  std::string name;  // name of the CUDA function
+  Figure calls;      // calls by the program; of launches, only each kernel's first one counts
   CUWARDEN_FIELDS(name, calls)
 };
 
-// A driver function that the program looked up and that no hook stands for.
+// A driver function that the program looked up by name and that cuwarden has no hook for, though it
+// hooks another version of the function (as with and without _v2). Its calls are not recorded.
 struct UnhookedLookup {
-  std::string name;
-  Figure count;
+  std::string name;  // name that was looked up
+  Figure count;      // number of lookups
   CUWARDEN_FIELDS(name, count)
 };
 
-// The cost of recording, by the ledger.
+// The cost of recording the process.
 struct Overhead {
-  Figure recorded_calls;
-  Figure shim_ns;  // null: not measured
-  Figure ledger_bytes;
+  Figure recorded_calls;  // calls of hooked CUDA functions
+  Figure shim_ns;       // time spent in the hooks' own work, by samples; null: no sample was taken
+  Figure ledger_bytes;  // bytes that the process's ledger file uses
   CUWARDEN_FIELDS(recorded_calls, shim_ns, ledger_bytes)
 };
 

@@ -1,10 +1,12 @@
-// Takes the rows of a table one at a time, so that no table has to lie in memory as a whole.
+// The callback by which functions hand out the rows of a report's table.
 #pragma once
 
 #include "runtime_hooks/core/function_ref.hpp"
 
 namespace cuwarden {
 
+// A callback that takes the rows of a table one at a time, so that no table has to lie in memory as
+// a whole. The row is valid during the call only.
 template <class Row>
 using Put = FunctionRef<void(const Row&)>;
 

@@ -13,36 +13,46 @@
 
 namespace cuwarden::model {
 
+// Name and version of the report's format.
 inline constexpr char report_schema[] = "cuwarden.report/1";
 
+// The report about one process: the whole JSON document. report.schema.json describes each field.
 struct Report {
   std::string schema = report_schema;
-  Tool tool;
-  // Null: the report is older than this field, and `tool` says it of all that is missing.
+  Tool tool;  // program that wrote the report, and reasons why the report is incomplete
+  // Statements whether all recorded allocations are in the report, and whether all names of
+  // functions could be looked up. Null: the report is older than these fields, so only `tool` says
+  // what is missing.
   std::optional<Completeness> records, names;
-  bool redacted = false;
+  bool redacted = false;  // true if host, user, folders and environment were taken out
   Process process;
-  std::optional<MemoryCgroup> memory_cgroup;
+  std::optional<MemoryCgroup> memory_cgroup;  // null: unknown, or the cgroup is gone
   Job job;
-  std::vector<Setting> settings;
+  std::vector<Setting> settings;  // cuwarden's settings in the process
   std::vector<Variable> environment;
-  Completeness coverage;
-  std::vector<HookCalls> hooks;
+  Completeness coverage;         // statement whether the hooks saw all of the process's CUDA calls
+  std::vector<HookCalls> hooks;  // hooked CUDA functions that the program called
+  // Versions of hooked functions that the program looked up by name and that have no hook.
   std::vector<UnhookedLookup> unhooked_lookups;
   std::vector<Device> devices;
-  std::vector<AccountItem> accounts;
-  std::vector<DeviceProcess> device_processes;
-  std::vector<Total> totals;
-  Leaks leaks;
+  std::vector<AccountItem> accounts;            // parts of each device's used bytes
+  std::vector<DeviceProcess> device_processes;  // other processes that held memory of devices
+  std::vector<Total> totals;                    // sums of allocations by kind and device
+  Leaks leaks;                                  // sums of leak_groups
   std::vector<LeakGroup> leak_groups;
   std::vector<Fragmentation> fragmentation;
+  // Slabs, the driver's 2 MiB pages of small requests, at the end of the process: by size class,
+  // one by one, and by the call stacks that keep them partly live.
   std::vector<SlabClass> slab_classes;
   std::vector<Slab> slab_map;
   std::vector<SlabHolder> slab_holders;
+  // The moment of the run at which most freed memory of each device was locked in slabs, and the
+  // slabs at that moment.
   std::vector<WorstFragmentation> worst_fragmentation;
   std::vector<SlabClass> worst_slab_classes;
   std::vector<WorstSlab> worst_slab_map;
   std::vector<WorstSlabHolder> worst_slab_holders;
+  // Requests that were refused for lack of memory, and tables about the moments of these refusals.
   std::vector<Incident> incidents;
   std::vector<IncidentFact> incident_facts;
   std::vector<Rung> rungs;
@@ -50,13 +60,13 @@ struct Report {
   std::vector<IncidentFragmentation> incident_fragmentation;
   std::vector<IncidentSlabClass> incident_slab_classes;
   std::vector<IncidentSlab> incident_slab_map;
-  std::optional<Pool> pool;  // null: the report is older than the pool
-  std::vector<Bucket> timeline;
-  std::vector<PeakHolder> peak_holders;
+  std::optional<Pool> pool;              // null: the report is older than the pool
+  std::vector<Bucket> timeline;          // live bytes over time, by kind and device
+  std::vector<PeakHolder> peak_holders;  // call stacks that held memory when most bytes were live
   std::vector<Stack> stacks;
   std::vector<Frame> frames;
   std::vector<Module> modules;
-  std::optional<Overhead> overhead;
+  std::optional<Overhead> overhead;  // cost of recording; null: the report does not say
   CUWARDEN_FIELDS(schema, tool, records, names, redacted, process, memory_cgroup, job, settings,
                   environment, coverage, hooks, unhooked_lookups, devices, accounts,
                   device_processes, totals, leaks, leak_groups, fragmentation, slab_classes,

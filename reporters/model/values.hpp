@@ -15,19 +15,26 @@ namespace cuwarden::model {
 // from a damaged ledger, and are written as null.
 inline constexpr std::uint64_t largest_number = std::uint64_t{1} << 53;
 
-// A count, or by the field's name bytes (`_bytes`) or nanoseconds since the process's start
-// (`_ns`). Null if it is unknown.
+// A number of the report that is not negative; null: unknown. A field whose name ends in `bytes` is
+// in bytes. One that ends in `_ns` is in nanoseconds: a length, or a time since the process's
+// start. Others are counts, unless the field says otherwise.
 using Figure = std::optional<std::uint64_t>;
-// A number that may be negative; null: unknown.
+// A number of the report that may be negative; null: unknown.
 using SignedFigure = std::optional<std::int64_t>;
+// A text of the report; null: unknown, or there is none.
 using Text = std::optional<std::string>;
-// The id of a row that other tables refer to, or the ordinal of a device.
+// The number by which a row of the report is named in other tables, or the CUDA ordinal of a
+// device.
 using Id = std::uint32_t;
+// A reference to a row of another table, or the CUDA ordinal of a device; null: none, or unknown.
 using MaybeId = std::optional<Id>;
-// A verdict's figures and texts, in the order of writing; monostate is null.
+// A number or text that proves the cause of a refused request; monostate: unknown, null in JSON.
 using ProofValue = std::variant<std::monostate, std::uint64_t, std::string>;
+// The numbers and texts that prove the cause of a refused request, by name, in the order of
+// writing.
 using Proof = std::vector<std::pair<std::string, ProofValue>>;
 
+// Returns the text; null if it is empty.
 inline Text text_or_null(std::string_view text) {
   return text.empty() ? Text() : Text(std::in_place, text);
 }

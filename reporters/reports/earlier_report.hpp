@@ -1,5 +1,5 @@
-// The report that a process wrote itself before it died: at an incident, or at its end, without
-// symbols, or whole but for the removal of the ledger.
+// Finds the report that a dead process wrote itself before it died. Such a report may lack the
+// names of functions; or it is whole, and only the ledger was not removed.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,9 @@
 
 namespace cuwarden {
 
-// Returns the path of the report that the process has written already; null if there is none that
-// belongs to this user and says itself that it is about this process. Looks at the process's report
-// path, report number, pid and start time.
+// Returns the path of the report that the process of a ledger has written; null if there is none.
+// The file must belong to this user, and must name the process's pid and start time. Only the path
+// and the report number in the ledger are looked at, and no other files.
 std::optional<std::string> earlier_report(const ledger::ProcessView& process);
 
 }  // namespace cuwarden

@@ -1,4 +1,4 @@
-// Removes reports that CUWARDEN_REPORT_KEEP does not keep.
+// Removes the oldest reports of a program, so that as many stay as CUWARDEN_REPORT_KEEP says.
 #pragma once
 
 #include <chrono>
@@ -9,19 +9,24 @@
 
 namespace cuwarden {
 
-// Longest time for removing old reports: in a process that ends, and in the command.
+// Longest time for removing old reports in a process that ends.
 inline constexpr std::chrono::milliseconds longest_removal_at_exit{200};
+// Longest time for removing old reports in the `cuwarden` command.
 inline constexpr std::chrono::milliseconds longest_removal_afterwards{5000};
 
-// Says if the report that was just written may be removed, too, when enough other reports are
-// newer. A report that a user asked for stays.
+// Tells remove_old_reports() if the report that was just written may be removed, too. `stays`: the
+// report stays, since a user asked for it. `may_go`: it is removed if enough other reports are
+// newer.
 enum class OwnReport { stays, may_go };
 
-// Removes old reports of `program` in the folder of the report `own`: the policy.keep reports whose
-// processes ended last stay. A file is removed only if it is a regular file of this user's and has
-// a name as the policy's path gives it. It must also say itself that it is the report of that
-// program, and of a process that has ended. `program`: path of the executable. Takes at most
-// `most_time`; files that were not looked at by then stay until the next call.
+// Removes old reports of a program. `own`: path of the report that was just written; only its
+// folder is searched. `program`: path of the executable. The policy.keep reports whose processes
+// ended last stay; if policy.keep is 0, all stay.
+//
+// A file is removed only if it is a regular file of this user's, its name is one that the policy's
+// path gives, and its content names this program and a process that has ended. Takes about
+// `most_time` at most; files that were not looked at by then stay until the next call. Failures are
+// ignored.
 void remove_old_reports(const std::string& own, std::string_view program, const ReportPolicy&,
                         OwnReport, std::chrono::nanoseconds most_time) noexcept;
 

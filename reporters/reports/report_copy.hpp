@@ -1,5 +1,5 @@
-// A report as it lies in its file, to be changed and written again: with its properties in their
-// order, also those that a later version has added.
+// A report that is read from a file, changed, and written again. Its JSON properties keep their
+// order, and properties that a later version of cuwarden has added stay.
 #pragma once
 
 #include <sys/types.h>
@@ -12,37 +12,41 @@
 
 namespace cuwarden {
 
-// A report that was read from a file, is changed, and is written again.
+// A report that was read from a file, to be changed and written again.
 class ReportCopy {
  public:
-  // Reads a report. Returns null, with `error` set to one line, if the file is no report.
+  // Reads the report file at `path`; "-" is standard input. Returns null, with `error` set to one
+  // line about the reason, if the file cannot be read or is no report.
   static std::optional<ReportCopy> load(const std::string& path, std::string& error);
 
   // Returns the report, which the caller may change before replace() or write().
   model::Report& report() { return report_; }
-  // Returns the report as JSON, the content that replace() and write() give to files. Properties
-  // that the model does not know are kept, unless the report is redacted.
+  // Returns the changed report as JSON text, which is also the content that replace() and write()
+  // give to files. Properties that model::Report does not have are kept, unless the report is
+  // redacted.
   std::string text();
 
-  // replace() and write() make a file of mode 0600, whole or not at all, and follow no symbolic
-  // link. They return an empty text, or one line about the failure.
-  //
-  // Replaces the file that was loaded. Fails if its path leads to another file by now, or if it is
-  // not this user's.
+  // Replaces the file that was loaded by the changed report, as a file of mode 0600. The file is
+  // replaced whole or not at all. Fails if the path leads to another file by now, to a symbolic
+  // link, or to a file that is not this user's. Returns an empty text, or one line about the
+  // failure.
   std::string replace();
-  // Writes a new file at `path`. If a file is there already, a number is put before the ending;
-  // `path` is set to the path that was written.
+  // Writes the changed report to a new file of mode 0600 at `path`, whole or not at all. If the
+  // path is taken, a number is put before the ending ("ci.1.json"). `path` is set to the path of
+  // the new file. Returns an empty text, or one line about the failure.
   std::string write(std::string& path);
 
  private:
+  // Writes the changes of report_ into root_.
   void bring_up_to_date();
 
   std::string path_;
+  // Device, inode and owner of the file that was loaded; all 0 if it was no regular file.
   dev_t device_ = 0;
   ino_t inode_ = 0;
   uid_t owner_ = 0;
   model::Report report_;
-  Json root_;  // as in the file
+  Json root_;  // JSON of the file, with the properties that `report_` does not have
 };
 
 }  // namespace cuwarden

@@ -1,7 +1,6 @@
-// The file of a report. It is written beside its final name and renamed, with mode 0600, never
-// through a symbolic link and never over a file that another wrote: a number is put before the
-// ending instead (report_name.hpp). The object may write again, and then replaces its own file.
-// Nothing is thrown; no descriptor is kept between two writes.
+// Writes the file of a report, with mode 0600. The report is written to a temporary file in the
+// same folder, which is then renamed. No symbolic link is followed, and no file of another writer
+// is replaced: a number is put before the ending instead ("ci.1.json").
 #pragma once
 
 #include <sys/types.h>
@@ -12,43 +11,48 @@
 
 namespace cuwarden {
 
-// A report that a process writes: its path, and the file that earlier calls have written.
+// The file of one report. write() may be called several times; each call replaces the file that the
+// last one wrote. No descriptor is kept between two calls.
 class ReportFile {
  public:
-  // `path`: absolute; missing folders are made when the report is written. `advice`: the end of an
-  // error line, which says what a user can do.
+  // `path`: wanted path of the file. Missing folders are made when the report is written. `advice`:
+  // end of the error line after a failure, which says what a user can do; not copied.
   explicit ReportFile(std::string path,
                       const char* advice = "set CUWARDEN_REPORT to a path that can be written")
       : wanted_(std::move(path)), advice_(advice) {}
 
-  // Makes write() replace the file at `path`, which is an earlier report of this process.
+  // Makes write() replace the file at `path`, an earlier report about this object's process. Does
+  // nothing if there is no file.
   void adopt(const std::string& path);
 
-  // Writes the report of the ledger. Returns true if the whole report is at path(). Otherwise
-  // error() is one line about the failure; no partial file is left, and an earlier report of this
-  // object stays as it was.
+  // Makes the report of a ledger and writes it to the file. Returns true if the whole report is at
+  // path(). Otherwise error() is one line about the failure; no partial file is left, and the file
+  // that an earlier call wrote stays as it was.
   bool write(const ledger::Reader&, const ReportOptions&) noexcept;
 
-  // Removes the report that this object wrote, unless another file has its path by now. A later
-  // write() chooses a path anew.
+  // Removes the file that this object wrote or adopted, unless another file has its path by now. A
+  // later write() starts from wanted() again.
   void remove() noexcept;
 
   // Returns the path that the constructor was given.
   const std::string& wanted() const noexcept { return wanted_; }
-  // path of the file that was written; empty before the first success
+  // Returns the path of the file that was written or adopted; empty if there is none.
   const std::string& path() const noexcept { return path_; }
-  // number before the ending of path(); 0: none
+  // Returns the number that was put before the ending of path(); 0: none, or the file was adopted.
   unsigned number() const noexcept { return number_; }
+  // Returns one line about the failure of the last write(); empty if it succeeded.
   const std::string& error() const noexcept { return error_; }
-  // True if the ledger that was read for the last report is damaged.
+  // True if the ledger from which the last report was made is damaged.
   bool ledger_is_damaged() const noexcept { return ledger_is_damaged_; }
 
-  // Removes the unfinished report that the process has left in its report's folder if it died while
-  // writing.
+  // Removes the temporary file that the process of a ledger has left in its report's folder if it
+  // died while it wrote its report.
   static void remove_unfinished(const ledger::ProcessView&) noexcept;
 
  private:
+  // Does the work of write(). Sets error_ after a failure. Throws if memory runs out.
   void write_or_throw(const ledger::Reader&, const ReportOptions&);
+  // Sets error_ to a line such as "cannot write the report …". `error`: an errno. Returns false.
   bool fail(int error, const char* what);
 
   std::string wanted_;
@@ -56,6 +60,7 @@ class ReportFile {
   std::string path_, error_;
   unsigned number_ = 0;
   bool ledger_is_damaged_ = false;
+  // Device and inode of the file at path_; 0: none.
   dev_t device_ = 0;
   ino_t inode_ = 0;
 };

@@ -1,6 +1,6 @@
-// Decides which processes get a report, and how many reports stay, by CUWARDEN_REPORT_IF and
-// CUWARDEN_REPORT_KEEP. The process writes these settings into its ledger, so that a command that
-// makes the report after its death goes by them, too.
+// Decides which processes get a report, and how many reports stay, by the settings
+// CUWARDEN_REPORT_IF and CUWARDEN_REPORT_KEEP. The process writes these settings into its ledger.
+// So a command that makes the report after the process's death decides in the same way.
 #pragma once
 
 #include <string>
@@ -11,27 +11,29 @@
 
 namespace cuwarden {
 
-// Says which reports of a program are written and kept.
+// The settings of a process that decide if its report is written, and how many reports stay.
 struct ReportPolicy {
-  ReportConditions only_if;
-  unsigned keep = 0;         // reports of this program in the report's folder; 0: all
+  ReportConditions only_if;  // conditions of which one must hold for a report; all false: always
+  unsigned keep = 0;         // reports of this program that stay in the report's folder; 0: all
   std::string path_pattern;  // value of CUWARDEN_REPORT, with its % fields; empty: unknown
 };
-// Returns the policy by the settings that the ledger holds.
+// Returns the policy of the process by the settings in its ledger.
 ReportPolicy report_policy(const ledger::Reader&);
 
-// True if one of the conditions is met, or if none is set. `options`: those that the report would
-// be written with. If the ledger lacks records, so that a condition cannot be judged, it counts as
-// met.
+// True if the process of a ledger gets a report: one of the conditions is met, or none is set.
+// False if CUWARDEN_REPORT is /dev/null. `options`: those with which the report would be made. If
+// the ledger lacks records, so that a condition about leaks or refused requests cannot be judged,
+// the condition counts as met.
 bool is_report_wanted(const ledger::Reader&, const ReportOptions&, const ReportConditions&);
 
-// Returns the reason why no report is wanted, as the end of a sentence.
+// Returns the reason why is_report_wanted() was false under this policy, as the end of a sentence.
 std::string why_no_report(const ReportPolicy&);
 
-// Text that `cuwarden run` gets instead of a report's path if the policy wants no report.
+// Text that a process adds to the list of reports of its `cuwarden run`, instead of a path, if the
+// policy wants no report.
 inline constexpr char no_report_wanted[] = "no report wanted";
-// Text that a `cuwarden run` sends to the outer `cuwarden run` that started it: the outer one shows
-// no summary.
+// Text that a `cuwarden run` adds to the list of reports of the outer `cuwarden run` that started
+// it, instead of a path. The outer one then shows no summary.
 inline constexpr char shown_by_inner_run[] = "shown by an inner run";
 
 }  // namespace cuwarden

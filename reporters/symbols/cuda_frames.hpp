@@ -1,36 +1,40 @@
-// Tells the frames of CUDA's own libraries from those of the program, and names the runtime call
-// that they came from.
+// Tells the frames of CUDA's own libraries on a call stack from those of the program, and
+// recognises functions of the runtime API (libcudart) by name.
 #pragma once
 
 #include <string_view>
 
 namespace cuwarden {
 
-// True if the file name is that of libcuda, libcudart, libnvidia-*, a simulated one of them, or the
-// shim itself.
+// True if the file name of the path is that of libcuda, libcudart or libnvidia-*, a simulated one
+// of them, or cuwarden's own shared object.
 bool is_cuda_library(std::string_view module_path) noexcept;
-// true for libcudart.so, in any version
+// True if the file name of the path is that of libcudart.so, in any version.
 bool is_shared_runtime(std::string_view module_path) noexcept;
 
-// Returns the name of the allocating function of the runtime API, without the suffix of a variant
-// (cudaMalloc_v3020, cudaMallocAsync_ptsz); empty if `function` is none. C++ templates of the same
-// name are the program's own functions.
+// Returns `function` without the suffix of a variant (cudaMalloc_v3020, cudaMallocAsync_ptsz), if
+// it is a function of the runtime API that allocates memory; empty otherwise. C++ templates such as
+// cudaMalloc<float> give an empty text. The result points into `function`.
 std::string_view runtime_entry(std::string_view function) noexcept;
 
-// True if the function is an internal one of libcudart. A libcudart that is linked statically lies
-// in the program's own file, so that only names tell.
+// True if the name is that of an internal function of libcudart, or of one that allocates memory
+// (runtime_entry()). A statically linked libcudart lies in the program's own file, so its frames
+// are recognised by name only.
 bool is_runtime_internal(std::string_view function) noexcept;
 
-// True for a header of the CUDA Toolkit, or of CCCL (Thrust, CUB, libcu++) in any folder. Debug
-// information gives such a path for code that headers put into the program.
+// True if the path is that of a header of the CUDA Toolkit, or of CCCL (Thrust, CUB, libcu++) in
+// any folder. Debug information gives the header's path for code that the header puts into the
+// program.
 bool is_cuda_header(std::string_view source_file) noexcept;
 
-// True if the frame belongs to CUDA, and not to the program. Unknown texts are empty. A template of
-// the runtime's headers, such as cudaMalloc<float>, is recognised by its source file; without one,
-// by its name.
+// True if a frame of a call stack belongs to CUDA, and not to the program. Unknown parameters are
+// empty. A template of the runtime's headers, such as cudaMalloc<float>, is recognised by the
+// source file; if that is unknown, by the function's name.
 bool is_cuda_frame(std::string_view module_path, std::string_view function,
                    std::string_view source_file) noexcept;
 
-bool is_driver_api(std::string_view name) noexcept;  // true for a name such as cuMemAlloc_v2
+// True if the function name is one of the driver API, such as cuMemAlloc_v2: "cu" and a capital
+// letter.
+bool is_driver_api(std::string_view name) noexcept;
 
 }  // namespace cuwarden

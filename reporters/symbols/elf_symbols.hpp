@@ -1,6 +1,6 @@
-// A small reader of ELF files: the build id, and the nearest function from .symtab or .dynsym for
-// files without debug information. Files are read in pieces, never mapped, so that one that is
-// truncated meanwhile cannot kill the process; every offset and count is checked.
+// A small reader of ELF files: the build id, and names of functions from .symtab or .dynsym for
+// files without debug information. Files are read in pieces and never mapped, so that a file that
+// is truncated meanwhile cannot kill the process. Every offset and count is checked.
 #pragma once
 
 #include <elf.h>
@@ -24,19 +24,22 @@ class ElfFile {
   static std::optional<ElfFile> open(const char* path) noexcept;
 
   const Elf64_Ehdr& header() const { return header_; }
+  // Returns the program headers; empty if the file has none that can be read.
   const std::vector<Elf64_Phdr>& segments() const { return segments_; }
   // Returns the bytes of the build id; empty if the file has none.
   std::vector<std::uint8_t> build_id() const;
-  bool has_debug_information() const;  // true if the file can give source lines
+  // True if the file has a section .debug_info or .zdebug_info, and so can give source lines.
+  bool has_debug_information() const;
 
-  // Returns the mangled function name for each address, in the order of `sorted`; empty if there is
-  // none. `sorted`: addresses as in the file's symbol table, ascending. A function without a size
-  // reaches to the end of its section. Returns an empty list if the budget's time runs out.
+  // Returns for each address the mangled name of the function around it, in the order of `sorted`;
+  // an empty name if no function is known. `sorted`: addresses as in the file's symbol table,
+  // ascending. A function without a size is taken to reach to the end of its section. If the
+  // budget's time runs out, the result is empty or lacks names at its end.
   std::vector<std::string> functions_at(std::span<const std::uint64_t> sorted,
                                         const SymbolBudget& budget = {}) const;
 
-  // True if the file's read-only data contains `text`. If the file has no section table, all of it
-  // is searched.
+  // True if the file's read-only data (sections .rodata*) contains `text`. If the file has no
+  // section headers, the whole file is searched.
   bool constants_contain(std::string_view text) const;
 
   // Reads up to `bytes` bytes at `offset` of the file. Returns the number of bytes read, which is
@@ -47,7 +50,10 @@ class ElfFile {
 
  private:
   ElfFile() = default;
+  // Returns the build id in the notes at `offset` of the file; empty if there is none.
   std::vector<std::uint8_t> build_id_in(std::uint64_t offset, std::uint64_t bytes) const;
+  // Calls visit(symbol, offset of the symbol's name in the file) for each symbol of .symtab, or of
+  // .dynsym if there is no .symtab. Returns false if the budget's time ran out before the end.
   template <class Visit>
   bool each_symbol(const SymbolBudget&, const Visit& visit) const;
 

@@ -1,4 +1,5 @@
-// Names the call and the module of a group of allocations, by the frames of its call stack.
+// Names a group of allocations for people: the CUDA function that was called, and the module that
+// called it, by the frames of the group's call stack.
 #pragma once
 
 #include <cstdint>
@@ -8,23 +9,27 @@
 
 namespace cuwarden {
 
-// The name of a group of allocations for people: the call, and the module that made it.
+// The call that made a group of allocations.
 struct GroupLabel {
-  std::string api;           // function that the program called, such as cudaMalloc
-  std::uint32_t module = 0;  // module of the innermost frame outside CUDA's libraries; 0: unknown
+  std::string api;  // CUDA function that the program called, such as "cudaMalloc"
+  // Row of the module that called this function: that of the innermost frame outside CUDA's
+  // libraries. 0: unknown.
+  std::uint32_t module = 0;
 };
 
-// A frame with the names that are known of it; unknown ones are empty.
+// A frame of a call stack, with the names that are known of it. The texts are not owned.
 struct NamedFrame {
-  std::uint32_t module = 0;  // row of the module; 0: the frame lies in no known module
-  std::string_view path, function;
-  std::string_view file{};  // source file; empty: unknown
+  std::uint32_t module = 0;         // row of the module; 0: the frame lies in no known module
+  std::string_view path, function;  // path of the module's file; demangled name; empty: unknown
+  std::string_view file{};          // source file; empty: unknown
 };
 
-// Returns the label of an allocation. `recorded_api`: name of the hook that recorded it. `frames`:
-// its stack, innermost first. If the call went through a runtime function without a hook (a static
-// libcudart, or a pointer from a lookup), only the driver's function was recorded. Then the label
-// has the outermost of the runtime's functions at the inner end of the stack.
+// Returns the label of a group of allocations. `recorded_api`: the CUDA function whose hook
+// recorded them. `frames`: their call stack, innermost first.
+//
+// If the program called a runtime function that no hook saw (of a static libcudart, or by a pointer
+// from a lookup), only the driver function inside was recorded. The label then has the outermost
+// runtime function among the frames inside CUDA.
 GroupLabel label_group(std::string_view recorded_api, std::span<const NamedFrame> frames);
 
 }  // namespace cuwarden

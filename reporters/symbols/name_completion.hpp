@@ -1,5 +1,5 @@
-// Completes the names of a report that was written before: of frames without a function, a file or
-// a line, by module, offset and build id.
+// Completes a report that was written without all names: looks up functions, source files and lines
+// of its frames, by module, offset and build id.
 #pragma once
 
 #include "reporters/model/report.hpp"
@@ -7,12 +7,14 @@
 
 namespace cuwarden {
 
-// True if the report says in `names` that names are missing. A report of an old version without
-// `names` lacks names if a frame in a module has no function.
+// True if names of functions, files or lines are missing from the report, as its field `names`
+// says. A report of an old version has no such field: it lacks names if a frame in a module has no
+// function.
 bool lacks_names(const model::Report&);
 
-// Looks up the names of frames that lack them, and updates the report's `names` and `tool`. Returns
-// true if the report has changed.
+// Looks up functions, files and lines of frames that lack them, and updates the report's statements
+// about missing names (`names` and `tool`). Returns true if the report has changed. Restricts the
+// Naming object to files that have not changed since the report's process started.
 bool complete_names(model::Report&, Naming&);
 
 }  // namespace cuwarden

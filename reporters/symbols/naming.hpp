@@ -1,5 +1,5 @@
-// Names offsets in files. Makes sure that a file is the one that ran, reads it once, and keeps a
-// sentence about each file that could not be named.
+// Finds functions and source lines for offsets in files of code. Makes sure that a file is the one
+// that ran, reads each file once, and keeps a sentence about each file whose names were not found.
 #pragma once
 
 #include <sys/types.h>
@@ -20,41 +20,50 @@ namespace cuwarden {
 // Looks up functions and lines of modules, and collects the reasons why some were not found.
 class Naming {
  public:
+  // Keeps a reference to the budget of time and memory, which all lookups share.
   explicit Naming(SymbolBudget& budget) : budget_(budget) {}
 
-  // A function that returns the path of the file with a build id, which is given in hexadecimal;
-  // empty if it knows none. That file is read instead of the file from which the module was loaded.
+  // A function that returns the path of a file with the given build id (in hexadecimal); empty if
+  // there is none.
   using FindFile = std::function<std::string(const std::string& build_id)>;
+  // Sets the function that finds files by build id. A file that it finds is read instead of the
+  // file from which the module was loaded.
   void look_in(FindFile find) { find_ = std::move(find); }
-  // Says if modules are read from the paths that they were loaded from. If false, only files that
-  // look_in()'s function finds are read.
+  // Sets if modules are read from the paths from which they were loaded, which is so at first. If
+  // false, only files that the function of look_in() finds are read.
   void use_paths(bool use) { uses_paths_ = use; }
-  // Says which files without a build id are trusted to be the ones that ran: those that have not
-  // changed since `time_ns` (nanoseconds since 1970). Null: none of them. For reports that are
-  // completed later.
+  // Restricts the files without a build id that are read, for a report about an earlier process.
+  // Only files that have not changed since `time_ns` (nanoseconds since 1970) count as the ones
+  // that ran. Null: none of them counts.
   void trust_only_unchanged_since(std::optional<std::int64_t> time_ns);
 
-  // Names of a module that the caller still lacks.
+  // Names of a module that the caller of name() lacks: none, source lines, or functions as well.
   enum class Missed : std::uint8_t { nothing, lines, functions };
-  // Returns functions and lines for offsets in a module. `path`, `build_id`: of the module; the
-  // build id in hexadecimal, or empty. `sorted`: offsets from the module's load address, ascending.
-  // `missed`: names that the caller still lacks; only if these are not found is a reason kept for
-  // take_reasons().
+  // Returns functions and lines for offsets in a module. `path`: path from which the module was
+  // loaded. `build_id`: the module's, in hexadecimal; empty: none. `sorted`: offsets from the
+  // module's load address, ascending. `missed`: names that the caller lacks. If these are not
+  // found, a reason is kept for take_reasons(). Unknown names are empty in the result.
   Symbolised name(const std::string& path, const std::string& build_id,
                   std::span<const std::uint64_t> sorted, Missed missed = Missed::functions);
 
-  // Returns a sentence for each module whose names could not all be found since the last call.
-  // Libraries of the system are left out.
+  // Returns sentences about the modules whose names could not all be found since the last call: one
+  // for each unreadable or changed file, one for all files for which time or memory did not
+  // suffice. Libraries of the system are left out.
   std::vector<std::string> take_reasons();
 
  private:
+  // Returns the path of the file to read for a module, and sets its state. Only a `readable` file
+  // may be read.
   std::string find_file(const std::string& path, const std::string& build_id, FileState&) const;
 
   SymbolBudget& budget_;
   FindFile find_;
+  // Set by use_paths(); false after trust_only_unchanged_since(), which also sets the time.
   bool uses_paths_ = true, trusts_paths_ = true;
   std::optional<std::int64_t> unchanged_since_ns_;
   std::map<std::string, ReadFile> files_;  // by path
+  // Sentences for take_reasons(); paths of modules whose lines, or function names, were not all
+  // found because time or memory did not suffice.
   std::vector<std::string> reasons_, without_lines_, without_names_;
 };
 

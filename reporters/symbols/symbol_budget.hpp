@@ -1,7 +1,7 @@
-// Bounds of the time and memory for naming a report's frames. Debug information of hundreds of
-// megabytes takes seconds to read, and as much memory. A process that is about to end is not held
-// up so long: past the bound for lines, functions are named from the symbol table alone, which is
-// quick, and past the bound for names not at all.
+// Limits of the time and memory for looking up functions and source lines. Debug information of
+// hundreds of megabytes takes seconds to read, and as much memory, for which a process that is
+// about to end does not wait. Past the limit for lines, functions are looked up in the symbol table
+// alone, which is quick. Past the limit for names, nothing is looked up.
 #pragma once
 
 #include <chrono>
@@ -9,33 +9,40 @@
 
 namespace cuwarden {
 
-// Longest time for names in a process that ends.
+// Longest time for looking up functions and lines in a process that ends, unless it is set
+// otherwise (CUWARDEN_SYMBOL_TIME).
 inline constexpr std::chrono::milliseconds longest_symbol_time_at_exit{1600};
-// Longest time for names in the command, which delays no program but has a user who waits.
+// Longest time for looking up functions and lines in the `cuwarden` command. No program is delayed
+// there, but a user waits.
 inline constexpr std::chrono::seconds longest_symbol_time_afterwards{30};
-// Bytes of memory for debug information: in a process that ends, and in the command.
+// Most bytes of memory that reading debug information may take in a process that ends.
 inline constexpr std::size_t most_symbol_memory_at_exit = std::size_t{256} << 20;
+// Most bytes of memory that reading debug information may take in the `cuwarden` command.
 inline constexpr std::size_t most_symbol_memory_afterwards = std::size_t{4} << 30;
 
-// Time and memory that the lookup of functions and lines may take.
+// The time and memory that looking up functions and source lines may take.
 class SymbolBudget {
  public:
   using Clock = std::chrono::steady_clock;
 
-  SymbolBudget() = default;  // without bound
-  // Begins now. Lines may take three quarters of `time`, lines and function names together all of
-  // it. `most_memory`: bytes for debug information.
+  // Makes a budget without limits.
+  SymbolBudget() = default;
+  // Makes a budget of `time`, which begins now: source lines may take three quarters of it, lines
+  // and function names together all of it. `most_memory`: most bytes for debug information.
   explicit SymbolBudget(std::chrono::nanoseconds time,
                         std::size_t most_memory = most_symbol_memory_at_exit)
       : lines_until_(Clock::now() + time * 3 / 4),
         names_until_(Clock::now() + time),
         most_memory_(most_memory) {}
 
+  // True until the time for looking up source lines has passed.
   bool has_time_for_lines() const noexcept { return is_before(lines_until_); }
+  // True until the time for looking up function names has passed.
   bool has_time_for_names() const noexcept { return is_before(names_until_); }
 
-  // Takes `bytes` of the budget's memory; returns false, and takes none, if less is left. Filling
-  // the memory, at worst by decompressing, cannot be interrupted.
+  // Takes `bytes` of the budget's memory for debug information. Returns false, and takes none, if
+  // less is left, or if filling the memory would take longer than the time left for lines:
+  // decompressing, the slowest way to fill it, cannot be interrupted.
   bool take_memory(std::size_t bytes) noexcept;
 
  private:
@@ -48,22 +55,26 @@ class SymbolBudget {
   std::size_t taken_bytes_ = 0, most_memory_ = 0;
 };
 
-// Makes libbacktrace read within a budget while the object exists. Once the budget is spent,
-// libbacktrace gets no more memory and no further part of a file, and gives the file up. A thread
-// has one such object at a time.
+// Makes libbacktrace, which reads debug information, keep within a budget while this object exists.
+// Once the budget is spent, libbacktrace gets no more memory and no further part of a file, and
+// gives the file up. Concerns the present thread, which may have one such object at a time.
 class BoundReading {
  public:
+  // Keeps a reference to the budget.
   explicit BoundReading(SymbolBudget&) noexcept;
   ~BoundReading();
   BoundReading(const BoundReading&) = delete;
   BoundReading& operator=(const BoundReading&) = delete;
 
-  // True if a file was given up because the budget was spent.
+  // True if libbacktrace gave a file up, because the budget was spent or the system had no memory.
   bool was_cut() const noexcept { return was_cut_; }
-  // True if libbacktrace may map `bytes` more; called by its mmap. `is_memory`: true for memory,
-  // false for a part of a file.
+  // True if libbacktrace may map `bytes` more by the budget of this thread's object; always true
+  // without an object. `is_memory`: true for anonymous memory, false for a part of a file. Called
+  // in the mmap() that libbacktrace uses.
   static bool allows(std::size_t bytes, bool is_memory) noexcept;
-  static void was_refused() noexcept;  // notes that the system refused a mapping
+  // Makes was_cut() true for this thread's object. Called if the system refused memory to
+  // libbacktrace.
+  static void was_refused() noexcept;
 
  private:
   SymbolBudget& budget_;

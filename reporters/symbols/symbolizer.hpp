@@ -1,6 +1,7 @@
-// Turns addresses of one file into functions, files and lines: libbacktrace first (inlined
-// functions included, separate debug files found by build id), then the ELF symbols.
-// libbacktrace keeps what it has read until the process ends.
+// Finds functions, source files and lines for addresses in a file of code. libbacktrace reads the
+// debug information, in which it finds inlined functions, too, and finds separate debug files by
+// build id. For addresses without debug information, the ELF symbol table gives function names.
+// libbacktrace keeps its memory until the process ends.
 #pragma once
 
 #include <cstdint>
@@ -14,41 +15,50 @@ struct backtrace_state;
 
 namespace cuwarden {
 
-// The source location of a code address, or of a function that was inlined there.
+// A function at a code address, with its source location. Inlined functions have frames of their
+// own.
 struct SymbolisedFrame {
-  std::string function;  // demangled; empty: unknown
-  std::string file;      // empty: unknown
-  int line = 0;          // 0: unknown
-  bool inlined = false;  // true if the code was inlined into the next frame of the list
+  std::string function;  // demangled name; empty: unknown
+  std::string file;      // source file; empty: unknown
+  int line = 0;          // line in the source file; 0: unknown
+  bool inlined = false;  // true if the function was inlined into the next frame of the list
 };
 
+// The state of a file of code, compared with the file that ran. `missing`: it cannot be read as an
+// ELF file. `changed`: it is not the file that ran.
 enum class FileState : std::uint8_t { readable, missing, changed };
 
-// Returns the name as people write it. A name that is not mangled stays as it is. `name`: null
-// gives an empty text.
+// Returns a C++ function's name as people write it, for its mangled name. A name that is not
+// mangled is returned unchanged. `name`: null gives an empty text.
 std::string demangled(const char* name);
 
-// Compares the file's build id with the recorded one. An empty `build_id` matches every file.
+// Compares the build id of the file at `path` with `build_id`, that of the file that ran. An empty
+// `build_id` matches every ELF file.
 FileState check_file(const char* path, std::span<const std::uint8_t> build_id) noexcept;
 
-// Names for a list of addresses.
+// The functions and source lines of a list of addresses.
 struct Symbolised {
-  // For each address at least one frame; inlined functions come first.
+  // For each address, in the order of the list, its frames: the innermost inlined function first,
+  // the function that has the code last. Frames with empty fields stand for unknown functions.
   std::vector<std::vector<SymbolisedFrame>> frames;
-  // True if the budget did not suffice for all lines, or for all function names.
+  // True if the budget of time and memory did not suffice for all lines, or for all function names.
   bool lines_are_missing = false, names_are_missing = false;
 };
 
-// A file that libbacktrace has read, kept for later addresses. The object must not be moved:
-// libbacktrace keeps a pointer to `path`.
+// A file that libbacktrace has read, kept for later calls of symbolise(). The object must not be
+// moved: libbacktrace keeps a pointer to `path`.
 struct ReadFile {
-  std::string path;  // empty before the first call
+  std::string path;  // path of the file; empty before the first call
+  // State that libbacktrace made for the file, which is never freed; null before the first call.
   backtrace_state* state = nullptr;
-  bool was_cut = false;  // true if the budget ended while the file was read; its lines stay unknown
+  // True if the budget ended while the file was read. Lines of the file then stay unknown.
+  bool was_cut = false;
 };
 
-// Returns names for addresses of a file. `sorted`: addresses as in the file's symbol table,
-// ascending. All calls with the same `kept` must give the same path.
+// Returns functions and source lines for addresses in the file at `path`. `sorted`: addresses as in
+// the file's symbol table, ascending. `kept`: keeps the read file for further calls, which must
+// give the path of the first one. The second form reads the file for one call only. The budget
+// limits time and memory.
 Symbolised symbolise(ReadFile& kept, const std::string& path, std::span<const std::uint64_t> sorted,
                      SymbolBudget&);
 Symbolised symbolise(const char* path, std::span<const std::uint64_t> sorted, SymbolBudget&);

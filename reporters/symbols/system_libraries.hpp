@@ -1,13 +1,14 @@
-// The libraries of the system itself. Distributions ship them without debug information, and leaks
-// are not looked for in them: a report is complete without their names.
+// Recognises libraries of the system. Distributions ship them without debug information, and users
+// do not look for leaks in them. So a report without the names of their functions counts as
+// complete.
 #pragma once
 
 #include <string_view>
 
 namespace cuwarden {
 
-// True if the file name is that of a library of glibc, of GCC's or Clang's runtime, or of CUDA, or
-// of the vDSO.
+// True if the file name of the path is that of the vDSO, or of a library of glibc, of CUDA, or of
+// the runtime of GCC or Clang.
 bool is_system_library(std::string_view module_path) noexcept;
 
 }  // namespace cuwarden

@@ -1,7 +1,7 @@
-// The stacks, frames and modules that a report's tables refer to, and no others. First every stack
-// is added, then name_all() reads each module once, then the ids are looked up.
-// Frame ids count from 1; module ids are rows of the ledger, one for each file however often and
-// wherever it was loaded. (The ledger says which modules are one file.)
+// The stacks, frames and modules that a report's tables refer to. First the caller adds every
+// stack, then name_all() reads each module's file once, then the ids are looked up. Frame ids count
+// from 1. Module ids are rows of the ledger's table of modules. A file has one id, however often
+// and at whatever address it was loaded; the ledger says which modules are one file.
 #pragma once
 
 #include <cstdint>
@@ -24,19 +24,20 @@ namespace cuwarden {
 
 // A frame of the report's table of frames.
 struct FrameRow {
-  std::uint32_t module = 0;  // row of the module; 0: the frame lies in no known module
-  // address minus the module's load address; the address itself without a module
+  std::uint32_t module = 0;  // module's row in the ledger; 0: the frame lies in no known module
+  // Code's address minus the module's load address; the address itself without a module.
   std::uint64_t offset = 0;
-  const std::string* function = nullptr;  // null: unknown
+  // Function's name and source file, owned by the CallFrames that made the row; null: unknown.
+  const std::string* function = nullptr;
   const std::string* file = nullptr;
-  int line = 0;  // 0: unknown
-  bool inlined = false;
+  int line = 0;          // line in the source file; 0: unknown
+  bool inlined = false;  // true if the function is inlined into the next outer frame
 };
 
 // A module of the report's table of modules.
 struct ModuleRow {
-  std::string path;
-  std::string build_id;  // hexadecimal; empty: none
+  std::string path;      // path of the file of code
+  std::string build_id;  // ELF build id of the file, in hexadecimal; empty: the file has none
 };
 
 // Collects stacks of a ledger, names their frames, and gives the report's tables of stacks, frames
@@ -45,14 +46,15 @@ class CallFrames {
  public:
   explicit CallFrames(const ledger::Reader& reader) : reader_(reader) {}
 
-  // Adds a stack to the tables; does nothing if it was added already or cannot be read. To be
-  // called before name_all().
+  // Adds a stack of the ledger to the tables. Does nothing if the stack was added already or cannot
+  // be read. To be called before name_all().
   void add_stack(StackId);
-  // Looks up functions and lines within the budget; null: none are looked up. Adds a reason to
-  // `reasons` for each kind of name that is missing.
+  // Looks up functions and lines of all added stacks, within the budget of time and memory. If
+  // `budget` is null, none are looked up. Adds a sentence to `reasons` for each file whose names
+  // are missing. To be called once, after all calls of add_stack().
   void name_all(SymbolBudget* budget, std::vector<std::string>& reasons);
 
-  // Adds modules of the ledger that occur in none of the added stacks.
+  // Adds the modules of the ledger that occur in none of the added stacks to the table of modules.
   void add_other_modules();
 
   // Returns the stack's id in the report; null if it was not added, or cannot be read.
@@ -64,50 +66,61 @@ class CallFrames {
   model::MaybeId known_stack_of(const std::optional<ledger::GroupView>& group) const {
     return group ? known_stack(group->stack) : std::nullopt;
   }
-  const std::vector<FrameRow>& frames() const { return frames_; }  // id = index + 1
+  // Returns the table of frames, which name_all() fills. A frame's id is its index + 1.
+  const std::vector<FrameRow>& frames() const { return frames_; }
+  // Returns the table of modules, by id.
   const std::map<std::uint32_t, ModuleRow>& modules() const { return modules_; }
+  // Pass each row of the report's table of stacks, frames or modules to the parameter.
   void put_stacks(Put<model::Stack>) const;
   void put_frames(Put<model::Frame>) const;
   void put_modules(Put<model::Module>) const;
-  // Returns the ids of the stack's frames, innermost first, with inlined ones.
+  // Returns the ids of the stack's frames, innermost first, those of inlined functions included.
+  // Addresses of stacks that were not added are left out.
   std::vector<std::uint32_t> frame_ids(const ledger::StackView&) const;
+  // Returns the frame with this id, which must be one of frame_ids().
   const FrameRow& frame(std::uint32_t id) const { return frames_[id - 1]; }
 
  private:
+  // A code address of the added stacks, and its frames in frames_: more than one if functions are
+  // inlined there. `first_frame`: id of the innermost one.
   struct Location {
     std::uint32_t module = 0;
     std::uint64_t offset = 0;
     std::uint32_t first_frame = 0, frame_count = 0;
   };
+  // Hash of a code address and the epoch in which its module was loaded.
   struct AddressHash {
     std::size_t operator()(const std::pair<std::uint64_t, std::uint64_t>& key) const {
       return std::hash<std::uint64_t>{}(key.first ^ (key.second * 0x9e3779b97f4a7c15u));
     }
   };
 
-  // Offsets in one module, and their names.
+  // Offsets of code in one module, ascending, and the names that were found for them.
   struct ModuleLocations {
-    std::uint32_t module = 0;
-    std::uint64_t file_bytes = 0;
+    std::uint32_t module = 0;      // module's row in the ledger; 0: code in no known module
+    std::uint64_t file_bytes = 0;  // size of the module's file; 0: unknown
     std::vector<std::uint64_t> offsets;
     std::vector<std::uint32_t> locations;  // indices of locations_
     Symbolised named;
   };
 
+  // Returns the id of the module's file, which is added to the table of modules.
   std::uint32_t module_of(const ledger::ModuleView&);
   std::vector<ModuleLocations> locations_by_module() const;
+  // Keeps a text in texts_. Returns a pointer to it; null if the text is empty.
   const std::string* intern(std::string);
 
   const ledger::Reader& reader_;
-  std::set<std::uint32_t> stacks_;
-  std::uint64_t walked_ = 0;  // frames of all stacks_
+  std::set<std::uint32_t> stacks_;  // ids of the added stacks
+  std::uint64_t walked_ = 0;        // number of frames of all stacks_
   std::unordered_map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t, AddressHash>
       locations_by_address_;  // (address, module epoch) → index of locations_
+  // (module, offset) → index of locations_.
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> locations_by_offset_;
   std::vector<Location> locations_;
   std::map<std::uint32_t, ModuleRow> modules_;
   std::vector<FrameRow> frames_;
-  std::unordered_set<std::string> texts_;
+  std::unordered_set<std::string> texts_;  // names to which the frames point
 };
 
 }  // namespace cuwarden

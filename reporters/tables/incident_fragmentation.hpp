@@ -1,4 +1,5 @@
-// Reads the report's tables about slabs and rounding at the moments of incidents from a ledger.
+// Makes the report's tables about slabs and rounding at the moments of refused requests (incidents)
+// from a ledger. Each put_*() passes each row of its table to its last parameter.
 #pragma once
 
 #include <vector>
@@ -10,10 +11,17 @@
 
 namespace cuwarden {
 
+// Passes a row of the report to the last parameter for each refused request: the bytes of the
+// device that no other request could use at that moment. Incidents at which the slabs were not
+// looked at are left out.
 void put_incident_fragmentation(const ledger::Reader&, const std::vector<IncidentCase>&,
                                 Put<model::IncidentFragmentation>);
+// Passes a row of the report to the last parameter for each size class of slabs at each refused
+// request.
 void put_incident_slab_classes(const ledger::Reader&, const std::vector<IncidentCase>&,
                                Put<model::IncidentSlabClass>);
+// Passes a row of the report to the last parameter for each slab that the ledger lists for each
+// refused request.
 void put_incident_slab_map(const ledger::Reader&, const std::vector<IncidentCase>&,
                            Put<model::IncidentSlab>);
 

@@ -1,5 +1,6 @@
-// Reads the report's tables about refused requests from a ledger: incidents with their verdicts,
-// and the holders of memory at those moments.
+// Makes the report's tables about refused requests (incidents) from a ledger: incidents with their
+// verdicts, and the holders of memory at those moments. Each put_*() passes each row of its table
+// to its last parameter.
 #pragma once
 
 #include <vector>
@@ -12,18 +13,29 @@
 
 namespace cuwarden {
 
-// Returns all incidents of the ledger, in the order in which they happened.
+// Returns all incidents of the ledger, in the order in which they happened. Incidents whose group
+// of allocations cannot be read are left out.
 std::vector<IncidentCase> all_incidents(const ledger::Reader&);
-// Adds the stacks that the incidents refer to.
+// Adds the call stacks of the refused requests, and of the largest holders of memory at those
+// moments, to the report's stacks.
 void add_stacks(const ledger::Reader&, const std::vector<IncidentCase>&, CallFrames&);
 
-// Lists other processes that held memory of a device when a request was refused.
+// Passes a row of the report to the last parameter for each other process that held memory of a
+// device when a request was refused there.
 void put_device_processes(const ledger::Reader&, const std::vector<IncidentCase>&,
                           Put<model::DeviceProcess>);
+// Judges the cause of each refused request, and passes a row of the report with the verdict to the
+// last parameter.
 void put_incidents(const ledger::Reader&, const std::vector<IncidentCase>&, const CallFrames&,
                    Put<model::Incident>);
+// Passes a row of the report to the last parameter for each number that was known at each refused
+// request, such as the device's free bytes.
 void put_incident_facts(const std::vector<IncidentCase>&, Put<model::IncidentFact>);
+// Passes a row of the report to the last parameter for each attempt of cuwarden's to serve each
+// incident's first refused request.
 void put_rungs(const ledger::Reader&, const std::vector<IncidentCase>&, Put<model::Rung>);
+// Passes a row of the report to the last parameter for each call stack that was among the largest
+// holders of memory at each refused request.
 void put_incident_holders(const ledger::Reader&, const std::vector<IncidentCase>&,
                           const CallFrames&, Put<model::IncidentHolder>);
 

@@ -1,4 +1,5 @@
-// The leaks of a ledger: what is still live, by group, and what went only because its context did.
+// The leaks that a ledger shows, by group: allocations that are still live, and allocations that
+// only the end of their context released.
 #pragma once
 
 #include <cstdint>
@@ -14,29 +15,36 @@
 
 namespace cuwarden {
 
-// The live allocations of a group: of one call stack, kind of memory and device.
+// The live allocations of a group: of one call stack, function, kind of memory and device. If
+// `released_by_context` is true, the allocations of the group that the end of a context released.
 struct LeakGroup {
   ledger::GroupView group;
-  bool released_by_context = false;
-  std::uint64_t count = 0, bytes = 0;
-  // times at which the first and the last live allocation were made, since the start
+  bool released_by_context = false;    // true: released by the end of their context, false: live
+  std::uint64_t count = 0, bytes = 0;  // number of these allocations; their bytes
+  // Times at which the oldest and the newest live allocation were made, in ns since the process's
+  // start. Null: released by a context, or not known.
   std::optional<std::uint64_t> first_ns, last_ns;
-  std::optional<DeviceAddress> example;  // address of the oldest live allocation
-  // virtual memory only: handles that were unmapped but never released
+  std::optional<DeviceAddress> example;  // address of the oldest live allocation; null: unknown
+  // Number of handles that were unmapped but never released; null for all kinds but virtual memory.
   std::optional<std::uint64_t> unmapped_count;
-  Growth growth;
+  Growth growth;  // tells if the live allocations grow; empty if a context released them
 };
 
-// Returns the groups with live allocations, largest first by bytes, then by count. `end_ns`: end of
-// the process, since its start. Adds all groups to the sums. Reads the records twice, because
-// Growth needs each group's oldest live allocation first.
+// Returns the groups with live allocations, and those with allocations that a context released:
+// largest first by bytes, then by count. `end_ns`: end of the process, in ns since its start. Adds
+// all groups of the ledger to the sums. Reads the records of allocations twice, because Growth
+// needs each group's oldest live allocation first.
 std::vector<LeakGroup> leak_groups(const ledger::Reader&, std::uint64_t end_ns, ledger::GroupSums&);
-// As leak_groups(), for a process that goes on. Counts and bytes come from the groups' counters,
-// read at one moment. The records change meanwhile, so they only give times and addresses.
+// Returns the groups as leak_groups() does, for a process that still runs. Counts and bytes come
+// from the groups' counters, read at one moment. The records of allocations change meanwhile, so
+// they only give times and addresses. `end_ns`: present time, in ns since the process's start.
 std::vector<LeakGroup> live_groups(const ledger::Reader&, std::uint64_t end_ns, ledger::GroupSums&);
 
-// Returns the sums of the leaks, and of the memory that ends of contexts released.
+// Returns the sums of all live groups (the leaks), and of the groups that contexts released.
+// Nothing counts as suppressed.
 model::Leaks leaks_of(const std::vector<LeakGroup>&);
+// Passes a row of the report to the last parameter for each group. CallFrames::name_all() must have
+// been called.
 void put_leak_groups(const ledger::Reader&, const std::vector<LeakGroup>&, const CallFrames&,
                      Put<model::LeakGroup>);
 

@@ -1,5 +1,5 @@
-// Finds signs of damage in a ledger: rows that lead nowhere, figures that no process reaches, sums
-// that do not agree. The reader leaves such rows out, and a report of the rest has to say so.
+// Finds signs of damage in a ledger file: rows that refer to no row, figures that no process
+// reaches, sums that do not agree. Reports leave damaged rows out, so they have to say so.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,28 @@ namespace cuwarden {
 
 // Damage that was found in a ledger's file; all zero if there is none.
 struct LedgerDamage {
-  // True if the file is shorter than its header says.
+  // True if the ledger's file is shorter than its header says.
   bool cut_short = false;
-  std::uint64_t lost_allocations = 0;  // live allocations whose group cannot be read
-  std::uint64_t lost_stacks = 0;       // stacks of groups that cannot be read
-  std::uint64_t lost_names = 0;        // names of calls, settings and variables that cannot be read
-  // Numbers that no process can have.
+  // Number of live allocations whose group (stack, function, kind and device) cannot be read.
+  std::uint64_t lost_allocations = 0;
+  std::uint64_t lost_stacks = 0;  // number of call stacks of groups that cannot be read
+  // Number of names of CUDA functions, settings and environment variables that cannot be read.
+  std::uint64_t lost_names = 0;
+  // Number of figures that no process can have, such as a size above 2^53 bytes.
   std::uint64_t absurd_figures = 0;
-  // Number of live allocations by the groups' counters, and by the records. They are equal in an
-  // undamaged ledger.
+  // Number of live allocations by the groups' counters, and by the rows for single allocations.
+  // Both are 0 unless they differ by more than a kill of the process explains.
   std::uint64_t counted = 0, listed = 0;
 
   // True if any damage was found.
   bool any() const noexcept;
-  std::string sentence() const;  // the damage in a sentence for people
+  // Returns a sentence for the report that says what is damaged; to be called only if any().
+  std::string sentence() const;
 };
 
-// `at_rest`: true if the ledger is no longer written, so that values that are read at different
-// moments have to agree. Facts that a full disk or a full table kept out of the file are no damage:
-// the ledger says so itself.
+// Returns the damage that is found in a ledger. `at_rest`: true if the ledger is no longer written,
+// so that numbers that are read at different moments have to agree. Rows that are missing because
+// the disk or a table was full are no damage, since the ledger itself says that they are missing.
 LedgerDamage find_damage(const ledger::Reader&, bool at_rest);
 
 }  // namespace cuwarden

@@ -1,4 +1,5 @@
-// Reads the report's tables about how much memory there is and was from a ledger.
+// Makes the report's tables about the amounts of memory from a ledger: readings of devices, totals,
+// timeline and peaks. Each put_*() passes each row of its table to its last parameter.
 #pragma once
 
 #include <vector>
@@ -11,16 +12,28 @@
 
 namespace cuwarden {
 
-// Returns the ordinal for the report; null for the host, and for a number that no device can have.
+// Returns the device's ordinal as the report has it; null if it is negative, as for host memory.
 model::MaybeId device_id(DeviceOrdinal);
 
-// Returns the series of all kinds of memory but the host's RSS, with the sums of their groups.
+// Returns the ledger's series but that of the process's RSS. A series is the totals and the
+// timeline of one kind of memory on one device. Its counts and live bytes are replaced by `sums`,
+// the exact sums over all groups of allocations.
 std::vector<ledger::SeriesView> all_series(const ledger::Reader&, const ledger::GroupSums&);
 
+// Passes a row of the report to the last parameter for each device, with its last reading.
 void put_devices(const ledger::Reader&, Put<model::Device>);
+// Passes a row of the report to the last parameter for each kind of memory on each device. The
+// series are those of all_series().
 void put_totals(const std::vector<ledger::SeriesView>&, Put<model::Total>);
+// Passes a row of the report to the last parameter for each span of time of each kind of memory on
+// each device, and of the RSS.
 void put_timeline(const ledger::Reader&, Put<model::Bucket>);
+// Passes a row of the report to the last parameter for each call stack that held memory when the
+// most bytes of its kind were live on the device. The stacks must have been added to the CallFrames
+// before.
 void put_peak_holders(const ledger::Reader&, const CallFrames&, Put<model::PeakHolder>);
+// Returns the sums of cuwarden's own pool, of rescues, of meshing and of spilled allocations, over
+// all devices.
 model::Pool pool_of(const ledger::Reader&);
 
 }  // namespace cuwarden

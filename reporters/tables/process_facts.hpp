@@ -1,4 +1,5 @@
-// Reads the report's parts about the process as a whole from a ledger.
+// Makes the report's parts about the process as a whole from a ledger. Each put_*() passes each row
+// of its table to its last parameter.
 #pragma once
 
 #include <optional>
@@ -12,37 +13,47 @@
 
 namespace cuwarden {
 
-// Returns the end of the process, in nanoseconds since its start, by the options or the ledger.
+// Returns the end of the process, in nanoseconds since its start. The end is that of the options;
+// if they have none, the present time. Returns 0 if the process started in the future.
 std::uint64_t end_of(const ledger::ProcessView&, const ReportOptions&) noexcept;
 
+// Returns the report's description of the process. `end_ns`: the result of end_of().
 model::Process process_of(const ledger::ProcessView&, const ReportOptions&, std::uint64_t end_ns);
-// Returns the cgroup's present figures, read from the kernel; null if they are unknown, or if the
-// ledger is of another machine or boot.
+// Returns limit, peak and OOM kills of the process's memory cgroup, as the kernel gives them now.
+// Null if they are unknown, or if the process ran on another machine or before the last boot.
 std::optional<model::MemoryCgroup> memory_cgroup_of(const ledger::ProcessView&);
+// Returns the batch job of the process, by the environment variables that the ledger keeps.
 model::Job job_of(const ledger::Reader&);
+// Pass a row of the report to the last parameter for each setting of cuwarden, each recorded
+// environment variable, each hook that was called, and each looked-up memory function without a
+// hook.
 void put_settings(const ledger::Reader&, Put<model::Setting>);
 void put_environment(const ledger::Reader&, Put<model::Variable>);
 void put_hooks(const ledger::Reader&, Put<model::HookCalls>);
 void put_unhooked_lookups(const ledger::Reader&, Put<model::UnhookedLookup>);
+// Returns the cost of recording.
 model::Overhead overhead_of(const ledger::ProcessView&);
 
-// Return sentences for the report: allocations that were seen but not recorded; other things that
-// cuwarden could not do; memory that no hook can have seen.
+// Return sentences for the report, each a reason why the report is incomplete. record_reasons():
+// hooks saw allocations that are missing from the ledger. tool_reasons(): cuwarden could not do
+// other things, such as keep the ledger in a file. coverage_reasons(): calls went past the hooks.
 std::vector<std::string> record_reasons(const ledger::ProcessView&, const LedgerDamage&,
                                         const ReportOptions&);
 std::vector<std::string> tool_reasons(const ledger::ProcessView&, const ReportOptions&);
 std::vector<std::string> coverage_reasons(const ledger::Reader&);
 
-// Returns the time, given in nanoseconds since 1970, as text such as "2026-01-31T12:00:00.000Z".
+// Returns a time in UTC as text such as "2026-01-31T12:00:00.000000000Z". `realtime_ns`:
+// nanoseconds since 1970.
 std::string iso_8601(std::int64_t realtime_ns);
-// Returns the version of NVIDIA's kernel module, which is that of the driver package; empty if it
-// is not loaded.
+// Returns the version of the NVIDIA driver package, such as "580.159.04", which is that of its
+// kernel module. Empty if the module is not loaded.
 std::string driver_package_version();
 
-// Returns the step in which a ledger could not grow, such as "the system refused to open its file
-// (operation not permitted)". Null if there was none, or if there was no room on the disk or in the
-// address space. `error`: an errno.
+// Returns a text such as "the system refused to open its file (operation not permitted)", which
+// says why a ledger could not grow. `error`: errno of the operation that failed. Null if the
+// operation is `none`, or if `error` only means a lack of disk, memory or descriptors.
 std::optional<std::string> refused_growth(ledger::GrowthOperation, int error);
-std::string version_text(int version);  // 13000 → "13.0"; 0 → ""
+// Returns the text of a CUDA version number: "13.0" for 13000; empty for 0, an unknown version.
+std::string version_text(int version);
 
 }  // namespace cuwarden

@@ -1,4 +1,4 @@
-// Options of a report that is made of a ledger.
+// The options with which a report is made from a ledger.
 #pragma once
 
 #include <chrono>
@@ -10,18 +10,23 @@
 
 namespace cuwarden {
 
-// Choices for a report that is read from a ledger.
+// Options for making a report from a ledger, and facts about the process's end that the ledger may
+// lack.
 struct ReportOptions {
-  // True if functions and lines are looked up.
+  // True if functions and lines are looked up for the code addresses on call stacks.
   bool symbolise = true;
-  // Longest time for functions and lines, about; null: no limit.
+  // Approximate limit of the time for looking up functions and lines. Null: neither this time nor
+  // the memory below is limited.
   std::optional<std::chrono::nanoseconds> symbol_time;
-  std::size_t symbol_memory = most_symbol_memory_at_exit;  // bytes of memory for debug information
-  // End of the process or moment of the snapshot, in nanoseconds since its start; null: now.
+  // Most bytes of memory that reading debug information may take, if symbol_time is set.
+  std::size_t symbol_memory = most_symbol_memory_at_exit;
+  // End of the process, or moment of the report if the process still runs, in nanoseconds since the
+  // process's start; null: now.
   std::optional<std::uint64_t> end_ns;
-  // Reason of the end and signal number, for a process that could not write them itself; null:
-  // those in the ledger.
+  // Reason of the process's end, for a process that could not write the reason to its ledger; null:
+  // the ledger's reason counts. `running` if the process still runs.
   std::optional<ledger::EndReason> end_reason;
+  // Number of the signal that killed the process; null: no signal did, or the number is unknown.
   std::optional<int> signal;
   // True if the process has ended, so that the ledger does not change any more.
   bool at_rest = false;

@@ -1,9 +1,12 @@
-// Works out how much of a device the driver's slabs and its rounding lock, from the addresses and
-// sizes of live allocations. The driver cuts small requests from slabs, pages of their own that
-// return to the device when the last piece is freed, and rounds large ones up to whole pages.
+// Works out how many bytes of a device are lost to the driver's slabs and rounding, from the
+// addresses and sizes of live allocations. A slab is a page of the device (2 MiB) from which the
+// driver cuts small requests, its pieces. A slab returns to the device when its last piece is
+// freed; until then its free bytes are locked: other requests cannot use them. The driver rounds
+// large requests up to whole pages.
 //
-// The size of a page, the steps in which pieces are cut and the size of the largest piece are taken
-// from what is seen. If the sum is above the device's used bytes, they are wrong.
+// The size of a page, the step whose multiples pieces take, and the size of the largest piece are
+// taken from the addresses. If the sum of all bytes is above the device's used bytes, they are
+// wrong.
 #pragma once
 
 #include <algorithm>
@@ -21,53 +24,62 @@ namespace cuwarden {
 
 // A slab of the driver with at least one live piece.
 struct Slab {
-  std::uint64_t address = 0;
-  std::uint64_t live_count = 0, live_bytes = 0;  // live pieces; bytes as requested
-  std::uint64_t cut_bytes = 0;                   // live bytes, each piece rounded up to whole steps
-  // size class of most of its bytes: a power of two
+  std::uint64_t address = 0;  // start of the slab
+  // Number of live pieces in the slab, and their bytes as requested.
+  std::uint64_t live_count = 0, live_bytes = 0;
+  // Bytes that the live pieces take of the slab: each one is rounded up to a multiple of the step.
+  std::uint64_t cut_bytes = 0;
+  // Size class of the slab: a power of two, the rounded-up size of the pieces that have most of the
+  // live bytes (in WorstSlabs, of the average piece).
   std::uint64_t class_bytes = 0;
 };
 
-// All slabs of one size class together.
+// All slabs of one size class on a device: their number, the live pieces in them, and the bytes of
+// these pieces.
 struct SlabClass {
   std::uint64_t slab_count = 0, live_count = 0, live_bytes = 0;
 };
 
-// Pieces of one group, and the bytes that they lock in their slabs: each slab's locked bytes,
-// divided equally among its pieces.
+// The live pieces of slabs that one group of allocations (stack, function, kind, device) has; their
+// bytes; and the bytes that they lock. A slab's locked bytes are divided equally among its pieces.
 struct SlabHolder {
   std::uint64_t count = 0, bytes = 0, locked_bytes = 0;
 };
 
-// Slabs and rounding of one device.
+// The slabs of one device, and the bytes that are lost to rounding there.
 struct Fragmentation {
-  // the driver's usual sizes, unless others were seen
+  // Bytes of a page, and of the step whose multiples pieces of a page take: the driver's usual
+  // sizes, unless the addresses of allocations show others.
   std::uint64_t page_bytes = 2 << 20, step_bytes = 512;
-  std::uint64_t largest_piece = 0;  // bytes of the largest piece that shared a page; 0: none did
+  // Bytes of the largest piece that shares its page with another; 0: no two share a page.
+  std::uint64_t largest_piece = 0;
 
-  std::vector<Slab> slabs;                      // by address
-  std::map<std::uint64_t, SlabClass> classes;   // by class_bytes
-  std::map<std::uint32_t, SlabHolder> holders;  // by group
-  std::uint64_t locked_bytes = 0;               // bytes in slabs that belong to no live piece
+  std::vector<Slab> slabs;                      // sorted by address
+  std::map<std::uint64_t, SlabClass> classes;   // by Slab::class_bytes
+  std::map<std::uint32_t, SlabHolder> holders;  // by the group's row in the ledger
+  std::uint64_t locked_bytes = 0;               // bytes of slabs that no live piece takes
   std::uint64_t rounding_bytes = 0;  // bytes that rounding added to requests, in slabs and in pages
 };
 
 // Returns the bytes of the largest request that the driver could serve, in whole pages. Idle memory
-// of memory pools counts as free, because the driver takes it back for other requests. The last
-// pages of a device do not count: the driver does not hand them out.
+// of memory pools (CUmemoryPool) counts as free, because the driver takes it back for other
+// requests. Two pages are subtracted: the driver does not hand out a device's last bytes. `page`:
+// bytes of a page.
 inline std::uint64_t largest_request(std::uint64_t free_bytes, std::uint64_t memory_pool_idle_bytes,
                                      std::uint64_t page) {
   const std::uint64_t there = free_bytes + memory_pool_idle_bytes;
   return (there - std::min(there, 2 * page)) / page * page;
 }
 
-// Returns slabs and rounding by device ordinal. Devices without live linear memory are left out,
-// unless memory pools keep memory idle there. Memory pools and virtual memory are not cut from
-// slabs. Small arrays are, from slabs of their own, whose addresses the driver does not tell.
+// Returns slabs and rounding by device ordinal, from the live allocations in the ledger. Devices
+// without live linear memory are left out, unless memory pools keep memory idle there. Only linear
+// memory (cuMemAlloc) counts: memory pools and virtual memory are not cut from slabs, and the
+// addresses of the slabs of small arrays are not known.
 std::map<std::int32_t, Fragmentation> find_fragmentation(const ledger::Reader&);
 
-// Puts the size classes of the slabs into a table: those at the end, or at the worst moment, by the
-// type of `by_device`.
+// Passes a row of the report to the last parameter for each size class of slabs on each device.
+// `by_device`: a map from the device's ordinal to its slabs, which are a Fragmentation or a
+// WorstSlabs.
 template <class Slabs>
 void put_slab_classes(const std::map<std::int32_t, Slabs>& by_device, Put<model::SlabClass> put) {
   for (const auto& [device, all] : by_device) {

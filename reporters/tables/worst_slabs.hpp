@@ -1,5 +1,6 @@
-// The moment of the run at which most of a device's memory was free in slabs and locked there, as
-// the process counted it page by page; slabs.hpp sees the last one.
+// The worst moment of each device: the moment of the run at which most of its memory was locked,
+// that is, free in slabs that had another live piece. The process counted the pieces of each page
+// during the run. slabs.hpp, in contrast, works out the slabs at the end of the process.
 #pragma once
 
 #include <cstdint>
@@ -17,30 +18,41 @@
 
 namespace cuwarden {
 
-// The slabs of a device at the moment of the run when most memory was locked.
+// The slabs of a device at its worst moment: when most freed memory was locked in partly live
+// slabs.
 struct WorstSlabs {
-  std::uint64_t time_ns = 0;
+  std::uint64_t time_ns = 0;  // time of the worst moment, in ns since the process's start
+  // Bytes that were locked in slabs at that moment, and bytes that rounding added to requests.
   std::uint64_t locked_bytes = 0, rounding_bytes = 0;
-  // The device's last reading before that moment; read_ns is 0 if there was none.
+  // Time of the device's last reading before that moment, and its free bytes then; both 0: none.
   std::uint64_t read_ns = 0, free_bytes = 0;
+  // Unused bytes of memory pools and graphs by that reading; null: unknown.
   std::optional<std::uint64_t> memory_pool_idle_bytes;
-  std::uint64_t pieces_seen = 0;  // pieces that shared a page, as slabs assume; 0: none was seen
-  std::vector<Slab> slabs;        // by address
-  // by class_bytes; a slab's class is that of its average piece
+  // Number of pieces whose addresses showed that they share a page with another one, as pieces of
+  // slabs do; 0: none was seen.
+  std::uint64_t pieces_seen = 0;
+  std::vector<Slab> slabs;  // sorted by address
+  // Slabs by Slab::class_bytes; the class of a slab is that of its average piece.
   std::map<std::uint64_t, SlabClass> classes;
-  // Groups that held pieces of slabs at holders_time_ns, a little earlier, when
-  // `holders_locked_bytes` were locked in all.
+  // Time at which the groups below were copied, at or a little before the worst moment; bytes that
+  // were locked in all slabs at that time.
   std::uint64_t holders_time_ns = 0, holders_locked_bytes = 0;
+  // Groups of allocations (stack, function, kind, device) that locked most.
   std::vector<std::pair<GroupId, SlabHolder>> holders;
 };
 
-// Returns the worst moment by device ordinal. A device is left out if its driver cuts slabs in
-// another way than the counters assumed; if much may be lost by that, a line is added to `reasons`.
+// Returns the slabs of each device at its worst moment, by device ordinal. A device is left out if
+// its driver cuts slabs in another way than the process assumed when it counted, or if there were
+// too many slabs to count. If 64 MiB or more were locked there, a line is added to `reasons`. The
+// second parameter is the result of find_fragmentation() for this ledger.
 std::map<std::int32_t, WorstSlabs> find_worst_slabs(const ledger::Reader&,
                                                     const std::map<std::int32_t, Fragmentation>&,
                                                     std::vector<std::string>& reasons);
 
+// Adds the stacks of the groups that locked most at each device's worst moment.
 void add_stacks(const ledger::Reader&, const std::map<std::int32_t, WorstSlabs>&, CallFrames&);
+// Pass rows of the report about the worst moments to the last parameter: one for each device; one
+// for each slab; one for each group that locked most.
 void put_worst_fragmentation(const std::map<std::int32_t, WorstSlabs>&,
                              Put<model::WorstFragmentation>);
 void put_worst_slab_map(const std::map<std::int32_t, WorstSlabs>&, Put<model::WorstSlab>);

@@ -1,4 +1,4 @@
-// The question that --fail-on-leak asks of a report.
+// Tells if a report shows leaks, for the option --fail-on-leak of `cuwarden`, which fails if so.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +11,35 @@
 
 namespace cuwarden {
 
-// The answer of --fail-on-leak for a report.
+// The leaks of a report that count for the option --fail-on-leak.
 struct LeakCheck {
-  std::uint64_t count = 0, bytes = 0;  // leaks that count
-  std::optional<std::string> doubt;    // reason why there may be more leaks; null if there are none
+  std::uint64_t count = 0, bytes = 0;  // number of leaked allocations that count, and their bytes
+  // Reason why there may be more leaks than the report shows; null: the report has all allocations.
+  std::optional<std::string> doubt;
 };
 
-// Judges the report's leaks. `module`: if not empty, only leaks of modules whose path contains that
-// text count. The options --top, --min-bytes and --by do not matter.
+// Counts the report's leaks. `module`: if not empty, only leaks of modules whose path contains that
+// text count.
 LeakCheck check_leaks(const IndexedReport&, const std::string& module);
 
-// True if the path of the module contains the text.
+// True if the path of the report's module with this id contains `text`. False if the id is null or
+// no module has it.
 bool is_in_module(const IndexedReport&, model::MaybeId module, const std::string& text);
 
-// Returns the reason why the report may lack allocations: cuwarden lost some, or no hook saw them.
-// Null if it has all of them. Missing names and lines do not count.
+// Returns the first reason why the report may lack allocations: cuwarden lost some, or calls went
+// past its hooks. Null if the report has all allocations. Missing names and lines of functions do
+// not count.
 std::optional<std::string> lacks_records(const IndexedReport&);
 
-// The modules that allocations of some reports came through.
+// The paths of all modules (files of code) that some reports list. Tells a misspelt module name of
+// the user's from one without leaks.
 class KnownModules {
  public:
+  // Adds the modules of a report.
   void add(const IndexedReport&);
-  bool have(const std::string& text) const;  // true if a module's path contains the text
-  // returns up to three names that are like it
+  // True if the path of one of the modules contains `text`.
+  bool have(const std::string& text) const;
+  // Returns the file names of up to three modules that are most like `text`, the nearest one first.
   std::vector<std::string> nearest(const std::string& text) const;
 
  private:

@@ -1,6 +1,6 @@
-// Merges rows that look alike to people: stacks whose frames have the same functions and lines
-// differ only in the instructions that made the calls. The text shows such rows as one, with their
-// sums.
+// Merges rows of a report that look alike to people. Two stacks whose frames have the same
+// functions and lines differ only in the instructions that made the calls. The text report shows
+// rows with such stacks as one row, with their sums.
 #pragma once
 
 #include <algorithm>
@@ -14,27 +14,30 @@
 
 namespace cuwarden {
 
-// Numbers the stacks of a report so that stacks with equal visible frames have equal numbers.
+// Numbers the stacks of a report. Two stacks have the same number if the text report shows their
+// frames alike.
 class VisibleStacks {
  public:
   explicit VisibleStacks(const IndexedReport& report) : report_(report) {}
+  // Returns the number of the stack with this id. All ids that are null or unknown have one number.
   std::size_t number_of(model::MaybeId stack);
 
  private:
   const IndexedReport& report_;
-  std::map<std::string, std::size_t> lines_;  // numbers of what is shown of a frame
-  std::unordered_map<model::Id, std::size_t> lines_by_frame_;
-  std::map<std::vector<std::size_t>, std::size_t> stacks_;  // numbers of lists of such lines
-  std::map<model::MaybeId, std::size_t> stacks_by_id_;
+  std::map<std::string, std::size_t> lines_;  // shown text of a frame → the text's number
+  std::unordered_map<model::Id, std::size_t> lines_by_frame_;  // frame's id → number of its text
+  // Numbers of the texts of a stack's frames → the stack's number.
+  std::map<std::vector<std::size_t>, std::size_t> stacks_;
+  std::map<model::MaybeId, std::size_t> stacks_by_id_;  // stack's id → the stack's number
 };
 
-// Sets the growth of a merged row. The merged row grows if one of `rows` grows, or if all together
-// have live allocations from most of the run.
+// Sets the growth of a leak row that `rows` were merged into. `merged` grows if one of `rows`
+// grows, or if the live allocations of all rows together were made in most quarters of their time.
 void judge_growth(const IndexedReport&, const std::vector<const model::LeakGroup*>& rows,
                   model::LeakGroup& merged);
 
-// Sets the figures of a merged row: the sums of `rows`, and the earliest and latest time at which
-// an allocation was made.
+// Sets the figures of a row that `rows` were merged into: the sums of their counts and bytes, and
+// the earliest and latest time at which an allocation was made.
 template <class Row>
 void merge_figures(const IndexedReport& report, const std::vector<const Row*>& rows, Row& merged) {
   const auto add_up = [&](model::Figure Row::*figure) {
@@ -60,8 +63,9 @@ void merge_figures(const IndexedReport& report, const std::vector<const Row*>& r
   if constexpr (requires { &Row::growth; }) judge_growth(report, rows, merged);
 }
 
-// Merges rows whose visible stacks and whose `key` are equal. A merged row is the first of its
-// rows, with the figures of all. Returns them sorted by bytes, most first.
+// Merges rows whose stacks look alike in the text report and whose key(row) is equal. A merged row
+// is a copy of the first of its rows, with the sums of all of them. Returns the merged rows sorted
+// by bytes, most first.
 template <class Row, class Key>
 std::vector<Row> merged_rows(const IndexedReport& report, const std::vector<const Row*>& rows,
                              const Key& key) {
@@ -84,8 +88,8 @@ std::vector<Row> merged_rows(const IndexedReport& report, const std::vector<cons
   return merged;
 }
 
-// Returns the report's leaks, merged by their visible stacks. Leaves out memory that a context
-// released, and suppressed leaks.
+// Returns the report's leaks, sorted by bytes, most first. Leaks whose stacks look alike in the
+// text report are merged. Leaves out memory that a context released, and suppressed leaks.
 std::vector<model::LeakGroup> merged_leaks(const IndexedReport&);
 
 }  // namespace cuwarden

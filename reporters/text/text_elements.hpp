@@ -1,4 +1,5 @@
-// Elements that sections of the text report share: colours, fields of rows, and call stacks.
+// Elements that the sections of the text report share: colours, texts of single values, and call
+// stacks.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,8 @@
 
 namespace cuwarden {
 
-// Adds colours to a text, if they are wanted.
+// Adds terminal colours to texts. The colour functions return the text unchanged if `colour` is
+// false.
 class Paint {
  public:
   explicit Paint(bool colour) : colour_(colour) {}
@@ -28,25 +30,31 @@ class Paint {
   bool colour_;
 };
 
-// Returns the text so that it does not act on a terminal, or `otherwise` if it is null.
+// Returns the text with a question mark for each byte that could control a terminal. Returns
+// `otherwise` if the text is null.
 std::string text_or(const model::Text&, const char* otherwise);
 
-// Returns the last part of a path.
+// Returns the part of a path after the last slash.
 std::string file_name(const std::string& path);
-std::string allocations(std::uint64_t count);  // "1 allocation", "1,200 allocations"
-// Returns a text such as "device memory (GPU 0)" or "pinned".
+// Returns a text such as "1 allocation" or "1,200 allocations".
+std::string allocations(std::uint64_t count);
+// Returns a text for a kind of memory on a device, such as "device memory (GPU 0)" or "pinned".
 std::string memory_name(const std::string& kind, model::MaybeId device);
-// Returns a text such as "CUDA_VISIBLE_DEVICES=3"; null if the variable was not set.
+// Returns a text such as "CUDA_VISIBLE_DEVICES=3"; null if the variable was not set in the process.
 std::optional<std::string> visible_devices(const IndexedReport&);
-bool was_running(const IndexedReport&);  // true if the process went on after the report
-// True if the process ended in the midst of its work: it aborted, was killed, or its record ends
-// for another reason.
+// True if the process was still running when the report was made.
+bool was_running(const IndexedReport&);
+// True if the process ended in the midst of its work: it aborted, was killed by a signal, or ended
+// for an unknown reason.
 bool was_at_work(const IndexedReport&);
 
-// Returns the text of a frame: function, file and line; for unknown ones module and offset.
+// Returns the text of the report's frame with this id: function, file and line. Module and offset
+// stand for unknown ones. Empty if the report has no frame with this id.
 std::string visible_frame(const IndexedReport&, model::Id);
 
-// Adds the frames of a stack, a line each, without those inside CUDA's libraries.
+// Adds a line to `text` for each frame of a stack, innermost first, without the innermost frames
+// that lie inside CUDA's libraries. At most `most_frames` frames are shown; a last line counts the
+// rest.
 void add_stack(const IndexedReport&, model::MaybeId stack, std::size_t most_frames, const Paint&,
                std::string& text);
 

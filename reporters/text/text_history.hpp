@@ -1,5 +1,5 @@
-// Sections of the text report about what was, not what is left: who held the memory at its peak,
-// what went with its context, how host memory grew.
+// Sections of the text report about the run, in contrast to the memory left at its end: holders of
+// memory at its peak, memory that ends of contexts released, growth of host memory.
 #pragma once
 
 #include <string>
@@ -8,14 +8,17 @@
 
 namespace cuwarden {
 
-// Adds the holders of each peak that is far above the bytes left at the end. For other peaks the
-// list of leaks names the holders.
+// Adds to `text`, for each kind of memory on each device, the call stacks that held most when most
+// bytes were live. Left out if that peak is not far above the live bytes at the end, since the list
+// of leaks then names the holders.
 void add_peaks(const IndexedReport&, const Paint&, std::string& text);
 
-// Adds the largest groups that a context released.
+// Adds to `text` the call stacks with the most memory that was never freed but was released by the
+// end of its context.
 void add_released(const IndexedReport&, const Paint&, std::string& text);
 
-// If page-locked memory was never freed, adds how it grew, and the process's RSS beside it.
+// If page-locked memory was never freed, adds a table to `text`: its bytes at several times of the
+// run, and the process's RSS at the same times.
 void add_host_memory(const IndexedReport&, const Paint&, std::string& text);
 
 }  // namespace cuwarden

@@ -1,4 +1,4 @@
-// The part of the text report about requests that were refused.
+// The part of the text report about requests that were refused for lack of memory.
 #pragma once
 
 #include <string>
@@ -8,6 +8,8 @@
 
 namespace cuwarden {
 
+// Adds a section to `text` about the report's refused requests: their causes, proofs and advice,
+// the attempts to serve them, and the holders of memory at those moments.
 void add_incidents(const IndexedReport&, const Paint&, std::string& text);
 
 }  // namespace cuwarden

@@ -1,4 +1,5 @@
-// The summary of a report for people: what leaks, how much, from where.
+// The text that `cuwarden report` shows of a report: leaks by bytes and call stack, refused
+// requests, use of devices.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +9,20 @@
 
 namespace cuwarden {
 
+// The property by which the text groups leaks: call stack; module that made the call; CUDA function
+// that the program called; kind of memory and device.
 enum class GroupBy : std::uint8_t { stack, module, api, kind };
 
 // Options of `cuwarden report` that choose what the text shows.
 struct TextOptions {
   GroupBy by = GroupBy::stack;
-  std::size_t top = 10;         // number of groups that are shown; 0: all
-  std::uint64_t min_bytes = 0;  // smaller groups are left out
-  std::string module;           // only groups whose module's path contains this; empty: all
-  bool colour = false;
+  std::size_t top = 10;         // most groups of leaks that are shown; 0: all
+  std::uint64_t min_bytes = 0;  // leaks of one call stack with fewer bytes are left out
+  std::string module;           // only leaks of modules whose path contains this text; empty: all
+  bool colour = false;          // true if the text has terminal colours
 };
 
+// Returns the text of a report, of many lines.
 std::string text_report(const IndexedReport&, const TextOptions&);
 
 }  // namespace cuwarden

@@ -1,4 +1,4 @@
-// Many reports at a glance: a line a process, and a line a device.
+// Summary of several reports: a line for each process, and a line for each device.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,28 @@
 
 namespace cuwarden {
 
-// Returns how the process ended, such as "exited with status 0" or "killed by signal 9 (SIGKILL)".
+// Returns a text about the end of the process, such as "exited with status 0" or "killed by signal
+// 9 (SIGKILL)".
 std::string process_ending(const model::Process&);
 
-// Returns a line about the process, such as "app (pid 4711 on node7, rank 3) exited with status 0:
-// 8.0 MiB leaked in 8 allocations"
+// Returns a line about the report's process, without a line feed, such as "app (pid 4711 on node7,
+// rank 3) exited with status 0: 8.0 MiB in 8 allocations leaked". The check gives the leaks.
 std::string process_line(const IndexedReport&, const LeakCheck&, const Paint&);
 
-// Sums up the use of each device by the processes of several reports. UUIDs tell devices apart.
+// Sums up the use of each device by the processes of several reports. Devices are told apart by
+// UUID; if that is unknown, by host and ordinal.
 class DeviceSummary {
  public:
+  // Adds the use of all devices of a report.
   void add(const IndexedReport&);
-  std::string lines() const;  // a line for each device; empty without devices
+  // Returns a line for each device; empty if the reports have no devices.
+  std::string lines() const;
 
  private:
   struct Device {
     std::string name, host;
+    // Number of processes that used the device; sums of their live bytes at the end, and of their
+    // peaks; number of refused requests.
     std::uint64_t processes = 0, live_bytes = 0, peak_bytes = 0, refused = 0;
   };
   std::map<std::string, Device> devices_;

@@ -1,4 +1,4 @@
-// A request that was refused, and what its device's memory was made of at that moment.
+// A refused request, and the parts of which its device's used memory consisted at that moment.
 #pragma once
 
 #include <cstdint>
@@ -15,77 +15,94 @@
 
 namespace cuwarden {
 
-// The CUresult CUDA_ERROR_OUT_OF_MEMORY; cuda.h is not included here.
+// The value of CUDA_ERROR_OUT_OF_MEMORY, a CUresult. Defined here because cuda.h is not included.
 inline constexpr int out_of_memory = 2;
 
-// Returns the number of the incident's refusals that a rung served.
+// Returns the number of the incident's refused requests that were served after all by one of
+// cuwarden's attempts (rungs).
 inline std::uint64_t rescues_of(const ledger::IncidentView& incident) {
   return std::accumulate(incident.rescued.begin(), incident.rescued.end(), std::uint64_t{0});
 }
 
-// The used bytes of a device, divided into items with the report's names for them.
+// The used bytes of a device, divided into items such as "live_device", "context" and "slab_waste".
+// The names are those of the report's table `accounts`.
 struct Account {
-  std::vector<std::pair<std::string, std::uint64_t>> items;
-  std::int64_t unexplained = 0;  // used bytes minus the items; below 0 if the items are more
+  std::vector<std::pair<std::string, std::uint64_t>> items;  // name and bytes of each item
+  std::int64_t unexplained = 0;  // used bytes minus the items' sum; below 0 if the sum is more
 
   explicit Account(std::uint64_t used_bytes) : unexplained(static_cast<std::int64_t>(used_bytes)) {}
+  // Adds an item. Does nothing if `bytes` is 0, or more than any device has.
   void add(std::string item, std::uint64_t bytes);
-  // Adds live bytes of a kind, without the spilled bytes, since these lie in host memory.
+  // Bytes of live device allocations that are spilled, that is, lie in host memory.
   struct Spilled {
-    // spilled bytes of all kinds; those of them that were allocated in stream order
+    // Spilled bytes of all kinds; the part of them in stream-ordered allocations.
     std::uint64_t bytes = 0, in_stream_order_bytes = 0;
   };
+  // Adds the live allocations of a kind as an item, without their spilled bytes.
   void add_live(Kind, std::uint64_t bytes, const Spilled&);
-  // Adds the bytes of other processes; to be called after the live memory was added. Memory of
-  // others that this process opened is in `bytes`, too: it counts once.
+  // Adds the item `other_processes`. To be called after the live memory was added: `bytes` includes
+  // memory of other processes that this process opened, which is an item already and is subtracted.
   void add_other_processes(std::uint64_t bytes);
+  // Returns the bytes of the item with this name; 0 if there is none.
   std::uint64_t of(std::string_view item) const noexcept;
 };
 
-// A refused request, and all facts that a verdict may follow from.
+// A refused request, and all facts from which the verdict about its cause may follow.
 struct IncidentCase {
-  ledger::IncidentView incident;
-  Kind kind{};
-  DeviceOrdinal device = no_device;
-  HookId api;
-  StackId stack;
-  std::string program;    // path of the program's file
-  std::string requester;  // path of the module that made the request; empty: unknown
-  std::string slice;      // name of the device if it is a MIG slice; otherwise empty
-  // Live bytes by the path of the module that allocated them, for the groups that held most.
+  ledger::IncidentView incident;     // the refusals, and the numbers known at the first of them
+  Kind kind{};                       // kind of memory that was asked for
+  DeviceOrdinal device = no_device;  // device of the request; no_device: host memory
+  HookId api;                        // CUDA function that the program called
+  StackId stack;                     // call stack of the request
+  std::string program;               // path of the program's file
+  std::string requester;             // path of the module that made the request; empty: unknown
+  std::string slice;                 // name of the device if it is a MIG slice; otherwise empty
+  // Paths of modules, and the live device bytes that each allocated. Only the call stacks that held
+  // most memory count.
   std::vector<std::pair<std::string, std::uint64_t>> modules;
-  std::uint64_t growing_bytes = 0;  // live bytes of groups that grow
-  std::string meshing_wants;        // the setting that prevents meshing; empty if none does
+  // Live device bytes of those among these call stacks whose live bytes grow.
+  std::uint64_t growing_bytes = 0;
+  // Setting that would permit meshing (two pages of addresses share one page of memory), such as
+  // "CUWARDEN_MESH=on". Empty: no setting forbids meshing.
+  std::string meshing_wants;
 };
 
-// Finds the module that a stack leads to: that of its innermost frame outside CUDA's libraries.
-// Each stack is read once. In a damaged ledger the number of frames that are read is bounded.
+// Finds the module that made a CUDA call: that of the call stack's innermost frame outside CUDA's
+// libraries. Each stack is read once. The work is bounded even if a damaged ledger claims many
+// stacks and modules.
 class StackModules {
  public:
   explicit StackModules(const ledger::Reader& reader) : reader_(reader) {}
-  const std::string& of(StackId);  // the module's path; empty: unknown
+  // Returns the path of the module that made the stack's call; empty: unknown. The text lives as
+  // long as this object.
+  const std::string& of(StackId);
 
  private:
   const ledger::Reader& reader_;
   std::map<std::uint32_t, std::string> known_;
-  std::uint64_t rows_left_ = 50'000'000;  // of modules, looked at
+  std::uint64_t rows_left_ = 50'000'000;  // rows of modules that may still be looked at
 };
 
+// Returns the case of an incident that is in the ledger. Null if the group of allocations to which
+// the refused call belongs cannot be read.
 std::optional<IncidentCase> case_of(const ledger::Reader&, const ledger::IncidentView&,
                                     StackModules&);
-// Returns the case of a live incident, from its own values; only names are read from the ledger.
-// `group`: group of the refused call. Null if the ledger does not know that group.
+// Returns the case of a refusal that is happening in this process, from the given facts and holders
+// of memory. Only names are read from the ledger. `group`: group of allocations to which the
+// refused call belongs. Null if the ledger does not have that group.
 std::optional<IncidentCase> case_of(const ledger::Reader& names, GroupId group,
                                     const ledger::IncidentFacts&,
                                     std::span<const ledger::IncidentHolding>, StackModules&);
 
-// True if the device is a MIG slice.
+// True if the device is a MIG slice, a part of a physical GPU, as its name tells.
 bool is_slice(const ledger::DeviceView&) noexcept;
 
-// Returns the free bytes of the device as CUDA says, or as NVML says if there was no context.
+// Returns the free bytes of the request's device at the refusal, as CUDA says. If there was no
+// context, returns them as NVML says. Null if neither could be asked.
 std::optional<std::uint64_t> free_bytes_of(const ledger::IncidentFacts&);
 
-// Returns the account of the device at the refusal; null if the device was not read then.
+// Returns the used bytes of the device at the refusal, divided into items. Null if the device was
+// not read at that moment.
 std::optional<Account> account_of(DeviceOrdinal, const ledger::IncidentFacts&);
 inline std::optional<Account> account_of(const IncidentCase& given) {
   return account_of(given.device, given.incident);

@@ -1,4 +1,5 @@
-// The predicates of verdicts, one for each row of verdicts.def.
+// The predicates of verdicts, one for each row of verdicts.def. A predicate tells if the verdict's
+// cause explains the refusal.
 #pragma once
 
 #include <optional>
@@ -9,17 +10,18 @@
 
 namespace cuwarden::verdicts {
 
-// The result of a predicate that holds: the verdict's figures, and one line of advice for the user.
+// The result of a verdict's predicate that holds. `Proof`: the verdict's struct in proofs.hpp.
 template <class Proof>
 struct Finding {
-  Proof proof;
-  std::string advice;
+  Proof proof;         // figures that prove the verdict
+  std::string advice;  // one line of advice for the user
 };
-// Clang 14 deduces no arguments of an aggregate by itself.
+// Deduction guide: Clang 14 deduces no template arguments of an aggregate by itself.
 template <class Proof>
 Finding(Proof, std::string) -> Finding<Proof>;
 
-// Each returns null if the verdict does not hold.
+// Declares a predicate of the name of each verdict. A predicate returns the finding if its
+// verdict's cause explains the refused request, else null.
 #define VERDICT(name, Proof, meaning) std::optional<Finding<Proof>> name(const Shortage&);
 #include "reporters/verdicts/verdicts.def"
 #undef VERDICT

@@ -1,4 +1,4 @@
-// A refused request with the amounts that verdicts are made of.
+// A refused request with the amounts from which the verdict about its cause follows.
 #pragma once
 
 #include <optional>
@@ -9,59 +9,72 @@
 
 namespace cuwarden {
 
-// True if memory of the kind lies, or may lie, in the host's memory.
+// True if memory of the kind lies in the host's memory, or may lie there, as managed memory may.
 constexpr bool is_host_memory(Kind kind) {
   return kind == Kind::pinned || kind == Kind::registered || kind == Kind::managed;
 }
 
-// Figures that predicates ask of an incident. Bytes are those at the refusal.
+// A refused request and amounts of memory at the refusal. The predicates of verdicts ask for them.
 class Shortage {
  public:
-  // The case has to outlive the object.
+  // Keeps a reference to the case, which has to outlive this object.
   explicit Shortage(const IncidentCase& given);
 
   const IncidentCase& given() const { return case_; }
   const ledger::IncidentView& incident() const { return case_.incident; }
-  // True if the request was for host memory.
+  // True if the request was for page-locked, registered or managed memory, which lies on the host
+  // or may lie there.
   bool is_of_host() const { return is_host_memory(case_.kind); }
 
-  // Null if the fact is unknown or says that there is no limit.
+  // Returns a number that was known at the refusal. Null if the number is unknown, or is a limit
+  // that is not set.
   model::Figure fact(ledger::Fact which) const;
+  // Returns the free bytes of the device at the refusal; null if the device could not be asked.
   model::Figure free_bytes() const { return limited(free_); }
-  // Returns the size of the request; null if the call has no size.
+  // Returns the bytes that the program asked for; null if the call has no size.
   model::Figure requested_bytes() const;
-  // 0 if the account of the device has no such item.
+  // Returns the bytes of an item of the device's used memory at the refusal, such as "context" or
+  // "slab_waste". Returns 0 if there is no item of this name, or the device was not read.
   std::uint64_t in_account(std::string_view item) const;
 
-  // Returns the bytes that the device lacked for the request; 0 if it lacked none; null if unknown.
+  // Returns the bytes that the device lacked for the request; 0 if enough was free; null if
+  // unknown.
   model::Figure missing() const { return missing_; }
-  // True if the request is for memory of the device, and the device lacked some.
+  // True if missing() is above 0 and the call asked for memory, a graph or a context.
   bool lacks_memory() const;
-  // Returns the bytes that the request would take of the device, with rounding.
+  // Returns the bytes that the request would take of the device. Requests above 1 MiB are rounded
+  // up to whole pages, as the driver does. For a context the result is an estimate.
   std::uint64_t taken() const { return taken_; }
-  // True if `bytes` of unused memory are enough to be named as the cause of the refusal.
+  // True if `bytes` of unused memory are enough to be named as the cause of the refusal: at least
+  // 1/50 of the device, or 1/400 of the device and a quarter of the request.
   bool is_worth_it(std::uint64_t bytes) const;
 
-  // Returns the live bytes that this process allocated on the device.
+  // Returns the live bytes that this process had allocated on the device at the refusal.
   std::uint64_t own() const { return own_; }
-  // Returns the bytes that no allocation call asked for: contexts, code, local memory, heaps,
-  // streams.
+  // Returns the device bytes that no allocation call asked for: those of contexts, code, kernels'
+  // local memory, the device heap and streams.
   std::uint64_t implicit() const;
-  // Returns the bytes of other processes: of those that NVML lists, and their memory that this
-  // process opened.
+  // Returns the device bytes of the other processes that NVML lists, and the bytes of other
+  // processes' memory that this process opened.
   std::uint64_t listed() const;
-  // Returns the used bytes that belong neither to this process nor to a process that NVML lists.
+  // Returns the used device bytes that belong neither to this process nor to a process that NVML
+  // lists. Returns 0 if some amounts are unknown, or if the driver's own memory may explain them.
   std::uint64_t unlisted() const;
+  // Returns all device bytes of other owners than this process.
   std::uint64_t others() const { return listed() + unlisted(); }
-  // True if no other holder has more than `bytes`, and the request would have fitted without them.
+  // True if `bytes`, held by one owner, are the largest amount that any owner holds, and the
+  // request would have fitted without them. Owners: this process's allocations, memory that no call
+  // asked for, idle memory pools, other processes.
   bool is_the_most(std::uint64_t bytes) const;
 
  private:
+  // Returns the value; null if the value stands for a limit that is not set (ledger::no_limit).
   static model::Figure limited(std::optional<std::uint64_t> fact);
 
   const IncidentCase& case_;
   std::optional<Account> account_;
   model::Figure total_, free_, missing_;
+  // `needed_`: free bytes with which the driver would have served the request.
   std::uint64_t taken_ = 0, needed_ = 0, own_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Judges why a request was refused. The verdict follows from facts of that moment alone, and each
-// has the figures that prove it. verdicts.def lists the verdicts.
+// Judges why a request was refused. The verdict is the cause. A verdict follows from the facts that
+// were known at the refusal, and has figures that prove the cause. verdicts.def lists the verdicts.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,23 @@
 
 namespace cuwarden {
 
+// The causes for which a request may be refused: the rows of verdicts.def, in their order.
 enum class Verdict : std::uint8_t {
 #define VERDICT(name, Proof, meaning) name,
 #include "reporters/verdicts/verdicts.def"
 #undef VERDICT
 };
+// Returns the verdict's name in the report, which is that of the enumerator.
 std::string_view verdict_name(Verdict) noexcept;
 
-// A verdict with its proof, and one line of advice for the user.
+// The cause for which a request was refused.
 struct Judgement {
   Verdict verdict = Verdict::unknown;
-  model::Proof proof;
-  std::string advice;
+  model::Proof proof;  // figures that prove the verdict, by name; unknown ones are left out
+  std::string advice;  // one line of advice for the user
 };
-// Returns the verdict of the first predicate in verdicts.def that holds.
+// Judges a refused request. The verdicts are tried in the order of verdicts.def; the first one
+// whose predicate holds is returned.
 Judgement judge(const IncidentCase&);
 
 }  // namespace cuwarden

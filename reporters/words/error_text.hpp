@@ -1,10 +1,11 @@
-// Names for the errors that a user can act on. strerror() is left alone: it allocates inside libc
-// for translated texts, and a report is written while the process is already ending.
+// Texts for the errors that a user can act on. strerror() is not used: it allocates inside libc for
+// translated texts, and a report is written while the process is already ending.
 #pragma once
 
 namespace cuwarden {
 
-// Returns libc's text for an errno, such as "No space left on device".
+// Returns a text for an errno, such as "no space left on the file system"; "the system refused" for
+// an errno without a text. The text is a constant.
 const char* error_text(int error) noexcept;
 
 }  // namespace cuwarden

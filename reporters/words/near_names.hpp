@@ -1,4 +1,4 @@
-// Finds known names that are near to one that is not known.
+// Distances between names, to find the known name that a misspelt one stands for.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace cuwarden {
 
-// Returns the number of letters to insert, delete or replace that turn one name into the other; 64
-// if one of them has 64 bytes or more. Allocates nothing.
+// Returns the least number of bytes to insert, delete or replace that turns one name into the
+// other. Returns 64 if one of the names has 64 bytes or more. Allocates nothing.
 inline std::size_t edits_between(std::string_view a, std::string_view b) {
   constexpr std::size_t limit = 64;
   if (a.size() >= limit || b.size() >= limit) return limit;
@@ -26,7 +26,8 @@ inline std::size_t edits_between(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// Returns the least edits_between() of `part` and any part of `name`.
+// Returns the least edits_between() of `part` and `name`, or a substring of `name` as long as
+// `part`.
 inline std::size_t edits_to_part(std::string_view part, std::string_view name) {
   std::size_t least = edits_between(part, name);
   for (std::size_t start = 0; start < name.size(); ++start)

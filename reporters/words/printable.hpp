@@ -1,5 +1,5 @@
-// Text on its way to a terminal. Letters with which a hostile name would act on the terminal, or
-// change the order in which a line is read, do not get there.
+// Makes texts harmless for a terminal. Names from outside may hold characters that control the
+// terminal or change the order in which a line is read: these are replaced.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace cuwarden {
 
-// A letter of UTF-8 at the start of a text: its length, and its code point if it is valid.
+// The character at the start of a text in UTF-8.
 struct Utf8Letter {
-  std::size_t bytes = 1;
-  bool valid = false;
-  std::uint32_t code = 0;
+  std::size_t bytes = 1;   // length; 1 if the bytes are not valid UTF-8
+  bool valid = false;      // true if the bytes are valid UTF-8
+  std::uint32_t code = 0;  // code point; 0 if not valid
 };
 
-// Returns the letter at the start of a text that is not empty. Overlong forms, surrogates and codes
-// above U+10FFFF are not valid: terminals differ in how they show them.
+// Returns the first character of a text, which must not be empty. Overlong forms, surrogates and
+// codes above U+10FFFF are not valid: terminals differ in how they show them.
 constexpr Utf8Letter first_letter(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -34,12 +34,14 @@ constexpr Utf8Letter first_letter(std::string_view text) {
   return {bytes, true, code};
 }
 
-// True for C0 and C1 controls, controls of the writing direction, and line separators.
+// True if the code point is a C0 or C1 control, a control of the writing direction, or a line
+// separator.
 constexpr bool is_control(std::uint32_t code) {
   return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x61c || code == 0x200e ||
          code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
+// True if the text has a control character (is_control()) or a byte that is not valid UTF-8.
 constexpr bool acts_on_a_terminal(std::string_view text) {
   while (!text.empty()) {
     const Utf8Letter letter = first_letter(text);
@@ -49,7 +51,8 @@ constexpr bool acts_on_a_terminal(std::string_view text) {
   return false;
 }
 
-// Returns the text with a question mark for each byte that is not part of a printable letter.
+// Returns the text with a question mark for each byte of a control character (is_control()), a line
+// feed included, and for each byte that is not valid UTF-8.
 inline std::string printable(std::string text) {
   for (std::size_t i = 0; i < text.size();) {
     const Utf8Letter letter = first_letter(std::string_view(text).substr(i));
@@ -59,13 +62,15 @@ inline std::string printable(std::string text) {
   return text;
 }
 
-// Terminal sequences of the colours that cuwarden's texts use, and the one that ends a colour.
+// Escape sequences of the colours that cuwarden's texts use on a terminal. `end_of_colour` switches
+// back to plain text.
 constexpr std::string_view bold_colour = "\033[1m", dim_colour = "\033[2m",
                            red_colour = "\033[1;31m", green_colour = "\033[32m",
                            yellow_colour = "\033[33m", reverse_colour = "\033[7m",
                            end_of_colour = "\033[0m";
 
-// Returns the length of the colour sequence at the start of the text; 0 if there is none.
+// Returns the bytes of the escape sequence of one of the colours above at the start of the text; 0
+// if the text does not start with one.
 constexpr std::size_t leading_colour(std::string_view text) {
   for (const std::string_view colour : {bold_colour, dim_colour, red_colour, green_colour,
                                         yellow_colour, reverse_colour, end_of_colour}) {
@@ -74,9 +79,10 @@ constexpr std::size_t leading_colour(std::string_view text) {
   return 0;
 }
 
-// As printable(), for a text of many lines: line feeds stay and, where `colours` is true, so do
-// the colours above. It is the last barrier before a terminal. A name from outside still passes
-// printable() by itself, because a line feed in the name would begin a line of its own.
+// Returns a text of many lines with a question mark for each byte that printable() would replace,
+// except line feeds. If `colours` is true, the escape sequences of the colours above stay, too.
+// This is the last barrier before a terminal. Names from outside must pass printable() before,
+// because a line feed in a name would begin a line of its own.
 inline std::string printable_lines(std::string_view text, bool colours) {
   std::string result;
   result.reserve(text.size());
@@ -96,13 +102,14 @@ inline std::string printable_lines(std::string_view text, bool colours) {
   return result;
 }
 
-// True if the byte starts a letter of UTF-8, and so takes a column: "µ" has two bytes and one
-// column.
+// True if the byte is the first one of a character in UTF-8. Counting these bytes gives the columns
+// of a text on a terminal: "µ" has two bytes and one column.
 constexpr bool starts_letter(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
 }
 
-// Returns the text, filled with spaces to `width` columns. `right`: true puts the spaces before it.
+// Returns the text, filled with spaces to `width` columns; unchanged if it has more. `right`: true
+// puts the spaces before the text, false behind it.
 inline std::string padded(std::string text, std::size_t width, bool right = false) {
   std::size_t columns = 0;
   for (const char byte : text) columns += starts_letter(byte) ? 1 : 0;
@@ -110,7 +117,7 @@ inline std::string padded(std::string text, std::size_t width, bool right = fals
   return text;
 }
 
-// Returns the text, cut to at most `width` columns.
+// Returns the first `width` columns of the text, or all of a shorter text.
 inline std::string cut(std::string text, std::size_t width) {
   std::size_t columns = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -8,13 +8,18 @@
 
 namespace cuwarden {
 
-std::string human_bytes(std::uint64_t bytes);     // "512 B", "1.5 KiB", "20.0 GiB"
-std::string human_count(std::uint64_t count);     // "71,932"
-std::string address_text(std::uint64_t address);  // "0x7f1240000000"
-std::string human_time(std::uint64_t ns);         // "1.5 ms", "31.9 s", "5 min 3 s", "1 h 49 min"
+// Returns a size as text, such as "512 B", "1.5 KiB" or "20.0 GiB".
+std::string human_bytes(std::uint64_t bytes);
+// Returns a number as text with commas, such as "71,932".
+std::string human_count(std::uint64_t count);
+// Returns an address in hexadecimal, such as "0x7f1240000000".
+std::string address_text(std::uint64_t address);
+// Returns a time as text, such as "1.5 ms", "31.9 s", "5 min 3 s" or "1 h 49 min".
+std::string human_time(std::uint64_t ns);
 
-// Parses a size such as "64MiB", "1.5 GB" or "4096" to bytes; null if it is none. Units: B, KiB,
-// MiB, GiB, TiB, KB, MB, GB, TB; no unit: bytes.
+// Parses a size such as "64MiB", "1.5 GB" or "4096". Returns the bytes; null if the text is no
+// size. Units: B, KiB, MiB, GiB, TiB (powers of 1024), KB, MB, GB, TB (powers of 1000); no unit:
+// bytes.
 std::optional<std::uint64_t> parse_size(std::string_view text);
 
 }  // namespace cuwarden

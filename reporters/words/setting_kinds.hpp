@@ -1,8 +1,9 @@
-// The kinds of settings. Each has the type of its value, and in words the texts that it accepts.
-// read() stores the value of a text; if the text is not accepted, it returns false and leaves the
-// value as it was. text() returns a value as the report shows it.
+// The kinds of settings, to which the rows of settings.def refer. Each kind is a struct. `Value` is
+// the type of the setting's value; `accepted` says in words which texts are accepted. read() parses
+// a text and stores the value; if the text is not accepted, read() returns false and leaves the
+// value unchanged. text() returns a value as the report shows it.
 //
-// No stdio and no exceptions in read(): the shim calls it inside the program's first CUDA call.
+// read() uses no stdio and no exceptions: the shim calls it inside the program's first CUDA call.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +15,10 @@
 
 namespace cuwarden::setting_kinds {
 
-// Bytes that a path may have in a setting, with the 0 at its end.
+// Most bytes of a path in a setting, with the zero byte at its end. Longer paths are not accepted.
 inline constexpr std::size_t path_limit = 4096;
 
+// Kind of a setting that is "0" (false) or "1" (true).
 struct ZeroOrOne {
   using Value = bool;
   static constexpr std::string_view accepted = "0 or 1";
@@ -24,6 +26,7 @@ struct ZeroOrOne {
   static std::string text(Value);
 };
 
+// Kind of a setting that is "on" (true) or "off" (false).
 struct OnOff {
   using Value = bool;
   static constexpr std::string_view accepted = accepted_on_off;
@@ -31,30 +34,35 @@ struct OnOff {
   static std::string text(Value);
 };
 
+// Kind of a setting that is "drop" (true) or "keep" (false).
 struct DropOrKeep {
-  using Value = bool;  // true: drop
+  using Value = bool;
   static constexpr std::string_view accepted = "drop or keep";
   static bool read(Value&, std::string_view);
   static std::string text(Value);
 };
 
-// A path, which may not be empty.
+// Kind of a setting that is a path, which must not be empty and is otherwise not checked.
 struct AnyPath {
-  using Value = char[path_limit];  // ends with a 0
+  using Value = char[path_limit];  // path, with a zero byte at its end; empty: not set
   static constexpr std::string_view accepted = "a path";
   static bool read(Value&, std::string_view);
   static std::string text(const Value&);
 };
 
+// Kind of a setting that is the path of a folder, which must not be empty and is not checked
+// further.
 struct Folder : AnyPath {
   static constexpr std::string_view accepted = "a folder";
 };
 
+// Kind of CUWARDEN_REPORT: a path for which is_report_path() is true.
 struct ReportPath : AnyPath {
   static constexpr std::string_view accepted = accepted_report_path;
   static bool read(Value&, std::string_view);
 };
 
+// Kind of CUWARDEN_REPORT_IF: the conditions under which a report is written.
 struct ReportIf {
   using Value = ReportConditions;
   static constexpr std::string_view accepted = accepted_report_if;
@@ -62,30 +70,34 @@ struct ReportIf {
   static std::string text(const Value&);
 };
 
+// Kind of CUWARDEN_REPORT_KEEP: the number of reports of one program that stay in a folder.
 struct ReportKeep {
-  using Value = unsigned;  // reports of one program in one folder; 0: all
+  using Value = unsigned;  // 1 or more; 0 if the setting is not set: all reports stay
   static constexpr std::string_view accepted = accepted_report_keep;
   static bool read(Value&, std::string_view);
   static std::string text(Value);
 };
 
+// Kind of CUWARDEN_STACK_DEPTH: the frames that are kept for each allocation.
 struct StackDepth {
-  using Value = unsigned;  // frames
+  using Value = unsigned;  // number of frames; 0: no stacks
   static constexpr std::string_view accepted = accepted_stack_depth;
   static bool read(Value&, std::string_view);
   static std::string text(Value);
 };
 
+// Kind of CUWARDEN_LOG: a level, with ":FILE" behind it for messages to a file.
 struct LogTarget {
   struct Value {
-    LogLevel level{};
-    char file[path_limit]{};  // empty: stderr
+    LogLevel level{};         // least severe message that is written
+    char file[path_limit]{};  // path of the file to which messages are written; empty: stderr
   };
   static constexpr std::string_view accepted = accepted_log;
   static bool read(Value&, std::string_view);
   static std::string text(const Value&);
 };
 
+// Kind of CUWARDEN_POOL: the use of cuwarden's own pool.
 struct Pool {
   using Value = PoolMode;
   static constexpr std::string_view accepted = accepted_pool_mode;
@@ -93,6 +105,7 @@ struct Pool {
   static std::string text(Value);
 };
 
+// Kind of a setting that is a length of time, such as "500ms", "30s" or "2m".
 struct Time {
   using Value = std::uint64_t;  // nanoseconds
   static constexpr std::string_view accepted = accepted_duration;
@@ -100,6 +113,7 @@ struct Time {
   static std::string text(Value);
 };
 
+// Kind of CUWARDEN_SPILL: the host memory that refused device requests may use.
 struct Spill {
   using Value = SpillAmount;
   static constexpr std::string_view accepted = accepted_spill;

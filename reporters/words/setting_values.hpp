@@ -1,5 +1,5 @@
-// Values of settings, as the environment and the command line give them. A parser returns none if
-// the text is not accepted; a constant `accepted_…` says in words which texts are.
+// Values of settings, as the environment and the command line give them. Each parser returns none
+// if the text is not accepted. The constants accepted_* say in words which texts are accepted.
 #pragma once
 
 #include <cstdint>
@@ -9,49 +9,71 @@
 
 namespace cuwarden {
 
+// The level of CUWARDEN_LOG: messages of this level and of more severe ones are written. `off`:
+// none.
 enum class LogLevel { off, error, warn, info, debug };
+// The value of CUWARDEN_POOL. `off`: cuwarden serves no request. `rescue`: it tries to serve
+// requests that the driver refused. `on`: its pool also serves small or badly rounded requests and
+// page-locked memory from the start. `automatic`: as `rescue`, and new device requests come from
+// the pool once the driver's slabs (2 MiB pages of small requests) lock much memory.
 enum class PoolMode { off, rescue, on, automatic };
-// Names of the enumerators, in their order.
+// The texts for the enumerators of LogLevel and PoolMode in settings, in the enumerators' order.
 inline constexpr std::string_view log_level_names[] = {"off", "error", "warn", "info", "debug"};
 inline constexpr std::string_view pool_mode_names[] = {"off", "rescue", "on", "auto"};
 
-// The value of CUWARDEN_SPILL: bytes of host memory, or a share of the host's RAM in percent. Both
-// are 0 if nothing is spilled.
+// The value of CUWARDEN_SPILL: the host memory that refused device requests may use. Given in bytes
+// or in percent. Both are 0 if no request may use host memory.
 struct SpillAmount {
-  std::uint64_t bytes = 0;
-  unsigned percent = 0;
-  bool is_visible = false;  // true if cuMemGetInfo counts the amount as free
+  std::uint64_t bytes = 0;  // bytes of host memory; 0 if `percent` is given
+  unsigned percent = 0;     // share of the host's RAM, from 0 to 100; 0 if `bytes` is given
+  bool is_visible = false;  // true if cuMemGetInfo tells the program that the amount is free
 };
 
-// The value of CUWARDEN_REPORT_IF: a report is written if one of these conditions holds, or if none
-// is set.
+// The value of CUWARDEN_REPORT_IF. A report is written at the end of the process if one of the
+// conditions that are true here holds. If all are false, a report is always written.
 struct ReportConditions {
-  bool leak = false;      // something was not freed, or allocations may be missing
-  bool incident = false;  // a request was refused
-  bool abnormal = false;  // the process ended by a signal, with another status than 0, or unseen
+  bool leak = false;      // condition: memory was not freed, or the records lack allocations
+  bool incident = false;  // condition: a request was refused for lack of memory
+  // Condition: the process ended by a signal, with an exit status other than 0, or without a sign
+  // of the reason.
+  bool abnormal = false;
   bool operator==(const ReportConditions&) const = default;
 };
+// The texts for the fields of ReportConditions in the setting, in the fields' order.
 inline constexpr std::string_view report_condition_names[] = {"leak", "incident", "abnormal"};
 
-// the text before the colon of CUWARDEN_LOG
+// Parses a level such as "warn": the part of CUWARDEN_LOG before the colon.
 std::optional<LogLevel> parse_log_level(std::string_view text);
+// Parses "off", "rescue", "on" or "auto".
 std::optional<PoolMode> parse_pool_mode(std::string_view text);
+// Parses "on" (true) or "off" (false).
 std::optional<bool> parse_on_off(std::string_view text);
+// Parses a decimal number from 0 to `most`.
 std::optional<unsigned> parse_number(std::string_view text, unsigned most);
+// Parses a length of time such as "500ms", "30s", "2m", "1h" or "0", of a year at most. Returns
+// nanoseconds.
 std::optional<std::uint64_t> parse_duration_ns(std::string_view text);
+// Parses an amount of host memory such as "8GiB", "25%" or "0", with or without ":visible" behind
+// it.
 std::optional<SpillAmount> parse_spill(std::string_view text);
 
-// Parses "always", or names of conditions with commas between them.
+// Parses "always", or names of conditions with commas between them, such as "leak,abnormal".
 std::optional<ReportConditions> parse_report_if(std::string_view text);
+// Returns the conditions as text that parse_report_if() accepts; "always" if all are false.
 std::string report_if_text(const ReportConditions&);
-std::optional<unsigned> parse_report_keep(std::string_view text);  // 1 or larger
+// Parses the number of reports that stay in a folder, from 1 to 1000000.
+std::optional<unsigned> parse_report_keep(std::string_view text);
 
+// True if CUWARDEN_REPORT may have this value: not empty, not "-", no device except /dev/null,
+// nothing below /proc, and no letter behind a percent sign but the known ones (%e %h %p %j %s %a %r
+// %%).
 bool is_report_path(std::string_view text);
-// Value of CUWARDEN_REPORT for which no report is ever written.
+// Value of CUWARDEN_REPORT for which no report is written.
 inline constexpr std::string_view path_of_no_report = "/dev/null";
+// Name of the report's file if CUWARDEN_REPORT is not set, or is a folder.
 inline constexpr char default_report_name[] = "cuwarden-%e-%h-%p.json";
 
-// Texts for error lines: the values that each setting accepts.
+// Texts for messages about values that are not accepted: the values that each setting accepts.
 inline constexpr char accepted_log[] = "off, error, warn, info or debug, with :FILE into a file";
 inline constexpr char accepted_pool_mode[] = "off, rescue, on or auto";
 inline constexpr char accepted_on_off[] = "on or off";

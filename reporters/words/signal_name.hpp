@@ -1,4 +1,5 @@
-// Names of signals, which libc has only since 2.32 without a lock and a translation.
+// Names of signals. A function that gives them without a lock and a translation is in glibc only
+// since 2.32.
 #pragma once
 
 #include <csignal>
