@@ -4,8 +4,11 @@
 
 namespace cuwarden {
 
-// Does what glibc 2.35's _dl_find_object does, by the list of loaded objects: fills `result` with
-// the object that `address` lies in and its unwind table. Returns 0, or -1 where no object has one.
+// Stands in for _dl_find_object, which glibc has since 2.35 and the unwinder of C++ exceptions
+// calls. Finds the loaded object (program or library) that contains `address`, with
+// dl_iterate_phdr. Fills `result` with the bounds of the object's mapping and its unwind table
+// (.eh_frame_hdr); all other members become 0. Returns 0. Returns -1, without changing `result`, if
+// no object contains the address or if that object has no unwind table.
 int find_in_object_list(void* address, dl_find_object* result) noexcept;
 
 }  // namespace cuwarden

@@ -1,10 +1,11 @@
 /* cuwarden.h: lets a program or a library register functions that give GPU memory back.
  *
- * cuwarden records the GPU memory of a process and rescues requests that the driver refuses. A
- * reclaimer is a function that gives back memory which a program keeps for later, for example the
- * cache of an allocator. When a request of any thread in the process would fail for lack of memory,
- * cuwarden calls the registered reclaimers one after the other and asks the driver again after
- * each. Reclaimers are called only if rescues are on: they are, unless CUWARDEN_POOL=off.
+ * cuwarden records the GPU memory of a process, and serves requests that the CUDA driver refuses
+ * for lack of memory, if it can. One way to do so are reclaimers. A reclaimer is a function of the
+ * program that gives back memory which the program keeps for later, for example the cache of an
+ * allocator. When a request of any thread in the process would fail for lack of memory, cuwarden
+ * calls the registered reclaimers one after the other, and asks the driver again after each. With
+ * CUWARDEN_POOL=off, or with CUWARDEN_SYNC_TIMEOUT=0, no reclaimer is called.
  *
  * No library needs to be linked. In a process that does not run under cuwarden, the functions of
  * this header do nothing. The header is C99 and C++11. Before glibc 2.34, link with -ldl. */
@@ -29,8 +30,8 @@ extern "C" {
  * Threads: cuwarden calls the function in a thread made for the call, whose current CUDA context is
  * that of the refused request. The requesting thread waits meanwhile, for at most
  * CUWARDEN_SYNC_TIMEOUT for all reclaimers together. One reclaimer is never called twice at once.
- * The function may take locks and may call CUDA. A request for memory that it makes itself is not
- * rescued: if the driver refuses it, it fails at once.
+ * The function may take locks and may call CUDA. If the driver refuses a request for memory that
+ * the function makes itself, the request fails at once: cuwarden does not try to serve it.
  *
  * Errors: a C++ exception that leaves the function is caught and reported on stderr. */
 typedef size_t (*cuwarden_reclaimer)(int device, size_t bytes, void* argument);
@@ -45,17 +46,18 @@ typedef size_t (*cuwarden_reclaimer)(int device, size_t bytes, void* argument);
  * function  the reclaimer; not null. Its code must stay loaded until it is unregistered.
  * argument  passed to each call of the function; may be null. The caller keeps it alive until the
  *           reclaimer is unregistered.
- * returns   a positive number for cuwarden_unregister_reclaimer(), or 0 if nothing was registered:
- *           either the process does not run under cuwarden, or an argument is not accepted. In the
- *           second case a line on stderr names the reason.
+ * returns   a positive number, to be given to cuwarden_unregister_reclaimer(). 0 if nothing was
+ *           registered: the process does not run under cuwarden, or an argument is not accepted. If
+ *           an argument is not accepted, a line on stderr names the reason.
  *
- * For a request, a reclaimer is skipped if one of its modules is on the call stack of the
- * requesting thread, which may hold the lock then. It is also skipped if that stack cannot be
- * followed to its first frame, for example below code made by a JIT compiler. The main program is
- * on every stack, so it never counts as such a module: a reclaimer inside the main program must not
- * take a lock that is held during a CUDA call. A main program that is not position-independent, and
- * registers a function of a library, must name that library in `modules`: the function's address
- * then does not show which library contains it.
+ * cuwarden does not call a reclaimer for a refused request if one of its modules is on the call
+ * stack of the requesting thread, since that thread may hold the lock. The reclaimer is also
+ * skipped if the stack cannot be followed to its first frame, for example below code made by a JIT
+ * compiler. The main program is on every stack, so it never counts as one of the modules. Therefore
+ * a reclaimer inside the main program must not take a lock that is held during a CUDA call. A main
+ * program that is not position-independent, and registers a function of a library, must name that
+ * library in `modules`: the function's address then does not show which library contains the
+ * function.
  *
  * Any thread may call this at any time, except from a signal handler. */
 static inline int cuwarden_register_reclaimer(const char* name, const char* modules,
@@ -66,17 +68,17 @@ static inline int cuwarden_register_reclaimer(const char* name, const char* modu
   return found ? registering(name, modules, function, argument) : 0;
 }
 
-/* Unregisters a reclaimer. To be called before the library that contains it is unloaded. Afterwards
- * no call of the reclaimer begins, and none is under way; a call that is under way is waited for,
- * for up to two seconds.
+/* Unregisters a reclaimer. To be called before the library that contains the reclaimer is unloaded.
+ * From now on cuwarden begins no call of the reclaimer. If a call is under way in another thread,
+ * this function waits until that call has returned, for up to two seconds.
  *
- * number    what cuwarden_register_reclaimer() returned
- * returns   0 on success; -1 if no such reclaimer is registered, or if a call of it did not return
- *           in time. If it did not return, no new call begins, and this function may be called
- * again to go on waiting.
+ * number    the positive number that cuwarden_register_reclaimer() returned for the reclaimer
+ * returns   0 on success: no call of the reclaimer is under way. -1 if no reclaimer with this
+ *           number is registered, or if a call of the reclaimer did not return within two seconds.
+ *           If a call did not return, this function may be called again, to go on waiting.
  *
  * Any thread may call this at any time, except from a signal handler. A reclaimer may unregister
- * itself: that call does not wait for itself and returns 0. */
+ * itself; then this function returns 0 without waiting for the reclaimer's own call. */
 static inline int cuwarden_unregister_reclaimer(int number) {
   int (*unregistering)(int) = 0;
   void* const found = dlsym(0 /* RTLD_DEFAULT */, "cuwarden_1_unregister_reclaimer");

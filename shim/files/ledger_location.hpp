@@ -1,4 +1,5 @@
-// Chooses the folder of this process's ledger.
+// Chooses the folder of this process's ledger (the memory-mapped file with the allocation records),
+// and tells the user about that file.
 #pragma once
 
 #include <string>
@@ -9,22 +10,27 @@
 
 namespace cuwarden::shim {
 
-// Makes the ledger in the first of these folders that works: CUWARDEN_LEDGER_DIR, the report's
-// folder, $TMPDIR, /dev/shm, /tmp. If none works, the ledger is in memory. Warns if
-// CUWARDEN_LEDGER_DIR does not work. Returns null if there is no memory.
+// Makes the ledger, the memory-mapped file with the allocation records of this process. The file
+// lies in the first of these folders that can hold it: CUWARDEN_LEDGER_DIR, the report's folder,
+// $TMPDIR, /dev/shm, /tmp. If none can, the ledger is in anonymous memory, without a file. Warns if
+// CUWARDEN_LEDGER_DIR is set but cannot hold it. Removes old ledgers of dead processes, as
+// CUWARDEN_REPORT_KEEP says. `report_path`: absolute path of the report. `pid`: this process's.
+// Returns null if there is no memory; the writer is never destroyed.
 ledger::Writer* make_ledger(const Settings&, const std::string& report_path, int pid);
 
-// Returns the end of an error line about a report that could not be written: it says where the
-// ledger stays. Empty if the ledger has no file.
+// Returns the end of an error message about a report that could not be written. The text says that
+// the records stay in the ledger's file, and which command makes the report from it. Returns an
+// empty text if `ledger_path` is empty: then the ledger is in memory, without a file.
 std::string where_the_records_stay(std::string_view ledger_path);
 
-// Warns in one line that nothing is recorded any more (`stopped` is true), or that some allocations
-// are not recorded. If the ledger could not grow, the line names the operation that the system
-// refused.
+// Writes one warning line to the log. If `stopped`, the line says that recording has stopped.
+// Otherwise it says that the ledger is full or cannot grow, so that later allocations are missing
+// in the report; if the system refused to let it grow, the line names the operation that failed.
 void say_ledger_is_incomplete(ledger::Writer&, bool stopped) noexcept;
 
-// Warns in one line that the program is about to install a seccomp filter on itself, and where the
-// ledger stays.
+// Writes one warning line to the log: the program is about to install a seccomp filter on itself,
+// so the report may have to be made from the ledger afterwards. `ledger_path`: path of the ledger's
+// file; empty if the ledger is in memory.
 void say_of_confinement(std::string_view ledger_path) noexcept;
 
 }  // namespace cuwarden::shim

@@ -1,16 +1,17 @@
-// Removes what a program that is killed again and again leaves: CUWARDEN_REPORT_KEEP counts for
-// reports that were never made, too.
+// Removes ledgers that killed processes have left. A ledger is the memory-mapped file with the
+// allocation records of a process; a process that ends in an orderly way removes its own.
 #pragma once
 
 #include "runtime_hooks/ledger/write/writer.hpp"
 
 namespace cuwarden::shim {
 
-// Keeps the `keep` newest of the ledgers that dead processes of the same program left in the folder
-// of `own`. Removes the others, with the unfinished reports of their processes. A ledger is removed
-// only if it is this user's, names the same executable, this boot of the machine and this pid
-// namespace, and its process is gone. Does nothing if `own` is in memory. Never maps another
-// process's file, which may shrink.
+// Removes old ledgers from the folder in which `own`, the calling process's ledger, lies. Only
+// ledgers of dead processes count: of this user, with the same executable, and from this boot of
+// the machine and this pid namespace. The `keep` newest of them stay (CUWARDEN_REPORT_KEEP, 1 or
+// more). The others are removed together with the reports that their processes had begun or
+// written. Does nothing if `own` is in memory, without a file. Reads other ledgers by pread(2): a
+// mapping of a file that shrinks would raise SIGBUS. May stop early, after 0.2 s.
 void remove_old_ledgers(const ledger::Writer& own, unsigned keep) noexcept;
 
 }  // namespace cuwarden::shim

@@ -1,5 +1,5 @@
-// The report's path: CUWARDEN_REPORT with its % fields filled in, absolute, fixed at the first CUDA
-// call, so that a later chdir moves nothing.
+// The path of the report file. The shim fixes it at the process's first CUDA call, as an absolute
+// path: a later chdir of the program does not change it.
 #pragma once
 
 #include <string>
@@ -7,12 +7,15 @@
 
 namespace cuwarden::shim {
 
-// Returns the absolute path of the report: `pattern` (CUWARDEN_REPORT) with its % fields filled in.
-// `ledger_folder`: CUWARDEN_LEDGER_DIR, or empty. If the working directory has no path, the report
-// goes to `ledger_folder`, $TMPDIR or /tmp, and a line says so. `pid`: the value of %p.
+// Returns the absolute path of the report. `pattern`: the value of CUWARDEN_REPORT, whose % fields
+// are filled in, such as %p with `pid`. If the pattern is a folder, the path is that of the default
+// name in it. `ledger_folder`: the value of CUWARDEN_LEDGER_DIR, or empty. If the path is longer
+// than the system takes, or the working directory was removed, the report goes to `ledger_folder`,
+// $TMPDIR or /tmp, and a warning says so.
 std::string expand_report_path(std::string_view pattern, std::string_view ledger_folder, int pid);
 
-// Returns the absolute path for `path`, which may be relative to the present working directory.
+// Returns `path` itself if it is absolute; otherwise the path below the present working directory.
+// If that directory has no path, because it was removed, returns `path` unchanged.
 std::string absolute_path(std::string path);
 
 }  // namespace cuwarden::shim

@@ -1,5 +1,5 @@
-// Names of memory functions without a hook that were looked up before the first CUDA call: there is
-// no ledger yet to count them in.
+// Names of the driver's memory functions for which cuwarden has no hook and that the program looked
+// up (dlsym) before its first CUDA call. The ledger, which counts such lookups, does not exist yet.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,13 @@
 
 namespace cuwarden::shim {
 
+// Stores the names until the ledger is made. Functions may be called by any thread.
 class EarlyLookups {
  public:
-  // Stores a name. A name that does not fit is left out: a few are enough for the report's warning.
+  // Stores the name of a function without a hook, once. Drops a name of 64 or more characters, and
+  // each after the 32nd: a few names are enough for the report's warning.
   void keep(const char* name) noexcept;
-  // Counts the stored names in the ledger, and forgets them.
+  // Counts each stored name in the ledger, as one lookup of a function without a hook.
   void tell(ledger::Writer&) noexcept;
 
  private:

@@ -1,16 +1,18 @@
-// Tells if the process holds a driver that the shim cannot see.
+// Tells if the process has loaded a libcuda whose calls the shim cannot hook, because it is in
+// another linker namespace (dlmopen).
 #pragma once
 
 namespace cuwarden::shim {
 
-// Notes that the program loads a library into a linker namespace of its own (dlmopen).
+// Stores that the program calls dlmopen, which loads a library into another linker namespace; for
+// dlmopen_was_called().
 void note_dlmopen() noexcept;
-// True once dlmopen was called. From then on a second libcuda may exist that the shim does not
-// record.
+// True once the program has called dlmopen. From then on another linker namespace may hold a second
+// libcuda, whose calls the shim does not record.
 bool dlmopen_was_called() noexcept;
 
-// True if a libcuda is mapped in another linker namespace (dlmopen) than the shim's. Its calls are
-// not recorded.
+// True if a libcuda is mapped in another linker namespace (dlmopen) than the shim's, so that its
+// calls are not recorded. Reads /proc/self/maps; false if that file cannot be read.
 bool is_driver_out_of_sight() noexcept;
 
 }  // namespace cuwarden::shim

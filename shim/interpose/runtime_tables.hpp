@@ -1,6 +1,6 @@
-// The libcudarts of this process. A call of cudaMalloc that lands in the shim goes on to the one
-// that the caller's own module would have been bound to: a process may hold two (a framework's and
-// a library's), and a library of the program may stand in front.
+// The CUDA runtimes (libcudart) of this process: there may be several, such as a framework's and a
+// library's. A call of cudaMalloc that reaches the shim's hook goes on to the runtime to which the
+// loader would have bound the calling module without the shim.
 #pragma once
 
 #include "runtime_hooks/driver/hook_list.hpp"
@@ -8,15 +8,19 @@
 
 namespace cuwarden::shim {
 
-// Returns the runtime's functions for a call that returns to `return_address`. A slot is null if no
-// object of the process defines the function.
+// Returns the table of runtime functions that a call of a hook goes on to. `return_address`: return
+// address of the call, which tells the calling module. `row`: the called function. A slot is null
+// if no object of the process defines the function. The table may hold a wrapper of another
+// library; if that wrapper calls the hook again, the second call gets the functions of the
+// libcudart itself.
 const driver::RealRuntime& real_runtime_for(const void* return_address, driver::Row row);
 
-// Forgets the modules that were unloaded; to be called after each dlclose.
+// Drops the stored tables of calling modules that were unloaded, or whose libcudart was. To be
+// called after a dlclose that unloaded an object.
 void forget_callers_of_runtime();
 
-// Returns the version of the first cudart that the program called, such as 13000 for 13.0; 0 if it
-// called none.
+// Returns the version of the libcudart that the program called first, such as 13000 for 13.0; 0 if
+// it has called none.
 int runtime_version();
 
 }  // namespace cuwarden::shim

@@ -1,4 +1,5 @@
-// This process, as runtime_hooks asks about it, and the reclaimers that the program has registered.
+// The shim's answers to questions of runtime_hooks about this process, and the reclaimers
+// (callbacks that empty a cache) that the program has registered.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +11,34 @@
 
 namespace cuwarden::shim {
 
+// Answers questions about the process that the shim is loaded into. Any thread may call.
 class ThisProcess final : public HostProcess {
  public:
-  // MPI, UCX, NVSHMEM.
+  // True if MPI, UCX or NVSHMEM is loaded: such libraries give device memory to other processes.
   bool shares_memory() noexcept override;
-  // Libraries for which shares_memory() returns true, and those that have network cards, disks or
-  // video engines reach device memory by addresses that they were told of: no call shows when they
-  // do.
+  // True if a library is loaded that may reach device memory without a call of the driver. These
+  // are the libraries of shares_memory(), and libraries that drive network cards, disks, video
+  // engines or ray tracing.
   bool reaches_memory() noexcept override;
+  // True if the calling thread holds this lock. Knows "python:gil" only; false for any other name.
   bool holds_lock(std::string_view name) noexcept override;
+  // Returns the bytes that the host's RAM and the memory cgroup could still give, less a reserve of
+  // 256 MiB; 0 if less than the reserve is left. A limit that cannot be read counts as none.
   std::uint64_t host_room_bytes() noexcept override;
+  // Starts a detached thread that runs `work(argument)`, with the program's signals blocked.
+  // Returns false if no thread could be started. Keeps errno.
   bool start_thread(void* (*work)(void*), void* argument) noexcept override;
 };
+// The one object of this class.
 extern constinit ThisProcess this_process;
 
-// Names of the loaded libraries for which reaches_memory() returns true, as a list to be read. May
-// throw std::bad_alloc.
+// Returns the names of the loaded libraries that may reach device memory without a call of the
+// driver, such as "libmpi.so.40, libcufile.so.0"; cut after 512 characters. May throw
+// std::bad_alloc.
 std::string libraries_that_reach_memory();
 
-// Registered from the program's first moment on, whether there is a recording or not.
+// The reclaimers that the program has registered by cuwarden.h: callbacks that give back cached
+// memory. The program may register them before its first CUDA call, when recording has not begun.
 extern constinit rescue::Reclaimers reclaimers;
 
 }  // namespace cuwarden::shim

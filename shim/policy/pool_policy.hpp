@@ -1,4 +1,5 @@
-// The meaning of CUWARDEN_POOL for requests that the driver would serve with a waste.
+// Translates the settings CUWARDEN_POOL and CUWARDEN_MESH for the pool, which serves requests in
+// the driver's stead where the driver would waste memory.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +9,12 @@
 
 namespace cuwarden::shim {
 
-// Returns the moments at which the pool serves requests under this value of CUWARDEN_POOL.
+// Returns when the pool serves new requests under this value of CUWARDEN_POOL. `on`: from the
+// start. `automatic`: once the driver's slabs lock too much memory. All other values: never.
 serving::PoolUse pool_use(PoolMode) noexcept;
 
-// Returns the longest pause of the program for meshing, in nanoseconds; 0 if the pool's memory must
-// not be moved.
+// Returns the longest time in nanoseconds for which the program is paused while the pool's memory
+// is moved (meshing); 0 if CUWARDEN_MESH or CUWARDEN_POOL forbids moving.
 std::uint64_t mesh_pause_ns(const Settings&) noexcept;
 
 }  // namespace cuwarden::shim

@@ -1,4 +1,5 @@
-// Messages to the user, while the program runs, about refused requests and their rescues.
+// Messages to the user, while the program runs, about requests that were refused for lack of memory
+// and about memory that cuwarden serves in the driver's stead.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +9,16 @@
 
 namespace cuwarden::shim {
 
-// Writes each message as a line to the log.
+// Writes each message as a warning or error line to cuwarden's log (CUWARDEN_LOG).
 class RescueNotices final : public serving::NoticeWriter {
  public:
+  // Writes the line for the notice, unless the calling thread is confined by a seccomp filter.
+  // `bytes`: the number in the line, usually the request's size. `host_bytes`: the part of them in
+  // host memory. The device is no_device if the notice is about host memory.
   void write(serving::Notice, DeviceOrdinal, std::uint64_t bytes,
              std::uint64_t host_bytes) noexcept override;
+  // Writes why a reclaimer, a callback of the program that empties a cache, did not help.
+  // `reclaimer`: the name under which the program registered it.
   void write(serving::ReclaimerFailure, std::string_view reclaimer) noexcept override;
 };
 

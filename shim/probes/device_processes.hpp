@@ -1,5 +1,5 @@
-// Lists the processes that hold memory of a device. CUDA tells how much is free; only NVML tells
-// who has the rest.
+// Lists the processes that hold memory of a device. CUDA tells only how much is free; NVML tells
+// which processes hold the rest.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,32 @@ namespace cuwarden::shim {
 
 // A process that holds memory of a device, as NVML lists it.
 struct DeviceProcess {
-  static constexpr std::uint64_t unknown = UINT64_MAX;  // NVML lists the process without its bytes
-  // Says if `pid` is this process or another one. `unsure`: NVML's pids may be the machine's, while
-  // this process lives in a pid namespace of its own.
+  // Value of used_bytes if NVML lists the process but not its memory.
+  static constexpr std::uint64_t unknown = UINT64_MAX;
+  // Says if the listed process is the calling process. `unsure`: the calling process is in a pid
+  // namespace of its own, and NVML's pids may be those of the machine, so they cannot be compared.
   enum class Whose : std::uint8_t { another, this_process, unsure };
 
-  std::uint32_t pid = 0;
-  std::uint64_t used_bytes = unknown;
+  std::uint32_t pid = 0;               // as NVML says: of the machine or of this pid namespace
+  std::uint64_t used_bytes = unknown;  // memory of the device that the process holds
   Whose whose = Whose::unsure;
 };
 
+// Says if NVML listed a device's processes, and if not, why.
 using DeviceProcessesAnswer = NvmlAnswer;
 
-// The outcome of a question to NVML about a device's processes.
+// The outcome of read_device_processes().
 struct DeviceProcesses {
   DeviceProcessesAnswer answer = DeviceProcessesAnswer::failed;
-  int nvml_error = 0;       // nvmlReturn_t of the call that failed; 0 if no call of NVML failed
-  std::uint32_t found = 0;  // number of processes that NVML lists; may exceed the room given
+  int nvml_error = 0;  // nvmlReturn_t of the call of NVML that failed; 0 if no call failed
+  // Number of processes that NVML lists; may be larger than the caller's array. 0 if unknown.
+  std::uint32_t found = 0;
 };
 
-// Lists the processes with memory on the device of this UUID (cuDeviceGetUuid_v2) in `into`, those
-// with most memory first. Compute and graphics processes are listed, and this process, too. Loads
-// NVML if needed, and leaves it loaded.
+// Lists the processes with memory on the device or MIG slice of this UUID (cuDeviceGetUuid_v2).
+// Fills `into`, processes with most memory first, and leaves out processes for which it has no
+// room. Compute and graphics processes are listed, and the calling process, too. Loads NVML if
+// needed, and leaves it loaded.
 //
 // Takes 40 KiB of stack besides NVML's own, allocates inside NVML and the loader, and may take as
 // long as the driver does. So it must not be called under a lock or in a signal handler. Never
@@ -40,7 +44,8 @@ struct DeviceProcesses {
 DeviceProcesses read_device_processes(std::span<const char, 16> uuid, std::span<DeviceProcess> into,
                                       const char* library = "libnvidia-ml.so.1") noexcept;
 
-// Returns the answer in words: a part of a sentence, without a full stop.
+// Returns the answer in English, such as "NVML does not know this device": a clause without a full
+// stop, in static memory.
 const char* text_of(DeviceProcessesAnswer) noexcept;
 
 }  // namespace cuwarden::shim

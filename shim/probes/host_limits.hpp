@@ -1,61 +1,65 @@
-// The limits on this process's host memory at this moment, and how much of each is taken: for the
-// account of a request that was refused.
+// The limits on the host memory of this process, and how much of each is used. The report shows
+// them for each request that was refused for lack of memory.
 #pragma once
 
 #include <cstdint>
 
 namespace cuwarden::shim {
 
-// Host memory and limits that decide if page-locked memory can be had.
+// Host memory and its limits at one moment. They decide if page-locked memory can be had.
 struct HostLimits {
-  // unknown: the system does not tell the value. unlimited: the system says that there is no limit.
+  // Special values of the fields. unknown: the system does not tell the number. unlimited: the
+  // system says that there is no limit.
   static constexpr std::uint64_t unknown = UINT64_MAX, unlimited = UINT64_MAX - 1;
 
-  // The machine's memory in bytes, from /proc/meminfo: MemTotal, MemAvailable, SwapFree,
-  // CommitLimit, Committed_AS.
-  std::uint64_t ram_bytes = unknown;
-  std::uint64_t ram_available_bytes = unknown;
-  std::uint64_t swap_free_bytes = unknown;
-  std::uint64_t commit_limit_bytes = unknown;  // holds in overcommit mode 2 only
-  std::uint64_t committed_bytes = unknown;
+  // The machine's memory in bytes, from /proc/meminfo.
+  std::uint64_t ram_bytes = unknown;            // MemTotal
+  std::uint64_t ram_available_bytes = unknown;  // MemAvailable
+  std::uint64_t swap_free_bytes = unknown;      // SwapFree
+  // CommitLimit: most memory that the kernel promises. Enforced only if overcommit_mode is 2.
+  std::uint64_t commit_limit_bytes = unknown;
+  std::uint64_t committed_bytes = unknown;  // Committed_AS: memory that the kernel has promised
   // The kernel's rule for promising memory, from /proc/sys/vm/overcommit_memory. 0: it guesses, 1:
-  // it promises any amount, 2: it promises no more than the commit limit.
+  // it promises any amount, 2: it promises no more than commit_limit_bytes.
   std::uint64_t overcommit_mode = unknown;
 
-  // This process's address space in bytes: the limit (RLIMIT_AS, or `unlimited`), and the part that
-  // is mapped (/proc/self/statm).
+  // Limit on this process's address space in bytes (RLIMIT_AS); `unlimited` without a limit.
   std::uint64_t address_space_limit_bytes = unknown;
+  // Bytes of this process's address space that are mapped, from /proc/self/statm.
   std::uint64_t address_space_bytes = unknown;
-  // Number of mappings of this process, from /proc/self/maps, and their limit vm.max_map_count. The
-  // kernel allows one mapping more than that limit.
+  // Number of memory mappings of this process, from /proc/self/maps.
   std::uint64_t mappings = unknown;
+  // Limit on the number of mappings (vm.max_map_count). The kernel allows one mapping more.
   std::uint64_t max_mappings = unknown;
-  // Size in bytes of the largest gap between mappings, from vm.mmap_min_addr to the end of the
-  // user's part.
+  // Size in bytes of the largest unmapped range of this process's addresses, between
+  // vm.mmap_min_addr and the end of user space (2^47). A new mapping cannot be larger.
   std::uint64_t largest_gap_bytes = unknown;
 
-  // Limit and use in bytes of a memory cgroup: of this process's own cgroup and those above it, the
-  // one whose limit leaves the least room. If none has a limit: `unlimited`, and the use of its own
-  // cgroup. Used memory includes the page cache, which the kernel gives up before it refuses
-  // memory.
+  // Limit in bytes of a memory cgroup. Among this process's own cgroup and those above it, the one
+  // whose limit leaves the least room is meant. If none has a limit: `unlimited`.
   std::uint64_t cgroup_limit_bytes = unknown;
+  // Bytes used in the cgroup of cgroup_limit_bytes; in this process's own cgroup if none has a
+  // limit. They include the page cache, which the kernel gives up before it refuses memory.
   std::uint64_t cgroup_used_bytes = unknown;
-  std::uint64_t cgroup_cache_bytes = 0;  // page cache among cgroup_used_bytes
+  std::uint64_t cgroup_cache_bytes = 0;  // page cache, in bytes, among cgroup_used_bytes
 };
 
-// Reads all of it. A file of /proc that is missing or cannot be understood leaves only its own
-// fields unknown. Takes 20 KiB of stack and keeps errno. Takes 0.1 ms in a small process, and some
-// 20 ms in one with 64,000 mappings.
+// Reads all limits of this process. A file of /proc that is missing or cannot be parsed leaves only
+// its own fields unknown. Takes 20 KiB of stack and keeps errno. Takes 0.1 ms in a small process,
+// and some 20 ms in one with 64,000 mappings.
 HostLimits read_host_limits() noexcept;
-// Reads the machine's and the cgroup's memory alone; all other fields stay unknown.
+// Reads the machine's memory (/proc/meminfo), its overcommit mode and the cgroup's memory alone.
+// The fields about address space and mappings stay unknown. Fast even in a process with many
+// mappings.
 HostLimits read_host_memory() noexcept;
 
-// Reads from the folder `proc` instead of /proc, for tests. The resource limit and the cgroup are
-// still those of this process.
+// Reads all limits, for tests, from the folder `proc` instead of /proc. Only RLIMIT_AS and the
+// cgroup are still those of this process.
 HostLimits read_host_limits(const char* proc) noexcept;
 
-// Largest number of mappings that is read, which bounds the time. Distributions allow 2^20 and one
-// more. In a process with more, `mappings` and `largest_gap_bytes` are unknown.
+// Largest number of memory mappings that read_host_limits() reads, which bounds its time. In a
+// process with more, HostLimits::mappings and largest_gap_bytes are unknown. Linux distributions
+// allow up to 2^20 mappings and one more (vm.max_map_count).
 inline constexpr std::uint64_t most_mappings = (std::uint64_t{1} << 20) + 4096;
 
 }  // namespace cuwarden::shim

@@ -1,5 +1,5 @@
-// Facts of an incident that the driver does not tell: what the ledger's live tables show at that
-// moment, the host's limits, and who else uses the device.
+// Facts about an incident (a request that was refused for lack of memory) that the CUDA driver does
+// not tell: live allocations by the ledger, limits of the host, and other processes on the device.
 #pragma once
 
 #include "runtime_hooks/ledger/read/reader.hpp"
@@ -8,10 +8,12 @@
 
 namespace cuwarden::shim {
 
-// Adds facts from outside CUDA to the incident. `live`: a reader of the process's own ledger, for
-// the live allocations, devices and names. Writes the rows of slabs and of other processes to the
-// ledger, because an incident holds their sums only. Takes milliseconds, or longer in a process
-// with a million allocations. May throw bad_alloc.
+// Adds facts from outside CUDA to the incident: the host's limits, memory that slabs lock, growth
+// of live allocations, and other processes on the device. `live`: a reader of this process's
+// ledger, opened at the moment of the refused request. Writes a row for each slab and each other
+// process to the ledger, because the incident holds their sums only. Takes milliseconds, or longer
+// in a process with a million allocations. May throw std::bad_alloc; facts that were added until
+// then stay.
 void add_incident_facts(ledger::Writer&, const ledger::Reader& live, rescue::Incident&);
 
 }  // namespace cuwarden::shim

@@ -1,5 +1,5 @@
-// CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: what MPS lets a client process have of each device.
-// https://docs.nvidia.com/deploy/mps
+// Reads CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: how much memory of each device MPS (the CUDA
+// Multi-Process Service) grants to a client process. https://docs.nvidia.com/deploy/mps
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,10 @@
 
 namespace cuwarden::shim {
 
-// Returns the limit in bytes for the device in a text like "0=2G,1=512MB", the value of
-// CUDA_MPS_PINNED_DEVICE_MEM_LIMIT; null if the text has none for it or cannot be parsed. Only an
-// MPS server enforces such a limit; whether one runs is not looked at.
+// Returns the limit in bytes on this process's memory of the device. `text`: the value of
+// CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, such as "0=2G,1=512MB". Null if the text names no limit for the
+// device, or if that limit cannot be parsed. The function does not check if an MPS server runs,
+// which alone enforces the limit.
 std::optional<std::uint64_t> mps_limit_of(std::string_view text, DeviceOrdinal) noexcept;
 
 }  // namespace cuwarden::shim

@@ -1,5 +1,6 @@
-// NVML in use: found, begun, asked, ended. Its types and codes stand here as numbers, since nvml.h
-// is not in every CUDA Toolkit: https://docs.nvidia.com/deploy/nvml-api.
+// Loads NVML, NVIDIA's management library, and asks it about devices. NVML's types and codes stand
+// here as numbers, since nvml.h is not in every CUDA Toolkit:
+// https://docs.nvidia.com/deploy/nvml-api.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +10,20 @@
 
 namespace cuwarden::shim {
 
-// Results of a question to NVML.
+// Outcomes of a question to NVML: an answer, or the reason why there is none.
 enum class NvmlAnswer : std::uint8_t {
-  listed,           // NVML answered
+  listed,           // NVML answered the question; no failure
   no_library,       // the library is missing, as in some containers
   no_function,      // a needed function is missing in the library
-  not_initialised,  // nvmlInit failed
+  not_initialised,  // nvmlInit_v2 failed, for another reason than permission
   no_device,        // NVML does not know the device
-  not_permitted,
-  not_supported,  // not for this kind of device
-  too_many,       // more processes than are read; `found` says how many
-  failed,         // for another reason
+  not_permitted,    // the process lacks the permission (NVML_ERROR_NO_PERMISSION)
+  not_supported,    // NVML does not answer the question for this kind of device
+  too_many,         // a list of processes is longer than the caller's array
+  failed,           // any other error of NVML
 };
 
+// NVML's handle of a device or MIG slice (nvmlDevice_t).
 using NvmlDevice = void*;
 
 // Loads and initialises NVML for as long as the object exists; the library stays loaded afterwards.
@@ -30,40 +32,46 @@ using NvmlDevice = void*;
 // signal handler. Changes errno, but not dlerror.
 class Nvml {
  public:
-  // `library`: file name of NVML, such as libnvidia-ml.so.1.
+  // Loads and initialises NVML; answer() says if that failed. `library`: file name of NVML, such as
+  // libnvidia-ml.so.1.
   explicit Nvml(const char* library) noexcept;
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
   ~Nvml();
 
-  // Returns the reason of the first failure; `listed` if nothing failed.
+  // Returns why the last step failed; `listed` if it succeeded. Steps are the construction,
+  // device(), answered() and lacks_function(). A success of device() leaves the value as it was.
   NvmlAnswer answer() const noexcept { return answer_; }
-  // Returns the nvmlReturn_t of the last call of NVML; 0 if the last step was none.
+  // Returns the nvmlReturn_t of the last call of NVML. 0 (success) also if NVML was not called, or
+  // after lacks_function().
   int error() const noexcept { return error_; }
 
-  // Returns the device or MIG slice of this UUID (cuDeviceGetUuid_v2); null if that fails, and then
-  // answer() says why.
+  // Returns the handle of the device or MIG slice with this UUID (cuDeviceGetUuid_v2). Null if NVML
+  // gives none; then answer() says why. To be called only while answer() is `listed`.
   NvmlDevice device(std::span<const char, 16> uuid) noexcept;
 
-  // Returns the function of NVML of this name; null if it is not found.
+  // Returns NVML's function of this name, such as nvmlDeviceGetMemoryInfo; null if the library
+  // lacks it. `Function`: the type of a pointer to the function.
   template <class Function>
   Function find(const char* name) const noexcept {
     return reinterpret_cast<Function>(address_of(name));
   }
-  // Note the return value of a function of NVML, or that the function was not found, for answer()
-  // and error().
+  // Stores the result of a call that the caller made to a function of find(), for answer() and
+  // error(). `error`: the nvmlReturn_t that the function returned; 0 for success.
   void answered(int error) noexcept;
+  // Stores, for answer(), that the library lacks a function that the caller needs.
   void lacks_function() noexcept;
 
  private:
+  // Returns the address of the library's symbol; null if there is none.
   void* address_of(const char* name) const noexcept;
 
   // NVML and the loader open files of their own, and NVML keeps devices open until it has ended.
   const StandardNumbersHeld held_;
-  void* library_ = nullptr;
+  void* library_ = nullptr;  // handle of dlopen; null if that failed
   int (*end_)() = nullptr;
   int (*get_device_)(const char*, NvmlDevice*) = nullptr;
-  bool begun_ = false;
+  bool begun_ = false;  // true if NVML was initialised, so that the destructor must end it
   int error_ = 0;
   NvmlAnswer answer_ = NvmlAnswer::no_library;
 };

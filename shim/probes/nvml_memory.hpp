@@ -1,5 +1,5 @@
-// A device's memory as NVML tells it. CUDA tells it inside a context only, and for a slice (MIG) it
-// tells the slice's memory alone.
+// Asks NVML, NVIDIA's management library, for a device's memory. CUDA tells it inside a context
+// only, and for a MIG slice it tells the slice's memory alone, not that of the whole device.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,20 @@
 
 namespace cuwarden::shim {
 
-// Memory of a device or MIG slice, in bytes, as NVML says.
+// Total and free memory of a device or MIG slice, in bytes, as NVML reports them.
 struct NvmlMemory {
   std::uint64_t total_bytes = 0, free_bytes = 0;
 };
 
-// Returns the memory of the device or MIG slice of this UUID (cuDeviceGetUuid_v2); null if NVML
-// does not tell. Never throws; keeps errno and dlerror. Must not be called under a lock or in a
-// signal handler (nvml.hpp).
+// Returns the memory of the device or MIG slice with this UUID (cuDeviceGetUuid_v2); null if NVML
+// cannot be loaded or does not tell. Never throws; keeps errno and dlerror. Must not be called
+// under a lock or in a signal handler, since NVML is loaded. `library`: file name of NVML.
 std::optional<NvmlMemory> read_nvml_memory(std::span<const char, 16> uuid,
                                            const char* library = "libnvidia-ml.so.1") noexcept;
 
-// Returns the memory of the whole device that the MIG slice of this UUID is a part of; null if the
-// UUID is no slice's, or if NVML does not tell. In a container NVML tells it only with special
-// rights.
+// Returns the memory of the whole device that the MIG slice with this UUID is a part of. Null if
+// the UUID is not a slice's, or if NVML does not tell; in a container NVML tells only with special
+// rights. Otherwise behaves as read_nvml_memory().
 std::optional<NvmlMemory> read_nvml_memory_of_whole(
     std::span<const char, 16> uuid, const char* library = "libnvidia-ml.so.1") noexcept;
 

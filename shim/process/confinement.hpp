@@ -1,30 +1,36 @@
-// Notices the seccomp filters that the program installs on itself. prctl and syscall are wrapped
-// for that: each call is a jump to the next definition, and only a call that installs a filter is
-// looked at. It is the one moment at which everything is still allowed; afterwards even asking the
-// kernel for the state of the thread may end the process. The filter is read then: one that allows
-// all that cuwarden asks for changes nothing. Where another one comes before the first CUDA call,
-// recording begins ahead of it.
+// Notices the seccomp filters that the program installs on itself, by hooks of prctl and syscall. A
+// filter may end the process for a system call that the program never makes, so cuwarden must know
+// which threads are confined: have a filter that forbids a system call of cuwarden's.
+//
+// The hooks look only at a call that installs a filter, and pass all calls on. They read the filter
+// before it is installed, while every system call is still allowed. A filter that allows all of
+// cuwarden's system calls confines no thread. If another filter comes before the first CUDA call of
+// a program that has loaded CUDA, recording begins before the filter is installed.
 #pragma once
 
 namespace cuwarden::shim {
 
-// Begins to watch prctl and syscall for seccomp filters; to be called by the shim's constructor, in
-// the process's first thread. From then on the hooks of prctl and syscall call the next
-// definitions; before, they call the kernel.
+// Makes the hooks of prctl and syscall pass calls on to the functions that the program would reach
+// without the shim; until then they call the kernel. Marks the calling thread as not confined by a
+// seccomp filter. To be called by the shim's constructor, in the process's first thread.
 void begin_noticing_filters() noexcept;
 
-// Stores whether the calling thread has a seccomp filter; to be called when recording begins.
-// Filters from before that moment do not count.
+// Marks the calling thread as not confined, even if it has a seccomp filter already: filters that
+// were installed before recording began, such as a container's, do not count. If there is one, the
+// kernel's answer about later filters is not relied on. To be called when recording begins.
 void confinement_at_start() noexcept;
-// To be called in a forked child by a thread that is not confined: its other threads are its own.
+// Forgets, in a forked child, that a seccomp filter was installed for all threads of the parent. To
+// be called by a thread of the child that no filter confines: threads that it makes inherit none.
 void confinement_in_fork() noexcept;
 
-// As is_confined(), but finds filters, too, that the program installed without libc. Makes one
-// system call, prctl(PR_GET_SECCOMP); a filter that allows the opening of files hardly refuses it.
-// To be used before longer work, such as a report.
+// True if a seccomp filter may forbid the calling thread system calls. Unlike is_confined()
+// (runtime_hooks/core/confinement.hpp), also finds filters that the program installed by the kernel
+// directly, without libc's prctl or syscall. Makes one system call for that, prctl(PR_GET_SECCOMP).
+// To be used before longer work, such as writing a report.
 bool is_confined_unnoticed() noexcept;
 
-// True if confined threads may ask for the process's number, by all filters that were noticed.
+// True if every seccomp filter that was noticed and that confines threads allows getpid and kill.
+// Meaningful only after a filter was noticed; false before.
 bool may_confined_ask_process() noexcept;
 
 }  // namespace cuwarden::shim

@@ -1,4 +1,5 @@
-// Messages of CUWARDEN_LOG=debug. They answer why nothing is recorded.
+// Messages that are shown with CUWARDEN_LOG=debug. They help a user to find out why nothing is
+// recorded.
 #pragma once
 
 #include <string>
@@ -8,15 +9,17 @@
 
 namespace cuwarden::shim {
 
-// Says, at the first CUDA call, which driver is recorded, which call came first, and where ledger
-// and report are. `ledger`: its path.
+// Writes debug lines at the first CUDA call: the path of the driver (libcuda), the function that
+// was called, the thread, and the paths of ledger and report. `ledger`: path of the ledger's file;
+// empty if the ledger is in memory. Writes nothing if the settings do not ask for debug messages.
 void say_what_recording_begins_with(const Settings&, std::string_view ledger,
                                     const std::string& report);
 
-// True if CUWARDEN_LOG asks for debug messages. Reads the environment alone, so it can be called
-// before the settings were read.
+// True if the environment variable CUWARDEN_LOG asks for debug messages. Can be called before
+// read_settings(), and in a process without a CUDA call.
 bool is_debug_wanted() noexcept;
-// Says, at the end of a process without a recorded CUDA call, why nothing was recorded.
+// Writes a debug line at the end of a process without a recorded CUDA call: either no libcuda is
+// loaded, or one is loaded but the shim saw no call to it.
 void say_why_nothing_was_recorded();
 
 }  // namespace cuwarden::shim

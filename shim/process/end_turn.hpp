@@ -1,5 +1,5 @@
-// Threads that end the process at the same moment: one of them writes the last report, and the
-// others wait for it, since the process must not end under its hands.
+// Takes turns among threads that end the process at the same time, for example by exit() in several
+// threads. One of them writes the last report, and the others wait until it is written.
 #pragma once
 
 #include <atomic>
@@ -7,56 +7,64 @@
 
 namespace cuwarden::shim {
 
-// The turns of threads that end the process. All functions may be called by any thread, and in
-// signal handlers.
+// Decides which thread writes a report at the end of the process, and which thread, the leader,
+// runs exit() to its end. Any thread may call the functions, also in a signal handler.
 class EndTurn {
  public:
-  // Sets the longest time that the last report may take to name functions. To be called before any
-  // thread ends the process.
+  // Sets the longest time, in nanoseconds, that the last report may take to name functions
+  // (CUWARDEN_SYMBOL_TIME). Waiting threads allow for it. To be called before any thread ends the
+  // process.
   void set_symbol_time(std::uint64_t ns) noexcept { symbol_time_ns_ = ns; }
 
-  // Waits until no other thread writes a report. Returns true if the calling thread is to write it
-  // now; then it must call give_back() afterwards. Returns false if the last report is written, if
-  // another thread is stuck in writing, or if the calling thread is in a signal handler that
-  // interrupted its own writing of the last report. `is_last`: true for the report after which none
-  // is written.
+  // Waits until no other thread writes a report. Returns true if the calling thread must write one
+  // now and call give_back() afterwards. `is_last`: true for the last report, after which no other
+  // is written. Returns false if the last report was already written, or if another thread is stuck
+  // in writing. Within a signal handler that interrupted the same thread's writing, returns true
+  // only for a last report that interrupts an earlier one.
   bool take(bool is_last) noexcept;
-  // Ends the turn of the calling thread, and wakes threads that wait in take().
+  // Ends the turn that take() gave to the calling thread, and wakes threads that wait in take().
+  // `is_last`: true if no other report is to be written from now on; take() then returns false.
   void give_back(bool is_last) noexcept;
 
-  // Waits until `done` is nonzero, or until the thread that should write the report is stuck or
-  // gone. For a thread in exit() whose handler was taken by another thread.
+  // Waits until `done` is nonzero: the thread that writes the report sets it, through one of libc's
+  // exit handlers. Stops waiting if that thread has ended or is stuck. For a thread in exit() that
+  // libc gave no handler that writes, because another thread runs it.
   void wait_until(std::atomic<std::uint32_t>& done) noexcept;
 
-  // True for the first thread that calls this function, in each of its calls; false for all others.
+  // Returns true in each call by the thread that called this function first, and false in all other
+  // threads. To be called by each thread that calls quick_exit().
   bool is_first_in_quick_exit() noexcept;
-  // To be called by each thread that calls exit(). Returns at once in the first one. The others
-  // wait up to 50 ms, so that the first one can become the leader.
+  // To be called by each thread that calls exit(). Returns at once in the thread that calls first.
+  // Others wait up to 50 ms for a leader, so that the thread that came first can become the leader.
   void enter_exit() noexcept;
-  // Makes the calling thread the leader, which brings the process to its end by exit(), unless
-  // there is a leader.
+  // Makes the calling thread the leader, the thread that brings the process to its end by exit().
+  // Does nothing if there is a leader already.
   void leads_the_end() noexcept;
-  // True if there is a leader, it is not the calling thread, and it still runs.
+  // True if another thread is the leader, which brings the process to its end by exit(), and that
+  // thread has not ended.
   bool another_leads_the_end() const noexcept;
-  // Waits for the leader to end the process, and so usually does not return. Returns at once if
-  // there is no leader or if the calling thread is the leader; later if the leader has ended as a
-  // thread. If the leader is stuck in exit handlers that are not the shim's, the calling thread
-  // becomes the leader: the one that is stuck may itself wait for the calling thread.
+  // Waits for the leader, the thread that runs exit(), to end the process; usually does not return.
+  // Returns at once if there is no leader or if the calling thread is the leader. Returns later if
+  // the leader ends as a thread, without the process. If the leader is stuck, for example in exit
+  // handlers of the program that wait for the calling thread, the calling thread becomes the leader
+  // and the function returns.
   void wait_for_leader() noexcept;
 
-  // Forgets all turns; to be called in a forked child.
+  // Forgets all writers and leaders; to be called in a forked child, which has none of the threads.
   void reset() noexcept;
 
  private:
+  // Longest time for which a thread waits for another one's report: ten seconds, and the time for
+  // names of functions.
   std::uint64_t longest_wait_ns() const noexcept;
 
-  std::atomic<int> writer_{0};               // thread id; 0: none
-  std::atomic<bool> writes_last_{false};     // the writer does
-  std::atomic<std::uint32_t> over_{0};       // 1: the last report is written
-  std::atomic<int> first_in_exit_{0};        // thread id; 0: none yet
-  std::atomic<int> first_in_quick_exit_{0};  // thread id; 0: none yet
-  std::atomic<int> leader_{0};               // thread id; 0: none yet
-  std::uint64_t symbol_time_ns_ = 0;
+  std::atomic<int> writer_{0};               // id of the thread that writes a report; 0: none
+  std::atomic<bool> writes_last_{false};     // true if that report is the last one
+  std::atomic<std::uint32_t> over_{0};       // 1: the last report is written; 0: not yet
+  std::atomic<int> first_in_exit_{0};        // id of the first thread in exit(); 0: none yet
+  std::atomic<int> first_in_quick_exit_{0};  // id of the first thread in quick_exit(); 0: none yet
+  std::atomic<int> leader_{0};               // id of the leading thread; 0: none yet
+  std::uint64_t symbol_time_ns_ = 0;         // of set_symbol_time()
 };
 
 }  // namespace cuwarden::shim

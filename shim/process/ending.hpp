@@ -1,10 +1,12 @@
-// The moments at which libc tells that the process ends; the exports beside them are in ending.cpp.
+// Handlers by which libc tells that the process ends. The shim's exported exit(), _exit() and
+// abort() are in ending.cpp.
 #pragma once
 
 namespace cuwarden::shim {
 
-// Registers an exit handler that calls Process::exit_begins() before all exit handlers that exist
-// now. To be called once, after the driver has registered its own handlers.
+// Registers an exit handler that calls Process::exit_begins(). libc runs it before all handlers
+// that are registered already, among them the driver's, so that the driver still answers. To be
+// called once, after the driver has registered its own handlers.
 void expect_exit() noexcept;
 
 }  // namespace cuwarden::shim

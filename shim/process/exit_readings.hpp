@@ -1,4 +1,5 @@
-// The last readings of the devices, taken at exit() while the driver still answers.
+// The last readings of the devices (free memory and what the driver tells), taken at exit() while
+// the driver still answers.
 #pragma once
 
 #include "runtime_hooks/core/wait_budget.hpp"
@@ -6,10 +7,13 @@
 
 namespace cuwarden::shim {
 
-// Reads all devices for the last time, and asks NVML if other processes seem to be there. Does
-// nothing if the driver might not answer: a device was lost, a thread is inside the driver or left
-// it by a jump, or the calling thread runs a signal handler. Asks nothing more once the budget is
-// spent. `frame`: __builtin_frame_address(0) of the calling function.
+// Reads all devices for the last time, and writes the results to the ledger. Asks NVML for the
+// memory of other processes if some of a device's memory is unexplained.
+//
+// Asks nothing if the driver might not answer: a device was lost, a thread is inside the driver or
+// left it by a jump, or the calling thread runs a signal handler. Asks nothing more once the budget
+// is spent, and subtracts its own time from the budget. `frame`: __builtin_frame_address(0) of the
+// calling function, from which the stack is searched for a signal handler.
 void take_exit_readings(hooks::Session&, const void* frame, WaitBudget&) noexcept;
 
 }  // namespace cuwarden::shim

@@ -1,6 +1,5 @@
-// The system calls that cuwarden may make in the program's process, by its own code, by libc's and
-// by the loader's, and by NVML on its behalf. Too many do no harm here: a filter that refuses one
-// of them only moves the making of the report to another process.
+// The list of system calls that cuwarden may make in the program's process. A seccomp filter of the
+// program that allows all of them changes nothing for cuwarden.
 #pragma once
 
 #include <sys/syscall.h>
@@ -9,6 +8,9 @@
 
 namespace cuwarden::shim {
 
+// Numbers (SYS_...) of all system calls that cuwarden may make in the program's process: by its own
+// code, by libc's and the loader's, and by NVML on its behalf. If a seccomp filter of the program
+// refuses one of them, the report is made by another process. So a needless entry does little harm.
 inline constexpr std::uint32_t own_system_calls[] = {
     // Files and folders.
     SYS_access, SYS_close, SYS_dup, SYS_dup2, SYS_dup3, SYS_faccessat, SYS_fallocate, SYS_fcntl,
@@ -33,11 +35,11 @@ inline constexpr std::uint32_t own_system_calls[] = {
 #ifdef SYS_rseq
     SYS_rseq,
 #endif
-    // Facts.
+    // Facts about the process and the machine.
     SYS_capget, SYS_getegid, SYS_geteuid, SYS_getgid, SYS_getgroups, SYS_getpgrp, SYS_getpid,
     SYS_getppid, SYS_getrandom, SYS_getrlimit, SYS_getrusage, SYS_gettid, SYS_getuid, SYS_prlimit64,
     SYS_sysinfo, SYS_times, SYS_uname,
-    // Connections, which libraries make that are asked for device facts.
+    // Sockets, which NVML may use when it is asked about devices.
     SYS_connect, SYS_getpeername, SYS_getsockname, SYS_getsockopt, SYS_recvfrom, SYS_recvmsg,
     SYS_sendmsg, SYS_sendto, SYS_setsockopt, SYS_socket};
 

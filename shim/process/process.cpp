@@ -160,8 +160,6 @@ hooks::Session* Process::start() noexcept {
   }
 }
 
-// Waits while another thread starts the recording. Returns false if that takes too long: then the
-// caller's call goes unrecorded, and so does each later one until the recording has started.
 bool Process::wait_for_start() noexcept {
   constexpr std::uint64_t longest_ns = 10'000'000'000;
   constexpr timespec look_again{.tv_sec = 0, .tv_nsec = 100'000'000};

@@ -1,6 +1,6 @@
-// The life of the process that the shim lives in: started by the first CUDA call, restarted in a
-// forked child by its own first CUDA call, finished by whatever ends the process. The one object
-// that is never destroyed.
+// The recording of the process that the shim is preloaded into, from start to end. The first CUDA
+// call starts it; in a forked child, the child's own first CUDA call starts it anew. It ends with
+// the process: by exit(), _exit(), quick_exit() or abort().
 #pragma once
 
 #include <atomic>
@@ -16,124 +16,163 @@
 
 namespace cuwarden::shim {
 
-// True if nothing is recorded in this process, and nothing will be: hooked calls only go through to
-// the driver.
+// True if nothing is recorded in this process and nothing will be, because recording is turned off
+// or could not start. The hooks then only pass calls on to the driver.
 extern constinit std::atomic<bool> passes_through;
 
-// The recorded process: its session, ledger and end. All functions may be called by any thread.
+// Owns what is recorded of this process: the session (the state of the hooks), the ledger (the file
+// with the allocation records) and the last report. Any thread may call the functions.
 class Process final : public tracking::CompletenessListener {
  public:
   // Returns the one object, which is never destroyed.
   static Process& get() noexcept;
 
-  // Returns the session that a hooked call records with; null if calls only go through. The first
-  // call starts recording.
+  // Returns the session, the state by which a hook records its call. Null if the hook must only
+  // pass the call on to the driver, unrecorded. The first call starts recording.
   hooks::Session* session() noexcept {
     if (state_.load(std::memory_order_acquire) == State::recording && memory_.is_ours())
       return session_;
     return start();
   }
 
-  // Return the settings CUWARDEN_ENABLED and CUWARDEN_DEEPBIND (true for `drop`). They can be
-  // called before the first CUDA call.
+  // True if CUWARDEN_ENABLED allows recording; false also in a program with more rights than its
+  // caller (setuid). Can be called before the first CUDA call.
   bool enabled() noexcept;
+  // True if RTLD_DEEPBIND must be removed from the flags of dlopen: recording is enabled, and
+  // CUWARDEN_DEEPBIND is `drop`. Can be called before the first CUDA call.
   bool drops_deepbind() noexcept;
 
-  // Notes that a lookup gave the program a memory function that has no hook. A lookup is no call,
-  // so it does not start recording: the first call tells the ledger.
+  // Counts, for a warning in the report, that a lookup (dlsym, cuGetProcAddress) gave the program a
+  // memory function of the driver that has no hook. `name`: the function's. Does not start
+  // recording: until the first CUDA call the name is kept outside the ledger.
   void looked_up_unhooked(const char* name) noexcept;
 
-  // Begins the object's life; to be called by the shim's constructor.
+  // Marks this process as the owner of its memory, so that a forked child can be told from it. To
+  // be called by the shim's constructor.
   void loaded() noexcept;
-  // Returns the pid of the process that the memory belongs to; in a forked child that has made no
-  // CUDA call, the caller's own pid. A vforked child gets its parent's pid.
+  // Returns the pid of the process that the calling process's memory belongs to. This is the
+  // caller's own pid, except in a child of vfork, which shares its parent's memory and gets the
+  // parent's pid.
   int owner() const noexcept;
-  // Notes that modules may have been unloaded; to be called after each dlclose.
+  // Forgets cached facts about code (unwind rules, names, stacks), since libraries were unloaded
+  // and others may be mapped at their addresses. To be called after a dlclose that unloaded an
+  // object.
   void modules_changed() noexcept;
-  // Registers the shim's exit handler before the driver's; to be called after the first cuInit that
-  // succeeded.
+  // Registers an exit handler of the shim that libc runs before the driver's. To be called after
+  // each cuInit that succeeds; all calls but one do nothing.
   void driver_initialised() noexcept;
   // Writes a report, then reads the devices for the last time. To be called in the exit handler
-  // that runs before the driver's: the last moment at which the driver answers. `status`: the
-  // process's exit status.
+  // that libc runs before the driver's, since the driver does not answer later. `status`: the
+  // process's exit status, 0 to 255.
   void exit_begins(int status) noexcept;
-  // Records a free that cudart does not pass to the driver any more, because the process is ending.
+  // Records that the program freed the allocation at `address`. To be called for a free of the
+  // runtime (such as cudaFree) that fails without reaching the driver, because the process is
+  // ending.
   void freed_at_end(Space, std::uint64_t address) noexcept;
 
-  // Says if the process certainly ends after the report, or may go on. If it may go on, the
-  // ledger's file stays until has_ended().
+  // Says if the process certainly ends after its last report, or may go on: a SIGABRT handler may
+  // jump out of abort(). If it may go on, the ledger's file stays until has_ended() is called.
   enum class Afterwards { ends, may_return };
-  // Writes the process's last report, or waits for the thread that writes it. `status`: exit status
-  // or signal, meaningless unless `status_known`. Returns at once if there is nothing to report: no
-  // CUDA call, a forked child, the last report is written already, or the calling thread is writing
-  // it. A child that shares the memory of its parent (vfork) writes a report only if it runs the
-  // exit handlers, which are then used up for the parent, too.
+  // Writes the process's last report, or waits for another thread that writes it. `status`: exit
+  // status, 0 to 255; meaningless unless `status_known`. Returns at once if there is nothing to
+  // report: no CUDA call was recorded in this process, the last report is already written, or the
+  // calling thread was interrupted while it writes the last report. In a thread that a seccomp
+  // filter confines, only stores in the ledger how the process ends. A child that shares its
+  // parent's memory (vfork) writes a report only if it runs the exit handlers, since the parent
+  // cannot run them again.
   void finish(ledger::EndReason, int status, bool status_known,
               Afterwards = Afterwards::ends) noexcept;
-  // Removes the ledger's file. To be called if the process really ends after finish(…,
-  // Afterwards::may_return).
+  // Removes the ledger's file, if the last report is written. To be called when the process
+  // certainly ends after finish() was called with Afterwards::may_return.
   void has_ended() noexcept;
-  // Waits until `done` is nonzero, or until the thread that writes the report is stuck. Returns at
-  // once if there are no records. For an exit handler that does not write the report itself.
+  // Waits until `done` is nonzero, which the thread that writes the report sets, or until that
+  // thread has ended or is stuck. Returns at once if nothing was recorded. For an exit handler that
+  // does not write the report itself.
   void wait_for_end(std::atomic<std::uint32_t>& done) noexcept;
 
-  // True if another thread is ending the process by exit(), and still runs.
+  // True if another thread is ending the process by exit(), and that thread has not ended. False if
+  // the calling thread must not wait for it.
   bool another_leads_the_end() const noexcept;
-  // To be called by each thread that calls exit(), before libc's own function.
+  // To be called by each thread that calls exit(), before libc's own function. If another thread is
+  // ending the process already, waits for that thread and does not return, unless it is stuck.
   void exit_is_called() noexcept;
   // To be called by each thread that calls quick_exit(), before libc's own function. If another
-  // thread has called it first, waits as wait_for_end() does.
+  // thread has called quick_exit() before, waits until that thread has written the report and set
+  // `done` to nonzero, or is stuck.
   void quick_exit_is_called(std::atomic<std::uint32_t>& done) noexcept;
   // To be called by a thread that is about to run exit handlers. If another thread is ending the
   // process by exit(), waits for it and does not return, unless that thread is stuck.
   void leave_end_to_leader() noexcept;
 
-  // True if this process is recorded, or was until its end was written. Makes no system call.
+  // True if this process has a ledger with records: recording is under way, was stopped by an
+  // internal failure, or has ended with a report. False in a forked child before its first CUDA
+  // call. Makes no system call.
   bool has_records() const noexcept {
     const State state = state_.load(std::memory_order_acquire);
     return (state == State::recording || state == State::ended || state == State::stopped) &&
            memory_.is_ours();
   }
-  // Returns the ledger; null without records.
+  // Returns the ledger, the file of allocation records; null if has_records() is false.
   ledger::Writer* ledger() const noexcept { return has_records() ? ledger_ : nullptr; }
-  // Returns true in a child of vfork, which has the memory of its parent; that takes a system call.
+  // Returns true in a child of vfork, which shares its parent's memory. Makes a system call.
   bool shares_memory_of_another() const noexcept;
-  // Returns true in a process that is not forked, is to be recorded, and has made no CUDA call.
+  // Returns true if recording may start by a call of session() that is not a CUDA call: it is
+  // enabled, the process has made no CUDA call, and is not a forked child.
   bool may_begin() noexcept;
-  // Returns the number of the calling thread's row in the ledger; 0 if it has none. To be called
-  // only if has_records() is true.
+  // Returns the number of the calling thread's row in the ledger's table of threads, 1 or more; 0
+  // if the thread has none yet. To be called only if has_records() is true.
   std::uint64_t thread_row() const noexcept;
 
  private:
-  // ended: the report of an end is written that may not come; a later call goes on recording.
-  // stopped: an internal failure; calls go through, and what was recorded before is reported.
+  // fresh: no CUDA call yet. starting: a thread prepares recording, and others wait for it. ended:
+  // the last report is written or left to another process; if the process goes on after all, the
+  // next CUDA call resumes recording. stopped: an internal failure; later calls are not recorded,
+  // but the report shows the earlier ones. off: nothing is recorded in this process.
   enum class State : std::uint32_t { fresh, starting, recording, ended, stopped, off };
 
+  // Starts recording, or waits for the thread that starts it, for session(). Returns null if calls
+  // are not recorded.
   hooks::Session* start() noexcept;
+  // Reads the settings, makes the ledger and the session. Returns null, after a warning, if that
+  // fails.
   hooks::Session* start_recording() noexcept;
+  // Waits while another thread starts recording. Returns false if that takes longer than ten seconds,
+  // or took so long before; then the caller's call is not recorded.
   bool wait_for_start() noexcept;
+  // Makes all later hooked calls pass through unrecorded.
   void turn_off() noexcept;
+  // Forgets, in a forked child, the parent's recording and its threads.
   void begin_anew() noexcept;
-  // False in a confined thread, where every system call may be the last, and in a vforked child.
+  // True if the calling thread may wait for another one that ends the process. False if nothing is
+  // recorded, in a vforked child, and in a thread whose seccomp filter may forbid system calls.
   bool may_wait_at_end() const noexcept;
+  // Stores in the ledger how the process ends, and leaves the report to another process. Makes no
+  // system call.
   void leave_end(ledger::EndReason, int status, bool status_known) noexcept;
+  // Warns that some allocations are missing in the ledger. Called when one could not be recorded.
   void ledger_is_incomplete(ledger::Reason) noexcept override;
+  // Says in debug lines, at the end of a process without a recorded CUDA call, why there is none.
   void end_unrecorded() noexcept;
+  // Writes the last report. Returns false if that failed.
   bool write_report() noexcept;
-  // Tells `cuwarden run` the path of a ledger or a report.
+  // Tells `cuwarden run` the path of a ledger or a report, by a line in Settings::report_list. Does
+  // nothing if the process was not started by `cuwarden run`.
   static void tell(std::string_view path) noexcept;
+  // Notes in the ledger, as a reason why records are missing, a libcuda in another linker
+  // namespace.
   void note_unseen_driver() noexcept;
 
   std::atomic<State> state_{State::fresh};
   hooks::Session* session_ = nullptr;
   ledger::Writer* ledger_ = nullptr;
   AddressSpace memory_;
-  std::atomic<int> enabled_{-1};
+  std::atomic<int> enabled_{-1};  // result of enabled(): 0 or 1; -1: not yet known
   std::atomic<bool> exit_handler_set_{false};
   // True once a thread has waited in vain for another one to start the recording.
   std::atomic<bool> start_is_slow_{false};
   EndTurn end_turn_;
-  // For our own locks, the driver and NVML, in all. The time for names is another
+  // Longest time in all for which threads that end the process wait for cuwarden's locks, the
+  // driver and NVML. The time to name functions in the report is not part of it
   // (CUWARDEN_SYMBOL_TIME).
   static constexpr std::uint64_t longest_waiting_at_end_ns = 500'000'000;
   WaitBudget end_budget_{longest_waiting_at_end_ns};

@@ -1,5 +1,5 @@
-// The process's report file: written at the first incident of each verdict, so that the facts are
-// on disk whatever happens next, and replaced at the end.
+// Writes this process's report file. It is written at the first incident (refused request) of each
+// verdict, so that the facts are on disk even if the program crashes, and replaced at the end.
 #pragma once
 
 #include <chrono>
@@ -12,22 +12,27 @@
 
 namespace cuwarden::shim {
 
-// Sets the report's path and limits. To be called before the other functions, and again in a forked
-// child. `path`: absolute, with all % fields filled in. `symbol_time`: the longest time that the
-// last report may take to name functions and lines.
+// Sets the report's path and limits. To be called before the other functions of this header, and
+// again in a forked child. `path`: absolute path of the report, with all % fields filled in.
+// `symbol_time`: longest time that the last report may take to name functions and source lines.
 void set_up_reports(const std::string& path, std::chrono::nanoseconds symbol_time);
 
-// Writes the report at the beginning of exit(), from the devices' last readings so far and without
-// names. The final report replaces it. It stays if the driver does not answer any more.
+// Writes a report at the beginning of exit(), before the driver is asked about the devices for the
+// last time. The report gives addresses without names of functions. write_final_report() replaces
+// it; if the driver hangs, this report stays on disk. Writes none that CUWARDEN_REPORT_IF does not
+// want.
 void write_report_before_readings(ledger::Writer&) noexcept;
-// Writes the final report if CUWARDEN_REPORT_IF wants one; otherwise removes the report of an
-// incident. Returns false if the report could not be written; a line has said why.
+// Writes the last report if CUWARDEN_REPORT_IF wants one; otherwise removes an earlier report of
+// this process. Then removes old reports of the program as the settings say. Returns false if the
+// report could not be written; an error line in the log has said why. True if none is wanted.
 bool write_final_report(ledger::Writer&) noexcept;
-// Returns the text that `cuwarden run` is told: the path of the report, or no_report_wanted.
+// Returns the text by which `cuwarden run` learns of the report: its path, or no_report_wanted if
+// no report was written. Valid until the next report is written.
 std::string_view told_of_report() noexcept;
 
-// Writes the report at an incident, if it is the first one with this verdict. `verdict`: the value
-// of the enum Verdict, below 32. May throw bad_alloc.
+// Writes a report at an incident (refused request), if the process has met none with this verdict
+// before. `verdict`: value of the enum Verdict, below 32. Writes nothing if the last report was
+// begun or the program has changed its root folder. May throw std::bad_alloc.
 void write_incident_report(ledger::Writer&, const ledger::Reader&, std::uint32_t verdict);
 
 }  // namespace cuwarden::shim

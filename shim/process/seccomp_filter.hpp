@@ -1,4 +1,4 @@
-// Reads a seccomp filter, to tell which system calls it lets through.
+// Interprets a seccomp filter (a BPF program), to tell which system calls it lets through.
 #pragma once
 
 #include <linux/filter.h>
@@ -10,32 +10,36 @@
 
 namespace cuwarden::shim {
 
-// A copy of a filter that the program is about to install. Needs some memory and asks the kernel
-// for nothing else.
+// A copy of a seccomp filter that the program is about to install. The constructor makes system
+// calls only to get memory and to check if the filter's addresses can be read.
 class SeccompFilter {
  public:
-  // `program` is what the program gives to the kernel; it may lie anywhere.
+  // Copies the filter. `program`: the pointer that the host program gives to the kernel; it may be
+  // null or point to memory that cannot be read.
   explicit SeccompFilter(const sock_fprog* program) noexcept;
 
-  // False if the kernel refuses to install the filter: it cannot be read, or it is too long.
+  // False if the filter cannot be read, is empty or is too long; the kernel refuses to install it.
   bool is_valid() const noexcept { return is_valid_; }
 
-  // True if the system call is allowed whatever its arguments are. False without memory for a copy.
-  // Calls that are only logged are allowed, too. Calls that fail, that end the thread or that
-  // another process decides about are not.
+  // True if the filter allows the system call of this number (SYS_...) with any arguments, or
+  // allows and logs it. False if the filter may make the call fail, end the thread or the process,
+  // or ask a tracer or another process. False also if the filter is not valid or could not be
+  // copied.
   bool allows(std::uint32_t number) const noexcept;
 
  private:
+  // State of the filter's registers before one of its instructions.
   struct Reached;
 
   const sock_filter* instructions() const noexcept {
     return static_cast<const sock_filter*>(memory_.data());
   }
+  // Returns an array with one element for each instruction.
   Reached* states() const noexcept;
 
   bool is_valid_ = false;
-  Mapping memory_;  // the instructions, then a state for each
-  std::size_t count_ = 0;
+  Mapping memory_;         // the instructions, then a Reached for each of them
+  std::size_t count_ = 0;  // number of instructions in memory_
 };
 
 }  // namespace cuwarden::shim

@@ -1,4 +1,4 @@
-// The report's facts about how a process was started.
+// Facts for the report about how the process was started: settings, environment, driver.
 #pragma once
 
 #include "runtime_hooks/ledger/write/writer.hpp"
@@ -6,8 +6,8 @@
 
 namespace cuwarden::shim {
 
-// Writes to the ledger: the settings in force, the environment variables that CUDA and job
-// schedulers use, and the driver's version. May throw std::bad_alloc.
+// Writes facts for the report to the ledger: the values of all settings, the environment variables
+// of CUDA, NVIDIA and job schedulers, and the driver's version. May throw std::bad_alloc.
 void note_start(ledger::Writer&, const Settings&);
 
 }  // namespace cuwarden::shim

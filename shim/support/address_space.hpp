@@ -1,6 +1,7 @@
-// The memory that is recorded, and the process that it belongs to. A forked child has a copy of its
-// own. A child of vfork, or of clone with CLONE_VM, has a pid of its own but shares its parent's
-// memory: its allocations are recorded with the parent's, and its end is not the parent's end.
+// Tells which process the memory of the calling process belongs to. A forked child has a copy of
+// its parent's memory, which is its own. A child of vfork, or of clone with CLONE_VM, has a pid of
+// its own but shares its parent's memory: its allocations are recorded with the parent's, and its
+// end is not the parent's end.
 #pragma once
 
 #include <atomic>
@@ -8,45 +9,52 @@
 
 namespace cuwarden::shim {
 
-// Tells if the calling process owns the memory that it runs in.
+// Tells if the calling process owns the memory that it runs in, or runs in its parent's (vfork), or
+// is a forked child that has not yet claimed its copy. There is one object in a process.
 class AddressSpace {
  public:
-  // Marks the memory as the calling process's. To be called by the shim's constructor; later calls
-  // do nothing.
+  // Marks the memory as the calling process's, by a page that the kernel fills with zeros in forked
+  // children. To be called by the shim's constructor; once a call has succeeded, others do nothing.
   void mark() noexcept;
-  // False if mark() could not mark the memory, since the kernel cannot wipe a page in forked
-  // children (before Linux 4.14).
+  // True once mark() has succeeded. It fails before Linux 4.14, or if a seccomp filter refuses it:
+  // then the kernel does not fill a page with zeros in forked children (MADV_WIPEONFORK).
   bool is_marked() const noexcept { return page_.load(std::memory_order_acquire) != nullptr; }
 
-  // True if the memory was marked or taken over since the last fork; false in a forked child until
-  // take_over().
+  // True if this process has claimed its memory, by mark() or take_over(). False in a forked child
+  // until it calls take_over(). True also in a child of vfork, which shares its parent's memory.
+  // Makes no system call.
   bool is_ours() const noexcept {
     const Page* page = page_.load(std::memory_order_acquire);
     return page != nullptr && page->state.load(std::memory_order_acquire) == State::ours;
   }
-  // Makes a forked child the owner of its memory; `begin_anew` must forget the parent's records. If
-  // several threads call at once, one does the work and the others wait for it.
+  // Makes a forked child the owner of its memory, so that is_ours() becomes true. Calls
+  // `begin_anew`, which must forget what the parent recorded. If several threads call at once, one
+  // does the work and the others wait for it.
   void take_over(void (*begin_anew)()) noexcept;
 
-  // Returns the pid of the process that the memory belongs to; 0 in a forked child before
-  // take_over().
+  // Returns the pid of the process that the memory belongs to; in a child of vfork, its parent's. 0
+  // if mark() has not succeeded, and in a forked child before take_over().
   int owner() const noexcept;
-  // True if the memory is the calling process's own; false in a vforked child. Takes a system call.
+  // True if the memory is the calling process's own. False in a child of vfork, and in a forked
+  // child before take_over(). Makes a system call.
   bool belongs_to_caller() const noexcept;
 
  private:
-  // In memory that a forked child finds full of zeros: getpid would cost a system call.
+  // State of the memory in this process. wiped (0): a forked child has not claimed it yet.
   enum class State : std::uint32_t { wiped, ours, being_taken_over };
+  // Lies in a page that the kernel fills with zeros in forked children. So a fork is noticed
+  // without getpid, which would cost a system call.
   struct Page {
     std::atomic<State> state;
-    std::atomic<int> owner;
-    // A forked child's child may have taken over the memory that it shares with its parent.
+    std::atomic<int> owner;  // pid; 0 in a forked child before take_over()
+    // True if take_over() stored `owner`. The caller may have been a vforked child of the forked
+    // child, and then the memory outlives the process of that pid.
     std::atomic<bool> is_guess;
     // Inode of the owner's pid namespace, if the owner is the first process there; 0: not known.
     std::uint64_t pid_namespace;
   };
 
-  std::atomic<Page*> page_{nullptr};
+  std::atomic<Page*> page_{nullptr};  // null until mark() succeeds
 };
 
 }  // namespace cuwarden::shim

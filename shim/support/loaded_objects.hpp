@@ -1,5 +1,6 @@
-// The ELF objects of this process, read from memory: symbols without dlsym, which an interposer of
-// dlsym must not need, and which would change the caller's dlerror().
+// The ELF objects (the program and its libraries) that are loaded into this process. Their symbols
+// are looked up in memory, without dlsym: the shim hooks dlsym itself, and dlsym would change the
+// program's dlerror().
 #pragma once
 
 #include <elf.h>
@@ -11,32 +12,42 @@
 
 namespace cuwarden::shim {
 
-// A loaded library or program, as dl_iterate_phdr describes it. Converts to false if there is none.
+// A loaded ELF object: a library or the main program, as dl_iterate_phdr describes it. A
+// default-constructed one stands for no object, and converts to false. Points into the object's
+// memory, so it is valid only as long as the object stays loaded.
 class LoadedObject {
  public:
-  // Nothing is copied: valid as long as the object stays loaded.
+  // Stands for no object: converts to false.
   LoadedObject() = default;
+  // Reads the object's dynamic section, in memory. `info`: argument of a callback of
+  // dl_iterate_phdr.
   explicit LoadedObject(const dl_phdr_info& info);
 
+  // False if this stands for no object, or for one without a dynamic symbol table.
   explicit operator bool() const { return dynamic_ != nullptr; }
+  // Returns the load bias: the difference between addresses in memory and those in the ELF file.
   std::uintptr_t base() const { return base_; }
+  // True if the address lies between the object's lowest and its highest mapped address.
   bool contains(std::uintptr_t address) const { return address >= start_ && address < end_; }
+  // Returns the lowest address of the object's segments.
   std::uintptr_t start() const { return start_; }
+  // Returns the address behind the last byte of the object's segments.
   std::uintptr_t end() const { return end_; }
 
-  // True if the object is the shim itself.
+  // True if the object is the shim (the shared object that cuwarden preloads, with this code).
   bool is_shim() const;
 
   // Returns the path under which the object was loaded; empty for the main program.
   std::string_view path() const { return path_; }
-  // Returns DT_SONAME; the last part of the path if the object has none.
+  // Returns the object's DT_SONAME, such as libcuda.so.1; the last part of path() if it has none.
   std::string_view soname() const;
 
-  // Returns the address of an exported function in its default version; null if the object exports
-  // none of this name.
+  // Returns the address of the function that the object exports under this name, in its default
+  // symbol version; null if there is none.
   void* find(std::string_view symbol) const;
 
-  // Calls visit(name) for each DT_NEEDED entry until it returns true; returns whether it did.
+  // Calls visit(name) for the name of each library that the object was linked with (DT_NEEDED),
+  // until a call returns true. Returns true if one did.
   template <class Visit>
   bool any_needed(Visit visit) const {
     for (const Elf64_Dyn* entry = dynamic_; entry != nullptr && entry->d_tag != DT_NULL; ++entry)
@@ -48,8 +59,11 @@ class LoadedObject {
  private:
   const Elf64_Sym* find_by_gnu_hash(std::string_view) const;
   const Elf64_Sym* find_by_sysv_hash(std::string_view) const;
+  // True if the symbol at this index of the table is an exported function of this name, in its
+  // default version.
   bool matches(std::uint32_t index, std::string_view) const;
 
+  // All pointers are into the object's memory, null if the object lacks the table.
   std::uintptr_t base_ = 0, start_ = 0, end_ = 0;
   std::string_view path_;
   const Elf64_Dyn* dynamic_ = nullptr;
@@ -61,12 +75,15 @@ class LoadedObject {
 };
 
 namespace detail {
+// Calls the function for each loaded object, in load order, until it returns true. Returns true if
+// a call did.
 using VisitObject = bool (*)(const LoadedObject&, void*);
 bool visit_loaded_objects(VisitObject, void*);
 }  // namespace detail
 
-// Calls visit(object) for each object of the main namespace, in load order, until it returns true;
-// returns whether it did. The loader's list is locked meanwhile: `visit` must not call dl*.
+// Calls visit(object) for each loaded object of the shim's linker namespace, in load order, until a
+// call returns true. Returns true if one did. The loader's list of objects is locked meanwhile, so
+// `visit` must not call dlopen, dlsym or dlclose.
 template <class Visit>
 bool any_loaded_object(Visit visit) {
   return detail::visit_loaded_objects(
@@ -76,8 +93,8 @@ bool any_loaded_object(Visit visit) {
       &visit);
 }
 
-// Holds the loader's list still while `work` runs, so that no object that it looks at is unmapped.
-// `work` may use any_loaded_object; it must not call dlopen or dlclose.
+// Calls work() with the loader's list of objects locked, so that no object is unmapped before
+// work() returns. `work` may use any_loaded_object(); it must not call dlopen or dlclose.
 template <class Work>
 void with_loaded_objects_held(Work work) {
   any_loaded_object([&](const LoadedObject&) {
@@ -86,37 +103,43 @@ void with_loaded_objects_held(Work work) {
   });
 }
 
-// Returns the number of objects that the loader has unloaded since the process began.
+// Returns the number of objects that the loader has unloaded since the process began. A change
+// tells that a dlclose has unmapped a library.
 std::uint64_t unloaded_objects();
 
-// Stores the list of loaded objects; to be called before the program runs. In that order they are
-// the global scope of every lookup.
+// Stores the number of objects that are loaded now, for any_startup_object_behind_shim(). To be
+// called by the shim's constructor, before the program runs: the objects loaded by then are, in
+// load order, the ones that the loader searches first for every symbol.
 void note_startup_objects();
 
-// Calls visit(object) for each object of note_startup_objects() behind the shim, in order, until it
-// returns true; returns whether it did. Without the shim, a call would reach the first of them that
-// exports the function.
+// Calls visit(object) for each object that was loaded before the program ran and that the loader
+// searches after the shim, in order, until a call returns true. Returns true if one did. Without
+// the shim, a call of a function would reach the first of these objects that exports the function.
 template <class Visit>
 bool any_startup_object_behind_shim(Visit visit);
 
-// Returns the object that contains this address; a false one if there is none.
+// Returns the loaded object that contains this address; one that converts to false if none does.
 LoadedObject object_at(std::uintptr_t address);
 
-// Returns the object that a DT_NEEDED entry of this name was resolved to; a false one if there is
-// none.
+// Returns the loaded object with this soname or path, such as libcuda.so.1. This is the library to
+// which the loader has resolved a DT_NEEDED entry of that name. Returns one that converts to false
+// if there is none.
 LoadedObject object_named(std::string_view name);
 
-// Calls visit(object) for each object that `object` needs, directly or indirectly, breadth first as
-// the loader searches them, until it returns true; returns whether it did.
+// Calls visit(other) for each library that `object` needs (DT_NEEDED), directly or through another
+// library, until a call returns true. Returns true if one did. The order is breadth first, in which
+// the loader searches them, too. Leaves out the shim. Looks at the DT_NEEDED
+// entries of 96 objects at most.
 template <class Visit>
 bool any_object_needed_by(const LoadedObject& object, Visit visit);
 
-// True if `soname` is `stem` or a version of it: "libcuda.so.1" for "libcuda.so".
+// True if `soname` is `stem`, or `stem` followed by a version: "libcuda.so.1" is for "libcuda.so".
 bool is_library(std::string_view soname, std::string_view stem);
 
 namespace detail {
+// Returns the number that note_startup_objects() stored; SIZE_MAX before.
 std::size_t startup_object_count();
-}
+}  // namespace detail
 
 template <class Visit>
 bool any_startup_object_behind_shim(Visit visit) {

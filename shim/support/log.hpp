@@ -1,5 +1,5 @@
-// cuwarden's own messages: one private spdlog logger that is never destroyed and is in no
-// registry, so that the program's own spdlog is not touched.
+// cuwarden's messages to the user. They go through one private spdlog logger, which is never
+// destroyed and in no registry of spdlog, so that the program's own use of spdlog is not affected.
 #pragma once
 
 #include <string_view>
@@ -8,14 +8,23 @@
 
 namespace cuwarden::shim {
 
-// Sets level and file of the messages. Warnings of earlier calls are kept, and written by this one.
+// Sets the level and the target of messages by CUWARDEN_LOG. Then writes the warnings that were
+// logged before the first call; other earlier messages are lost. To be called again in a forked
+// child.
 void set_up_log(const Settings&) noexcept;
 
-// Write one line each, if CUWARDEN_LOG includes the level. A line is written whole, or not at all.
-// They never throw, and keep errno.
+// Writes one line to cuwarden's log as an error, with "cuwarden: " before it, if CUWARDEN_LOG
+// includes errors. The line is written whole or, if there is no room or no memory for it, not at
+// all. `line` has no line feed at its end. Never throws; keeps errno. In a thread that a seccomp
+// filter confines, writes nothing.
 void log_error(std::string_view line) noexcept;
+// Writes one line to cuwarden's log as a warning, in the way that log_error() writes an error.
 void log_warn(std::string_view line) noexcept;
+// Writes one line to cuwarden's log at the level `info`, in the way that log_error() writes an
+// error.
 void log_info(std::string_view line) noexcept;
+// Writes one line to cuwarden's log at the level `debug`, in the way that log_error() writes an
+// error.
 void log_debug(std::string_view line) noexcept;
 
 }  // namespace cuwarden::shim

@@ -1,6 +1,7 @@
-// The target of cuwarden's messages: standard error, or what CUWARDEN_LOG names. That may be a
+// Writes cuwarden's messages to standard error, or to the file that CUWARDEN_LOG names: a regular
 // file, a terminal, /dev/null, or a descriptor of the program (/dev/stdout, /dev/stderr,
-// /dev/fd/N). Nothing is kept open between two messages: the program may close or reuse any number.
+// /dev/fd/N). No file is kept open between two messages, since the program may close or reuse any
+// descriptor.
 #pragma once
 
 #include <sys/types.h>
@@ -10,36 +11,47 @@
 
 namespace cuwarden::shim {
 
-// Notes the file behind standard error, so that messages do not go to a file that takes its number
-// later. To be called once, before the program runs.
+// Stores which file standard error (descriptor 2) leads to. If the program later closes descriptor
+// 2 and gets the number for a data file or a socket, messages are dropped instead of damaging the
+// data. To be called once, by the shim's constructor.
 void remember_stderr() noexcept;
 
-// The file, terminal or stream that messages are written to.
+// A target for messages: a file, a terminal, or a descriptor of the program. Any thread may write.
 class MessageOutput {
  public:
-  // `file`: empty for standard error; must outlive the object.
+  // `file`: path of the target, from CUWARDEN_LOG; empty for standard error. The text must outlive
+  // the object. Opens nothing.
   explicit MessageOutput(const char* file) noexcept;
 
-  // Says in one line on standard error, once, that messages cannot be written to the file in
-  // CUWARDEN_LOG. A missing file is not noticed here: the first message makes it, and may fail.
+  // Tries if the target can be opened for writing. If it cannot, says so in one line on standard
+  // error, unless that was said before. A file that does not exist is no failure here: the first
+  // message creates it.
   void complain_if_unusable() noexcept;
 
-  // Writes the line by one write(2), so that lines of several processes do not mix. Never waits for
-  // longer than 100 ms and raises no signal; a line that finds no room is lost. A confined thread
-  // writes nothing, because its seccomp filter may kill the process for it.
+  // Writes the text `line`, which ends with a line feed, by one write(2), so that lines of several
+  // processes do not mix. If the target cannot be opened, writes to standard error. If the target
+  // (a full pipe) takes nothing for 100 ms, the line is lost. Raises no signal. A thread that a
+  // seccomp filter confines writes nothing, because the filter may end the process for it.
   void write(std::string_view line) noexcept;
 
  private:
-  // False, with errno, where the file takes no message.
+  // Writes the line to the target. Returns false, with errno, if the target cannot be opened or if
+  // its descriptor now leads to another file.
   bool write_to_file(std::string_view line) noexcept;
+  // True if the named descriptor still leads to the file to which it led at the start.
   bool is_same_descriptor() const noexcept;
+  // Says on standard error, once, that the target takes no messages. `error`: errno of the failure.
   void complain(int error) noexcept;
 
   const char* const file_;
-  int named_descriptor_ = -1;  // that `file` stands for; -1: none
-  dev_t device_ = 0;           // behind it at the start
-  ino_t inode_ = 0;            // 0: it was closed
-  std::atomic<bool> complained_{false};
+  // Descriptor of the program that the target names, such as 1 for /dev/stdout; -1: a path of a
+  // file.
+  int named_descriptor_ = -1;
+  // Device and inode of the file to which that descriptor led when the object was made; inode 0:
+  // the descriptor was closed.
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+  std::atomic<bool> complained_{false};  // true once complain() has written its line
 };
 
 }  // namespace cuwarden::shim

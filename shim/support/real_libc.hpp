@@ -1,5 +1,6 @@
-// The functions to which the shim's exports of libc's names forward: the next definition behind the
-// shim, which is libc's own unless another preloaded library wraps the same function.
+// Pointers to the libc functions that the shim hooks (dlsym, exit, prctl and others), for the hooks
+// to call. Each is the definition that a call would reach without the shim: libc's own, unless
+// another preloaded library wraps that function.
 #pragma once
 
 #include <dlfcn.h>
@@ -9,36 +10,43 @@
 
 namespace cuwarden::shim {
 
-// Pointers to the functions. None is null, unless its comment says so.
+// Table of pointers to functions of libc. Unless its comment says otherwise, a pointer is not null,
+// and leads to the definition that the loader finds next after the shim: libc's own, or the wrapper
+// of another preloaded library.
 struct RealLibc {
   void* (*dlsym)(void*, const char*);
-  void* (*libc_dlsym)(void*, const char*);  // libc's own dlsym, for lookups by the shim itself
+  // libc's own dlsym, never a wrapper of another library; for lookups that the shim makes itself.
+  void* (*libc_dlsym)(void*, const char*);
   void* (*dlvsym)(void*, const char*, const char*);
   void* (*dlopen)(const char*, int);
   void* (*dlmopen)(Lmid_t, const char*, int);
   int (*dlclose)(void*);
   long (*syscall)(long, long, long, long, long, long, long);
   int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
-  // libc's own; clears the error that a failed call of the shim's would leave for the program
+  // libc's own dlerror, never a wrapper. The shim calls it after its own failed lookups, so that
+  // the program's next dlerror() does not report them.
   char* (*dlerror)();
-  // These do not return; the type cannot say so in a way that both compilers take.
+  // The functions from exit to assert_fail (__assert_fail) do not return. Their types do not say
+  // so, since GCC and Clang have no common way to say it.
   void (*exit)(int);
   void (*_exit)(int);
   void (*_Exit)(int);
   void (*quick_exit)(int);
   void (*abort)();
   void (*assert_fail)(const char*, const char*, unsigned, const char*);
-  // libpthread's before glibc 2.34; null where it is not loaded, and there is one thread only.
+  // libc's own; before glibc 2.34, libpthread's. Null if libpthread is not loaded: then the process
+  // has one thread only.
   int (*pthread_getattr_np)(pthread_t, pthread_attr_t*);
   int (*pthread_attr_getstack)(const pthread_attr_t*, void**, std::size_t*);
   int (*pthread_attr_destroy)(pthread_attr_t*);
 };
 
-// Returns the functions. The first call reads them from the objects' symbol tables, which is safe
-// inside the loader and before any constructor has run.
+// Returns the table of libc's functions. The first call fills it from the symbol tables of the
+// loaded objects, without dlsym. This is safe inside the loader and before any constructor has run.
 const RealLibc& real_libc();
 
-// Returns the function of this name in libc, libdl or libpthread; null if none of them has it.
+// Returns the function that libc, libdl or libpthread itself exports under this name, never a
+// wrapper of another library; null if none of the three exports it.
 void* function_in_libc(const char* name);
 
 }  // namespace cuwarden::shim

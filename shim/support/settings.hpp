@@ -1,4 +1,4 @@
-// The environment, read once at the first CUDA call into one immutable struct.
+// The settings of cuwarden (environment variables CUWARDEN_*), read once at the first CUDA call.
 #pragma once
 
 #include <string>
@@ -9,30 +9,38 @@
 
 namespace cuwarden::shim {
 
+// Bytes of the array for a setting that is a path, with the null byte at its end.
 using setting_kinds::path_limit;
 
-// The values of all settings. They are zero until read_settings() has filled them.
+// The values of all settings, a member for each row of settings.def. All are zero until
+// read_settings() has filled them.
 struct Settings {
 #define SETTING(member, kind, ...) setting_kinds::kind::Value member{};
 #include "reporters/words/settings.def"
-  // File of `cuwarden run` to which the paths of reports are added; empty: none. Not for users.
+  // Path of a file to which the shim appends the paths of its ledger and report, each with a null
+  // byte behind it. `cuwarden run` sets it in CUWARDEN_REPORT_LIST; empty without `cuwarden run`.
   setting_kinds::AnyPath::Value report_list{};
 };
 
-// Takes one line about a bad or unknown setting: what, where, what is accepted.
+// Callback that takes one message for the user about a setting that is unknown, has a bad value or
+// has no effect. The line names the variable, and has no line feed at its end.
 using Complain = void (*)(std::string_view line);
 
-// Fills `settings` from the environment. A setting that is not there or has a bad value has its
-// default.
+// Fills `settings` from the environment. A setting that is not set or has a bad value gets its
+// default value. Calls complain(line) for each setting that the user should correct.
 void read_settings(Settings& settings, Complain complain);
 
-// Calls `take` with the variable and the value of each setting for users.
+// Calls take(variable, value) for each setting that is meant for users, such as ("CUWARDEN_POOL",
+// "rescue"): with the value in force, set by the user or the default.
 void each_setting(const Settings& settings,
                   FunctionRef<void(std::string_view variable, const std::string& value)> take);
 
-// Return CUWARDEN_ENABLED and CUWARDEN_DEEPBIND (true for `drop`) from the environment, for code
-// that runs before the settings are read.
+// True unless CUWARDEN_ENABLED turns recording off. False also in a program that runs with more
+// rights than its caller (setuid). Reads the environment, for code that runs before
+// read_settings().
 bool enabled_by_environment();
+// True if CUWARDEN_DEEPBIND is `drop`, which is the default: RTLD_DEEPBIND is removed from the
+// flags of dlopen. Reads the environment, for code that runs before read_settings().
 bool drops_deepbind_by_environment();
 
 }  // namespace cuwarden::shim

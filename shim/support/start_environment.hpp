@@ -1,25 +1,28 @@
-// CUWARDEN_* as the process was started with them. A program may take its whole environment away
-// (clearenv) before its first CUDA call, and does not mean the settings.
+// Copies of the environment variables CUWARDEN_* from the start of the process. A program may clear
+// its whole environment (clearenv) before its first CUDA call; the settings are to hold all the
+// same.
 #pragma once
 
 #include <string_view>
 
 namespace cuwarden::shim {
 
+// Beginning of the names of all environment variables that are settings of cuwarden.
 inline constexpr std::string_view setting_prefix = "CUWARDEN_";
 
-// Copies the settings in the environment, as many as fit in 16 KiB; to be called by the shim's
-// constructor.
+// Copies the variables CUWARDEN_* of the environment, for each_setting_text(). Variables that do
+// not fit in 16 KiB together are left out. To be called by the shim's constructor.
 void keep_start_environment() noexcept;
 
-// Calls what("CUWARDEN_X=value") for each setting of the environment. If the program has removed
-// all of them, calls it for each setting that was kept at the start. The text is valid until the
-// environment changes.
+// Calls what("CUWARDEN_X=value") for each variable CUWARDEN_* in the environment. If there is none
+// any more, calls it for each that keep_start_environment() copied at the start. The text is valid
+// until the environment changes.
 template <class What>
 void each_setting_text(const What& what);
 
 namespace detail {
-// Returns the copied texts, such as CUWARDEN_POOL=on, each with a null byte behind it.
+// Returns the texts that keep_start_environment() copied, such as CUWARDEN_POOL=on, one after the
+// other, each with a null byte behind it. Empty if nothing was copied.
 std::string_view kept_settings() noexcept;
 }  // namespace detail
 

@@ -1,14 +1,15 @@
-// The bounds of a thread's stack.
+// Finds the bounds of a thread's stack, for walking the stack.
 #pragma once
 
 #include <cstdint>
 
 namespace cuwarden::shim {
 
-// Asks libc for the bounds of the calling thread's stack: addresses from `low` to below `high`.
-// Returns false if libc does not tell. Must not be called in the process's first thread. libc
-// allocates a little, and takes a lock of the thread, so this is called once in a thread, at its
-// first recorded call.
+// Asks libc for the bounds of the calling thread's stack. Sets `low` to its lowest address and
+// `high` to the address behind its last byte. Returns false if libc does not tell; then their
+// values mean nothing. Must not be called in the process's first thread. libc allocates some memory
+// and takes a lock of the thread, so this is called once in each thread, at its first recorded
+// call.
 bool find_thread_stack(std::uint64_t& low, std::uint64_t& high) noexcept;
 
 }  // namespace cuwarden::shim

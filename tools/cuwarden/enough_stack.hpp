@@ -1,11 +1,11 @@
-// A stack of known size, however small the one is that the process was given (ulimit -s).
+// Gives the command enough stack, even if the process was started with a small limit (ulimit -s).
 #pragma once
 
 namespace cuwarden {
 
-// Calls `work` and returns its result. Where the process may have less than a megabyte of stack,
-// the work is done on one of eight megabytes. The limit itself stays, for the programs that are
-// started.
+// Calls work(count, arguments) and returns its result. If the process's stack limit is below 1 MiB,
+// calls it on a new stack of 8 MiB, unless there is no memory for one. The limit itself stays as it
+// is, because programs that the command starts inherit it.
 int with_enough_stack(int (*work)(int, char**), int count, char** arguments);
 
 }  // namespace cuwarden

@@ -1,5 +1,5 @@
-// Messages about a wrong command line: one line that says what is wrong, in which option, and what
-// to do. CLI11's own messages are written for the programmers who declare options.
+// Messages about a wrong command line, in one line each: the option, what is wrong with it, and
+// what to do. They replace the messages of CLI11, the library that parses the command line.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,15 +8,21 @@
 
 namespace cuwarden {
 
-// Sets the usage line of a verb's --help, in place of the one that CLI11 makes.
+// Sets the first line of a verb's --help, "Usage: cuwarden " and `usage`, in place of CLI11's. A
+// verb is the command's first word, such as `run`. `usage`: such as "doctor [-- CMD...]".
 void set_usage(CLI::App&, const std::string& usage);
 
-// Returns the error line for a wrong command line. `verb`: the verb that was meant.
+// Returns the message about a wrong command line, without a line feed. `error`: the exception by
+// which CLI11 refused the command line. `verb`: the verb that the user gave, such as "run".
 std::string usage_line(const CLI::ParseError&, const CLI::App& app, const std::string& verb);
 
-// Parse an option's value: a number of bytes, or a count. A bad value throws a CLI::ValidationError
-// with the option's name.
+// Returns the number of bytes that a text such as "4096", "64MiB" or "1.5GB" means. Throws a
+// CLI::ValidationError, with the option's name in its message, for any other text. `option`: such
+// as
+// "--min-bytes".
 std::uint64_t size_value(const char* option, const std::string& text);
+// Returns the number that the text is, in decimal digits. Throws a CLI::ValidationError, with the
+// option's name in its message, for any other text. `option`: such as "--top".
 std::uint64_t count_value(const char* option, const std::string& text);
 
 }  // namespace cuwarden

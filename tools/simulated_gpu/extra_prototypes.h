@@ -1,5 +1,5 @@
-/* Entry points of libcuda whose headers need OpenGL, EGL or VDPAU; those types become plain ones.
- */
+/* Functions of libcuda whose headers (cudaGL.h, cudaEGL.h, cudaVDPAU.h) need OpenGL, EGL or VDPAU.
+ * The simulated driver exports them, too; here the types of those libraries become plain ones. */
 CUresult cuGraphicsGLRegisterBuffer(CUgraphicsResource* resource, unsigned int buffer,
                                     unsigned int flags);
 CUresult cuGraphicsGLRegisterImage(CUgraphicsResource* resource, unsigned int image,

@@ -1,6 +1,6 @@
-// A ledger that is opened for reading: checked to be a plain file, mapped, and closed again by the
-// destructor. Its writer may still change it, or may be hostile. So only ledger::Reader reads it,
-// and if the file shrinks meanwhile, zeros are read (zeros_where_files_shrink).
+// Opens ledgers for reading. A ledger is the memory-mapped file in which a process records its
+// allocations. That process may still change the file, or may be hostile. So the file is read only
+// by ledger::Reader, which checks all contents. If it shrinks meanwhile, zeros are read.
 #pragma once
 
 #include <sys/types.h>
@@ -15,70 +15,83 @@
 
 namespace cuwarden {
 
-// To be called once, at the start of the command. Afterwards, reading a mapped file that was cut
-// short gives zeros instead of ending the command by SIGBUS.
+// Installs a handler of SIGBUS, for the whole command; to be called once, at its start. Afterwards,
+// a read of a mapped file behind the end of the file gives zeros instead of ending the command.
 void zeros_where_files_shrink();
 
-// True if the file begins as a ledger does.
+// True if the file at `path` begins with the magic number of ledgers; its other contents are not
+// checked. False also if it cannot be read, or if `path` is a symbolic link.
 bool is_ledger(const std::string& path);
 
-std::string belongs_to(uid_t);  // returns "it belongs to NAME"
+// Returns "it belongs to NAME", part of an error message about a file; "it belongs to user UID" if
+// the user has no name.
+std::string belongs_to(uid_t);
 
+// A ledger's file that is open for reading and usually mapped. The destructor closes and unmaps it.
 class LedgerFile {
  public:
+  // Reasons why a file could not be opened as a ledger.
   enum class Failure : std::uint8_t {
     none,
-    unreadable,  // it does not exist, may not be read, or is not a plain file
-    other_user,  // it belongs to another user, and Kind::ours was asked for
-    unfinished,  // its header is not complete
-    no_ledger,   // it is another kind of file, has another version, or is damaged
+    unreadable,  // the file does not exist, may not be read, or is not a regular file
+    other_user,  // the file belongs to another user, and the caller asked for Kind::ours
+    unfinished,  // the process that made the file has not completed its header
+    no_ledger,   // the file is no ledger, is one of another version, or is damaged
   };
+  // Files that open() accepts.
   enum class Kind : std::uint8_t {
     any,          // a file of any user; symbolic links are not followed
-    ours,         // a file of this process's user; symbolic links are not followed
-    kernel_link,  // a link that the kernel made, in /proc
+    ours,         // a file of this process's effective user; symbolic links are not followed
+    kernel_link,  // a file of any user behind a link of the kernel's, /proc/PID/map_files/...
   };
-  // Opens a ledger and checks its header. On failure, returns null and sets `error` to the reason,
-  // without the path. Kind::ours is needed if what the file says is done with this process's
-  // rights.
+  // Opens and maps a ledger, and checks its header. On failure, returns null, sets `error` to the
+  // reason in words, without the path, and sets *failure unless `failure` is null. `kind` must be
+  // Kind::ours if this process acts on what the file says, such as the path of a report.
   static std::unique_ptr<LedgerFile> open(const std::string& path, std::string& error,
                                           Failure* failure = nullptr, Kind kind = Kind::any);
-  // Opens a file without looking at its contents, in order to lock and remove it. On failure as
-  // open().
+  // Opens a file without reading its contents, in order to lock and remove it; reader() must not be
+  // called then. On failure, returns null and sets `error` and *failure as open() does.
   static std::unique_ptr<LedgerFile> open_unread(const std::string& path, std::string& error,
                                                  Failure* failure, Kind kind);
   LedgerFile(const LedgerFile&) = delete;
   LedgerFile& operator=(const LedgerFile&) = delete;
   ~LedgerFile();
 
+  // Returns the path that was given to open().
   const std::string& path() const { return path_; }
+  // Returns the reader of the ledger's contents, which lives as long as this object.
   const ledger::Reader& reader() const { return *reader_; }
+  // Returns the file's inode number.
   ino_t inode() const { return inode_; }
-  // Time of the file's last change, in nanoseconds since 1970. Writes through a mapping may not
-  // count.
+  // Returns the file's modification time when it was opened, in nanoseconds since 1970. A process's
+  // writes through its mapping may not have changed it.
   std::int64_t modified_realtime_ns() const { return modified_realtime_ns_; }
 
-  // Locks the file until this object is destroyed. Returns false if that fails: `error` is 0 if the
-  // writing process or another cuwarden holds the lock, or an errno if locks do not work here.
+  // Locks the file (flock) until this object is destroyed, without waiting. Returns false if that
+  // fails. Then `error` is 0 if the recorded process or another cuwarden holds the lock, and an
+  // errno if locks do not work on this file system.
   bool lock(int& error) const;
-  // Returns true if this is the file that its process made, rather than a copy.
+  // Returns true if this is the file that the recorded process made; false if it is a copy. The
+  // ledger contains its own device and inode numbers.
   bool is_original() const;
-  // Returns true if the path still leads to this file.
+  // Returns true if path() still leads to the file that is open here.
   bool is_still_at_its_path() const;
-  // Removes the file, unless the path leads to another one by now.
+  // Removes the file, unless path() leads to another file by now.
   void remove() const;
-  // Renames the file within its folder, so that searches do not find it any more. Returns its path
-  // afterwards, which is the old one if it could not be renamed.
+  // Renames the damaged ledger within its folder, to cuwarden-damaged-ledger-..., so that searches
+  // for ledgers do not find it any more. Returns the new path; the old one if the file was not
+  // renamed.
   std::string set_aside() const;
 
  private:
   LedgerFile() = default;
   std::string path_;
   Descriptor descriptor_;
-  dev_t device_ = 0;
+  dev_t device_ = 0;  // device and inode of the open file
   ino_t inode_ = 0;
   std::int64_t modified_realtime_ns_ = 0;
-  void* start_ = nullptr;
+  void* start_ = nullptr;  // of the mapping; null if the file is not mapped
+  // Size of the file when it was opened, and bytes of the blocks that its file system gave to it.
   std::size_t bytes_ = 0, blocks_bytes_ = 0;
   std::optional<ledger::Reader> reader_;
 };

@@ -1,4 +1,5 @@
-// Finds ledgers, in the folders that the shim uses and among the mapped files of a process.
+// Finds ledgers (the files in which processes record their allocations): in folders, and among the
+// files that a running process has mapped.
 #pragma once
 
 #include <sys/types.h>
@@ -12,24 +13,29 @@
 
 namespace cuwarden {
 
-// Returns the folders in which the shim would put a ledger, as if this command were the program.
-// A folder with several names is listed once.
+// Returns the folders in which a program started here, with this command's environment, may have
+// its ledger: CUWARDEN_LEDGER_DIR, the folder of CUWARDEN_REPORT, the current folder, $TMPDIR,
+// /dev/shm and /tmp. Leaves out folders that do not exist. A folder with several names is listed
+// once.
 std::vector<std::string> usual_ledger_folders();
 
-// Returns the paths of the ledgers that lie directly in the folder, the oldest first. Sets `error`
-// to an errno, or to 0 if the folder could be read.
+// Returns the paths of the files directly in the folder that have the name of a ledger, the oldest
+// process first. Sets `error` to an errno if the folder could not be read, and otherwise to 0.
 std::vector<std::string> ledgers_in(const std::string& folder, int& error);
 // Returns the paths of the regular files directly in the folder whose names begin with `start` and
-// end with `end`. Sets `error` as ledgers_in() does.
+// end with `end`, in no particular order. Sets `error` to an errno if the folder could not be read,
+// and otherwise to 0.
 std::vector<std::string> files_in(const std::string& folder, std::string_view start,
                                   std::string_view end, int& error);
 
+// The outcome of ledger_of(): the ledger of a running process, or why there is none.
 struct LiveLedger {
-  std::unique_ptr<LedgerFile> file;  // null if no ledger can be read; then `error` is the reason
-  std::string error;                 // one line
-  bool has_none = false;             // true if the process records nothing, or not in a file
+  std::unique_ptr<LedgerFile> file;  // the open ledger; null if none can be read
+  std::string error;                 // if `file` is null: the reason, one line for the user
+  bool has_none = false;             // true if the process has mapped no ledger's file
 };
-// Finds the ledger that a running process has mapped, without disturbing the process.
+// Finds and opens the ledger that the running process `pid` writes, among the files that the
+// process has mapped (/proc/PID/maps). Does not stop or change the process.
 LiveLedger ledger_of(pid_t pid);
 
 }  // namespace cuwarden

@@ -1,4 +1,5 @@
-// Makes the report of a process that died without writing one, from the ledger it left behind.
+// Makes the report of a process that died without writing one. The source is its ledger, the file
+// with the allocation records, which stays when the process is killed.
 #pragma once
 
 #include <sys/types.h>
@@ -12,14 +13,16 @@
 
 namespace cuwarden {
 
+// Outcomes of an attempt to make a report from a ledger.
 enum class RecoveryOutcome : std::uint8_t {
-  // A report was made. The ledger is removed, or set aside if it is damaged.
+  // A report was made. The ledger is removed; if it is damaged, it stays under another name.
   recovered,
-  // The process had written its report. The ledger is removed.
+  // The process had already written its report. The ledger is removed.
   had_report,
-  // The process still lives. Nothing was done.
+  // The recorded process still runs. Nothing was done.
   running,
-  // Another cuwarden is at work on the ledger, or was. Nothing was done.
+  // Another cuwarden process is making the report of the ledger, or has just made it. Nothing was
+  // done.
   busy,
   // This process cannot see whether the recorded process still lives. Nothing was done.
   out_of_sight,
@@ -31,16 +34,23 @@ enum class RecoveryOutcome : std::uint8_t {
   nothing_in_it,
   // No report could be made. The ledger stays.
   failed,
-  // The owner's other ledgers have taken all the time of one user. Nothing was done.
+  // The ledger belongs to another user, and the time that may be spent on that user's ledgers is
+  // used
+  // up. Nothing was done.
   no_time,
 };
 
+// The result of an attempt to make a report from a ledger.
 struct Recovery {
   RecoveryOutcome outcome = RecoveryOutcome::failed;
-  std::string report{};  // the report's path, after recovered and had_report
-  std::string text{};    // one line for the user, without the ledger's path
-  std::string kept{};    // path of a damaged ledger after recovered; empty if it was not damaged
-  // The user with whose rights the report was made; null if with this process's own.
+  // The report's path, if the outcome is recovered or had_report; otherwise empty.
+  std::string report{};
+  // A message for the user about the outcome: one line, without the ledger's path.
+  std::string text{};
+  // The path at which a damaged ledger stays after its report was made; otherwise empty.
+  std::string kept{};
+  // The owner of the ledger, if the work was done with that user's rights; null if it was done with
+  // this process's own rights.
   std::optional<uid_t> owner{};
   // The report's text, if RecoveryRequest::wants_content and `owner` is set. It was read with the
   // owner's rights, since the report's path is the owner's choice and may lead anywhere. Empty if
@@ -48,34 +58,43 @@ struct Recovery {
   std::string content{};
 };
 
+// Options of recover() and recover_as_owner().
 struct RecoveryRequest {
-  // The process for which the caller has called wait(), and the signal that killed it; 0 if none.
+  // `waited_for`: pid of a child of the caller that has ended, as wait() said; 0 if there is none.
+  // If the ledger is that child's, it is known to have ended. `signal`: the signal that killed it;
+  // null if it ended in another way.
   pid_t waited_for = 0;
   std::optional<int> signal{};
-  // True if the path in CUWARDEN_REPORT certainly leads to the same folder here as in the process;
-  // `run` knows this, since it started the process. Otherwise, if the process ran on another host
-  // or in another container, the report goes beside the ledger.
+  // True if the report's path, as the ledger gives it, certainly means the same file for this
+  // process as for the recorded one. `cuwarden run` knows this, since it started that process. If
+  // false, and the process ran on another host or in another container, the report goes beside the
+  // ledger.
   bool path_is_known = false;
-  bool wants_content = false;  // fill Recovery::content
-  // True if a person asked for the report of this one ledger: then CUWARDEN_REPORT_IF does not
-  // count.
+  // True if recover_as_owner() should also return the report's text (Recovery::content).
+  bool wants_content = false;
+  // True if a report is made even if CUWARDEN_REPORT_IF of the process asks for none. For a user
+  // who asked for the report of this one ledger.
   bool always = false;
-  // Absolute path of the report, or of a folder for it; empty: the path to which the process would
-  // have written it. If set, the report is always made, and no older one is removed.
+  // Absolute path of the report to make, or of a folder for it. Empty: the path to which the
+  // process would have written its report. If set, the report is made even if CUWARDEN_REPORT_IF
+  // asks for none, and no old reports of the program are removed.
   std::string output{};
 };
 
-// Usual limit of the time for one ledger of another user; longer than the largest report takes.
+// Default for the longest time that root's command spends on one ledger of another user. The report
+// of the largest ledger takes less.
 inline constexpr std::chrono::minutes usual_time_for_a_ledger{2};
 
-// Makes the report of a ledger with this process's own rights. So it leaves a ledger of another
-// user alone: this process must not do what another user's file says.
+// Makes the report of the ledger at `ledger_path`, with this process's own rights. A ledger of
+// another user is left alone (RecoveryOutcome::other_user): its contents name the file to write,
+// and another user must not choose what this process writes.
 Recovery recover(const std::string& ledger_path, const RecoveryRequest&);
 
-// Makes the report of a ledger that may belong to another user, if this process is root. A child
-// with the owner's rights does the work: it reads and writes only files that the owner could, and
-// the report belongs to the owner. If the owner stops the child, or if the work takes too long,
-// there is no report, and other ledgers are not held up.
+// Makes the report of the ledger at `ledger_path`. If this process is root and the ledger belongs
+// to another user, a child process with that user's rights does the work. The child reads and
+// writes only files that the owner could, and the report belongs to the owner. If the work takes
+// longer than TimeForUsers::left() says, the child is killed and the outcome is `failed`. In all
+// other cases does what recover() does.
 Recovery recover_as_owner(const std::string& ledger_path, const RecoveryRequest&, TimeForUsers&);
 
 }  // namespace cuwarden

@@ -1,4 +1,5 @@
-// Facts about processes from /proc, in order to know if the process of a ledger still lives.
+// Reads facts about processes from /proc, to find out if the process that a ledger records still
+// runs.
 #pragma once
 
 #include <sys/types.h>
@@ -12,46 +13,60 @@
 
 namespace cuwarden {
 
+// Facts from /proc/PID/stat.
 struct ProcessStat {
-  std::string name;               // the kernel's name of the process: at most 15 letters
-  std::uint64_t start_ticks = 0;  // start in clock ticks since boot; pid and start are unique
-  bool ended = false;  // true if all threads have ended and the parent has not waited yet
+  std::string name;  // the kernel's name of the process (comm): at most 15 letters
+  // Start of the process in clock ticks since boot. No two processes have both the same pid and the
+  // same start.
+  std::uint64_t start_ticks = 0;
+  bool ended =
+      false;  // true for a zombie: all threads have ended, and the parent has not waited yet
 };
-std::optional<ProcessStat> process_stat(pid_t pid);  // null if there is no such process
+// Returns the facts about the process; null if there is no process of this pid.
+std::optional<ProcessStat> process_stat(pid_t pid);
 
-// Returns the pids of all processes that /proc shows.
+// Returns the pids of all processes that /proc shows, of all users.
 std::vector<pid_t> all_pids();
 
-// Returns "/proc/PID", or the folder of a running thread if the main thread has ended.
+// Returns "/proc/PID". If the process's main thread has ended, returns "/proc/PID/task/TID" of
+// another thread, because the kernel then shows no root folder and no mappings in "/proc/PID".
 std::string proc_folder(pid_t pid);
 
-// Returns the pid that the process has in the innermost of its pid namespaces; 0 if unknown.
+// Returns the pid by which the process knows itself, in its own (innermost) pid namespace; 0 if
+// unknown. `pid`: the process's pid in the pid namespace of this command.
 std::uint32_t own_pid(pid_t pid);
 // Returns the inode number of the process's pid namespace; 0 if unknown or not permitted.
 std::uint32_t pid_namespace_of(pid_t pid);
 
 // A mapping of a file whose name is that of a ledger.
 struct MappedLedger {
-  std::string range;  // "7f0000000000-7f0200000000", its name in /proc/PID/map_files
-  std::string path;   // path of the file as the process sees it
-  ino_t inode = 0;
-  bool deleted = false;
+  std::string
+      range;  // addresses, such as "7f0000000000-7f0200000000": a name in /proc/PID/map_files
+  std::string path;      // path of the file, below the root folder of the process that maps it
+  ino_t inode = 0;       // inode number of the file
+  bool deleted = false;  // true if the file has no name any more
 };
+// The mappings of a process that concern cuwarden, from /proc/PID/maps.
 struct Mappings {
-  int error = 0;  // an errno if the mappings could not be read, or 0
-  std::vector<MappedLedger> ledgers;
-  bool has_shim = false;  // true if libcuwarden.so is mapped
+  int error = 0;                      // an errno if the mappings could not be read; otherwise 0
+  std::vector<MappedLedger> ledgers;  // each file once
+  bool has_shim = false;              // true if libcuwarden.so is mapped
 };
+// Reads the mappings of the process.
 Mappings mappings_of(pid_t pid);
 
+// Says if a process still runs. unknown: it belongs to a pid namespace that this command cannot
+// see.
 enum class Life : std::uint8_t { running, ended, unknown };
-// Finds out if the process of a ledger lives, from what the ledger says about its process. For
-// ledgers that are not locked (Process::lock_held). `inode`: that of the ledger. Returns
-// Life::unknown if the process belongs to a pid namespace that cannot be seen from here.
+// Finds out if the process that a ledger records still runs, by the boot, pid, pid namespace and
+// start time in the ledger. For ledgers whose lock tells nothing: a living process holds the lock
+// of its ledger, but not on every file system. `inode`: inode number of the ledger's file. A
+// process whose ledger is a copy counts as running if it may still write the original.
 Life life_of(const ledger::ProcessView&, ino_t inode);
 
-// Returns the process that took the flock of a file. It may have ended since and have left the lock
-// to a child. Null if there is no lock, or if the process is of another pid namespace.
+// Returns the pid of the process that locked the file with this inode number by flock
+// (/proc/locks). The process may have ended since, and the lock may live on in its child. Null if
+// the file has no lock, or if the process is in a pid namespace that this command cannot see.
 std::optional<pid_t> lock_holder(ino_t inode);
 
 }  // namespace cuwarden

@@ -1,5 +1,6 @@
-// All output of the command. An error is one line, colour appears only on a terminal, and nothing
-// foreign can act on the terminal. No other file writes to descriptors 1 and 2.
+// Writes the output of the `cuwarden` command to standard output and standard error. An error
+// message is one line. Colour appears only on a terminal. Names and texts from programs, which may
+// contain control sequences, cannot act on the terminal.
 #pragma once
 
 #include <string>
@@ -7,32 +8,41 @@
 
 namespace cuwarden {
 
-// To be called once, at the start of the command. Afterwards a write returns an error, instead of
-// ending the command, if its reader has gone or a file-size limit is reached. Closed descriptors of
-// 0 to 2 are occupied, so that no file opened later receives messages. Child processes see signals
-// and descriptors as they were.
+// Prepares descriptors and signals for output; to be called once, at the start of the command.
+// Afterwards a write fails with an errno, instead of ending the command by a signal, if the reader
+// of a pipe has gone or a limit of the file size is reached. Each closed descriptor of 0 to 2
+// becomes occupied, so that no file opened later gets the command's output. Programs that the
+// command starts see signals and descriptors as they were.
 void prepare_output();
 
-// Writes "cuwarden: " and the line to stderr. Line feeds and letters that act on a terminal become
-// question marks.
+// Writes "cuwarden: ", the line and a line feed to standard error. Line feeds and control
+// characters in `line` become question marks.
 void print_error(std::string_view line);
-// Writes the line, with the letters replaced as in print_error().
+// Writes the line and a line feed to the descriptor. Line feeds and control characters in `line`
+// become question marks.
 void print_line(int descriptor, std::string_view line);
-// Returns a foreign name that is to begin a line: '' if the name is empty.
+// Returns `name`, or two single quotes ('') if it is empty, so that a line that begins with the
+// name does not begin with a gap. For names that come from files.
 std::string name_in_a_line(const std::string& name);
-// Writes a text of many lines, in the colours of printable.hpp if wants_colour() returns true.
-// Foreign names in the text must have passed printable(), since a line feed in one would begin a
-// line.
+// Writes a text of several lines to the descriptor. Colours in the text (those of printable.hpp)
+// stay if wants_colour() is true for the descriptor. All other control characters but line feeds
+// become question marks. Names from programs must have passed printable() before they are put into
+// the text, since a line feed in a name would begin a line.
 void print(int descriptor, std::string_view text);
+// True if output to the descriptor should have colours: it is a terminal other than TERM=dumb, and
+// NO_COLOR is unset or empty.
 bool wants_colour(int descriptor);
 
-// Records that standard output could not be written, for finish_output().
+// Stores that a write to standard output failed, for finish_output(); the first error counts.
+// `error`: the errno. To be called by code that writes to standard output by itself.
 void output_failed(int error);
-// Returns the command's exit status: `status`, or 2 after an error line if standard output could
-// not be written. A reader that has gone is no error: it has read all that it wanted.
+// Returns the command's exit status; to be called at its end. If a write to standard output failed,
+// writes an error line and returns 2; otherwise returns `status`. A pipe whose reader has gone
+// (EPIPE) is no failure, since the reader has read all that it wanted.
 int finish_output(int status);
 
-// Restores the terminal. Called before a signal ends the command; null if there is nothing to do.
+// Function that restores the terminal, to be called in a signal handler before the signal ends the
+// command. Null while the terminal is as it was at the start.
 extern void (*before_a_crash)();
 
 }  // namespace cuwarden

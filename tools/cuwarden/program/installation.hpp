@@ -1,5 +1,5 @@
-// Finds the parts of cuwarden from the path of the command's own file. It may lie in a build
-// folder, in an install prefix, or in one folder with all parts.
+// Finds the installed parts of cuwarden, by the path of the `cuwarden` command's own file. The
+// parts may lie in a build folder, in an install prefix (bin, lib), or all in one folder.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,8 @@
 
 namespace cuwarden {
 
-// Returns the path of libcuwarden.so; null if it is not found.
+// Returns the path of libcuwarden.so, the library to preload into programs; null if it is not
+// found.
 std::optional<std::string> find_shim();
 // Returns the folder of the simulated GPU's libraries, such as libcuda.so.1; null if it is not
 // found.

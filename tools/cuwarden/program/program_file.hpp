@@ -1,5 +1,5 @@
-// Facts about a program, from its file: they show if a library can be preloaded into the program,
-// and how it reaches CUDA. The program is not run; the dynamic linker lists its libraries.
+// Reads facts about a program from its file. They show if a library can be preloaded into the
+// program, and how the program reaches CUDA. The program itself is not run.
 #pragma once
 
 #include <optional>
@@ -8,28 +8,37 @@
 
 namespace cuwarden {
 
+// A library that a program would load at its start, as the dynamic linker lists it (--list).
 struct NeededLibrary {
-  std::string name;
-  std::string path;  // empty if the library is not found
+  std::string name;  // such as libm.so.6
+  std::string path;  // path of the file that would be loaded; empty if none is found
 };
 
+// Facts about a program. For a script (#!), all but `interpreters` are those of its last
+// interpreter.
 struct ProgramFile {
-  std::string path;
-  std::vector<std::string> interpreters;  // of a script, outermost first; empty if it is no script
+  std::string path;  // path of the executable file
+  // Interpreters of a script: the one in its first line, then that one's own, if it is a script,
+  // too. Empty if the program is no script.
+  std::vector<std::string> interpreters;
   bool is_elf = false;
   bool is_64_bit_x86 = false;
-  bool is_static = false;       // true if nothing can be preloaded, without a dynamic linker
-  bool drops_preloads = false;  // true for a set-user-ID or set-group-ID file, or with capabilities
-  std::string run_path;         // RPATH or RUNPATH
-  std::vector<NeededLibrary> libraries;
-  std::vector<std::string> static_runtimes;  // paths of files that a cudart is linked into
+  bool is_static = false;  // true if linked without a dynamic linker: nothing can be preloaded
+  // True if the dynamic linker ignores LD_PRELOAD, because the file gives other rights: those of
+  // another user or group (set-user-ID, set-group-ID), or capabilities.
+  bool drops_preloads = false;
+  std::string run_path;                  // RUNPATH, or RPATH without one; empty: neither
+  std::vector<NeededLibrary> libraries;  // all libraries that are loaded at the start
+  // Paths of the program and libraries into which a CUDA runtime (cudart) is linked statically.
+  std::vector<std::string> static_runtimes;
 };
 
-// Returns the path of a command, found as a shell finds it; null if there is no such command.
+// Returns the path of a command's file. A command with a slash is a path already; others are
+// searched for in the folders of PATH. Null if there is no such file.
 std::optional<std::string> find_program(const std::string& command);
 
-// Returns the facts about a program. `path`: as find_program() returns it. For a script, the
-// result's `path` and the fields behind `interpreters` are those of its interpreter.
+// Returns the facts about the program at `path`, a result of find_program(). Starts the dynamic
+// linker to list the libraries.
 ProgramFile inspect_program(const std::string& path);
 
 }  // namespace cuwarden

@@ -1,6 +1,6 @@
-// Programs that are built with a sanitizer. The shared runtime of AddressSanitizer (GCC's default;
-// with Clang: -shared-libasan) ends a program at its start if another library is preloaded before
-// it.
+// Makes the shim (libcuwarden.so) work in programs that are built with a sanitizer. The shared
+// runtime of AddressSanitizer (GCC's default; with Clang: -shared-libasan) ends a program at its
+// start if another library is preloaded before the runtime.
 //
 // cuwarden sets the runtime's option verify_asan_link_order=0, which also reaches programs that a
 // script starts. The order that it permits is harmless: the shim defines no function that the
@@ -14,19 +14,22 @@
 
 namespace cuwarden {
 
-// Returns the sanitizer's name, such as "AddressSanitizer" for "libasan.so.8"; empty if the library
-// is no sanitizer's runtime.
+// Returns the name of the sanitizer whose runtime the library is, such as "AddressSanitizer" for
+// "libasan.so.8"; empty if it is none. `library`: file name or path.
 std::string_view sanitizer_of(std::string_view library);
 
-// Returns true if the runtime refuses to start behind a preloaded library.
+// Returns true if the library is a sanitizer's runtime that ends the program if another library is
+// preloaded before it. `library`: file name or path.
 bool insists_on_being_first(std::string_view library);
 
-// Returns a value for LD_PRELOAD: `preloads` before the user's libraries, but behind sanitizers'
-// runtimes with which the user's value begins.
+// Returns a value for LD_PRELOAD that also contains cuwarden's libraries, `preloads`. `users`: the
+// value that the user has set, or empty. `preloads` comes before the user's libraries, but behind
+// the sanitizers' runtimes with which `users` begins. Colons separate libraries in all three texts.
 std::string preloaded_behind_sanitizers(std::string_view users, const std::string& preloads);
 
-// Returns the value of ASAN_OPTIONS with which the runtime accepts the shim before it. A value of
-// verify_asan_link_order that the user has set stays.
+// Returns a value for ASAN_OPTIONS with verify_asan_link_order=0: with it, AddressSanitizer's
+// runtime accepts a library that is preloaded before it. `users`: the value that the user has set,
+// or empty; returned unchanged if it sets verify_asan_link_order already.
 std::string options_behind_preloads(std::string users);
 
 }  // namespace cuwarden

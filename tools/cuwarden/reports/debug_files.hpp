@@ -1,6 +1,6 @@
-// Finds the files with the code or the debug information of modules, by build id. In a folder they
-// may have the names that GDB, elfutils and debuginfod give them (.build-id/ab/cdef.debug,
-// ab/cdef.debug, abcdef/debuginfo), or any other name at any depth.
+// Finds ELF files with debug information (or with the code itself) for the programs and libraries
+// of a report, by build id. Files may have the names that GDB, elfutils and debuginfod give them,
+// such as .build-id/ab/cdef.debug or abcdef/debuginfo, or any other name at any depth of a folder.
 #pragma once
 
 #include <map>
@@ -9,21 +9,28 @@
 
 namespace cuwarden {
 
+// Searches given folders, and remembers the files that it has found.
 class DebugFiles {
  public:
+  // `folders`: folders to search, with all folders below them.
   explicit DebugFiles(std::vector<std::string> folders) : folders_(std::move(folders)) {}
 
-  // Returns the path of a file with this build id (in hexadecimal), preferably one with debug
-  // information; empty if there is none.
+  // Returns the path of a file with this build id (in hexadecimal digits), preferably one with
+  // debug information; empty if there is none. Looks for the usual names first. If they do not lead
+  // to debug information, reads the build ids of all files in the folders, once for this object.
   std::string find(const std::string& build_id);
+  // True if there are no folders to search.
   bool empty() const { return folders_.empty(); }
 
  private:
+  // The best file found so far for a build id.
   struct Found {
     std::string path;
-    bool has_lines = false;
+    bool has_lines = false;  // true if the file has debug information
   };
+  // Enters the file in found_ by its build id, if it is an ELF file with one.
   void look_at(const std::string& path);
+  // Looks at all files in the folders, at the first call; a million entries at most.
   void look_at_all();
 
   std::vector<std::string> folders_;

@@ -1,5 +1,6 @@
-// Completes the function names in reports after their processes have ended. There is more time for
-// that here than in the process, and this machine may have debug files that the other one lacks.
+// Completes the names of functions and source lines in reports, after their processes have ended.
+// The command has more time for that than the process had. This machine may also have debug files
+// that the machine of the process lacks.
 #pragma once
 
 #include <string>
@@ -11,27 +12,36 @@
 
 namespace cuwarden {
 
+// Looks up missing names, for any number of reports. All of them share one limit of time and
+// memory.
 class ReportNames {
  public:
-  // `symbol_folders`: folders of debug files. Their names take precedence over all others.
+  // `symbol_folders`: folders with debug files (--symbols). A file there is read for names instead
+  // of the file from which the process loaded its program or library.
   explicit ReportNames(std::vector<std::string> symbol_folders = {});
 
-  // A report contains the paths of the modules that are read for names. They are distrusted if root
-  // reads another user's report: then only files in the symbol folders are read.
+  // A report contains the paths of programs and libraries, which complete() reads to find names.
+  // `distrusted`: those files are not read, but only files in the symbol folders. Paths are
+  // distrusted if root reads another user's report, since that user chose them.
   enum class Paths { trusted, distrusted };
+  // Returns if the paths in the report at `report_path` may be trusted; "-" is standard input.
   Paths paths_in(const std::string& report_path) const;
 
-  // Adds missing names to the report's file, if its process has ended. A running process must not
-  // find its report replaced by another file.
+  // Looks up missing names and adds them to the report in memory.
   void complete(model::Report&, Paths);
+  // Adds missing names to the report's file at `path`, by replacing the file. Does nothing if the
+  // report's process may still run, because that process will replace the file itself. Does nothing
+  // if the paths in the report are distrusted, or if the file cannot be replaced.
   void complete_file(const std::string& path);
 
  private:
+  // Returns the object that looks names up, made at the first call.
   Naming& naming(Paths);
 
   DebugFiles debug_files_;
-  bool has_folders_;
-  std::optional<SymbolBudget> budget_;  // for all reports together; made at the first one
+  bool has_folders_;  // true if the constructor was given symbol folders
+  // Limit of time and memory for the names of all reports together; made at the first report.
+  std::optional<SymbolBudget> budget_;
   std::optional<Naming> naming_;
 };
 

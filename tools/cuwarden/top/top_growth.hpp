@@ -1,5 +1,6 @@
-// Finds the call stacks of a live process whose memory keeps growing, by the ages of their live
-// allocations. A rate over the last seconds cannot tell them from a cache that is being filled.
+// Finds call stacks of a running process whose allocations keep growing, for `cuwarden top`. The
+// ages of their live allocations tell growth from a cache that is being filled; a rate over the
+// last seconds cannot.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +11,31 @@
 
 namespace cuwarden {
 
+// The growing groups of one process. A group is all allocations with one call stack, one kind of
+// memory and one device; its id is its row in the ledger.
 class GrowingGroups {
  public:
-  // Age in nanoseconds from which a stack's oldest live allocation counts. Before that age, the
-  // allocations that a program makes at its start look like growth.
+  // Shortest time in nanoseconds for which a group must have been growing to count, and least age
+  // of the process. Over a shorter time, the allocations of a program's start look like growth.
   static constexpr std::uint64_t least_age_ns = 60'000'000'000;
 
-  // Looks at every live allocation. Returns at once if looking would take more than a fiftieth of
-  // the time. `now_ns`: the value of monotonic_ns().
+  // Finds the growing groups anew, by a look at every live allocation in the process's ledger.
+  // Returns at once, with the earlier result, if the calls would otherwise take more than about a
+  // fiftieth of the time. `now_ns`: the value of monotonic_ns().
   void look(const ledger::Reader&, std::uint64_t now_ns);
 
+  // True if no group grows.
   bool empty() const { return rates_.empty(); }
+  // Returns the number of growing groups.
   std::size_t count() const { return rates_.size(); }
-  // Returns the growth of all growing stacks together.
+  // Returns the growth of all growing groups together, in bytes per minute.
   std::uint64_t bytes_per_minute() const;
-  // Returns the growth of one stack's group; null if the group does not grow.
+  // Returns the growth of the group with this id, in bytes per minute; null if it does not grow.
   std::optional<std::uint64_t> bytes_per_minute(std::uint32_t group) const;
 
  private:
-  std::uint64_t next_look_ns_ = 0;
-  std::unordered_map<std::uint32_t, std::uint64_t> rates_;
+  std::uint64_t next_look_ns_ = 0;  // moment before which look() does nothing
+  std::unordered_map<std::uint32_t, std::uint64_t> rates_;  // group id → bytes per minute
 };
 
 }  // namespace cuwarden

@@ -1,4 +1,4 @@
-// The output of `top --json`: one `cuwarden.top/1` object (top.schema.json).
+// Writes the output of `cuwarden top --json`: one JSON object, which top.schema.json describes.
 #pragma once
 
 #include <vector>
@@ -8,14 +8,17 @@
 
 namespace cuwarden {
 
-// A process and its groups of allocations.
+// A process and its groups, each of which is all allocations with one call stack, kind of memory
+// and device.
 struct DescribedProcess {
   WatchedProcess process;
-  std::vector<GroupSample> groups;  // sorted
+  std::vector<GroupSample> groups;  // in the order of the output; empty if no stacks are written
+  // Returns the name of the code that allocates, by a group's id.
   std::function<CallSiteName(std::uint32_t)> name_of;
 };
 
-// Writes the object. `with_stacks`: if false, the table of stacks is left out.
+// Writes the JSON object to the output. `with_stacks`: if false, the object has no member "stacks",
+// and DescribedProcess::groups and name_of are not used.
 void write_top_json(const std::vector<DescribedProcess>&, bool with_stacks, Output&);
 
 }  // namespace cuwarden

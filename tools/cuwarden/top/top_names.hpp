@@ -1,6 +1,6 @@
-// Names the code in which a group's allocations are made: the API, and the innermost frame of the
-// program. Reading debug information can take seconds, so another thread does it. Until then the
-// view shows modules and offsets.
+// Names the code that makes allocations, for the view of `cuwarden top`. Reading debug information
+// can take seconds, so another thread does it. Until then the view shows a library and an offset in
+// it.
 #pragma once
 
 #include <condition_variable>
@@ -16,29 +16,42 @@
 
 namespace cuwarden {
 
-// The name of a call site for people: the function called, and the calling function with file and
-// line.
+// The name of a call site: the code that makes a group's allocations. Texts are printable.
 struct CallSiteName {
+  // `api`: the function that was called, such as cudaMalloc. `where`: the innermost frame outside
+  // of CUDA's libraries, as function, file and line ("f  a.cpp:7"); if they are not known, as
+  // library and offset.
   std::string api, where;
 };
 
+// The names of the call sites of one process, by group. A group is all allocations with one call
+// stack, kind of memory and device; its id is its row in the ledger. Any thread may call.
 class CallSiteNames {
  public:
+  // Starts the thread that reads debug information. The ledger's file is kept open by the thread,
+  // too.
   explicit CallSiteNames(std::shared_ptr<const LedgerFile>);
   CallSiteNames(const CallSiteNames&) = delete;
   CallSiteNames& operator=(const CallSiteNames&) = delete;
-  ~CallSiteNames();  // does not wait for names that are being looked up
+  // Ends the thread, without waiting for names that it is looking up.
+  ~CallSiteNames();
 
+  // Returns the best name known so far for the group with this id; empty texts before want() got
+  // it.
   CallSiteName get(std::uint32_t group) const;
-  // Makes get() know these groups, and starts to look up their functions in another thread.
+  // Finds library and offset of each group now, so that get() returns them. Then lets the other
+  // thread look up functions and lines. Groups of earlier calls are not looked up again. `groups`:
+  // ids.
   void want(const std::vector<std::uint32_t>& groups);
-  // Returns true once all wanted functions were looked up.
+  // Returns true if the other thread has looked up functions and lines for all calls of want().
   bool are_known() const;
-  // Waits until are_known().
+  // Waits until are_known() is true.
   void wait() const;
 
  private:
+  // State that the object and its thread share; the thread may outlive the object.
   struct Shared;
+  // The work of the thread: looks up wanted names until the object is destroyed.
   static void look_up(std::shared_ptr<Shared>);
   std::shared_ptr<Shared> shared_;
 };

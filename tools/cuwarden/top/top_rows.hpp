@@ -1,5 +1,5 @@
-// The object that `top --json` prints, as structs. top.schema.json describes each field; a test
-// compares the two.
+// The JSON object that `cuwarden top --json` prints, as structs: member names are the JSON's. A
+// test compares them with top.schema.json, which describes the fields, too.
 #pragma once
 
 #include <cstdint>
@@ -11,62 +11,75 @@
 
 namespace cuwarden {
 
+// Name and version of the JSON object's schema, its member "schema".
 inline constexpr char top_schema[] = "cuwarden.top/1";
 
-// A live process at the moment of its newest sample.
+// A running process, at the moment at which its numbers were last read from its ledger.
 struct ProcessRow {
-  std::int64_t pid = 0;
-  model::Text program;
-  std::string start;
-  model::Figure running_ns;
-  bool ended = false;
+  std::int64_t pid = 0;      // as this command sees it
+  model::Text program;       // path of the executable; null: unknown
+  std::string start;         // start of the process, UTC, ISO 8601
+  model::Figure running_ns;  // time since the start
+  bool ended = false;        // true if the process ended while the command watched it
+  // Live bytes of device memory (managed memory included) and of page-locked host memory; number of
+  // live allocations; allocations since the start; requests that were refused to the program.
   model::Figure device_bytes, host_bytes, live_count, allocations, failures;
-  model::SignedFigure growth_bytes_per_minute, allocations_per_minute;  // null: one sample only
+  // Changes over the last seconds; null if the numbers were read only once.
+  model::SignedFigure growth_bytes_per_minute, allocations_per_minute;
   CUWARDEN_FIELDS(pid, program, start, running_ns, ended, device_bytes, host_bytes, live_count,
                   allocations, failures, growth_bytes_per_minute, allocations_per_minute)
 };
 
-// A device as a process last read it.
+// A device's memory, as a process last asked the driver for it.
 struct DeviceRow {
-  std::int64_t pid = 0;
-  model::MaybeId device;
-  model::Text name;
-  model::Figure total_bytes, used_bytes;  // null: never read
+  std::int64_t pid = 0;   // the process that asked
+  model::MaybeId device;  // CUDA ordinal in that process
+  model::Text name;       // null: unknown
+  // Size of the device, and bytes of it that all processes use; null: the process has not asked.
+  model::Figure total_bytes, used_bytes;
   CUWARDEN_FIELDS(pid, device, name, total_bytes, used_bytes)
 };
 
-// Sums of a process over all allocations of a kind on a device.
+// Sums over all allocations of one kind on one device, made by one process.
 struct TotalRow {
   std::int64_t pid = 0;
-  std::string kind;
-  model::MaybeId device;
+  std::string kind;       // kind of memory, such as "device" or "pinned"
+  model::MaybeId device;  // CUDA ordinal in the process; null: host memory
+  // Live bytes; number of live allocations; most live bytes at any moment; allocations since the
+  // start; requests that were refused to the program.
   model::Figure live_bytes, live_count, peak_bytes, allocations, failures;
   CUWARDEN_FIELDS(pid, kind, device, live_bytes, live_count, peak_bytes, allocations, failures)
 };
 
-// A call stack of a process, with its allocations of a kind on a device.
+// The allocations of one process that have one call stack, one kind of memory and one device.
 struct StackRow {
   std::int64_t pid = 0;
-  std::string kind;
-  model::MaybeId device;
+  std::string kind;       // kind of memory, such as "device" or "pinned"
+  model::MaybeId device;  // CUDA ordinal in the process; null: host memory
+  // The function that was called, such as cudaMalloc, and the calling function with file and line.
+  // Null: unknown.
   model::Text api, where;
+  // Live bytes, number of live allocations, allocations since the start.
   model::Figure live_bytes, live_count, allocations;
-  model::SignedFigure growth_bytes_per_minute, allocations_per_minute;  // null: one sample only
+  // Changes over the last seconds; null if the numbers were read only once.
+  model::SignedFigure growth_bytes_per_minute, allocations_per_minute;
+  // True if the live bytes have grown for at least a minute, by the ages of the live allocations.
   bool keeps_growing = false;
-  model::Figure keeps_growing_bytes_per_minute;
+  model::Figure keeps_growing_bytes_per_minute;  // speed of that growth; null: no such growth
   CUWARDEN_FIELDS(pid, kind, device, api, where, live_bytes, live_count, allocations,
                   growth_bytes_per_minute, allocations_per_minute, keeps_growing,
                   keeps_growing_bytes_per_minute)
 };
 
-// The whole object.
+// The whole JSON object.
 struct TopAnswer {
   std::string schema = top_schema;
+  // Version of cuwarden, and the moment of the output (UTC, ISO 8601).
   std::string tool_version, time;
   std::vector<ProcessRow> processes;
   std::vector<DeviceRow> devices;
   std::vector<TotalRow> totals;
-  std::vector<StackRow> stacks;  // only if a process was named
+  std::vector<StackRow> stacks;  // in the JSON only if the user has named one process
   CUWARDEN_FIELDS(schema, tool_version, time, processes, devices, totals, stacks)
   CUWARDEN_MAY_LACK(stacks)
 };

@@ -1,4 +1,5 @@
-// The numbers that `top` reads from a ledger at one moment, and their changes between two moments.
+// The numbers that `cuwarden top` reads from a process's ledger at one moment (a sample), and their
+// changes between two samples.
 #pragma once
 
 #include <cstdint>
@@ -12,52 +13,69 @@
 
 namespace cuwarden {
 
-// A group of allocations at the moment of a sample.
+// A group at the moment of a sample: all allocations with one call stack, kind of memory and
+// device.
 struct GroupSample {
-  std::uint32_t id = 0;
+  std::uint32_t id = 0;  // the group's row in the ledger
+  // Live bytes, number of live allocations, allocations since the process's start.
   std::uint64_t live_bytes = 0, live_count = 0, allocations = 0;
   Kind kind{};
-  DeviceOrdinal device = no_device;
+  DeviceOrdinal device = no_device;  // no_device for host memory
 };
 
-// Figures of a process at one moment.
+// The numbers of a process at one moment.
 struct Sample {
-  std::uint64_t time_ns = 0;  // CLOCK_MONOTONIC
-  std::vector<GroupSample> groups;
-  std::vector<ledger::SeriesView> series;  // for each device; that of the host is left out
-  // Sums over all series. Managed memory, which moves, counts as memory of a device.
+  std::uint64_t time_ns = 0;        // moment of the sample, by monotonic_ns()
+  std::vector<GroupSample> groups;  // all groups of the ledger, those without live memory, too
+  // Sums over all allocations of one kind on one device, for each kind and device. The series of
+  // the process's resident host memory (RSS) is left out.
+  std::vector<ledger::SeriesView> series;
+  // Sums over `series`. host_bytes: page-locked and registered host memory. device_bytes: all other
+  // kinds; managed memory counts here. failures: requests that were refused.
   std::uint64_t device_bytes = 0, host_bytes = 0, live_count = 0, allocations = 0, failures = 0;
 };
 
+// Returns the time by CLOCK_MONOTONIC, in nanoseconds.
 std::uint64_t monotonic_ns();
+// Reads the numbers of the process from its ledger.
 Sample take_sample(const ledger::Reader&);
 
-// The speed at which figures change.
+// The speed at which live bytes change (negative: they shrink) and allocations are made.
 struct Change {
   double bytes_per_second = 0, allocations_per_second = 0;
 };
 
-// The samples of the last seconds. A change is measured from the oldest sample to the newest. That
-// time is long enough for a meaningful rate, and short enough to see the rate change.
+// The samples of the last ten seconds, of one process. Changes are measured from the oldest of
+// these samples to the newest.
 class Recent {
  public:
+  // Adds a sample, which is newer than all others, and drops samples that are too old.
   void add(Sample);
+  // True before the first sample was added.
   bool empty() const { return samples_.empty(); }
+  // Returns the sample that was added last; there must be one.
   const Sample& newest() const { return samples_.back(); }
+  // True if there are two samples or more, so that changes can be measured.
   bool knows_changes() const { return samples_.size() > 1; }
+  // Returns the change of one group. `now`: the group in the newest sample.
   Change of_group(const GroupSample& now) const;
+  // Returns the change of all memory of the process together, of devices and of the host.
   Change of_all() const;
 
  private:
+  // Time from the oldest sample to the newest, 0.001 or more.
   double seconds() const;
   std::deque<Sample> samples_;
-  std::unordered_map<std::uint32_t, std::size_t> oldest_groups_;  // id → row in the oldest sample
+  // Group id → index in the oldest sample's `groups`.
+  std::unordered_map<std::uint32_t, std::size_t> oldest_groups_;
 };
 
+// Order of the view. bytes: by live bytes. growth: by their change. rate: by allocations per
+// second.
 enum class SortBy : std::uint8_t { bytes, growth, rate };
-// Returns the groups of the newest sample, sorted, the largest first. For SortBy::growth, groups
-// that keep growing come before all others. Groups without live and without new allocations are
-// left out.
+// Returns the groups of the newest sample, in the given order, largest number first. With
+// SortBy::growth, groups that have grown for more than a minute (GrowingGroups) come before all
+// others. Leaves out groups that have no live allocation and no new one in the last seconds.
 std::vector<GroupSample> sorted_groups(const Recent&, const GrowingGroups&, SortBy);
 
 }  // namespace cuwarden

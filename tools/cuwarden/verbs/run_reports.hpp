@@ -1,4 +1,5 @@
-// Collects the reports of all processes of a `run` after its program has ended.
+// Collects the reports of all processes that a program had which `cuwarden run` ran, after the
+// program has ended.
 #pragma once
 
 #include <ctime>
@@ -11,30 +12,38 @@
 
 namespace cuwarden {
 
+// A report that a process of the program wrote, or that was made from its ledger.
 struct RunReport {
-  std::string path;
-  // The report's text if it belongs to another user, read with that user's rights. Null if it can
-  // be read from its path.
+  std::string path;  // absolute path of the report
+  // The report's text, if the report belongs to another user: it was read with that user's rights,
+  // since the path may lead anywhere. Null otherwise: then the report is to be read from `path`.
   std::optional<std::string> content;
 };
 
+// The reports of all processes, and facts about missing ones.
 struct RunReports {
   std::vector<RunReport> reports;
-  bool said = false;      // true if an error line has said why a report is missing
-  bool unwanted = false;  // true if CUWARDEN_REPORT_IF asked for no report of a process
+  // True if the user has already read why a report is missing, or the reports themselves: an error
+  // line was printed, or the program was another `cuwarden run`, which has shown its reports.
+  bool said = false;
+  bool unwanted = false;  // true if, by CUWARDEN_REPORT_IF, a process was to have no report
 };
 
-// The list file of a run, and the folders that are searched for files missing from the list.
+// Paths of one `cuwarden run`: its list file, in which processes enter their ledgers and reports,
+// and folders that are searched for ledgers and reports missing from the list.
 struct RunPaths {
-  std::string list;  // path of the list, which all processes of the run have in a variable
-  std::string report_folder = ".";  // folder of the path in CUWARDEN_REPORT
-  std::vector<std::string> ledger_folders;
-  std::time_t start = 0;  // start of the run; older files are not looked at
+  // Path of the list file; all processes have it in the environment variable CUWARDEN_REPORT_LIST.
+  std::string list;
+  std::string report_folder = ".";          // folder of the path in CUWARDEN_REPORT
+  std::vector<std::string> ledger_folders;  // folders in which ledgers may lie
+  std::time_t start = 0;  // start of the run, in seconds since 1970; older files are not looked at
 };
 
-// Reads the list, and makes the reports of processes that died without one. A process that took
-// another user's rights before its first CUDA call could not open the list. Its ledger or report is
-// searched for in the usual folders.
+// Returns the reports that the list file names, and makes the reports of processes that died
+// without one, from the ledgers that the list names. If the list is empty, or if this process is
+// root, also searches the folders of RunPaths. (A process that took another user's rights before
+// its first CUDA call could not open the list.) `child`: options for making a report, with pid and
+// signal of the program's first process.
 RunReports reports_of_run(const TemporaryFile& list, const RunPaths&, const RecoveryRequest& child);
 
 }  // namespace cuwarden

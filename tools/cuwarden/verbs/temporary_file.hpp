@@ -1,4 +1,5 @@
-// A file that `run` shares with the processes of its program.
+// A temporary file by which `cuwarden run` learns from the processes of its program where their
+// ledgers and reports are. Each entry of the file ends with a null byte.
 #pragma once
 
 #include <string>
@@ -7,28 +8,35 @@
 
 namespace cuwarden {
 
-// A file of mode 0600 in $TMPDIR or /tmp, which is locked until the destructor removes it. A file
-// that a killed `run` has left is not locked, and the next `run` of the same user removes it.
+// A new, empty file of mode 0600 in $TMPDIR or /tmp. The destructor removes it. Until then the file
+// is locked, except on network file systems. A file that a killed `cuwarden run` has left has no
+// lock; the constructor removes such files of this user.
 class TemporaryFile {
  public:
+  // Makes the file; error() says if that failed.
   TemporaryFile();
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
   ~TemporaryFile();
+  // Returns the path of the file.
   const std::string& path() const { return path_; }
-  int error() const { return error_; }  // an errno if the file could not be made, or 0
-  // Returns the absolute paths in the file, each once. In the file, a null byte ends each.
+  // Returns an errno if the file could not be made; otherwise 0.
+  int error() const { return error_; }
+  // Returns the entries of the file that are absolute paths (of ledgers and reports), each once, in
+  // the order in which processes have added them.
   std::vector<std::string> entries() const;
-  // Returns true if the file has this entry, which need not be a path.
+  // Returns true if the file contains exactly this entry: a path, or a fixed text such as
+  // no_report_wanted, by which a process says that it has no report.
   bool has_entry(std::string_view) const;
 
  private:
   std::string path_;
-  int descriptor_ = -1;  // holds the lock
+  int descriptor_ = -1;  // descriptor that holds the lock; -1 if the file could not be made
   int error_ = 0;
 };
 
-// Adds an entry to the file of another `run` at `path`, if it is still there.
+// Appends an entry, and the null byte that ends it, to the temporary file of another `cuwarden run`
+// at `path`. Does nothing if the file does not exist.
 void add_entry(const char* path, std::string_view entry);
 
 }  // namespace cuwarden

@@ -1,5 +1,6 @@
-// The verbs of the command. Each returns the exit status: 0 for success, 1 if a check that was
-// asked for failed, 2 for wrong usage or input. `run` returns the exit status of its program.
+// The verbs of the `cuwarden` command, such as `cuwarden report`: the options of each, and the
+// function that runs it. The function returns the command's exit status: 0 for success, 1 if a
+// check that the user asked for failed, 2 for wrong usage or input.
 #pragma once
 
 #include <sys/types.h>
@@ -15,47 +16,75 @@
 
 namespace cuwarden {
 
-// The command line of each verb, and the function that runs it and returns the exit status.
+// Options of `cuwarden report`.
 struct ReportVerb {
+  // Paths of reports, of ledgers that killed processes left, or of folders with reports; "-":
+  // standard input.
   std::vector<std::string> files;
-  TextOptions text;
-  const Format* format = &report_formats().front();  // of reports that are shown whole
-  bool fail_on_leak = false;
+  TextOptions text;  // options of the text, such as the grouping and the number of groups
+  // Format of a report that is shown whole; of several reports in a folder one line each is shown.
+  const Format* format = &report_formats().front();
+  bool fail_on_leak =
+      false;  // exit with 1 if there are leaks, or if a report is too incomplete to tell
   std::vector<std::string> symbol_folders;  // folders of debug files, which are found by build id
-  bool redact = false;                      // write a redacted copy instead of showing the report
-  std::string output;  // path of the copy; empty: beside the report; "-": standard output
-};
-int report_verb(const ReportVerb&);
-
-struct RunVerb {
-  std::vector<std::string> command;
-  std::vector<std::pair<std::string, std::string>> settings;  // variable and value, for the shim
-  std::optional<std::uint64_t> simulated_bytes;
-};
-int run_verb(const RunVerb&);
-
-struct SnapshotVerb {
-  pid_t pid = 0;
-  std::string output;  // path; empty: the default name in the current folder; "-": standard output
-};
-int snapshot_verb(const SnapshotVerb&);
-
-struct RecoverVerb {
-  std::vector<std::string> locations;  // paths of folders or ledgers; empty: the usual folders
-  // Longest time for one ledger of another user; null: usual_time_for_a_ledger.
-  std::optional<std::chrono::nanoseconds> longest;
-  // Path of the report, or of a folder for reports; empty: the paths chosen by the programs.
+  bool redact = false;  // write a copy without private facts instead of showing the report
+  // Path of the redacted copy; empty: beside the report, with another name; "-": standard output.
   std::string output;
 };
+// Shows reports, or writes redacted copies. Returns 0, 1 (a check failed) or 2 (a file could not be
+// read or written).
+int report_verb(const ReportVerb&);
+
+// Options of `cuwarden run`.
+struct RunVerb {
+  std::vector<std::string> command;  // the program and its arguments; not empty
+  // Environment variables to set for the program, each with its value, such as CUWARDEN_POOL and
+  // "on".
+  std::vector<std::pair<std::string, std::string>> settings;
+  std::optional<std::uint64_t> simulated_bytes;  // memory of a simulated GPU; null: a real GPU
+};
+// Runs a program with libcuwarden.so preloaded, and shows the reports of its processes. Returns the
+// program's exit status; 128 and the signal's number if a signal killed the program; 127 or 126 if
+// the program is not found or cannot be run; 2 if cuwarden is not set up for it.
+int run_verb(const RunVerb&);
+
+// Options of `cuwarden snapshot`.
+struct SnapshotVerb {
+  pid_t pid = 0;  // the running process whose report is made
+  // Path of the report, or of a folder for it; empty: the current folder; "-": standard output.
+  std::string output;
+};
+// Makes the report of a running process, from its ledger and without disturbing the process.
+// Returns 0, or 2 if there is no ledger or the report could not be written.
+int snapshot_verb(const SnapshotVerb&);
+
+// Options of `cuwarden recover`.
+struct RecoverVerb {
+  // Paths of ledgers, or of folders with ledgers; empty: the folders of usual_ledger_folders().
+  std::vector<std::string> locations;
+  // Longest time for one ledger of another user; null: usual_time_for_a_ledger.
+  std::optional<std::chrono::nanoseconds> longest;
+  // Path of the report, or of a folder for reports; empty: the paths that CUWARDEN_REPORT of the
+  // killed processes names.
+  std::string output;
+};
+// Makes the reports of processes that died without writing one, from their ledgers. Returns 0, or 2
+// if one could not be made.
 int recover_verb(const RecoverVerb&);
 
+// Options of `cuwarden top`.
 struct TopVerb {
-  pid_t pid = 0;  // 0: all processes
-  bool once = false;
-  bool json = false;  // print one JSON object
+  pid_t pid = 0;      // the process to show; 0: all processes that have a ledger
+  bool once = false;  // print the view once, instead of drawing it again each second
+  bool json = false;  // print the numbers once, as one JSON object
 };
+// Shows the live memory of running processes. Returns 2 if there is no ledger of the process.
+// Otherwise does not return, but ends the command.
 int top_verb(const TopVerb&);
 
+// Prints if the shim and the CUDA driver can work here, and how the program reaches CUDA.
+// `command`: the program and its arguments; empty: none. Returns 0 if all is well, 1 if not, 2 if
+// there is no such program.
 int doctor_verb(const std::vector<std::string>& command);
 
 }  // namespace cuwarden

@@ -1,32 +1,39 @@
-// Linear device memory and its account: slabs, pages, trimming, release with a context. Callers
-// hold the simulator's lock.
+// Gives linear device memory out, as cuMemAlloc does, and takes it back. Counts the bytes that are
+// used of each device. Callers hold the simulator's lock (Simulator::mutex).
 #pragma once
 
 #include "tools/simulated_gpu/device/state.hpp"
 
 namespace cuwarden::simulated_gpu {
 
-// Charges the device for `bytes`. If there is no room, first trims the memory that the driver
-// hoards. Returns false if there is still none.
+// Counts `bytes` of the device as used. If there is no room, first gives free memory of pools and
+// graphs back (trim_device()). Returns false, and counts nothing, if there is no room then either.
 bool charge_device(Device& device, std::size_t bytes);
-// map_host() counts `bytes` of host memory that the device maps, and unmap_host() takes them off
-// again. map_host() returns false if there is no room for the device's tables.
+// Counts `bytes` of host memory as mapped by the device, and takes device memory for the page
+// tables of the mapping. Returns false, and counts nothing, if the device has no room for the
+// tables.
 bool map_host(Device& device, std::size_t bytes);
+// Takes `bytes` off the host memory that is mapped by the device, and gives back the tables'
+// memory.
 void unmap_host(Device& device, std::size_t bytes);
-// Gives free memory of pools and of launched graphs back to the device.
+// Gives memory back to the device that the driver keeps for later: free chunks of memory pools, and
+// memory of graphs that is not in use.
 void trim_device(Device& device);
 
-// Returns memory aligned to 512 bytes in a slab (`in_slab`), or to a page outside of slabs; 0 if
-// out of memory. `held` gets the bytes that the device was charged for the range itself: 0 in a
-// slab.
+// Returns the address of `size` bytes of device memory; 0 if the device has no room. A request of
+// up to kSlabLimit bytes gets memory inside a slab (2 MiB that many requests share), aligned to 512
+// bytes, and `in_slab` becomes true. A larger request gets whole pages of 2 MiB. `held` becomes the
+// bytes that were taken from the device for this request alone: 0 inside a slab, since the slab's
+// page counts once.
 CUdeviceptr take_linear(Context& context, std::size_t size, bool& in_slab, std::size_t& held);
-// Gives back what the range took from its device, and removes it from the table of ranges.
+// Frees the memory of a range, of whatever kind, and removes the range from Simulator::ranges.
 void release_range(const Range& range);
-// Releases all memory that belongs to the context.
+// Frees all memory that ends with the context: all but blocks of memory pools and mappings of
+// physical handles.
 void release_context_memory(Context& context);
 
-// Returns the bytes that the whole device needs for `bytes` of local memory per thread, beyond the
-// default.
+// Returns the device memory, in bytes, for `bytes` of local memory for each thread that the device
+// can run at once. Does not count the 1,024 bytes for each thread that a context always has.
 std::size_t local_memory_cost(std::size_t bytes);
 
 }  // namespace cuwarden::simulated_gpu

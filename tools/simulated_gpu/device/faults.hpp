@@ -1,4 +1,5 @@
-// Counts the calls that a rule of CUWARDEN_SIM_FAIL names, and tells which of them must fail.
+// Lets calls of the simulated driver fail on purpose, by the rules in CUWARDEN_SIM_FAIL
+// (FaultRule).
 #pragma once
 
 #include <atomic>
@@ -7,14 +8,17 @@
 
 namespace cuwarden::simulated_gpu {
 
-// One exported function. Its rules are looked up once.
+// An exported function of the driver. One static object stands for each.
 struct CallSite {
-  const char* name;
-  std::atomic<int> inspected{0};  // 0: not looked up yet, 1: no rule, 2: has rules.
+  const char* name;  // Full name, such as cuMemAlloc_v2.
+  // Says if rules name the function. 0: not yet looked up, 1: no rule does, 2: some rule does.
+  std::atomic<int> inspected{0};
 };
 
-// Returns the error with which this call must fail: by a rule, or because a rule has taken away the
-// device that the call needs. CUDA_SUCCESS if the call may go on.
+// Counts a call of the function, and returns the error with which the call must fail; CUDA_SUCCESS
+// if it may go on. Also fails all calls after a rule has said that the device is lost, if
+// `needs_device`: functions such as cuDriverGetVersion need none. May send a signal or never
+// return, if a rule says so.
 CUresult requested_failure(CallSite& site, bool needs_device);
 
 }  // namespace cuwarden::simulated_gpu

@@ -1,4 +1,5 @@
-// Graphs, the memory that they hold on the device, and captures of streams into graphs.
+// CUDA graphs of the simulated driver, the device memory that they hold, and the capture of streams
+// into graphs. Guarded by the simulator's lock (Simulator::mutex).
 #pragma once
 
 #include <thread>
@@ -7,67 +8,84 @@
 
 namespace cuwarden::simulated_gpu {
 
+// Kinds of work that a node stands for. `allocate` and `release`: memory of the graph. `child`:
+// another graph. `other`: a kind whose work is not simulated.
 enum class NodeKind { empty, kernel, copy, fill, host, allocate, release, child, event, other };
 
 struct Graph;
 
+// A node of a graph. Its handle, a CUgraphNode, is its address.
 struct Node {
-  Graph* graph = nullptr;
+  Graph* graph = nullptr;  // The graph that the node belongs to.
   NodeKind kind = NodeKind::empty;
-  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-  std::vector<Node*> dependencies;
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;  // The type that the program is told.
+  std::vector<Node*> dependencies;                  // Nodes of the graph that must run before.
   bool destroyed = false;
-  bool enabled = true;
+  bool enabled = true;                      // False: a launch leaves the node out.
   CUDA_MEM_ALLOC_NODE_PARAMS allocation{};  // Only for kind `allocate`.
   CUdeviceptr freed = 0;                    // Only for kind `release`: the address that is freed.
-  // Only for kinds `copy`, `fill` and `host`: called under the lock, so it must be short.
+  // The work that a launch does for the node, in the given stream; null: none. Called under the
+  // simulator's lock, so it must be short.
   std::function<void(Stream&)> work;
-  Graph* child = nullptr;
-  CUDA_KERNEL_NODE_PARAMS kernel{};
-  CUDA_HOST_NODE_PARAMS host{};
-  CUevent event = nullptr;
+  Graph* child = nullptr;            // Only for kind `child`: the graph that is inserted.
+  CUDA_KERNEL_NODE_PARAMS kernel{};  // Only for kind `kernel`.
+  CUDA_HOST_NODE_PARAMS host{};      // Only for kind `host`.
+  CUevent event = nullptr;           // Only for kind `event`.
 };
 
+// A graph. Its handle, a CUgraph, is its address.
 struct Graph {
-  std::vector<Node*> nodes;
+  std::vector<Node*> nodes;  // In the order in which they were added; owned by nodes().
   bool destroyed = false;
 };
 
+// A graph that was instantiated, so that it can be launched. Its handle, a CUgraphExec, is its
+// address.
 struct GraphExec {
-  Context* context = nullptr;
-  // Copies of the graph's nodes, in an order that respects the dependencies.
+  Context* context = nullptr;  // The context in which the graph was instantiated.
+  // Copies of the graph's nodes, in an order in which each comes after its dependencies.
   std::vector<Node> nodes;
-  unsigned long long flags = 0;
+  unsigned long long flags = 0;  // CUgraphInstantiate_flags
 };
 
-// A capture: its streams record calls instead of working.
+// A capture (cuStreamBeginCapture): calls in its streams become nodes of a graph, and are not done.
 struct Capture {
-  Graph* graph = nullptr;
+  Graph* graph = nullptr;  // The graph that gets the nodes.
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  std::thread::id thread;
-  Stream* origin = nullptr;
-  unsigned long long id = 0;
-  bool invalidated = false;
-  bool owns_graph = true;
-  // Nodes that the next node of each stream depends on.
+  std::thread::id thread;     // The thread that began the capture.
+  Stream* origin = nullptr;   // The stream in which the capture began, and must end.
+  unsigned long long id = 0;  // Number of the capture, as cuStreamGetCaptureInfo tells it.
+  bool invalidated = false;   // True after a forbidden call: the capture can only be ended.
+  bool owns_graph = true;     // False if the program gave the graph (cuStreamBeginCaptureToGraph).
+  // By stream of the capture: the nodes on which the next node of the stream will depend.
   std::map<Stream*, std::vector<Node*>> heads;
 };
 
+// Returns all graphs of the process.
 Handles<Graph>& graphs();
+// Returns all nodes of all graphs of the process.
 Handles<Node>& nodes();
+// Returns all instantiated graphs of the process.
 Handles<GraphExec>& graph_execs();
 
-// Adds a node without dependencies to the graph.
+// Adds a node without dependencies to the graph. Returns the node, which nodes() owns.
 Node* add_node(Graph& graph, NodeKind kind, CUgraphNodeType type);
-// Adds a node by the program's handles. Returns an error if a handle is not valid.
+// Adds a node to the graph that a call of the program names, such as cuGraphAddEmptyNode.
+// `dependencies`: handles of `count` nodes of the graph. Sets `node` to the new node and *out to
+// its handle. Returns CUDA_ERROR_INVALID_VALUE, and adds nothing, if a handle is not valid or `out`
+// is null.
 CUresult add_node(Node*& node, CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
                   std::size_t count, NodeKind kind, CUgraphNodeType type);
-// Adds a node that depends on everything that the stream has captured so far.
+// Adds a node to the graph of the stream's capture, after everything that the stream has captured
+// so far. The stream must be capturing.
 Node* capture_node(Stream& stream, NodeKind kind, CUgraphNodeType type);
-// Reserves addresses for an allocation node, although memory comes only with a launch: those of
-// memory that the graph has freed before the node, or new ones.
+// Reserves an address range for an allocation node, and stores it in Node::allocation. It is a
+// range that the graph frees before this node, if one of the size fits, or a new one. The memory
+// itself is taken only when the graph is launched. Returns an error if the size is 0, or if there
+// is no room.
 CUresult reserve_graph_memory(Node& node);
-// Frees memory that a launched graph left to the program, as cuMemFree does.
+// Frees memory that an allocation node gave out in a launch and that no node of the graph freed.
+// The bytes stay with the device for later launches, until it is trimmed.
 CUresult release_graph_memory(Simulator& sim, Range& range);
 
 }  // namespace cuwarden::simulated_gpu

@@ -1,30 +1,37 @@
-// Functions of the simulated driver for the simulated NVML. They are private to the two: no driver
-// has them.
+// Functions that the simulated driver (libcuda) exports for the simulated NVML alone. No real
+// driver has them. Processes that share the devices (CUWARDEN_SIM_SHARED) are known to them.
 #pragma once
 
 namespace cuwarden::simulated_gpu {
 
+// A process that holds memory of a device.
 struct ListedProcess {
   unsigned pid;
-  unsigned long long used_bytes;
+  unsigned long long used_bytes;  // Memory of the device that the process holds.
 };
 
+// Results of the functions below. kNoSuchDevice: the machine has no such device. kListRefused: by
+// CUWARDEN_SIM_NVML=refuse, NVML may not answer.
 constexpr int kNoSuchDevice = -1, kListRefused = -2;
 
-// A device, or a slice with the whole device that it is part of.
+// Memory of a device. If CUWARDEN_SIM_MIG is set, the device that programs see is a slice (MIG) of
+// a larger, whole device.
 struct WholeDevice {
-  bool is_sliced;
-  unsigned long long bytes;  // Bytes of the whole device.
+  bool is_sliced;            // True if the device is a slice.
+  unsigned long long bytes;  // Bytes of the whole device; 0 if the device is not a slice.
+  // Size and free bytes of the device or slice itself.
   unsigned long long own_bytes, own_free_bytes;
 };
 
 }  // namespace cuwarden::simulated_gpu
 
-// Writes the processes that hold memory of the machine's device `board`, whether or not this
-// process sees it: at most `capacity` of them. Returns how many there are, or kNoSuchDevice or
+// Writes the processes that hold memory of a device to the array `into`, at most `capacity` of
+// them. `board`: number of the device in the machine, from 0; this process need not see the device.
+// Returns how many processes there are, which may be more than `capacity`, or kNoSuchDevice or
 // kListRefused.
 extern "C" __attribute__((visibility("default"))) int cuSimulatedGpuProcesses(
     int board, cuwarden::simulated_gpu::ListedProcess* into, int capacity);
-// Writes the sizes of the device `board`. Returns 0, kNoSuchDevice or kListRefused.
+// Writes the sizes of the machine's device `board` to *into. Returns 0 or kNoSuchDevice; or
+// kListRefused, after the sizes were written, too.
 extern "C" __attribute__((visibility("default"))) int cuSimulatedGpuWhole(
     int board, cuwarden::simulated_gpu::WholeDevice* into);

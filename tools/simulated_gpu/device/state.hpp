@@ -1,6 +1,7 @@
-// The objects behind the driver's handles. Everything here is guarded by Simulator::mutex. A handle
-// is the object's address. Objects are kept after their destruction, with a mark, so that a stale
-// handle is answered with an error rather than by chance.
+// The objects behind the simulated driver's handles (CUstream, CUcontext and others). A handle is
+// the object's address. Objects are kept, with a mark, after the program has destroyed them, so
+// that the use of a stale handle always gives an error. Everything here is guarded by
+// Simulator::mutex.
 #pragma once
 
 #include <algorithm>
@@ -23,6 +24,7 @@
 
 namespace cuwarden::simulated_gpu {
 
+// The clock of all times on the simulated device.
 using Clock = std::chrono::steady_clock;
 
 struct Capture;
@@ -32,82 +34,98 @@ struct GraphExec;
 struct MemoryPool;
 struct PhysicalHandle;
 
-// A stream. Its work only takes time, and nothing is computed: all that is kept of the work is the
-// moment until which the stream is busy.
+// A stream. Work in the stream is not executed, but takes time: the stream only stores the moment
+// until which it is busy.
 struct Stream {
-  Context* context = nullptr;
-  unsigned flags = 0;
+  Context* context = nullptr;  // The context that the stream belongs to.
+  unsigned flags = 0;          // CUstream_flags
   int priority = 0;
-  unsigned long long id = 0;
+  unsigned long long id = 0;  // No other stream or context of the process has it.
   bool destroyed = false;
-  Clock::time_point busy_until{};
-  Clock::time_point last_free{};  // The moment at which the stream reaches the last free in it.
+  Clock::time_point busy_until{};  // The moment at which all work in the stream is done.
+  Clock::time_point last_free{};  // The moment at which the stream reaches its last cuMemFreeAsync.
+  // Host functions (cuLaunchHostFunc) of the stream: those that have not returned, and the numbers
+  // of those that were ever queued and have ever returned.
   unsigned running_callbacks = 0;
   unsigned long long callbacks_queued = 0;
   unsigned long long callbacks_finished = 0;
-  std::shared_ptr<Capture> capture;
+  std::shared_ptr<Capture> capture;  // Null if the stream is not being captured into a graph.
 };
 
+// An event. Its handle, a CUevent, is its address.
 struct Event {
-  Context* context = nullptr;
-  unsigned flags = 0;
+  Context* context = nullptr;  // The context in which the event was made.
+  unsigned flags = 0;          // CUevent_flags
   bool destroyed = false;
-  bool recorded = false;
-  Stream* stream = nullptr;
-  Clock::time_point at{};
-  // The capture that the event was recorded in. Such an event has no time, but a position in the
-  // graph.
+  bool recorded = false;     // True once cuEventRecord was called.
+  Stream* stream = nullptr;  // The stream in which the event was last recorded.
+  Clock::time_point at{};    // The moment at which that stream reaches the event.
+  // The capture in which the event was recorded, if the stream was being captured into a graph.
+  // Such an event has no time: captured_nodes are the graph's nodes (Node*) that come before the
+  // event.
   std::weak_ptr<Capture> captured;
   std::vector<void*> captured_nodes;
 };
 
+// Kinds of memory in the table of ranges.
 enum class RangeKind {
-  device,          // From cuMemAlloc and its relatives.
-  stream_ordered,  // A block of a memory pool.
-  managed,
-  pinned,
-  registered,
-  mapping,   // A physical handle mapped into a reservation.
-  imported,  // Opened from another handle: IPC, external memory, pool pointer.
-  graph,     // Given out by a graph's allocation node.
+  device,          // Linear device memory, from cuMemAlloc and similar functions, or of an array.
+  stream_ordered,  // A block of a memory pool, from cuMemAllocAsync.
+  managed,         // From cuMemAllocManaged.
+  pinned,          // Page-locked host memory, from cuMemHostAlloc.
+  registered,      // Host memory of the program that cuMemHostRegister has page-locked.
+  mapping,         // A physical handle that cuMemMap has mapped into reserved addresses.
+  imported,        // Opened from a handle of other memory: IPC, external memory, pool pointer.
+  graph,           // From an allocation node of a launched graph.
 };
 
-// Value of Range::flags for an imported range that cuMemFree takes.
+// Value of Range::flags for an imported range that the program may free by cuMemFree.
 constexpr unsigned kImportedFreeable = 1;
-// Value of Range::flags for a device range that belongs to an array: cuMemFree does not know it.
+// Value of Range::flags for a device range that belongs to an array.
 constexpr unsigned kArrayMemory = 2;
 
-// One range of addresses that the driver knows.
+// A range of addresses that the driver gave to the program, or knows for another reason
+// (registered).
 struct Range {
-  CUdeviceptr start = 0;
-  std::size_t requested = 0;
-  std::size_t held = 0;  // Bytes taken from the device; 0 inside a slab or a pool.
+  CUdeviceptr start = 0;      // First address.
+  std::size_t requested = 0;  // Bytes that the program asked for.
+  // Bytes that were taken for this range alone, from the device or the host; 0 inside a slab or a
+  // memory pool.
+  std::size_t held = 0;
   RangeKind kind = RangeKind::device;
-  Context* context = nullptr;  // Null if no context owns the range.
-  Device* device = nullptr;    // Null for host memory.
-  unsigned flags = 0;
-  unsigned long long buffer_id = 0;
-  bool in_slab = false;
-  bool sync_memops = false;
-  MemoryPool* pool = nullptr;
-  PhysicalHandle* physical = nullptr;
-  // Only for mappings: a bit for each device ordinal that may read, bit 63 for the host.
+  Context* context = nullptr;          // Null if no context owns the range.
+  Device* device = nullptr;            // Null for host memory.
+  unsigned flags = 0;                  // By kind: of the call that made the range, or as above.
+  unsigned long long buffer_id = 0;    // CU_POINTER_ATTRIBUTE_BUFFER_ID: unique in this process.
+  bool in_slab = false;                // True if the range is a part of a slab.
+  bool sync_memops = false;            // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
+  MemoryPool* pool = nullptr;          // Only for kind `stream_ordered`: the pool of the block.
+  PhysicalHandle* physical = nullptr;  // Only for mappings: the handle that is mapped.
+  // Only for mappings: devices that may read and write. Bit n stands for the device with ordinal n,
+  // bit 63 for the host (kHostBit).
   std::uint64_t readable = 0;
   std::uint64_t writable = 0;
-  int references = 1;
-  std::size_t lead = 0;           // Only for imports: bytes of the mapping before `start`.
-  unsigned long long source = 0;  // Only for imports: identifies the memory and its process.
-  GraphExec* exec = nullptr;
+  int references = 1;    // Number of opens that have not been closed; more than 1 for imports only.
+  std::size_t lead = 0;  // Only for imports: bytes of the mapping before `start`.
+  // Only for memory that was opened from an IPC handle: identifies the memory and its process; 0
+  // otherwise.
+  unsigned long long source = 0;
+  GraphExec* exec = nullptr;  // Not used.
 };
 
+// All ranges of the process, by start.
 class RangeTable {
  public:
+  // Adds the range, with a new buffer_id, in place of one that begins at `range.start`. Returns the
+  // range in the table, which stays valid until it is erased.
   Range& insert(const Range& range);
   // Returns the range that begins at `start`; null if there is none.
   Range* at(CUdeviceptr start);
   // Returns the range that contains the address; null if there is none.
   Range* around(CUdeviceptr address);
+  // Returns true if a range of the table shares an address with [start, start + size).
   bool overlaps(CUdeviceptr start, std::size_t size);
+  // Removes the range that begins at `start` from the table; the memory is not freed.
   void erase(CUdeviceptr start) { ranges_.erase(start); }
   // Returns the starts of all ranges for which condition(range) is true.
   template <typename Condition>
@@ -124,41 +142,49 @@ class RangeTable {
   unsigned long long next_buffer_id_ = 1;
 };
 
-// Memory freed by cuMemFreeAsync that belongs to no pool: gone for the program, held until its
-// stream is synchronised.
+// Memory of cuMemAlloc that the program has freed by cuMemFreeAsync. The device memory stays taken
+// until the program has synchronised with the stream of the free.
 struct DeferredFree {
-  Range range;
-  Stream* stream = nullptr;
+  Range range;               // A copy: the table of ranges has it no more.
+  Stream* stream = nullptr;  // The stream of the free.
 };
 
+// A context. Its handle, a CUcontext, is its address.
 struct Context {
   Device* device = nullptr;
-  bool primary = false;
+  bool primary = false;  // True for the device's primary context.
   bool destroyed = false;
-  unsigned flags = 0;
+  unsigned flags = 0;  // CUctx_flags
+  // As cuCtxGetApiVersion tells: version of the function that made the context.
   unsigned api_version = 3020;
   unsigned long long id = 0;
   std::size_t overhead = 0;     // Bytes of the device that the context itself takes.
-  std::size_t local_bytes = 0;  // Local memory that each thread has at present.
-  // True after a refused request for local memory: the context has not even its initial share.
+  std::size_t local_bytes = 0;  // Bytes of local memory that each device thread has at present.
+  // True after a launch found no room for local memory: the context then has given back all of it,
+  // even the part that it had from the start.
   bool local_given_back = false;
   bool device_runtime = false;  // True once the code for device-side malloc is loaded.
-  bool heap_made = false;       // True once the heap for device-side malloc was made.
-  // Frees that wait for the device; allocations wait until they are done.
+  bool heap_made = false;       // True once memory was taken for the heap of device-side malloc.
+  // Number of threads that wait inside cuMemFree until the context is idle; allocations of linear
+  // memory wait until the number is 0.
   unsigned frees_waiting = 0;
   SlabHeap slabs;
-  Stream legacy;
-  // Default streams of threads, by kernel thread id.
+  Stream legacy;  // The legacy default stream.
+  // Default streams of single threads (CU_STREAM_PER_THREAD), by kernel thread id.
   std::map<int, std::unique_ptr<Stream>> per_thread;
-  std::set<Stream*> streams;
-  std::set<int> peers;
-  std::vector<DeferredFree> deferred;
-  std::map<int, std::size_t> limits;
+  std::set<Stream*> streams;           // Streams that the program has made.
+  std::set<int> peers;                 // Ordinals of devices whose memory the context may access.
+  std::vector<DeferredFree> deferred;  // Frees whose stream was not synchronised since.
+  std::map<int, std::size_t> limits;   // Values of cuCtxSetLimit, by CUlimit.
   CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
   CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
 };
 
+// A simulated device, as this process sees it.
 struct Device {
+  // `number`: ordinal in this process. `board_number`: number in the machine. `memory`: bytes of
+  // the device. `others`: bytes that another, made-up process holds. `processes` outlives the
+  // object.
   Device(int number, int board_number, std::size_t memory, std::size_t others,
          DeviceShare& processes)
       : ordinal(number),
@@ -168,10 +194,13 @@ struct Device {
         other_process(others),
         arena(memory) {}
 
+  // Returns the bytes that neither this process nor another one holds.
   std::size_t free_bytes() const {
     const std::size_t taken = used + other_process + share.used_by_others(board);
     return taken < capacity ? capacity - taken : 0;
   }
+  // Counts `bytes` as used by this process, for all processes to see. Returns false, and counts
+  // nothing, if they are not free or exceed process_limit.
   bool charge(std::size_t bytes) {
     const DeviceShare::Taking taking(share);
     if (bytes > free_bytes() || bytes > process_limit - std::min(used, process_limit)) return false;
@@ -179,6 +208,7 @@ struct Device {
     share.publish(board, used);
     return true;
   }
+  // Counts `bytes` as free again.
   void refund(std::size_t bytes) {
     used -= bytes;
     share.publish(board, used);
@@ -187,45 +217,49 @@ struct Device {
   int ordinal;  // Number of the device in this process.
   int board;    // Number of the device in the machine.
   DeviceShare& share;
-  std::size_t capacity;
-  std::size_t other_process;
-  // The most that `used` may become: the limit of an MPS server.
+  std::size_t capacity;       // Bytes of the device.
+  std::size_t other_process;  // Bytes that a made-up process holds (CUWARDEN_SIM_OTHER_PROCESS).
+  // Largest value that `used` may get, set by an MPS server; SIZE_MAX: no limit.
   std::size_t process_limit = SIZE_MAX;
-  std::size_t used = 0;
-  AddressArena arena;
-  bool had_context = false;
-  Context* primary = nullptr;
-  unsigned primary_references = 0;
-  unsigned primary_flags = 0;
-  // Bytes of host memory that the device has mapped, and bytes of the device that the tables for it
-  // take.
+  std::size_t used = 0;        // Bytes of the device that this process holds.
+  AddressArena arena;          // Addresses for the device's memory.
+  bool had_context = false;    // True once a context was made: the first one takes more memory.
+  Context* primary = nullptr;  // The primary context; null if there is none.
+  unsigned primary_references = 0;  // Number of cuDevicePrimaryCtxRetain without a release.
+  unsigned primary_flags = 0;       // Flags with which the primary context is made.
+  // Bytes of host memory that the device has mapped, and bytes of the device that the page tables
+  // for them take.
   std::size_t host_mapped = 0;
   std::size_t host_tables = 0;
-  MemoryPool* default_pool = nullptr;
-  MemoryPool* current_pool = nullptr;
-  // Memory of launched graphs, which stays with the device until it is trimmed.
+  MemoryPool* default_pool = nullptr;  // The pool that the device has from the start.
+  MemoryPool* current_pool = nullptr;  // The pool that cuMemAllocAsync uses.
+  // Bytes of memory of launched graphs: in use, and reserved (in use or kept for the next launch,
+  // until the device is trimmed). The _high fields are the maxima of them.
   std::size_t graph_used = 0;
   std::size_t graph_reserved = 0;
   std::size_t graph_used_high = 0;
   std::size_t graph_reserved_high = 0;
 };
 
-// Live handles of one type. Objects that are removed stay allocated.
+// All objects of one type that have handles. A handle is an object's address. Objects that are
+// removed stay allocated, so that stale handles are recognised. `Handle`: a type such as CUstream.
 template <typename T>
 class Handles {
  public:
+  // Returns the object of a handle; null if the handle is not live.
   template <typename Handle>
   T* find(Handle handle) {
     T* object = reinterpret_cast<T*>(handle);
     return live_.count(object) != 0 ? object : nullptr;
   }
+  // Adds an object, whose handle becomes live. Returns the object, which this table owns.
   T* add(std::unique_ptr<T> object) {
     T* raw = object.get();
     live_.insert(raw);
     kept_.push_back(std::move(object));
     return raw;
   }
-  // True if this is or was a handle of this type.
+  // True if the value is or was a handle of this type.
   template <typename Handle>
   bool was(Handle handle) const {
     const T* const object = reinterpret_cast<T*>(handle);
@@ -234,13 +268,16 @@ class Handles {
     }
     return false;
   }
+  // Makes the object's handle stale.
   void remove(T* object) { live_.erase(object); }
+  // Makes the handle of an object that was removed live again.
   void revive(T* object) { live_.insert(object); }
+  // Returns all objects with live handles.
   const std::unordered_set<T*>& all() const { return live_; }
 
  private:
   std::unordered_set<T*> live_;
-  std::vector<std::unique_ptr<T>> kept_;
+  std::vector<std::unique_ptr<T>> kept_;  // All objects that were ever added.
 };
 
 }  // namespace cuwarden::simulated_gpu

@@ -1,6 +1,6 @@
-// Time on the device. A stream is busy until a moment. Work is queued behind that moment, and a
-// wait sleeps until it. Only a wait makes the driver notice that memory freed in stream order can
-// be reused.
+// Time on the simulated device. Each stream is busy until a moment, and work that is queued moves
+// that moment. A wait for the stream sleeps until the moment. The driver notices only in a wait
+// that memory which was freed in stream order (cuMemFreeAsync) can be reused.
 #pragma once
 
 #include <mutex>
@@ -9,38 +9,49 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Finds the stream behind a handle; null is the legacy stream or the thread's default stream.
-// Returns CUDA_ERROR_INVALID_HANDLE or CUDA_ERROR_CONTEXT_IS_DESTROYED if there is none.
+// Sets `stream` to the stream that a handle means in the context. A null handle means the legacy
+// default stream; inside a call by a _ptsz or _ptds name, the calling thread's own default stream.
+// Returns CUDA_ERROR_INVALID_HANDLE if there is no such stream, and CUDA_ERROR_CONTEXT_IS_DESTROYED
+// if its context was destroyed.
 CUresult find_stream(Context& context, CUstream handle, Stream*& stream);
 
-// Returns the moment at which everything queued in the context is done.
+// Returns the moment at which all work in all streams of the context is done.
 Clock::time_point busy_until(const Context& context);
 
-// Invalidates the captures of the context's streams. Returns true if there were any.
+// Invalidates all captures into graphs that are going on in streams of the context: each can only
+// be ended, with an error. Returns true if there were any.
 bool invalidate_captures(const Context& context);
 
-// Queues work that takes `duration`, behind the legacy default stream's barriers.
+// Queues work that takes `duration` in the stream. Work in the legacy default stream begins after
+// the work of all blocking streams of the context, and work in a blocking stream after the legacy
+// stream's.
 void enqueue(Stream& stream, Clock::duration duration);
 
-// Sleeps, without the lock, until the stream or the context is idle. Then releases memory that was
-// freed there.
+// Sleeps until the stream, or each stream of the context, is idle. Then releases memory that was
+// freed there in stream order. `lock` holds the simulator's lock, which is given up while the
+// thread sleeps.
 void wait_for(std::unique_lock<std::mutex>& lock, Stream& stream);
 void wait_for(std::unique_lock<std::mutex>& lock, Context& context);
-// Waits as wait_for() does, inside a free: until it is done, no linear memory is allocated.
+// Waits until the context is idle, as wait_for() does, inside cuMemFree. Meanwhile other threads'
+// calls of cuMemAlloc in the context wait (wait_for_frees()).
 void wait_in_free(std::unique_lock<std::mutex>& lock, Context& context);
-// Waits until no free is waiting in the context.
+// Waits until no thread is inside wait_in_free() for the context.
 void wait_for_frees(std::unique_lock<std::mutex>& lock, const Context& context);
-// Sleeps, without the lock, until the moment has come.
+// Sleeps until the moment has come. `lock` holds the simulator's lock, which is given up meanwhile.
 void sleep_until(std::unique_lock<std::mutex>& lock, Clock::time_point moment);
 
+// True if all work and all host functions of the stream are done.
 bool idle(const Stream& stream);
-// Releases memory whose frees this stream has reached.
+// Releases all memory that was freed in the stream by cuMemFreeAsync. To be called when the stream
+// has reached these frees and the program has waited for that.
 void observe_frees(Stream& stream);
-// Releases memory whose frees blocking streams have reached before this moment. The legacy stream
-// came after them at that moment (cuda.h: interactions with the null stream create stream ordered
-// dependencies).
+// Releases memory that was freed in a blocking stream of the context whose last free was reached by
+// `moment`. To be called after a wait for the legacy default stream, which comes after the work of
+// all blocking streams.
 void observe_frees_before(Context& context, Clock::time_point moment);
 
+// Makes an idle stream with a new id. The caller enters the stream in the tables and takes device
+// memory for it. `flags`: those of cuStreamCreate.
 std::unique_ptr<Stream> make_stream(Context& context, unsigned flags, int priority);
 
 }  // namespace cuwarden::simulated_gpu

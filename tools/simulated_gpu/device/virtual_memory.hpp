@@ -1,35 +1,43 @@
-// Physical handles of the virtual memory functions. A handle is a piece of shared memory that can
-// be mapped at several addresses at once. Bytes written through one address are read through the
-// others.
+// Physical handles (cuMemCreate) of the virtual memory functions. A handle stands for memory that
+// can be mapped at several addresses at once; bytes written through one address are read through
+// the others.
 #pragma once
 
 #include "tools/simulated_gpu/device/state.hpp"
 
 namespace cuwarden::simulated_gpu {
 
+// Memory behind a CUmemGenericAllocationHandle, whose value is the object's address.
 struct PhysicalHandle {
-  CUmemAllocationProp properties{};
-  Device* device = nullptr;  // Null for host memory.
-  std::size_t size = 0;
-  // The address at which this driver maps the handle, to map it again elsewhere.
+  CUmemAllocationProp properties{};  // As given to cuMemCreate.
+  Device* device = nullptr;          // Null for host memory.
+  std::size_t size = 0;              // In bytes.
+  // Address of the simulator's own mapping of the memory, from which it is mapped elsewhere
+  // (mremap); null once the memory is gone.
   void* window = nullptr;
-  // Descriptor of a handle that may be exported or was imported; -1 for others.
+  // Descriptor of the memory's file, if the handle may be exported or was imported; otherwise -1.
   int descriptor = -1;
-  bool imported = false;  // True if another handle's account holds the bytes.
-  unsigned references = 1;
-  unsigned mappings = 0;
+  bool imported =
+      false;  // True if the memory is counted for the handle from which it was exported.
+  unsigned references = 1;  // Number of cuMemCreate, import and retain without cuMemRelease.
+  unsigned mappings = 0;    // Number of address ranges at which the program has mapped the handle.
 };
 
+// Returns all physical handles of the process.
 Handles<PhysicalHandle>& physical_handles();
 
-// Makes a handle for `descriptor`, which it takes over, or for new memory if that is -1. Returns
-// null if the system or the device refuses.
+// Makes a physical handle of `size` bytes. `descriptor`: file with the memory, which the handle
+// owns from now on if the call succeeds; -1: new memory. `imported`: true if the memory is counted
+// elsewhere; otherwise it is taken from the device. Returns null if the system or the device has no
+// room.
 PhysicalHandle* make_physical(const CUmemAllocationProp& properties, std::size_t size,
                               int descriptor, bool imported);
-// Ends the handle if there are no references and no mappings left.
+// Gives the handle's memory back if the handle has no references and no mappings left; otherwise
+// does nothing.
 void drop_physical(PhysicalHandle& handle);
 
-// The host's bit in Range::readable and Range::writable.
+// The bit that stands for the host in Range::readable and Range::writable, in which bit n stands
+// for the device with ordinal n.
 constexpr std::uint64_t kHostBit = std::uint64_t{1} << 63;
 
 }  // namespace cuwarden::simulated_gpu

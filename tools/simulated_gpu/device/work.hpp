@@ -1,5 +1,6 @@
-// Submits work to a stream: it is done at once, or recorded if the stream captures. Data move when
-// the call is made; only the time that work takes is put on the stream.
+// Submits copies and fills to streams. Bytes move at once, when the program makes the call; only
+// the time that the work takes passes in the stream. In a stream that is captured into a graph, the
+// work becomes a node instead.
 #pragma once
 
 #include <utility>
@@ -10,7 +11,9 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Does `work`, which returns a CUresult, in the stream.
+// Calls work(), which moves the bytes, and returns its CUresult. If the stream is being captured
+// into a graph, adds a node instead, which calls work() at each launch and ignores its result.
+// `kind` and `type`: those of the node.
 template <typename Work>
 CUresult submit(Stream& stream, NodeKind kind, CUgraphNodeType type, Work work) {
   if (stream.capture) {
@@ -22,21 +25,26 @@ CUresult submit(Stream& stream, NodeKind kind, CUgraphNodeType type, Work work) 
   return work();
 }
 
-// Takes the memory that a launch needs, when the kernel is launched or its graph instantiated. It
-// may fail for lack of memory, although no allocation function was called.
+// Takes the device memory that a launch of the kernel needs: local memory, and for device-side
+// malloc its code and heap. Called when the kernel is launched or its graph instantiated. Returns
+// an error if the device has no room.
 CUresult prepare_launch(Context&, const Kernel&);
 
-// True if the current context's device may access `size` bytes from `address`: they lie in memory
-// that the driver gave out or, with `host_allowed`, anywhere outside the device's address space.
+// True if the device of the calling thread's context may access `size` bytes from `address`. They
+// must lie in memory that the driver gave out, and may be written if `write`. If `host_allowed`,
+// they may also lie in ordinary host memory: outside of all addresses of devices.
 bool accessible(Simulator& sim, CUdeviceptr address, std::size_t size, bool write,
                 bool host_allowed);
 
-// copy_box() and fill_rows() move the bytes at once. They return an error if an address is not
-// accessible.
+// Copies the rows that the parameters describe, at once. Returns an error at the first row that is
+// not accessible; the rows before it are copied.
 CUresult copy_box(const CUDA_MEMCPY3D&);
+// Fills the rows that the parameters describe, at once. Returns an error, and fills nothing, if an
+// address is not accessible.
 CUresult fill_rows(const CUDA_MEMSET_NODE_PARAMS&);
-// True if the fill's element size is 1, 2 or 4 bytes, and its address and pitch fit that size. The
-// memory behind the address is not checked.
+// True if the parameters of a fill are valid: elements of 1, 2 or 4 bytes, an address that is a
+// multiple of that size, and a pitch that is not smaller than a row. Does not check if the memory
+// is accessible.
 bool is_filling(const CUDA_MEMSET_NODE_PARAMS&);
 
 }  // namespace cuwarden::simulated_gpu

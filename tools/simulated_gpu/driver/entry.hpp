@@ -1,5 +1,5 @@
-// Included by all files of entry points: the prototypes, the state, and the two lines that nearly
-// every entry point begins with.
+// Included by all files with the driver's exported functions (entry points): their prototypes, the
+// simulator's state, and objects that take its lock.
 #pragma once
 
 #include <mutex>
@@ -11,7 +11,7 @@
 #include "tools/simulated_gpu/device/simulator.hpp"
 #include "tools/simulated_gpu/device/streams.hpp"
 
-// Evaluates a CUresult and returns it unless it is CUDA_SUCCESS.
+// Evaluates a CUresult; returns it from the calling function unless it is CUDA_SUCCESS.
 #define SIM_TRY(expression)                                                                      \
   do {                                                                                           \
     if (const CUresult sim_result = (expression); sim_result != CUDA_SUCCESS) return sim_result; \
@@ -19,21 +19,22 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Holds the simulator's lock.
+// Holds the simulator's lock (Simulator::mutex) while the object exists.
 struct Locked {
   Simulator& sim = simulator();
   std::unique_lock<std::mutex> lock{sim.mutex};
 };
 
-// Holds the lock and finds the thread's current context. `context` is valid only if `error` is
-// CUDA_SUCCESS.
+// Holds the simulator's lock and finds the calling thread's current context. If `error` is not
+// CUDA_SUCCESS, there is none that is usable, and the entry point returns `error`.
 struct InContext : Locked {
   Context* context = nullptr;
   CUresult error = current_context(context);
 };
 
-// Returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and invalidates the capture, if a capture forbids
-// this thread calls that are not part of it.
+// To be called by functions that must not be called during a capture of streams into a graph. If a
+// capture forbids such calls to the calling thread, by its mode and the thread's, invalidates the
+// capture and returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED. Otherwise returns CUDA_SUCCESS.
 CUresult refuse_under_capture(Simulator& sim);
 
 }  // namespace cuwarden::simulated_gpu

@@ -1,4 +1,5 @@
-// Checks that every exported function makes before anything else.
+// Checks that each exported function of the simulated driver makes first, and the table of
+// functions for cuGetProcAddress.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +10,11 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Lives for the length of an exported call. If `refusal` is not CUDA_SUCCESS, the call returns it.
-// `per_thread`: the call came by a _ptsz or _ptds name.
+// Lives for the length of a call of an exported function.
 class ExportGuard {
  public:
+  // `site`: the called function. `per_thread`: true if its name ends in _ptsz or _ptds, so that the
+  // default stream is the thread's own during the call.
   ExportGuard(CallSite& site, bool per_thread)
       : refusal(refuse(site)), outer_(thread_state().per_thread_default) {
     if (per_thread) thread_state().per_thread_default = true;
@@ -21,22 +23,24 @@ class ExportGuard {
   ExportGuard(const ExportGuard&) = delete;
   ExportGuard& operator=(const ExportGuard&) = delete;
 
+  // If not CUDA_SUCCESS, the call must do nothing and return this error: the process is ending, is
+  // a forked child, has not called cuInit, or a rule of CUWARDEN_SIM_FAIL wants a failure.
   const CUresult refusal;
 
  private:
   static CUresult refuse(CallSite& site);
-  bool outer_;
+  bool outer_;  // ThreadState::per_thread_default before the call.
 };
 
-// One row of the table behind cuGetProcAddress. `plain` is the function that `name` means from
-// driver version `since` on; `per_thread` is its form with the per-thread default stream, null if
-// there is none.
+// One row of the table behind cuGetProcAddress: the function that a name means from one CUDA
+// version on.
 struct LookupRow {
-  const char* name;
-  int since;
-  void* plain;
-  void* per_thread;
+  const char* name;  // Without _vN, _ptsz or _ptds, such as cuMemAlloc.
+  int since;    // CUDA version, such as 3020 for 3.2; a later row may hold from a later version on.
+  void* plain;  // The function with the legacy default stream.
+  void* per_thread;  // The function with the thread's own default stream; null if there is none.
 };
+// All rows, by name, for each name the oldest version first; generated from CUDA's headers.
 extern const LookupRow lookup_rows[];
 extern const std::size_t lookup_row_count;
 

@@ -1,8 +1,10 @@
-// Processes that share the simulated devices. A file that all of them map (CUWARDEN_SIM_SHARED)
-// tells how much each process holds. Without that file every process has devices of its own.
+// Lets several processes share the simulated devices. All of them map one file
+// (CUWARDEN_SIM_SHARED), in which each process writes how much memory of each device it holds.
+// Without the file every process has devices of its own.
 //
-// A process owns one slot and a record lock on it. The kernel gives the lock up when the process
-// ends in whatever way. So memory of a dead process is free at that moment, as on a real device.
+// A process owns one slot of the file, and a record lock on the slot. The kernel releases the lock
+// when the process ends in any way. So the memory of a dead process is free at once, as on a real
+// device.
 #pragma once
 
 #include <atomic>
@@ -12,29 +14,35 @@
 
 namespace cuwarden::simulated_gpu {
 
+// This process's part in the shared devices. Until join() succeeds, the devices are not shared.
 class DeviceShare {
  public:
   DeviceShare() = default;
   DeviceShare(const DeviceShare&) = delete;
   DeviceShare& operator=(const DeviceShare&) = delete;
 
-  // Joins the processes that share the file at `path`. If the file cannot be used, writes one line
-  // to stderr, and the devices are not shared.
+  // Joins the processes that share the file at `path`; makes the file if there is none. If the file
+  // cannot be used or all its 64 slots are taken, writes one line to stderr, and the devices are
+  // not shared.
   void join(const std::string& path);
+  // True if join() has succeeded.
   bool joined() const { return slots_ != nullptr; }
 
-  // Returns the bytes of the device that other living processes hold.
+  // Returns the bytes of the device that other living processes hold; 0 if the devices are not
+  // shared. `device`: number in the machine, 0 to 63.
   std::size_t used_by_others(int device) const;
-  // Tells the other processes that this one holds `used` bytes of the device.
+  // Writes to the file that this process holds `used` bytes of the device.
   void publish(int device, std::size_t used);
-  // Calls visit(pid, used) for every living process that holds memory of the device, this one
-  // included.
+  // Calls visit(pid, used) for every living process that holds memory of the device, also for this
+  // one. `used`: bytes.
   void each(int device, const std::function<void(int, std::size_t)>& visit) const;
 
-  // A lock between processes. A process that takes memory holds it from reading the free bytes to
-  // publishing its own.
+  // A lock among the processes, held while the object exists. A process that takes device memory
+  // holds it from the moment at which it reads the free bytes until it has called publish(). So two
+  // processes cannot take the last free bytes both.
   class Taking {
    public:
+    // Waits for the lock. Does nothing if the devices are not shared.
     explicit Taking(const DeviceShare& share);
     ~Taking();
     Taking(const Taking&) = delete;
@@ -45,18 +53,20 @@ class DeviceShare {
   };
 
  private:
-  static constexpr int kSlots = 64;
-  static constexpr int kDevices = 64;
+  static constexpr int kSlots = 64;    // Most processes.
+  static constexpr int kDevices = 64;  // Most devices.
+  // A slot of the file: what one process holds.
   struct Slot {
     std::atomic<int> pid;
-    std::atomic<std::size_t> used[kDevices];
+    std::atomic<std::size_t> used[kDevices];  // Bytes, by device.
   };
 
+  // True if another living process owns the slot with this index.
   bool owned_by_another(int slot) const;
 
-  int file_ = -1;
-  int own_ = -1;
-  Slot* slots_ = nullptr;
+  int file_ = -1;          // Descriptor of the file; -1: none.
+  int own_ = -1;           // Index of this process's slot; -1: none.
+  Slot* slots_ = nullptr;  // The mapped file; null if the devices are not shared.
 };
 
 }  // namespace cuwarden::simulated_gpu

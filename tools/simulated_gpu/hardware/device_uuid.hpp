@@ -1,4 +1,4 @@
-// The simulated devices' UUIDs, which CUDA gives as bytes and NVML as text.
+// UUIDs of the simulated devices: 16 bytes in CUDA, a text in NVML.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,8 @@ namespace cuwarden::simulated_gpu {
 
 using DeviceUuid = std::array<char, 16>;
 
+// Returns the UUID of a device: the first 16 letters of "simulated-gpu-NN". `device`: number in the
+// machine, 0 to 99.
 inline DeviceUuid uuid_of_device(int device) {
   char text[32];
   std::snprintf(text, sizeof text, "simulated-gpu-%02d", device);
@@ -18,7 +20,9 @@ inline DeviceUuid uuid_of_device(int device) {
   return uuid;
 }
 
-// Returns the UUID as NVML writes it. `slice`: true for a MIG slice.
+// Returns the UUID of a device as NVML writes it, such as
+// "GPU-73696d75-6c61-7465-642d-6770752d3030". `slice`: true if the device is a MIG slice; then the
+// text begins with "MIG".
 inline std::string uuid_text_of_device(int device, bool slice) {
   std::string text = slice ? "MIG" : "GPU";
   int at = 0;

@@ -1,4 +1,5 @@
-// Settings of the simulated GPU, from the environment. They are read once, at the first call.
+// Settings of the simulated GPU, from environment variables CUWARDEN_SIM_*. They are read once, at
+// the first call of the simulated driver.
 #pragma once
 
 #include <chrono>
@@ -13,84 +14,96 @@ constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kMiB = 1024 * kKiB;
 constexpr std::size_t kGiB = 1024 * kMiB;
 
-// One rule of CUWARDEN_SIM_FAIL: `function:n[:code]`, `function:every:n[:code]`,
-// `function:from:n[:code]`, `function:lost:n[:code[:hang]]`, `function:*[:code]`. The
-// code may also be `signal` or `hang`.
+// One rule of CUWARDEN_SIM_FAIL, by which calls of a function of the driver fail. Its text is one
+// of `function:n[:code]`, `function:every:n[:code]`, `function:from:n[:code]`,
+// `function:lost:n[:code[:hang]]` and `function:*[:code]`. Except after `lost`, `signal` or `hang`
+// may stand for the code.
 struct FaultRule {
+  // Calls of the function that fail.
   enum class Calls {
-    nth,
-    every_nth,
-    from_nth,  // The n-th call and all after it fail.
-    lost,      // The device is lost with the n-th call: all later calls of all functions fail.
+    nth,        // The n-th call alone fails.
+    every_nth,  // Each n-th call fails.
+    from_nth,   // The n-th call and all after it fail.
+    // The device is lost with the n-th call: that call and all later calls of all functions that
+    // need a device fail.
+    lost,
   };
-  std::string function;      // An exported name, or the name without _vN, _ptsz, _ptds.
-  unsigned long long n = 0;  // The number n of a call, from 1; 0 means every call.
+  std::string function;      // A function's full name, or the name without _vN, _ptsz, _ptds.
+  unsigned long long n = 0;  // The number n in the rule's text, from 1; 0 (`*`): every call fails.
   Calls calls = Calls::nth;
-  int code = 2;  // CUDA_ERROR_OUT_OF_MEMORY.
-  // The action of the call that replaces a failure. Once a device is lost, all later calls do the
-  // same.
+  int code = 2;  // The CUresult that failing calls return; 2 is CUDA_ERROR_OUT_OF_MEMORY.
+  // Action of the call, instead of a failure. With Calls::lost, `hang` concerns the calls after the
+  // device was lost.
   enum class Instead {
-    nothing,
-    signal,  // `signal`: sends its thread SIGUSR1 while it holds the driver's lock, and goes on.
-    hang,    // `hang`: takes the driver's lock and never returns.
+    nothing,  // The call fails.
+    signal,  // The call raises SIGUSR1 in its thread while it holds the driver's lock, and goes on.
+    hang,    // The call takes the driver's lock and never returns.
   };
   Instead instead = Instead::nothing;
 };
 
-// One rule of CUWARDEN_SIM_LOCAL_MEMORY, `part-of-kernel-name:bytes`: the local memory that a
-// thread of such a kernel needs.
+// One rule of CUWARDEN_SIM_LOCAL_MEMORY, `part-of-kernel-name:bytes`: the local memory that kernels
+// need.
 struct LocalMemoryRule {
-  std::string kernel;
-  std::size_t bytes = 0;
+  std::string kernel;     // A part of the names of the kernels.
+  std::size_t bytes = 0;  // Local memory for each thread of these kernels.
 };
 
-// CUWARDEN_SIM_NVML: the processes that NVML lists for a device.
+// Value of CUWARDEN_SIM_NVML: the processes that the simulated NVML lists for a device.
 enum class ProcessList {
-  all,
-  hide_others,  // `hide_others`: this process alone, as in a container.
-  refuse,       // `refuse`: NVML_ERROR_NO_PERMISSION.
+  all,          // All processes that hold memory of the device (the default).
+  hide_others,  // `hide_others`: the asking process alone, as in a container.
+  refuse,       // `refuse`: none; NVML answers NVML_ERROR_NO_PERMISSION.
 };
 
-// CUWARDEN_SIM_COMPUTE_MODE, for all devices.
+// Value of CUWARDEN_SIM_COMPUTE_MODE: the contexts that each device allows.
 enum class ComputeMode {
-  shared,             // `default`: any number of contexts.
+  shared,             // `default`: any number of contexts, of any processes.
   prohibited,         // `prohibited`: no context.
-  exclusive_process,  // `exclusive_process`: one context of all processes.
+  exclusive_process,  // `exclusive_process`: one context at a time, among all processes.
 };
 
-// CUWARDEN_SIM_VMM: memory that can be mapped by the virtual memory functions.
+// Value of CUWARDEN_SIM_VMM: memory that the virtual memory functions (cuMemCreate, cuMemMap) can
+// map.
 enum class VirtualMemory {
-  all,
+  all,          // `all`: memory of devices and of the host (the default).
   device_only,  // `device`: the host's memory cannot be mapped.
-  none,         // `none`: nothing can, as with an old driver or a virtual GPU.
+  none,         // `none`: no memory, as with an old driver or a virtual GPU.
 };
 
+// The values of all settings; the defaults are those of variables that are not set.
 struct Settings {
   std::size_t memory = 16 * kGiB;  // CUWARDEN_SIM_MEMORY: bytes of each device.
   int devices = 1;                 // CUWARDEN_SIM_DEVICES: devices of the machine.
-  std::vector<int> visible{0};     // Devices that this process sees, in its order.
-  std::size_t pinned_limit = 0;    // CUWARDEN_SIM_PINNED_LIMIT in bytes; 0: no limit.
-  std::size_t other_process = 0;   // CUWARDEN_SIM_OTHER_PROCESS: bytes that another process holds.
-  std::string shared;  // CUWARDEN_SIM_SHARED: path of a file; empty: devices are not shared.
-  ProcessList processes = ProcessList::all;  // From CUWARDEN_SIM_NVML.
-  ComputeMode compute_mode = ComputeMode::shared;
-  VirtualMemory virtual_memory = VirtualMemory::all;
-  // CUWARDEN_SIM_MIG: bytes of the whole device that each device is a slice of; 0: devices are
-  // whole.
+  // Numbers of the devices that this process sees (CUDA_VISIBLE_DEVICES), by ordinal.
+  std::vector<int> visible{0};
+  // CUWARDEN_SIM_PINNED_LIMIT: most bytes of page-locked host memory; 0: no limit.
+  std::size_t pinned_limit = 0;
+  // CUWARDEN_SIM_OTHER_PROCESS: bytes of each device that a made-up process holds.
+  std::size_t other_process = 0;
+  // CUWARDEN_SIM_SHARED: path of the file by which processes share the devices; empty: each process
+  // has devices of its own.
+  std::string shared;
+  ProcessList processes = ProcessList::all;           // From CUWARDEN_SIM_NVML.
+  ComputeMode compute_mode = ComputeMode::shared;     // From CUWARDEN_SIM_COMPUTE_MODE.
+  VirtualMemory virtual_memory = VirtualMemory::all;  // From CUWARDEN_SIM_VMM.
+  // CUWARDEN_SIM_MIG: each device is a slice (MIG) of a whole device of this many bytes; 0: devices
+  // are no slices.
   std::size_t whole_memory = 0;
-  // CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: most bytes that this process may have, by device. Counts only
-  // if CUWARDEN_SIM_MPS is 1, which stands for a running MPS server.
+  // CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: most bytes that this process may have of a device, by
+  // ordinal. Empty unless CUWARDEN_SIM_MPS is 1, which stands for a running MPS server.
   std::map<int, std::size_t> memory_limits;
   int driver_version = 13000;  // CUWARDEN_SIM_DRIVER_VERSION, such as 13000 for CUDA 13.0.
-  // CUWARDEN_SIM_KERNEL_TIME: time that each kernel takes.
+  // CUWARDEN_SIM_KERNEL_TIME: time for which each kernel keeps its stream busy.
   std::chrono::nanoseconds kernel_time{0};
-  std::chrono::nanoseconds end_time{0};       // what the driver's exit handler takes
+  // CUWARDEN_SIM_END_TIME: time that the driver's exit handler takes.
+  std::chrono::nanoseconds end_time{0};
   std::vector<FaultRule> faults;              // Rules of CUWARDEN_SIM_FAIL.
   std::vector<LocalMemoryRule> local_memory;  // Rules of CUWARDEN_SIM_LOCAL_MEMORY.
 };
 
-// Reads the settings. For a value that is not understood, writes one line to stderr and uses the
-// default.
+// Reads the settings from the environment. For a value that is not accepted, writes one line to
+// stderr and uses the default.
 Settings read_settings();
 
 }  // namespace cuwarden::simulated_gpu

@@ -1,5 +1,5 @@
-// Memory that several processes see. Linear memory becomes shareable when a handle to it is first
-// asked for: its pages move into a file in memory, at the same address.
+// Makes simulated device memory visible to other processes. When the program first asks for an IPC
+// handle of memory, its pages move into a file in memory (memfd), and keep their addresses.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,13 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Moves the pages into a file and returns its descriptor, or that of an earlier call; -1 on
-// failure.
+// Moves the pages of `size` bytes from `start` into a file in memory. Returns the file's
+// descriptor, which stays this module's; if the pages were moved before, that of the earlier call.
+// Returns -1 on failure. `size`: a multiple of 4 KiB. Callers hold the simulator's lock.
 int share_pages(CUdeviceptr start, std::size_t size);
-// Makes the pages that begin here the process's own again, before the device reuses them.
+// Makes pages that share_pages() moved private to this process again, zeroed, and closes the file.
+// To be called when the memory is freed. Does nothing if they were not moved, or if the system has
+// no memory.
 void unshare_pages(CUdeviceptr start, std::size_t size);
 
 }  // namespace cuwarden::simulated_gpu

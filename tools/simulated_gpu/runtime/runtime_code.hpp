@@ -1,15 +1,20 @@
-// The program's own device code: it is registered by code that nvcc generates, before main, and
-// becomes known to the driver once it is used.
+// The device code inside the program, for the simulated runtime (libcudart). Code that nvcc
+// generates registers it before main(). The runtime loads it into the driver when the program first
+// uses it.
 #pragma once
 
 #include "tools/simulated_gpu/runtime/runtime_state.hpp"
 
 namespace cuwarden::simulated_runtime {
 
-// Finds the kernel for a host stub, or for a cudaKernel_t that was given out earlier.
+// Sets `found` to the driver's function for a kernel. `function`: the address of the kernel's host
+// function (as in kernel<<<...>>>), or a cudaKernel_t that the runtime gave to the program. Returns
+// cudaErrorInvalidDeviceFunction if there is no such kernel.
 cudaError_t find_kernel(const void* function, CUfunction& found);
 
-// Finds the device address and size of a registered variable.
+// Sets `address` and `size` (bytes) to those of a __device__ variable in device memory. `symbol`:
+// the host address that stands for the variable. Returns cudaErrorInvalidSymbol if there is no such
+// variable.
 cudaError_t find_variable(const void* symbol, CUdeviceptr& address, size_t& size);
 
 }  // namespace cuwarden::simulated_runtime

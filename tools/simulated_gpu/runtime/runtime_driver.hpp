@@ -1,6 +1,7 @@
-// The runtime's way to the driver: dlopen("libcuda.so.1"), one dlsym for cuGetProcAddress_v2, and
-// every function through that, each by the name and version of the very ABI that is called. All
-// three go through the usual linkage, so that an interposer sees them.
+// The simulated runtime's calls of the driver. The runtime finds libcuda.so.1 by dlopen, its
+// cuGetProcAddress_v2 by dlsym, and all other functions by cuGetProcAddress_v2, each by name and
+// version. dlopen and dlsym are called by the usual linkage, so that a preloaded library such as
+// cuwarden's sees these calls, as with the real runtime.
 #pragma once
 
 #include <atomic>
@@ -12,13 +13,16 @@
 
 namespace cuwarden::simulated_runtime {
 
-// Returns the driver's function; null if there is no driver or it lacks the function.
+// Returns the driver's function, by cuGetProcAddress; null if there is no driver or it lacks the
+// function. `name`: without _vN, such as cuMemAlloc. `version`: CUDA version that chooses among the
+// function's versions. `per_thread`: true for the form whose default stream is the thread's own.
 void* query_driver(const char* name, int version, bool per_thread);
 
-// True if the call in progress came by a _ptsz or _ptds name.
+// True during a call of a runtime function whose name ends in _ptsz or _ptds, in the calling
+// thread: the default stream is then the thread's own.
 bool per_thread_default();
 
-// Sets per_thread_default() for the length of a scope.
+// Sets the result of per_thread_default() in the calling thread while the object exists.
 class PerThreadDefault {
  public:
   explicit PerThreadDefault(bool per_thread);
@@ -27,9 +31,11 @@ class PerThreadDefault {
   PerThreadDefault& operator=(const PerThreadDefault&) = delete;
 
  private:
-  bool outer_;
+  bool outer_;  // The result before.
 };
 
+// A function of the driver, as a callable object. `AskedAs` has the name and version by which
+// cuGetProcAddress finds the function; `Function` is the type of a pointer to it.
 template <typename AskedAs, typename Function>
 struct DriverFunction;
 
@@ -37,6 +43,8 @@ template <typename AskedAs, typename... Parameters>
 struct DriverFunction<AskedAs, CUresult (*)(Parameters...)> {
   using Type = CUresult (*)(Parameters...);
 
+  // Calls the driver's function, which the first call finds. Returns CUDA_ERROR_NOT_SUPPORTED if
+  // there is none.
   CUresult operator()(Parameters... parameters) const {
     const bool per_thread = per_thread_default();
     void* found = found_[per_thread].load(std::memory_order_acquire);
@@ -49,15 +57,20 @@ struct DriverFunction<AskedAs, CUresult (*)(Parameters...)> {
   }
 
  private:
+  // The function's address: with the legacy default stream, and with the thread's own; null: not
+  // yet found.
   static constinit inline std::atomic<void*> found_[2]{};
 };
 
-// The driver function of exactly this ABI, as a callable object.
+// A callable object for the driver's function `symbol`, such as DRIVER(cuMemAlloc_v2): of exactly
+// this version.
 #define DRIVER(symbol)                                                                           \
   ::cuwarden::simulated_runtime::DriverFunction<::cuwarden::simulated_runtime::asked_as::symbol, \
                                                 decltype(&::symbol)> {}
 
-// Converts a value of the runtime's type to the driver's type of the same size.
+// Converts a value of a type of the runtime to the driver's type for it, such as cudaStream_t to
+// CUstream. Integers are converted by value; all other types must have equal sizes, and keep their
+// bytes.
 template <typename To, typename From>
 To as(From value) {
   if constexpr (std::is_integral_v<To> && std::is_integral_v<From>) {

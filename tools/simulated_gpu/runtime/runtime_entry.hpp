@@ -1,4 +1,4 @@
-// Included by the runtime's files of entry points.
+// Included by the files with the exported functions (entry points) of the simulated runtime.
 #pragma once
 
 #include "runtime_entries.hpp"
@@ -7,12 +7,14 @@
 
 namespace cuwarden::simulated_runtime {
 
+// Returns the driver's form of a device address.
 inline CUdeviceptr device_address(const void* pointer) {
   return reinterpret_cast<CUdeviceptr>(pointer);
 }
 
-// Makes the thread's context ready, calls the driver function, and returns from the caller on an
-// error.
+// Makes sure that the calling thread has a current context, and calls the driver's function
+// `symbol` with the arguments. If either fails, returns the cudaError_t from the function in which
+// the macro stands.
 #define CALL(symbol, ...)                               \
   do {                                                  \
     RUNTIME_TRY(ensure_context());                      \

@@ -1,4 +1,4 @@
-// Includes cuda.h and cuda_runtime_api.h with every ABI under its own name.
+// Includes cuda.h and cuda_runtime_api.h so that each version of a function has its own name.
 #pragma once
 
 #include "tools/simulated_gpu/hardware/driver_headers.hpp"

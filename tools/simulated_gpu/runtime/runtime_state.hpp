@@ -1,38 +1,49 @@
-// The runtime's own state: the thread's device and last error, and the primary contexts.
+// The state of the simulated runtime (libcudart): each thread's device and last error, and the
+// primary contexts that the runtime has retained.
 #pragma once
 
 #include "tools/simulated_gpu/runtime/runtime_driver.hpp"
 
 namespace cuwarden::simulated_runtime {
 
-// Evaluates a cudaError_t and returns it unless it is cudaSuccess.
+// Evaluates a cudaError_t; returns it from the calling function unless it is cudaSuccess.
 #define RUNTIME_TRY(expression)                                                         \
   do {                                                                                  \
     if (const cudaError_t runtime_result = (expression); runtime_result != cudaSuccess) \
       return runtime_result;                                                            \
   } while (false)
 
-// Converts a driver's error. The two enumerations have had equal values since CUDA 10.1.
+// Returns the runtime's error for an error of the driver. Since CUDA 10.1 both enumerations have
+// equal values.
 inline cudaError_t error_of(CUresult result) { return static_cast<cudaError_t>(result); }
 
-// Calls cuInit, once.
+// Calls cuInit at the first call. Returns that call's result each time; cudaErrorInsufficientDriver
+// if there is no driver.
 cudaError_t initialise();
-// Makes sure that the thread has a current context: the program's own, or the primary one of its
-// device.
+// Makes sure that the calling thread has a current context. A context that the program made current
+// stays; otherwise the primary context of the thread's device becomes current, and is made if
+// needed.
 cudaError_t ensure_context();
-// Remembers an error for cudaGetLastError, and returns it.
+// Stores an error as the calling thread's last one, for cudaGetLastError, and returns it. Does not
+// store cudaSuccess.
 cudaError_t record(cudaError_t error);
-// Returns the error that the thread remembers, and forgets it if `clear`.
+// Returns the calling thread's last error; cudaSuccess if there is none. If `clear`, the thread has
+// none afterwards.
 cudaError_t last_error(bool clear);
 
+// Returns the ordinal of the calling thread's device (cudaSetDevice); 0 at first.
 int thread_device();
+// Sets the calling thread's device. If `with_context`, also makes the device's primary context
+// current. Returns cudaErrorInvalidDevice if there is no such device.
 cudaError_t set_thread_device(int device, bool with_context);
-// Forgets a primary context that was reset: threads bound to it take a new one.
+// Forgets the primary context of a device, which the program has reset (cudaDeviceReset). Threads
+// for which it is current retain a new one at their next call.
 void forget_primary(int device);
-// Gives every primary context back, at the end of the process.
+// Releases every primary context that the runtime has retained; called when the process ends.
 void release_primaries();
 
-// Calls a driver function whose parameters equal the runtime function's up to the names of types.
+// Calls a function of the driver for a function of the runtime with equal parameters, converted by
+// as(). Before, makes sure that the thread has a current context. Returns the runtime's error.
 template <typename... Parameters, typename AskedAs, typename... Arguments>
 cudaError_t forward(DriverFunction<AskedAs, CUresult (*)(Parameters...)> function,
                     Arguments... arguments) {
