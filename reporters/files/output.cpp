@@ -2,11 +2,14 @@
 
 #include <poll.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include "reporters/files/file_status.hpp"
 
 namespace cuwarden {
 
@@ -30,7 +33,26 @@ int Output::finish() noexcept {
   return error_;
 }
 
+Output::Output(int descriptor) noexcept : descriptor_(descriptor) {
+  struct stat status {};
+  if (status_of(descriptor, status) != 0) return;
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+}
+
+// Another thread of the program may have closed all descriptors (closefrom), and got the number for
+// a file of its own.
+bool Output::is_same_file() const noexcept {
+  struct stat status {};
+  return inode_ == 0 || (status_of(descriptor_, status) == 0 && status.st_dev == device_ &&
+                         status.st_ino == inode_);
+}
+
 void Output::flush() noexcept {
+  if (!is_same_file()) {
+    error_ = EBADF;
+    return;
+  }
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
       written_ + used_ > limit.rlim_cur) {

@@ -3,6 +3,9 @@
 // instead. After a failure later writes do nothing.
 #pragma once
 
+#include <sys/stat.h>
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -17,7 +20,10 @@ bool wait_for_room(int descriptor) noexcept;
 class Output {
  public:
   // The descriptor remains the caller's: this object does not close it.
-  explicit Output(int descriptor) noexcept : descriptor_(descriptor) {}
+  explicit Output(int descriptor) noexcept;
+  // Writes to the descriptor only while it belongs to the file with this status.
+  Output(int descriptor, const struct stat& file) noexcept
+      : descriptor_(descriptor), device_(file.st_dev), inode_(file.st_ino) {}
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
@@ -26,13 +32,18 @@ class Output {
   // Writes the bytes that are still buffered. Returns 0 if all output was written, else the errno
   // of the first failure. To be called at the end: the destructor writes nothing.
   int finish() noexcept;
-  // Returns the errno of the first failed write so far; 0 if none failed.
+  // False if the program has closed the descriptor, or its number is another file's by now.
+  bool is_same_file() const noexcept;
+  // Returns the errno of the first failed write so far; 0 if none failed. EBADF if the descriptor
+  // was closed meanwhile; its number may be another file's by now.
   int error() const noexcept { return error_; }
 
  private:
   void flush() noexcept;
-
   int descriptor_;
+  // Device and inode of the file at first; 0: not known.
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
   int error_ = 0;
   std::uint64_t written_ = 0;  // bytes written to the descriptor so far
   std::size_t used_ = 0;       // bytes in the buffer

@@ -162,7 +162,7 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
     fail(EISDIR, "write");
     return;
   }
-  const Descriptor folder = open_folder(AT_FDCWD, folder_path.c_str());
+  Descriptor folder = open_folder(AT_FDCWD, folder_path.c_str());
   if (!folder) {
     fail(errno, "open the folder of");
     return;
@@ -185,15 +185,28 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
     fail(error, what);
   };
 
-  undo_umask(file.number());
+  // The file is told by its path: another thread may have closed all descriptors meanwhile.
+  const std::string beside_path = folder_path + '/' + beside;
+  struct stat made {};
+  if (status_at(AT_FDCWD, beside_path.c_str(), made, AT_SYMLINK_NOFOLLOW) != 0)
+    status_of(file.number(), made);
   int error = 0;
   try {
-    const auto output = std::make_unique<Output>(file.number());
+    const auto output = std::make_unique<Output>(file.number(), made);
+    if (output->is_same_file()) undo_umask(file.number());
     ledger_is_damaged_ = write_report_json(reader, options, *output).ledger_is_damaged;
     error = output->finish();
   } catch (...) {
     unlinkat(folder.number(), beside.c_str(), 0);
     throw;
+  }
+  if (error == EBADF) {
+    // The program has closed the descriptors. Their numbers may be its own files' by now.
+    file.release();
+    folder.release();
+    unlink(beside_path.c_str());
+    fail(error, "write");
+    return;
   }
   struct stat status {};
   if (error == 0 && status_of(file.number(), status) != 0) error = errno;
