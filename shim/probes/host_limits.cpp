@@ -141,7 +141,7 @@ std::uint64_t bytes_of(std::string_view text, std::string_view key) noexcept {
 }
 
 void read_machine(const ProcFiles& files, HostLimits& limits) noexcept {
-  char buffer[4096];  // three times what there is
+  char buffer[2048];  // the lines that are looked for lie in the first half
   const std::string_view text = files.read("meminfo", buffer);
   limits.ram_bytes = bytes_of(text, "MemTotal");
   limits.ram_available_bytes = bytes_of(text, "MemAvailable");
