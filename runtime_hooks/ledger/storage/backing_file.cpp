@@ -206,6 +206,7 @@ bool BackingFile::open_memory(std::uint64_t offset, std::uint64_t bytes) noexcep
 bool BackingFile::fill(std::uint64_t offset, std::uint64_t bytes) noexcept {
   const ErrnoGuard guard;
   if (!open_memory(offset, bytes)) return false;
+  if (offset != 0 && !has_room_on_disk(bytes)) return refused(GrowthOperation::allocate);
   while (!populate_unknown_) {
     if (madvise(base() + offset, bytes, MADV_POPULATE_WRITE) == 0) return true;
     if (errno == EINTR || errno == EAGAIN) continue;
@@ -216,6 +217,18 @@ bool BackingFile::fill(std::uint64_t offset, std::uint64_t bytes) noexcept {
     populate_unknown_ = true;
   }
   return fill_by_path(offset, bytes);
+}
+
+// Returns false, with errno, if the file system would have too little left for the program's own
+// files: its next checkpoint is worth more than records that outlive a kill.
+bool BackingFile::has_room_on_disk(std::uint64_t bytes) const noexcept {
+  constexpr std::uint64_t largest_reserve = std::uint64_t{64} << 20;
+  struct statfs fs {};
+  if (path_[0] == '\0' || statfs(path_, &fs) != 0 || fs.f_blocks == 0) return true;
+  const auto block = static_cast<std::uint64_t>(fs.f_bsize);
+  const std::uint64_t reserve = std::min(largest_reserve, fs.f_blocks * block / 8 * 7);
+  errno = ENOSPC;
+  return fs.f_bavail * block >= reserve + bytes;
 }
 
 bool BackingFile::fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexcept {

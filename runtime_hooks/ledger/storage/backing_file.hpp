@@ -82,6 +82,7 @@ class BackingFile {
   bool create_in(const char* folder, const BackingRequest&, std::uint64_t limit) noexcept;
   bool map_file(int fd, std::uint64_t limit, const BackingRequest&) noexcept;
   bool create_in_memory(const BackingRequest&, std::uint64_t limit) noexcept;
+  bool has_room_on_disk(std::uint64_t bytes) const noexcept;
   bool fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexcept;
   Descriptor open_again() const noexcept;
   // Stores the operation and errno for refused_growth(). Always returns false.

@@ -69,12 +69,23 @@ def take_away(run):
 
 
 @needs_mounts
+def test_the_ledger_leaves_room_for_the_programs_own_files(workspace):
+    disk = workspace.folder / "disk"
+    disk.mkdir()
+    work = [str(program("checkpoint")), str(disk / "checkpoint"), "60000"]
+    command = among_mounts(f"mount -t tmpfs -o size=4m none {disk}", program=work)
+    run = workspace.run(command, {"CUWARDEN_LEDGER_DIR": disk})
+    assert (run.returncode, run.stdout) == (0, "written\n")
+    assert run.report["leaks"]["count"] == 60000
+
+
+@needs_mounts
 def test_a_disk_that_fills_up_at_any_step_of_the_ledger_costs_no_record(workspace):
     expected = Expected(workspace)
     full = workspace.folder / "full"
     full.mkdir()
     whole = partly = memory = 0
-    sizes = range(4, 1200, 4) if LARGE else [*range(4, 260, 24), 320, 400, 520, 700, 1100]
+    sizes = range(4, 1200, 4) if LARGE else [*range(4, 260, 24), 320, 400, 520, 700, 1100, 8000, 16000]
     for size in sizes:
         command = among_mounts(f"mount -t tmpfs -o size={size}k none {full}")
         run = workspace.run(command, {"CUWARDEN_LEDGER_DIR": full})
