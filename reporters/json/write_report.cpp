@@ -83,7 +83,9 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
         "functions and lines are missing: the process died before the report with them was "
         "written, or there was too little memory, disk or permitted file size (ulimit -f) for it");
   }
-  frames.name_all(options.symbolise ? &budget : nullptr, nameless);
+  Naming naming(budget);
+  Naming& used = options.naming != nullptr ? *options.naming : naming;
+  frames.name_all(options.symbolise ? &used : nullptr, nameless);
   reasons.insert(reasons.end(), nameless.begin(), nameless.end());
 
   ReportWriter report(output);

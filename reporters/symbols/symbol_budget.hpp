@@ -31,9 +31,14 @@ class SymbolBudget {
   // and function names together all of it. `most_memory`: most bytes for debug information.
   explicit SymbolBudget(std::chrono::nanoseconds time,
                         std::size_t most_memory = most_symbol_memory_at_exit)
-      : lines_until_(Clock::now() + time * 3 / 4),
-        names_until_(Clock::now() + time),
-        most_memory_(most_memory) {}
+      : most_memory_(most_memory) {
+    renew(time);
+  }
+  // Makes the time begin anew. The memory that was taken stays taken.
+  void renew(std::chrono::nanoseconds time) noexcept {
+    lines_until_ = Clock::now() + time * 3 / 4;
+    names_until_ = Clock::now() + time;
+  }
 
   // True until the time for looking up source lines has passed.
   bool has_time_for_lines() const noexcept { return is_before(lines_until_); }

@@ -85,20 +85,19 @@ std::vector<CallFrames::ModuleLocations> CallFrames::locations_by_module() const
   return modules;
 }
 
-void CallFrames::name_all(SymbolBudget* budget, std::vector<std::string>& reasons) {
+void CallFrames::name_all(Naming* naming, std::vector<std::string>& reasons) {
   std::vector<ModuleLocations> modules = locations_by_module();
   // Small files come first, so that as many as possible are named if the time does not suffice.
   std::vector<ModuleLocations*> by_size;
   for (ModuleLocations& module : modules) by_size.push_back(&module);
   std::ranges::stable_sort(by_size, {}, &ModuleLocations::file_bytes);
-  if (budget != nullptr) {
-    Naming naming(*budget);
+  if (naming != nullptr) {
     for (ModuleLocations* const module : by_size) {
       if (module->module == 0) continue;
       const ModuleRow& row = modules_[module->module];
-      module->named = naming.name(row.path, row.build_id, module->offsets);
+      module->named = naming->name(row.path, row.build_id, module->offsets);
     }
-    for (std::string& reason : naming.take_reasons()) reasons.push_back(std::move(reason));
+    for (std::string& reason : naming->take_reasons()) reasons.push_back(std::move(reason));
   }
   for (ModuleLocations& module : modules) {
     auto& named = module.named.frames;

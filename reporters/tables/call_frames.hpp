@@ -17,6 +17,7 @@
 
 #include "reporters/model/code.hpp"
 #include "reporters/model/put.hpp"
+#include "reporters/symbols/naming.hpp"
 #include "reporters/symbols/symbolizer.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
@@ -49,10 +50,10 @@ class CallFrames {
   // Adds a stack of the ledger to the tables. Does nothing if the stack was added already or cannot
   // be read. To be called before name_all().
   void add_stack(StackId);
-  // Looks up functions and lines of all added stacks, within the budget of time and memory. If
-  // `budget` is null, none are looked up. Adds a sentence to `reasons` for each file whose names
-  // are missing. To be called once, after all calls of add_stack().
-  void name_all(SymbolBudget* budget, std::vector<std::string>& reasons);
+  // Looks up functions and lines of all added stacks. If `naming` is null, none are looked up. Adds
+  // a sentence to `reasons` for each file whose names are missing. To be called once, after all
+  // calls of add_stack().
+  void name_all(Naming* naming, std::vector<std::string>& reasons);
 
   // Adds the modules of the ledger that occur in none of the added stacks to the table of modules.
   void add_other_modules();

@@ -10,11 +10,16 @@
 
 namespace cuwarden {
 
+class Naming;
+
 // Options for making a report from a ledger, and facts about the process's end that the ledger may
 // lack.
 struct ReportOptions {
   // True if functions and lines are looked up for the code addresses on call stacks.
   bool symbolise = true;
+  // Object that looks up the names, and keeps the files that it has read for a later report; the
+  // caller owns it. Null: the names are looked up within the two limits below.
+  Naming* naming = nullptr;
   // Approximate limit of the time for looking up functions and lines. Null: neither this time nor
   // the memory below is limited.
   std::optional<std::chrono::nanoseconds> symbol_time;

@@ -46,7 +46,7 @@ constinit std::atomic<int> version{0};
 
 // The last caller of this thread.
 struct LastCaller {
-  const Caller* caller;
+  std::uint32_t number;  // 1 plus the index in `callers`; 0: none yet
   std::uint32_t generation;
 };
 constinit thread_local LastCaller last_caller __attribute__((tls_model("initial-exec"))){};
@@ -214,11 +214,12 @@ const driver::RealRuntime& real_runtime_for(const void* return_address, driver::
   const auto address = reinterpret_cast<std::uintptr_t>(return_address);
   const std::uint32_t now = generation.load(std::memory_order_acquire);
   LastCaller& last = last_caller;
-  const Caller* caller = last.generation == now ? last.caller : nullptr;
+  const Caller* caller =
+      last.number != 0 && last.generation == now ? &callers[last.number - 1] : nullptr;
   if (caller == nullptr || !caller->holds(address)) {
     caller = known_caller(address);
     if (caller == nullptr) caller = resolve(address);
-    last = {caller, now};
+    last = {static_cast<std::uint32_t>(caller - callers) + 1, now};
   }
   // The same call again on this thread: a wrapper's, by way of the name instead of RTLD_NEXT.
   const bool again = hooks::call_state.runtime_row == static_cast<std::uint16_t>(row) + 1;

@@ -83,7 +83,7 @@ std::string libraries_that_reach_memory() {
 
 // The page cache goes before anything is refused: that of the cgroup, too, but for a part that is
 // in use.
-std::uint64_t ThisProcess::host_room_bytes() noexcept {
+std::uint64_t host_memory_left() noexcept {
   const HostLimits limits = read_host_memory();
   std::uint64_t room = UINT64_MAX;
   if (limits.ram_available_bytes != HostLimits::unknown) room = limits.ram_available_bytes;
@@ -94,6 +94,11 @@ std::uint64_t ThisProcess::host_room_bytes() noexcept {
     const std::uint64_t used = limits.cgroup_used_bytes - std::min(limits.cgroup_used_bytes, cache);
     room = std::min(room, limits.cgroup_limit_bytes - std::min(limits.cgroup_limit_bytes, used));
   }
+  return room;
+}
+
+std::uint64_t ThisProcess::host_room_bytes() noexcept {
+  const std::uint64_t room = host_memory_left();
   return room - std::min(room, left_to_host_bytes);
 }
 

@@ -136,9 +136,15 @@ class Process final : public tracking::CompletenessListener {
   // Reads the settings, makes the ledger and the session. Returns null, after a warning, if that
   // fails.
   hooks::Session* start_recording() noexcept;
-  // Waits while another thread starts recording. Returns false if that takes longer than ten seconds,
-  // or took so long before; then the caller's call is not recorded.
+  // Waits while another thread starts recording. Returns false if that takes longer than ten
+  // seconds, or took so long before; then the caller's call is not recorded.
   bool wait_for_start() noexcept;
+  // Writes a report in exit() by calling `write`, with the process's end in the ledger meanwhile.
+  // Returns false, without a call, if another thread writes the last one.
+  bool report_at_exit(int status, void (*write)(void*)) noexcept;
+  // True if the report of an earlier abort(), which a signal handler prevented, has all that is
+  // known, or if such reports have taken long enough. The ledger then suffices.
+  bool has_reported_enough() const noexcept;
   // Makes all later hooked calls pass through unrecorded.
   void turn_off() noexcept;
   // Forgets, in a forked child, the parent's recording and its threads.
@@ -158,6 +164,8 @@ class Process final : public tracking::CompletenessListener {
   // Tells `cuwarden run` the path of a ledger or a report, by a line in Settings::report_list. Does
   // nothing if the process was not started by `cuwarden run`.
   static void tell(std::string_view path) noexcept;
+  // Adds to the ledger the facts that are asked for at the end alone.
+  void complete_ledger() noexcept;
   // Notes in the ledger, as a reason why records are missing, a libcuda in another linker
   // namespace.
   void note_unseen_driver() noexcept;
@@ -170,6 +178,9 @@ class Process final : public tracking::CompletenessListener {
   std::atomic<bool> exit_handler_set_{false};
   // True once a thread has waited in vain for another one to start the recording.
   std::atomic<bool> start_is_slow_{false};
+  // Time in all for the reports of calls of abort() that a signal handler prevented, in
+  // nanoseconds.
+  std::atomic<std::uint64_t> reports_of_aborts_ns_{0};
   EndTurn end_turn_;
   // Longest time in all for which threads that end the process wait for cuwarden's locks, the
   // driver and NVML. The time to name functions in the report is not part of it

@@ -1,6 +1,7 @@
 // The end of a process's records: the part of Process that runs from the first exit handler on.
 #include <atomic>
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
@@ -31,21 +32,32 @@ namespace cuwarden::shim {
   const WaitBudget::Scope bounded(&end_budget_);
   session_->process_is_ending();
   end_turn_.leads_the_end();
-  if (!end_turn_.take(false)) return;
   ++hooks::call_state.driver_depth;
+  if (report_at_exit(status, [](void*) { write_report_at_exit(*get().ledger_, false); })) {
+    take_exit_readings(*session_, __builtin_frame_address(0), end_budget_);
+    // Other threads and signal handlers still use the program's objects, which its destructors are
+    // about to destroy. After them there is no time for names.
+    report_at_exit(status, [](void*) { write_report_at_exit(*get().ledger_, true); });
+  }
+  --hooks::call_state.driver_depth;
+}
+
+bool Process::report_at_exit(int status, void (*write)(void*)) noexcept {
+  if (!end_turn_.take(false)) return false;
   ledger_->set_end(ledger::EndReason::exit, status, true);
-  call_on_own_stack([](void*) { write_report_before_readings(*get().ledger_); }, nullptr);
+  complete_ledger();
+  call_on_own_stack(write, nullptr);
   // A fatal signal may come before the last report.
   ledger_->set_end(ledger::EndReason::running, 0, false);
   end_turn_.give_back(false);
-  take_exit_readings(*session_, __builtin_frame_address(0), end_budget_);
-  --hooks::call_state.driver_depth;
+  return true;
 }
 
 void Process::freed_at_end(Space space, std::uint64_t address) noexcept {
   if (!has_records()) return;
   session_->allocations.settle(session_->allocations.take(space, address),
                                CUDA_ERROR_DEINITIALIZED);
+  ledger_->header().recorded_calls.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Process::finish(ledger::EndReason reason, int status, bool status_known,
@@ -71,8 +83,11 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
     if (reason != ledger::EndReason::exit && reason != ledger::EndReason::quick_exit) return;
     afterwards = Afterwards::may_return;
   }
+  const bool returns = reason == ledger::EndReason::abort && afterwards == Afterwards::may_return;
+  if (returns && has_reported_enough()) return leave_end(reason, status, status_known);
   if (reason == ledger::EndReason::exit) end_turn_.leads_the_end();
   if (!end_turn_.take(true)) return;
+  const std::uint64_t begin_ns = now_ns();
   const WaitBudget::Scope bounded(&end_budget_);
   ++hooks::call_state.driver_depth;
   ledger_->set_end(reason, status, status_known);
@@ -87,7 +102,16 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
     ledger_->remove_file();
   }
   --hooks::call_state.driver_depth;
+  if (returns) reports_of_aborts_ns_.fetch_add(now_ns() - begin_ns, std::memory_order_relaxed);
   end_turn_.give_back(afterwards == Afterwards::ends);
+}
+
+// A handler of SIGABRT may call abort() itself, or leave it by a jump again and again.
+bool Process::has_reported_enough() const noexcept {
+  constexpr std::uint64_t longest_ns = 1'000'000'000;
+  const bool nothing_is_new = state_.load(std::memory_order_acquire) == State::ended &&
+                              ledger_->header().report_written.load() != 0;
+  return nothing_is_new || reports_of_aborts_ns_.load(std::memory_order_relaxed) > longest_ns;
 }
 
 // Without a system call: the report is made from the ledger by another process. Where the
@@ -133,11 +157,15 @@ void Process::has_ended() noexcept {
 
 // Returns true if there is a report, with symbols or without.
 bool Process::write_report() noexcept {
-  if (dlmopen_was_called()) note_unseen_driver();
-  ledger_->set_versions(0, runtime_version());
+  complete_ledger();
   if (!write_final_report(*ledger_)) return false;
   tell(told_of_report());
   return true;
+}
+
+void Process::complete_ledger() noexcept {
+  if (dlmopen_was_called()) note_unseen_driver();
+  ledger_->set_versions(0, runtime_version());
 }
 
 void Process::note_unseen_driver() noexcept {

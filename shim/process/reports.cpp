@@ -5,18 +5,23 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <new>
+#include <optional>
 
 #include "reporters/reports/old_reports.hpp"
 #include "reporters/reports/report_file.hpp"
 #include "reporters/reports/report_policy.hpp"
+#include "reporters/symbols/naming.hpp"
+#include "reporters/symbols/symbol_budget.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/thread_id.hpp"
 #include "runtime_hooks/core/wait_budget.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 #include "shim/files/ledger_location.hpp"
+#include "shim/policy/host_process.hpp"
 #include "shim/support/log.hpp"
 
 namespace cuwarden::shim {
@@ -37,6 +42,36 @@ Root root_folder() {
   return {status.st_dev, status.st_ino};
 }
 
+// Returns the most bytes of memory that reading debug information may take. A container that has
+// little left would kill the process for them.
+std::size_t most_symbol_memory(std::chrono::nanoseconds symbol_time) {
+  // A user who allows more time wants the lines.
+  const std::uint64_t wanted = symbol_time > longest_symbol_time_at_exit
+                                   ? most_symbol_memory_afterwards
+                                   : most_symbol_memory_at_exit;
+  return std::min(wanted, host_memory_left() / 4);
+}
+
+// Looks up the names for the last reports of a process.
+struct Names {
+  explicit Names(std::chrono::nanoseconds time) : budget(time, most_symbol_memory(time)) {}
+  SymbolBudget budget;
+  Naming naming{budget};
+};
+
+// The end of a process, and the calls that the ledger has then: two equal ones have one report.
+struct Contents {
+  ledger::EndReason end_reason;
+  std::optional<int> exit_status;
+  std::uint64_t calls;
+  bool operator==(const Contents&) const = default;
+};
+
+Contents contents_of(const ledger::Reader& reader) {
+  const ledger::ProcessView process = reader.process();
+  return {process.end_reason, process.exit_status, process.recorded_calls};
+}
+
 // Made anew in a forked child, in place.
 struct Reports {
   Reports(const std::string& path, std::chrono::nanoseconds time)
@@ -44,6 +79,13 @@ struct Reports {
   ReportFile file;
   std::chrono::nanoseconds symbol_time;
   Root root_at_start;
+  // Made for the first report that has names; later ones find them at once. Used under the lock.
+  std::optional<Names> names;
+  // Nanoseconds that write_report_at_exit() has taken. They are none of the program's life.
+  std::uint64_t taken_ns = 0;
+  // Contents of the report with names that write_report_at_exit() wrote; null: it wrote none. Used
+  // under the lock.
+  std::optional<Contents> written;
   // Held by the thread that writes: all reports are the same file.
   FutexLock lock;
   std::atomic<int> writer{0};              // thread that holds it
@@ -90,6 +132,17 @@ bool write_report(ledger::Writer& ledger, const ledger::Reader& reader,
   if (!reports->file.write(reader, options)) return false;
   ledger.header().report_number.store(reports->file.number() + 1, std::memory_order_relaxed);
   return true;
+}
+
+// Writes the report with the names of functions and lines.
+bool write_named_report(ledger::Writer& ledger, const ledger::Reader& reader,
+                        ReportOptions options) {
+  if (reports->names)
+    reports->names->budget.renew(reports->symbol_time);
+  else
+    reports->names.emplace(reports->symbol_time);
+  options.naming = &reports->names->naming;
+  return write_report(ledger, reader, options);
 }
 
 bool say_one_is_being_written(const ledger::Writer& ledger) {
@@ -140,7 +193,7 @@ bool leave_interrupted_report(ledger::Writer& ledger, const ledger::Reader& read
   return true;
 }
 
-void write_report_before_readings(ledger::Writer& ledger) noexcept try {
+void write_report_at_exit(ledger::Writer& ledger, bool with_names) noexcept try {
   // The last report says what is wrong.
   if (root_folder() != reports->root_at_start || reports->ended.load() ||
       reports->writer.load() == own_thread_id())
@@ -149,12 +202,36 @@ void write_report_before_readings(ledger::Writer& ledger) noexcept try {
   const WriterLocked locked;
   if (!reader || !locked || reports->ended.load()) return;
   ReportOptions options;
-  options.symbolise = false;
-  options.end_ns = ledger.time.now_ns();
+  options.symbolise = with_names;
+  const std::uint64_t begin_ns = ledger.time.now_ns();
+  options.end_ns = begin_ns - reports->taken_ns;
   if (!is_report_wanted(*reader, options, report_policy(*reader).only_if)) return;
-  write_report(ledger, *reader, options);
+  const Contents contents = contents_of(*reader);
+  if (!with_names)
+    write_report(ledger, *reader, options);
+  else if (write_named_report(ledger, *reader, options))
+    reports->written = contents;
+  reports->taken_ns += ledger.time.now_ns() - begin_ns;
 } catch (...) {
   // No memory.
+}
+
+// Writes the report, and says what is wrong if that fails. Returns true if the report is on disk,
+// with names or without.
+bool write_last_report(ledger::Writer& ledger, const ledger::Reader& reader,
+                       ReportOptions options) {
+  // First without names, so that there is a report whatever happens while they are looked up. An
+  // earlier report of this end has looked them up.
+  options.symbolise = false;
+  bool is_there = false;
+  if (!reports->names) is_there = write_report(ledger, reader, options);
+  options.symbolise = true;
+  if (reports->names || is_there) {
+    if (write_named_report(ledger, reader, options)) return true;
+    if (is_there) log_error(reports->file.error());
+  }
+  if (!is_there) log_error(reports->file.error() + where_the_records_stay(ledger.path()));
+  return is_there;
 }
 
 // True where all that is wanted is on disk, with symbols or without.
@@ -162,7 +239,7 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
   const auto reader = open_ledger(ledger);
   if (!reader) return false;
   ReportOptions options;
-  options.end_ns = ledger.time.now_ns();
+  options.end_ns = ledger.time.now_ns() - reports->taken_ns;
   const ReportPolicy policy = report_policy(*reader);
   const bool is_wanted = is_report_wanted(*reader, options, policy.only_if);
   if (is_wanted && root_folder() != reports->root_at_start) {
@@ -184,18 +261,10 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
     log_info("no report: " + why_no_report(policy));
     return true;
   }
-  // First without symbols, so that there is a report whatever happens while they are read.
-  options.symbolise = false;
-  if (!write_report(ledger, *reader, options)) {
-    log_error(reports->file.error() + where_the_records_stay(ledger.path()));
+  // A report that has all is not written again: the program's destructors have run, and threads
+  // that still use its objects fail the sooner the longer the process lives.
+  if (reports->written != contents_of(*reader) && !write_last_report(ledger, *reader, options))
     return false;
-  }
-  options.symbolise = true;
-  options.symbol_time = reports->symbol_time;
-  // A user who allows more time wants the lines.
-  if (reports->symbol_time > longest_symbol_time_at_exit)
-    options.symbol_memory = most_symbol_memory_afterwards;
-  if (!write_report(ledger, *reader, options)) log_error(reports->file.error());
   log_info(fmt::format("report written to {}", reports->file.path()));
   remove_old_reports(reports->file.path(), reader->process().program, policy, OwnReport::may_go,
                      longest_removal_at_exit);

@@ -17,11 +17,11 @@ namespace cuwarden::shim {
 // `symbol_time`: longest time that the last report may take to name functions and source lines.
 void set_up_reports(const std::string& path, std::chrono::nanoseconds symbol_time);
 
-// Writes a report at the beginning of exit(), before the driver is asked about the devices for the
-// last time. The report gives addresses without names of functions. write_final_report() replaces
-// it; if the driver hangs, this report stays on disk. Writes none that CUWARDEN_REPORT_IF does not
-// want.
-void write_report_before_readings(ledger::Writer&) noexcept;
+// Writes a report in exit(), before the program's destructors run. `with_names`: with names of
+// functions and lines, which take long; write_final_report() then has them at hand. It replaces
+// this report; if the driver hangs meanwhile, this report stays on disk. Writes none that
+// CUWARDEN_REPORT_IF does not want.
+void write_report_at_exit(ledger::Writer&, bool with_names) noexcept;
 // Writes the last report if CUWARDEN_REPORT_IF wants one; otherwise removes an earlier report of
 // this process. Then removes old reports of the program as the settings say. Returns false if the
 // report could not be written; an error line in the log has said why. True if none is wanted.

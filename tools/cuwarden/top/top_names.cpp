@@ -60,7 +60,8 @@ std::unordered_map<std::uint32_t, CallSiteName> names_of(const ledger::Reader& r
   }
   std::vector<std::string> reasons;
   SymbolBudget unbounded;
-  frames.name_all(with_symbols ? &unbounded : nullptr, reasons);
+  Naming naming(unbounded);
+  frames.name_all(with_symbols ? &naming : nullptr, reasons);
   std::unordered_map<std::uint32_t, CallSiteName> names;
   for (const auto& group : groups) names[group.id.value] = name_of(reader, group, frames);
   return names;
