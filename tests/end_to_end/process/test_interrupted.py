@@ -116,3 +116,41 @@ def test_a_long_message_does_not_wait_for_a_pipes_reader(workspace):
         process.kill()
     with process.stderr:
         assert process.stderr.read().startswith("cuwarden: ")
+
+
+@pytest.mark.parametrize("who", ["thread", "timer"])
+def test_the_process_ends_soon_after_its_destructors(workspace, who):
+    # Names are looked up before the destructors. A machine that is busy may take long all the same.
+    runs = [workspace.run([program("late_users"), who]) for _ in range(5)]
+    assert 0 in [run.returncode for run in runs]
+    whole = next(run for run in runs if run.returncode == 0)
+    assert "main" in {frame["function"] for frame in whole.report["frames"]}
+    assert whole.report["leaks"]["count"] == 100
+
+
+def test_abort_in_a_handler_of_abort_ends_as_without_the_shim(workspace):
+    # Its stack ends the recursion.
+    run = workspace.run([program("aborting"), "nested"])
+    assert run.returncode == -signal.SIGSEGV
+    assert run.report["leaks"]["count"] == 1
+
+
+def test_aborts_that_a_handler_leaves_cost_one_second_at_most(workspace):
+    run = workspace.run_both([program("aborting"), "jump"])
+    assert run.report["process"]["end_reason"] == "exit"
+    assert run.report["leaks"]["count"] == 201
+    assert run.ledgers == []
+
+
+def test_the_report_is_not_written_to_a_file_that_took_its_descriptor(workspace):
+    for _ in range(5):
+        mine = workspace.work / "mine"
+        mine.unlink(missing_ok=True)
+        run = workspace.run([program("closing_all"), mine])
+        assert run.returncode == 0
+        assert not mine.exists() or set(mine.read_text().split()) <= {"mine"}
+
+
+def test_a_small_thread_takes_what_it_can_of_a_deep_stack(workspace):
+    run = workspace.run_both([program("small_thread")], {"CUWARDEN_STACK_DEPTH": "1024"})
+    assert run.report["leaks"]["count"] == 1
