@@ -129,7 +129,7 @@ def test_the_process_ends_soon_after_its_destructors(workspace, who):
 
 
 def test_abort_in_a_handler_of_abort_ends_as_without_the_shim(workspace):
-    # Its stack ends the recursion.
+    # The end of the stack ends the recursion.
     run = workspace.run([program("aborting"), "nested"])
     assert run.returncode == -signal.SIGSEGV
     assert run.report["leaks"]["count"] == 1

@@ -1,6 +1,5 @@
 // late_users HOW: a detached thread ("thread") or the handler of a timer ("timer") uses an object
-// that the program's destructors destroy at its end; as in many programs, nobody stops it before.
-#include <cuda_runtime_api.h>
+// that the program destroys in its destructors. Neither is stopped before, as in many programs.
 #include <signal.h>
 #include <sys/time.h>
 #include <unistd.h>
