@@ -1,5 +1,6 @@
 // late_users HOW: a detached thread ("thread") or the handler of a timer ("timer") uses an object
 // that the program destroys in its destructors. Neither is stopped before, as in many programs.
+#include <cuda_runtime_api.h>
 #include <signal.h>
 #include <sys/time.h>
 #include <unistd.h>
