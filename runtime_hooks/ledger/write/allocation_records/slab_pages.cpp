@@ -145,7 +145,9 @@ void SlabPages::change(GroupId id, DeviceAddress address, std::uint64_t bytes, b
 }
 
 // A thread often allocates again at once the piece that it freed. So a freed piece is kept in the
-// shard until the thread does something else, unless this free makes a new worst moment.
+// shard until the thread does something else, unless this free makes a new worst moment. On an H200
+// a pair of cudaMalloc and cudaFree of 4 KiB took 85.2 us with that and 87.6 us without, in each of
+// eight threads; medians of seven runs, which spread by 8 to 15 %.
 bool SlabPages::keep_freed(ThreadShard& shard, const Series& series, const Piece& piece) noexcept {
   if (shard.freed_piece() != 0) return false;
   const std::uint64_t locked =
