@@ -19,7 +19,7 @@ struct PlantedLeak {
   const char* kind;
   std::size_t count;
   std::size_t bytes;     // Bytes of all of them together.
-  const char* function;  // The calling function, without its parameters.
+  const char* function;  // Name of the function that makes the leak, without parameters.
   int line;              // The line of the call; 0 if the module has no debug info.
   const char* released_by = nullptr;
   const char* module = nullptr;  // The module's file name; null for the program itself.

@@ -37,7 +37,7 @@ struct FrameRow {
 
 // A module of the report's table of modules.
 struct ModuleRow {
-  std::string path;      // path of the file of code
+  std::string path;      // path of the program or shared library
   std::string build_id;  // ELF build id of the file, in hexadecimal; empty: the file has none
 };
 

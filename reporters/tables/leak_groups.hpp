@@ -27,7 +27,7 @@ struct LeakGroup {
   std::optional<DeviceAddress> example;  // address of the oldest live allocation; null: unknown
   // Number of handles that were unmapped but never released; null for all kinds but virtual memory.
   std::optional<std::uint64_t> unmapped_count;
-  Growth growth;  // tells if the live allocations grow; empty if a context released them
+  Growth growth;  // growth of the live allocations; default if their context was destroyed
 };
 
 // Returns the groups with live allocations, and those with allocations that a context released:

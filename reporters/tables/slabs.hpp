@@ -57,7 +57,7 @@ struct Fragmentation {
   std::vector<Slab> slabs;                      // sorted by address
   std::map<std::uint64_t, SlabClass> classes;   // by Slab::class_bytes
   std::map<std::uint32_t, SlabHolder> holders;  // by the group's row in the ledger
-  std::uint64_t locked_bytes = 0;               // bytes of slabs that no live piece takes
+  std::uint64_t locked_bytes = 0;               // free bytes in slabs that are partly live
   std::uint64_t rounding_bytes = 0;  // bytes that rounding added to requests, in slabs and in pages
 };
 

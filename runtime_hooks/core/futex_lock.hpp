@@ -51,9 +51,9 @@ class FutexLock {
            lock_contended();
   }
 
-  // Takes a lock whose holder may rightly keep it for more than ten seconds: calls lock() for at
-  // least ten minutes. Returns false, without the lock, if all calls failed. A thread that has a
-  // WaitBudget calls lock() only once.
+  // Takes a lock whose holder may rightly keep it for more than ten seconds, after which lock()
+  // gives up. Repeats lock() until it succeeds or ten minutes have passed; then returns false,
+  // without the lock. A thread that has a WaitBudget calls lock() only once.
   [[nodiscard]] bool lock_for_long() noexcept {
     for (int attempt = 0; attempt < 60'000; ++attempt) {
       if (lock()) return true;

@@ -16,7 +16,8 @@ struct Job {
   std::optional<std::string_view> step;        // Slurm's job step: the tasks that one srun started.
   std::optional<std::string_view> array_task;  // Index of the job in an array of jobs.
   std::optional<int> rank;                     // The process's rank in its job, from 0.
-  // The value of CUDA_VISIBLE_DEVICES; if empty, the process may use no device.
+  // The value of CUDA_VISIBLE_DEVICES; null if the variable is not set. With an empty value the
+  // process may use no device.
   std::optional<std::string_view> visible_devices;
 };
 

@@ -53,7 +53,8 @@ class TriedRungs {
     }
     if (incident_.value != 0) write(incident_, count_ - 1);
   }
-  // Writes the reports of all rungs to the rows of an incident that has none yet.
+  // Copies the results of all rungs so far to the ledger, as rows of the incident. To be called
+  // once for an incident, before any result of a rung was added to it.
   void write(IncidentId incident) const noexcept {
     for (std::size_t i = 0; i < count_; ++i) write(incident, i);
   }

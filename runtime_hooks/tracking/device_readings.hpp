@@ -85,7 +85,8 @@ class DeviceReadings {
   std::atomic<std::uint64_t> next_reading_ns_{0};
   // Earliest time on the ledger's clock for the next reading of the process's host memory use.
   std::atomic<std::uint64_t> next_rss_ns_{0};
-  // True for each device for which meet() was called.
+  // By device ordinal: true once the process has used the device and meet() has written its name to
+  // the ledger.
   std::atomic<bool> met_[device_limit]{};
 };
 

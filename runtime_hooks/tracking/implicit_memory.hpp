@@ -52,9 +52,9 @@ class ImplicitMemory {
   // start, and one more for every 16 ms of run time. So the readings (8 us for each call) take 6 ms
   // and 0.1 % of the run at most. `now_ns` is the time on the ledger's clock.
   bool may_read(std::uint64_t now_ns) noexcept { return may(readings_, 256, now_ns); }
-  // Returns true if one more question about a kernel may be measured, and counts it. 512 questions
-  // are allowed at the start, and one more for every 16 ms of run time. `now_ns` is the time on the
-  // ledger's clock.
+  // Returns true if the device's memory may be read before and after one more call that asks about
+  // a kernel (such as cuFuncGetAttribute), and counts the call. 512 calls are allowed at the start,
+  // and one more for every 16 ms of run time. `now_ns` is the time on the ledger's clock.
   bool may_ask(std::uint64_t now_ns) noexcept { return may(asked_, 512, now_ns); }
 
   // Memory that kernel launches have taken on one device, for the context that was used there last.

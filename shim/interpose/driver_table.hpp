@@ -44,8 +44,9 @@ bool is_in_driver(std::uintptr_t address);
 
 // Keeps libcuda loaded until the process ends, because real_driver() and next_driver() hold
 // addresses inside it. Does nothing before one of them has found libcuda. Takes the loader's lock,
-// so it is called only before the program's dlclose, which takes that lock, too. Elsewhere the lock
-// could cause a deadlock: another thread may hold it while a constructor waits for this thread.
+// so it is called only before the program's dlclose, which takes that lock, too. Elsewhere a
+// deadlock is possible: another thread may have the lock in dlopen, and the library's constructor
+// may wait for this thread.
 void keep_driver_loaded();
 
 // Returns the hook for the function of libcuda at this address, as a pointer to give to the program

@@ -280,7 +280,8 @@ struct Thread {
 // change in that time; otherwise it is their highest value, that at the beginning included.
 struct Bucket {
   std::atomic<std::uint64_t> max_bytes;
-  std::atomic<std::uint64_t> last_bytes;  // at the bucket's end; not yet valid in the newest bucket
+  std::atomic<std::uint64_t>
+      last_bytes;  // live bytes at the bucket's end; not yet valid in the newest
 };
 inline constexpr std::size_t bucket_count = 240;  // buckets of each series
 

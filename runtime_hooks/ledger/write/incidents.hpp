@@ -79,8 +79,9 @@ class Incidents {
   // `storage` outlives the object.
   explicit Incidents(Storage& storage) noexcept : storage_(storage) {}
 
-  // Counts a refusal by the driver, before any rung is tried. A call site gets a new incident at
-  // its first refusal, and once all earlier ones were served and some time has passed.
+  // Counts a refusal by the driver, before any rung is tried. A call site gets an incident at its
+  // first refusal. It gets the next one only if all its refusals were served, and after a time that
+  // grows from ten seconds with each incident.
   Refused refused(const Refusal&, ThreadId, std::uint64_t now_ns) noexcept;
   // Counts a failure: no rung has served a request that refused() has counted, and the program gets
   // the error. Returns the incident that counts the request from now on. That is a new incident,

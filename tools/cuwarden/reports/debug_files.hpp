@@ -30,7 +30,8 @@ class DebugFiles {
   };
   // Enters the file in found_ by its build id, if it is an ELF file with one.
   void look_at(const std::string& path);
-  // Looks at all files in the folders, at the first call; a million entries at most.
+  // Notes the build ids of all files in the folders of debug files and below them, a million files
+  // and folders at most. Later calls do nothing.
   void look_at_all();
 
   std::vector<std::string> folders_;

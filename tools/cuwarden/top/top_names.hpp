@@ -51,7 +51,8 @@ class CallSiteNames {
  private:
   // State that the object and its thread share; the thread may outlive the object.
   struct Shared;
-  // The work of the thread: looks up wanted names until the object is destroyed.
+  // Runs in the object's own thread: looks up the functions of call sites for which names were
+  // asked, until the CallSiteNames object is destroyed.
   static void look_up(std::shared_ptr<Shared>);
   std::shared_ptr<Shared> shared_;
 };

@@ -32,7 +32,7 @@ struct Simulator {
   Handles<Stream> streams;
   Handles<Event> events;
   Handles<MemoryPool> pools;
-  RangeTable ranges;                               // All memory that the program has.
+  RangeTable ranges;                               // All device and host memory that was allocated.
   std::size_t pinned_bytes = 0;                    // Page-locked and registered host memory.
   unsigned long long next_id = 1;                  // Id of the next context, stream or capture.
   std::vector<std::shared_ptr<Capture>> captures;  // Captures that have not ended.

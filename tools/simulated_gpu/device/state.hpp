@@ -221,10 +221,10 @@ struct Device {
   std::size_t other_process;  // Bytes that a made-up process holds (CUWARDEN_SIM_OTHER_PROCESS).
   // Largest value that `used` may get, set by an MPS server; SIZE_MAX: no limit.
   std::size_t process_limit = SIZE_MAX;
-  std::size_t used = 0;        // Bytes of the device that this process holds.
-  AddressArena arena;          // Addresses for the device's memory.
-  bool had_context = false;    // True once a context was made: the first one takes more memory.
-  Context* primary = nullptr;  // The primary context; null if there is none.
+  std::size_t used = 0;      // Bytes of the device that this process holds.
+  AddressArena arena;        // Addresses for the device's memory.
+  bool had_context = false;  // True once the device had a context; its first one takes more memory.
+  Context* primary = nullptr;       // The primary context; null if there is none.
   unsigned primary_references = 0;  // Number of cuDevicePrimaryCtxRetain without a release.
   unsigned primary_flags = 0;       // Flags with which the primary context is made.
   // Bytes of host memory that the device has mapped, and bytes of the device that the page tables
