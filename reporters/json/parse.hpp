@@ -80,7 +80,7 @@ Complaint parse(const Json& json, Value& value) {
                                                               : "number from 0 on";
     using Limits = std::numeric_limits<Value>;
     std::uint64_t number = 0;
-    const Complaint wrong = parsing::parse_number(
+    Complaint wrong = parsing::parse_number(
         json, std::int64_t{Limits::min()}, static_cast<std::uint64_t>(Limits::max()), what, number);
     if (!wrong) value = static_cast<Value>(number);
     return wrong;
