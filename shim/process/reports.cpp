@@ -220,17 +220,21 @@ void write_report_at_exit(ledger::Writer& ledger, bool with_names) noexcept try 
 // with names or without.
 bool write_last_report(ledger::Writer& ledger, const ledger::Reader& reader,
                        ReportOptions options) {
-  // First without names, so that there is a report whatever happens while they are looked up. An
-  // earlier report of this end has looked them up.
-  options.symbolise = false;
+  ReportOptions nameless = options;
+  nameless.symbolise = false;
+  // First without names, so that there is a report whatever happens while they are looked up. If an
+  // earlier report of this end has looked them up, the one without is for the case that there is no
+  // room for them.
   bool is_there = false;
-  if (!reports->names) is_there = write_report(ledger, reader, options);
-  options.symbolise = true;
-  if (reports->names || is_there) {
-    if (write_named_report(ledger, reader, options)) return true;
-    if (is_there) log_error(reports->file.error());
+  if (!reports->names && !(is_there = write_report(ledger, reader, nameless))) {
+    log_error(reports->file.error() + where_the_records_stay(ledger.path()));
+    return false;
   }
-  if (!is_there) log_error(reports->file.error() + where_the_records_stay(ledger.path()));
+  if (write_named_report(ledger, reader, options)) return true;
+  std::string error = reports->file.error();
+  if (!is_there && !(is_there = write_report(ledger, reader, nameless)))
+    error += where_the_records_stay(ledger.path());
+  log_error(error);
   return is_there;
 }
 
