@@ -143,16 +143,13 @@ def test_aborts_that_a_handler_leaves_cost_one_second_at_most(workspace):
 
 
 def test_the_report_is_not_written_to_a_file_that_took_its_descriptor(workspace):
-    # The kernel has no call that writes to a descriptor only if it is still the same file, so a moment is
-    # left between the question and the call. Without the question, three of four runs are disturbed.
-    undisturbed = 0
+    # The program's descriptor may still be closed: cuwarden reads other files at the end, too, and cannot
+    # know that their numbers belong to the program by now (docs/limits.md).
     for _ in range(6):
         mine = workspace.work / "mine"
         mine.unlink(missing_ok=True)
-        run = workspace.run([program("closing_all"), mine])
-        is_clean = not mine.exists() or set(mine.read_text().split()) <= {"mine"}
-        undisturbed += run.returncode == 0 and is_clean
-    assert undisturbed >= 4
+        workspace.run([program("closing_all"), mine])
+        assert not mine.exists() or set(mine.read_text().split()) <= {"mine"}
 
 
 def test_a_small_thread_takes_what_it_can_of_a_deep_stack(workspace):
