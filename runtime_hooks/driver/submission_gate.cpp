@@ -5,12 +5,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <new>
 
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"
+#include "runtime_hooks/core/signal_mask.hpp"
 #include "runtime_hooks/core/thread_id.hpp"
 #include "runtime_hooks/core/wiped_page.hpp"
 
@@ -18,17 +18,6 @@ namespace cuwarden::driver {
 namespace {
 
 bool membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0, 0) == 0; }
-
-// Sets the thread's signal mask: a bit for each signal, in the kernel's layout. The caller leaves
-// out the signals that an instruction of the thread itself raises.
-void set_signal_mask(std::uint64_t mask, std::uint64_t* before) noexcept {
-  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, before, sizeof mask);
-}
-constexpr std::uint64_t all_but(std::initializer_list<int> signals) noexcept {
-  std::uint64_t mask = ~std::uint64_t{0};
-  for (const int signal : signals) mask &= ~(std::uint64_t{1} << (signal - 1));
-  return mask;
-}
 
 }  // namespace
 
@@ -96,7 +85,7 @@ bool SubmissionGate::close(std::uint64_t deadline_ns) noexcept {
     lock_.unlock();
     return false;
   }
-  set_signal_mask(all_but({SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS}), &signals_);
+  signals_ = change_blocked_signals(SIG_SETMASK, ~own_signals);
   mine->submissions.store(1, std::memory_order_relaxed);
   closed_here_.load()->store(1);
   state_.store(is_closed, std::memory_order_seq_cst);
@@ -111,9 +100,9 @@ void SubmissionGate::open() noexcept {
   leave(*calling_threads.known());
   state_.store(is_open, std::memory_order_release);
   futex_wake_all(state_);
-  const std::uint64_t signals = signals_;
+  const SignalSet signals = signals_;
   lock_.unlock();
-  set_signal_mask(signals, nullptr);
+  change_blocked_signals(SIG_SETMASK, signals);
 }
 
 }  // namespace cuwarden::driver
