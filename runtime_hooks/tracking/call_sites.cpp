@@ -12,6 +12,26 @@
 #include "runtime_hooks/stacks/stack_bounds.hpp"
 
 namespace cuwarden::tracking {
+namespace {
+
+// Returns `wanted` frames, or fewer if the thread's stack has no room for so many addresses: a
+// thread may have as little as 16 KiB.
+std::size_t affordable_depth(std::size_t wanted) noexcept {
+  constexpr std::uint64_t left_to_others = 8 << 10;
+  constexpr std::size_t least = 32, always_affordable = 128;
+  if (wanted <= always_affordable) return wanted;
+  const stacks::OwnStack& stack = stacks::own_stack;
+  const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
+  if (!stack.asked) stacks::find_region_of_stack_pointer(here);
+  if (!stack.confirmed || stack.floor == 0 || here < stack.floor || here >= stack.top)
+    return wanted;
+  const std::uint64_t room = here - stack.floor;
+  const std::uint64_t spare = room > left_to_others ? room - left_to_others : 0;
+  return std::min<std::size_t>(wanted,
+                               std::max<std::size_t>(least, spare / 2 / sizeof(std::uint64_t)));
+}
+
+}  // namespace
 
 GroupId CallSites::group_of(const Caller& caller, Kind kind, DeviceOrdinal device) noexcept {
   const ErrnoGuard keep;
@@ -25,23 +45,6 @@ GroupId CallSites::group_unguarded(const Caller& caller, Kind kind, DeviceOrdina
   if (const GroupId known{unwinder_.recognise(caller.frame)}; known.value != 0)
     return ledger_.groups.of_stack_in(known, caller.api, kind, device);
   return group_of_unknown(caller, kind, device);
-}
-
-// Returns `wanted` frames, or fewer if the thread's stack has no room for so many addresses: a
-// thread may have as little as 16 KiB.
-static std::size_t affordable_depth(std::size_t wanted) noexcept {
-  constexpr std::uint64_t left_to_others = 8 << 10;
-  constexpr std::size_t least = 32, always_affordable = 128;
-  if (wanted <= always_affordable) return wanted;
-  const stacks::OwnStack& stack = stacks::own_stack;
-  const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
-  if (!stack.asked) stacks::find_region_of_stack_pointer(here);
-  if (!stack.confirmed || stack.floor == 0 || here < stack.floor || here >= stack.top)
-    return wanted;
-  const std::uint64_t room = here - stack.floor;
-  const std::uint64_t spare = room > left_to_others ? room - left_to_others : 0;
-  return std::min<std::size_t>(wanted,
-                               std::max<std::size_t>(least, spare / 2 / sizeof(std::uint64_t)));
 }
 
 [[gnu::noinline]] GroupId CallSites::group_of_unknown(const Caller& caller, Kind kind,

@@ -225,15 +225,15 @@ bool write_last_report(ledger::Writer& ledger, const ledger::Reader& reader,
   // First without names, so that there is a report whatever happens while they are looked up. If an
   // earlier report of this end has looked them up, the one without is for the case that there is no
   // room for them.
-  bool is_there = false;
-  if (!reports->names && !(is_there = write_report(ledger, reader, nameless))) {
+  const bool has_names = reports->names.has_value();
+  if (!has_names && !write_report(ledger, reader, nameless)) {
     log_error(reports->file.error() + where_the_records_stay(ledger.path()));
     return false;
   }
   if (write_named_report(ledger, reader, options)) return true;
   std::string error = reports->file.error();
-  if (!is_there && !(is_there = write_report(ledger, reader, nameless)))
-    error += where_the_records_stay(ledger.path());
+  const bool is_there = !has_names || write_report(ledger, reader, nameless);
+  if (!is_there) error += where_the_records_stay(ledger.path());
   log_error(error);
   return is_there;
 }

@@ -62,8 +62,8 @@ constinit void* spare = nullptr;
 constinit std::atomic<bool> spare_is_used{false};
 
 bool has_room_here() noexcept {
-  constexpr std::size_t guard_of_thread = 64
-                                          << 10;  // older libraries count it as part of the stack
+  // Older libraries count a thread's guard as part of its stack.
+  constexpr std::size_t guard_of_thread = 64 << 10;
   return stacks::room_below(reinterpret_cast<std::uint64_t>(__builtin_frame_address(0))) >=
          bytes + guard_of_thread;
 }
