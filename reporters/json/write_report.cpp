@@ -6,6 +6,7 @@
 #include "reporters/json/json_stream.hpp"
 #include "reporters/model/each_row.hpp"
 #include "reporters/model/report.hpp"
+#include "reporters/symbols/naming.hpp"
 #include "reporters/tables/call_frames.hpp"
 #include "reporters/tables/fragmentation_tables.hpp"
 #include "reporters/tables/incident_fragmentation.hpp"

@@ -17,11 +17,12 @@
 
 #include "reporters/model/code.hpp"
 #include "reporters/model/put.hpp"
-#include "reporters/symbols/naming.hpp"
 #include "reporters/symbols/symbolizer.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
+
+class Naming;
 
 // A frame of the report's table of frames.
 struct FrameRow {
