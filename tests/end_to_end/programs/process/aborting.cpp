@@ -3,7 +3,6 @@
 #include <cuda_runtime_api.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <sys/resource.h>
 
 #include <cstdlib>
 #include <string>
