@@ -88,12 +88,13 @@ bool on_own_stack(std::uintptr_t newer, std::uintptr_t older) {
 
 }  // namespace
 
-// AddressSanitizer is off, since the memory of a dead mark may be anything's by now.
+// AddressSanitizer is off, since the memory of a dead mark may be anything's by now. The function
+// reads the mark's members itself, because a function that it calls may be instrumented.
 __attribute__((no_sanitize("address"))) bool CallMark::is_over(const CallMark* mark,
                                                                const void* frame) noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
-  if (!is_readable(mark) || mark->seal_ != mark->sealed()) return true;
+  if (!is_readable(mark) || mark->seal_ != seal_of(mark, mark->frame_)) return true;
   const auto then = reinterpret_cast<std::uintptr_t>(mark->frame_);
   const auto now = reinterpret_cast<std::uintptr_t>(frame);
   return now >= then && !on_signal_stack() && on_own_stack(then, now);

@@ -12,7 +12,7 @@ namespace cuwarden::hooks {
 class CallMark {
  public:
   // `frame` is __builtin_frame_address(0) of the hooked function.
-  explicit CallMark(const void* frame) noexcept : frame_(frame), seal_(sealed()) {}
+  explicit CallMark(const void* frame) noexcept : frame_(frame), seal_(seal_of(this, frame)) {}
   ~CallMark() { seal_ = 0; }
   CallMark(const CallMark&) = delete;
   CallMark& operator=(const CallMark&) = delete;
@@ -32,14 +32,15 @@ class CallMark {
   static bool is_over(const CallMark* mark, const void* frame) noexcept;
 
  private:
-  // Returns the value by which a whole mark is told from other memory.
-  std::uintptr_t sealed() const noexcept {
-    return reinterpret_cast<std::uintptr_t>(frame_) ^ reinterpret_cast<std::uintptr_t>(this) ^
+  // Returns the value of seal_ in a whole mark that lies at `mark` and holds `frame`. The function
+  // reads neither of them.
+  static std::uintptr_t seal_of(const CallMark* mark, const void* frame) noexcept {
+    return reinterpret_cast<std::uintptr_t>(frame) ^ reinterpret_cast<std::uintptr_t>(mark) ^
            std::uintptr_t{0x9e3779b97f4a7c15};
   }
 
   const void* frame_;
-  // The result of sealed() while the call is under way, then 0.
+  // The result of seal_of() while the call is under way, then 0.
   volatile std::uintptr_t seal_;
 };
 
