@@ -17,8 +17,17 @@ std::atomic<bool> has_jumped{false}, is_cancelled{false};
 
 void jump(int) { siglongjmp(outside, 1); }
 
+// Blocks or unblocks SIGALRM in the calling thread. `change`: SIG_BLOCK or SIG_UNBLOCK.
+void change_alarm(int change) {
+  sigset_t alarm;
+  sigemptyset(&alarm);
+  sigaddset(&alarm, SIGALRM);
+  pthread_sigmask(change, &alarm, nullptr);
+}
+
 void* work(void*) {
   cuMemFree(0);
+  change_alarm(SIG_UNBLOCK);
   // Atomic, since a jump may lose the changes of other variables.
   static std::atomic<int> turns{0}, jumps{0};
   while (turns++ < 200 && jumps < 40) {
@@ -42,12 +51,10 @@ void* work(void*) {
 
 int main() {
   signal(SIGALRM, jump);
+  // The thread alone takes the signal, whose handler jumps to that thread's frame.
+  change_alarm(SIG_BLOCK);
   pthread_t thread{};
   pthread_create(&thread, nullptr, work, nullptr);
-  sigset_t alarm;
-  sigemptyset(&alarm);
-  sigaddset(&alarm, SIGALRM);
-  pthread_sigmask(SIG_BLOCK, &alarm, nullptr);
   while (!has_jumped) usleep(100);
   pthread_cancel(thread);
   is_cancelled = true;
