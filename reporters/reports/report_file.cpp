@@ -11,6 +11,7 @@
 
 #include "reporters/files/file_status.hpp"
 #include "reporters/files/report_name.hpp"
+#include "reporters/json/write_report.hpp"
 #include "reporters/words/error_text.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
 
@@ -194,7 +195,9 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
   try {
     const auto output = std::make_unique<Output>(file.number(), made);
     if (output->is_same_file()) undo_umask(file.number());
-    ledger_is_damaged_ = write_report_json(reader, options, *output).ledger_is_damaged;
+    LedgerReport report(reader, options);
+    ledger_is_damaged_ = report.ledger_is_damaged();
+    write_report_json(report, *output);
     error = output->finish();
   } catch (...) {
     unlinkat(folder.number(), beside.c_str(), 0);

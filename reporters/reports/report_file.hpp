@@ -7,7 +7,8 @@
 
 #include <string>
 
-#include "reporters/json/write_report.hpp"
+#include "reporters/tables/report_options.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
 

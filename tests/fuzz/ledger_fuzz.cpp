@@ -47,7 +47,8 @@ void report(std::span<const std::byte> bytes, bool with_symbols) {
   Output output(file);
   ReportOptions options;
   options.symbolise = with_symbols;
-  write_report_json(*reader, options, output);
+  LedgerReport report(*reader, options);
+  write_report_json(report, output);
   if (output.finish() != 0) std::abort();
   text.resize(static_cast<std::size_t>(lseek(file, 0, SEEK_END)));
   if (pread(file, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) std::abort();

@@ -48,7 +48,8 @@ json whole_report() {
   Output output(file.descriptor);
   ReportOptions options;
   options.symbolise = false;
-  write_report_json(*reader, options, output);
+  LedgerReport report(*reader, options);
+  write_report_json(report, output);
   output.finish();
   std::ifstream written(file.path);
   json whole = json::parse(written);

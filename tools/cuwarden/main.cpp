@@ -80,6 +80,18 @@ std::string names_of_formats() {
   return names;
 }
 
+// Declares the option --format, which sets `format`. `what`: text for the help, up to the names.
+CLI::Option* add_format(CLI::App& verb, const Format*& format, const std::string& what) {
+  const auto take = [&format](Text text) {
+    format = report_format(text);
+    if (format == nullptr)
+      throw CLI::ValidationError("--format takes " + names_of_formats() + ", not '" + text + "'");
+  };
+  return verb
+      .add_option_function<std::string>("--format", take, what + " as " + names_of_formats())
+      ->type_name("NAME");
+}
+
 CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
   CLI::App* verb = app.add_subcommand("report", "show what a report says, for people");
   set_usage(*verb, "report [OPTIONS] FILE-OR-FOLDER...");
@@ -103,16 +115,7 @@ CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
           },
           "sum leaks by stack (default), module, api or kind")
       ->type_name("WHAT");
-  verb->add_option_function<std::string>(
-          "--format",
-          [&report](Text text) {
-            report.format = report_format(text);
-            if (report.format == nullptr)
-              throw CLI::ValidationError("--format takes " + names_of_formats() + ", not '" + text +
-                                         "'");
-          },
-          "show a report as " + names_of_formats())
-      ->type_name("NAME");
+  add_format(*verb, report.format, "show a report");
   verb->add_option_function<std::string>(
           "--top", [&report](Text text) { report.text.top = count_value("--top", text); },
           "groups to show; 0: all (default 10)")
@@ -179,7 +182,9 @@ CLI::App* declare_snapshot(CLI::App& app, SnapshotVerb& snapshot) {
   verb->add_option("-o,--output", snapshot.output,
                    "report path; - for standard output (default: the name of the report that the "
                    "process will write, with .snapshot before .json, in this folder)")
-      ->type_name("PATH");
+      ->type_name("PATH")
+      ->excludes(add_format(*verb, snapshot.format,
+                            "write no file, but show the report on standard output"));
   return verb;
 }
 

@@ -55,6 +55,18 @@ def test_the_report_can_go_to_standard_output_or_to_a_path(cuwarden, workspace, 
     Report.read(workspace.reports / f"dying-{process.pid}.snapshot.json")
 
 
+def test_the_report_can_be_shown_without_a_file(cuwarden, workspace, live):
+    process, facts = waiting(live)
+    done = cuwarden("snapshot", "--format", "text", process.pid)
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = [line for line in done.stdout.splitlines() if "STILL ALLOCATED" in line]
+    assert len(shown) == 1 and f"in {sum(row['count'] for row in facts)} allocations" in shown[0]
+    assert list(workspace.work.iterdir()) == []
+    done = cuwarden("snapshot", "--format", "text", "-o", "x.json", process.pid)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1 and "--output" in done.stderr
+
+
 def test_a_path_that_cannot_be_written_is_one_line(cuwarden, workspace, live):
     process, _ = waiting(live)
     (workspace.folder / "file").write_text("")

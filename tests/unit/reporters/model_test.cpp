@@ -9,6 +9,7 @@
 #include "reporters/json/read_report.hpp"
 #include "reporters/json/update.hpp"
 #include "reporters/reports/report_file.hpp"
+#include "reporters/tables/ledger_report.hpp"
 #include "reporters/verdicts/proofs.hpp"
 #include "tests/unit/reporters/sample_ledger.hpp"
 #include "tests/unit/reporters/schema_comparison.hpp"
@@ -57,13 +58,19 @@ TEST(Model, has_the_verdicts_of_the_schema_with_their_meanings_and_the_figures_o
 
 class WrittenReport : public testing::Test {
  protected:
+  // The sample's process has no end, which the options therefore give.
+  static ReportOptions options() {
+    ReportOptions made;
+    made.end_ns = 100'000'000'000;
+    return made;
+  }
   WrittenReport() {
     test::FakeLedger ledger;
     test::fill_sample(ledger);
     std::string pattern = std::filesystem::temp_directory_path() / "model-XXXXXX";
     folder = mkdtemp(pattern.data());
     ReportFile file(folder + "/report.json");
-    EXPECT_TRUE(file.write(ledger.reader(), {})) << file.error();
+    EXPECT_TRUE(file.write(ledger.reader(), options())) << file.error();
     std::ifstream written(file.path());
     content.assign(std::istreambuf_iterator<char>(written), {});
   }
@@ -93,6 +100,22 @@ TEST_F(WrittenReport, is_the_same_after_it_was_parsed_and_put_back) {
   update(made, *report, Unlisted::kept);
   made.erase("redacted");
   EXPECT_EQ(made, before);
+}
+
+TEST_F(WrittenReport, is_the_same_whether_it_is_read_from_the_ledger_or_parsed) {
+  std::string error;
+  auto parsed = parse_report(content, "report", error);
+  ASSERT_TRUE(parsed) << error;
+  test::FakeLedger ledger;
+  test::fill_sample(ledger);
+  const model::Report read = LedgerReport(ledger.reader(), options()).whole();
+  // The sample has a path that is not UTF-8, which JSON cannot hold as it is.
+  const auto text = [](const model::Report& report) {
+    Json json;
+    update(json, report, Unlisted::dropped);
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  };
+  EXPECT_EQ(text(read), text(*parsed));
 }
 
 TEST_F(WrittenReport, keeps_what_a_later_version_added_unless_that_is_dropped) {

@@ -7,8 +7,10 @@
 #include <string>
 
 #include "reporters/files/output.hpp"
+#include "reporters/formats/formats.hpp"
 #include "reporters/json/write_report.hpp"
 #include "reporters/reports/report_file.hpp"
+#include "reporters/tables/ledger_report.hpp"
 #include "tools/cuwarden/ledgers/ledger_search.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/verbs/verbs.hpp"
@@ -39,9 +41,17 @@ int snapshot_verb(const SnapshotVerb& verb) {
   options.end_reason = ledger::EndReason::running;
   options.symbol_time = longest_symbol_time_afterwards;
   options.symbol_memory = most_symbol_memory_afterwards;
+  if (verb.format != nullptr) {
+    TextOptions text;
+    text.colour = wants_colour(STDOUT_FILENO);
+    print(STDOUT_FILENO,
+          verb.format->write(IndexedReport(LedgerReport(reader, options).whole()), text));
+    return 0;
+  }
   if (verb.output == "-" || verb.output == "/dev/stdout") {
     const auto output = std::make_unique<Output>(STDOUT_FILENO);
-    write_report_json(reader, options, *output);
+    LedgerReport report(reader, options);
+    write_report_json(report, *output);
     if (const int error = output->finish()) output_failed(error);
     return 0;
   }

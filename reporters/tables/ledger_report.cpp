@@ -1,0 +1,91 @@
+#include "reporters/tables/ledger_report.hpp"
+
+#include <memory>
+#include <utility>
+
+#include "reporters/model/each_row.hpp"
+#include "reporters/symbols/naming.hpp"
+
+namespace cuwarden {
+namespace {
+
+// Fills the fields of a model::Report.
+class ReportFiller {
+ public:
+  template <model::FieldName name>
+  void part(model::FieldType<model::Report, name> value) {
+    field<name>() = std::move(value);
+  }
+  template <model::FieldName name, class PutRows>
+  void table(const PutRows& put_rows) {
+    using Row = typename model::FieldType<model::Report, name>::value_type;
+    const auto add = [&rows = field<name>()](const Row& row) { rows.push_back(row); };
+    put_rows(Put<Row>(add));
+  }
+
+  model::Report report;
+
+ private:
+  template <model::FieldName name>
+  auto& field() {
+    return std::get<model::field_position<model::Report>(name)>(report.fields());
+  }
+};
+
+}  // namespace
+
+LedgerReport::LedgerReport(const ledger::Reader& ledger, const ReportOptions& options)
+    : ledger_(ledger),
+      process_(ledger.process()),
+      end_ns_(end_of(process_, options)),
+      fragmentations_(find_fragmentation(ledger)),
+      incidents_(all_incidents(ledger)),
+      worst_slabs_(find_worst_slabs(ledger, fragmentations_, unknown_slabs_)),
+      damage_(find_damage(ledger, options.at_rest)),
+      lost_(record_reasons(process_, damage_, options)),
+      tool_reasons_(tool_reasons(process_, options)),
+      about_(process_of(process_, options, end_ns_)),
+      frames_(ledger) {
+  const auto sums = std::make_unique<ledger::GroupSums>();  // 90 KB
+  const bool is_running = options.end_reason == ledger::EndReason::running;
+  groups_ = is_running ? live_groups(ledger, end_ns_, *sums) : leak_groups(ledger, end_ns_, *sums);
+  series_ = all_series(ledger, *sums);
+  name_frames(options);
+}
+
+void LedgerReport::name_frames(const ReportOptions& options) {
+  for (const LeakGroup& leak : groups_) frames_.add_stack(leak.group.stack);
+  add_stacks(ledger_, incidents_, frames_);
+  add_stacks(ledger_, worst_slabs_, frames_);
+  each_row(ledger_, ledger::RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
+    if (group.at_peak_count > 0) frames_.add_stack(group.stack);
+  });
+  if (!options.symbolise) {
+    // The line stays in the report if the attempt to write it again, with names, fails.
+    nameless_.emplace_back(
+        "functions and lines are missing: the process died before the report with them was "
+        "written, or there was too little memory, disk or permitted file size (ulimit -f) for it");
+    return frames_.name_all(nullptr, nameless_);
+  }
+  SymbolBudget budget = options.symbol_time
+                            ? SymbolBudget(*options.symbol_time, options.symbol_memory)
+                            : SymbolBudget();
+  Naming naming(budget);
+  frames_.name_all(options.naming != nullptr ? options.naming : &naming, nameless_);
+}
+
+model::Tool LedgerReport::tool() const {
+  Reasons reasons;
+  for (const Reasons* some : {&lost_, &tool_reasons_, &unknown_slabs_, &nameless_})
+    reasons.insert(reasons.end(), some->begin(), some->end());
+  model::Completeness whole = model::completeness(std::move(reasons));
+  return {"cuwarden", CUWARDEN_VERSION, whole.complete, std::move(whole.reasons)};
+}
+
+model::Report LedgerReport::whole() {
+  ReportFiller filler;
+  give(filler);
+  return std::move(filler.report);
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,132 @@
+// The report of a ledger: the model's parts and tables, made from the facts that a process
+// recorded.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "reporters/model/put.hpp"
+#include "reporters/model/report.hpp"
+#include "reporters/tables/call_frames.hpp"
+#include "reporters/tables/fragmentation_tables.hpp"
+#include "reporters/tables/incident_fragmentation.hpp"
+#include "reporters/tables/incident_tables.hpp"
+#include "reporters/tables/leak_groups.hpp"
+#include "reporters/tables/ledger_damage.hpp"
+#include "reporters/tables/memory_tables.hpp"
+#include "reporters/tables/process_facts.hpp"
+#include "reporters/tables/report_options.hpp"
+#include "reporters/tables/worst_slabs.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
+
+namespace cuwarden {
+
+// The report of the process of a live, ended or damaged ledger. The constructor reads the facts
+// that several tables share, and looks up the names of functions. Rows of tables are made when
+// give() hands them out, so that no table of many rows has to lie in memory as a whole. All
+// functions may throw std::bad_alloc.
+class LedgerReport {
+ public:
+  // The caller keeps `ledger` and ReportOptions::naming alive as long as the object.
+  LedgerReport(const ledger::Reader& ledger, const ReportOptions& options);
+
+  // Hands all parts of the report to `sink`, in the order of model::Report. To be called once. The
+  // sink has two function templates: part<"name">(value) takes a part that is no table of rows, and
+  // table<"name">(put_rows) takes a table. It calls put_rows(Put<Row>) for the table's rows, where
+  // Row is the type of the rows of that field of model::Report.
+  template <class Sink>
+  void give(Sink& sink);
+
+  // Returns the whole report. To be called once, instead of give().
+  model::Report whole();
+
+  // True if the ledger is damaged. The report says so, too.
+  bool ledger_is_damaged() const { return damage_.any(); }
+
+ private:
+  using Reasons = std::vector<std::string>;  // sentences for the report
+
+  // Adds the stacks of all tables to frames_, and looks up their names as the options say.
+  void name_frames(const ReportOptions&);
+  // Returns the report's statement about the tool, with all reasons why the report is incomplete.
+  model::Tool tool() const;
+
+  const ledger::Reader& ledger_;
+  const ledger::ProcessView process_;
+  const std::uint64_t end_ns_;  // end of the process, in ns since its start
+  std::vector<LeakGroup> groups_;
+  std::vector<ledger::SeriesView> series_;
+  const Fragmentations fragmentations_;
+  const std::vector<IncidentCase> incidents_;
+  Reasons unknown_slabs_;  // reasons why slabs of the worst moments are missing
+  const std::map<std::int32_t, WorstSlabs> worst_slabs_;
+  const LedgerDamage damage_;
+  const Reasons lost_;          // reasons why allocations are missing
+  const Reasons tool_reasons_;  // reasons why other parts are missing
+  Reasons nameless_;            // reasons why functions and lines are missing
+  const model::Process about_;  // description of the process
+  CallFrames frames_;
+};
+
+template <class Sink>
+void LedgerReport::give(Sink& sink) {
+  sink.template part<"schema">(model::report_schema);
+  sink.template part<"tool">(tool());
+  sink.template part<"records">(model::completeness(lost_));
+  // The command completes the report by these names.
+  sink.template part<"names">(model::completeness(nameless_));
+  sink.template part<"process">(about_);
+  sink.template part<"memory_cgroup">(memory_cgroup_of(process_));
+  sink.template part<"job">(job_of(ledger_));
+  sink.template table<"settings">([&](auto put) { put_settings(ledger_, put); });
+  sink.template table<"environment">([&](auto put) { put_environment(ledger_, put); });
+  sink.template part<"coverage">(model::completeness(coverage_reasons(ledger_)));
+  sink.template table<"hooks">([&](auto put) { put_hooks(ledger_, put); });
+  sink.template table<"unhooked_lookups">([&](auto put) { put_unhooked_lookups(ledger_, put); });
+  sink.template table<"devices">([&](auto put) { put_devices(ledger_, put); });
+  sink.template table<"accounts">(
+      [&](auto put) { put_accounts(ledger_, series_, fragmentations_, incidents_, put); });
+  sink.template table<"device_processes">(
+      [&](auto put) { put_device_processes(ledger_, incidents_, put); });
+  sink.template table<"totals">([&](auto put) { put_totals(series_, put); });
+  sink.template part<"leaks">(leaks_of(groups_));
+  sink.template table<"leak_groups">(
+      [&](auto put) { put_leak_groups(ledger_, groups_, frames_, put); });
+  sink.template table<"fragmentation">(
+      [&](auto put) { put_fragmentation(ledger_, series_, fragmentations_, put); });
+  sink.template table<"slab_classes">([&](auto put) { put_slab_classes(fragmentations_, put); });
+  sink.template table<"slab_map">([&](auto put) { put_slab_map(fragmentations_, put); });
+  sink.template table<"slab_holders">(
+      [&](auto put) { put_slab_holders(ledger_, fragmentations_, frames_, put); });
+  sink.template table<"worst_fragmentation">(
+      [&](auto put) { put_worst_fragmentation(worst_slabs_, put); });
+  sink.template table<"worst_slab_classes">([&](auto put) { put_slab_classes(worst_slabs_, put); });
+  sink.template table<"worst_slab_map">([&](auto put) { put_worst_slab_map(worst_slabs_, put); });
+  sink.template table<"worst_slab_holders">(
+      [&](auto put) { put_worst_slab_holders(ledger_, worst_slabs_, frames_, put); });
+  sink.template table<"incidents">(
+      [&](auto put) { put_incidents(ledger_, incidents_, frames_, put); });
+  sink.template table<"incident_facts">([&](auto put) { put_incident_facts(incidents_, put); });
+  sink.template table<"rungs">([&](auto put) { put_rungs(ledger_, incidents_, put); });
+  sink.template table<"incident_holders">(
+      [&](auto put) { put_incident_holders(ledger_, incidents_, frames_, put); });
+  sink.template table<"incident_fragmentation">(
+      [&](auto put) { put_incident_fragmentation(ledger_, incidents_, put); });
+  sink.template table<"incident_slab_classes">(
+      [&](auto put) { put_incident_slab_classes(ledger_, incidents_, put); });
+  sink.template table<"incident_slab_map">(
+      [&](auto put) { put_incident_slab_map(ledger_, incidents_, put); });
+  sink.template part<"pool">(pool_of(ledger_));
+  sink.template table<"timeline">([&](auto put) { put_timeline(ledger_, put); });
+  sink.template table<"peak_holders">([&](auto put) { put_peak_holders(ledger_, frames_, put); });
+  // A reader can tell a module without leaks from one that was never there.
+  frames_.add_other_modules();
+  sink.template table<"stacks">([&](auto put) { frames_.put_stacks(put); });
+  sink.template table<"frames">([&](auto put) { frames_.put_frames(put); });
+  sink.template table<"modules">([&](auto put) { frames_.put_modules(put); });
+  sink.template part<"overhead">(overhead_of(process_));
+}
+
+}  // namespace cuwarden
