@@ -13,17 +13,18 @@
 #include <utility>
 
 // Lists the fields of the struct around this macro. The names are also those of the JSON object, in
-// the order of writing. fields() returns a tuple of references to the fields. The two functions are
-// templates, so that a file pays for their large types only if it calls them.
+// the order of writing. pass_fields() calls take(field, field, ...) with references to all fields.
+// A tuple of them would cost the compiler much more. The functions are templates, so that a file
+// pays for them only if it calls them.
 #define CUWARDEN_FIELDS(...)                                   \
   static constexpr std::string_view field_list = #__VA_ARGS__; \
-  template <int = 0>                                           \
-  auto fields() {                                              \
-    return std::tie(__VA_ARGS__);                              \
+  template <class Take>                                        \
+  decltype(auto) pass_fields(Take&& take) {                    \
+    return take(__VA_ARGS__);                                  \
   }                                                            \
-  template <int = 0>                                           \
-  auto fields() const {                                        \
-    return std::tie(__VA_ARGS__);                              \
+  template <class Take>                                        \
+  decltype(auto) pass_fields(Take&& take) const {              \
+    return take(__VA_ARGS__);                                  \
   }
 
 // Lists fields of the struct around this macro that a report file may lack: reports of earlier
@@ -42,13 +43,10 @@ concept Object = requires {
 // True if each field of the list is equal in both structs.
 template <Object Struct>
 bool operator==(const Struct& left, const Struct& right) {
-  return left.fields() == right.fields();
+  return left.pass_fields([&](const auto&... lefts) {
+    return right.pass_fields([&](const auto&... rights) { return (... && (lefts == rights)); });
+  });
 }
-
-// Number of fields that the struct lists by CUWARDEN_FIELDS.
-template <Object Struct>
-inline constexpr std::size_t field_count =
-    std::tuple_size_v<decltype(std::declval<Struct&>().fields())>;
 
 // Calls visit(name) for each name of a list whose names are separated by commas and blanks, such as
 // "device, uuid".
@@ -63,6 +61,14 @@ constexpr void each_name(std::string_view list, const Visit& visit) {
     list.remove_prefix(std::min(end + 1, list.size()));
   }
 }
+
+// Number of fields that the struct lists by CUWARDEN_FIELDS.
+template <Object Struct>
+inline constexpr std::size_t field_count = [] {
+  std::size_t count = 0;
+  each_name(Struct::field_list, [&](std::string_view) { ++count; });
+  return count;
+}();
 
 // Names of the struct's fields, in the order of its CUWARDEN_FIELDS.
 template <Object Struct>
@@ -98,10 +104,10 @@ inline constexpr auto may_lack = [] {
 template <class Struct, class Visit>
 void each_field(Struct& object, Visit&& visit) {
   using Plain = std::remove_const_t<Struct>;
-  auto fields = object.fields();
   [&]<std::size_t... at>(std::index_sequence<at...>) {
-    (visit(field_names<Plain>[at], std::get<at>(fields), std::integral_constant<std::size_t, at>()),
-     ...);
+    object.pass_fields([&](auto&... fields) {
+      (visit(field_names<Plain>[at], fields, std::integral_constant<std::size_t, at>()), ...);
+    });
   }
   (std::make_index_sequence<field_count<Plain>>());
 }
@@ -115,10 +121,26 @@ struct FieldName {
   char letters[size];
 };
 
+// Tells the types of the fields that pass_fields() passes to it.
+struct TellTypes {
+  template <class... Fields>
+  std::tuple<Fields...>* operator()(Fields&...) const;
+};
+
 // Type of the struct's field of this name, such as FieldType<Stack, "id">. The field has to be in
 // the struct's CUWARDEN_FIELDS.
 template <class Struct, FieldName name>
-using FieldType = std::remove_reference_t<
-    std::tuple_element_t<field_position<Struct>(name), decltype(std::declval<Struct&>().fields())>>;
+using FieldType = std::tuple_element_t<
+    field_position<Struct>(name),
+    std::remove_pointer_t<decltype(std::declval<Struct&>().pass_fields(TellTypes()))>>;
+
+// Returns the struct's field of this name, as in field<"id">(stack).
+template <FieldName name, Object Struct>
+FieldType<Struct, name>& field(Struct& object) {
+  return object.pass_fields([](auto&... fields) -> FieldType<Struct, name>& {
+    void* const all[] = {&fields...};
+    return *static_cast<FieldType<Struct, name>*>(all[field_position<Struct>(name)]);
+  });
+}
 
 }  // namespace cuwarden::model

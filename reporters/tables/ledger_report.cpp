@@ -14,22 +14,16 @@ class ReportFiller {
  public:
   template <model::FieldName name>
   void part(model::FieldType<model::Report, name> value) {
-    field<name>() = std::move(value);
+    model::field<name>(report) = std::move(value);
   }
   template <model::FieldName name, class PutRows>
   void table(const PutRows& put_rows) {
     using Row = typename model::FieldType<model::Report, name>::value_type;
-    const auto add = [&rows = field<name>()](const Row& row) { rows.push_back(row); };
+    const auto add = [&rows = model::field<name>(report)](const Row& row) { rows.push_back(row); };
     put_rows(Put<Row>(add));
   }
 
   model::Report report;
-
- private:
-  template <model::FieldName name>
-  auto& field() {
-    return std::get<model::field_position<model::Report>(name)>(report.fields());
-  }
 };
 
 }  // namespace
