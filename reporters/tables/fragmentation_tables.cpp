@@ -30,30 +30,30 @@ std::optional<Account> account_of(const ledger::DeviceView& device,
                        {device.spilled_bytes, device.spilled_in_stream_order_bytes});
   }
   if (const auto found = fragmentations.find(device.ordinal.value); found != fragmentations.end()) {
-    account.add("slab_waste", found->second.locked_bytes);
-    account.add("rounding_waste", found->second.rounding_bytes);
+    account.add(Holder::slab_waste, found->second.locked_bytes);
+    account.add(Holder::rounding_waste, found->second.rounding_bytes);
   }
-  account.add("mempool_idle", device.memory_pool_idle_bytes.value_or(0));
-  account.add("pool", device.arena.unused_bytes());
+  account.add(Holder::mempool_idle, device.memory_pool_idle_bytes.value_or(0));
+  account.add(Holder::pool, device.arena.unused_bytes());
   account.add_other_processes(device.other_processes_bytes);
-  account.add("context", device.implicit.contexts());
-  account.add("modules", device.implicit.modules);
-  account.add("local_memory", device.implicit.local_memory);
-  account.add("heap", device.implicit.heap);
-  account.add("streams", device.implicit.streams);
+  account.add(Holder::context, device.implicit.contexts());
+  account.add(Holder::modules, device.implicit.modules);
+  account.add(Holder::local_memory, device.implicit.local_memory);
+  account.add(Holder::heap, device.implicit.heap);
+  account.add(Holder::streams, device.implicit.streams);
   return account;
 }
 
 }  // namespace
 
 void put_account(const Account& account, model::AccountItem row, Put<model::AccountItem> put) {
-  for (const auto& [item, bytes] : account.items) {
+  for (const auto& [item, bytes] : account.items()) {
     row.item = item;
     row.bytes = static_cast<std::int64_t>(bytes);
     put(row);
   }
   row.item = "unexplained";
-  row.bytes = account.unexplained;
+  row.bytes = account.unexplained();
   put(row);
 }
 
@@ -88,7 +88,7 @@ void put_fragmentation(const ledger::Reader& reader, const std::vector<ledger::S
         row.largest_request_bytes = largest_request(
             reading->free_bytes, reading->memory_pool_idle_bytes.value_or(0), found.page_bytes);
         row.excess_bytes =
-            account->unexplained < 0 ? static_cast<std::uint64_t>(-account->unexplained) : 0;
+            account->unexplained() < 0 ? static_cast<std::uint64_t>(-account->unexplained()) : 0;
       }
     }
     put(row);

@@ -75,8 +75,9 @@ std::optional<Finding<RestrictionProof>> by_quota(const Shortage& shortage) {
       shortage.missing() != 0u || !limit)
     return std::nullopt;
   std::uint64_t held = shortage.own() + shortage.implicit();
-  for (const char* item : {"slab_waste", "rounding_waste", "pool", "mempool_idle"})
-    held += shortage.in_account(item);
+  for (const Holder holder :
+       {Holder::slab_waste, Holder::rounding_waste, Holder::pool, Holder::mempool_idle})
+    held += shortage.held_by(holder);
   // If the process already has more than the quota, the quota is not enforced.
   if (shortage.own() > *limit || held + shortage.taken() <= *limit) return std::nullopt;
   RestrictionProof proof;

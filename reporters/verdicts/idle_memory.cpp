@@ -36,9 +36,9 @@ std::optional<Finding<PendingProof>> pending_frees(const Shortage& shortage) {
 }
 
 std::optional<Finding<WasteProof>> slab_fragmentation(const Shortage& shortage) {
-  const std::uint64_t locked = shortage.in_account("slab_waste"),
-                      rounding = shortage.in_account("rounding_waste"),
-                      unused = shortage.in_account("pool"), waste = locked + rounding + unused;
+  const std::uint64_t locked = shortage.held_by(Holder::slab_waste),
+                      rounding = shortage.held_by(Holder::rounding_waste),
+                      unused = shortage.held_by(Holder::pool), waste = locked + rounding + unused;
   if (!shortage.lacks_memory() || waste < *shortage.missing() || !shortage.is_worth_it(waste))
     return std::nullopt;
   const std::string& wants = shortage.given().meshing_wants;

@@ -10,31 +10,6 @@ namespace cuwarden {
 
 using ledger::Fact;
 
-void Account::add(std::string item, std::uint64_t bytes) {
-  if (bytes == 0 || bytes > model::largest_number) return;
-  items.emplace_back(std::move(item), bytes);
-  unexplained -= static_cast<std::int64_t>(bytes);
-}
-
-void Account::add_live(Kind kind, std::uint64_t bytes, const Spilled& spilled) {
-  const std::uint64_t in_order = std::min(spilled.in_stream_order_bytes, spilled.bytes);
-  std::uint64_t elsewhere = 0;
-  if (kind == Kind::stream_ordered) elsewhere = in_order;
-  if (kind == Kind::device) elsewhere = spilled.bytes - in_order;
-  add("live_" + std::string(kind_name(kind)), bytes - std::min(bytes, elsewhere));
-}
-
-void Account::add_other_processes(std::uint64_t bytes) {
-  if (bytes <= model::largest_number)
-    add("other_processes", bytes - std::min(bytes, of("live_imported")));
-}
-
-std::uint64_t Account::of(std::string_view item) const noexcept {
-  for (const auto& [name, bytes] : items)
-    if (name == item) return bytes;
-  return 0;
-}
-
 const std::string& StackModules::of(StackId id) {
   const auto [entry, is_new] = known_.try_emplace(id.value);
   const auto stack = is_new ? reader_.stack(id.value) : std::nullopt;
@@ -130,18 +105,18 @@ std::optional<Account> account_of(DeviceOrdinal device, const ledger::IncidentFa
                      {incident.fact(Fact::spilled_bytes).value_or(0),
                       incident.fact(Fact::spilled_in_stream_order_bytes).value_or(0)});
   }
-  constexpr std::pair<const char*, Fact> items[] = {{"slab_waste", Fact::slab_locked_bytes},
-                                                    {"rounding_waste", Fact::rounding_bytes},
-                                                    {"pool", Fact::arena_unused_bytes},
-                                                    {"context", Fact::context_bytes},
-                                                    {"modules", Fact::module_bytes},
-                                                    {"local_memory", Fact::local_memory_bytes},
-                                                    {"heap", Fact::heap_bytes},
-                                                    {"streams", Fact::stream_bytes}};
+  constexpr std::pair<Holder, Fact> items[] = {{Holder::slab_waste, Fact::slab_locked_bytes},
+                                               {Holder::rounding_waste, Fact::rounding_bytes},
+                                               {Holder::pool, Fact::arena_unused_bytes},
+                                               {Holder::context, Fact::context_bytes},
+                                               {Holder::modules, Fact::module_bytes},
+                                               {Holder::local_memory, Fact::local_memory_bytes},
+                                               {Holder::heap, Fact::heap_bytes},
+                                               {Holder::streams, Fact::stream_bytes}};
   // Memory that graphs use beyond their allocations is idle; no free waits for it.
-  account.add("mempool_idle", incident.fact(Fact::memory_pool_idle_bytes).value_or(0) +
-                                  incident.fact(Fact::graph_rest_bytes).value_or(0));
-  for (const auto& [item, fact] : items) account.add(item, incident.fact(fact).value_or(0));
+  account.add(Holder::mempool_idle, incident.fact(Fact::memory_pool_idle_bytes).value_or(0) +
+                                        incident.fact(Fact::graph_rest_bytes).value_or(0));
+  for (const auto& [holder, fact] : items) account.add(holder, incident.fact(fact).value_or(0));
   account.add_other_processes(incident.fact(Fact::other_processes_bytes).value_or(0));
   return account;
 }

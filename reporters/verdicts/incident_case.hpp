@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "reporters/verdicts/account.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
@@ -23,29 +24,6 @@ inline constexpr int out_of_memory = 2;
 inline std::uint64_t rescues_of(const ledger::IncidentView& incident) {
   return std::accumulate(incident.rescued.begin(), incident.rescued.end(), std::uint64_t{0});
 }
-
-// The used bytes of a device, divided into items such as "live_device", "context" and "slab_waste".
-// The names are those of the report's table `accounts`.
-struct Account {
-  std::vector<std::pair<std::string, std::uint64_t>> items;  // name and bytes of each item
-  std::int64_t unexplained = 0;  // used bytes minus the items' sum; below 0 if the sum is more
-
-  explicit Account(std::uint64_t used_bytes) : unexplained(static_cast<std::int64_t>(used_bytes)) {}
-  // Adds an item. Does nothing if `bytes` is 0, or more than any device has.
-  void add(std::string item, std::uint64_t bytes);
-  // Bytes of live device allocations that are spilled, that is, lie in host memory.
-  struct Spilled {
-    // Spilled bytes of all kinds; the part of them in stream-ordered allocations.
-    std::uint64_t bytes = 0, in_stream_order_bytes = 0;
-  };
-  // Adds the live allocations of a kind as an item, without their spilled bytes.
-  void add_live(Kind, std::uint64_t bytes, const Spilled&);
-  // Adds the item `other_processes`. To be called after the live memory was added: `bytes` includes
-  // memory of other processes that this process opened, which is an item already and is subtracted.
-  void add_other_processes(std::uint64_t bytes);
-  // Returns the bytes of the item with this name; 0 if there is none.
-  std::uint64_t of(std::string_view item) const noexcept;
-};
 
 // A refused request, and all facts from which the verdict about its cause may follow.
 struct IncidentCase {

@@ -21,7 +21,7 @@ std::optional<OthersProof> held_by_others(const Shortage& shortage, model::Figur
       unlisted.has_value() != (shortage.listed() < shortage.unlisted()))
     return std::nullopt;
   return OthersProof{shortage.fact(Fact::other_processes_bytes),
-                     unless_0(shortage.in_account("live_imported")),
+                     unless_0(shortage.opened()),
                      shortage.own(),
                      unlisted,
                      shortage.free_bytes(),
@@ -89,13 +89,13 @@ std::optional<Finding<OthersProof>> held_by_unlisted_owner(const Shortage& short
 
 std::optional<Finding<ImplicitProof>> implicit_memory(const Shortage& shortage) {
   const char* const of_call = advice_for_call(shortage.incident());
-  const std::uint64_t bytes = shortage.implicit(), contexts = shortage.in_account("context");
+  const std::uint64_t bytes = shortage.implicit(), contexts = shortage.held_by(Holder::context);
   if (of_call == nullptr && !(shortage.lacks_memory() && shortage.is_the_most(bytes)))
     return std::nullopt;
-  const auto item = [&](const char* name) { return unless_0(shortage.in_account(name)); };
+  const auto item = [&](Holder holder) { return unless_0(shortage.held_by(holder)); };
   return Finding<ImplicitProof>{
-      {shortage.fact(Fact::given_back_bytes), item("context"), item("modules"),
-       item("local_memory"), item("heap"), item("streams"), shortage.free_bytes(),
+      {shortage.fact(Fact::given_back_bytes), item(Holder::context), item(Holder::modules),
+       item(Holder::local_memory), item(Holder::heap), item(Holder::streams), shortage.free_bytes(),
        shortage.requested_bytes()},
       of_call != nullptr ? of_call
       : bytes == contexts

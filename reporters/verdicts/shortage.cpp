@@ -21,9 +21,6 @@ constexpr std::uint64_t needed_by_context = 640 * mib;
 // second always has its part in it. Between the two it must be worth a part of the request.
 constexpr std::uint64_t least_waste_share = 400, large_waste_share = 50, part_of_request = 4;
 
-constexpr std::string_view implicit_items[] = {"context", "modules", "local_memory", "heap",
-                                               "streams"};
-
 }  // namespace
 
 Shortage::Shortage(const IncidentCase& given) : case_(given), account_(account_of(given)) {
@@ -35,10 +32,7 @@ Shortage::Shortage(const IncidentCase& given) : case_(given), account_(account_o
   needed_ = std::max(taken_, page) + kept_by_driver;
   // The call does not say what a graph needs.
   if (free_ && incident().asked != Asked::graph) missing_ = needed_ > *free_ ? needed_ - *free_ : 0;
-  if (account_) {
-    for (const auto& [item, bytes] : account_->items)
-      if (item.starts_with("live_") && item != "live_imported") own_ += bytes;
-  }
+  if (account_) own_ = account_->own();
 }
 
 model::Figure Shortage::limited(std::optional<std::uint64_t> fact) {
@@ -51,9 +45,9 @@ model::Figure Shortage::requested_bytes() const {
   return incident().bytes == 0 ? std::nullopt : model::Figure(incident().bytes);
 }
 
-std::uint64_t Shortage::in_account(std::string_view item) const {
-  return account_ ? account_->of(item) : 0;
-}
+std::uint64_t Shortage::held_by(Holder holder) const { return account_ ? account_->of(holder) : 0; }
+
+std::uint64_t Shortage::opened() const { return account_ ? account_->live(Kind::imported) : 0; }
 
 bool Shortage::lacks_memory() const {
   const Asked asked = incident().asked;
@@ -66,15 +60,11 @@ bool Shortage::is_worth_it(std::uint64_t bytes) const {
          (bytes >= *total_ / large_waste_share || bytes >= needed_ / part_of_request);
 }
 
-std::uint64_t Shortage::implicit() const {
-  std::uint64_t sum = 0;
-  for (const std::string_view item : implicit_items) sum += in_account(item);
-  return sum;
-}
+std::uint64_t Shortage::implicit() const { return account_ ? account_->implicit() : 0; }
 
 std::uint64_t Shortage::listed() const {
   // Memory of others that this process opened is theirs.
-  return in_account("other_processes") + in_account("live_imported");
+  return held_by(Holder::other_processes) + opened();
 }
 
 std::uint64_t Shortage::unlisted() const {
@@ -83,9 +73,9 @@ std::uint64_t Shortage::unlisted() const {
   if (!account_ || !incident().fact(Fact::slab_locked_bytes) ||
       !incident().fact(Fact::context_bytes))
     return 0;
-  const std::uint64_t hidden = (in_account("context") == 0 ? usual_context : usual_context / 4) +
+  const std::uint64_t hidden = (held_by(Holder::context) == 0 ? usual_context : usual_context / 4) +
                                incident().live_bytes[static_cast<std::size_t>(Kind::managed)];
-  const std::int64_t left = account_->unexplained;
+  const std::int64_t left = account_->unexplained();
   return left > 0 && static_cast<std::uint64_t>(left) > hidden
              ? static_cast<std::uint64_t>(left) - hidden
              : 0;
@@ -93,7 +83,7 @@ std::uint64_t Shortage::unlisted() const {
 
 bool Shortage::is_the_most(std::uint64_t bytes) const {
   return bytes != 0 && bytes >= missing_.value_or(0) &&
-         bytes == std::max({others(), implicit(), own_, in_account("mempool_idle")});
+         bytes == std::max({others(), implicit(), own_, held_by(Holder::mempool_idle)});
 }
 
 }  // namespace cuwarden

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <string_view>
 
 #include "reporters/model/values.hpp"
 #include "reporters/verdicts/incident_case.hpp"
@@ -33,9 +32,12 @@ class Shortage {
   model::Figure free_bytes() const { return limited(free_); }
   // Returns the bytes that the program asked for; null if the call has no size.
   model::Figure requested_bytes() const;
-  // Returns the bytes of an item of the device's used memory at the refusal, such as "context" or
-  // "slab_waste". Returns 0 if there is no item of this name, or the device was not read.
-  std::uint64_t in_account(std::string_view item) const;
+  // Returns the bytes of the device's memory that the holder had at the refusal; 0 if it had none,
+  // or the device was not read.
+  std::uint64_t held_by(Holder) const;
+  // Returns the bytes of other processes' memory that this process opened; 0 also if the device was
+  // not read.
+  std::uint64_t opened() const;
 
   // Returns the bytes that the device lacked for the request; 0 if enough was free; null if
   // unknown.

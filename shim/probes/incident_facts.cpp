@@ -147,7 +147,7 @@ void note_memory_without_context(const ledger::DeviceView& device, ledger::Incid
 bool may_be_of_others(const rescue::Incident& incident) {
   constexpr std::uint64_t exclusive_process = 3;  // CUcomputemode
   const auto account = account_of(incident.request.device, incident.facts);
-  return (account && account->unexplained > hidden_by_a_context) ||
+  return (account && account->unexplained() > hidden_by_a_context) ||
          incident.facts.fact(Fact::compute_mode) == exclusive_process;
 }
 

@@ -76,7 +76,7 @@ TEST_F(Verdicts, frees_are_pending_if_memory_pools_kept_memory_that_the_driver_c
   // Memory of graphs beyond their allocations is idle, too, although no free is pending.
   set(Fact::graph_rest_bytes, 90 * GiB);
   EXPECT_NE(verdict(), "pending_frees");
-  EXPECT_EQ(account_of(given)->of("mempool_idle"), 96 * GiB);
+  EXPECT_EQ(account_of(given)->of(Holder::mempool_idle), 96 * GiB);
   set(Fact::graph_rest_bytes, 0);
   // Each live allocation may keep a whole chunk.
   set(Fact::memory_pool_idle_bytes, 10 * GiB);
@@ -120,9 +120,9 @@ TEST_F(Verdicts, memory_opened_from_another_process_belongs_to_it_and_counts_onc
   set(Fact::other_processes_bytes, 78 * GiB);
   const auto account = account_of(given);
   ASSERT_TRUE(account);
-  EXPECT_EQ(account->of("live_imported"), 50 * GiB);
-  EXPECT_EQ(account->of("other_processes"), 28 * GiB);
-  EXPECT_EQ(account->unexplained, 0);
+  EXPECT_EQ(account->live(Kind::imported), 50 * GiB);
+  EXPECT_EQ(account->of(Holder::other_processes), 28 * GiB);
+  EXPECT_EQ(account->unexplained(), 0);
   EXPECT_EQ(verdict(), "held_by_other_processes");
   EXPECT_EQ(proof("opened_bytes"), 50 * GiB);
   // If other processes cannot be listed, opened memory still proves that they hold it.
@@ -131,7 +131,7 @@ TEST_F(Verdicts, memory_opened_from_another_process_belongs_to_it_and_counts_onc
   EXPECT_EQ(proof("opened_bytes"), 50 * GiB);
   // Opened memory counts for no more than other processes have.
   set(Fact::other_processes_bytes, 1 * GiB);
-  EXPECT_EQ(account_of(given)->of("other_processes"), 0u);
+  EXPECT_EQ(account_of(given)->of(Holder::other_processes), 0u);
 }
 
 TEST_F(Verdicts, memory_that_no_allocation_asked_for_is_implicit) {
