@@ -24,7 +24,7 @@ namespace cuwarden {
 
 // Writes one JSON object to an output, piece by piece, so that its tables need not be in memory.
 // The caller calls value(), or begin_table(), row() and end_table(), for each property, and
-// finish() at the end. Numbers above 2^53 are written as null.
+// finish() at the end. Numbers above 2^53 or below -2^53 are written as null.
 class JsonStream {
  public:
   // Begins the object. Keeps a reference to the output, which also keeps failures of writing.
@@ -65,7 +65,9 @@ class JsonStream {
   void write(bool value) { output_.write(value ? "true" : "false"); }
   template <std::integral Number>
   void write(Number value) {
-    if (std::cmp_greater(value, model::largest_number)) return output_.write("null");
+    if (std::cmp_greater(value, model::largest_number) ||
+        std::cmp_less(value, -static_cast<std::int64_t>(model::largest_number)))
+      return output_.write("null");
     char text[24];
     const auto end = std::to_chars(text, text + sizeof text, value).ptr;
     output_.write({text, static_cast<std::size_t>(end - text)});

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "tests/unit/reporters/fake_ledger.hpp"
+#include "tools/cuwarden/top/top_answer.hpp"
 #include "tools/cuwarden/top/top_growth.hpp"
 #include "tools/cuwarden/top/top_sample.hpp"
 #include "tools/cuwarden/top/top_view.hpp"
@@ -50,8 +51,9 @@ TEST(GrowingGroups, a_stack_that_has_grown_for_a_minute_keeps_growing) {
   const std::uint64_t now = ledger.after(90);
   GrowingGroups growing;
   growing.look(ledger.reader(), now);
-  ASSERT_EQ(growing.count(), 1u);
-  EXPECT_NEAR(static_cast<double>(growing.bytes_per_minute()), 60.0 * (1 << 20), 3.0 * (1 << 20));
+  const auto rate = growing.bytes_per_minute(ledger.group.value);
+  ASSERT_TRUE(rate);
+  EXPECT_NEAR(static_cast<double>(*rate), 60.0 * (1 << 20), 3.0 * (1 << 20));
 }
 
 TEST(GrowingGroups, a_stack_that_is_new_in_an_old_program_does_not_keep_growing) {
@@ -75,13 +77,20 @@ struct View {
   }
   WatchedProcess process() const { return {17, &reader, &recent, &growing, false}; }
   std::string text(ViewSize size) const {
-    const auto groups = sorted_groups(recent, growing, SortBy::bytes);
-    const auto name = [](std::uint32_t) {
-      return CallSiteName{"cudaMalloc", "train()  train.cu:7"};
-    };
-    return process_view(process(), groups, SortBy::bytes, name, size);
+    TopAnswer answer;
+    add_process(process(), answer);
+    for (const GroupSample& group : sorted_groups(recent, growing, SortBy::bytes)) {
+      answer.stacks.push_back(stack_row(process(), group));
+      answer.stacks.back().api = "cudaMalloc";
+      answer.stacks.back().where = "train()  train.cu:7";
+    }
+    return process_view(answer, SortBy::bytes, size);
   }
-  std::string list(ViewSize size) const { return processes_view({process()}, SortBy::bytes, size); }
+  std::string list(ViewSize size) const {
+    TopAnswer answer;
+    add_process(process(), answer);
+    return processes_view(answer, SortBy::bytes, size);
+  }
   GrowingLedger& ledger;
   ledger::Reader reader;
   Recent recent;

@@ -13,18 +13,20 @@
 namespace cuwarden {
 namespace {
 
-struct TextRow {
-  std::string field;
+template <class Value>
+struct Row {
+  Value field;
   CUWARDEN_FIELDS(field)
 };
 
-std::string object_with(const std::string& text) {
+template <class Value = std::string>
+std::string object_with(const std::type_identity_t<Value>& value) {
   FILE* const file = std::tmpfile();
   const auto output = std::make_unique<Output>(fileno(file));
   JsonStream json(*output);
-  json.value("value", text);
+  json.value("value", value);
   json.begin_table("rows");
-  json.row(TextRow{text});
+  json.row(Row<Value>{value});
   json.end_table();
   json.finish();
   EXPECT_EQ(output->finish(), 0);
@@ -33,6 +35,16 @@ std::string object_with(const std::string& text) {
   written.resize(std::fread(written.data(), 1, written.size(), file));
   std::fclose(file);
   return written;
+}
+
+TEST(JsonStream, a_number_that_not_every_reader_can_hold_is_null) {
+  constexpr std::int64_t largest = std::int64_t{1} << 53;
+  for (const std::int64_t number : {largest, -largest}) {
+    EXPECT_EQ(nlohmann::json::parse(object_with<std::int64_t>(number))["value"], number);
+    EXPECT_TRUE(
+        nlohmann::json::parse(object_with<std::int64_t>(number + (number < 0 ? -1 : 1)))["value"]
+            .is_null());
+  }
 }
 
 TEST(JsonStream, controls_are_escaped_and_read_back_as_they_were) {

@@ -26,12 +26,6 @@ void GrowingGroups::look(const ledger::Reader& reader, std::uint64_t now_ns) {
   next_look_ns_ = now_ns + (monotonic_ns() - begun_ns) * (share + 1);
 }
 
-std::uint64_t GrowingGroups::bytes_per_minute() const {
-  std::uint64_t sum = 0;
-  for (const auto& [group, rate] : rates_) sum += rate;
-  return sum;
-}
-
 std::optional<std::uint64_t> GrowingGroups::bytes_per_minute(std::uint32_t group) const {
   const auto found = rates_.find(group);
   return found == rates_.end() ? std::nullopt : std::optional(found->second);

@@ -26,10 +26,6 @@ class GrowingGroups {
 
   // True if no group grows.
   bool empty() const { return rates_.empty(); }
-  // Returns the number of growing groups.
-  std::size_t count() const { return rates_.size(); }
-  // Returns the growth of all growing groups together, in bytes per minute.
-  std::uint64_t bytes_per_minute() const;
   // Returns the growth of the group with this id, in bytes per minute; null if it does not grow.
   std::optional<std::uint64_t> bytes_per_minute(std::uint32_t group) const;
 

@@ -16,6 +16,7 @@
 #include "tools/cuwarden/ledgers/running_processes.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/terminal.hpp"
+#include "tools/cuwarden/top/top_answer.hpp"
 #include "tools/cuwarden/top/top_json.hpp"
 #include "tools/cuwarden/top/top_names.hpp"
 #include "tools/cuwarden/top/top_sample.hpp"
@@ -100,30 +101,50 @@ class ProcessScreen : public View {
   bool is_preliminary() const override { return !names_.are_known(); }
   std::string text(SortBy by, ViewSize size, std::size_t screen_rows) override {
     const auto groups = sorted_groups(watched_.recent(), watched_.growing(), by);
+    TopAnswer answer = answer_with(groups);
     if (screen_rows != 0) {
-      const std::size_t head = process_view_head(watched_.view(), size);
+      const std::size_t head = process_view_head(answer, size);
       size.rows = screen_rows > head ? screen_rows - head : 1;
     }
-    std::vector<std::uint32_t> shown;
-    for (std::size_t i = 0; i < std::min(size.rows, groups.size()); ++i) {
-      shown.push_back(groups[i].id);
-    }
-    names_.want(shown);
+    const std::size_t shown = std::min(size.rows, groups.size());
+    want(groups, shown);
     if (screen_rows == 0) names_.wait();
-    return process_view(
-        watched_.view(), groups, by, [&](std::uint32_t group) { return names_.get(group); }, size);
+    name(groups, shown, answer);
+    return process_view(answer, by, size);
   }
   void write_json(Output& output) override {
     const auto groups = sorted_groups(watched_.recent(), watched_.growing(), SortBy::bytes);
-    std::vector<std::uint32_t> ids;
-    for (const GroupSample& group : groups) ids.push_back(group.id);
-    names_.want(ids);
+    TopAnswer answer = answer_with(groups);
+    want(groups, groups.size());
     names_.wait();
-    const auto name_of = [&](std::uint32_t group) { return names_.get(group); };
-    write_top_json({{watched_.view(), groups, name_of}}, true, output);
+    name(groups, groups.size(), answer);
+    write_top_json(answer, true, output);
   }
 
  private:
+  // Returns the rows of the process, with a row for each of the groups. The rows lack the names.
+  TopAnswer answer_with(const std::vector<GroupSample>& groups) const {
+    TopAnswer answer = new_answer();
+    add_process(watched_.view(), answer);
+    for (const GroupSample& group : groups)
+      answer.stacks.push_back(stack_row(watched_.view(), group));
+    return answer;
+  }
+  // Has the names of the first `count` groups looked up.
+  void want(const std::vector<GroupSample>& groups, std::size_t count) {
+    std::vector<std::uint32_t> ids;
+    for (std::size_t i = 0; i < count; ++i) ids.push_back(groups[i].id);
+    names_.want(ids);
+  }
+  // Adds the names that are known of the first `count` groups to their rows.
+  void name(const std::vector<GroupSample>& groups, std::size_t count, TopAnswer& answer) const {
+    for (std::size_t i = 0; i < count; ++i) {
+      const CallSiteName name = names_.get(groups[i].id);
+      answer.stacks[i].api = model::text_or_null(name.api);
+      answer.stacks[i].where = model::text_or_null(name.where);
+    }
+  }
+
   Watched watched_;
   CallSiteNames names_;
 };
@@ -138,17 +159,16 @@ class ListScreen : public View {
   }
   std::string text(SortBy by, ViewSize size, std::size_t screen_rows) override {
     if (screen_rows != 0) size.rows = screen_rows > list_head ? screen_rows - list_head : 1;
-    std::vector<WatchedProcess> views;
-    for (const auto& [pid, watched] : processes_) views.push_back(watched.view());
-    return processes_view(views, by, size);
+    return processes_view(answer(), by, size);
   }
-  void write_json(Output& output) override {
-    std::vector<DescribedProcess> processes;
-    for (const auto& [pid, watched] : processes_) processes.push_back({watched.view(), {}, {}});
-    write_top_json(processes, false, output);
-  }
+  void write_json(Output& output) override { write_top_json(answer(), false, output); }
 
  private:
+  TopAnswer answer() const {
+    TopAnswer made = new_answer();
+    for (const auto& [pid, watched] : processes_) add_process(watched.view(), made);
+    return made;
+  }
   void search() {
     for (const pid_t pid : all_pids()) {
       if (processes_.contains(pid)) continue;

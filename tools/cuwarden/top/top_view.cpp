@@ -10,8 +10,6 @@
 namespace cuwarden {
 namespace {
 
-using ledger::RegionId;
-
 class Lines {
  public:
   explicit Lines(const ViewSize& size) : size_(size) {}
@@ -81,9 +79,8 @@ class Columns {
   std::vector<Row> rows_;
 };
 
-std::string memory_name(Kind kind, DeviceOrdinal device) {
-  const std::string name(kind_name(kind));
-  return device == no_device ? name : name + " " + std::to_string(device.value);
+std::string memory_name(const std::string& kind, const model::MaybeId& device) {
+  return device ? kind + " " + std::to_string(*device) : kind;
 }
 
 constexpr const char* not_known_yet = "-";
@@ -101,28 +98,31 @@ std::string fitted(const std::string& where, std::size_t columns) {
 // All growth is shown in this unit.
 std::string per_minute(std::uint64_t bytes) { return human_bytes(bytes) + "/min"; }
 
-std::string growth(const Change& change) {
-  const double bytes = std::min(std::abs(change.bytes_per_second * 60), 0x1p60);
-  if (bytes < 1) return "0";
-  return (change.bytes_per_second < 0 ? "-" : "+") + per_minute(static_cast<std::uint64_t>(bytes));
+std::string growth(const model::SignedFigure& bytes_per_minute) {
+  if (!bytes_per_minute) return not_known_yet;
+  const std::int64_t bytes = *bytes_per_minute;
+  if (bytes == 0) return "0";
+  return (bytes < 0 ? "-" : "+") + per_minute(static_cast<std::uint64_t>(std::abs(bytes)));
 }
 
-std::string rate(double value) {
+// Returns a rate per second.
+std::string rate(const model::SignedFigure& per_minute) {
+  if (!per_minute) return not_known_yet;
+  const double value = std::max(static_cast<double>(*per_minute) / 60, 0.0);
   char text[32];
-  std::snprintf(text, sizeof text, value < 99.95 ? "%.1f" : "%.0f", std::max(value, 0.0));
+  std::snprintf(text, sizeof text, value < 99.95 ? "%.1f" : "%.0f", value);
   return text;
 }
 
-std::string program_of(const ledger::ProcessView& process) {
-  const std::string path(process.program);
+std::string bytes_of(const model::Figure& bytes) { return human_bytes(bytes.value_or(0)); }
+std::string count_of(const model::Figure& count) { return human_count(count.value_or(0)); }
+
+std::string program_of(const ProcessRow& process) {
+  const std::string path = process.program.value_or("");
   return printable(path.substr(path.rfind('/') + 1));
 }
 
-std::string age(const WatchedProcess& watched) {
-  const std::uint64_t start = watched.reader->process().start_monotonic_ns;
-  const std::uint64_t now = watched.recent->newest().time_ns;
-  return human_time(now > start ? now - start : 0);
-}
+std::string age(const ProcessRow& process) { return human_time(process.running_ns.value_or(0)); }
 
 const char* marker(SortBy by, SortBy column) { return by == column ? "*" : ""; }
 
@@ -130,67 +130,59 @@ void add_keys(const ViewSize& size, Lines& lines) {
   if (size.keys) lines.add("q quits; sort by b live bytes, g growth, r allocations/s (last 10 s)");
 }
 
-void add_head(const WatchedProcess& watched, const ViewSize& size, Lines& lines) {
-  const ledger::Reader& reader = *watched.reader;
-  const ledger::ProcessView process = reader.process();
-  const Sample& now = watched.recent->newest();
-  lines.add(program_of(process) + " (pid " + std::to_string(watched.pid) + ") " +
-                (watched.ended ? "has ended after " : "running for ") + age(watched),
-            bold_colour);
-  for (std::uint64_t row = 1; row < reader.rows(RegionId::devices); ++row) {
-    const auto device = reader.device(row);
-    if (!device) continue;
-    std::string line = "GPU " + std::to_string(device->ordinal.value) + ": " +
-                       printable(std::string(device->name));
-    if (device->at != ledger::ReadingAt::none && device->total_bytes >= device->free_bytes) {
-      line += ", " + human_bytes(device->total_bytes - device->free_bytes) + " of " +
-              human_bytes(device->total_bytes) + " in use";
-    }
+void add_head(const TopAnswer& answer, const ViewSize& size, Lines& lines) {
+  for (const ProcessRow& process : answer.processes)
+    lines.add(program_of(process) + " (pid " + std::to_string(process.pid) + ") " +
+                  (process.ended ? "has ended after " : "running for ") + age(process),
+              bold_colour);
+  for (const DeviceRow& device : answer.devices) {
+    std::string line = "GPU " + (device.device ? std::to_string(*device.device) : "?") + ": " +
+                       printable(device.name.value_or(""));
+    if (device.used_bytes)
+      line +=
+          ", " + bytes_of(device.used_bytes) + " of " + bytes_of(device.total_bytes) + " in use";
     lines.add(line);
   }
-  Columns series_lines({{22}, {25}}, 2);
-  for (const ledger::SeriesView& series : now.series) {
-    std::string peak = "peak " + human_bytes(series.peak_bytes);
-    if (series.failures > 0) peak += ", " + human_count(series.failures) + " failed";
-    series_lines.add(
-        {memory_name(series.kind, series.device),
-         human_bytes(series.live_bytes) + " live in " + human_count(series.live_count)},
-        std::move(peak));
+  Columns totals({{22}, {25}}, 2);
+  for (const TotalRow& total : answer.totals) {
+    std::string peak = "peak " + bytes_of(total.peak_bytes);
+    if (total.failures.value_or(0) > 0) peak += ", " + count_of(total.failures) + " failed";
+    totals.add({memory_name(total.kind, total.device),
+                bytes_of(total.live_bytes) + " live in " + count_of(total.live_count)},
+               std::move(peak));
   }
-  for (std::size_t i = 0; i < series_lines.rows(); ++i)
-    lines.add(series_lines.texts(i) + series_lines.rest(i));
-  if (!watched.growing->empty()) {
-    const std::size_t count = watched.growing->count();
-    lines.add(human_count(count) + (count == 1 ? " stack has" : " stacks have") +
-                  " grown for more than a minute, by " +
-                  per_minute(watched.growing->bytes_per_minute()),
+  for (std::size_t i = 0; i < totals.rows(); ++i) lines.add(totals.texts(i) + totals.rest(i));
+  std::uint64_t growing = 0, growing_bytes = 0;
+  for (const StackRow& stack : answer.stacks) {
+    growing += stack.keeps_growing ? 1 : 0;
+    growing_bytes += stack.keeps_growing_bytes_per_minute.value_or(0);
+  }
+  if (growing > 0)
+    lines.add(human_count(growing) + (growing == 1 ? " stack has" : " stacks have") +
+                  " grown for more than a minute, by " + per_minute(growing_bytes),
               bold_colour);
-  }
   add_keys(size, lines);
   lines.add("");
 }
 
-// Returns the mark of a growing group. It stands before the function, since a narrow terminal cuts
+// Returns the mark of a growing stack. It stands before the function, since a narrow terminal cuts
 // the end of the line.
-std::string growing_mark(const GrowingGroups& growing, std::uint32_t group) {
-  const auto rate = growing.bytes_per_minute(group);
+std::string growing_mark(const StackRow& stack) {
+  const auto rate = stack.keeps_growing_bytes_per_minute;
   return rate ? "[grows " + per_minute(*rate) + "] " : "";
 }
 
 }  // namespace
 
-std::size_t process_view_head(const WatchedProcess& watched, const ViewSize& size) {
+std::size_t process_view_head(const TopAnswer& answer, const ViewSize& size) {
   Lines lines(size);
-  add_head(watched, size, lines);
+  add_head(answer, size, lines);
   return lines.count() + 1;  // 1: the line with the names of the columns
 }
 
-std::string process_view(const WatchedProcess& watched, const std::vector<GroupSample>& groups,
-                         SortBy by, const std::function<CallSiteName(std::uint32_t)>& name_of,
-                         const ViewSize& size) {
+std::string process_view(const TopAnswer& answer, SortBy by, const ViewSize& size) {
   Lines lines(size);
-  add_head(watched, size, lines);
-  const Recent& recent = *watched.recent;
+  add_head(answer, size, lines);
   // The function that allocates matters most. On a narrow terminal the column of the API is left
   // out.
   const bool is_wide = size.columns == 0 || size.columns >= 110;
@@ -201,37 +193,33 @@ std::string process_view(const WatchedProcess& watched, const std::vector<GroupS
     if (is_wide) texts.push_back(call);
     table.add(std::move(texts), std::move(where));
   };
-  const bool knows_changes = recent.knows_changes();
   add({std::string("LIVE") + marker(by, SortBy::bytes), "COUNT",
        std::string("GROWTH") + marker(by, SortBy::growth),
        std::string("ALLOCS/s") + marker(by, SortBy::rate), "KIND, GPU"},
       "CALL", "WHERE");
-  const std::size_t shown = size.rows == 0 ? groups.size() : std::min(size.rows, groups.size());
+  const std::vector<StackRow>& stacks = answer.stacks;
+  const std::size_t shown = size.rows == 0 ? stacks.size() : std::min(size.rows, stacks.size());
   for (std::size_t i = 0; i < shown; ++i) {
-    const GroupSample& group = groups[i];
-    const Change change = recent.of_group(group);
-    const CallSiteName name = name_of(group.id);
-    const std::string memory = memory_name(group.kind, group.device);
-    add({human_bytes(group.live_bytes), human_count(group.live_count),
-         knows_changes ? growth(change) : not_known_yet,
-         knows_changes ? rate(change.allocations_per_second) : not_known_yet,
+    const StackRow& stack = stacks[i];
+    const std::string memory = memory_name(stack.kind, stack.device);
+    add({bytes_of(stack.live_bytes), count_of(stack.live_count),
+         growth(stack.growth_bytes_per_minute), rate(stack.allocations_per_minute),
          is_wide ? memory : cut(memory, 12)},
-        name.api, growing_mark(*watched.growing, group.id) + name.where);
+        stack.api.value_or(""), growing_mark(stack) + stack.where.value_or(""));
   }
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const std::size_t room = size.columns - std::min(size.columns, table.width());
     lines.add(table.texts(i) + (size.columns == 0 ? table.rest(i) : fitted(table.rest(i), room)),
               i == 0 ? reverse_colour : "");
   }
-  if (groups.empty()) lines.add("nothing is live");
-  if (shown < groups.size() && size.columns == 0) {
-    lines.add("… " + std::to_string(groups.size() - shown) + " more stacks");
+  if (stacks.empty()) lines.add("nothing is live");
+  if (shown < stacks.size() && size.columns == 0) {
+    lines.add("… " + std::to_string(stacks.size() - shown) + " more stacks");
   }
   return lines.text();
 }
 
-std::string processes_view(const std::vector<WatchedProcess>& processes, SortBy by,
-                           const ViewSize& size) {
+std::string processes_view(const TopAnswer& answer, SortBy by, const ViewSize& size) {
   Lines lines(size);
   // The program's name matters more than the number of its allocations.
   const bool shows_count = size.columns == 0 || size.columns >= 100;
@@ -244,16 +232,15 @@ std::string processes_view(const std::vector<WatchedProcess>& processes, SortBy 
     if (shows_count) texts.insert(texts.begin() + 3, count);
     table.add(std::move(texts), std::move(program));
   };
-  std::vector<const WatchedProcess*> order;
-  for (const WatchedProcess& watched : processes) order.push_back(&watched);
-  std::ranges::stable_sort(order, [by](const WatchedProcess* left, const WatchedProcess* right) {
-    const auto rank = [by](const WatchedProcess& watched) {
-      const Sample& now = watched.recent->newest();
-      const Change change = watched.recent->of_all();
-      return by == SortBy::bytes    ? static_cast<double>(now.device_bytes + now.host_bytes)
-             : by == SortBy::growth ? change.bytes_per_second
-                                    : change.allocations_per_second;
-    };
+  std::vector<const ProcessRow*> order;
+  for (const ProcessRow& process : answer.processes) order.push_back(&process);
+  const auto rank = [by](const ProcessRow& process) {
+    if (by == SortBy::growth) return process.growth_bytes_per_minute.value_or(0);
+    if (by == SortBy::rate) return process.allocations_per_minute.value_or(0);
+    return static_cast<std::int64_t>(process.device_bytes.value_or(0) +
+                                     process.host_bytes.value_or(0));
+  };
+  std::ranges::stable_sort(order, [&](const ProcessRow* left, const ProcessRow* right) {
     return rank(*left) > rank(*right);
   });
   lines.add("cuwarden top: " + std::to_string(order.size()) +
@@ -267,14 +254,11 @@ std::string processes_view(const std::vector<WatchedProcess>& processes, SortBy 
       "COUNT", "PROGRAM");
   const std::size_t shown = size.rows == 0 ? order.size() : std::min(size.rows, order.size());
   for (std::size_t i = 0; i < shown; ++i) {
-    const WatchedProcess& watched = *order[i];
-    const Sample& now = watched.recent->newest();
-    const Change change = watched.recent->of_all();
-    const bool knows_changes = watched.recent->knows_changes();
-    add({std::to_string(watched.pid), human_bytes(now.device_bytes), human_bytes(now.host_bytes),
-         knows_changes ? growth(change) : not_known_yet,
-         knows_changes ? rate(change.allocations_per_second) : not_known_yet, age(watched)},
-        human_count(now.live_count), program_of(watched.reader->process()));
+    const ProcessRow& process = *order[i];
+    add({std::to_string(process.pid), bytes_of(process.device_bytes), bytes_of(process.host_bytes),
+         growth(process.growth_bytes_per_minute), rate(process.allocations_per_minute),
+         age(process)},
+        count_of(process.live_count), program_of(process));
   }
   for (std::size_t i = 0; i < table.rows(); ++i)
     lines.add(table.texts(i) + table.rest(i), i == 0 ? reverse_colour : "");
