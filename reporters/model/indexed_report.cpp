@@ -1,5 +1,7 @@
 #include "reporters/model/indexed_report.hpp"
 
+#include "reporters/words/paths.hpp"
+
 namespace cuwarden {
 namespace {
 
@@ -37,7 +39,7 @@ const model::Module* IndexedReport::module(model::MaybeId id) const {
 
 std::string IndexedReport::module_name(model::MaybeId id) const {
   const model::Module* row = module(id);
-  return row == nullptr ? std::string() : row->path.substr(row->path.rfind('/') + 1);
+  return row == nullptr ? std::string() : std::string(file_name(row->path));
 }
 
 }  // namespace cuwarden

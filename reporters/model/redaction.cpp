@@ -8,14 +8,13 @@
 #include <type_traits>
 #include <utility>
 
+#include "reporters/words/paths.hpp"
+
 namespace cuwarden {
 namespace {
 
 constexpr std::string_view unnamed_path = "(path)";
 
-std::string file_name(std::string_view path) {
-  return std::string(path.substr(path.rfind('/') + 1));
-}
 bool is_word(char letter) {
   return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
          (letter >= '0' && letter <= '9') || static_cast<unsigned char>(letter) >= 0x80;
@@ -73,7 +72,7 @@ class Redaction {
   }
 
   // Redacts a field that is one path.
-  void path(std::string& value) const { value = without_names(file_name(value)); }
+  void path(std::string& value) const { value = without_names(std::string(file_name(value))); }
   void path(model::Text& value) const {
     if (value) path(*value);
   }
@@ -82,7 +81,7 @@ class Redaction {
   void text(std::string& value, bool is_sentence) const {
     if (value.find('/') != value.npos) {
       for (auto file = files_.rbegin(); file != files_.rend(); ++file)
-        replace_all(value, file->second, file_name(file->second));
+        replace_all(value, file->second, std::string(file_name(file->second)));
       value = without_folders(value);
     }
     if (is_sentence) value = without_names(std::move(value));
@@ -123,11 +122,11 @@ class Redaction {
       const bool is_path = word.find('/') != word.npos && word.size() > 1 &&
                            word.find_first_not_of('/') != word.npos &&
                            !word.starts_with("operator/");
-      const std::string name = file_name(word);
+      const std::string_view name = file_name(word);
       if (!is_path)
         result += word;
       else
-        result += name.find('.') == name.npos ? std::string(unnamed_path) : name;
+        result += name.find('.') == name.npos ? unnamed_path : name;
       at = end;
     }
     return result;

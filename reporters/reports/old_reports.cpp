@@ -10,6 +10,7 @@
 #include "reporters/files/file_status.hpp"
 #include "reporters/files/report_name.hpp"
 #include "reporters/json/report_head.hpp"
+#include "reporters/words/paths.hpp"
 #include "runtime_hooks/core/files/folder_entries.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
 
@@ -17,8 +18,6 @@ namespace cuwarden {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 // Returns the text with which the names of a program's reports begin: the last part of the path, up
 // to its first field that differs from process to process.
@@ -95,8 +94,7 @@ void remove_old_reports(const std::string& own_path, std::string_view program,
                         std::chrono::nanoseconds most_time) noexcept try {
   if (policy.keep == 0 || program.empty() || own_path.empty()) return;
   const Clock::time_point end = Clock::now() + most_time;
-  const std::size_t slash = own_path.rfind('/');
-  const std::string path = slash == own_path.npos ? "." : own_path.substr(0, slash + 1);
+  const std::string path(folder_of(own_path));
   const Descriptor folder = open_folder_to_list(AT_FDCWD, path.c_str());
   struct stat own {};
   if (!folder || status_at(AT_FDCWD, own_path.c_str(), own, AT_SYMLINK_NOFOLLOW) != 0) return;

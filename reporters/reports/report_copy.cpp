@@ -14,6 +14,7 @@
 #include "reporters/json/read_report.hpp"
 #include "reporters/json/update.hpp"
 #include "reporters/words/error_text.hpp"
+#include "reporters/words/paths.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
 
 namespace cuwarden {
@@ -21,12 +22,6 @@ namespace {
 
 constexpr int most_attempts = 16;
 constexpr unsigned most_names = 100'000;
-
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == path.npos ? "./" : path.substr(0, slash + 1);
-}
-std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 std::string failure(const std::string& path, int error) {
   return "cannot write " + path + ": " + error_text(error) +
@@ -152,9 +147,9 @@ std::string ReportCopy::text() {
 std::string ReportCopy::replace() {
   bring_up_to_date();
   if (inode_ == 0 || owner_ != geteuid()) return path_ + " is not a file of this user's";
-  Unfinished copy(folder_of(path_));
+  Unfinished copy(std::string(folder_of(path_)));
   if (const int error = copy.fill(root_)) return failure(path_, error);
-  const std::string name = name_of(path_);
+  const std::string name(file_name(path_));
   struct stat status {};
   if (status_at(copy.folder(), name.c_str(), status, AT_SYMLINK_NOFOLLOW) != 0 ||
       status.st_dev != device_ || status.st_ino != inode_)
@@ -165,14 +160,14 @@ std::string ReportCopy::replace() {
 
 std::string ReportCopy::write(std::string& path) {
   bring_up_to_date();
-  Unfinished copy(folder_of(path));
+  Unfinished copy(std::string(folder_of(path)));
   if (const int error = copy.fill(root_)) return failure(path, error);
-  const std::string folder = path.substr(0, path.size() - name_of(path).size());
-  const std::string name = name_of(path);
+  const std::string name(file_name(path));
+  const std::string folder = path.substr(0, path.size() - name.size());
   int error = EEXIST;
   for (unsigned number = 0; number < most_names && error == EEXIST; ++number) {
     path = folder + numbered_name(name, number);
-    error = copy.become(name_of(path));
+    error = copy.become(std::string(file_name(path)));
   }
   return error == 0 ? std::string() : failure(path, error);
 }

@@ -13,6 +13,7 @@
 #include "reporters/files/report_name.hpp"
 #include "reporters/json/write_report.hpp"
 #include "reporters/words/error_text.hpp"
+#include "reporters/words/paths.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
 
 namespace cuwarden {
@@ -26,11 +27,6 @@ constexpr unsigned most_names = 100'000;  // numbers in front of the ending befo
 std::string unfinished_name(const ledger::ProcessView& about, std::uint32_t writer, int attempt) {
   return ".cuwarden-" + std::to_string(about.start_realtime_ns) + "-" + std::to_string(about.pid) +
          "-" + std::to_string(writer) + "-" + std::to_string(attempt) + ".tmp";
-}
-
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == path.npos ? "./" : path.substr(0, slash + 1);
 }
 
 // Makes every missing folder above `path`. 0 or an errno.
@@ -122,7 +118,7 @@ void ReportFile::remove() noexcept {
 }
 
 void ReportFile::remove_unfinished(const ledger::ProcessView& process) noexcept try {
-  const std::string folder = folder_of(std::string(process.report_path));
+  const std::string folder(folder_of(process.report_path));
   for (int attempt = 0; attempt < most_unfinished; ++attempt) {
     unlink((folder + unfinished_name(process, process.pid, attempt)).c_str());
   }
@@ -156,9 +152,7 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
     fail(error, "make the folder of");
     return;
   }
-  const std::size_t slash = target.rfind('/');
-  const std::string folder_path = folder_of(target);
-  const std::string name = slash == target.npos ? target : target.substr(slash + 1);
+  const std::string folder_path(folder_of(target)), name(file_name(target));
   if (name.empty() || name == "." || name == "..") {
     fail(EISDIR, "write");
     return;
@@ -231,10 +225,7 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
     return;
   }
 
-  const std::size_t wanted_slash = wanted_.rfind('/');
-  Names names{folder.number(),
-              wanted_slash == wanted_.npos ? wanted_ : wanted_.substr(wanted_slash + 1),
-              name_limit(folder.number())};
+  Names names{folder.number(), std::string(file_name(wanted_)), name_limit(folder.number())};
   constexpr unsigned one_by_one = 16;  // numbers tried before the free ones are searched for
   // Processes that end together find one free number; each failure spreads them further.
   constexpr unsigned widest_spread = 4096;
@@ -258,8 +249,7 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
     return;
   }
   number_ = number;
-  path_ = (wanted_slash == wanted_.npos ? "" : wanted_.substr(0, wanted_slash + 1)) +
-          names.with(number);
+  path_ = wanted_.substr(0, wanted_.size() - names.base.size()) + names.with(number);
   device_ = status.st_dev;
   inode_ = status.st_ino;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "reporters/words/paths.hpp"
+
 namespace cuwarden {
 namespace {
 
@@ -31,11 +33,6 @@ constexpr std::array allocating_entries = {
     std::string_view{"cudaGraphLaunch"},
     std::string_view{"cudaGraphUpload"},
 };
-
-std::string_view file_name(std::string_view path) noexcept {
-  const auto slash = path.rfind('/');
-  return slash == std::string_view::npos ? path : path.substr(slash + 1);
-}
 
 // "libcudart.so", "libcudart.so.13", "libcudart-d0da41ae.so.11.0" (as wheels rename it).
 bool is_library(std::string_view path, std::string_view name) noexcept {

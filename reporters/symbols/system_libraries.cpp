@@ -4,6 +4,7 @@
 #include <array>
 
 #include "reporters/symbols/cuda_frames.hpp"
+#include "reporters/words/paths.hpp"
 
 namespace cuwarden {
 namespace {
@@ -25,7 +26,7 @@ constexpr std::array names = {
 
 bool is_system_library(std::string_view module_path) noexcept {
   if (is_cuda_library(module_path)) return true;
-  const std::string_view file = module_path.substr(module_path.rfind('/') + 1);
+  const std::string_view file = file_name(module_path);
   // "libc.so.6", and "libc-2.28.so" as it was named before glibc 2.34.
   return std::ranges::any_of(names, [&](std::string_view name) {
     if (!file.starts_with(name)) return false;

@@ -5,6 +5,7 @@
 
 #include "reporters/text/text_elements.hpp"
 #include "reporters/words/near_names.hpp"
+#include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
 
@@ -63,8 +64,8 @@ bool KnownModules::have(const std::string& text) const {
 std::vector<std::string> KnownModules::nearest(const std::string& text) const {
   std::set<std::pair<std::size_t, std::string>> names;
   for (const std::string& path : paths_) {
-    std::string name = file_name(path);
-    const std::size_t edits = edits_to_part(file_name(text), name);
+    std::string name(file_name(path));
+    const std::size_t edits = edits_to_part(std::string(file_name(text)), name);
     names.emplace(edits, std::move(name));
   }
   std::vector<std::string> nearest;

@@ -17,8 +17,6 @@ std::string allocations(std::uint64_t count) {
   return human_count(count) + (count == 1 ? " allocation" : " allocations");
 }
 
-std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 std::string memory_name(const std::string& kind, model::MaybeId device) {
   const std::string name = kind == "device" ? "device memory" : printable(kind);
   return device ? name + " (GPU " + std::to_string(*device) + ")" : name;

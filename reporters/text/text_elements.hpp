@@ -34,8 +34,6 @@ class Paint {
 // `otherwise` if the text is null.
 std::string text_or(const model::Text&, const char* otherwise);
 
-// Returns the part of a path after the last slash.
-std::string file_name(const std::string& path);
 // Returns a text such as "1 allocation" or "1,200 allocations".
 std::string allocations(std::uint64_t count);
 // Returns a text for a kind of memory on a device, such as "device memory (GPU 0)" or "pinned".

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
 #include "runtime_hooks/core/caching_allocators.hpp"
@@ -108,8 +109,7 @@ void add_arenas(const IndexedReport& report, const Paint& paint, std::string& te
     const model::Module* const module = report.module(group.module);
     if (module == nullptr) continue;
     const std::string path = printable(module->path);
-    if (is_caching_allocator(path))
-      arenas[path.substr(path.rfind('/') + 1)] += group.bytes.value_or(0);
+    if (is_caching_allocator(path)) arenas[std::string(file_name(path))] += group.bytes.value_or(0);
   }
   for (const auto& [name, bytes] : arenas) {
     text +=

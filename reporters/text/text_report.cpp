@@ -12,6 +12,7 @@
 #include "reporters/text/text_incidents.hpp"
 #include "reporters/text/text_memory.hpp"
 #include "reporters/text/text_summary.hpp"
+#include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
 
@@ -41,9 +42,10 @@ std::string oom_killer(const IndexedReport& report) {
 void add_header(const IndexedReport& report, const Paint& paint, std::string& text) {
   const auto& process = report->process;
   const std::string program = text_or(process.program, "unknown program");
-  text += paint.bold(file_name(program)) + " (pid " + std::to_string(process.pid.value_or(0)) +
-          " on " + text_or(process.host, "an unknown host") + ") " + process_ending(process) +
-          " after " + human_time(process.end_ns.value_or(0)) + "\n";
+  text += paint.bold(std::string(file_name(program))) + " (pid " +
+          std::to_string(process.pid.value_or(0)) + " on " +
+          text_or(process.host, "an unknown host") + ") " + process_ending(process) + " after " +
+          human_time(process.end_ns.value_or(0)) + "\n";
   std::string command;
   for (const std::string& word : process.command_line) command += " " + printable(word);
   if (!command.empty()) text += paint.dim(" " + command) + "\n";

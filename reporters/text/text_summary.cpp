@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "reporters/words/paths.hpp"
 #include "reporters/words/quantities.hpp"
 #include "reporters/words/signal_name.hpp"
 
@@ -29,8 +30,8 @@ std::string process_ending(const model::Process& process) {
 std::string process_line(const IndexedReport& report, const LeakCheck& check, const Paint& paint) {
   const auto& process = report->process;
   const auto& job = report->job;
-  std::string line = file_name(text_or(process.program, "unknown program")) + " (pid " +
-                     std::to_string(process.pid.value_or(0)) + " on " +
+  std::string line = std::string(file_name(text_or(process.program, "unknown program"))) +
+                     " (pid " + std::to_string(process.pid.value_or(0)) + " on " +
                      text_or(process.host, "an unknown host");
   if (job.rank) line += ", rank " + std::to_string(job.rank.value_or(0));
   line += ") " + process_ending(process) + ": ";

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reporters/verdicts/predicates.hpp"
+#include "reporters/words/paths.hpp"
 #include "reporters/words/quantities.hpp"
 
 namespace cuwarden::verdicts {
@@ -13,8 +14,6 @@ using ledger::Fact;
 // A pool's memory comes in chunks, and a chunk goes back only as a whole.
 constexpr std::uint64_t pool_chunk = 32u << 20;
 constexpr std::uint64_t page = 2u << 20;
-
-std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
 
@@ -72,7 +71,8 @@ std::optional<Finding<LibraryProof>> held_by_framework(const Shortage& shortage)
     return std::nullopt;
   return Finding<LibraryProof>{
       {module, bytes, shortage.free_bytes(), shortage.requested_bytes()},
-      file_name(module) + " holds " + human_bytes(bytes) + ", and " + file_name(given.requester) +
+      std::string(file_name(module)) + " holds " + human_bytes(bytes) + ", and " +
+          std::string(file_name(given.requester)) +
           " asked: if it only keeps that (a cache), let it give it back "
           "(empty_cache, free_all_blocks, trim) or limit it; else free it there"};
 }

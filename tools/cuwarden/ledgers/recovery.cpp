@@ -20,6 +20,7 @@
 #include "reporters/reports/report_policy.hpp"
 #include "reporters/tables/process_facts.hpp"
 #include "reporters/words/error_text.hpp"
+#include "reporters/words/paths.hpp"
 #include "reporters/words/quantities.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/ledgers/running_processes.hpp"
@@ -43,12 +44,6 @@ std::int64_t realtime_now_ns() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
-}
-
-std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == path.npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
 }
 
 // Longest duration of a rung that is believed. A damaged ledger may claim any.
@@ -261,7 +256,7 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest& request)
 
   const ledger::ProcessView process = file->reader().process();
   const std::string subject =
-      file_name(std::string(process.program.empty() ? "a program" : process.program)) + " (pid " +
+      std::string(file_name(process.program.empty() ? "a program" : process.program)) + " (pid " +
       std::to_string(process.pid) + ")";
   ReportOptions options;
   options.at_rest = true;
@@ -298,10 +293,10 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest& request)
             {}};
   }
   const std::string beside =
-      folder_of(ledger_path) + "/" +
+      std::string(folder_of(ledger_path)) +
       (file_name(wanted).empty() ? "cuwarden-" + std::to_string(process.pid) + ".json"
-                                 : file_name(wanted));
-  ReportFile report{goes_elsewhere ? in_folder(request.output, file_name(beside))
+                                 : std::string(file_name(wanted)));
+  ReportFile report{goes_elsewhere ? in_folder(request.output, std::string(file_name(beside)))
                     : path_counts  ? wanted
                                    : beside,
                     advice};

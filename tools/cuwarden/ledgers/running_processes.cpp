@@ -12,6 +12,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "reporters/words/paths.hpp"
 #include "runtime_hooks/core/files/boot_id.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
 
@@ -62,8 +63,6 @@ std::string_view next_word(std::string_view& text) {
   text.remove_prefix(end);
   return word;
 }
-
-std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 // Reads a line of /proc/PID/maps: "start-end perms offset device inode   path [(deleted)]".
 void add_mapping(std::string_view line, Mappings& mappings) {

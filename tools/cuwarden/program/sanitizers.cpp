@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reporters/words/paths.hpp"
+
 namespace cuwarden {
 namespace {
 
@@ -19,7 +21,7 @@ constexpr Runtime runtimes[] = {
 
 // Returns the sanitizer whose runtime the library is; null if it is none. `library`: name or path.
 const Runtime* runtime_of(std::string_view library) {
-  const std::string_view name = library.substr(library.rfind('/') + 1);
+  const std::string_view name = file_name(library);
   const auto found = std::ranges::find_if(runtimes, [&](const Runtime& runtime) {
     return name.starts_with(runtime.gcc) || name.starts_with(runtime.clang);
   });

@@ -8,12 +8,11 @@
 #include "reporters/symbols/group_label.hpp"
 #include "reporters/symbols/naming.hpp"
 #include "reporters/tables/call_frames.hpp"
+#include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 
 namespace cuwarden {
 namespace {
-
-std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 CallSiteName name_of(const ledger::Reader& reader, const ledger::GroupView& group,
                      const CallFrames& frames) {
@@ -34,10 +33,10 @@ CallSiteName name_of(const ledger::Reader& reader, const ledger::GroupView& grou
       std::snprintf(offset, sizeof offset, "+0x%llx",
                     static_cast<unsigned long long>(frame.offset));
       const std::string location =
-          frame.module == 0 ? std::string(offset + 1) : file_name(std::string(path)) + offset;
+          frame.module == 0 ? std::string(offset + 1) : std::string(file_name(path)) + offset;
       name.where = function.empty() ? location : std::string(function);
       if (frame.file != nullptr && frame.line > 0) {
-        name.where += "  " + file_name(*frame.file) + ":" + std::to_string(frame.line);
+        name.where += "  " + std::string(file_name(*frame.file)) + ":" + std::to_string(frame.line);
       } else if (!function.empty()) {
         name.where += "  " + location;
       }

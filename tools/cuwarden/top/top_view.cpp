@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
 
@@ -118,8 +119,7 @@ std::string bytes_of(const model::Figure& bytes) { return human_bytes(bytes.valu
 std::string count_of(const model::Figure& count) { return human_count(count.value_or(0)); }
 
 std::string program_of(const ProcessRow& process) {
-  const std::string path = process.program.value_or("");
-  return printable(path.substr(path.rfind('/') + 1));
+  return printable(std::string(file_name(process.program.value_or(""))));
 }
 
 std::string age(const ProcessRow& process) { return human_time(process.running_ns.value_or(0)); }

@@ -11,6 +11,7 @@
 #include "reporters/json/write_report.hpp"
 #include "reporters/reports/report_file.hpp"
 #include "reporters/tables/ledger_report.hpp"
+#include "reporters/words/paths.hpp"
 #include "tools/cuwarden/ledgers/ledger_search.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/verbs/verbs.hpp"
@@ -22,7 +23,7 @@ namespace {
 // The process's own folder may be in another container, or may not be writable here.
 std::string default_name(const ledger::ProcessView& process) {
   constexpr std::string_view ending = ".json";
-  std::string name(process.report_path.substr(process.report_path.rfind('/') + 1));
+  std::string name(file_name(process.report_path));
   if (name.ends_with(ending)) name.erase(name.size() - ending.size());
   if (name.empty()) name = "cuwarden-" + std::to_string(process.pid);
   return name + ".snapshot.json";

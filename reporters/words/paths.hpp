@@ -1,0 +1,19 @@
+// Parts of the paths of files.
+#pragma once
+
+#include <string_view>
+
+namespace cuwarden {
+
+// Returns the part of the path behind its last slash; the whole path if it has no slash.
+constexpr std::string_view file_name(std::string_view path) noexcept {
+  return path.substr(path.rfind('/') + 1);
+}
+
+// Returns the folder of the file at the path, with a slash at its end; "./" if the path has none.
+constexpr std::string_view folder_of(std::string_view path) noexcept {
+  const std::string_view folder = path.substr(0, path.size() - file_name(path).size());
+  return folder.empty() ? "./" : folder;
+}
+
+}  // namespace cuwarden
