@@ -70,6 +70,9 @@ def test_a_process_that_wants_no_report_is_not_said_to_have_made_no_call(workspa
     assert done.returncode == 0 and left_in(workspace) == []
     (line,) = done.stderr.splitlines()
     assert "CUWARDEN_REPORT_IF" in line and "no CUDA call" not in line
+    done = cuwarden("run", "--simulate", "16GiB", "--report", "/dev/null", "--", LEAVING)
+    (line,) = done.stderr.splitlines()
+    assert "CUWARDEN_REPORT=/dev/null" in line and "CUWARDEN_REPORT_IF" not in line
 
 
 @pytest.mark.parametrize("verb", ["report", "recover"])

@@ -362,9 +362,12 @@ int run_verb(const RunVerb& verb) {
   }
   if (WIFSIGNALED(wait_status)) child.signal = WTERMSIG(wait_status);
   const auto [reports, said, unwanted] = reports_of_run(list, run_paths, child);
-  if (reports.empty() && !said && list.error() == 0)
-    print_error(unwanted ? "no report: nothing happened that CUWARDEN_REPORT_IF asks for"
-                         : why_no_report(verb, child.signal));
+  if (reports.empty() && !said && list.error() == 0) {
+    const bool none_wanted = environment.get("CUWARDEN_REPORT") == path_of_no_report;
+    print_error(none_wanted ? "no report: CUWARDEN_REPORT=/dev/null asks for none"
+                : unwanted  ? "no report: nothing happened that CUWARDEN_REPORT_IF asks for"
+                            : why_no_report(verb, child.signal));
+  }
   show(reports);
   // The program of another run was this command.
   if (const char* outer = std::getenv("CUWARDEN_REPORT_LIST"); outer != nullptr && *outer != '\0')
