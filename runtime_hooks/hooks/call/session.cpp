@@ -12,7 +12,7 @@ Session::Session(ledger::Writer& given_ledger, const driver::RealDriver& given_r
       queries(real, contexts),
       notices(around.notices),
       pools(settings.serving, around.process, ledger, real, queries, contexts, captures,
-            memory_pools, notices),
+            memory_pools, notices, around.clock),
       readings(ledger, real, queries, memory_pools, &pools),
       implicit(ledger, queries, readings),
       sites(ledger, settings.stack_depth),
