@@ -19,7 +19,7 @@ Session::Session(ledger::Writer& given_ledger, const driver::RealDriver& given_r
       allocations(ledger, queries, contexts, readings, implicit, sites, around.completeness),
       refusals({around.process, ledger, real, queries, contexts, captures, memory_pools, readings,
                 sites, pools, notices},
-               allocations, settings.ladder, around.probes) {}
+               allocations, settings.ladder, around.probes, around.clock) {}
 
 // Tells all measurements under way on the current device that another call may change its memory.
 // A call may also change another device's memory. That is noticed if the change is recorded or ends
