@@ -52,7 +52,7 @@ bool SubmissionGate::arm() noexcept {
   }
 }
 
-bool SubmissionGate::have_all_left(std::uint64_t deadline_ns) noexcept {
+bool SubmissionGate::have_all_left(std::uint64_t deadline_ns, Clock& clock) noexcept {
   return calling_threads.all_of([&](Thread& thread) {
     if (&thread == calling_threads.known()) return true;
     for (int spins = 0; thread.submissions.load(std::memory_order_acquire) != 0; ++spins) {
@@ -62,22 +62,22 @@ bool SubmissionGate::have_all_left(std::uint64_t deadline_ns) noexcept {
       }
       if (thread_has_ended(thread.id.load(std::memory_order_relaxed)))
         thread.submissions.store(0, std::memory_order_relaxed);
-      else if (clock_.now_ns() >= deadline_ns)
+      else if (clock.now_ns() >= deadline_ns)
         return false;
-      clock_.sleep_ns(20'000);
+      clock.sleep_ns(20'000);
     }
     return true;
   });
 }
 
-bool SubmissionGate::close(std::uint64_t deadline_ns) noexcept {
+bool SubmissionGate::close(std::uint64_t deadline_ns, Clock& clock) noexcept {
   const ErrnoGuard keep;
   if (!is_armed() || calling_threads.are_too_many()) return false;
   const Thread* const known = calling_threads.known();
   if (known != nullptr && known->submissions.load(std::memory_order_relaxed) != 0) return false;
   while (!lock_.try_lock()) {
-    if (clock_.now_ns() >= deadline_ns) return false;
-    clock_.sleep_ns(100'000);
+    if (clock.now_ns() >= deadline_ns) return false;
+    clock.sleep_ns(100'000);
   }
   // Submissions of the thread that closes the gate pass, and those of wrappers that it calls.
   Thread* const mine = calling_threads.own();
@@ -89,7 +89,7 @@ bool SubmissionGate::close(std::uint64_t deadline_ns) noexcept {
   mine->submissions.store(1, std::memory_order_relaxed);
   closed_here_.load()->store(1);
   state_.store(is_closed, std::memory_order_seq_cst);
-  if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) && have_all_left(deadline_ns) &&
+  if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) && have_all_left(deadline_ns, clock) &&
       !calling_threads.are_too_many())
     return true;
   open();

@@ -19,9 +19,6 @@ class SubmissionGate {
  public:
   using Thread = CallingThreads::Thread;
 
-  // `clock`: the clock of deadlines, which must outlive the object.
-  explicit constexpr SubmissionGate(Clock& clock = system_clock) noexcept : clock_(clock) {}
-
   // Makes later submissions count themselves, so that the gate can be closed. To be called before
   // the pool has memory that may be moved, and once is enough. Returns false if the gate cannot be
   // closed, because the kernel has no membarrier (before Linux 4.14) or there is no memory.
@@ -31,11 +28,11 @@ class SubmissionGate {
 
   // Closes the gate for all threads but the calling one, and waits until their submissions under
   // way have returned. Returns false, without having closed the gate, if some submissions have not
-  // returned by `deadline_ns` of the clock, or if another thread keeps the gate closed until then.
+  // returned by `deadline_ns` of `clock`, or if another thread keeps the gate closed until then.
   // Returns false at once if the gate is not armed, if the calling thread is itself submitting,
   // or if a thread has no counters (CallingThreads::are_too_many()). The calling thread gets no
   // signals until it opens the gate, because a handler might never return.
-  [[nodiscard]] bool close(std::uint64_t deadline_ns) noexcept;
+  [[nodiscard]] bool close(std::uint64_t deadline_ns, Clock& clock = system_clock) noexcept;
   // Opens the gate, which the calling thread must have closed, and allows the thread's signals
   // again.
   void open() noexcept;
@@ -60,11 +57,9 @@ class SubmissionGate {
 
  private:
   static constexpr std::uint32_t is_open = 0, is_closed = 1;
-  friend class GateClosed;
   void wait_until_open(Thread&) noexcept;
-  bool have_all_left(std::uint64_t deadline_ns) noexcept;
+  bool have_all_left(std::uint64_t deadline_ns, Clock&) noexcept;
 
-  Clock& clock_;
   std::atomic<bool> is_armed_{false};
   std::atomic<std::uint32_t> state_{is_open};  // the word that waiting threads sleep on
   // Points to a word that is 1 while the gate is closed, and that a forked child finds as 0. So the
@@ -81,8 +76,7 @@ extern constinit SubmissionGate submission_gate;  // the gate of all submissions
 class GateClosed {
  public:
   explicit GateClosed(std::uint64_t patience_ns) noexcept
-      : is_closed_(submission_gate.arm() &&
-                   submission_gate.close(submission_gate.clock_.now_ns() + patience_ns)) {}
+      : is_closed_(submission_gate.arm() && submission_gate.close(now_ns() + patience_ns)) {}
   ~GateClosed() {
     if (is_closed_) submission_gate.open();
   }

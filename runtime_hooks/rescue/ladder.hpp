@@ -15,7 +15,7 @@ namespace cuwarden::rescue {
 class Ladder {
  public:
   // `clock` outlives the object.
-  explicit Ladder(const Settings& settings, Clock& clock = system_clock) noexcept
+  explicit Ladder(const Settings& settings, Clock& clock) noexcept
       : settings_(settings), clock_(clock) {}
 
   // Returns true if rungs are tried for refused requests at all.

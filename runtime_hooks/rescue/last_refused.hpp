@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/rescue/request.hpp"
 
@@ -12,7 +13,7 @@ namespace cuwarden::rescue {
 
 // Remembers the last refused request of one thread, in order to find out if the program gets an
 // equal request served soon after. `recorder`: number of the process's Refusals object. A forked
-// child inherits this object, but has a Refusals object of its own. Times are the ledger's.
+// child inherits this object, but has a Refusals object of its own. All times are of one clock.
 class LastRefused {
  public:
   // Adds a refusal by the driver, which `incident` counts. If the request differs from the last
@@ -65,16 +66,16 @@ class LastRefused {
   // taken long.
   void refused_at(std::uint64_t now_ns) noexcept { time_ns_ = now_ns; }
   // Must be called after the driver has served a request at once. If an equal request was refused
-  // in the last 10 s, calls visit(incident, times) for its refusals. Forgets the refusals of an
-  // equal request.
+  // in the last 10 s of the clock, calls visit(incident, times) for its refusals. Forgets the
+  // refusals of an equal request. The clock is asked only for an equal request.
   template <class Visit>
-  void served(std::uint32_t recorder, const Request& request, std::uint64_t now_ns,
+  void served(std::uint32_t recorder, const Request& request, Clock& clock,
               const Visit& visit) noexcept {
     if (counts_[0].incident.value == 0 || recorder_ != recorder) return;
     // The program has gone on: a later refusal is another attempt.
     was_served_other_ = was_served_other_ || request_ != request;
     if (request_ != request) return;
-    if (!is_over(now_ns))
+    if (!is_over(clock.now_ns()))
       for (const Count& count : counts_)
         if (count.incident.value != 0) visit(count.incident, count.times);
     *this = {};

@@ -34,7 +34,7 @@ Refusals::Refused Refusals::note_refusal(const Request& request, const ledger::R
                                          Incident& incident) noexcept {
   const Refused refused = parts_.ledger.incidents.refused(refusal, parts_.ledger.threads.mine(),
                                                           parts_.ledger.time.now_ns());
-  last_refused.add(serial_, request, refused.incident, parts_.ledger.time.recently_ns());
+  last_refused.add(serial_, request, refused.incident, clock_.now_ns());
   was_refused_.store(true, std::memory_order_relaxed);
   if (refused.first) describe(refused.incident, request, refusal, incident);
   return refused;
@@ -46,7 +46,7 @@ Refusals::Refused Refusals::note_failure(const Refused& known, const Request& re
                                          Incident& incident) noexcept {
   const Refused now = parts_.ledger.incidents.failed(known, refusal, parts_.ledger.threads.mine(),
                                                      parts_.ledger.time.now_ns());
-  last_refused.refused_at(parts_.ledger.time.recently_ns());
+  last_refused.refused_at(clock_.now_ns());
   if (now.incident == known.incident) return known;
   last_refused.moved(known.incident, now.incident);
   if (now.first) describe(now.incident, request, refusal, incident);
@@ -183,10 +183,9 @@ void Refusals::refused(const tracking::Caller& caller, const Request& request,
 
 [[gnu::noinline, gnu::cold]] void Refusals::note_served(const Request& request) noexcept {
   const ErrnoGuard keep;
-  last_refused.served(serial_, request, parts_.ledger.time.recently_ns(),
-                      [&](IncidentId incident, std::uint32_t times) {
-                        parts_.ledger.incidents.recovered(incident, times);
-                      });
+  last_refused.served(serial_, request, clock_, [&](IncidentId incident, std::uint32_t times) {
+    parts_.ledger.incidents.recovered(incident, times);
+  });
 }
 
 }  // namespace cuwarden::rescue

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/ledger/write/incidents.hpp"
 #include "runtime_hooks/rescue/incident.hpp"
@@ -19,10 +20,15 @@ namespace cuwarden::rescue {
 // for its own calls.
 class Refusals {
  public:
-  // All references outlive the object.
+  // All references outlive the object. `clock`: the clock of the rungs, and of the time in which an
+  // equal request counts as the program's next attempt.
   Refusals(const Parts& parts, tracking::AllocationRecorder& recorder, const Settings& settings,
-           IncidentProbes& probes) noexcept
-      : parts_(parts), recorder_(recorder), ladder_(settings), probes_(probes) {}
+           IncidentProbes& probes, Clock& clock) noexcept
+      : parts_(parts),
+        recorder_(recorder),
+        clock_(clock),
+        ladder_(settings, clock),
+        probes_(probes) {}
 
   // Returns true if rungs are tried for refused requests.
   bool rescues() const noexcept { return ladder_.enabled(); }
@@ -90,6 +96,7 @@ class Refusals {
 
   const Parts parts_;
   tracking::AllocationRecorder& recorder_;
+  Clock& clock_;
   Ladder ladder_;
   PendingFrees pending_;
   IncidentProbes& probes_;

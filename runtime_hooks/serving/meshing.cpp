@@ -2,7 +2,6 @@
 // if a request would fail otherwise, with every device quiet and all submissions held.
 #include <algorithm>
 
-#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/core/vain_waits.hpp"
@@ -73,7 +72,8 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here,
   const std::uint64_t needed = lacking();
   if (needed == 0 || needed > may_be_gained()) return RungOutcome::nothing_to_do;
   if (parts_.captures.any()) return RungOutcome::unsafe;  // they must not be disturbed
-  if (now_ns() < mesh_not_before_ns_.load(std::memory_order_relaxed)) return RungOutcome::timed_out;
+  if (clock_.now_ns() < mesh_not_before_ns_.load(std::memory_order_relaxed))
+    return RungOutcome::timed_out;
   const ErrnoGuard keep;
   const Uncancelled whole;
   if (const auto obstacle = mesh_obstacle()) {
@@ -84,33 +84,33 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here,
   RungOutcome without = RungOutcome::nothing_to_do;
   const auto begin = [&] {
     // The program gets on with its work between two pauses.
-    if (begun_ns != 0) sleep_ns(between_pauses_ns);
-    begun_ns = now_ns();
+    if (begun_ns != 0) clock_.sleep_ns(between_pauses_ns);
+    begun_ns = clock_.now_ns();
     deadline_ns = begun_ns + settings_.mesh_pause_ns;
     without = RungOutcome::timed_out;
     // Libraries are looked for before the gate closes: a thread that loads one may wait at the
     // gate.
     if (mesh_obstacle()) return without = RungOutcome::unsafe, false;
-    if (driver::submission_gate.close(deadline_ns)) {
-      for (;; sleep_ns(poll_ns)) {
+    if (driver::submission_gate.close(deadline_ns, clock_)) {
+      for (;; clock_.sleep_ns(poll_ns)) {
         if (parts_.captures.any() || obstacle_met()) {
           without = RungOutcome::unsafe;
           break;
         }
         if (all_are_idle(here.context)) return true;
-        if (now_ns() >= deadline_ns) break;
+        if (clock_.now_ns() >= deadline_ns) break;
       }
       driver::submission_gate.open();
     }
-    const std::uint64_t now = now_ns();
+    const std::uint64_t now = clock_.now_ns();
     vain_ns += now - begun_ns;
     mesh_not_before_ns_.store(now + vain_times * (now - begun_ns), std::memory_order_relaxed);
     return false;
   };
-  const auto is_over = [&] { return now_ns() >= deadline_ns; };
+  const auto is_over = [&] { return clock_.now_ns() >= deadline_ns; };
   const auto end = [&] {
     driver::submission_gate.open();
-    return now_ns() - begun_ns;
+    return clock_.now_ns() - begun_ns;
   };
   const bool any = parts_.device.mesh(parts_.real, here.device, {begin, is_over, end}, needed) != 0;
   parts_.device.was_paused(here.device, vain_ns);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/host_process.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/pool/device_pool.hpp"
@@ -66,15 +67,16 @@ struct Pools {
 // threads may call the functions at any time.
 class ServingPools final : public tracking::ReadingListener {
  public:
-  // All references outlive the object.
+  // All references outlive the object. `clock`: the clock of the pauses for meshing.
   ServingPools(const ServingSettings& settings, HostProcess& process, ledger::Writer& ledger,
                const driver::RealDriver& real, const tracking::DeviceQueries& queries,
                tracking::LiveContexts& contexts, tracking::Captures& captures,
-               tracking::MemoryPools& memory_pools, Notices& notices) noexcept
+               tracking::MemoryPools& memory_pools, Notices& notices, Clock& clock) noexcept
       : settings_(settings),
         process_(process),
         memory_pools_(memory_pools),
         notices_(notices),
+        clock_(clock),
         parts_{.ledger = ledger,
                .real = real,
                .queries = queries,
@@ -241,7 +243,9 @@ class ServingPools final : public tracking::ReadingListener {
   HostProcess& process_;
   tracking::MemoryPools& memory_pools_;
   Notices& notices_;
-  // Time before which mesh() does not pause the program again, after a pause in vain; 0: any time.
+  Clock& clock_;
+  // The clock's time before which mesh() does not pause the program again, after a pause in vain;
+  // 0: any time.
   std::atomic<std::uint64_t> mesh_not_before_ns_{0};
   std::atomic<bool> is_ending_{false};   // true once process_is_ending() was called
   std::atomic<bool> is_reached_{false};  // true once memory_is_reached() was called

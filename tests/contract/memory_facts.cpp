@@ -1,4 +1,5 @@
 // Ways to rescue a request that is out of memory, and the driver's answers to odd requests.
+#include "tests/comes_about.hpp"
 #include "tests/contract/driver_test.hpp"
 
 namespace cuwarden::contract {
@@ -40,8 +41,7 @@ TEST_F(MemoryFacts,
   ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
   ASSERT_EQ(cuMemFreeAsync(block, stream), CUDA_SUCCESS);
   ASSERT_EQ(cuEventRecord(behind, stream), CUDA_SUCCESS);
-  while (cuStreamQuery(stream) == CUDA_ERROR_NOT_READY) {
-  }
+  ASSERT_TRUE(comes_about([&] { return cuStreamQuery(stream) != CUDA_ERROR_NOT_READY; }));
   ASSERT_EQ(cuEventQuery(behind), CUDA_SUCCESS);
   EXPECT_EQ(cuMemAlloc(&other, most), CUDA_ERROR_OUT_OF_MEMORY) << "reached, and said to be";
   ASSERT_EQ(cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);

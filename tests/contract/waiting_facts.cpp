@@ -1,9 +1,13 @@
 // Calls that wait for the device, and others that do not, while a kernel of 100 ms runs on a
 // non-blocking stream.
-#include <chrono>
+#include <unistd.h>
+
+#include <atomic>
 #include <thread>
 
+#include "tests/comes_about.hpp"
 #include "tests/contract/driver_test.hpp"
+#include "tests/thread_state.hpp"
 
 namespace cuwarden::contract {
 namespace {
@@ -23,19 +27,30 @@ class WaitingFacts : public DriverTest {
   void launch(CUstream where) {
     ASSERT_EQ(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, where, nullptr, nullptr), CUDA_SUCCESS);
   }
+  bool is_busy() { return cuStreamQuery(stream) == CUDA_ERROR_NOT_READY; }
+  // Launches a kernel and makes the call. Returns true if the kernel ran when the call began, and
+  // fails the test if it still runs when the call has returned.
   template <typename Call>
-  double milliseconds(Call call) {
+  bool waits_for_kernel(Call call) {
     launch();
-    const auto start = std::chrono::steady_clock::now();
+    const bool was_busy = is_busy();
     EXPECT_EQ(call(), CUDA_SUCCESS);
-    const double taken =
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    EXPECT_FALSE(is_busy());
+    return was_busy;
+  }
+  // Launches a kernel and makes the call. Returns true if the kernel still runs when the call has
+  // returned.
+  template <typename Call>
+  bool returns_before_kernel(Call call) {
+    launch();
+    EXPECT_EQ(call(), CUDA_SUCCESS);
+    const bool is_before = is_busy();
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-    return taken;
+    return is_before;
   }
 
-  // Other work on the machine may hold a call up, or let the kernel end before the call begins: a
-  // claim about their order holds if one attempt of many shows it.
+  // Other work on the machine may hold a call up, so that the kernel ends first: a claim about
+  // their order holds if one attempt of many shows it.
   template <typename Attempt>
   static bool is_so_once(Attempt attempt) {
     for (int i = 0; i < 50; ++i)
@@ -54,15 +69,15 @@ TEST_F(WaitingFacts, frees_wait_for_the_device) {
   ASSERT_EQ(cuMemAlloc(&neighbour, 4096), CUDA_SUCCESS);
   EXPECT_TRUE(is_so_once([&] {
     EXPECT_EQ(cuMemAlloc(&small, 4096), CUDA_SUCCESS);
-    return milliseconds([&] { return cuMemFree(small); }) > 90;
+    return waits_for_kernel([&] { return cuMemFree(small); });
   }));
   EXPECT_TRUE(is_so_once([&] {
     EXPECT_EQ(cuMemAlloc(&large, 256 * kMiB), CUDA_SUCCESS);
-    return milliseconds([&] { return cuMemFree(large); }) > 90;
+    return waits_for_kernel([&] { return cuMemFree(large); });
   }));
   EXPECT_TRUE(is_so_once([&] {
     EXPECT_EQ(cuMemAllocHost(&pinned, 4096), CUDA_SUCCESS);
-    return milliseconds([&] { return cuMemFreeHost(pinned); }) > 90;
+    return waits_for_kernel([&] { return cuMemFreeHost(pinned); });
   }));
 }
 
@@ -70,53 +85,53 @@ TEST_F(WaitingFacts, allocations_do_not_wait) {
   CUdeviceptr address = 0;
   for (const std::size_t bytes : {kMiB, 256 * kMiB})
     EXPECT_TRUE(is_so_once([&] {
-      const double taken = milliseconds([&] { return cuMemAlloc(&address, bytes); });
+      const bool is_before = returns_before_kernel([&] { return cuMemAlloc(&address, bytes); });
       EXPECT_EQ(cuMemFree(address), CUDA_SUCCESS);
-      return taken < 50;
+      return is_before;
     }));
 }
 
 TEST_F(WaitingFacts, allocations_wait_while_another_thread_frees_but_not_while_it_waits_otherwise) {
   CUdeviceptr freed = 0, address = 0;
   std::size_t free = 0, total = 0;
-  const auto beside = [&](auto waits, auto call) {
+  // Makes `call` while another thread sleeps in `waits`, which waits for a kernel. Returns true if
+  // that kernel ran when the call began. `is_busy_then`: true if the kernel still runs when the
+  // call has returned.
+  const auto beside = [&](auto waits, auto call, bool& is_busy_then) {
+    std::atomic<pid_t> waiting{0};
+    std::atomic<bool> has_waited{false};
+    launch();
     std::thread other([&] {
       cuCtxSetCurrent(context);
+      waiting = gettid();
       EXPECT_EQ(waits(), CUDA_SUCCESS);
+      has_waited = true;
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    const CUresult result = call();
+    EXPECT_TRUE(
+        comes_about([&] { return has_waited || (waiting != 0 && thread_state(waiting) == 'S'); }));
+    const bool was_busy = is_busy();
+    EXPECT_EQ(call(), CUDA_SUCCESS);
+    is_busy_then = is_busy();
     other.join();
-    return result;
-  };
-  const auto ask_beside = [&](auto waits, auto call) {
-    CUresult result = CUDA_SUCCESS;
-    double taken = 0;
-    launch();
-    beside(waits, [&] {
-      const auto start = std::chrono::steady_clock::now();
-      result = call();
-      taken = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-                  .count();
-      return result;
-    });
-    EXPECT_EQ(result, CUDA_SUCCESS);
-    return taken;
+    return was_busy;
   };
   const auto frees = [&] { return cuMemFree(freed); };
   const auto allocates = [&] { return cuMemAlloc(&address, 4096); };
   const auto asks = [&] { return cuMemGetInfo(&free, &total); };
   const auto waits = [] { return cuCtxSynchronize(); };
   const auto allocate_freed = [&] { EXPECT_EQ(cuMemAlloc(&freed, 256 * kMiB), CUDA_SUCCESS); };
+  bool is_busy_then = false;
   EXPECT_TRUE(is_so_once([&] {
     allocate_freed();
-    return ask_beside(frees, allocates) > 50;
+    const bool was_busy = beside(frees, allocates, is_busy_then);
+    EXPECT_FALSE(is_busy_then);
+    return was_busy;
   }));
   EXPECT_TRUE(is_so_once([&] {
     allocate_freed();
-    return ask_beside(frees, asks) < 30;
+    return beside(frees, asks, is_busy_then) && is_busy_then;
   }));
-  EXPECT_TRUE(is_so_once([&] { return ask_beside(waits, allocates) < 30; }));
+  EXPECT_TRUE(is_so_once([&] { return beside(waits, allocates, is_busy_then) && is_busy_then; }));
 }
 
 TEST_F(WaitingFacts, unmapping_and_access_do_not_wait) {
@@ -130,12 +145,13 @@ TEST_F(WaitingFacts, unmapping_and_access_do_not_wait) {
   ASSERT_EQ(cuMemAddressReserve(&base, kPage, 0, 0, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuMemCreate(&handle, kPage, &properties, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuMemMap(base, kPage, 0, handle, 0), CUDA_SUCCESS);
-  EXPECT_TRUE(is_so_once(
-      [&] { return milliseconds([&] { return cuMemSetAccess(base, kPage, &access, 1); }) < 50; }));
+  EXPECT_TRUE(is_so_once([&] {
+    return returns_before_kernel([&] { return cuMemSetAccess(base, kPage, &access, 1); });
+  }));
   EXPECT_EQ(cuMemUnmap(base, kPage), CUDA_SUCCESS);
   EXPECT_TRUE(is_so_once([&] {
     EXPECT_EQ(cuMemMap(base, kPage, 0, handle, 0), CUDA_SUCCESS);
-    return milliseconds([&] { return cuMemUnmap(base, kPage); }) < 50;
+    return returns_before_kernel([&] { return cuMemUnmap(base, kPage); });
   }));
   EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
 }
@@ -168,8 +184,7 @@ TEST_F(WaitingFacts, an_event_of_the_context_is_ready_when_all_of_it_is) {
       EXPECT_EQ(cuCtxRecordEvent(context, event), CUDA_SUCCESS);
       return cuEventQuery(event) == CUDA_ERROR_NOT_READY;
     }));
-    while (cuEventQuery(event) == CUDA_ERROR_NOT_READY)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ASSERT_TRUE(comes_about([&] { return cuEventQuery(event) != CUDA_ERROR_NOT_READY; }));
     EXPECT_EQ(cuEventQuery(event), CUDA_SUCCESS);
     EXPECT_EQ(cuStreamQuery(busy), CUDA_SUCCESS);
   }
@@ -216,8 +231,7 @@ TEST_F(WaitingFacts, an_event_behind_a_free_is_synchronised_at_once_whatever_wor
   ASSERT_EQ(cuMemFreeAsync(block, stream), CUDA_SUCCESS);
   ASSERT_EQ(cuEventRecord(behind, stream), CUDA_SUCCESS);
   for (int i = 0; i < 20; ++i) launch();
-  while (cuEventQuery(behind) == CUDA_ERROR_NOT_READY)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ASSERT_TRUE(comes_about([&] { return cuEventQuery(behind) != CUDA_ERROR_NOT_READY; }));
   ASSERT_EQ(cuEventSynchronize(behind), CUDA_SUCCESS);
   EXPECT_EQ(cuMemAlloc(&other, most), CUDA_SUCCESS);
   EXPECT_EQ(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);

@@ -38,8 +38,10 @@ def until(is_so, process=None):
     return found
 
 
-# Preloaded, this library makes the shim's time pass only while the shim sleeps, at no cost of real time.
+# Preloaded, this library makes the shim's time pass only while the shim sleeps, or while the program
+# calls let_time_pass(), at no cost of real time.
 DRIVEN_CLOCK = PROGRAMS / "libdriven_clock.so"
+DRIVEN = (DRIVER, RUNTIME, DRIVEN_CLOCK)
 
 
 def program(name):

@@ -36,7 +36,7 @@ def test_a_reclaimer_that_does_not_help_leaves_one_message_and_the_drivers_error
     program = preloaded.BUILD / "tests/end_to_end/programs/reclaiming"
     run = workspace.run([program, how], {**RESCUE, "CUWARDEN_SYNC_TIMEOUT": "300ms"})
     assert (run.returncode, run.last_line["failures"]) == (0, 1), run.stderr
-    assert len(run.said) == 1 and run.last_line["seconds"] < 5
+    assert len(run.said) == 1
 
 
 def test_the_cache_of_a_registered_library_rescues_the_programs_request(workspace):

@@ -18,7 +18,8 @@ struct QuietShim : tracking::CompletenessListener, serving::NoticeWriter, rescue
   void explain(rescue::Incident&) noexcept override {}
   void settled(const rescue::Incident&, bool) noexcept override {}
 
-  Surroundings around() { return {process, *this, *this, *this}; }
+  // `clock`: the one on which the session serves refused requests.
+  Surroundings around(Clock& clock = system_clock) { return {process, *this, *this, *this, clock}; }
   QuietProcess process;
 };
 

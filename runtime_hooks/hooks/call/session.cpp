@@ -12,14 +12,14 @@ Session::Session(ledger::Writer& given_ledger, const driver::RealDriver& given_r
       queries(real, contexts),
       notices(around.notices),
       pools(settings.serving, around.process, ledger, real, queries, contexts, captures,
-            memory_pools, notices),
+            memory_pools, notices, around.clock),
       readings(ledger, real, queries, memory_pools, &pools),
       implicit(ledger, queries, readings),
       sites(ledger, settings.stack_depth),
       allocations(ledger, queries, contexts, readings, implicit, sites, around.completeness),
       refusals({around.process, ledger, real, queries, contexts, captures, memory_pools, readings,
                 sites, pools, notices},
-               allocations, settings.ladder, around.probes) {}
+               allocations, settings.ladder, around.probes, around.clock) {}
 
 // Tells all measurements under way on the current device that another call may change its memory.
 // A call may also change another device's memory. That is noticed if the change is recorded or ends

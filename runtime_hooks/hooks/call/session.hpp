@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/rescue/refusals.hpp"
 #include "runtime_hooks/serving/serving_pools.hpp"
 #include "runtime_hooks/tracking/allocation_recorder.hpp"
@@ -29,6 +30,8 @@ struct Surroundings {
   serving::NoticeWriter& notices;  // Writes messages to the user.
   // Adds facts from outside CUDA to the record of a refused request.
   rescue::IncidentProbes& probes;
+  // The clock by which refused requests are served, with all waits that this needs.
+  Clock& clock = system_clock;
 };
 
 // The user's choices for a session.

@@ -16,6 +16,7 @@
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
 #include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
+#include "tests/comes_about.hpp"
 #include "tests/contract/ledger/child_process.hpp"
 #include "tests/contract/ledger/large_counts.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
@@ -86,7 +87,14 @@ TEST(LedgerKill, nothing_acknowledged_is_lost_or_kept_too_long) {
       std::thread second([&] { hammer(writer, told, 1, seed * 2 + 1); });
       hammer(writer, told, 0, seed * 2 + 2);
     }
-    while (told.operations.load() < 1) usleep(100);
+    bool has_ended = false;
+    const bool has_begun = comes_about([&] {
+      has_ended = waitpid(child, nullptr, WNOHANG) == child;
+      return has_ended || told.operations.load() >= 1;
+    });
+    ASSERT_FALSE(has_ended) << "the child has died by itself";
+    if (!has_begun) kill(child, SIGKILL);
+    ASSERT_TRUE(has_begun) << "the child records nothing";
     usleep(static_cast<useconds_t>(random() % 8000));
     ASSERT_EQ(kill(child, SIGKILL), 0);
     ASSERT_EQ(waitpid(child, nullptr, 0), child);

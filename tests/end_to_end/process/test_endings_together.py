@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from shimmed import DRIVEN_CLOCK, DRIVER, RUNTIME, program
+from shimmed import DRIVEN, program
 
 ROUNDS = 20
 
@@ -51,7 +51,7 @@ def test_threads_that_run_through_quick_exit_in_step_leave_one_whole_report(work
 
 
 def test_a_thread_ends_the_process_although_the_end_that_has_begun_waits_for_it(workspace):
-    run = workspace.run_both([program("joined_at_end")], preload=(DRIVER, RUNTIME, DRIVEN_CLOCK))
+    run = workspace.run_both([program("joined_at_end")], preload=DRIVEN)
     assert run.returncode == 3
     assert run.said == []
     assert run.report["leaks"]["count"] == 1

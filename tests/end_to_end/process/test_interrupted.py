@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import termios
-import time
 
 import pytest
 
@@ -28,13 +27,11 @@ def test_a_handler_on_a_signal_stack_is_not_overwritten_by_the_next_signal(works
 @pytest.mark.parametrize("microseconds", [50, 100, 200, 400, 800, 1200])
 @pytest.mark.parametrize("how", ["exit", "jump"])
 def test_a_signal_handler_may_end_or_leave_the_first_call(workspace, how, microseconds):
-    started = time.monotonic()
     run = workspace.run([program("first_call"), how, microseconds])
     assert run.said == []
     # A slow machine may only reach the call after the signal.
     assert run.returncode == (6 if how == "exit" else 0)
     assert run.stdout == ("" if how == "exit" else "joined\n")
-    assert time.monotonic() - started < LONGEST_S
 
 
 def test_a_collector_may_look_at_the_stack_of_a_thread_that_it_stops(workspace):

@@ -17,6 +17,9 @@ import pytest
 from reports import bare_name
 from shimmed import PROGRAMS, program
 
+# The bounds are of CPU time, which is what the tests are about: the work that a process does between its
+# program's end and its own. It does not grow with the machine's other work, by which a process waits. Each
+# bound is three times what the work takes, or more.
 LARGE = "LARGE_COUNTS" in os.environ
 STACKS = 100_000 if LARGE else 20_000
 
@@ -92,7 +95,6 @@ def test_many_stacks_take_little_disk(many_stacks):
 
 
 def test_the_report_of_many_stacks_takes_little_time(many_stacks):
-    # CPU time is measured, so other programs on the machine do not matter.
     assert many_stacks.cpu_s <= 3 * STACKS / 100_000 + 0.2
 
 
@@ -150,6 +152,8 @@ def said_to_lack_lines(report):
 
 
 DEFAULT_TIME = {"CUWARDEN_SYMBOL_TIME": None}
+SYMBOL_TIME_S = 1.6  # the default, by the shim's clock: no more CPU time than that can be used
+REST_S = 1.0  # the program, or Python, and the rest of the report: some tenths of a second
 
 
 def test_huge_debug_information_does_not_hold_the_process_up(workspace):
@@ -160,7 +164,7 @@ def test_huge_debug_information_does_not_hold_the_process_up(workspace):
     target = swollen(source, workspace.folder / "huge", 60_000)
     run, used_s = cpu_seconds(workspace, [target, "4"], env=DEFAULT_TIME)
     print(f"{used_s:.2f} s of CPU time")
-    assert used_s < 2
+    assert used_s < SYMBOL_TIME_S + REST_S
     lacks = lines(run.report, "allocate") == {None}
     assert lacks == (str(target) in said_to_lack_lines(run.report))
     assert run.said == []
@@ -185,7 +189,7 @@ def test_compressed_debug_information_that_would_take_too_long_costs_lines_and_n
     target = swollen(program("allocate"), workspace.folder / "huge", 60_000, compressed=True)
     run, used_s = cpu_seconds(workspace, [target, "4"], env=DEFAULT_TIME)
     print(f"{used_s:.2f} s of CPU time")
-    assert used_s < 2
+    assert used_s < SYMBOL_TIME_S + REST_S
     assert lines(run.report, "allocate") == {None}
     assert str(target) in said_to_lack_lines(run.report)
     assert run.said == []
@@ -210,7 +214,7 @@ def test_among_many_libraries_with_much_debug_information_small_ones_keep_their_
     run, used_s = cpu_seconds(workspace, command, env=DEFAULT_TIME)
     print(f"{used_s:.2f} s of CPU time")
     assert run.returncode == 0, run.stderr
-    assert used_s < 2.3  # includes the start of Python
+    assert used_s < SYMBOL_TIME_S + REST_S
     by_module = {}
     for frame in run.report["frames"]:
         if bare_name(frame["function"]) == "allocate_in_library":

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from shimmed import program
+from shimmed import DRIVEN, program
 
 
 def check_account(run):
@@ -17,13 +17,13 @@ def check_account(run):
 
 @pytest.mark.parametrize("state", ["failing_ends_of_captures", "capture_goes_on"])
 def test_a_captured_call_is_no_allocation_and_an_uncaptured_one_is(run_both, state):
-    run = run_both([program("states"), state])
+    run = run_both([program("states"), state], preload=DRIVEN)
     assert run.returncode == 0, run.stderr
     check_account(run)
 
 
 def test_the_device_is_read_again_after_a_capture_that_was_never_ended(run_both):
-    run = run_both([program("states"), "abandoned_capture"])
+    run = run_both([program("states"), "abandoned_capture"], preload=DRIVEN)
     assert run.returncode == 0, run.stderr
     (device,) = run.report["devices"]
     assert device["at"] == "last_call"

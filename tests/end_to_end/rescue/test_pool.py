@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from shimmed import DRIVEN_CLOCK, DRIVER, RUNTIME, program, sample
+from shimmed import DRIVEN, DRIVER, RUNTIME, program, sample
 from test_spill import MIB, account_adds_up, but_the_last
 
 POINTER = program("device_pointer")
@@ -183,9 +183,7 @@ def test_memory_is_moved_in_as_many_pauses_as_are_needed(workspace, pause, pause
     """By the clock that is preloaded, a pause of 1 ms ends at its fifth reading, and the work between two pauses
     takes 20 ms."""
     env = pooled(CUWARDEN_MESH_PAUSE=pause, DRIVEN_CLOCK_READING_NS="200000")
-    run = workspace.run(
-        [program("meshed"), "threads=0", "rounds=1"], env, preload=(DRIVER, RUNTIME, DRIVEN_CLOCK)
-    )
+    run = workspace.run([program("meshed"), "threads=0", "rounds=1"], env, preload=DRIVEN)
     assert run.returncode == 0, run.stdout
     assert (run.last_line["wrong"], run.last_line["served"]) == (0, 1)
     assert run.report["pool"]["meshed_pages"] > 50
@@ -239,7 +237,7 @@ def test_free_pages_of_the_pool_serve_a_request_of_the_driver(workspace):
 
 
 def test_pages_unused_for_a_second_go_back_to_the_driver(workspace):
-    run = workspace.run([program("pooled"), "idle"], pooled())
+    run = workspace.run([program("pooled"), "idle"], pooled(), preload=DRIVEN)
     assert run.report["pool"]["returned_bytes"] > 0
     assert run.report["incidents"] == []
 
@@ -312,7 +310,7 @@ def test_much_page_locked_memory_that_is_freed_goes_back_at_once(workspace):
 
 
 def test_auto_serves_once_slabs_lock_a_fiftieth_of_the_device(workspace):
-    run = workspace.run([program("pooled"), "locked"], pooled("auto"))
+    run = workspace.run([program("pooled"), "locked"], pooled("auto"), preload=DRIVEN)
     facts = run.last_line
     assert facts["early_taken"] == 4 * MIB, "the driver rounds it"
     assert run.report["pool"]["served_count"] == facts["later"]
@@ -321,7 +319,7 @@ def test_auto_serves_once_slabs_lock_a_fiftieth_of_the_device(workspace):
 
 @pytest.mark.parametrize("how", ["ipc", "mpi"])
 def test_auto_stays_with_the_driver_where_memory_is_shared(workspace, how):
-    run = workspace.run([program("pooled"), "locked", how], pooled("auto"))
+    run = workspace.run([program("pooled"), "locked", how], pooled("auto"), preload=DRIVEN)
     assert run.report["pool"]["served_count"] == 0
     assert run.said == []
 

@@ -75,9 +75,8 @@ def test_a_reclaimer_that_does_not_help_gives_a_line_and_the_drivers_own_error(w
     assert (row["outcome"], row["reclaimer"]) == (outcome, "own cache")
     (incident,) = run.report["incidents"]
     assert (incident["outcome"], incident["rescued_by"]) == ("failed", None)
-    # A reclaimer that hangs is waited for once, not with each request.
-    assert run.last_line["seconds"] < 2 * timeout_s
     if how == "hangs":
+        assert run.last_line["calls"] == 1, "it is left alone while it hangs"
         assert row["duration_ns"] >= timeout_s * 1e9
 
 

@@ -10,10 +10,9 @@ import pytest
 
 from shimmed import (
     BUILD,
-    DRIVEN_CLOCK,
+    DRIVEN,
     DRIVER,
     PATIENCE_S,
-    RUNTIME,
     only_report,
     program,
     sample,
@@ -227,7 +226,7 @@ def test_an_allocator_that_retries_by_itself_waits_at_its_retry(workspace, tmp_p
     library = tmp_path / name
     shutil.copy(BUILD / "samples" / "libtensor_cache.so", library)
     env = environment(CUWARDEN_SIM_OTHER_PROCESS="3GiB", CUWARDEN_WAIT="500ms")
-    run = workspace.run([sys.executable, "-c", ASKS, library], env, preload=(DRIVER, RUNTIME, DRIVEN_CLOCK))
+    run = workspace.run([sys.executable, "-c", ASKS, library], env, preload=DRIVEN)
     assert (run.returncode, run.stdout) == (0, "None\n"), run.stderr
     incidents = sorted(run.report["incidents"], key=lambda incident: incident["time_ns"])
     assert [incident["outcome"] for incident in incidents] == ["failed", "failed"]
@@ -272,7 +271,7 @@ def test_a_neighbour_of_less_than_a_context_is_waited_for(workspace, live, cuwar
 def test_a_wait_that_ends_without_memory_gives_the_drivers_own_error(workspace, cuwarden):
     env = environment(CUWARDEN_SIM_OTHER_PROCESS="3GiB", CUWARDEN_WAIT="200s")
     command = [program("shortages"), "own", "room=10000", "more=900"]
-    run = workspace.run(command, env, preload=(DRIVER, RUNTIME, DRIVEN_CLOCK))
+    run = workspace.run(command, env, preload=DRIVEN)
     assert (run.last_line["served"], run.last_line["failures"]) == (0, 1)
     (incident,) = run.report["incidents"]
     assert incident["outcome"] == "failed" and incident["verdict"] == "held_by_other_processes"

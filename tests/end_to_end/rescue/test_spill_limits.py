@@ -3,11 +3,10 @@
 import pytest
 
 from memory_cgroup import Cgroup
-from shimmed import DRIVEN_CLOCK, DRIVER, RUNTIME, program
+from shimmed import DRIVEN, program
 from test_incidents import MIB, environment
 from test_spill import GIB, KEPT, PAGES, POINTER, spilling
 
-DRIVEN = (DRIVER, RUNTIME, DRIVEN_CLOCK)
 
 
 def test_several_requests_share_the_allowed_host_memory_and_the_next_fails(workspace):

@@ -34,10 +34,10 @@ class SubmissionGateTest : public testing::Test {
    private:
     SubmissionGate::Thread& mine_;
   };
-  bool close(std::uint64_t patience_ns) { return gate.close(clock.now_ns() + patience_ns); }
+  bool close(std::uint64_t patience_ns) { return gate.close(clock.now_ns() + patience_ns, clock); }
 
   ManualClock clock;
-  SubmissionGate gate{clock};
+  SubmissionGate gate;
 };
 
 // While the gate is closed, is_moving is true, as if memory were being moved. Only the closing

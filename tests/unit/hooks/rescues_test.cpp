@@ -1,6 +1,6 @@
 // Requests that the driver refuses while rescues are on: the program's result, and the records.
-#include "runtime_hooks/core/clock.hpp"
 #include "tests/unit/hooks/fake_driver.hpp"
+#include "tests/unit/manual_clock.hpp"
 
 namespace cuwarden::hooks {
 namespace {
@@ -71,10 +71,11 @@ class RescuesTest : public HooksTest {
       attempts_by_then.push_back(attempts);
     }
   } probes;
+  ManualClock clock;
   const driver::RealDriver real = refusing();
   Session session{*writer,
                   real,
-                  probes.around(),
+                  probes.around(clock),
                   {.ladder = {.enabled = true, .sync_timeout_ns = 100'000'000}}};
 };
 
@@ -157,12 +158,26 @@ TEST_F(RescuesTest, a_rescue_after_the_programs_own_retry_counts_as_recovery) {
   refusals = 2;
   EXPECT_EQ(ask(5000), CUDA_ERROR_OUT_OF_MEMORY);
   refusals = 1;
-  sleep_ns(110'000'000);
+  clock.advance(110'000'000);  // from 100 ms on, rungs are tried again
   EXPECT_EQ(ask(5000), CUDA_SUCCESS);
   EXPECT_EQ(incident().repeats, 1u);
   EXPECT_EQ(incident().recovered, 1u);
   EXPECT_EQ(incident().rescued[static_cast<int>(ledger::Rung::retry)], 1u);
   EXPECT_EQ(failures(), 1u);
+}
+
+TEST_F(RescuesTest, a_request_served_in_the_ten_seconds_after_its_refusal_counts_as_recovery) {
+  constexpr std::uint64_t ten_seconds_ns = 10'000'000'000;
+  refusals = 2;
+  EXPECT_EQ(ask(5000), CUDA_ERROR_OUT_OF_MEMORY);
+  clock.advance(ten_seconds_ns);
+  EXPECT_EQ(ask(5000), CUDA_SUCCESS);
+  EXPECT_EQ(incident().recovered, 1u);
+  refusals = 2;
+  EXPECT_EQ(ask(5000), CUDA_ERROR_OUT_OF_MEMORY);
+  clock.advance(ten_seconds_ns + 1);
+  EXPECT_EQ(ask(5000), CUDA_SUCCESS);
+  EXPECT_EQ(incident().recovered, 1u) << "other memory may have become free by then";
 }
 
 TEST_F(RescuesTest,

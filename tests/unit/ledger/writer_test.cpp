@@ -67,8 +67,6 @@ TEST_F(LedgerTest, the_process_is_described) {
   EXPECT_GT(process.start_ticks, 0u);
   EXPECT_TRUE(std::any_of(process.boot_id.begin(), process.boot_id.end(),
                           [](std::uint8_t byte) { return byte != 0; }));
-  // The process started before this test did, and not long ago.
-  EXPECT_LT(writer->time.now_ns(), 600'000'000'000u);
 }
 
 TEST_F(LedgerTest, the_file_is_locked_for_as_long_as_it_is_mapped) {

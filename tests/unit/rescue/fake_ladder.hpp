@@ -283,7 +283,8 @@ class LadderTest : public testing::Test {
                               contexts,
                               captures,
                               memory_pools,
-                              notices};
+                              notices,
+                              clock};
   tracking::DeviceReadings readings{*writer, real, queries, memory_pools, &pools};
   tracking::CallSites sites{*writer, 0};
   const Parts parts{process,      *writer,  real,  queries, contexts, captures,

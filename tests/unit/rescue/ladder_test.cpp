@@ -135,6 +135,22 @@ TEST_F(LadderTest, a_move_that_was_not_possible_is_not_tried_again_at_once) {
   }
 }
 
+TEST_F(LadderTest, after_a_pause_in_vain_the_program_runs_for_many_times_its_length) {
+  leave_one_block_in_each_page();
+  is_there = has_device_a_page;
+  const std::uint64_t begun_ns = clock.now_ns();
+  fake.polls_until_idle[nullptr] = -1;
+  EXPECT_EQ(climb(settings).back(), std::pair(RungName::mesh, RungOutcome::timed_out));
+  const std::uint64_t ended_ns = clock.now_ns(), pause_ns = ended_ns - begun_ns;
+  EXPECT_GE(pause_ns, 3'000'000u);
+  fake.polls_until_idle[nullptr] = 0;
+  clock.advance(vain_times * pause_ns - 1);
+  EXPECT_EQ(climb(settings).back(), std::pair(RungName::mesh, RungOutcome::timed_out));
+  EXPECT_EQ(clock.now_ns(), ended_ns + vain_times * pause_ns - 1) << "no pause";
+  clock.advance(1);
+  EXPECT_EQ(climb(settings).back(), std::pair(RungName::mesh, RungOutcome::served));
+}
+
 TEST_F(LadderTest, pending_frees_are_tried_again_at_once_even_if_nothing_can_be_moved) {
   leave_one_block_in_each_page();
   pending.freed_in(stream(16), here);

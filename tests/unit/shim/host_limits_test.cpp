@@ -19,6 +19,9 @@
 #include <thread>
 #include <vector>
 
+#include "tests/comes_about.hpp"
+#include "tests/thread_state.hpp"
+
 namespace cuwarden::shim {
 namespace {
 
@@ -305,20 +308,11 @@ TEST(HostLimits, the_limits_are_read_without_any_free_descriptor) {
   EXPECT_EQ(status, 0);
 }
 
-// Returns true for a thread that has ended and is not forgotten yet.
-bool has_ended(pid_t thread) {
-  std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/stat");
-  std::string text;
-  std::getline(status, text);
-  const std::size_t name_end = text.rfind(')');
-  return name_end != text.npos && text.compare(name_end, 3, ") Z") == 0;
-}
-
 TEST(HostLimits, the_limits_are_read_after_the_first_thread_has_ended) {
   const pid_t child = fork();
   if (child == 0) {
     std::thread([] {
-      while (!has_ended(getpid())) std::this_thread::yield();
+      if (!comes_about([] { return thread_state(getpid()) == 'Z'; })) _exit(2);
       const HostLimits limits = read_host_limits();
       _exit(limits.mappings != unknown && limits.address_space_bytes != 0 ? 0 : 1);
     }).detach();

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/comes_about.hpp"
+
 namespace {
 
 std::atomic<int> calls{0};
@@ -19,18 +21,20 @@ TEST(Once, the_work_runs_once_for_all_threads) {
   calls = 0;
   std::vector<std::thread> threads;
   static std::atomic<int> begun{0};
+  static bool all_begun = false;
   std::atomic<int> saw_it_done{0};
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&] {
       ++begun;
       pthread_once(&control, [] {
-        while (begun != 8) std::this_thread::yield();
+        all_begun = cuwarden::comes_about([] { return begun == 8; });
         ++calls;
       });
       saw_it_done += calls.load();
     });
   }
   for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(all_begun);
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(saw_it_done, 8);
 }

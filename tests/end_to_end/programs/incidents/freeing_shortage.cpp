@@ -2,14 +2,16 @@
 // milliseconds. With count=N in so many pieces. No shortage, as it turns out.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/comes_about.hpp"
 #include "tests/end_to_end/programs/incidents/shortages.hpp"
+#include "tests/thread_state.hpp"
 
 namespace shortages {
 namespace {
@@ -58,14 +60,19 @@ void while_another_thread_frees(const std::string& situation) {
   work_in(stream, number("ms", 400));
   int device = 0;
   cudaGetDevice(&device);
-  std::atomic<bool> frees{false};
+  std::atomic<pid_t> frees{0};  // id of the other thread, once it frees; 0: not yet
+  std::atomic<bool> has_freed{false};
   std::thread other([&] {
     cudaSetDevice(device);
-    frees = true;
+    frees = gettid();
     for (void* buffer : buffers) cudaFree(buffer);
+    has_freed = true;
   });
-  while (!frees) std::this_thread::yield();
-  std::this_thread::sleep_for(std::chrono::milliseconds(number("ms", 400) / 4));
+  // The thread sleeps only where cudaFree waits for the device. On a busy machine, the device may
+  // have finished before this thread looks.
+  cuwarden::wait_until("the other thread waits in cudaFree, or has freed all", [&] {
+    return has_freed || (frees != 0 && cuwarden::thread_state(frees) == 'S');
+  });
   facts.figure = bytes;
   request(free_bytes() + bytes / 2 / page * page);
   other.join();

@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "tests/comes_about.hpp"
+
 namespace {
 
 constexpr long long trap_flag = 0x100;  // the processor's: a SIGTRAP after each instruction
@@ -66,7 +68,7 @@ int main(int argc, char** argv) {
     std::thread([threads, i] {
       self = i;
       ++waiting;
-      while (waiting.load() < threads) std::this_thread::yield();
+      cuwarden::wait_until("all threads have begun", [=] { return waiting.load() == threads; });
       asm volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "cc", "memory");
       std::quick_exit(1);
     }).detach();

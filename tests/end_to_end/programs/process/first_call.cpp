@@ -13,6 +13,8 @@
 #include <string>
 #include <thread>
 
+#include "tests/comes_about.hpp"
+
 namespace {
 
 constexpr int status = 6;
@@ -44,7 +46,8 @@ int main(int argc, char** argv) {
   sigaddset(&alarm, SIGALRM);
   pthread_sigmask(SIG_BLOCK, &alarm, nullptr);
   other = new std::thread([] {
-    while (!other_may_call) usleep(100);
+    cuwarden::wait_until("the first call has ended, or its handler runs",
+                         [] { return other_may_call.load(); });
     cuMemFree(0);
   });
   pthread_sigmask(SIG_UNBLOCK, &alarm, nullptr);

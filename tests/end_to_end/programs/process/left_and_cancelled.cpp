@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cstdio>
 
+#include "tests/comes_about.hpp"
+
 namespace {
 
 sigjmp_buf outside;
@@ -40,8 +42,7 @@ void* work(void*) {
     for (;;) cuMemFree(0);
   }
   has_jumped = true;
-  while (!is_cancelled) {
-  }
+  is_cancelled.wait(false);  // is no cancellation point
   for (int i = 0; i < 3; ++i) cuMemFree(0);
   pthread_testcancel();
   return nullptr;
@@ -55,9 +56,10 @@ int main() {
   change_alarm(SIG_BLOCK);
   pthread_t thread{};
   pthread_create(&thread, nullptr, work, nullptr);
-  while (!has_jumped) usleep(100);
+  cuwarden::wait_until("the thread has left its calls", [] { return has_jumped.load(); });
   pthread_cancel(thread);
   is_cancelled = true;
+  is_cancelled.notify_all();
   void* result = nullptr;
   pthread_join(thread, &result);
   std::puts(result == PTHREAD_CANCELED ? "cancelled" : "not cancelled");

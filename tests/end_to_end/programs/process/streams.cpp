@@ -14,13 +14,14 @@
 #include <string_view>
 #include <thread>
 
+#include "tests/comes_about.hpp"
 #include "tests/end_to_end/programs/expected_totals.hpp"
 
 namespace {
 
 constexpr std::size_t bytes = 4096;
 constexpr int calls = 300;
-constexpr int line_of_call = 30;  // in allocate(), as main() checks
+constexpr int line_of_call = 31;  // in allocate(), as main() checks
 
 [[gnu::noinline]] int allocate() {
   int line = 0;
@@ -47,7 +48,8 @@ void close_and_use(std::string_view numbers) {
   static std::atomic<int> begun{0};
   for (const char digit : numbers) close(digit - '0');
   for (const char digit : numbers) std::thread([=] { use(digit - '0', begun); }).detach();
-  while (begun != static_cast<int>(numbers.size())) std::this_thread::yield();
+  cuwarden::wait_until("each descriptor is in use",
+                       [&] { return begun == static_cast<int>(numbers.size()); });
 }
 
 }  // namespace

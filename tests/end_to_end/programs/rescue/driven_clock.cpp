@@ -1,7 +1,7 @@
-// Preloaded beside the shim: time passes for the shim only while it sleeps, and a sleep takes none
-// of the test's. So the shim's waits are the same on a machine that does other work. A reading
-// takes a microsecond, or DRIVEN_CLOCK_READING_NS, so that a loop that only reads comes to an end,
-// too.
+// Preloaded beside the shim: time passes for the shim only while it sleeps, or while the program
+// says so by let_time_pass(), and a sleep takes none of the test's. So the shim's waits are the
+// same on a machine that does other work. A reading takes a microsecond, or
+// DRIVEN_CLOCK_READING_NS, so that a loop that only reads comes to an end, too.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -42,3 +42,6 @@ int sleep_on(clockid_t, int, const timespec* length, timespec*) {
 }
 
 }  // namespace
+
+// Lets that many nanoseconds pass for the shim; see let_time_pass().
+extern "C" void pass_driven_time(std::int64_t nanoseconds) { now_ns.fetch_add(nanoseconds); }

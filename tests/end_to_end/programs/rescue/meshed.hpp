@@ -26,6 +26,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/comes_about.hpp"
+
 namespace meshed {
 
 inline void require(cudaError_t result, const char* what) {
@@ -135,7 +137,8 @@ int run(int argc, char** argv) {
       });
     if (options["captures"] != 0)
       threads.emplace_back([&] { capture(stream, ends, captured, lost); });
-    while (count != 0 && worked_there < 30) std::this_thread::yield();
+    cuwarden::wait_until("the threads have worked",
+                         [&] { return count == 0 || worked_there >= 30; });
     void* large = nullptr;
     const std::size_t asked = given_up / 100 * options["ask"];
     const cudaError_t result = cudaMalloc(&large, asked);

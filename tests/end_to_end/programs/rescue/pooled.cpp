@@ -9,12 +9,12 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "tests/end_to_end/programs/let_time_pass.hpp"
 
 namespace {
 
@@ -62,7 +62,7 @@ void locked(const std::string& how) {
   std::vector<void*> small;
   for (int i = 0; i < 4000; ++i) small.push_back(allocate(64 * kKiB));
   for (std::size_t i = 0; i < small.size(); i += 2) cudaFree(small[i]);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  let_time_pass(300);
   cudaFree(small[1]);  // looks around
   int later = 0;
   for (; later < 100; ++later) allocate(3 * kMiB);
@@ -125,7 +125,7 @@ int main(int argc, char** argv) {
   } else if (situation == "idle") {
     use_and_free();
     for (int i = 0; i < 30; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      let_time_pass(50);
       cudaFree(allocate(64 * kMiB));
     }
   } else if (situation == "end") {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "tests/end_to_end/programs/expected_totals.hpp"
+#include "tests/end_to_end/programs/let_time_pass.hpp"
 
 namespace {
 
@@ -48,7 +49,7 @@ void abandoned_capture(Account& account) {
   REQUIRE(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
   REQUIRE(cuStreamDestroy(stream));
   for (int i = 0; i < 2; ++i) {
-    usleep(150'000);  // more than between two readings
+    let_time_pass(150);  // more than between two readings
     REQUIRE(cuMemAlloc(&memory, 64 * bytes));
     account.allocated("device", 64 * bytes);
   }
@@ -68,7 +69,7 @@ void capture_goes_on(Account& account) {
   REQUIRE(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   REQUIRE(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
   for (int i = 0; i < 3; ++i) {
-    usleep(120'000);
+    let_time_pass(120);
     REQUIRE(cuMemAllocAsync(&memory, bytes, stream));
     REQUIRE(cuMemFreeAsync(memory, stream));
   }
