@@ -81,9 +81,9 @@ void add_holders(const IndexedReport& report, const model::Incident& incident, c
     if (left_grows != right_grows) return left_grows;
     return left.bytes.value_or(0) > right.bytes.value_or(0);
   });
-  text += locked      ? "  who locks slabs, most first, and who held most at that moment:\n"
-          : any_grows ? "  who held it at that moment, first what grows:\n"
-                      : "  who held it at that moment, most first:\n";
+  text += locked      ? "  top holders of locked slabs, then of memory, at that moment:\n"
+          : any_grows ? "  top holders at that moment, growing ones first:\n"
+                      : "  top holders at that moment:\n";
   for (std::size_t i = 0; i < holders.size() && i < most_holders; ++i) {
     text += "    " + paint.bold(human_bytes(holders[i].bytes.value_or(0))) + " in " +
             allocations(holders[i].count.value_or(0)) + " · " + printable(holders[i].kind) +

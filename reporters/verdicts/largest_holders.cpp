@@ -33,18 +33,18 @@ const char* advice_for_call(const ledger::IncidentView& incident) {
   switch (incident.asked) {
     case Asked::launch:
       return incident.result != out_of_memory
-                 ? "the kernel calls malloc, and the device heap that was set "
-                   "(cudaLimitMallocHeapSize) is made by the first such launch: make it smaller, "
-                   "or launch before the data comes"
+                 ? "the kernel calls malloc, and the first such launch allocates the device heap "
+                   "(cudaLimitMallocHeapSize): set a smaller heap, or launch such a kernel before "
+                   "the data is allocated"
                  : "the launch itself needs memory (local memory for as many threads as the device "
                    "can hold, or the kernel's code): leave more free, or use smaller arrays per "
                    "thread";
     case Asked::module:
-      return "the code did not fit any more: load it before the data";
+      return "the code did not fit any more: load it before the data is allocated";
     case Asked::stream:
     case Asked::limit:
-      return "the driver keeps memory for streams, heap and stacks: make them before the data, or "
-             "fewer and smaller";
+      return "the driver keeps memory for streams, heap and stacks: create them before the data, "
+             "or use fewer and smaller ones";
     case Asked::memory:
     case Asked::graph:
     case Asked::context:
@@ -66,8 +66,9 @@ std::optional<Finding<OwnProof>> device_full_own(const Shortage& shortage) {
       {own, grows ? Figure(growing) : std::nullopt, shortage.free_bytes(),
        shortage.requested_bytes()},
       "this process holds " + human_bytes(own) + " itself, all of it live: " +
-          (grows ? human_bytes(growing) + " of it grow all the time, look at that first"
-                 : "see who holds it, and free or shrink that")};
+          (grows ? human_bytes(growing) +
+                       " of it belong to call stacks that keep growing: check those first"
+                 : "free or shrink what its top holders allocate")};
 }
 
 std::optional<Finding<OthersProof>> held_by_other_processes(const Shortage& shortage) {
@@ -83,8 +84,8 @@ std::optional<Finding<OthersProof>> held_by_unlisted_owner(const Shortage& short
   return Finding{
       *proof,
       human_bytes(shortage.unlisted()) +
-          " belong to no process that can be seen from here: look with nvidia-smi on the host for "
-          "processes of other containers or users, and for ones that died badly"};
+          " belong to no process that is visible here: run nvidia-smi on the host, and look for "
+          "processes of other containers or users, and for ones that were killed"};
 }
 
 std::optional<Finding<ImplicitProof>> implicit_memory(const Shortage& shortage) {

@@ -269,7 +269,7 @@ TEST_F(TextReport, the_text_lists_the_rungs_and_those_that_helped) {
       has(shown,
           "tried for the first: retry 2.0 µs (no memory) · trim (nothing to do) · wait 500.0 ms "
           "(timed out)\n"));
-  EXPECT_TRUE(has(shown, "who held it at that moment"));
+  EXPECT_TRUE(has(shown, "top holders at that moment"));
   EXPECT_FALSE(has(shown, "locks"));
 }
 
