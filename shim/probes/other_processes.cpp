@@ -63,7 +63,7 @@ void note_others_at_exit(ledger::Writer& ledger, const FunctionRef<bool()>& may_
                ledger.devices.set_other_processes(device.ordinal, ByteCount{*bytes});
            });
 } catch (...) {
-  // No memory: they stay in what is unexplained.
+  // Without memory for the list, the bytes stay unexplained.
 }
 
 }  // namespace cuwarden::shim
