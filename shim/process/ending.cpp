@@ -27,7 +27,7 @@ namespace cuwarden::shim {
 namespace {
 
 // If several threads call exit(), glibc before 2.41 gives each handler to one of them. It frees the
-// list of handlers although a thread may still be inside one, and ends the process as soon as a
+// list of handlers although a thread may still be inside one. It ends the process as soon as a
 // thread finds no handler left. Without the shim this is rarely noticed, because handlers are fast.
 // Writing a report takes longer. So the first thread to reach the shim's handlers leads, and each
 // other thread stays in a handler that waits. The handlers that wait lie below those that work.

@@ -27,9 +27,9 @@ constinit ino_t stderr_inode = 0;
 
 // True if messages may be written to the descriptor. A program may close descriptor 2 and get the
 // number back for a data file or a connection, which a message would damage. A standard error that
-// was redirected on purpose looks the same. So only these files get messages: the one that was
-// there at the start, a terminal, a pipe, a device such as /dev/null, and a file that is opened for
-// appending, as log files are. A lost message is the lesser harm.
+// was redirected on purpose looks the same. So messages go only to the file that was there at the
+// start, a terminal, a pipe, or a device such as /dev/null. They also go to files that are opened
+// for appending, as log files are. A lost message is the lesser harm.
 bool is_for_messages(int fd) {
   struct stat now {};
   if (syscall(SYS_fstat, fd, &now) != 0) return false;

@@ -167,9 +167,9 @@ bool BackingFile::map_file(int fd, std::uint64_t limit, const BackingRequest& re
     if (!made) continue;
     made.keep_to_this_process();
     made.keep_unlocked();
-    // Readahead into the hole is turned off. On ext4 with a readahead of 8 MiB it made each
-    // step of filling take 2.4 ms instead of 0.01 ms, and filled megabytes of page cache with
-    // zeros.
+    // Readahead into the hole is turned off. On ext4 with a readahead of 8 MiB, each step of
+    // filling took 2.4 ms with it and 0.01 ms without. It also filled megabytes of page cache
+    // with zeros.
     madvise(made.data(), made.size(), MADV_RANDOM);
     mapping_ = std::move(made);
     geometry_ = plan;
