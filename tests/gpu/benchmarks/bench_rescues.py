@@ -179,7 +179,7 @@ class Bench:
         prefix = "asked again: "
         lines = [line for line in run.stderr.splitlines() if line.startswith(prefix)]
         if not lines:
-            self.problems.append(f"{situation.name}: nobody asked again")
+            self.problems.append(f"{situation.name}: no request was repeated")
             return outcome_of(run).text
         asked = json.loads(lines[-1].removeprefix(prefix))
         return f"{outcome_of(run).text}, {milliseconds(asked['ns'] / asked['asked'])}"

@@ -138,7 +138,7 @@ TEST_F(ImplicitMemoryTest, a_question_about_a_kernel_may_load_its_code_once) {
   EXPECT_EQ(bytes().modules, 5 * mib);
   unload(0);
   ask(kernel, -3 * static_cast<std::int64_t>(mib));
-  EXPECT_EQ(bytes().modules, 5 * mib) << "nobody gives code back for a question";
+  EXPECT_EQ(bytes().modules, 5 * mib) << "a query gives no code back";
   unload(0);
   ask(kernel, 2500 * mib);
   EXPECT_EQ(bytes().modules, 5 * mib) << "no code is as large";

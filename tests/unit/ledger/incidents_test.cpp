@@ -226,7 +226,7 @@ TEST_F(LedgerIncidentsTest,
   const std::uint64_t half = (most - 1) / 2;
   for (std::uint64_t i = 0; i <= half; ++i) slabs.push_back({{i << 21}, i, 512 * i});
   incidents.add_slabs(first.incident, slabs);
-  EXPECT_EQ(reader().rows(RegionId::incident_slabs), 1u) << "one row is nobody's";
+  EXPECT_EQ(reader().rows(RegionId::incident_slabs), 1u) << "row 0 is reserved";
   slabs.pop_back();
   incidents.add_slabs(first.incident, slabs);
   ASSERT_EQ(reader().rows(RegionId::incident_slabs), half + 1);

@@ -1,5 +1,5 @@
-// A stack stays the same if its files are loaded at other addresses, so that the leaks of a plugin
-// are one group however often it is loaded. Stacks in other files, and in code without a file, stay
+// A stack stays the same if its files are loaded at other addresses. So the leaks of a plugin are
+// one group, however often it is loaded. Stacks in other files, and in code without a file, stay
 // apart.
 #include "runtime_hooks/ledger/write/stacks/moved_stacks.hpp"
 

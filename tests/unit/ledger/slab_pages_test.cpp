@@ -244,7 +244,7 @@ TEST_F(SlabPagesTest, a_page_is_copied_before_it_changes) {
   EXPECT_EQ(reader().slab_page(1, version)->contents.bytes, MiB / 2);
   slabs.allocated(here, {base + MiB}, 512, 3);
   EXPECT_EQ(row.at_worst_version.load(), version | slab_copying)
-      << "nobody ends it, and the change is not kept waiting";
+      << "no thread ends the copy, and the change does not wait for one";
   // A copy that was begun for an older worst moment, and never ended, is taken over.
   row.at_worst_version.store((version - 1) | slab_copying);
   slabs.allocated(here, {base + MiB + 512}, 512, 4);

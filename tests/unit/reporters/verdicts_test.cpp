@@ -9,7 +9,7 @@ using ledger::Asked;
 using ledger::Fact;
 
 TEST_F(Verdicts, without_proof_of_any_verdict_the_verdict_is_unknown) {
-  EXPECT_EQ(verdict(), "held_by_unlisted_owner") << "nobody is known to hold 98 GiB";
+  EXPECT_EQ(verdict(), "held_by_unlisted_owner") << "98 GiB have no known owner";
   set(Fact::free_bytes, 93 * GiB);
   EXPECT_EQ(verdict(), "unknown");
   set(Fact::free_bytes, ledger::unknown_bytes);

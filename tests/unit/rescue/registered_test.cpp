@@ -19,7 +19,7 @@ TEST_F(ReclaimersTest, an_unregistered_reclaimer_is_not_called_and_leaves_its_sl
   EXPECT_EQ(cache.calls, 0);
   const int again = add("again", cache);
   EXPECT_NE(again, 0);
-  EXPECT_EQ(std::ranges::count(ids, again), 1) << "an old number is not somebody else's";
+  EXPECT_EQ(std::ranges::count(ids, again), 1) << "a number is not given out again";
 }
 
 TEST_F(ReclaimersTest, unregistering_waits_for_a_running_call) {
