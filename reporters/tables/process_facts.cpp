@@ -219,8 +219,8 @@ std::vector<std::string> record_reasons(const ledger::ProcessView& process,
   const auto refused = refused_growth(process.growth_operation, process.growth_error);
   if (is_read_from_outside(options)) {
     add_if(process, ledger::reason_ledger_partly_in_memory,
-           refused ? *refused + " while the ledger grew: what came after that is missing"
-                   : "the disk filled up while the ledger grew: what came after that is missing "
+           refused ? *refused + " while the ledger grew: later records are missing"
+                   : "the disk filled up while the ledger grew: later records are missing "
                      "(set CUWARDEN_LEDGER_DIR to a local folder with more room)",
            reasons);
   }
@@ -290,8 +290,8 @@ std::vector<std::string> coverage_reasons(const ledger::Reader& reader) {
   const ledger::ProcessView process = reader.process();
   if ((process.reasons & ledger::reason_driver_out_of_sight) != 0) {
     reasons.emplace_back(
-        "the program loaded a libcuda into a namespace of its own (dlmopen): what was allocated "
-        "through it is missing");
+        "the program loaded a libcuda into a namespace of its own (dlmopen): allocations "
+        "made through it are missing");
   }
   if (process.unknown_frees > 0) {
     reasons.push_back(std::to_string(process.unknown_frees) +

@@ -177,7 +177,7 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
   for (const auto& process : report->device_processes) {
     if (process.incident != incident.id) continue;
     text += "    pid " + std::to_string(process.pid.value_or(0)) + " held " +
-            (process.used_bytes ? human_bytes(*process.used_bytes) : std::string("some of it")) +
+            (process.used_bytes ? human_bytes(*process.used_bytes) : std::string("unknown bytes")) +
             "\n";
   }
   add_stack(report, incident.stack, most_frames, paint, text);

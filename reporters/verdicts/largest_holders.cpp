@@ -111,13 +111,14 @@ std::optional<Finding<UnknownProof>> unknown(const Shortage& shortage) {
   const auto missing = shortage.missing();
   return Finding<UnknownProof>{
       {shortage.free_bytes(), shortage.fact(Fact::total_bytes), shortage.requested_bytes()},
-      !free_bytes_of(shortage.incident()) ? "the device could not be asked at that moment"
-      : !missing ? "how much the call needed is not known: see the account of that moment"
+      !free_bytes_of(shortage.incident())
+          ? "the device's free memory could not be read at that moment"
+      : !missing ? "the call's need of memory is not known: see the account of that moment"
       : *missing == 0
-          ? "as much was free right after: it was given back in between, or the device refuses "
-            "for a reason of its own (a quota that is not known here)"
+          ? "enough memory was free right after: it was freed in between, or the device refused "
+            "for another reason (such as a quota that is not known here)"
       : !shortage.incident().fact(Fact::slab_locked_bytes)
-          ? "what the process itself lost to slabs could not be looked at in that moment"
+          ? "the process's own loss to slabs could not be determined at that moment"
           : "no owner holds as much as was missing: see the account of that moment"};
 }
 

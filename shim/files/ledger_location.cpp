@@ -97,7 +97,7 @@ void say_of_confinement(std::string_view ledger) noexcept try {
                            ledger, ledger.substr(0, ledger.rfind('/')));
   log_warn(
       fmt::format("the program installs a seccomp filter. A confined thread opens no file for "
-                  "cuwarden and says nothing; where one ends the process, {}.",
+                  "cuwarden and writes no messages; if one ends the process, {}.",
                   where));
 } catch (...) {
 }  // no memory for the line
