@@ -1,8 +1,8 @@
 """Checks comments, docstrings, messages, documents and names of tests against those rules of prose
 that a program can check.
 
-Finds comments that open without a subject, sentences of more than 35 words or with an ellipsis, and
-words for which the project has another one. Text that passes must still be understood by its reader.
+Finds comments and messages that open without a subject, sentences of more than 30 words or with an
+ellipsis, and words for which the project has another one. Text that passes must still be understood by its reader.
 
 usage: prose.py SOURCE_ROOT
 """
@@ -27,18 +27,28 @@ OPENERS = re.compile(
 )
 # Words that are no subject of any other sentence of a comment.
 LATER_OPENERS = re.compile(r"^(What|Whatever|Whether|Who|Whoever|Whose|Which|Else|Those|Nobody|Somebody)\b")
+# Words that are no subject in a message, and questions that stand for a noun. A message may be put
+# together of several strings, so only words are listed that are wrong wherever they stand.
+MESSAGE_SUBJECTS = re.compile(
+    r"(?:^\s*|[.:;] )(?:what|whatever|who|whoever|whose|else|nobody|somebody)\b"
+    r"|\b(?:see|says?|tells?|knows?|known|shows?|finds?) (?:who|whose|what)\b"
+    r"|\bwho (?:else|has|had|holds?|held|locks?|uses|asked|asks)\b",
+    re.IGNORECASE,
+)
 # Words that are no subject of a test's name.
 NAME_OPENERS = re.compile(r"^(what|whatever|whether|who|whoever|whose|which|of|else|those|that|then|it|its)_")
 # word -> the project's word for it
 GLOSSARY = {
     r"famil(?:y|ies)": "hook (or: file of hooks)",
+    r"(?<!`)bod(?:y|ies)(?!`)": "hook, or function",
     r"lanes?": "shard",
     r"cells?": "shard",
     r"troubles?": "incident, or what went wrong",
     r"news": "message, notice",
     r"(?<!in )(?<!in its )(?<!in our )(?<!take )(?<!takes )(?<!took )(?<!take the )(?<!takes the )(?<!took the )"
     r"places?(?! (?:where|a |an |the ))": "location, offset, slot, current context or pc",
-    r"(?:a|the|each|every|one|vain) climb": "ladder, or: the climbing request",
+    r"(?:a|an|the|this|each|every|one|no|another|any|its|last|next|first|same|vain|long) climb"
+    r"|(?:two|all|many|of|between|after|before) climbs": "ladder, or rescue",
     r"periods?": "epoch, or interval",
     r"(?:no|some|any|every)body(?:s|'s)?|who(?:so)?ever": "the thread, process or person that is meant",
     r"the (?:former|latter)": "the noun",
@@ -51,7 +61,7 @@ WORDS = {
     for word, instead in GLOSSARY.items()
 }
 ELLIPSIS = re.compile(r"[a-z] ?(?:\.\.\.|…)(?=$| [A-Z])")
-LONGEST = 35  # words of a sentence
+LONGEST = 30  # words of a sentence
 IGNORED = re.compile(r"^(NOLINT|clang-format|usage:|---|===|#!|shellcheck|noqa|fmt:|\$ )")
 
 
@@ -123,7 +133,8 @@ def literals(text):
     code = re.sub(r"^\s*(?://|#(?!define)).*", "", text, flags=re.MULTILINE)
     for match in re.finditer(r'"(?:\\.|[^"\\\n])*"(?:\s*"(?:\\.|[^"\\\n])*")*', code):
         words = re.sub(r'"\s*"', "", match[0]).strip('"').replace("\\n", " ")
-        if " " in words.strip():
+        is_assembly = words.startswith(".")
+        if " " in words.strip() and not is_assembly:
             yield code.count("\n", 0, match.start()) + 1, words
 
 
@@ -171,6 +182,11 @@ def wrong_subjects(words):
             yield f"«{opener[0]}» is no subject: {sentence[:60]}"
 
 
+def wrong_subjects_of_message(words):
+    for found in MESSAGE_SUBJECTS.finditer(words):
+        yield f"«{found[0].strip(' .:;')}»: name the thing that is meant"
+
+
 def complaints_about_comments(comments):
     for line, words in comments:
         words = words.strip()
@@ -182,6 +198,13 @@ def complaints_about_comments(comments):
 def complaints_about_text(texts):
     for line, words in texts:
         for complaint in wrong_words(words):
+            yield line, f"{complaint}: {words[:60]}"
+
+
+def complaints_about_messages(messages):
+    yield from complaints_about_text(messages)
+    for line, words in messages:
+        for complaint in wrong_subjects_of_message(words):
             yield line, f"{complaint}: {words[:60]}"
 
 
@@ -208,7 +231,7 @@ def complaints_about(name, text):
     if suffix in (".cpp", ".hpp", ".py"):
         yield from complaints_about_names(test_names(text))
     if suffix in C_SUFFIXES and name.startswith(MESSAGES):
-        yield from complaints_about_text(literals(text))
+        yield from complaints_about_messages(list(literals(text)))
 
 
 def sources(root):
