@@ -54,7 +54,7 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   const std::uint64_t end_ns = end_of(process, options);
 
   const bool is_running = options.end_reason == ledger::EndReason::running;
-  const auto sums = std::make_unique<ledger::GroupSums>();  // 90 KB
+  const auto sums = std::make_unique<ledger::GroupSums>();  // 90 KB, too large for a small stack
   const std::vector<LeakGroup> groups =
       is_running ? live_groups(reader, end_ns, *sums) : leak_groups(reader, end_ns, *sums);
   const std::vector<ledger::SeriesView> series = all_series(reader, *sums);
@@ -93,9 +93,9 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   report.part<"schema">(model::report_schema);
   model::Completeness whole = model::completeness(reasons);
   report.part<"tool">({"cuwarden", CUWARDEN_VERSION, whole.complete, std::move(whole.reasons)});
-  // The tool's reasons that concern allocations, and neither names nor lines.
+  // Reasons why allocations are missing; they are among the tool's reasons, too.
   report.part<"records">(model::completeness(lost));
-  // The tool's reasons that concern names and lines: the command completes them.
+  // Reasons why names and lines are missing, which the command can complete.
   report.part<"names">(model::completeness(nameless));
   report.part<"process">(process_of(process, options, end_ns));
   report.part<"memory_cgroup">(memory_cgroup_of(process));
@@ -137,7 +137,8 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   report.part<"pool">(pool_of(reader));
   report.table<"timeline">([&](auto put) { put_timeline(reader, put); });
   report.table<"peak_holders">([&](auto put) { put_peak_holders(reader, frames, put); });
-  // A reader can tell a module without leaks from one that was never there.
+  // Modules without leaks are listed, too, so that a reader can tell them from modules that were
+  // never loaded.
   frames.add_other_modules();
   report.table<"stacks">([&](auto put) { frames.put_stacks(put); });
   report.table<"frames">([&](auto put) { frames.put_frames(put); });

@@ -64,7 +64,7 @@ std::uint64_t end_of(const ledger::ProcessView& process, const ReportOptions& op
 }
 
 std::string iso_8601(std::int64_t realtime_ns) {
-  // By the calendar, not by libc: its conversions read the time zone's file.
+  // The date is computed from the calendar, because libc's functions read the time zone's file.
   using namespace std::chrono;
   const sys_time<nanoseconds> time{nanoseconds(realtime_ns)};
   const auto day = floor<days>(time);
@@ -127,7 +127,7 @@ model::Process process_of(const ledger::ProcessView& process, const ReportOption
 }
 
 std::optional<model::MemoryCgroup> memory_cgroup_of(const ledger::ProcessView& process) {
-  // A cgroup's number counts on one kernel, from one start of it to the next.
+  // A cgroup's inode number is unique only on one kernel, from its boot to the next.
   if (process.memory_cgroup.empty() || which_boot(process.boot_id) != Boot::this_one)
     return std::nullopt;
   const std::string path(process.memory_cgroup);
@@ -162,7 +162,7 @@ model::Job job_of(const ledger::Reader& reader) {
 }
 
 void put_settings(const ledger::Reader& reader, Put<model::Setting> put) {
-  // A row that has lost its name is among the reasons.
+  // A row without a name is left out, and is among the reasons.
   each_row(reader, RegionId::settings, &ledger::Reader::setting, [&](const auto& setting) {
     if (setting.name.starts_with("CUWARDEN_"))
       put({std::string(setting.name), std::string(setting.value),
@@ -192,7 +192,7 @@ void put_unhooked_lookups(const ledger::Reader& reader, Put<model::UnhookedLooku
 model::Overhead overhead_of(const ledger::ProcessView& process) {
   model::Overhead row;
   row.recorded_calls = process.recorded_calls;
-  // Time is sampled: without a sample yet it is unknown.
+  // Time is sampled. Without a sample it is unknown.
   if (process.shim_ns != 0 || process.recorded_calls == 0) row.shim_ns = process.shim_ns;
   row.ledger_bytes = process.ledger_bytes;
   return row;

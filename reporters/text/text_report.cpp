@@ -18,7 +18,8 @@
 namespace cuwarden {
 namespace {
 
-constexpr std::size_t most_frames = 24;  // of one stack; the report has them all
+// Most frames that are shown of one stack; the report has all.
+constexpr std::size_t most_frames = 24;
 
 // Returns a text if the kernel's OOM killer may have ended the process: it died unseen or by
 // SIGKILL, and the cgroup counts kills. Empty otherwise.
@@ -150,7 +151,8 @@ void add_failures(const IndexedReport& report, const Paint& paint, std::string& 
   }
 }
 
-// By the minute only where it was watched for some seconds: else it is no more than a guess.
+// Returns the growth by the minute if the group was watched for some seconds; a shorter time gives
+// only a guess.
 std::string growth_of(const model::LeakGroup& group) {
   constexpr std::uint64_t long_enough_ns = 5'000'000'000;
   const std::uint64_t rate = group.growth_bytes_per_minute.value_or(0);

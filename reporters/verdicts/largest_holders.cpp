@@ -14,8 +14,8 @@ model::Figure unless_0(std::uint64_t bytes) {
   return bytes == 0 ? std::nullopt : model::Figure(bytes);
 }
 
-// Null unless others hold most. `unlisted`: their bytes that NVML does not list; it is null exactly
-// if the processes that NVML lists hold no less.
+// Returns the proof that others hold most of the device; null if they do not. `unlisted`: bytes of
+// others that NVML does not list. It is null exactly if the processes that NVML lists hold no less.
 std::optional<OthersProof> held_by_others(const Shortage& shortage, model::Figure unlisted) {
   if (!shortage.lacks_memory() || !shortage.is_the_most(shortage.others()) ||
       unlisted.has_value() != (shortage.listed() < shortage.unlisted()))
@@ -28,7 +28,7 @@ std::optional<OthersProof> held_by_others(const Shortage& shortage, model::Figur
                      shortage.requested_bytes()};
 }
 
-// Null if the call asks for memory itself.
+// Returns advice about a call that needs memory for itself; null if the call requests memory.
 const char* advice_for_call(const ledger::IncidentView& incident) {
   switch (incident.asked) {
     case Asked::launch:
