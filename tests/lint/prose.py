@@ -37,6 +37,8 @@ MESSAGE_SUBJECTS = re.compile(
 )
 # Words that are no subject of a test's name.
 NAME_OPENERS = re.compile(r"^(what|whatever|whether|who|whoever|whose|which|of|else|those|that|then|it|its)_")
+# Words that are no subject of a message that a test shows when it fails.
+EXPECTATION_OPENERS = re.compile(r"^(?:what|whatever|who|whoever|whose|of|else|those|then|its?)\b(?! of\b)")
 # word -> the project's word for it
 GLOSSARY = {
     r"famil(?:y|ies)": "hook (or: file of hooks)",
@@ -154,6 +156,12 @@ def test_names(text):
         yield text.count("\n", 0, match.start()) + 1, match[1] or match[2]
 
 
+def expectations(text):
+    """Yields (line, words) for each message of a check by GoogleTest."""
+    for match in re.finditer(r'\b(?:EXPECT|ASSERT)_\w+\((?:[^;"]|"[^"\n]*")*?\)\s*<< "([^"\n]+)";', text):
+        yield text.count("\n", 0, match.end()) + 1, match[1]
+
+
 def sentences(words):
     words = re.sub(r"\([^()]*\)", " ", words)  # an aside is read by itself
     return re.split(r"(?<=[.;:!?])\s+", words)
@@ -218,6 +226,15 @@ def complaints_about_names(names):
                 yield line, f"{complaint}: {name}"
 
 
+def complaints_about_expectations(messages):
+    for line, words in messages:
+        opener = EXPECTATION_OPENERS.match(words)
+        if opener:
+            yield line, f"opens with «{opener[0]}», which is no subject: {words}"
+        for complaint in wrong_words(words):
+            yield line, f"{complaint}: {words}"
+
+
 def complaints_about(name, text):
     suffix = Path(name).suffix
     if suffix == ".md":
@@ -230,6 +247,8 @@ def complaints_about(name, text):
         yield from complaints_about_comments(script_comments(text))
     if suffix in (".cpp", ".hpp", ".py"):
         yield from complaints_about_names(test_names(text))
+    if name.startswith("tests/") and suffix in (".cpp", ".hpp"):
+        yield from complaints_about_expectations(expectations(text))
     if suffix in C_SUFFIXES and name.startswith(MESSAGES):
         yield from complaints_about_messages(list(literals(text)))
 

@@ -96,11 +96,11 @@ TEST_F(MovedStacksTest, a_library_that_comes_back_at_another_address_has_the_sam
   EXPECT_EQ(writer->stacks.intern(frames, false, &added), first);
   EXPECT_FALSE(added);
   EXPECT_EQ(writer->stacks.intern(frames, false), first);
-  EXPECT_NE(writer->stacks.intern(frames, true), first) << "a cut one is another one";
+  EXPECT_NE(writer->stacks.intern(frames, true), first) << "a truncated stack is another stack";
   const Reader read = reader();
   const auto stack = read.stack(first.value);
   ASSERT_TRUE(stack);
-  EXPECT_EQ(stack->frames[0], before) << "it stays as it was stored";
+  EXPECT_EQ(stack->frames[0], before) << "the stored stack is unchanged";
   EXPECT_EQ(read.module_at(before, stack->module_epoch)->path, CUWARDEN_TEST_MODULE);
 }
 

@@ -104,13 +104,13 @@ TEST_F(DevicePoolTest, the_memory_of_an_ended_context_goes_back) {
   pool.deferred().put({*pool.owner(gone)->retire(gone), pool.owner(gone)});
   pool.set_ending(ContextId{7}, true);
   pool.set_ending(ContextId{7}, false);
-  EXPECT_NE(allocate(512), 0u) << "it did not end";
+  EXPECT_NE(allocate(512), 0u) << "the context did not end";
   pool.set_ending(ContextId{7}, true);
   const std::uint64_t next = allocate(5 * MiB);
   EXPECT_NE(pool.owner(next), pool.owner(gone)) << "a new context with the same handle";
   pool.context_ended(real, ContextId{7});
   EXPECT_TRUE(pool.around(next));
-  EXPECT_EQ(pool.owner(gone), nullptr) << "its addresses may belong to another allocation";
+  EXPECT_EQ(pool.owner(gone), nullptr) << "the addresses may belong to another allocation";
   EXPECT_FALSE(pool.around(gone));
   EXPECT_FALSE(free(gone));
   EXPECT_FALSE(pool.deferred().any());

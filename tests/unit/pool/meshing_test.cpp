@@ -255,7 +255,7 @@ TEST_F(MeshingTest, a_failure_of_any_call_leaves_all_blocks_intact) {
     driver->fail_after = calls;
     mesh(1000);
     driver->free_bytes += withheld;
-    ASSERT_TRUE(driver->under_way.empty()) << "what is copied late is written over others' bytes";
+    ASSERT_TRUE(driver->under_way.empty()) << "a late copy would overwrite other blocks";
     failed += driver->fail_after < 0;
     driver->fail_after = -1;
     ASSERT_TRUE(all_is_right()) << calls;

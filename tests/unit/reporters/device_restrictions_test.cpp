@@ -111,7 +111,7 @@ TEST_F(Verdicts, a_quota_proves_nothing_if_the_device_is_full_or_was_not_read) {
   EXPECT_EQ(verdict(), "unknown");
   set(Fact::free_bytes, 50 * GiB);
   given.kind = Kind::managed;
-  EXPECT_EQ(verdict(), "unknown") << "that may lie anywhere";
+  EXPECT_EQ(verdict(), "unknown") << "managed memory may lie anywhere";
 }
 
 }  // namespace

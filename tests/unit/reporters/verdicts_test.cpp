@@ -92,7 +92,7 @@ TEST_F(Verdicts, a_library_holds_the_memory_if_another_module_asked) {
   EXPECT_EQ(verdict(), "held_by_framework");
   EXPECT_EQ(proof("held_bytes"), 90 * GiB);
   given.requester = "/lib/libcache.so";
-  EXPECT_EQ(verdict(), "device_full_own") << "its own cache is its own";
+  EXPECT_EQ(verdict(), "device_full_own") << "the requester holds its own cache";
   given.requester = "/lib/other.so";
   given.modules = {{"/bin/app", 90 * GiB}, {"/lib/libcache.so", 5 * GiB}};
   EXPECT_EQ(verdict(), "device_full_own") << "the program is no framework";

@@ -46,7 +46,7 @@ TEST_F(LadderTest, a_stream_that_works_on_is_waited_for_as_long_as_is_allowed) {
   EXPECT_LT(clock.now_ns() - before, 2'000'000'000u);
   fake.polls_until_idle[stream(16)] = 0;
   EXPECT_EQ(climb(settings)[1], std::pair(RungName::synchronise, RungOutcome::no_memory))
-      << "it is known still";
+      << "the free is still known";
 }
 
 TEST_F(LadderTest, another_error_of_the_driver_ends_the_ladder_at_once) {
@@ -184,7 +184,8 @@ TEST_F(LadderTest, other_processes_memory_is_waited_for_if_the_user_allows_it) {
   waits.wait_ns = 50'000'000;
   is_there = [] { return false; };
   EXPECT_EQ(climb(waits).back(), std::pair(RungName::wait, RungOutcome::timed_out));
-  EXPECT_EQ(climb(waits, false).back().first, RungName::trim) << "it helps itself first";
+  EXPECT_EQ(climb(waits, false).back().first, RungName::trim)
+      << "a caching allocator empties its own cache first";
 }
 
 TEST_F(LadderTest, a_request_does_not_wait_if_other_processes_could_not_make_room_for_it) {

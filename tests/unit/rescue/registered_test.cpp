@@ -28,7 +28,7 @@ TEST_F(ReclaimersTest, unregistering_waits_for_a_running_call) {
   const int id = add("cache", cache);
   run_out_of_time_in(cache);
   climb(with_reclaimers);
-  EXPECT_FALSE(all.remove(id, clock.now_ns() + 10'000'000)) << "it runs still";
+  EXPECT_FALSE(all.remove(id, clock.now_ns() + 10'000'000)) << "the reclaimer still runs";
   EXPECT_FALSE(all.remove(id, clock.now_ns() + 10'000'000)) << "and may be waited for again";
   EXPECT_EQ(climb(with_reclaimers).size(), 3u);
   Cache& other = make();
@@ -50,7 +50,8 @@ TEST_F(ReclaimersTest, a_reclaimer_may_unregister_itself) {
   id = add("cache", cache);
   const std::uint64_t before = clock.now_ns();
   climb(with_reclaimers);
-  EXPECT_EQ(clock.now_ns(), before) << "it does not wait for itself";
+  EXPECT_EQ(clock.now_ns(), before)
+      << "a reclaimer that unregisters itself does not wait for itself";
   EXPECT_TRUE(taken_out);
   climb(with_reclaimers);
   EXPECT_EQ(cache.calls, 1);
