@@ -4,7 +4,7 @@
  * for lack of memory, if it can. One way to do so are reclaimers. A reclaimer is a function of the
  * program that gives back memory which the program keeps for later, for example the cache of an
  * allocator. When a request of any thread in the process would fail for lack of memory, cuwarden
- * calls the registered reclaimers one after the other, and asks the driver again after each. With
+ * calls the registered reclaimers one after the other. After each it asks the driver again. With
  * CUWARDEN_POOL=off, or with CUWARDEN_SYNC_TIMEOUT=0, no reclaimer is called.
  *
  * No library needs to be linked. In a process that does not run under cuwarden, the functions of
@@ -50,14 +50,13 @@ typedef size_t (*cuwarden_reclaimer)(int device, size_t bytes, void* argument);
  *           registered: the process does not run under cuwarden, or an argument is not accepted. If
  *           an argument is not accepted, a line on stderr names the reason.
  *
- * cuwarden does not call a reclaimer for a refused request if one of its modules is on the call
- * stack of the requesting thread, since that thread may hold the lock. The reclaimer is also
- * skipped if the stack cannot be followed to its first frame, for example below code made by a JIT
- * compiler. The main program is on every stack, so it never counts as one of the modules. Therefore
- * a reclaimer inside the main program must not take a lock that is held during a CUDA call. A main
- * program that is not position-independent, and registers a function of a library, must name that
- * library in `modules`: the function's address then does not show which library contains the
- * function.
+ * cuwarden skips a reclaimer if one of its modules is on the call stack of the requesting thread,
+ * since that thread may hold the lock. The reclaimer is also skipped if the stack cannot be
+ * followed to its first frame, for example below code made by a JIT compiler. The main program is
+ * on every stack, so it never counts as one of the modules. Therefore a reclaimer inside the main
+ * program must not take a lock that is held during a CUDA call. A main program that is not
+ * position-independent, and registers a function of a library, must name that library in `modules`:
+ * the function's address then does not show which library contains the function.
  *
  * Any thread may call this at any time, except from a signal handler. */
 static inline int cuwarden_register_reclaimer(const char* name, const char* modules,

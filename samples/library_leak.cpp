@@ -2,7 +2,7 @@
 // device memory on each call. The library has no sources and no debug info.
 //
 // cuwarden reports the library's file, the nearest exported function and the offset in it, the
-// count and the bytes, and, further out on the stack, this program's line that called it.
+// count and the bytes. Further out on the stack it shows this program's line that called it.
 //
 //     library_leak [calls] [bytes a call]
 #include <cstdio>

@@ -1,7 +1,6 @@
 // The bug: a cache holds as many image tiles as fit by arithmetic: free memory divided by the bytes
-// of a tile. The device gives out large blocks in pages of 2 MiB, so that a tile of 3 MiB takes 4
-// MiB, and one of 1.5 MiB takes 2. A quarter of the device is lost, and the cache is full too
-// early.
+// of a tile. The device gives out large blocks in pages of 2 MiB. So a tile of 3 MiB takes 4 MiB,
+// and one of 1.5 MiB takes 2. A quarter of the device is lost, and the cache is full too early.
 //
 // Users see an out-of-memory at three quarters of the planned size, and their own sums are right.
 //

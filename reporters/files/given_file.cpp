@@ -47,7 +47,7 @@ std::string too_large(std::size_t most_bytes) {
   return "it is larger than " + human_bytes(most_bytes);
 }
 
-// A byte order mark may come first.
+// True if the text may be a JSON object. It may begin with a byte order mark.
 bool begins_as_an_object(std::string_view content) {
   if (content.starts_with("\xef\xbb\xbf")) content.remove_prefix(3);
   const std::size_t first = content.find_first_not_of(" \t\r\n");
@@ -59,7 +59,8 @@ bool begins_as_an_object(std::string_view content) {
 std::string read_object_file(const std::string& path, std::size_t most_bytes,
                              std::string& content) {
   const bool is_own = is_own_descriptor(path);
-  // A pipe or a terminal of our own may be waited for; it has been opened already.
+  // Standard input is already open, and the command may wait for it. Another pipe or terminal
+  // must not block the command.
   const Descriptor file(path == "-"
                             ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
                             : open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
@@ -82,7 +83,7 @@ std::string read_object_file(const std::string& path, std::size_t most_bytes,
     if (count == 0) break;
     content.append(piece, static_cast<std::size_t>(count));
     if (content.size() > most_bytes) return too_large(most_bytes);
-    // A pipe may hand out a byte at a time.
+    // A pipe may deliver single bytes, so the beginning is checked once enough bytes are there.
     if (!begun && content.size() >= sizeof piece) {
       if (!begins_as_an_object(content)) return "not a cuwarden report (it is no JSON object)";
       begun = true;

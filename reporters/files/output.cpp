@@ -40,8 +40,8 @@ Output::Output(int descriptor) noexcept : descriptor_(descriptor) {
   inode_ = status.st_ino;
 }
 
-// Another thread of the program may have closed all descriptors (closefrom), and got the number for
-// a file of its own.
+// Returns false if the descriptor is another file's by now: another thread may have closed all
+// descriptors (closefrom), and opened a file that got the same number.
 bool Output::is_same_file() const noexcept {
   struct stat status {};
   return inode_ == 0 || (status_of(descriptor_, status) == 0 && status.st_dev == device_ &&

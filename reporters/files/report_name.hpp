@@ -24,9 +24,9 @@ std::size_t ending_of(std::string_view name) noexcept;
 std::string numbered_name(std::string_view name, unsigned number);
 
 // Returns the file name, shortened to at most `most` bytes if it is longer. `most`: 32 or larger. A
-// shortened name is the name's beginning, "~", a checksum of the whole name, and an end of a third
-// of `most` bytes, in which default names have the pid. Different names stay different, but for
-// equal checksums. No character of UTF-8 is cut in two.
+// shortened name is the name's beginning, "~", a checksum of the whole name, and the name's end.
+// The end has a third of `most` bytes, in which default names have the pid. Different names stay
+// different, but for equal checksums. No character of UTF-8 is cut in two.
 std::string fitting_name(std::string_view name, std::size_t most);
 
 // Returns the most bytes that a file name may have in the folder that is open as `descriptor`.

@@ -10,14 +10,16 @@ namespace {
 
 using nlohmann::json;
 
-// A report has four: the report, a table, a row, the frames of a stack.
+// A report has four levels: the report, a table, a row, the frames of a stack.
 constexpr std::size_t most_levels = 16;
-// A report has none. A damaged one that has some is told better by the field they are in.
+// A report has no lists in lists. A few of them in a damaged report are accepted here, because a
+// later check names the field that they are in.
 constexpr std::size_t most_lists_in_lists = 1000;
-// No object of a report has 100. Its properties are searched one after the other.
+// Objects of a report have fewer than 100 properties. More would take long, since they are searched
+// one after the other.
 constexpr std::size_t most_properties = 1000;
 
-// Bytes of a tree's parts, with what the heap adds to them.
+// Bytes that parts of the parsed tree take, with the heap's own bytes.
 constexpr std::uint64_t bytes_of_value = 2 * sizeof(json);  // a list grows to twice its size
 constexpr std::uint64_t bytes_of_text = 48, bytes_of_list = 40, bytes_of_object = 64;
 constexpr std::uint64_t bytes_of_key = 96;
@@ -75,9 +77,9 @@ class Outline final : public nlohmann::json_sax<json> {
   std::size_t lists_in_lists_ = 0;
   struct Level {
     bool is_list;
-    std::size_t properties;  // so far
+    std::size_t properties;  // properties that have been read
   };
-  std::vector<Level> levels_;  // that are open
+  std::vector<Level> levels_;  // levels that are open
   std::string reason_;
 };
 

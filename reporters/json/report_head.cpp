@@ -77,8 +77,8 @@ class HeadParser : public nlohmann::json_sax<json> {
   }
 
   ReportHead head_;
-  std::string key_;  // the last one of the report's or of one of its objects
-  int depth_ = 0;    // 1: directly in the report
+  std::string key_;  // key that was read last, in the report or in one of its objects
+  int depth_ = 0;    // nesting depth; 1: directly in the report
   bool is_ours_ = false, in_process_ = false, in_names_ = false, has_end_ = false;
 };
 
@@ -101,7 +101,7 @@ std::optional<std::int64_t> end_realtime_ns(const ReportHead& head) {
 }
 
 std::optional<ReportHead> read_report_head(int descriptor) {
-  // Only long command lines and paths need the second look.
+  // The longer read is needed only if the command line or paths are long.
   constexpr std::size_t usual_bytes = 4 << 10, most_bytes = 256 << 10;
   std::string text;
   for (const std::size_t wanted : {usual_bytes, most_bytes}) {

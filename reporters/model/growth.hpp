@@ -39,8 +39,8 @@ struct Growth {
     by_quarter[quarter] += births;
     if (quarter > 0) later_bytes += bytes * births;
   }
-  // True if there are at least four live allocations, and they were made in at least three of the
-  // four quarters of the time from first_ns to end_ns.
+  // True if there are at least four live allocations, made in at least three quarters (of four)
+  // of the time from first_ns to end_ns.
   constexpr bool growing() const { return count >= 4 && std::ranges::count(by_quarter, 0u) <= 1; }
   // Returns the rate at which the live bytes grew after the first quarter; null unless growing().
   constexpr std::optional<std::uint64_t> bytes_per_minute() const {

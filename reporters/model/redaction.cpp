@@ -132,7 +132,8 @@ class Redaction {
     return result;
   }
 
-  std::set<std::pair<std::size_t, std::string>> files_;  // by length: one may begin another one
+  // By length, because one path may be the beginning of another one.
+  std::set<std::pair<std::size_t, std::string>> files_;
   std::map<std::string, const char*> names_;
 };
 

@@ -41,7 +41,7 @@ struct NamePattern {
   std::string beginning, ending;
   bool fits(std::string_view name) const {
     return name.starts_with(beginning) && name.ends_with(ending) &&
-           name.find(".snapshot.") == name.npos;  // that one was asked for by a person
+           name.find(".snapshot.") == name.npos;  // a person has asked for a snapshot, so it stays
   }
 };
 
@@ -63,12 +63,12 @@ NamePattern pattern_of(std::string_view newest, std::string_view program,
 
 struct OldReport {
   std::string name;
-  std::int64_t end_ns = 0;  // of its process, since the epoch
+  std::int64_t end_ns = 0;  // end of the report's process, in ns since the epoch
   dev_t device = 0;
   ino_t inode = 0;
 };
 
-// Null where the file is none that may be removed.
+// Returns null if the file is not a report that may be removed.
 std::optional<OldReport> old_report(int folder, const char* name, std::string_view program) {
   const Descriptor file = open_to_read(folder, name, Links::refused);
   struct stat status {};
@@ -110,8 +110,8 @@ void remove_old_reports(const std::string& own_path, std::string_view program,
     return Clock::now() <= end;
   });
   if (found.size() < policy.keep) return;
-  // Processes that end together all find the same order, so that none removes what another counts
-  // among those that stay.
+  // Processes that end together all find the same order. So no process removes a report that
+  // another one counts among those that stay.
   std::ranges::sort(found, [](const OldReport& left, const OldReport& right) {
     return left.end_ns != right.end_ns ? left.end_ns > right.end_ns : left.name > right.name;
   });

@@ -23,8 +23,8 @@ enum class OwnReport { stays, may_go };
 // folder is searched. `program`: path of the executable. The policy.keep reports whose processes
 // ended last stay; if policy.keep is 0, all stay.
 //
-// A file is removed only if it is a regular file of this user's, its name is one that the policy's
-// path gives, and its content names this program and a process that has ended. Takes about
+// A file is removed only if it is a regular file of this user's, and its name is one that the
+// policy's path gives. Its content must name this program and a process that has ended. Takes about
 // `most_time` at most; files that were not looked at by then stay until the next call. Failures are
 // ignored.
 void remove_old_reports(const std::string& own, std::string_view program, const ReportPolicy&,

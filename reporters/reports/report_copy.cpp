@@ -56,7 +56,8 @@ void write_json(const Json& root, const Write& write) {
   write(first ? "{}\n" : "\n}\n");
 }
 
-// A file beside the one that it becomes. Removed with the object unless it was renamed.
+// A file beside the path that it gets in the end. It is removed with the object unless it was
+// renamed.
 class Unfinished {
  public:
   explicit Unfinished(const std::string& folder) : folder_(open_folder(AT_FDCWD, folder.c_str())) {
@@ -80,7 +81,7 @@ class Unfinished {
   int folder() const { return folder_.number(); }
   int error() const { return error_; }
 
-  // 0 or an errno; so the next ones.
+  // Writes the contents. Returns 0 or an errno, as the next functions do.
   int fill(const Json& root) {
     if (error_ != 0) return error_;
     undo_umask(file_.number());
@@ -94,11 +95,11 @@ class Unfinished {
     name_.clear();
     return 0;
   }
-  // EEXIST: the name is taken.
+  // Gives the file its name, if the name is free. EEXIST: it is taken.
   int become(const std::string& name) {
     if (linkat(folder_.number(), name_.c_str(), folder_.number(), name.c_str(), 0) == 0) return 0;
     if (errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK && errno != ENOSYS) return errno;
-    // The file system has no links: the name is taken by an empty file, which is replaced.
+    // The file system has no links. An empty file takes the name, and is then replaced.
     const Descriptor taken = make_file(folder_.number(), name.c_str(), O_WRONLY);
     return taken ? replace(name) : errno;
   }

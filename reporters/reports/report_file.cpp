@@ -19,24 +19,25 @@
 namespace cuwarden {
 namespace {
 
-constexpr int most_unfinished = 16;       // names tried for the file that becomes the report
-constexpr unsigned most_names = 100'000;  // numbers in front of the ending before it is given up
+constexpr int most_unfinished = 16;       // names that are tried for the unfinished file
+constexpr unsigned most_names = 100'000;  // numbers that are tried before the ending of the name
 
-// The name that a report has while it is written: of the process that it is about (a pid is used
-// again, also by another host or container that shares the folder) and of the one that writes it.
+// Returns the name of a report while it is written. It names the process that the report is about,
+// by start and pid, because a pid is used again, also by other hosts and containers that share the
+// folder. It also names the process that writes the report.
 std::string unfinished_name(const ledger::ProcessView& about, std::uint32_t writer, int attempt) {
   return ".cuwarden-" + std::to_string(about.start_realtime_ns) + "-" + std::to_string(about.pid) +
          "-" + std::to_string(writer) + "-" + std::to_string(attempt) + ".tmp";
 }
 
-// Makes every missing folder above `path`. 0 or an errno.
+// Makes every missing folder above `path`. Returns 0 or an errno.
 int make_folders(const std::string& path) {
   for (std::size_t slash = path.find('/', 1); slash != path.npos;
        slash = path.find('/', slash + 1)) {
     const std::string folder = path.substr(0, slash);
     if (mkdir(folder.c_str(), 0777) == 0 || errno == EEXIST) continue;
     struct stat status {};
-    // Above an automounter or in a container, mkdir may refuse what is there already.
+    // Above an automounter or in a container, mkdir may refuse a folder that exists already.
     const int error = errno;
     if (status_at(AT_FDCWD, folder.c_str(), status, 0) != 0 || !S_ISDIR(status.st_mode)) {
       return error;
@@ -45,11 +46,11 @@ int make_folders(const std::string& path) {
   return 0;
 }
 
-// The names of one report path in its folder, which is open as `folder`.
+// The possible names of a report in its folder, which is open as `folder`.
 struct Names {
   int folder;
   std::string base;
-  std::size_t most_bytes;  // of a name
+  std::size_t most_bytes;  // longest name, in bytes
 
   std::string with(unsigned number) const {
     return fitting_name(numbered_name(base, number), most_bytes);
@@ -59,8 +60,8 @@ struct Names {
     return status_at(folder, with(number).c_str(), status, AT_SYMLINK_NOFOLLOW) == 0 ||
            errno != ENOENT;
   }
-  // A number above `taken` whose name was free a moment ago. Among thousands of reports of one name
-  // that takes a few dozen looks, since numbers are taken from below.
+  // Returns a number above `taken` whose name was free a moment ago. Among thousands of reports
+  // of one name this takes a few dozen looks, since the lowest numbers are taken first.
   unsigned free_after(unsigned taken) const {
     unsigned step = 1;
     while (taken + step < most_names && is_taken(taken + step)) {
@@ -75,22 +76,22 @@ struct Names {
   }
 };
 
-// Gives `from` the name `to` unless that is taken. 0 or an errno; EEXIST: taken.
+// Renames `from` to `to` unless the name `to` is taken. Returns 0 or an errno; EEXIST: it is taken.
 int rename_without_replacing(int folder, const char* from, const char* to) {
   if (renameat2(folder, from, folder, to, RENAME_NOREPLACE) == 0) return 0;
-  // File systems that cannot do that (NFS among them) say EINVAL or EOPNOTSUPP; filters of system
-  // calls that do not know the call say EPERM or ENOSYS.
+  // A file system that cannot do that (such as NFS) answers EINVAL or EOPNOTSUPP. A seccomp
+  // filter that does not know the call answers EPERM or ENOSYS.
   const auto is_not_offered = [](int error) {
     return error == EINVAL || error == EOPNOTSUPP || error == EPERM || error == ENOSYS;
   };
   if (!is_not_offered(errno)) return errno;
-  // A link never replaces a file either.
+  // A link never replaces a file, just as the call above.
   if (linkat(folder, from, folder, to, 0) == 0) {
     unlinkat(folder, from, 0);
     return 0;
   }
   if (!is_not_offered(errno) && errno != EMLINK) return errno;
-  // Without links: take the name with an empty file of our own, then replace that one.
+  // The file system has no links. An empty file takes the name, and is then replaced.
   const Descriptor taken = make_file(folder, to, O_WRONLY);
   if (!taken) return errno;
   if (renameat(folder, from, folder, to) == 0) return 0;
@@ -123,12 +124,12 @@ void ReportFile::remove_unfinished(const ledger::ProcessView& process) noexcept 
     unlink((folder + unfinished_name(process, process.pid, attempt)).c_str());
   }
 } catch (...) {
-  // Out of memory: a leftover is no harm.
+  // Without memory a leftover file stays, which does no harm.
 }
 
 bool ReportFile::fail(int error, const char* what) {
   const char* advice = advice_;
-  // Limits that another path would not change.
+  // Limits that another path would not lift.
   if (error == EMFILE || error == ENFILE) advice = "allow more open files (ulimit -n)";
   if (error == EFBIG) advice = "allow larger files (ulimit -f)";
   error_ = std::string("cannot ") + what + " the report " + wanted_ + ": " + error_text(error) +
@@ -180,7 +181,8 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
     fail(error, what);
   };
 
-  // The file is told by its path: another thread may have closed all descriptors meanwhile.
+  // The file is found by its path, because another thread may have closed all descriptors
+  // meanwhile.
   const std::string beside_path = folder_path + '/' + beside;
   struct stat made {};
   if (status_at(AT_FDCWD, beside_path.c_str(), made, AT_SYMLINK_NOFOLLOW) != 0)
@@ -198,7 +200,8 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
     throw;
   }
   if (error == EBADF) {
-    // The program has closed the descriptors. Their numbers may be its own files' by now.
+    // The program has closed the descriptors, and their numbers may belong to its own files by
+    // now.
     file.release();
     folder.release();
     unlink(beside_path.c_str());
@@ -212,7 +215,7 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
     return;
   }
 
-  // Our own earlier report is replaced, unless another file has taken its path.
+  // The process's own earlier report is replaced, unless another file has taken its path.
   struct stat present {};
   if (!path_.empty() &&
       status_at(folder.number(), name.c_str(), present, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -234,7 +237,7 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
   do {
     error = rename_without_replacing(folder.number(), beside.c_str(), names.with(number).c_str());
     if (error == ENAMETOOLONG && names.most_bytes > shortest_name_limit) {
-      // Some file systems take less than they state.
+      // Some file systems accept only shorter names than they state.
       names.most_bytes = shortest_name_limit;
       error = EEXIST;
     } else if (error == EEXIST && number < one_by_one) {

@@ -21,15 +21,15 @@
 
 extern "C" {
 
-// The build gives the archive's calls these names.
+// The build renames libbacktrace's calls to these names.
 int cuwarden_backtrace_iterate(int (*visit)(struct dl_phdr_info*, size_t, void*), void* data) {
   dl_phdr_info info{};
-  info.dlpi_name = "";  // how the dynamic linker names the program itself
+  info.dlpi_name = "";  // the dynamic linker gives the program itself an empty name, too
   return visit(&info, sizeof info, data);
 }
 
-// A program names the file that holds its debug information, and its author may have put a pipe or
-// a terminal there. A file that cannot be read counts as missing.
+// A program names the file with its debug information. Its author may have put the path of a pipe
+// or a terminal there. A file that cannot be read counts as missing.
 int cuwarden_backtrace_open(const char* path, int) {
   const int descriptor = cuwarden::open_to_read(path).release();
   if (descriptor < 0) errno = ENOENT;
@@ -55,7 +55,7 @@ void* cuwarden_backtrace_mmap(void* address, size_t bytes, int protection, int f
   if (start == MAP_FAILED && is_memory) cuwarden::BoundReading::was_refused();
   return start;
 }
-// As it is called in a libbacktrace that was built for large files.
+// The name of mmap in a libbacktrace that was built for large files.
 void* cuwarden_backtrace_mmap64(void* address, size_t bytes, int protection, int flags,
                                 int descriptor, off_t offset) {
   return cuwarden_backtrace_mmap(address, bytes, protection, flags, descriptor, offset);

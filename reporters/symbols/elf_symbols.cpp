@@ -92,7 +92,8 @@ std::vector<std::uint8_t> ElfFile::build_id() const {
     if (segment.p_type != PT_NOTE) continue;
     if (auto found = build_id_in(segment.p_offset, segment.p_filesz); !found.empty()) return found;
   }
-  // The segments of a file that has debug information only may lead nowhere.
+  // The note is found by sections, because the segments of a file with debug information only may
+  // lead nowhere.
   for (const Elf64_Shdr& section : sections_) {
     if (section.sh_type != SHT_NOTE) continue;
     if (auto found = build_id_in(section.sh_offset, section.sh_size); !found.empty()) return found;
@@ -109,8 +110,8 @@ bool ElfFile::has_debug_information() const {
   });
 }
 
-// Calls visit(symbol, offset of its name in the file). .symtab when there is one, because it holds
-// what .dynsym holds and more. False when the time was up before the end.
+// Calls visit(symbol, offset of its name in the file). Reads .symtab if there is one, because it
+// has all symbols of .dynsym and more. Returns false if the time was up before the end.
 template <class Visit>
 bool ElfFile::each_symbol(const SymbolBudget& budget, const Visit& visit) const {
   const Elf64_Shdr* table = nullptr;
@@ -147,8 +148,8 @@ std::vector<std::string> ElfFile::functions_at(std::span<const std::uint64_t> so
     std::uint64_t name = 0;
     bool global = false, found = false;
   };
-  // Each symbol is kept only at the first address it precedes; a sweep then carries the nearest
-  // one on. So the whole table is read once and nothing of it is stored.
+  // Each symbol is stored only at the first of the addresses that follow it. A pass over the
+  // addresses then carries the nearest symbol on. So the table is read once, and not kept.
   std::vector<Nearest> nearest(sorted.size());
   const bool complete = each_symbol(budget, [&](const Elf64_Sym& symbol, std::uint64_t name) {
     const auto type = ELF64_ST_TYPE(symbol.st_info);
@@ -156,7 +157,8 @@ std::vector<std::string> ElfFile::functions_at(std::span<const std::uint64_t> so
     const auto slot = static_cast<std::size_t>(
         std::lower_bound(sorted.begin(), sorted.end(), symbol.st_value) - sorted.begin());
     if (slot == sorted.size()) return;
-    // Assembly often gives no extent: then it is taken to reach to the end of its section.
+    // Assembly often states no extent. The function is then taken to reach to the end of its
+    // section.
     std::uint64_t extent = symbol.st_size;
     if (extent == 0 && symbol.st_shndx < sections_.size()) {
       const Elf64_Shdr& section = sections_[symbol.st_shndx];
@@ -164,7 +166,8 @@ std::vector<std::string> ElfFile::functions_at(std::span<const std::uint64_t> so
     }
     const bool global = ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL;
     Nearest& best = nearest[slot];
-    // An address with several names gets one with an extent, and among these a global one.
+    // If an address has several names, one with an extent is preferred, and among these a
+    // global one.
     const int rank = (symbol.st_size != 0 ? 2 : 0) + (global ? 1 : 0);
     const int best_rank = (best.sized ? 2 : 0) + (best.global ? 1 : 0);
     const bool better = !best.found || symbol.st_value > best.value ||
@@ -197,7 +200,8 @@ bool ElfFile::constants_contain(std::string_view text) const {
       const std::size_t count = read(offset, piece.data(), wanted);
       if (count < text.size()) return false;
       if (std::string_view(piece.data(), count).find(text) != std::string_view::npos) return true;
-      const std::size_t step = count - text.size() + 1;  // the text may lie across two pieces
+      // The text may begin in one piece and end in the next.
+      const std::size_t step = count - text.size() + 1;
       offset += step;
       bytes -= step;
     }

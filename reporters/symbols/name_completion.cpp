@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::int64_t second_ns = 1'000'000'000;
 
-// Null for a report of another machine or without a start: its files cannot be told from later ones
-// by time.
+// Returns the process's start. Null if the report is of another machine or has no start: then it is
+// not known if files were changed after the start.
 std::optional<std::int64_t> start_of(const model::Process& process) {
   utsname system{};
   tm start{};
@@ -25,7 +25,7 @@ std::optional<std::int64_t> start_of(const model::Process& process) {
   return timegm(&start) * second_ns;
 }
 
-// The frames of a report that lack a file, each at an offset of its own in its module.
+// Frames of a report without a source file. Each has an offset of its own in its module.
 class NamelessFrames {
  public:
   explicit NamelessFrames(model::Report& report) : report_(report) {
@@ -37,7 +37,8 @@ class NamelessFrames {
     }
   }
 
-  // `is_whole`: the report says that it lacks no names. True if a frame has changed.
+  // Names the frames. `is_whole`: the report says that no names are missing. Returns true if a
+  // frame has changed.
   bool name_all(Naming& naming, bool is_whole) {
     bool changed = false;
     for (const model::Module& module : report_.modules) {
@@ -64,7 +65,8 @@ class NamelessFrames {
   }
 
  private:
-  // The frame becomes the outermost of those found; the inlined ones get rows of their own.
+  // Replaces the frame by the outermost one of those found; the inlined ones get rows of their
+  // own.
   bool replace(std::size_t row, const std::vector<SymbolisedFrame>& found) {
     if (found.empty() || found.back().function.empty()) return false;
     std::vector<model::Frame>& frames = report_.frames;
@@ -102,12 +104,12 @@ class NamelessFrames {
 
   model::Report& report_;
   model::Id next_id_ = 1;
-  // By module and offset: the frame's row.
+  // Row of a frame, by module and offset.
   std::map<model::Id, std::map<std::uint64_t, std::size_t>> rows_;
-  std::unordered_map<model::Id, std::vector<model::Id>> inlined_;  // by frame
+  std::unordered_map<model::Id, std::vector<model::Id>> inlined_;  // inlined frames of a frame
 };
 
-// A group's call and module follow from the names of its frames.
+// Sets each group's call and module, which follow from the names of its frames.
 void label_groups(model::Report& report) {
   std::unordered_map<model::Id, const model::Stack*> stacks;
   std::unordered_map<model::Id, NamedFrame> frames;

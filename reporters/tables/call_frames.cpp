@@ -41,7 +41,8 @@ void CallFrames::add_stack(StackId id) {
   if (id.value == 0) return;
   const auto stack = reader_.stack(id.value);
   if (!stack || stacks_.contains(id.value)) return;
-  // No two stacks of a writer share their frames: a ledger that claims more is not walked for ever.
+  // A writer's stacks never share frames. A damaged ledger whose stacks do is not walked without
+  // end.
   const std::uint64_t frames = reader_.rows(ledger::RegionId::frames);
   if (stack->frames.size() > frames - std::min(frames, walked_)) return;
   walked_ += stack->frames.size();
@@ -145,7 +146,7 @@ void CallFrames::put_frames(Put<model::Frame> put) const {
     row.file = text(frame.file);
     row.line = frame.line > 0 ? model::Figure(frame.line) : std::nullopt;
     row.inlined = frame.inlined;
-    // Code that no file holds (compiled at run time) is told apart by its address.
+    // Code without a file (compiled at run time) is identified by its address.
     const bool in_module = frame.module != 0;
     row.module = in_module ? model::MaybeId(frame.module) : std::nullopt;
     row.offset = in_module ? model::Figure(frame.offset) : std::nullopt;

@@ -17,9 +17,9 @@ using ledger::RegionId;
 std::optional<Account> account_of(const ledger::DeviceView& device,
                                   const std::vector<ledger::SeriesView>& all,
                                   const Fragmentations& fragmentations) {
-  // Signed: what is live is counted a moment later than the device was read.
+  // The account is signed, because live memory is counted a moment after the device was read.
   const std::uint64_t used = device.total_bytes - device.free_bytes;
-  // More is a damaged ledger's: no account adds up to it.
+  // A larger number is that of a damaged ledger, and no account adds up to it.
   if (device.at == ledger::ReadingAt::none || device.ordinal.value < 0 ||
       used > model::largest_number)
     return std::nullopt;
@@ -98,7 +98,8 @@ void put_fragmentation(const ledger::Reader& reader, const std::vector<ledger::S
 void put_slab_map(const Fragmentations& fragmentations, Put<model::Slab> put) {
   for (const auto& [device, all] : fragmentations) {
     for (const Slab& slab : all.slabs) {
-      // The class has so many slots. The driver cuts finer, so that a slab may hold more pieces.
+      // The class has this many slots. The driver cuts pieces in finer steps, so a slab may
+      // hold more pieces.
       const std::uint64_t slots = std::max(all.page_bytes / slab.class_bytes, slab.live_count);
       put({static_cast<model::Id>(device), address_text(slab.address), slab.class_bytes, slots,
            slab.live_count});

@@ -18,7 +18,7 @@ using ledger::Asked;
 using ledger::Fact;
 using ledger::RegionId;
 
-// Numbers of slabs with a row, by incident that the report lists.
+// For each incident in the report, the number of slabs that have a row.
 using ListedSlabs = std::map<std::uint32_t, std::uint64_t>;
 
 std::set<std::uint32_t> ids_of(const std::vector<IncidentCase>& incidents) {
@@ -38,7 +38,8 @@ ListedSlabs listed_slabs(const ledger::Reader& reader, const std::vector<Inciden
   return listed;
 }
 
-// Less than what was asked for in vain.
+// Returns the largest request that could have been served. It is smaller than the one that was
+// refused.
 std::optional<std::uint64_t> largest_request_at(const ledger::IncidentView& incident) {
   constexpr std::uint64_t page = ledger::slab_page_bytes;
   const auto free = incident.fact(Fact::free_bytes);

@@ -51,8 +51,8 @@ constexpr std::string_view fact_names[] = {"total_bytes",
                                            "spilled_in_stream_order_bytes"};
 static_assert(std::size(fact_names) == ledger::fact_count);
 
-// Refusals for lack of memory become incidents, what a compute mode refuses a context with, and
-// launches for which the device heap did not fit.
+// Returns the name of an error that becomes an incident: a lack of memory, a refusal by a compute
+// mode, or a launch for which the device heap did not fit.
 std::string result_name(int result) {
   switch (result) {
     case out_of_memory:
@@ -68,7 +68,9 @@ std::string result_name(int result) {
   }
 }
 
-// All of its refusals had a good end, or not; or none had a bad one, but one had not ended.
+// Returns the outcome of the incident. `rescued` and `recovered_by_caller` hold only if all of its
+// refused requests were served in the end. `under_way`: none has failed, but one was still being
+// tried.
 const char* outcome_of(const ledger::IncidentView& incident) {
   if (rescues_of(incident) > incident.repeats) return "rescued";
   if (incident.recovered + rescues_of(incident) > incident.repeats) return "recovered_by_caller";
@@ -79,7 +81,7 @@ constexpr std::string_view rung_names[] = {"retry", "synchronise", "trim", "recl
                                            "pool",  "mesh",        "wait", "spill"};
 static_assert(std::size(rung_names) == ledger::rung_count);
 
-// By most of its rescues.
+// Returns the rung that served most of the incident's requests; null if none was served.
 model::Text rescuer_of(const ledger::IncidentView& incident) {
   const auto most = std::ranges::max_element(incident.rescued);
   if (*most == 0) return std::nullopt;

@@ -49,7 +49,7 @@ std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& read
     live.growth.end_ns = end_ns;
   }
   each_live_record(reader, [&](const ledger::RecordView& record) {
-    const auto known = groups.find(record.group.value);  // a live ledger may have got new ones
+    const auto known = groups.find(record.group.value);  // a live ledger may have new groups
     if (known != groups.end()) known->second.growth.add(record.time_ns, record.bytes.value);
   });
   return groups;
@@ -101,7 +101,7 @@ std::vector<LeakGroup> groups_of(const ledger::Reader& reader, std::uint64_t end
   return result;
 }
 
-// By frame id - 1.
+// Returns the names of the frames, in the order of their ids from 1.
 std::vector<NamedFrame> name_frames(const CallFrames& frames) {
   std::vector<NamedFrame> result;
   result.reserve(frames.frames().size());

@@ -9,7 +9,7 @@ namespace {
 
 using ledger::RegionId;
 
-// A writer stores no empty name, and none with a zero byte.
+// True for a name as a writer stores it: not empty, and without a zero byte.
 bool is_name(std::string_view text) { return !text.empty() && text.find('\0') == text.npos; }
 
 class Search {
@@ -118,7 +118,7 @@ LedgerDamage find_damage(const ledger::Reader& reader, bool at_rest) {
   constexpr auto may_disagree =
       ledger::reason_ledger_partly_in_memory | ledger::reason_names_missing;
   const std::uint64_t rows = reader.rows(RegionId::threads);
-  // Each thread may have been killed between the one and the other.
+  // Each thread may have been killed between its row and its counter.
   const std::uint64_t threads = rows > 0 ? rows - 1 : 0;
   const bool agree =
       damage.counted <= damage.listed + threads && damage.listed <= damage.counted + threads;

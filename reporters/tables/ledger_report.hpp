@@ -121,7 +121,8 @@ void LedgerReport::give(Sink& sink) {
   sink.template part<"pool">(pool_of(ledger_));
   sink.template table<"timeline">([&](auto put) { put_timeline(ledger_, put); });
   sink.template table<"peak_holders">([&](auto put) { put_peak_holders(ledger_, frames_, put); });
-  // A reader can tell a module without leaks from one that was never there.
+  // Modules without leaks are listed, too, so that a reader can tell them from modules that were
+  // never loaded.
   frames_.add_other_modules();
   sink.template table<"stacks">([&](auto put) { frames_.put_stacks(put); });
   sink.template table<"frames">([&](auto put) { frames_.put_frames(put); });

@@ -27,8 +27,8 @@ model::Text uuid_text(const std::uint8_t (&uuid)[16]) {
   return known ? model::Text(text) : std::nullopt;
 }
 
-// References to earlier parts of a name make what it stands for grow without a bound; this name may
-// come from another user's file.
+// Returns the kernel's name. A name with many references to its earlier parts is not expanded,
+// since its length would have no bound. The name may come from another user's file.
 std::string kernel_name(const std::string& mangled) {
   constexpr std::size_t longest = 512;
   constexpr std::ptrdiff_t most_references = 12;
@@ -45,7 +45,7 @@ model::MaybeId device_id(DeviceOrdinal device) {
 
 void put_devices(const ledger::Reader& reader, Put<model::Device> put) {
   each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
-    if (device.ordinal.value < 0) return;  // a damaged ledger's, as is a bucket without width
+    if (device.ordinal.value < 0) return;  // a damaged ledger's row
     model::Device row;
     row.device = static_cast<model::Id>(device.ordinal.value);
     row.uuid = uuid_text(device.uuid);
@@ -147,7 +147,8 @@ model::Pool pool_of(const ledger::Reader& reader) {
                            .served_bytes = process.pinned_served_bytes};
   each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
     spilled += device.spilled_bytes;
-    spilled_at_most += device.spilled_peak_bytes;  // each device's, at its own moment
+    // Sum of each device's peak, which they reach at different moments.
+    spilled_at_most += device.spilled_peak_bytes;
     spilled_count += device.spilled_count;
     arenas.held_bytes += device.arena.held_bytes;
     arenas.served_count += device.arena.served_count;

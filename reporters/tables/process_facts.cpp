@@ -64,7 +64,7 @@ std::uint64_t end_of(const ledger::ProcessView& process, const ReportOptions& op
 }
 
 std::string iso_8601(std::int64_t realtime_ns) {
-  // By the calendar, not by libc: its conversions read the time zone's file.
+  // The date is computed from the calendar, because libc's functions read the time zone's file.
   using namespace std::chrono;
   const sys_time<nanoseconds> time{nanoseconds(realtime_ns)};
   const auto day = floor<days>(time);
@@ -127,7 +127,7 @@ model::Process process_of(const ledger::ProcessView& process, const ReportOption
 }
 
 std::optional<model::MemoryCgroup> memory_cgroup_of(const ledger::ProcessView& process) {
-  // A cgroup's number counts on one kernel, from one start of it to the next.
+  // A cgroup's inode number is unique only on one kernel, from its boot to the next.
   if (process.memory_cgroup.empty() || which_boot(process.boot_id) != Boot::this_one)
     return std::nullopt;
   const std::string path(process.memory_cgroup);
@@ -162,7 +162,7 @@ model::Job job_of(const ledger::Reader& reader) {
 }
 
 void put_settings(const ledger::Reader& reader, Put<model::Setting> put) {
-  // A row that has lost its name is among the reasons.
+  // A row without a name is left out, and is among the reasons.
   each_row(reader, RegionId::settings, &ledger::Reader::setting, [&](const auto& setting) {
     if (setting.name.starts_with("CUWARDEN_"))
       put({std::string(setting.name), std::string(setting.value),
@@ -192,7 +192,7 @@ void put_unhooked_lookups(const ledger::Reader& reader, Put<model::UnhookedLooku
 model::Overhead overhead_of(const ledger::ProcessView& process) {
   model::Overhead row;
   row.recorded_calls = process.recorded_calls;
-  // Time is sampled: without a sample yet it is unknown.
+  // Time is sampled. Without a sample it is unknown.
   if (process.shim_ns != 0 || process.recorded_calls == 0) row.shim_ns = process.shim_ns;
   row.ledger_bytes = process.ledger_bytes;
   return row;
@@ -219,8 +219,8 @@ std::vector<std::string> record_reasons(const ledger::ProcessView& process,
   const auto refused = refused_growth(process.growth_operation, process.growth_error);
   if (is_read_from_outside(options)) {
     add_if(process, ledger::reason_ledger_partly_in_memory,
-           refused ? *refused + " while the ledger grew: what came after that is missing"
-                   : "the disk filled up while the ledger grew: what came after that is missing "
+           refused ? *refused + " while the ledger grew: later records are missing"
+                   : "the disk filled up while the ledger grew: later records are missing "
                      "(set CUWARDEN_LEDGER_DIR to a local folder with more room)",
            reasons);
   }
@@ -290,8 +290,8 @@ std::vector<std::string> coverage_reasons(const ledger::Reader& reader) {
   const ledger::ProcessView process = reader.process();
   if ((process.reasons & ledger::reason_driver_out_of_sight) != 0) {
     reasons.emplace_back(
-        "the program loaded a libcuda into a namespace of its own (dlmopen): what was allocated "
-        "through it is missing");
+        "the program loaded a libcuda into a namespace of its own (dlmopen): allocations "
+        "made through it are missing");
   }
   if (process.unknown_frees > 0) {
     reasons.push_back(std::to_string(process.unknown_frees) +

@@ -24,9 +24,8 @@ model::Process process_of(const ledger::ProcessView&, const ReportOptions&, std:
 std::optional<model::MemoryCgroup> memory_cgroup_of(const ledger::ProcessView&);
 // Returns the batch job of the process, by the environment variables that the ledger keeps.
 model::Job job_of(const ledger::Reader&);
-// Pass a row of the report to the last parameter for each setting of cuwarden, each recorded
-// environment variable, each hook that was called, and each looked-up memory function without a
-// hook.
+// Pass rows of the report to the last parameter: one for each setting of cuwarden, recorded
+// environment variable, hook that was called, or looked-up memory function without a hook.
 void put_settings(const ledger::Reader&, Put<model::Setting>);
 void put_environment(const ledger::Reader&, Put<model::Variable>);
 void put_hooks(const ledger::Reader&, Put<model::HookCalls>);

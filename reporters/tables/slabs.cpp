@@ -20,8 +20,8 @@ struct Piece {
 
 std::uint64_t alignment_of(std::uint64_t bits) { return bits & (0 - bits); }
 
-// Sorts by address. A process that goes on frees what was read of it and allocates there again
-// before the rest is read: of two that overlap the older one is gone.
+// Sorts by address, and drops pieces that were freed while the records were read. A running process
+// may have allocated there again meanwhile. So the older one of two pieces that overlap is dropped.
 void drop_stale(std::vector<Piece>& pieces) {
   std::ranges::sort(pieces, {}, &Piece::address);
   std::size_t kept = 0;
@@ -53,7 +53,7 @@ std::map<std::int32_t, std::vector<Piece>> live_pieces(const ledger::Reader& rea
       last_group = record.group.value;
       last = device == device_of_group.end() ? nullptr : &pieces[device->second];
     }
-    // A damaged ledger's may reach round the end of all addresses.
+    // An allocation in a damaged ledger may extend past the last address.
     if (last == nullptr || record.address.value + record.bytes.value < record.address.value) return;
     last->push_back({record.address.value, record.bytes.value, record.time_ns, record.group.value});
   });
@@ -61,7 +61,7 @@ std::map<std::int32_t, std::vector<Piece>> live_pieces(const ledger::Reader& rea
   return pieces;
 }
 
-// The pages that are asked for as such begin where pages begin.
+// Returns the size of pages. Requests for whole pages begin at multiples of it.
 std::uint64_t page_of(std::span<const Piece> pieces) {
   std::uint64_t bits = 0;
   for (const Piece& piece : pieces)
@@ -94,7 +94,7 @@ void add_slab(Fragmentation& all, std::span<const Piece> pieces) {
   slab.class_bytes = std::ranges::max_element(bytes_by_class, {}, [](const auto& each) {
                        return each.second;
                      })->first;
-  // A damaged ledger's fill more than there is.
+  // The pieces in a damaged ledger may fill more than a page.
   const std::uint64_t locked = all.page_bytes - std::min(slab.cut_bytes, all.page_bytes);
   for (const Piece& piece : pieces) {
     SlabHolder& holder = all.holders[piece.group];
@@ -128,8 +128,8 @@ Fragmentation fragmentation_of(std::span<const Piece> pieces) {
   });
   all.step_bytes = bits == 0 ? usual_step : std::min(alignment_of(bits), usual_step);
 
-  // A piece that is alone in its page may be the last of a slab. Where another one like it would
-  // fit, the rest is locked; else it is lost to rounding.
+  // A piece that is alone in its page may be the last one of a slab. If another such piece would
+  // fit, the rest of the page is locked. Otherwise the rest is lost to rounding.
   const std::uint64_t half = all.page_bytes / 2;
   const auto is_slabs = [&](const Piece& piece, std::size_t count) {
     return ends_in_its_page(piece) && round_up(piece.bytes, all.step_bytes) < all.page_bytes &&

@@ -18,7 +18,7 @@ bool was_counted_rightly(const Fragmentation& seen) {
          seen.largest_piece <= ledger::largest_slab_piece;
 }
 
-// Empty: it is known.
+// Returns the reason why the worst moment is unknown; empty if it is known.
 std::string why_unknown(const ledger::SeriesView::Worst& worst, const Fragmentation* seen) {
   if (!worst.all_counted) return "there were more slabs than are counted";
   if (!worst.as_counted || (seen != nullptr && !was_counted_rightly(*seen)))
@@ -89,7 +89,8 @@ WorstByDevice find_worst_slabs(const ledger::Reader& reader,
   });
   const std::uint64_t pages = result.empty() ? 0 : reader.rows(RegionId::slab_pages);
   for (std::uint64_t row = 1; row < pages; ++row) {
-    // Only the page says which device, and so which version, it belongs to.
+    // The page's row names its device, and so the version of the worst moment that the row may
+    // belong to.
     const auto device = reader.slab_page(row, 0);
     const auto version = device ? versions.find(device->device.value) : versions.end();
     if (version == versions.end()) continue;

@@ -16,12 +16,12 @@ void add_births(const model::LeakGroup& row, Growth& all) {
   const Growth own{.first_ns = row.first_ns.value_or(0), .end_ns = all.end_ns};
   if (!row.count_by_quarter ||
       !std::ranges::all_of(*row.count_by_quarter, &model::Figure::has_value)) {
-    // A report of before there was such a field.
+    // An old report lacks the field.
     all.add(own.first_ns, bytes);
     if (count > 1) all.add(last, bytes, count - 1);
     return;
   }
-  // The middle of a quarter in which more than one was made stands for all of them.
+  // If a quarter has several allocations, its middle stands for all of their times.
   for (std::size_t quarter = 0; quarter < 4; ++quarter) {
     const std::uint64_t births = *(*row.count_by_quarter)[quarter];
     const std::uint64_t middle = own.first_ns + quarter * own.quarter_ns() + own.quarter_ns() / 2;

@@ -60,7 +60,7 @@ void add_fragmentation(const IndexedReport& report, const Paint& paint, std::str
     }
     if (rounding_matters) {
       text += (locked_matters ? "  " : "") + human_bytes(rounding) +
-              " are lost to rounding: what does not come from a slab takes whole pages" + pages +
+              " are lost to rounding: a request that no slab serves takes whole pages" + pages +
               "\n";
     }
     if (row.largest_request_bytes) {

@@ -25,13 +25,13 @@ bool is_far_above(std::uint64_t peak, std::uint64_t live) {
 template <class Row>
 std::string made_here(const Row& group) {
   const std::uint64_t made = group.allocations.value_or(0), last = group.last_ns.value_or(0);
-  // Earlier versions of the report do not say how many.
+  // Reports of earlier versions do not have this number.
   if (made <= group.count.value_or(0) || last == 0) return {};
   return " · " + human_count(made) + " made here between " +
          human_time(group.first_ns.value_or(0)) + " and " + human_time(last);
 }
 
-// Only leak groups name the call.
+// Returns the row's call. Only leak groups have one.
 template <class Row>
 model::Text api_of(const Row& row) {
   if constexpr (requires { row.api; }) return row.api;
@@ -68,7 +68,7 @@ struct Line {
     std::uint64_t time_ns, bytes;
   };
   std::vector<Point> points;
-  // Null before the first point.
+  // Returns the bytes at the time; null before the first point.
   std::optional<std::uint64_t> at(std::uint64_t time_ns) const {
     std::optional<std::uint64_t> bytes;
     for (const Point& point : points) {
@@ -82,7 +82,7 @@ struct Line {
 Line line_of(const IndexedReport& report, std::string_view kind) {
   Line line;
   for (const auto& row : report->timeline) {
-    // No process has an RSS of 0: it had not been read yet.
+    // An RSS of 0 means that it had not been read yet, since no process has that.
     if (row.kind != kind || (kind == "host_rss" && row.last_bytes.value_or(0) == 0)) continue;
     line.points.push_back({row.time_ns.value_or(0), row.last_bytes.value_or(0)});
   }

@@ -17,7 +17,8 @@ std::string times(std::uint64_t count) {
   return count == 1 ? "once" : human_count(count) + " times";
 }
 
-// "cudaMalloc of 8.0 GiB (GPU 0)", "cuLaunchKernel needing 2.1 GiB (GPU 0)"
+// Returns a text such as "cudaMalloc of 8.0 GiB (GPU 0)" or "cuLaunchKernel needing 2.1 GiB (GPU
+// 0)".
 std::string request_of(const model::Incident& incident) {
   std::string text = text_or(incident.api, "a request");
   const std::string asked = text_or(incident.asked_for, "memory");
@@ -33,7 +34,7 @@ std::string request_of(const model::Incident& incident) {
   return text;
 }
 
-// Sizes as people read them, and the rest as it is.
+// Returns the figures of the proof as a text, with sizes such as "1.5 GiB".
 std::string proof_of(const model::Incident& incident) {
   std::string text;
   model::Proof proof = incident.proof;
@@ -41,7 +42,8 @@ std::string proof_of(const model::Incident& incident) {
   for (const auto& [name, value] : proof) {
     const auto* const number = std::get_if<std::uint64_t>(&value);
     const auto* const known = std::get_if<std::string>(&value);
-    // The headline names the requested bytes, and 0 bytes prove nothing.
+    // The requested bytes are left out because the headline has them, and zeros because they
+    // prove nothing.
     if (name == "requested_bytes" || (number != nullptr && *number == 0)) continue;
     std::string words = printable(name);
     const bool bytes = words.ends_with("_bytes");
@@ -81,9 +83,9 @@ void add_holders(const IndexedReport& report, const model::Incident& incident, c
     if (left_grows != right_grows) return left_grows;
     return left.bytes.value_or(0) > right.bytes.value_or(0);
   });
-  text += locked      ? "  who locks slabs, most first, and who held most at that moment:\n"
-          : any_grows ? "  who held it at that moment, first what grows:\n"
-                      : "  who held it at that moment, most first:\n";
+  text += locked      ? "  top holders of locked slabs, then of memory, at that moment:\n"
+          : any_grows ? "  top holders at that moment, growing ones first:\n"
+                      : "  top holders at that moment:\n";
   for (std::size_t i = 0; i < holders.size() && i < most_holders; ++i) {
     text += "    " + paint.bold(human_bytes(holders[i].bytes.value_or(0))) + " in " +
             allocations(holders[i].count.value_or(0)) + " · " + printable(holders[i].kind) +
@@ -177,7 +179,7 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
   for (const auto& process : report->device_processes) {
     if (process.incident != incident.id) continue;
     text += "    pid " + std::to_string(process.pid.value_or(0)) + " held " +
-            (process.used_bytes ? human_bytes(*process.used_bytes) : std::string("some of it")) +
+            (process.used_bytes ? human_bytes(*process.used_bytes) : std::string("unknown bytes")) +
             "\n";
   }
   add_stack(report, incident.stack, most_frames, paint, text);

@@ -114,8 +114,8 @@ void add_arenas(const IndexedReport& report, const Paint& paint, std::string& te
   for (const auto& [name, bytes] : arenas) {
     text +=
         paint.dim("  " + human_bytes(bytes) + " of that has " + printable(name) +
-                  ", which keeps memory to hand out parts of it: how much of it the program uses "
-                  "only it can say") +
+                  ", which keeps memory to hand out parts of it: only this library knows how much "
+                  "of it the program uses") +
         "\n";
   }
 }

@@ -19,7 +19,8 @@
 namespace cuwarden {
 namespace {
 
-constexpr std::size_t most_frames = 24;  // of one stack; the report has them all
+// Most frames that are shown of one stack; the report has all.
+constexpr std::size_t most_frames = 24;
 
 // Returns a text if the kernel's OOM killer may have ended the process: it died unseen or by
 // SIGKILL, and the cgroup counts kills. Empty otherwise.
@@ -152,7 +153,8 @@ void add_failures(const IndexedReport& report, const Paint& paint, std::string& 
   }
 }
 
-// By the minute only where it was watched for some seconds: else it is no more than a guess.
+// Returns the growth by the minute if the group was watched for some seconds; a shorter time gives
+// only a guess.
 std::string growth_of(const model::LeakGroup& group) {
   constexpr std::uint64_t long_enough_ns = 5'000'000'000;
   const std::uint64_t rate = group.growth_bytes_per_minute.value_or(0);
@@ -264,7 +266,7 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const Pa
   } else if (was_at_work(report)) {
     text += paint.red("NOT FREED") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
             allocations(count) +
-            " when its record ends: what grows may be a leak, the rest may have been in use\n";
+            " when its record ends: growing ones may be leaks, the others may have been in use\n";
   } else {
     text += paint.red("LEAKS") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
             allocations(count) + " never freed\n";

@@ -11,7 +11,7 @@ std::optional<Finding<AddressProof>> address_space_gap(const Shortage& shortage)
   const ledger::IncidentView& incident = shortage.incident();
   const Kind kind = shortage.given().kind;
   const bool context = incident.asked == ledger::Asked::context;
-  // If the device answers, there is a context, and so the addresses.
+  // If the device answers, it has a context, so there were enough addresses.
   if (!is_host_memory(kind) && !(context && !incident.fact(Fact::free_bytes))) return std::nullopt;
   const auto ram = incident.fact(Fact::ram_bytes);
   const AddressProof proof{
@@ -22,14 +22,14 @@ std::optional<Finding<AddressProof>> address_space_gap(const Shortage& shortage)
       .max_mappings = shortage.fact(Fact::max_mappings),
       .requested_bytes = shortage.requested_bytes()};
   const auto limit = proof.address_space_limit_bytes, used = proof.address_space_bytes;
-  // Memory that is registered has its addresses.
+  // Memory that is to be registered has its addresses already.
   const bool needs_addresses = kind != Kind::registered && (!context || ram);
   const std::uint64_t wanted = context ? ram.value_or(0) : incident.bytes;
   const bool limited =
       needs_addresses && limit && used && (*limit < *used || *limit - *used < wanted);
   const bool no_gap = needs_addresses && proof.largest_gap_bytes &&
                       *proof.largest_gap_bytes < (context ? std::uint64_t{1} << 32 : wanted);
-  // The kernel refuses one more; the driver needs a few.
+  // The kernel refuses one mapping more than the limit, and the driver needs a few at once.
   const bool no_mapping =
       proof.mappings && proof.max_mappings && *proof.mappings + 16 >= *proof.max_mappings;
   if (!limited && !no_gap && !no_mapping) return std::nullopt;

@@ -30,7 +30,7 @@ std::optional<Finding<PendingProof>> pending_frees(const Shortage& shortage) {
   return Finding<PendingProof>{
       {pending, shortage.free_bytes(), shortage.requested_bytes()},
       human_bytes(pending) +
-          " were freed in stream order and the device has not come that far: "
+          " were freed in stream order, but the device has not reached the frees: "
           "synchronise the streams before this request"};
 }
 
@@ -46,13 +46,13 @@ std::optional<Finding<WasteProof>> slab_fragmentation(const Shortage& shortage) 
        shortage.requested_bytes()},
       unused > std::max(locked, rounding)
           ? human_bytes(unused) +
-                " are the free parts of pages that the pool's allocations still use: free what "
-                "pins them" +
+                " are the free parts of pages that the pool's allocations still use: free the "
+                "allocations that pin them" +
                 (wants.empty() ? "" : ", or have " + wants)
       : locked >= rounding
           ? human_bytes(locked) +
                 " that this process freed are locked in slabs that are still partly used: free "
-                "what pins them, keep small allocations in a few large ones, or try "
+                "the allocations that pin them, keep small allocations in a few large ones, or try "
                 "CUWARDEN_POOL=on"
           : human_bytes(rounding) +
                 " are lost because requests are rounded up to whole pages: ask for multiples of " +
@@ -73,8 +73,9 @@ std::optional<Finding<LibraryProof>> held_by_framework(const Shortage& shortage)
       {module, bytes, shortage.free_bytes(), shortage.requested_bytes()},
       std::string(file_name(module)) + " holds " + human_bytes(bytes) + ", and " +
           std::string(file_name(given.requester)) +
-          " asked: if it only keeps that (a cache), let it give it back "
-          "(empty_cache, free_all_blocks, trim) or limit it; else free it there"};
+          " asked for more: if the memory is a cache, have the library give it back "
+          "(empty_cache, free_all_blocks, trim) or limit the cache; if it is in use, free it "
+          "there"};
 }
 
 }  // namespace cuwarden::verdicts

@@ -14,7 +14,7 @@ const std::string& StackModules::of(StackId id) {
   const auto [entry, is_new] = known_.try_emplace(id.value);
   const auto stack = is_new ? reader_.stack(id.value) : std::nullopt;
   if (!stack) return entry->second;
-  // CUDA's own are few.
+  // CUDA's own frames are fewer.
   constexpr std::size_t most_frames = 64;
   const std::uint64_t modules = reader_.rows(ledger::RegionId::modules);
   for (const ledger::Frame frame :
@@ -70,7 +70,7 @@ std::optional<IncidentCase> case_of(const ledger::Reader& reader, GroupId group_
 
 std::optional<IncidentCase> case_of(const ledger::Reader& reader,
                                     const ledger::IncidentView& incident, StackModules& modules) {
-  // More than a writer keeps.
+  // A writer keeps fewer.
   constexpr std::size_t most_holders = 32;
   std::vector<ledger::IncidentHolding> holdings;
   each_row(reader, ledger::RegionId::incident_holders, &ledger::Reader::incident_holder,
@@ -113,7 +113,7 @@ std::optional<Account> account_of(DeviceOrdinal device, const ledger::IncidentFa
                                                {Holder::local_memory, Fact::local_memory_bytes},
                                                {Holder::heap, Fact::heap_bytes},
                                                {Holder::streams, Fact::stream_bytes}};
-  // Memory that graphs use beyond their allocations is idle; no free waits for it.
+  // Memory that graphs use besides their allocations is idle, and no free waits for it.
   account.add(Holder::mempool_idle, incident.fact(Fact::memory_pool_idle_bytes).value_or(0) +
                                         incident.fact(Fact::graph_rest_bytes).value_or(0));
   for (const auto& [holder, fact] : items) account.add(holder, incident.fact(fact).value_or(0));

@@ -14,8 +14,8 @@ model::Figure unless_0(std::uint64_t bytes) {
   return bytes == 0 ? std::nullopt : model::Figure(bytes);
 }
 
-// Null unless others hold most. `unlisted`: their bytes that NVML does not list; it is null exactly
-// if the processes that NVML lists hold no less.
+// Returns the proof that others hold most of the device; null if they do not. `unlisted`: bytes of
+// others that NVML does not list. It is null exactly if the processes that NVML lists hold no less.
 std::optional<OthersProof> held_by_others(const Shortage& shortage, model::Figure unlisted) {
   if (!shortage.lacks_memory() || !shortage.is_the_most(shortage.others()) ||
       unlisted.has_value() != (shortage.listed() < shortage.unlisted()))
@@ -28,23 +28,23 @@ std::optional<OthersProof> held_by_others(const Shortage& shortage, model::Figur
                      shortage.requested_bytes()};
 }
 
-// Null if the call asks for memory itself.
+// Returns advice about a call that needs memory for itself; null if the call requests memory.
 const char* advice_for_call(const ledger::IncidentView& incident) {
   switch (incident.asked) {
     case Asked::launch:
       return incident.result != out_of_memory
-                 ? "the kernel calls malloc, and the device heap that was set "
-                   "(cudaLimitMallocHeapSize) is made by the first such launch: make it smaller, "
-                   "or launch before the data comes"
+                 ? "the kernel calls malloc, and the first such launch allocates the device heap "
+                   "(cudaLimitMallocHeapSize): set a smaller heap, or launch such a kernel before "
+                   "the data is allocated"
                  : "the launch itself needs memory (local memory for as many threads as the device "
                    "can hold, or the kernel's code): leave more free, or use smaller arrays per "
                    "thread";
     case Asked::module:
-      return "the code did not fit any more: load it before the data";
+      return "the code did not fit any more: load it before the data is allocated";
     case Asked::stream:
     case Asked::limit:
-      return "the driver keeps memory for streams, heap and stacks: make them before the data, or "
-             "fewer and smaller";
+      return "the driver keeps memory for streams, heap and stacks: create them before the data, "
+             "or use fewer and smaller ones";
     case Asked::memory:
     case Asked::graph:
     case Asked::context:
@@ -66,8 +66,9 @@ std::optional<Finding<OwnProof>> device_full_own(const Shortage& shortage) {
       {own, grows ? Figure(growing) : std::nullopt, shortage.free_bytes(),
        shortage.requested_bytes()},
       "this process holds " + human_bytes(own) + " itself, all of it live: " +
-          (grows ? human_bytes(growing) + " of it grow all the time, look at that first"
-                 : "see who holds it, and free or shrink that")};
+          (grows ? human_bytes(growing) +
+                       " of it belong to call stacks that keep growing: check those first"
+                 : "free or shrink what its top holders allocate")};
 }
 
 std::optional<Finding<OthersProof>> held_by_other_processes(const Shortage& shortage) {
@@ -83,8 +84,8 @@ std::optional<Finding<OthersProof>> held_by_unlisted_owner(const Shortage& short
   return Finding{
       *proof,
       human_bytes(shortage.unlisted()) +
-          " belong to no process that can be seen from here: look with nvidia-smi on the host for "
-          "processes of other containers or users, and for ones that died badly"};
+          " belong to no process that is visible here: run nvidia-smi on the host, and look for "
+          "processes of other containers or users, and for ones that were killed"};
 }
 
 std::optional<Finding<ImplicitProof>> implicit_memory(const Shortage& shortage) {
@@ -110,13 +111,14 @@ std::optional<Finding<UnknownProof>> unknown(const Shortage& shortage) {
   const auto missing = shortage.missing();
   return Finding<UnknownProof>{
       {shortage.free_bytes(), shortage.fact(Fact::total_bytes), shortage.requested_bytes()},
-      !free_bytes_of(shortage.incident()) ? "the device could not be asked at that moment"
-      : !missing ? "how much the call needed is not known: see the account of that moment"
+      !free_bytes_of(shortage.incident())
+          ? "the device's free memory could not be read at that moment"
+      : !missing ? "the call's need of memory is not known: see the account of that moment"
       : *missing == 0
-          ? "as much was free right after: it was given back in between, or the device refuses "
-            "for a reason of its own (a quota that is not known here)"
+          ? "enough memory was free right after: it was freed in between, or the device refused "
+            "for another reason (such as a quota that is not known here)"
       : !shortage.incident().fact(Fact::slab_locked_bytes)
-          ? "what the process itself lost to slabs could not be looked at in that moment"
+          ? "the process's own loss to slabs could not be determined at that moment"
           : "no owner holds as much as was missing: see the account of that moment"};
 }
 

@@ -10,15 +10,15 @@ using ledger::Fact;
 
 constexpr std::uint64_t mib = 1 << 20;
 constexpr std::uint64_t page = 2 * mib;
-// The driver does not give away the last of a device: requests fail while so much is free
-// (measured: 8 MiB with 13.06 MiB free; mostly it is less).
+// Free bytes that the driver hands out to no request (measured: 8 MiB were refused with 13.06 MiB
+// free; mostly the driver keeps less).
 constexpr std::uint64_t kept_by_driver = 6 * mib;
-// Bytes of a context with the code of its kernels, where nothing says what it takes.
+// Bytes of a context with the code of its kernels, if its size is not known.
 constexpr std::uint64_t usual_context = 1024 * mib;
-// Bytes that a request for a context needs, about.
+// Approximate bytes that the creation of a context needs.
 constexpr std::uint64_t needed_by_context = 640 * mib;
-// Parts of the device: less waste than the first did not bring a program to its end, more than the
-// second always has its part in it. Between the two it must be worth a part of the request.
+// Waste counts as a cause by its share of the device. Waste below 1/400 never counts, and waste
+// above 1/50 always does. In between it must be at least a quarter of the request.
 constexpr std::uint64_t least_waste_share = 400, large_waste_share = 50, part_of_request = 4;
 
 }  // namespace
@@ -30,7 +30,7 @@ Shortage::Shortage(const IncidentCase& given) : case_(given), account_(account_o
   taken_ = by_page ? (incident().bytes + page - 1) / page * page : incident().bytes;
   if (incident().asked == Asked::context) taken_ = needed_by_context;
   needed_ = std::max(taken_, page) + kept_by_driver;
-  // The call does not say what a graph needs.
+  // A graph's launch does not say how many bytes it needs.
   if (free_ && incident().asked != Asked::graph) missing_ = needed_ > *free_ ? needed_ - *free_ : 0;
   if (account_) own_ = account_->own();
 }
@@ -63,13 +63,13 @@ bool Shortage::is_worth_it(std::uint64_t bytes) const {
 std::uint64_t Shortage::implicit() const { return account_ ? account_->implicit() : 0; }
 
 std::uint64_t Shortage::listed() const {
-  // Memory of others that this process opened is theirs.
+  // Memory of other processes that this process has opened counts as theirs.
   return held_by(Holder::other_processes) + opened();
 }
 
 std::uint64_t Shortage::unlisted() const {
-  // The verdict accuses no owner if the account has holes. A context takes some bytes unseen, and
-  // managed memory may have some on the device.
+  // The verdict accuses no owner if the account has gaps. Some bytes of contexts are not seen,
+  // and managed memory may take some of the device.
   if (!account_ || !incident().fact(Fact::slab_locked_bytes) ||
       !incident().fact(Fact::context_bytes))
     return 0;

@@ -51,8 +51,8 @@ constexpr bool acts_on_a_terminal(std::string_view text) {
   return false;
 }
 
-// Returns the text with a question mark for each byte of a control character (is_control()), a line
-// feed included, and for each byte that is not valid UTF-8.
+// Returns the text with a question mark for each byte of a control character (is_control()) and for
+// each byte that is not valid UTF-8. Line feeds are control characters.
 inline std::string printable(std::string text) {
   for (std::size_t i = 0; i < text.size();) {
     const Utf8Letter letter = first_letter(std::string_view(text).substr(i));

@@ -12,7 +12,7 @@ std::string human_bytes(std::uint64_t bytes) {
   if (bytes < 1024) return std::to_string(bytes) + " B";
   auto value = static_cast<double>(bytes);
   std::size_t unit = 0;
-  // 1023.95 would be shown as 1024.0: that is the next unit's 1.0.
+  // 1023.95 would be shown as 1024.0, which is 1.0 of the next unit.
   while (value >= 1023.95 && unit + 1 < units.size()) {
     value /= 1024;
     ++unit;
@@ -94,7 +94,7 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
   for (const auto& [name, factor] : units) {
     if (unit != name) continue;
     const double bytes = std::floor(value / scale * factor);
-    if (!(bytes <= 9.2e18)) return std::nullopt;  // nor what is no number
+    if (!(bytes <= 9.2e18)) return std::nullopt;  // false for NaN, too
     return static_cast<std::uint64_t>(bytes);
   }
   return std::nullopt;

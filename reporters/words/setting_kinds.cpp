@@ -8,7 +8,7 @@
 namespace cuwarden::setting_kinds {
 namespace {
 
-// Returns false and leaves `to` as it was if there is no value.
+// Assigns the value to `to`. If there is no value, leaves `to` as it is and returns false.
 template <class Value>
 bool assign(Value& to, const std::optional<Value>& value) {
   if (value) to = *value;
@@ -22,7 +22,7 @@ bool copy(char (&to)[path_limit], std::string_view from) {
   return true;
 }
 
-// Reads one of two words.
+// Sets `to` to true for the word `yes`, and to false for `no`. Returns false for any other text.
 bool read_word(bool& to, std::string_view text, std::string_view yes, std::string_view no) {
   if (text != yes && text != no) return false;
   to = text == yes;

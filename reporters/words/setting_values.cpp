@@ -11,7 +11,7 @@
 namespace cuwarden {
 namespace {
 
-// The number that the text begins with, and what follows it.
+// Returns the number that the text begins with, and the rest of the text.
 template <class Number>
 std::optional<std::pair<Number, std::string_view>> leading(std::string_view text) {
   Number value = 0;
@@ -51,7 +51,7 @@ std::optional<unsigned> parse_number(std::string_view text, unsigned most) {
 
 // "30s", "2m", "500ms", "1h", or "0".
 std::optional<std::uint64_t> parse_duration_ns(std::string_view text) {
-  constexpr std::uint64_t longest = 366ull * 24 * 3600;  // seconds: no wait is meant to be longer
+  constexpr std::uint64_t longest = 366ull * 24 * 3600;  // seconds; no user wants a longer wait
   constexpr std::pair<std::string_view, std::uint64_t> units[] = {
       {"ms", 1'000'000}, {"s", 1'000'000'000}, {"m", 60'000'000'000}, {"h", 3'600'000'000'000}};
   const auto number = leading<std::uint64_t>(text);

@@ -1,9 +1,9 @@
 // Threads that the program has confined, by a seccomp filter that it installed on itself. Such a
 // filter may end the process for a system call that the program itself never makes. So a confined
-// thread opens and writes no file, asks the kernel for nothing that can be done without, and leaves
-// the report to `cuwarden run` and `cuwarden recover`. It asks the driver for nothing but what the
-// program asks for: its refused requests are repeated once and then refused, and the pool serves
-// it nothing.
+// thread opens and writes no file, and makes no system call that can be left out. It leaves the
+// report to `cuwarden run` and `cuwarden recover`. It makes only those driver calls that the
+// program makes: its refused requests are repeated once and then refused, and the pool serves it
+// nothing.
 //
 // A filter that the process began with is another matter (a container's): the CUDA driver has begun
 // behind it, opening devices and files, and so does cuwarden.

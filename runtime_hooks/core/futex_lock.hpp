@@ -88,8 +88,8 @@ class FutexLock {
  private:
   static constexpr std::uint32_t free = 0, held = 1, contended = 2, given_up = 3;
   static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
-  // A thread makes many short waits instead of a long one, so that a process that was frozen
-  // meanwhile has used up only one of them.
+  // A thread makes many short waits instead of a long one. If the process is frozen meanwhile,
+  // only one short wait is used up.
   static constexpr long first_wait_ms = 1, longest_wait_ms = 64, patience_ms = 10'000;
 
   bool lock_contended() noexcept {

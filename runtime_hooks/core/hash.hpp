@@ -9,8 +9,8 @@
 
 namespace cuwarden {
 
-// Returns the upper half of the 128-bit product a * b, XORed with its lower half, so that each bit
-// of the factors may change each bit of the result.
+// Returns the upper half of the 128-bit product a * b, XORed with its lower half. Each bit of the
+// factors may change each bit of the result.
 constexpr std::uint64_t fold_product(std::uint64_t a, std::uint64_t b) noexcept {
   __extension__ using Wide = unsigned __int128;
   const Wide product = static_cast<Wide>(a) * b;

@@ -1,7 +1,7 @@
 // Prevents cancellation of the thread during a scope. open, read, write and close are cancellation
-// points, and the unwinding that a cancellation starts would meet our noexcept functions and end
-// the host by std::terminate. The request stays pending and acts at the program's own next
-// cancellation point.
+// points. A cancellation there would unwind through noexcept functions of cuwarden, and so end the
+// host by std::terminate. The request stays pending and acts at the program's own next cancellation
+// point.
 #pragma once
 
 #include <pthread.h>

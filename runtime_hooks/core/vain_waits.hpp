@@ -5,8 +5,8 @@
 
 namespace cuwarden {
 
-// If a refused request has waited for memory in vain, or has paused the program in vain, the next
-// attempt of that sort comes no sooner than this many times the attempt's length later.
+// Least time between attempts that wait for memory, or pause the program, after one was in vain:
+// this many times the length of that attempt.
 inline constexpr std::uint64_t vain_times = 10;
 
 }  // namespace cuwarden

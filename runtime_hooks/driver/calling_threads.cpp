@@ -11,9 +11,9 @@ constinit CallingThreads calling_threads{};
 constinit std::atomic<bool> device_is_lost{false};
 constinit thread_local CallingThreads::Thread* CallingThreads::own_ = nullptr;
 
-// A thread that has ended leaves its row behind. The search begins behind the row that was taken
-// last, so that threads that come and go do not look at the rows of all living threads.
-// A confined thread finds no row, since it must not ask the kernel for numbers of threads.
+// A thread that has ended leaves its row behind. The search for such a row begins behind the row
+// that was taken last. So threads that come and go do not look at the rows of all living threads. A
+// confined thread gets no row, since it must not ask the kernel for ids of threads.
 [[gnu::cold, gnu::noinline]] CallingThreads::Thread* CallingThreads::take_row() noexcept {
   if (is_confined()) {
     are_too_many_.store(true);

@@ -27,11 +27,12 @@ class SubmissionGate {
   bool is_armed() const noexcept { return is_armed_.load(std::memory_order_relaxed); }
 
   // Closes the gate for all threads but the calling one, and waits until their submissions under
-  // way have returned. Returns false, without having closed the gate, if some submissions have not
-  // returned by `deadline_ns` of `clock`, or if another thread keeps the gate closed until then.
-  // Returns false at once if the gate is not armed, if the calling thread is itself submitting,
-  // or if a thread has no counters (CallingThreads::are_too_many()). The calling thread gets no
-  // signals until it opens the gate, because a handler might never return.
+  // way have returned. Returns false, without having closed the gate, if some of them have not
+  // returned by `deadline_ns` of `clock`. It also does so if another thread keeps the gate
+  // closed until then. Returns false at once if the gate is not armed, or if the calling thread
+  // is itself submitting. It also does so if a thread has no counters
+  // (CallingThreads::are_too_many()). The calling thread gets no signals until it opens the gate,
+  // because a handler might never return.
   [[nodiscard]] bool close(std::uint64_t deadline_ns, Clock& clock = system_clock) noexcept;
   // Opens the gate, which the calling thread must have closed, and allows the thread's signals
   // again.

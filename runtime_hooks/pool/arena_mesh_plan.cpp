@@ -30,9 +30,8 @@ PageSteps Arena::Meshing::steps_of(std::uint64_t page) const {
   return steps;
 }
 
-// Adds the run as a candidate, with a move for each page that holds a block, and appends to `items`
-// the steps that each item takes. Returns false, with nothing added, if too much of the run is
-// taken.
+// Adds the run as a candidate, with a move for each page that holds a block. Appends to `items` the
+// steps that each item takes. Returns false, with nothing added, if too much of the run is taken.
 bool Arena::Meshing::add_candidate(RunIndex index, std::vector<PageSteps>& items) {
   const Run& run = arena_.run(index);
   Candidate candidate{.run = index, .first_move = static_cast<std::uint32_t>(moves_.size())};

@@ -12,7 +12,7 @@ int attribute(const driver::RealDriver& real, CUdevice_attribute which, DeviceOr
   return real.cuDeviceGetAttribute(&value, which, device.value) == CUDA_SUCCESS ? value : otherwise;
 }
 
-// Describes access of a device, read and write, or none where `may` is false.
+// Describes access of a device: read and write if `may` is true, otherwise none.
 CUmemAccessDesc access_for(int device, bool may) {
   CUmemAccessDesc access{};
   access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -56,7 +56,7 @@ std::optional<CUmemAllocationProp> on_host_of(const driver::RealDriver& real,
   CUmemAllocationProp made{};
   made.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   made.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
-  // The driver reports -1 where the system has no NUMA nodes.
+  // The driver reports -1 if the system has no NUMA nodes.
   made.location.id = std::max(attribute(real, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, device, 0), 0);
   return made;
 #else

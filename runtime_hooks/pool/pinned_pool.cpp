@@ -198,7 +198,7 @@ void PinnedPool::set_ending(ContextId context, bool is_ending) noexcept {
     if (heap->context == context) heap->is_closing = is_ending;
 }
 
-// Blocks that the program did not free go with their heap.
+// Drops the context's heap, with the blocks that the program did not free.
 void PinnedPool::context_ended(ContextId context) noexcept {
   if (!any()) return;
   while (deferred_.take(context)) {

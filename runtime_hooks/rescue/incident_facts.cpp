@@ -12,7 +12,7 @@ using ledger::Fact;
 
 void add_memory(const Parts& parts, DeviceOrdinal device, ledger::IncidentFacts& facts) noexcept {
   if (device == no_device) return;
-  // The size can be asked for without a context.
+  // The device's size can be read without a context.
   if (const std::uint64_t total = parts.queries.total_bytes_of(device); total != 0)
     facts.set(Fact::total_bytes, total);
   if (parts.queries.current_unguarded().device != device) return;

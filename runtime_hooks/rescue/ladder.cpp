@@ -12,7 +12,7 @@ constexpr std::uint64_t again_after_ns = 100'000'000;
 // Outcomes of one rescue that tell if the ladder is worth climbing again soon.
 struct Tally {
   RungOutcome last{};
-  // The mesh rung does not count below: an obstacle to moving memory may last for ever.
+  // The last outcome of a rung other than mesh: an obstacle to moving memory may last for ever.
   RungOutcome last_but_mesh{};
   bool timed_out = false, unsafe = false;
 
@@ -27,7 +27,7 @@ struct Tally {
   }
 };
 
-// Returns true where a turn of the rung ended the rescue.
+// Returns true if a turn of the rung ended the rescue.
 bool climb_rung(const Rung& rung, Rescue& rescue, Tally& tally) {
   bool ran = false;
   for (std::size_t turn = 0; turn < rung.turns; ++turn) {
@@ -80,7 +80,8 @@ Rescued Ladder::climb(const RefusedCall& call, const Situation& now, TriedRungs&
                 .clock = clock_,
                 .tried = tried};
   Tally tally;
-  // Other rungs ask for what the program itself never asks for: threads, time, other calls.
+  // In a confined thread only the retry rung runs. Other rungs need threads, time or system calls
+  // that the program itself never makes.
   if (is_confined()) {
     climb_rung(retry, rescue, tally);
     return {tally.last == RungOutcome::served};
@@ -88,7 +89,8 @@ Rescued Ladder::climb(const RefusedCall& call, const Situation& now, TriedRungs&
   bool ended = false;
   for (const Rung* const rung : rungs_in_order)
     if ((ended = climb_rung(*rung, rescue, tally))) break;
-  // A pending free may be reached soon, and a capture ends: then the next request climbs at once.
+  // A pending free may be reached soon, and a capture ends. So after these outcomes the next
+  // request tries the rungs at once.
   if (!ended && !rescue.pool_must_wait &&
       !(tally.timed_out && tally.last_but_mesh != RungOutcome::timed_out))
     found_nothing(now, now.is_last_resort_due && !tally.unsafe);

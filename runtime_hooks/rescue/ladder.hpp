@@ -26,9 +26,9 @@ class Ladder {
     return settings_.wait_ns != 0 || settings_.spills || settings_.meshes || has_reclaimers();
   }
 
-  // Returns true if rungs should be tried for a request. False if a rescue on the device has found
-  // nothing in the last tenth of a second, and no memory was freed since, the request is not
-  // smaller, and no further rungs may be tried.
+  // Returns true if rungs should be tried for a request. Returns false if a rescue on the device
+  // has found nothing in the last tenth of a second, and nothing is better now. That is so if no
+  // memory was freed since, the request is not smaller, and no further rungs may be tried.
   bool is_worth_climbing(const Situation&) const noexcept;
   // Tries the rungs in order until the request is served or fails with another error. Adds each
   // rung to the last argument, before and after it runs.

@@ -19,7 +19,7 @@ std::uint64_t key_of(CUstream stream, ContextId context) {
   if (stream == CU_STREAM_PER_THREAD) return context.value | of_threads;
   return is_default(stream) ? context.value | of_context : reinterpret_cast<std::uint64_t>(stream);
 }
-// The stream that the thread noted last: most frees are in the stream of the free before.
+// The stream that the thread noted last, because most frees are in the stream of the free before.
 // Initial-exec, as all thread-local memory of the shim.
 struct Last {
   std::uint64_t key = 0;
@@ -27,9 +27,9 @@ struct Last {
 };
 [[gnu::tls_model("initial-exec")]] constinit thread_local Last last{};
 
-// A free of the thread in its own default stream that no synchronisation was seen for.
+// The thread's frees in its own default stream, as long as no call has synchronised it.
 struct OwnStream {
-  std::uint64_t context = 0;  // 0: nothing pends
+  std::uint64_t context = 0;  // 0: no free is pending
   std::uint32_t first_version =
       0;               // PendingFrees::first_version_ of the object that noted the free
   bool again = false;  // true if memory was freed since an event was put into the stream
@@ -89,7 +89,7 @@ void PendingFrees::freed_in(CUstream stream, ContextId context) noexcept {
 }
 
 void PendingFrees::remove(NotedStream& noted, std::uint64_t key) noexcept {
-  if (noted.key.load(relaxed) != key) return;  // spares the others an atomic write
+  if (noted.key.load(relaxed) != key) return;  // spares other threads an atomic write
   if (!noted.key.compare_exchange_strong(key, 0, relaxed)) return;
   noted.thread.store(0, relaxed);
   version_.fetch_add(1, relaxed);
@@ -108,7 +108,7 @@ void PendingFrees::context_ends(ContextId context) noexcept {
     if (context.value == 0 || noted.context.load(std::memory_order_acquire) == context.value)
       remove(noted, noted.key.load(relaxed));
   }
-  // The events in a context's streams end with the context.
+  // The events in a context's streams are destroyed with the context.
   for (Elsewhere& each : elsewhere_)
     if (locked && (context.value == 0 || each.context == context)) each = {};
 }
@@ -138,7 +138,8 @@ PendingFrees::Marks::Marks(PendingFrees& pending, const driver::RealDriver& real
   each_stream([&](NotedStream& noted, std::uint64_t key, ContextId context) {
     if (context != current) return true;
     if (!is_of_default(key)) return put(reinterpret_cast<CUstream>(key), &noted, key);
-    // Frees of this thread alone need no more than the event in its own stream.
+    // If only this thread has freed memory in default streams, the event in its own stream is
+    // enough.
     has_defaults_ = has_defaults_ || !pending_.frees_in_own_stream(current) ||
                     noted.thread.load(relaxed) != this_thread();
     return true;
@@ -171,7 +172,7 @@ bool PendingFrees::Marks::add_others() {
 CUevent PendingFrees::Marks::event_in(CUstream stream, NotedStream* noted) {
   CUevent event = nullptr;
   if (real_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return nullptr;
-  // Frees that come from now on lie behind the event, and are noted again.
+  // Frees after the event are not covered by it, so they are noted again.
   if (noted != nullptr) {
     noted->again.store(false, relaxed);
     version_.fetch_add(1, relaxed);
@@ -237,7 +238,7 @@ bool PendingFrees::Marks::synchronise_defaults() {
           is_of_default(key) && noted.context.load(relaxed) == current_.value)
         visit(noted, key);
   };
-  // Frees that come from now on are noted again.
+  // Frees from now on are not covered by the synchronisation, so they are noted again.
   each([](NotedStream& noted, std::uint64_t) { noted.again.store(false, relaxed); });
   version_.fetch_add(1, relaxed);
   if (!driver::is_idle(real_, current_) ||

@@ -11,8 +11,8 @@
 namespace cuwarden::rescue {
 namespace {
 
-// The slot whose function the calling thread runs; null: none. Initial-exec, as all thread-local
-// memory of the shim.
+// The slot whose function the calling thread runs; null if it runs none. Initial-exec, as all
+// thread-local memory of the shim.
 [[gnu::tls_model("initial-exec")]] constinit thread_local const void* running_here = nullptr;
 
 }  // namespace
@@ -110,8 +110,9 @@ Reclaimers::Answer Reclaimers::call(std::size_t index, int id, const Wanted& wan
   return slot.answer;
 }
 
-// An exception ends with its handler here, before the program may unload the function's code. The
-// unwinding of pthread_exit has no object that the reference could be bound to.
+// Calls the reclaimer's function. An exception is destroyed in its handler here, before the program
+// may unload the function's code. Without the sanitizer, because the unwinding of pthread_exit has
+// no object to which the handler's reference could be bound.
 __attribute__((no_sanitize("undefined"))) Reclaimers::Answer Reclaimers::run_function(
     Slot& slot, const Wanted& wanted, std::size_t& given_back) {
   try {
@@ -128,20 +129,21 @@ void* Reclaimers::run(void* given) {
   Slot& slot = *static_cast<Slot*>(given);
   running_here = &slot;
   const Wanted wanted = slot.wanted;
-  // Reports the end also where pthread_exit ends the thread.
+  // Reports the end of the call, even if pthread_exit ends the thread.
   struct Ending {
     Slot& slot;
     Answer answer = Answer::threw;
     std::size_t given_back = 0;
     ~Ending() { slot.owner->returned(slot, answer, given_back); }
   } ending{slot};
-  // The requesting thread waits no longer, and the context may be gone.
+  // The requesting thread has stopped waiting, and its context may have been destroyed.
   if (slot.owner->clock_.now_ns() >= wanted.deadline_ns) {
     ending.answer = Answer::returned;
     return nullptr;
   }
   const driver::RealDriver& real = *wanted.real;
-  // A free here must not end a capture that another thread has begun meanwhile.
+  // In this mode, a free by the reclaimer does not end a capture that another thread has begun
+  // meanwhile.
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   if (real.cuThreadExchangeStreamCaptureMode != nullptr)
     real.cuThreadExchangeStreamCaptureMode(&mode);

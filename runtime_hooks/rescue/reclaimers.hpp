@@ -117,7 +117,7 @@ class Reclaimers {
     std::atomic<std::uint32_t> returned{0};  // number of calls that have returned
     std::atomic<std::uint32_t> told{0};      // a bit for each failure that the user was told of
   };
-  // Body of the thread that calls a reclaimer.
+  // Runs in the thread that calls a reclaimer.
   static void* run(void* slot);
   static Answer run_function(Slot&, const Wanted&, std::size_t& given_back);
   // Stores the result of a slot's call, and wakes the threads that wait for it.

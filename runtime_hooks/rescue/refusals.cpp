@@ -21,8 +21,9 @@ constinit std::atomic<std::uint32_t> last_serial{0};
 
 std::uint32_t Refusals::next_serial() noexcept { return ++last_serial; }
 
-// CUDA_ERROR_UNKNOWN is what cuda.h promises for a prohibited device; CUDA_ERROR_DEVICE_UNAVAILABLE
-// is for both modes. A device that is lost answers the same, also to the question for its mode.
+// True if the device's compute mode explains the error. cuda.h promises CUDA_ERROR_UNKNOWN for a
+// prohibited device; CUDA_ERROR_DEVICE_UNAVAILABLE stands for both modes. A lost device answers
+// with the same errors, also to the question for its mode.
 bool Refusals::compute_mode_refuses(CUresult result, DeviceOrdinal device) const noexcept {
   if (result != CUDA_ERROR_DEVICE_UNAVAILABLE && result != CUDA_ERROR_UNKNOWN) return false;
   const int mode = parts_.queries.compute_mode_of(device);
@@ -40,7 +41,7 @@ Refusals::Refused Refusals::note_refusal(const Request& request, const ledger::R
   return refused;
 }
 
-// The program hears of the refusal.
+// Notes a refusal that the program gets to see.
 Refusals::Refused Refusals::note_failure(const Refused& known, const Request& request,
                                          const ledger::Refusal& refusal,
                                          Incident& incident) noexcept {
@@ -85,17 +86,17 @@ Situation Refusals::situation(const Request& asked, GroupId group, IncidentId in
   now.is_last_resort_due =
       last_refused.was_refused_before(serial_, asked, incident) ||
       !asked_by_caching_allocator(parts_.ledger.stacks, parts_.ledger.groups.stack_of(group));
-  // No library that gives memory up makes room for a request that the empty device could not serve.
+  // Reclaimers cannot make room for a request that the empty device could not serve.
   if (const std::uint64_t total = parts_.queries.total_bytes_of(asked.device); total != 0)
     now.fits_device = asked.bytes <= total;
   return now;
 }
 
-// The thread is not cancelled meanwhile: without cuwarden the call is no cancellation point. The
-// incident has the facts of the refusal, before any rung, since a rung may take long and be what
-// the program dies in. For the same reason its ledger's rows have each rung before it runs. A
-// failure is described after its rungs only where all earlier requests of the call stack were
-// served.
+// Serves a refused request by the rungs. The thread is not cancelled meanwhile, because without
+// cuwarden the call is no cancellation point. The incident gets the facts of the refusal before any
+// rung runs, and each rung gets its row before it runs: a rung may take long, and the program may
+// die in it. The failure is described after the rungs only if all earlier requests of the call
+// stack were served.
 Rescued Refusals::rescue(const tracking::Caller& caller, const tracking::Allocation& asked_for,
                          FunctionRef<CUresult()> request, Accepts accepts) {
   const ErrnoGuard keep;
@@ -176,7 +177,7 @@ void Refusals::refused(const tracking::Caller& caller, const Request& request,
   Incident incident;
   note_failure(note_refusal(request, refusal, incident), request, refusal, incident);
   settle(incident, false);
-  // A repeated request may be served then.
+  // The program may repeat the request, which may then be served.
   if (parts_.pools.uses_pool()) parts_.pools.give_back_unused(request.device);
   recorder_.give_notice();
 }

@@ -1,5 +1,5 @@
-// Moves memory behind the program's addresses, so that the pool's blocks lie in fewer pages: only
-// if a request would fail otherwise, with every device quiet and all submissions held.
+// Moves the pool's blocks into fewer pages, behind the program's addresses. Memory is moved only if
+// a request would fail otherwise, while every device is idle and all submissions are held.
 #include <algorithm>
 
 #include "runtime_hooks/core/errno_guard.hpp"
@@ -15,7 +15,7 @@
 namespace cuwarden::serving {
 namespace {
 
-// Memory that the driver needs beside a request, and does not hand out.
+// Memory that the driver keeps free besides a request.
 constexpr std::uint64_t driver_share = std::uint64_t{16} << 20;
 using ledger::RungOutcome;
 
@@ -40,16 +40,16 @@ bool ServingPools::can_mesh() const noexcept {
          driver::submission_gate.is_armed() && driver::can_tell_idle(parts_.real);
 }
 
-// Returns an obstacle that calls of the program have brought about.
+// Returns an obstacle that calls of the program have brought about; null if there is none.
 std::optional<Notice> ServingPools::obstacle_met() noexcept {
   if (is_reached_.load(std::memory_order_relaxed)) return Notice::memory_has_handle;
   if (parts_.ledger.names.unhooked_lookups() != 0) return Notice::unknown_functions;
   return std::nullopt;
 }
 
-// Returns the reason why memory must not be moved: something may reach it without a call that
-// passes the gate. These are other processes, network cards and video engines, by handles or by
-// libraries that know the addresses, and functions of a driver that is newer than hooks.def.
+// Returns the reason why memory must not be moved: code may access it without a call that passes
+// the gate. Other processes, network cards and video engines do so by handles, or by libraries that
+// know the addresses. Programs do so by driver functions that are newer than hooks.def.
 std::optional<Notice> ServingPools::mesh_obstacle() noexcept {
   if (const auto met = obstacle_met()) return met;
   if (process_.reaches_memory()) return Notice::library_reaches_memory;
@@ -59,7 +59,7 @@ std::optional<Notice> ServingPools::mesh_obstacle() noexcept {
 RungOutcome ServingPools::mesh(const tracking::CurrentContext& here,
                                std::uint64_t wanted_bytes) noexcept {
   const auto lacking = [&]() -> std::uint64_t {
-    // A small request lacks a page.
+    // A small request fails for lack of a whole page.
     const std::uint64_t whole = pool::up_to_page(wanted_bytes);
     const auto reading = driver::read_current_device(parts_.real);
     if (!reading || reading->free_bytes >= whole) return 0;
@@ -71,7 +71,7 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here,
   };
   const std::uint64_t needed = lacking();
   if (needed == 0 || needed > may_be_gained()) return RungOutcome::nothing_to_do;
-  if (parts_.captures.any()) return RungOutcome::unsafe;  // they must not be disturbed
+  if (parts_.captures.any()) return RungOutcome::unsafe;  // captures must not be disturbed
   if (clock_.now_ns() < mesh_not_before_ns_.load(std::memory_order_relaxed))
     return RungOutcome::timed_out;
   const ErrnoGuard keep;
@@ -88,8 +88,8 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here,
     begun_ns = clock_.now_ns();
     deadline_ns = begun_ns + settings_.mesh_pause_ns;
     without = RungOutcome::timed_out;
-    // Libraries are looked for before the gate closes: a thread that loads one may wait at the
-    // gate.
+    // Libraries are searched before the gate closes, because a thread that loads a library may
+    // wait at the gate.
     if (mesh_obstacle()) return without = RungOutcome::unsafe, false;
     if (driver::submission_gate.close(deadline_ns, clock_)) {
       for (;; clock_.sleep_ns(poll_ns)) {

@@ -66,8 +66,8 @@ bool is_of_pinned_pool(const void* address) noexcept {
 
 namespace {
 
-// Returns an error at the end of the process, when the driver has freed all memory. Before that,
-// memory is freed whatever context is current, also without one (measured).
+// Returns an error if the process is ending and the driver has freed all memory. Before that,
+// memory can be freed in any current context, or in none (measured).
 CUresult driver_answers(const driver::RealDriver& real) {
   CUcontext current = nullptr;
   return real.cuCtxGetCurrent == nullptr ? CUDA_SUCCESS : real.cuCtxGetCurrent(&current);
@@ -77,8 +77,8 @@ bool is_gone(CUresult result) {
   return result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
 }
 
-// Calls one of three functions: `give` once the device no longer uses the memory, `defer` during a
-// capture, when waiting is forbidden, or `undo` where the device fails.
+// Calls one of three functions: `give` once the device no longer uses the memory; `defer` during a
+// capture, which forbids waiting; `undo` if the device fails.
 template <class Give, class Defer, class Undo>
 CUresult free_when_unused(ServingPools& pools, const driver::RealDriver& real, ContextId context,
                           Give give, Defer defer, Undo undo) noexcept {
@@ -112,7 +112,7 @@ CUresult free_range(ServingPools& pools, const driver::RealDriver& real, std::ui
                     ContextId used_in) noexcept {
   pool::Spill& spill = pools.parts().spill;
   auto range = spill.ranges().take(address);
-  if (!range) return CUDA_ERROR_INVALID_VALUE;  // another thread was first
+  if (!range) return CUDA_ERROR_INVALID_VALUE;  // another thread has freed the range
   const CUresult result = free_when_unused(
       pools, real, range->context, [&] { spill.give_back(real, *range); },
       [&] {
@@ -161,7 +161,7 @@ CUresult free_of_pinned_pool(const driver::RealDriver& real, void* pointer) noex
   return result;
 }
 
-// The gate is closed meanwhile: no thread submits work, and no capture begins.
+// The gate is closed meanwhile, so no thread submits work, and no capture begins.
 bool ServingPools::is_idle_here() noexcept {
   constexpr std::uint64_t patience_ns = 1'000'000;
   const ErrnoGuard keep;

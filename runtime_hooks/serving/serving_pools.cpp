@@ -14,14 +14,15 @@ namespace {
 // Pages without a block for this long go back to the device. A shorter time would be more work for
 // a program that allocates and frees in turn.
 constexpr std::uint64_t idle_limit_ns = 1'000'000'000;
-// A device whose slabs lock more than this part of it (1/50) is worth a pool.
+// The pool serves a device in mode auto once slabs lock more than this part of its memory (1/50).
 constexpr std::uint64_t locked_share = 50;
 
 }  // namespace
 
-// Returns allocate(device, context) for the current context; 0: the driver is to be asked. During a
-// capture that is always so: the driver refuses some requests then, and the program must hear of
-// it. A confined thread makes the driver's calls that the program makes, and not the pool's.
+// Returns allocate(device, context) for the current context; 0 if the driver must be asked. During
+// a capture the driver is always asked: it refuses some requests then, and the program must see
+// that. It is also asked in a confined thread, in which the pool may make no driver calls of its
+// own.
 template <class Allocate>
 std::uint64_t ServingPools::allocate_here(const Allocate& allocate) noexcept {
   if (parts_.captures.any() || is_confined()) return 0;
@@ -56,8 +57,8 @@ std::uint64_t ServingPools::allocate(std::uint64_t bytes) noexcept {
   });
 }
 
-// Grants access in both directions of each pair of devices. Memory that is made meanwhile reads the
-// peers after they were set.
+// Grants access in both directions of each pair of devices. Memory that another thread maps
+// meanwhile gets its access from the peers that were set before.
 void ServingPools::grant_for(DeviceOrdinal device) noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
@@ -126,7 +127,8 @@ void ServingPools::note_pinned() noexcept {
   header.pinned_held_bytes.store(parts_.pinned.held_bytes(), std::memory_order_relaxed);
 }
 
-// During a capture the driver refuses some of these calls, or ends the capture.
+// Returns null during a capture, in which the driver refuses some of these calls, or ends the
+// capture.
 std::optional<bool> ServingPools::give_back_unused(DeviceOrdinal device) noexcept {
   if (!has_memory_of(device)) return false;
   if (parts_.captures.any()) return std::nullopt;
@@ -145,7 +147,7 @@ void ServingPools::unlock_idle() noexcept {
 
 void ServingPools::note_pool(DeviceOrdinal device) noexcept {
   const pool::ArenaCounts counts = parts_.device.counts(device);
-  if (counts.served_count == 0) return;  // or a lock was not to be had
+  if (counts.served_count == 0) return;  // nothing was served, or a lock could not be taken
   parts_.ledger.devices.set_arena(
       device, {counts.held_bytes, counts.live_bytes, counts.served_count, counts.served_bytes,
                counts.returned_bytes, counts.meshed_pages, counts.meshed_bytes, counts.pause_ns});

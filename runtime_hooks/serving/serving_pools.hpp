@@ -1,5 +1,5 @@
-// Memory that cuwarden serves instead of the driver: decides when new requests are served from the
-// pools, when the pools give memory back, move it or spill to the host, and frees the memory of
+// Memory that cuwarden serves instead of the driver. Decides when new requests are served from the
+// pools, and when the pools give memory back, move it or spill to the host. Frees the memory of
 // contexts that end.
 #pragma once
 

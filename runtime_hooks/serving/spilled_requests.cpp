@@ -1,4 +1,4 @@
-// Requests that the device has no room for, served with the host's memory.
+// Requests for which the device has no room, and which host memory serves.
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
@@ -17,11 +17,11 @@ void ServingPools::shared_in_vain(CUdeviceptr address) noexcept {
   }
 }
 
-// Returns the range that would serve the request; none where host memory must not stand in.
-// Excluded is stream-ordered memory of a memory pool that other processes can open or that has a
-// limit, and of another device's stream. Spilled memory ends with its context, as the driver's
-// stream-ordered memory does not: so only a primary context will do, which lives as long as the
-// program uses the device.
+// Returns the range that would serve the request; none if host memory must not. It must not serve
+// stream-ordered memory of another device's stream, or of a memory pool that other processes can
+// open or that has a limit. Spilled memory ends with its context, while the driver's stream-ordered
+// memory does not. So the context must be a primary one, which lives as long as the program uses
+// the device.
 std::optional<pool::Range> ServingPools::spillable(const tracking::Allocation& asked_for,
                                                    const tracking::CurrentContext& here,
                                                    DeviceOrdinal device) noexcept {
@@ -54,7 +54,7 @@ SpillAttempt ServingPools::spill_to_host(const tracking::Allocation& asked_for,
   const Uncancelled whole;
   free_deferred_if_idle();
   if (parts_.captures.any()) return {RungOutcome::unsafe};
-  // The context that would own the memory is not known.
+  // The context that would own the memory is unknown.
   if (parts_.contexts.is_green_without_primary(here.context)) return {RungOutcome::nothing_to_do};
   const auto wanted = spillable(asked_for, here, device);
   if (!wanted) return {RungOutcome::nothing_to_do};

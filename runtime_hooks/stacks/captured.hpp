@@ -14,7 +14,7 @@ inline constexpr std::size_t depth_limit = 1024;
 struct Captured {
   // Number of frames in the buffer.
   std::size_t count = 0;
-  // True if the stack has more frames than the buffer holds, because the buffer was full or the
+  // True if the stack has more frames than the buffer holds: either the buffer was full, or the
   // walk met a frame that it could not leave. False if the walk stopped at code that no unwind
   // table describes.
   bool truncated = false;

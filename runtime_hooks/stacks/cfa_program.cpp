@@ -106,8 +106,8 @@ void CfaProgram::step(Cursor& from) noexcept {
       keep_at(operand, from.unsigned_leb());
       return;
     case restore:
-      // As libgcc does: the register is as the caller had it, not as the common instructions left
-      // it.
+      // As in libgcc, the register keeps the value that it had in the caller, not the one
+      // that the common instructions gave it.
       keep(operand, {});
       return;
     default:
@@ -184,7 +184,7 @@ void CfaProgram::extended(std::uint8_t opcode, Cursor& from) noexcept {
     case val_offset:
     case val_offset_sf:
       column = from.unsigned_leb();
-      from.unsigned_leb();  // A signed number has the same length.
+      from.unsigned_leb();  // A signed number is as long as an unsigned one.
       return keep(column, {Kept::otherwise, 0, {}});
     case val_expression:
       column = from.unsigned_leb();
@@ -198,10 +198,11 @@ void CfaProgram::extended(std::uint8_t opcode, Cursor& from) noexcept {
       return keep(column,
                   {Kept::at_cfa, -factored(static_cast<std::int64_t>(from.unsigned_leb())), {}});
     case set_loc:
-      not_expressible_ = true;  // No compiler writes it, and its encoding depends on the table.
+      // No compiler writes this instruction, and its encoding depends on the table.
+      not_expressible_ = true;
       return;
     default:
-      malformed_ = true;  // libgcc would abort the process here.
+      malformed_ = true;  // At such an instruction libgcc aborts the process.
   }
 }
 

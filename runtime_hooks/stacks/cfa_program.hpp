@@ -81,8 +81,8 @@ class CfaProgram {
   // expression is an unusual one.
   Rule rule_of_expression() const noexcept;
 
-  // The code address that the row is wanted for, the address up to which the instructions have run,
-  // and the size of a unit of code in bytes.
+  // Three numbers: the code address that the row is wanted for; the address up to which the
+  // instructions have run; the size of a unit of code in bytes.
   std::uint64_t address_, location_, code_alignment_;
   std::int64_t data_alignment_;
   Row row_;

@@ -12,8 +12,8 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-// For functions that read stack memory whose owner may have put AddressSanitizer's red zones there,
-// and entries that may be overwritten meanwhile.
+// For functions that read stack memory with AddressSanitizer's red zones, or entries that another
+// thread may overwrite meanwhile.
 #define CUWARDEN_READS_ANYTHING __attribute__((no_sanitize("address", "thread"), always_inline))
 
 // Returns the bits in which the word or pair at the address `at`, on the thread's own stack,

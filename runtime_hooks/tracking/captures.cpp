@@ -18,7 +18,7 @@ std::uint64_t key_of(CUstream stream, bool per_thread) noexcept {
 
 bool Captures::begins(CUstream stream, bool per_thread, ContextId context) noexcept {
   const std::uint64_t key = key_of(stream, per_thread);
-  if (key == 0) return false;  // the legacy stream: the driver refuses
+  if (key == 0) return false;  // the legacy stream, in which the driver refuses to begin a capture
   const Locked locked(lock_);
   if (!locked || std::ranges::find(all_, key, &Capture::key) != std::end(all_)) return false;
   count_.fetch_add(1);
@@ -34,7 +34,7 @@ void Captures::remove(Capture& capture) noexcept {
   count_.fetch_sub(1);
 }
 
-// One that is not known is one of those that found no room.
+// An unknown capture is one of those for which the table had no room.
 void Captures::ended(CUstream stream, bool per_thread) noexcept {
   if (!any()) return;
   const std::uint64_t key = key_of(stream, per_thread);

@@ -28,8 +28,8 @@ CurrentContext DeviceQueries::current_unguarded() const noexcept {
   return here;
 }
 
-// A context in which a request was served is alive. Where the process sees one device only, the
-// context is that device's, and cuCtxGetDevice need not be asked.
+// Returns the context in which a request was served, which is therefore alive. If the process sees
+// only one device, the context is that device's, and cuCtxGetDevice need not be asked.
 CurrentContext DeviceQueries::current_that_served() noexcept {
   CurrentContext here;
   CUcontext context = nullptr;

@@ -11,7 +11,7 @@ std::uint64_t rest(std::uint64_t whole, std::uint64_t part) {
   return whole > part ? whole - part : 0;
 }
 
-// False: the driver does not say.
+// Adds a pool's unused bytes. Returns false if the driver does not tell them.
 bool add_pool(const driver::RealDriver& real, CUmemoryPool pool, IdleBytes& sum) {
   cuuint64_t reserved = 0, used = 0;
   if (real.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) !=

@@ -12,7 +12,7 @@
 
 namespace cuwarden::shim {
 
-// The hooks of the SHIM rows: look-ups are in lookup.cpp, cuInit is below.
+// Hooks that only the shim can implement (SHIM rows): look-ups are in lookup.cpp, cuInit is below.
 #define CUWARDEN_WITH_CALL(...) (hooks::HookedCall & call __VA_OPT__(, ) __VA_ARGS__)
 #define SHIM(result, name, parameters, arguments) result name CUWARDEN_WITH_CALL parameters;
 #include "runtime_hooks/driver/hooks.def"
@@ -26,31 +26,33 @@ CUresult cuInit(hooks::HookedCall& call, unsigned int Flags) {
 
 namespace {
 
-// The program calls a function that its driver does not have: reachable only where it was linked
-// against a newer one and bound lazily.
+// Results of calls of functions that the driver or runtime does not have. They can be called only
+// by a program that was linked against a newer one, with lazy binding.
 constexpr CUresult missing_in_driver = CUDA_ERROR_NOT_FOUND;
 constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
 
-// A wrapper behind us that calls the driver by name comes back here: then the driver is meant.
+// Returns the functions that a hooked call goes on to. Within a hooked call these are libcuda's
+// own: a wrapper behind the shim has called the driver by name, and so has come back to the shim.
 [[gnu::always_inline]] inline const driver::RealDriver& driver_below() {
   return hooks::call_state.driver_depth == 0 ? next_driver() : real_driver();
 }
 
-// A kernel that was launched before may find no memory all the same: its context had to give some
-// back, or it is another's.
+// Reports a failed launch of a kernel that was launched before. Such a launch may lack memory, too:
+// the context had to give some back, or the launch is in another context.
 [[gnu::cold, gnu::noinline]] CUresult launch_failed(const driver::RealDriver& real, driver::Row row,
                                                     CUresult result) {
   if (result != CUDA_ERROR_OUT_OF_MEMORY || passes_through.load(std::memory_order_relaxed))
     return result;
   const ErrnoGuard keep;
   hooks::HookedCall call(real, Process::get().session(), row);
-  // The driver may have taken back what kernels had.
+  // The driver may have taken back the memory that earlier launches got for their kernels.
   hooks::launched_kernels.forget_all();
   call.refused(result, ledger::Asked::launch);
   return result;
 }
 
-// Null: within a hooked call, which asks for itself, and where nothing is recorded.
+// Returns the pools that answer the program's question. Null within a hooked call, which asks for
+// itself, and while nothing is recorded.
 [[gnu::noinline]] serving::ServingPools* asked_by_program() {
   hooks::forget_left_driver_call(__builtin_frame_address(0));
   if (hooks::call_state.driver_depth != 0) return nullptr;
@@ -61,8 +63,8 @@ constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
   return session == nullptr ? nullptr : &session->pools;
 }
 
-// The runtime's frees fail without reaching the driver once the process is ending. The program
-// did free; what it freed is no leak.
+// The runtime's frees fail without reaching the driver once the process is ending. The program did
+// free the memory, so it is no leak.
 template <driver::Row row, class First, class... Rest>
 void note_free_at_end(First first, Rest...) {
   if constexpr (std::is_pointer_v<First>) {
@@ -121,9 +123,9 @@ void note_free_at_end() {}
     return inside.returned(body);                                              \
   }
 
-// Launches are many and short: one of a kernel that was launched before goes through, without a
-// word of the thread's, and is not counted. The functions are looked at as they are: where they
-// were not found yet, nothing was launched.
+// Launches are many and short. A launch of a kernel that was launched before goes through: it reads
+// no thread-local variable and is not counted. The functions are not looked up here: if they are
+// not found yet, no kernel was launched.
 #define CUWARDEN_LAUNCH(name, arguments, launching, below)                             \
   const cuwarden::driver::RealDriver& real = below;                                    \
   const CUfunction kernel = cuwarden::hooks::kernel_among arguments;                   \
@@ -172,7 +174,7 @@ void note_free_at_end() {}
                     cuwarden::shim::detail::wrapped_functions)                     \
   }
 
-// Questions are many and short. Where there is no pool the driver's answer is the program's.
+// Queries are many and short. Without a pool the driver's answer is passed on as it is.
 #define CUWARDEN_QUERY(name, arguments, below)                                       \
   const cuwarden::driver::RealDriver& real = below;                                  \
   if (real.name == nullptr) [[unlikely]]                                             \

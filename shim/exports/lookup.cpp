@@ -45,7 +45,7 @@ bool is_visible(const char* name, std::uintptr_t caller) {
     const auto defines = [&](const LoadedObject& object) {
       return !object.is_shim() && object.find(name) != nullptr;
     };
-    // Objects that a dlopen made global lie behind these; libc is asked about them.
+    // Objects that a dlopen made global lie behind these objects; libc's dlsym finds them.
     visible = any_startup_object_behind_shim(defines);
     const LoadedObject module = object_at(caller);
     if (!visible && module) visible = defines(module) || any_object_needed_by(module, defines);
@@ -74,17 +74,18 @@ void* next_of_driver(void* ours, const char* name, std::uintptr_t caller) {
   return other_wrapper ? found : looked_up_hook_named(name);
 }
 
-// RTLD_NEXT and RTLD_DEFAULT search from the calling object on, which libc tells by the return
-// address. So libc's function is jumped to, not called. RTLD_DEFAULT then finds the shim's export
-// if that comes first, as a linked call does.
+// RTLD_NEXT and RTLD_DEFAULT search from the calling object on, which libc finds by the return
+// address. So lookup_entry.S jumps to libc's function instead of calling it. RTLD_DEFAULT then
+// finds the shim's export if that comes first, as a linked call does.
 Next pseudo_lookup(void* real, void* handle, const char* name, std::uintptr_t caller) {
   void* const ours = hook_named(name);
   if (ours == nullptr) return {real, nullptr};
   if (!is_visible(name, caller))
-    // Fails as it would without the shim, dlerror() included: nothing beyond us has the name.
+    // No object behind the shim has the name. The look-up fails as without the shim, with the
+    // same text for dlerror().
     return {nullptr, real_libc().libc_dlsym(RTLD_NEXT, name)};
-  // A wrapper that asks for the next cudaMalloc means the cudart behind it, where the driver's
-  // hooks are below; one that asks for the next cuMemAlloc would leave us out.
+  // A wrapper that asks for the next cudaMalloc means the cudart behind it, which calls the
+  // driver's hooks. A wrapper that asks for the next cuMemAlloc would bypass the shim.
   const bool driver_function = !std::string_view(name).starts_with("cuda");
   if (driver_function && handle == RTLD_NEXT) return {nullptr, next_of_driver(ours, name, caller)};
   return {real, nullptr};
@@ -100,7 +101,7 @@ bool is_before_the_shim(std::uintptr_t address) {
   return before;
 }
 
-// Another interposer of dlsym asks for the one behind it by version, as all that wrap dlsym must.
+// Another interposer of dlsym finds the next dlsym by version, as every interposer of dlsym must.
 // The shim's own has no version, so the loader would pass it over.
 void* own_lookup_behind(std::uintptr_t caller, const void* handle, std::string_view name) {
   if (handle != RTLD_NEXT || (name != "dlsym" && name != "dlvsym")) return nullptr;
@@ -108,12 +109,13 @@ void* own_lookup_behind(std::uintptr_t caller, const void* handle, std::string_v
   return name == "dlsym" ? code(dlsym) : code(dlvsym);
 }
 
-// A function of the driver that no hook stands for, though one does for its name in other versions.
+// Counts a look-up of a driver function that has no hook, if another version of its name has one.
 void count_as_unhooked(const char* name) {
   if (is_version_of_a_hook(name)) Process::get().looked_up_unhooked(name);
 }
 
-// libcuda means its own functions. In the global scope our exports come before them.
+// A handle of libcuda is a search for libcuda's own functions. In the global scope the shim's
+// exports come before them.
 Next lookup_by_driver(void* real, void* handle, const char* name, std::uintptr_t caller) {
   void* const ours = hook_named(name);
   if (ours == nullptr || handle == RTLD_NEXT) return {real, nullptr};
@@ -127,7 +129,7 @@ Next lookup_by_driver(void* real, void* handle, const char* name, std::uintptr_t
     });
     if (found == nullptr) found = object_at(caller).find(name);
   });
-  // If there is none, the look-up that fails here leaves its text for dlerror().
+  // If the driver has no such function, this look-up leaves its error text for dlerror().
   return {nullptr, found != nullptr ? found : real_libc().libc_dlsym(RTLD_NEXT, name)};
 }
 
@@ -135,7 +137,7 @@ void* replaced(void* found, const char* name, std::uintptr_t caller) {
   if (found == nullptr) return nullptr;
   if (void* const hook = hook_for(found)) return hook;
   if (is_in_driver(reinterpret_cast<std::uintptr_t>(found))) count_as_unhooked(name);
-  // A handle of the main program reaches our exports too.
+  // A handle of the main program finds the shim's exports, too.
   if (found == hook_named(name) && !is_visible(name, caller))
     return real_libc().libc_dlsym(RTLD_NEXT, name);
   return found;
@@ -162,8 +164,8 @@ extern "C" {
   void* const real = code(real_libc().dlvsym);
   if (name != nullptr && name[0] == 'd' && Process::get().enabled())
     if (void* const ours = own_lookup_behind(caller, handle, name)) return {nullptr, ours};
-  // The shim's exports have no version, and a version that is asked for with RTLD_NEXT or
-  // RTLD_DEFAULT can be searched for by the calling object only.
+  // The shim's exports have no version. With RTLD_NEXT or RTLD_DEFAULT, only the calling object
+  // itself can search for a version.
   if (!may_be_cuda(name) || is_pseudo_handle(handle) || !Process::get().enabled() ||
       is_in_driver(caller))
     return {real, nullptr};
@@ -185,14 +187,15 @@ extern "C" {
 [[gnu::visibility("default")]] int dlclose(void* handle) {
   {
     const ErrnoGuard keep;
-    // Found now at the latest: another thread may look it up while it is on its way out.
+    // The driver is looked up before any library is unloaded: later another thread may do so
+    // while the driver is being unloaded.
     if (Process::get().enabled()) real_driver();
     keep_driver_loaded();
   }
   const int result = real_libc().dlclose(handle);
   const ErrnoGuard keep;
-  // Most calls of dlclose only count a reference down. The number is stored when the work is done:
-  // until then every thread does that work.
+  // Most calls of dlclose only count a reference down. The number of unloaded objects is stored
+  // after the work is done, so until then every thread does that work.
   const std::uint64_t unloaded = unloaded_objects();
   if (unloaded != noticed_unloaded.load(std::memory_order_acquire)) {
     forget_callers_of_runtime();
@@ -206,7 +209,8 @@ extern "C" {
 
 namespace {
 
-// After the driver's own look-up, whatever its version and flags: what counts is the pointer.
+// Replaces the pointer after the driver's own look-up, for every version and all flags: only the
+// pointer tells which function it is.
 CUresult looked_up(CUresult result, const char* name, void** function) {
   if (result != CUDA_SUCCESS || function == nullptr || *function == nullptr || name == nullptr)
     return result;

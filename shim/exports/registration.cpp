@@ -24,9 +24,9 @@ std::string file_name_of_library_at(const void* function) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
-// Prepares this thread to catch what a reclaimer throws. The exception comes from the program's C++
-// runtime and is caught by the one inside this library, whose unwinder would end the process if it
-// had never been used before.
+// Prepares this thread to catch exceptions of a reclaimer. They are thrown by the program's C++
+// runtime and caught by this library's own one, whose unwinder must have been used once before.
+// Without that it ends the process.
 void prepare_to_catch() noexcept {
   try {
     throw 0;
@@ -44,7 +44,7 @@ int refuse(std::string_view name, std::string_view why) {
   return 0;
 }
 
-// A forked child is found by the process that its memory belongs to, before its first CUDA call
+// A forked child is recognised by the process that owns its memory, before its first CUDA call,
 // too.
 void note_process() noexcept {
   static constinit std::atomic<pid_t> known{0};

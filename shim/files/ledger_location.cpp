@@ -17,7 +17,7 @@
 namespace cuwarden::shim {
 namespace {
 
-// The folder of a path; the root's for "/x".
+// Returns the folder of a path; "/" for "/x".
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   return slash == 0 ? "/" : path.substr(0, slash);
@@ -35,7 +35,7 @@ std::string why_none_in(const std::string& folder) {
 }  // namespace
 
 ledger::Writer* make_ledger(const Settings& settings, const std::string& report_path, int pid) {
-  // The report's folder may not exist yet, and may be on a network: the ledger skips those.
+  // The report's folder may not exist yet, or may be on a network: the ledger skips such folders.
   const std::string beside = folder_of(report_path);
   const std::string wanted =
       settings.ledger_folder[0] == '\0' ? "" : absolute_path(settings.ledger_folder);
@@ -97,7 +97,7 @@ void say_of_confinement(std::string_view ledger) noexcept try {
                            ledger, ledger.substr(0, ledger.rfind('/')));
   log_warn(
       fmt::format("the program installs a seccomp filter. A confined thread opens no file for "
-                  "cuwarden and says nothing; where one ends the process, {}.",
+                  "cuwarden and writes no messages; if one ends the process, {}.",
                   where));
 } catch (...) {
 }  // no memory for the line

@@ -25,7 +25,7 @@
 namespace cuwarden::shim {
 namespace {
 
-// The program's first CUDA call waits meanwhile.
+// Most time for old ledgers; the program's first CUDA call waits for it.
 constexpr std::chrono::milliseconds most_time{200};
 
 bool read_all(int descriptor, void* into, std::size_t bytes, std::uint64_t offset) {
@@ -34,7 +34,7 @@ bool read_all(int descriptor, void* into, std::size_t bytes, std::uint64_t offse
 
 class OtherLedger {
  public:
-  // False where the file holds no ledger of this layout that is complete.
+  // Returns false if the file holds no complete ledger of this layout.
   bool read(int descriptor) {
     descriptor_ = descriptor;
     const ledger::Header& head = header();
@@ -56,14 +56,15 @@ class OtherLedger {
   alignas(ledger::Header) std::byte bytes_[sizeof(ledger::Header)];
 };
 
-// In the caller's pid namespace. A pid that was given to another process counts as alive.
+// True if no process has this pid in the caller's pid namespace. A pid that was given to another
+// process counts as alive.
 bool is_gone(std::uint32_t pid) {
   return pid != 0 && pid <= INT_MAX && kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
 }
 
 struct DeadLedger {
   std::string name, report_path;
-  ledger::ProcessView process;  // its texts are not
+  ledger::ProcessView process;  // the texts that it refers to are not valid
   dev_t device = 0;
   ino_t inode = 0;
 };
@@ -96,7 +97,8 @@ std::optional<DeadLedger> dead_ledger(int folder, const char* name,
 void remove(int folder, DeadLedger& dead) {
   const Descriptor file = open_to_read(folder, dead.name.c_str(), Links::refused);
   struct stat status {};
-  // A command that recovers it holds the lock, and has removed it once the lock is free again.
+  // A command that recovers the ledger holds its lock, and has removed the file before it unlocks
+  // it.
   if (!file || status_of(file.number(), status) != 0 || status.st_dev != dead.device ||
       status.st_ino != dead.inode || flock(file.number(), LOCK_EX | LOCK_NB) != 0)
     return;
@@ -136,7 +138,7 @@ void remove_old_ledgers(const ledger::Writer& own, unsigned keep) noexcept try {
   });
   for (std::size_t i = keep; i < found.size(); ++i) remove(folder.number(), found[i]);
 } catch (...) {
-  // Out of memory: old ledgers stay.
+  // Old ledgers stay if there is no memory to look at them.
 }
 
 }  // namespace cuwarden::shim

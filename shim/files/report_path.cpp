@@ -31,7 +31,8 @@ std::string program_name() {
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
   std::string_view whole(path, static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
   if (whole.empty()) {
-    // In a folder too deep for a path, or without /proc: as the program was started.
+    // The kernel gives no path if the folder is too deep, or without /proc. The name is then
+    // the one by which the program was started.
     const auto* const started = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
     whole = started == nullptr ? "unknown" : started;
   }
@@ -45,7 +46,7 @@ std::string host_name() {
   return name;
 }
 
-// A field must stay one part of the path.
+// Returns the text without slashes, so that a field stays one part of the path.
 std::string as_file_name(std::string text) {
   for (char& c : text)
     if (c == '/') c = '_';
@@ -77,7 +78,7 @@ std::string field(char letter, const Job& job, int pid) {
   }
 }
 
-// A folder stands for the default name in it.
+// A folder stands for a report of the default name in that folder.
 bool is_folder(const std::string& path) {
   struct stat status {};
   return path.ends_with('/') || (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode));
@@ -100,14 +101,15 @@ std::string expand(std::string_view pattern, int pid) {
   return path;
 }
 
-// Left over in a report's name for a number and for `.snapshot`.
+// Bytes of a report's name that are left for a number and for `.snapshot`.
 constexpr std::size_t room_for_more = 16;
 
-// Each part of the path as short as the file system wants it: a program's name alone may have all
-// the bytes that a name may have.
+// Shortens each part of the path to the length that its file system allows. A program's name alone
+// may already have that length.
 std::string with_fitting_names(const std::string& path) {
   std::string fitting;
-  std::size_t most = 0;  // asked for only where a part is long
+  // Longest name that the file system allows; 0: not asked, because no part is long.
+  std::size_t most = 0;
   for (std::size_t start = 0; start <= path.size();) {
     const std::size_t slash = std::min(path.find('/', start), path.size());
     const std::size_t room = slash == path.size() ? room_for_more : 0;
@@ -120,12 +122,14 @@ std::string with_fitting_names(const std::string& path) {
   return fitting;
 }
 
-// The system takes no path of 4,096 bytes: a folder that deep can be worked in and not be named.
+// Returns false if the path is too long: the kernel takes no path of 4,096 bytes, although a
+// process can work in a folder that deep.
 bool can_be_opened(const std::string& path) {
   return path.starts_with('/') && path.size() + room_for_more < PATH_MAX;
 }
 
-// In the ledger's folder if the user chose one: such a folder is looked after.
+// Returns a path in the ledger's folder if the user chose one, because users watch such a folder;
+// otherwise in a folder for temporary files.
 std::string in_another_folder(const std::string& path, std::string_view ledger_folder) {
   const std::string name = path.substr(path.rfind('/') + 1);
   std::string found;
@@ -160,7 +164,7 @@ std::string expand_report_path(std::string_view pattern, std::string_view ledger
 }
 
 std::string absolute_path(std::string path) {
-  // Not libc's getcwd, which goes through all folders above one that has no path.
+  // libc's getcwd is not used, because it walks up through all folders if the folder has no path.
   char folder[PATH_MAX];
   if (path.starts_with('/') || syscall(SYS_getcwd, folder, sizeof folder) <= 0 || folder[0] != '/')
     return path;

@@ -10,8 +10,8 @@ namespace cuwarden::shim {
 // Returns the absolute path of the report. `pattern`: the value of CUWARDEN_REPORT, whose % fields
 // are filled in, such as %p with `pid`. If the pattern is a folder, the path is that of the default
 // name in it. `ledger_folder`: the value of CUWARDEN_LEDGER_DIR, or empty. If the path is longer
-// than the system takes, or the working directory was removed, the report goes to `ledger_folder`,
-// $TMPDIR or /tmp, and a warning says so.
+// than the system takes, or the working directory was removed, the report goes to another folder.
+// That is `ledger_folder`, $TMPDIR or /tmp, and a warning says so.
 std::string expand_report_path(std::string_view pattern, std::string_view ledger_folder, int pid);
 
 // Returns `path` itself if it is absolute; otherwise the path below the present working directory.

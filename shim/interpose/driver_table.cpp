@@ -29,7 +29,7 @@ constinit std::atomic<bool> kept_loaded{false};
 
 template <class Function>
 void fill(Function& slot, void* found) {
-  // Several threads may fill at once; all store the same.
+  // Several threads may fill the table at once; all store the same values.
   __atomic_store_n(reinterpret_cast<void**>(&slot), found, __ATOMIC_RELAXED);
 }
 
@@ -76,7 +76,7 @@ bool is_inside(std::uintptr_t address) {
          address < driver_end.load(std::memory_order_relaxed);
 }
 
-// "cuMemAlloc" of "cuMemAlloc_v2_ptsz": what cuGetProcAddress is asked for.
+// Returns the name by which programs ask cuGetProcAddress: "cuMemAlloc" for "cuMemAlloc_v2_ptsz".
 std::string_view without_version(std::string_view name) {
   for (const std::string_view suffix : {"_ptsz", "_ptds"})
     if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
@@ -151,8 +151,8 @@ void* looked_up_hook_named(std::string_view name) {
   return nullptr;
 }
 
-// True for a later version of a hooked function, and for other functions that have the device do
-// something with memory. A newer driver may have more of them than hooks.def has rows.
+// True for a later version of a hooked function, and for other functions that make the device read
+// or write memory. A newer driver may have more such functions than hooks.def has rows.
 bool is_version_of_a_hook(std::string_view name) {
   name = without_version(name);
   if (name != "cuLaunchHostFunc")

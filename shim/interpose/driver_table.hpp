@@ -62,9 +62,9 @@ void* hook_named(std::string_view name);
 // runtime.
 void* looked_up_hook_named(std::string_view name);
 
-// True if the name, such as cuMemAlloc_v3, is any version of a hooked function of the driver, or of
-// a function that has the device read or write memory. If a lookup gives the program such a
-// function and it has no hook, cuwarden cannot record its calls.
+// True if the name, such as cuMemAlloc_v3, is any version of a hooked function of the driver. True
+// also for versions of functions that make the device read or write memory. If a lookup gives the
+// program such a function and it has no hook, cuwarden cannot record its calls.
 bool is_version_of_a_hook(std::string_view name);
 
 // Two tables of the hooks, each with one slot for each row of hooks.def, in its order; filled by

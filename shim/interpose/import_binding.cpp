@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-extern "C" void* __libc_stack_end;  // the loader's; no header declares it
+extern "C" void* __libc_stack_end;  // defined by the loader; no header declares it
 
 namespace cuwarden::shim {
 namespace {
@@ -35,7 +35,7 @@ std::uint32_t gnu_hash_of(const char* name) {
   return hash;
 }
 
-// The tables that an object's dynamic section points at.
+// Tables of an object, found through its dynamic section.
 class Tables {
  public:
   Tables() = default;
@@ -44,15 +44,15 @@ class Tables {
   explicit operator bool() const { return dynamic_ != nullptr; }
   std::uintptr_t base() const { return base_; }
 
-  // The number in the entry with this tag; 0 where there is none.
+  // Returns the number in the entry with this tag; 0 if there is no such entry.
   std::uint64_t number(Elf64_Sxword tag) const {
     for (const Elf64_Dyn* entry = dynamic_; entry->d_tag != DT_NULL; ++entry)
       if (entry->d_tag == tag) return entry->d_un.d_val;
     return 0;
   }
 
-  // The table in the entry with this tag; null where there is none. The loader has made most of
-  // these addresses absolute in place.
+  // Returns the table in the entry with this tag; null if there is no such entry. The loader has
+  // already made most of these addresses absolute.
   template <class Entry>
   const Entry* table(Elf64_Sxword tag) const {
     const std::uint64_t value = number(tag);
@@ -75,7 +75,7 @@ const Entry* behind(const From* entry, std::size_t bytes) {
   return reinterpret_cast<const Entry*>(reinterpret_cast<const char*>(entry) + bytes);
 }
 
-// Functions of one library, by name and version.
+// Functions of one library, which can be found by name and version.
 class Exports {
  public:
   explicit Exports(const Tables& library)
@@ -86,7 +86,7 @@ class Exports {
         versions_(library.table<std::uint16_t>(DT_VERSYM)),
         definitions_(library.table<Elf64_Verdef>(DT_VERDEF)) {}
 
-  // Null where there is none.
+  // Returns null if the library has no such function.
   void* find(const char* name, const Version& version) const {
     if (hash_ == nullptr || versions_ == nullptr || definitions_ == nullptr) return nullptr;
     const std::uint32_t bucket_count = hash_[0], first_hashed = hash_[1], filter_words = hash_[2];
@@ -158,7 +158,8 @@ class Imports {
     for (std::size_t i = 0; i < bytes / sizeof(Elf64_Rela); ++i) bind_one(relocations[i]);
   }
 
-  // Data stays as the loader bound it: the program's copy of environ or stderr is the valid one.
+  // Data symbols stay as the loader bound them: the program's copy of environ or stderr is the
+  // valid one.
   void bind_one(const Elf64_Rela& relocation) const {
     const std::uint64_t type = ELF64_R_TYPE(relocation.r_info);
     if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && type != R_X86_64_64) return;
@@ -203,8 +204,9 @@ class Imports {
   const Elf64_Verneed* needed_;
 };
 
-// The dynamic section of the main program, by way of what the kernel put on the stack: arguments,
-// environment, and the auxiliary vector. Null where the vector does not tell.
+// Returns the main program's dynamic section; null if it is not found. The kernel put arguments,
+// environment and auxiliary vector on the stack, and the vector has the address of the program's
+// headers.
 const Elf64_Dyn* dynamic_of_program() {
   if (__libc_stack_end == nullptr) return nullptr;
   const auto* word = static_cast<const std::uint64_t*>(__libc_stack_end);
@@ -228,8 +230,9 @@ const Elf64_Dyn* dynamic_of_program() {
   return dynamic == nullptr ? nullptr : reinterpret_cast<const Elf64_Dyn*>(base + dynamic->p_vaddr);
 }
 
-// The loader's list of objects. A program that refers to _r_debug may have a copy of it, which is
-// still empty while the shim is relocated; the program's DT_DEBUG points at the loader's own.
+// Returns the loader's list of objects. A program that refers to _r_debug may have a copy of it,
+// which is still empty while the shim is relocated. The program's DT_DEBUG entry has the address of
+// the loader's own list.
 const link_map* first_object() {
   if (_r_debug.r_map != nullptr) return _r_debug.r_map;
   const Elf64_Dyn* const dynamic = dynamic_of_program();

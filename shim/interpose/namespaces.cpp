@@ -12,7 +12,8 @@ namespace {
 
 constinit std::atomic<bool> dlmopen_called{false};
 
-// Files named libcuda that are mapped anywhere, each counted as often as it is loaded.
+// Files named libcuda that are mapped in any namespace, with the number of times that each is
+// loaded.
 std::size_t mapped_drivers() {
   const Descriptor file = open_to_read("/proc/self/maps");
   if (!file) return 0;
@@ -33,7 +34,7 @@ std::size_t mapped_drivers() {
         line.clear();
       }
   } catch (...) {
-    count = 0;  // no memory: nothing can be said
+    count = 0;  // without memory, no library is counted
   }
   return count;
 }

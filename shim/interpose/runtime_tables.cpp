@@ -1,6 +1,6 @@
-// Resolves the runtime as the loader would have for each calling module, had the shim not been in
-// front: first the objects that were loaded at startup, in their order, then what the module needs
-// itself. Nothing is called while the loader's list is held.
+// Finds, for each calling module, the runtime to which the loader would have bound the module
+// without the shim. It searches first the objects that were loaded at startup, in their order, then
+// those that the module itself needs. No function is called while the loader's list is held.
 #include "shim/interpose/runtime_tables.hpp"
 
 #include <atomic>
@@ -19,16 +19,18 @@ namespace {
 
 // The runtime functions that the calls of one module go on to.
 struct Caller {
-  // `unmapped`: no thread can be calling from it any more. `retired`: it is there, but what it was
-  // bound to is not.
+  // `unmapped`: the module was unloaded, so no thread can be calling from it. `retired`: the
+  // module is loaded, but the runtime that it was bound to was unloaded.
   enum State : std::uint32_t { empty, filling, ready, retired, unmapped };
   std::atomic<std::uint32_t> state{empty};
-  // The module's addresses: written last, so that no thread finds its calls in a range whose
-  // functions are not there yet.
+  // The module's addresses. They are written last, so that no thread finds an entry whose
+  // functions are not filled in yet.
   std::atomic<std::uintptr_t> start{0}, end{0};
-  std::uintptr_t leads_to = 0;   // where cudaFree goes, as a witness that its module is loaded
-  driver::RealRuntime next{};    // as the loader would have bound it: perhaps a wrapper
-  driver::RealRuntime bottom{};  // the cudart itself, for a wrapper that comes back to us
+  // Address of its cudaFree, which tells if that library is still loaded.
+  std::uintptr_t leads_to = 0;
+  driver::RealRuntime next{};  // functions that the loader would have bound, perhaps a wrapper's
+  // Functions of the cudart itself, for a wrapper that calls back into the shim.
+  driver::RealRuntime bottom{};
 
   bool holds(std::uintptr_t address) const noexcept {
     return address >= start.load(std::memory_order_acquire) &&
@@ -36,28 +38,30 @@ struct Caller {
   }
 };
 
-// Modules that call the runtime; there are some dozens in the largest programs. The last entry
-// stands for all callers that have none of their own, and is bound as a call from nowhere is.
+// Modules that call the runtime; the largest programs have some dozens. The last entry stands for
+// all callers without an entry, and is bound as if the caller were in no module.
 constexpr std::size_t caller_limit = 1024;
 constinit Caller callers[caller_limit]{};
 constexpr Caller& elsewhere = callers[caller_limit - 1];
-constinit std::atomic<std::uint32_t> generation{1};  // bumped when entries of `callers` go
+// Changes when entries of `callers` are emptied.
+constinit std::atomic<std::uint32_t> generation{1};
 constinit std::atomic<int> version{0};
 
-// The last caller of this thread.
+// The caller that this thread looked up last.
 struct LastCaller {
   std::uint32_t number;  // 1 plus the index in `callers`; 0: none yet
   std::uint32_t generation;
 };
 constinit thread_local LastCaller last_caller __attribute__((tls_model("initial-exec"))){};
 
-// A cudart as NVIDIA ships it, whose symbols carry its version: a caller is bound to the one that
-// it was linked with.
+// True for a cudart as NVIDIA ships it, whose symbols have its version. A caller is bound to the
+// version that it was linked with.
 bool is_shared_runtime(const LoadedObject& object) {
   return object.soname().starts_with("libcudart");
 }
 
-// A cudart, shared or linked into a library that shows its symbols; a wrapper has just a few.
+// True for a cudart that is a shared library, or is linked into a library that exports its symbols.
+// A wrapper exports only a few of them.
 bool is_whole_runtime(const LoadedObject& object) {
   return object.find("__cudaRegisterFatBinary") != nullptr;
 }
@@ -93,8 +97,8 @@ class Search {
   }
 
  private:
-  // Serves a wrapper behind the shim, too, which calls by name: RTLD_NEXT would not have led it to
-  // the shim.
+  // Finds the function for a wrapper behind the shim, too, that calls by name, although RTLD_NEXT
+  // would not have led that wrapper to the shim.
   void* at_startup(std::string_view name) const {
     void* found = nullptr;
     any_startup_object_behind_shim([&](const LoadedObject& object) {
@@ -147,7 +151,8 @@ Caller* free_slot() {
   return nullptr;
 }
 
-// Fills a slot for the module at `address`; returns its cudaRuntimeGetVersion.
+// Fills a slot for the module at `address`. Returns the cudaRuntimeGetVersion of the runtime that
+// it calls.
 int (*fill_slot(Caller* slot, std::uintptr_t address))(int*) {
   int (*get_version)(int*) = nullptr;
   with_loaded_objects_held([&] {
@@ -160,7 +165,8 @@ int (*fill_slot(Caller* slot, std::uintptr_t address))(int*) {
 #include "runtime_hooks/driver/hooks.def"
     slot->leads_to = reinterpret_cast<std::uintptr_t>(slot->next.cudaFree);
     fill(get_version, search.bottom("cudaRuntimeGetVersion"));
-    // Code that no module holds (compiled at run time): known by its page alone.
+    // The caller is in no module, because it was compiled at run time. Its page alone stands
+    // for it.
     const std::uintptr_t start = caller ? caller.start() : address & ~std::uintptr_t{4095};
     slot->start.store(start, std::memory_order_release);
     slot->end.store(caller ? caller.end() : start + 4096, std::memory_order_release);
@@ -168,7 +174,7 @@ int (*fill_slot(Caller* slot, std::uintptr_t address))(int*) {
   return get_version;
 }
 
-// Several threads may resolve one caller at once: the table then holds it twice, which is harmless.
+// Several threads may resolve one caller at once. The table then has it twice, which is harmless.
 const Caller* resolve(std::uintptr_t address) {
   struct Task {
     Caller* slot;
@@ -186,7 +192,7 @@ const Caller* resolve(std::uintptr_t address) {
     task.slot = &elsewhere;
     task.address = 0;
   }
-  // The search keeps a list of objects that a thread's small stack may not hold.
+  // The search keeps a list of objects, for which a small stack has no room.
   call_on_own_stack(
       [](void* argument) {
         auto& work = *static_cast<Task*>(argument);
@@ -221,14 +227,15 @@ const driver::RealRuntime& real_runtime_for(const void* return_address, driver::
     if (caller == nullptr) caller = resolve(address);
     last = {static_cast<std::uint32_t>(caller - callers) + 1, now};
   }
-  // The same call again on this thread: a wrapper's, by way of the name instead of RTLD_NEXT.
+  // If this thread is already inside the same call, a wrapper has called by name instead of by
+  // RTLD_NEXT.
   const bool again = hooks::call_state.runtime_row == static_cast<std::uint16_t>(row) + 1;
   return again ? caller->bottom : caller->next;
 }
 
 void forget_callers_of_runtime() {
-  // A thread that remembers its last caller looks it up anew once it sees another generation. A
-  // slot is free for another module only after that.
+  // A thread that remembers its last caller looks it up again after the generation has changed.
+  // Only then may the slot be used for another module.
   const auto forget = [](Caller& caller, Caller::State state) {
     std::uint32_t ready = Caller::ready;
     if (caller.state.load(std::memory_order_relaxed) != ready) return;

@@ -1,6 +1,6 @@
 // The CUDA runtimes (libcudart) of this process: there may be several, such as a framework's and a
-// library's. A call of cudaMalloc that reaches the shim's hook goes on to the runtime to which the
-// loader would have bound the calling module without the shim.
+// library's. A call of cudaMalloc that reaches the shim's hook goes on to the right one. That is
+// the runtime to which the loader would have bound the calling module without the shim.
 #pragma once
 
 #include "runtime_hooks/driver/hook_list.hpp"

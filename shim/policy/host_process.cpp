@@ -14,7 +14,7 @@
 namespace cuwarden::shim {
 namespace {
 
-// MPI, UCX, NVSHMEM.
+// Libraries that share device memory: MPI, UCX, NVSHMEM.
 constexpr std::string_view that_share[] = {"libmpi.so", "libmpich.so", "libucp.so", "libuct.so",
                                            "libnvshmem_host.so"};
 constexpr std::string_view that_reach[] = {
@@ -26,11 +26,11 @@ bool is_one_of(const LoadedObject& object, std::span<const std::string_view> ste
       stems, [&](std::string_view stem) { return is_library(object.soname(), stem); });
 }
 
-// Page-locked memory is never given back under pressure: who takes the last of it has the process
-// killed, or another one.
+// Host memory that cuwarden never takes. Page-locked memory cannot be swapped out, so if none is
+// left, the kernel kills this process or another one.
 constexpr std::uint64_t left_to_host_bytes = std::uint64_t{256} << 20;
 
-// libpthread's before glibc 2.34, which may be loaded late.
+// Name of libpthread before glibc 2.34, which may be loaded late.
 struct ThreadFunctions {
   int (*create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   int (*detach)(pthread_t);
@@ -68,7 +68,7 @@ bool ThisProcess::reaches_memory() noexcept {
 }
 
 std::string libraries_that_reach_memory() {
-  // Under the loader's lock nothing is allocated.
+  // No memory is allocated here: the loader's lock is held.
   char names[512];
   std::size_t length = 0;
   any_loaded_object([&](const LoadedObject& object) {
@@ -81,8 +81,8 @@ std::string libraries_that_reach_memory() {
   return {names, length};
 }
 
-// The page cache goes before anything is refused: that of the cgroup, too, but for a part that is
-// in use.
+// The kernel drops the page cache before it refuses memory. The cgroup's cache counts as available,
+// too, except for its active part.
 std::uint64_t host_memory_left() noexcept {
   const HostLimits limits = read_host_memory();
   std::uint64_t room = UINT64_MAX;
@@ -102,7 +102,7 @@ std::uint64_t ThisProcess::host_room_bytes() noexcept {
   return room - std::min(room, left_to_host_bytes);
 }
 
-// Found anew each time: Python may be loaded late, and unloaded.
+// Looked up each time, because Python may be loaded late and unloaded.
 bool ThisProcess::holds_lock(std::string_view name) noexcept {
   using Check = int (*)();
   void* found = nullptr;

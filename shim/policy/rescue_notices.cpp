@@ -14,13 +14,13 @@ namespace cuwarden::shim {
 
 void RescueNotices::write(serving::Notice notice, DeviceOrdinal device, std::uint64_t bytes,
                           std::uint64_t host_bytes) noexcept try {
-  if (is_confined()) return;  // it says nothing
+  if (is_confined()) return;  // the seccomp filter may forbid the write
   using enum serving::Notice;
-  const std::string of =
-      "CUWARDEN_SPILL: of " + human_bytes(bytes) + " on GPU " + std::to_string(device.value) + " ";
+  const std::string of = "CUWARDEN_SPILL: request of " + human_bytes(bytes) + " on GPU " +
+                         std::to_string(device.value) + ": ";
   const std::string left_apart =
       "CUWARDEN_MESH: " + human_bytes(bytes) + " on GPU " + std::to_string(device.value) +
-      " are free parts of the pool's pages, which are not put together: ";
+      " of the pool's pages are free in small pieces, and pages are not moved together: ";
   const std::string amount =
       human_bytes(bytes) + (device == no_device ? std::string(" of the host's memory")
                                                 : " on GPU " + std::to_string(device.value));
@@ -28,54 +28,56 @@ void RescueNotices::write(serving::Notice notice, DeviceOrdinal device, std::uin
     case not_granted:
       return log_warn(
           "GPU " + std::to_string(device.value) +
-          " and another one of this process cannot reach each other's memory: copies "
-          "between them fail for what CUWARDEN_SPILL and CUWARDEN_POOL served; from now "
-          "on CUWARDEN_POOL serves nothing");
+          " and another GPU of this process cannot access each other's memory: copies "
+          "between them fail for memory that CUWARDEN_SPILL or CUWARDEN_POOL served; from "
+          "now on the pool serves no requests");
     case spilled:
       return log_warn(of + human_bytes(host_bytes) +
-                      " lie in the host's memory, which is slower; later ones are not announced");
+                      " are in host memory, which is slower; later allocations are not announced");
     case cap_reached:
-      return log_warn(of +
-                      "too much would lie in the host's memory for what is allowed: it is not put "
-                      "there");
+      return log_warn(
+          of +
+          "not spilled, because more would be in host memory than CUWARDEN_SPILL allows; "
+          "set it to a larger size");
     case host_is_full:
       return log_warn(of +
-                      "too much would lie in the host's memory for what it has left (RAM, or "
-                      "the cgroup's limit): it is not put there");
+                      "not spilled, because the host would have less memory left (RAM, or the "
+                      "cgroup's limit) than the reserve for other programs");
     case not_supported:
       return log_warn(of +
-                      "nothing can lie in the host's memory: this device or its driver cannot "
-                      "map that; requests fail as ever");
+                      "not spilled, because this device or its driver cannot map host memory; "
+                      "requests fail as without CUWARDEN_SPILL");
     case refused:
-      return log_warn(of + "nothing could be put into the host's memory: the driver refused");
+      return log_warn(of + "not spilled, because the driver refused to map host memory");
     case lost:
       return log_error("CUWARDEN_MESH: the driver refused to map " + human_bytes(bytes) +
                        " of the program's memory on GPU " + std::to_string(device.value) +
-                       " again: what lay there is lost; please report this, and use "
+                       " again: its contents are lost; please report this, and use "
                        "CUWARDEN_MESH=off");
     case memory_has_handle:
       return log_warn(left_apart +
-                      "the program had handles made for memory, by which others reach it");
+                      "the program made handles of memory, by which other processes may access it");
     case library_reaches_memory:
       return log_warn(left_apart + libraries_that_reach_memory() +
-                      " may reach it without a call of the driver");
+                      " may access them without a call of the driver");
     case unknown_functions:
       return log_warn(left_apart +
-                      "the program uses functions of the driver that are newer than cuwarden");
+                      "the program uses functions of the driver that this cuwarden does not know");
     case pool_not_supported:
-      return log_warn("CUWARDEN_POOL=on: GPU " + std::to_string(device.value) +
-                      " or its driver cannot map memory: its requests are left to the driver, and "
-                      "the pool serves page-locked memory alone");
-    case waits:
       return log_warn(
-          "CUWARDEN_WAIT: there is no room for " + amount + ": the request waits until there is" +
-          (device == no_device
-               ? std::string()
-               : " (`cuwarden snapshot " + std::to_string(getpid()) + "` says who has what)") +
-          "; later waits are not announced");
+          "CUWARDEN_POOL=on: GPU " + std::to_string(device.value) +
+          " or its driver cannot map memory: the driver serves requests for its memory, "
+          "and the pool serves only page-locked memory");
+    case waits:
+      return log_warn("CUWARDEN_WAIT: there is no room for " + amount +
+                      ": the request waits until memory is freed" +
+                      (device == no_device ? std::string()
+                                           : " (`cuwarden snapshot " + std::to_string(getpid()) +
+                                                 "` lists its holders)") +
+                      "; later waits are not announced");
     case waited_in_vain:
-      return log_warn("CUWARDEN_WAIT: room for " + amount +
-                      " did not come in time; the request fails");
+      return log_warn("CUWARDEN_WAIT: there was still no room for " + amount +
+                      " when the time was up; the request fails");
     case pool_not_shared:
       return log_warn("CUWARDEN_POOL: an allocation of " + human_bytes(bytes) + " on GPU " +
                       std::to_string(device.value) +
@@ -83,7 +85,7 @@ void RescueNotices::write(serving::Notice notice, DeviceOrdinal device, std::uin
                       "(cuIpcGetMemHandle fails); CUWARDEN_POOL=rescue leaves it to the driver");
     case not_shared:
       return log_warn(of + human_bytes(host_bytes) +
-                      " lie in the host's memory: no other process can open it "
+                      " are in host memory, so no other process can open it "
                       "(cuIpcGetMemHandle fails)");
   }
 } catch (...) {

@@ -1,4 +1,4 @@
-// Messages to the user, while the program runs, about requests that were refused for lack of memory
+// Messages to the user while the program runs: about requests that were refused for lack of memory,
 // and about memory that cuwarden serves in the driver's stead.
 #pragma once
 

@@ -12,9 +12,9 @@ pool::SpillSettings spill_settings(const Settings& settings) noexcept {
     const std::uint64_t ram = read_host_memory().ram_bytes;
     made.most_host_bytes = ram == HostLimits::unknown ? 0 : ram / 100 * settings.spill.percent;
   }
-  // With the pool off nothing is spilled, so no host memory is shown as free.
+  // With the pool off nothing is spilled, so no host memory is counted as free.
   if (settings.pool == PoolMode::off) made.most_host_bytes = 0;
-  // A program that plans by it is not told of what the host does not have.
+  // Memory that the host does not have is not counted, because programs plan by this figure.
   if (settings.spill.is_visible)
     made.visible_bytes = std::min(made.most_host_bytes, this_process.host_room_bytes());
   return made;

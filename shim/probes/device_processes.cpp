@@ -29,7 +29,7 @@ struct RawList {
   alignas(8) unsigned char bytes[most_processes * largest_entry];
   std::uint32_t count;
 
-  // By how much of it was written.
+  // Returns the bytes of an entry, found by how much of the list NVML wrote.
   std::size_t entry_size(std::size_t declared) const noexcept {
     std::size_t end = sizeof bytes;
     while (end > 0 && bytes[end - 1] == untouched) --end;
@@ -49,7 +49,7 @@ class Processes {
       add(process);
     }
   }
-  // A process in both lists counts once: each list has all of its memory.
+  // A process may be in both lists. It is counted once, because each list has all of its memory.
   void add(const DeviceProcess& process) noexcept {
     for (DeviceProcess& known : all()) {
       if (known.pid != process.pid) continue;
@@ -67,7 +67,8 @@ class Processes {
   std::size_t count_ = 0;
 };
 
-// The newest of a function's versions that there is. False with the answer.
+// Lists processes by the newest version of the function that the library has. Returns false if it
+// fails, with the reason in nvml.answer().
 bool list(Nvml& nvml, NvmlDevice device, const char* const (&versions)[3], RawList& raw,
           std::size_t& entry_size) noexcept {
   constexpr std::size_t declared[] = {24, 24, 16};
@@ -143,7 +144,7 @@ DeviceProcesses read_device_processes(std::span<const char, 16> uuid, std::span<
   if (!list(nvml, device, compute_lists, raw, entry_size))
     return answer(nvml.answer() == Answer::too_many ? raw.count : 0);
   processes.add(raw, entry_size);
-  // Not every device has graphics: what fails here takes nothing from what is known.
+  // Not every device has graphics: a failure of this list leaves the other one valid.
   if (list(nvml, device, graphics_lists, raw, entry_size)) processes.add(raw, entry_size);
 
   const std::span<DeviceProcess> all = processes.all();

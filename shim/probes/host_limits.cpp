@@ -1,5 +1,5 @@
-// Read in the thread whose request failed, perhaps for lack of the very memory that is measured
-// here: nothing is allocated, and every file is asked for by itself.
+// Limits of the host's memory. They are read in the thread whose request failed, perhaps for lack
+// of the very memory that is measured. So nothing is allocated, and each file is opened by itself.
 #include "shim/probes/host_limits.hpp"
 
 #include <sys/resource.h>
@@ -20,16 +20,17 @@ namespace cuwarden::shim {
 namespace {
 
 constexpr std::uint64_t unknown = HostLimits::unknown, unlimited = HostLimits::unlimited;
-// The kernel's own, of four-level page tables: more is given only to who asks for it by address.
+// End of a process's addresses with four-level page tables. The kernel gives out higher addresses
+// only if the caller names one.
 constexpr std::uint64_t user_end = 0x7fff'ffff'f000;
-constexpr std::uint64_t usual_lowest = 65536;  // vm.mmap_min_addr where it cannot be read
+constexpr std::uint64_t usual_lowest = 65536;  // vm.mmap_min_addr, if it cannot be read
 
 // Adds up the mappings of /proc/self/maps, whose text comes in parts that may be cut anywhere.
 class MappingSum {
  public:
   explicit MappingSum(std::uint64_t lowest) noexcept : free_from_(lowest) {}
 
-  // False at the first thing that no kernel writes there.
+  // Returns false at the first byte that no kernel writes there.
   bool add(std::string_view text) noexcept {
     while (!text.empty()) {
       if (part_ == Part::rest) {
@@ -72,7 +73,7 @@ class MappingSum {
       if (number_ <= start_ || start_ < last_end_) return false;
       last_end_ = number_;
       part_ = Part::rest;
-      // [vsyscall] is the kernel's, and counts for nothing.
+      // The mapping [vsyscall] is the kernel's and does not count.
       if (start_ >> 63 == 0) {
         ++count_;
         const std::uint64_t gap_end = std::min(start_, user_end);
@@ -90,8 +91,8 @@ class MappingSum {
   unsigned digits_ = 0;
 };
 
-// "self" has nothing to say once the process's first thread has ended; "thread-self", which is as
-// good for what all threads share, came with Linux 3.17.
+// After the process's first thread has ended, "self" shows nothing. "thread-self" shows what all
+// threads share just as well, but exists only since Linux 3.17.
 class ProcFiles {
  public:
   explicit ProcFiles(const char* proc) noexcept : folder_(open_folder(AT_FDCWD, proc)) {}
@@ -99,18 +100,18 @@ class ProcFiles {
   std::string_view read(const char* path, std::span<char> into) const noexcept {
     return folder_ ? read_small_file(folder_.number(), path, into) : std::string_view{};
   }
-  // A file with one number.
+  // Returns the number in a file that has one number.
   std::uint64_t number(const char* path) const noexcept {
     char buffer[64];
     std::string_view text = read(path, buffer);
     return take_number(text).value_or(unknown);
   }
-  // Null where the file cannot be read to its end.
+  // Returns null if the file cannot be read to its end.
   std::optional<MappingSum> mappings(std::uint64_t lowest) const noexcept {
     for (const char* path : {"thread-self/maps", "self/maps"}) {
       const Descriptor file = folder_ ? open_to_read(folder_.number(), path) : Descriptor();
       MappingSum sum(lowest);
-      char buffer[4096];  // the kernel gives no more at a time
+      char buffer[4096];  // the kernel gives no more bytes in one read
       ssize_t got = file ? 1 : -1;
       while (got > 0 && sum.count() <= most_mappings) {
         got = file.read_some(buffer);
@@ -129,7 +130,7 @@ class ProcFiles {
 std::uint64_t bytes_of(std::string_view text, std::string_view key) noexcept {
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
-    if (end == text.npos) break;  // cut
+    if (end == text.npos) break;  // the text was cut in the buffer
     std::string_view line = text.substr(0, end);
     text.remove_prefix(end + 1);
     if (!line.starts_with(key) || line.substr(key.size(), 1) != ":") continue;
@@ -141,7 +142,7 @@ std::uint64_t bytes_of(std::string_view text, std::string_view key) noexcept {
 }
 
 void read_machine(const ProcFiles& files, HostLimits& limits) noexcept {
-  char buffer[2048];  // the lines that are looked for lie in the first half
+  char buffer[2048];  // All lines that are searched for are in the first half.
   const std::string_view text = files.read("meminfo", buffer);
   limits.ram_bytes = bytes_of(text, "MemTotal");
   limits.ram_available_bytes = bytes_of(text, "MemAvailable");

@@ -22,7 +22,7 @@ using ledger::Fact;
 
 constexpr std::size_t most_lockers = 4;
 
-// The groups whose pieces lock most.
+// Notes the groups of allocations that lock the most bytes of slabs.
 void note_lockers(const ledger::Reader& live, const Fragmentation& found,
                   ledger::IncidentHoldings& holdings) {
   std::vector<std::pair<std::uint64_t, GroupId>> lockers;
@@ -34,7 +34,7 @@ void note_lockers(const ledger::Reader& live, const Fragmentation& found,
     const auto group = live.group(id.value);
     ledger::IncidentHolding* const holding = group ? holdings.of(id) : nullptr;
     if (holding == nullptr) continue;
-    // One that is not among those that hold most.
+    // The group locks slabs, and is not among the largest holders.
     if (holding->count == 0) {
       holding->count = group->live_count;
       holding->bytes = group->live_bytes;
@@ -112,7 +112,8 @@ void note_other_processes(ledger::Incidents& rows, const ledger::DeviceView& dev
   if (bytes) incident.facts.set(Fact::other_processes_bytes, *bytes);
 }
 
-// The program may have changed its environment since; MPS read it when the process began.
+// The environment may have changed since the process began, when MPS read the variable. So the
+// recorded value counts.
 void note_mps_limit(const ledger::Reader& live, rescue::Incident& incident) {
   each_row(live, ledger::RegionId::environment, &ledger::Reader::environment,
            [&](const ledger::NamedValueView& variable) {
@@ -133,7 +134,8 @@ void note_whole_device(const ledger::DeviceView& device, ledger::IncidentFacts& 
     facts.set(Fact::whole_device_bytes, memory->total_bytes);
 }
 
-// Without a context CUDA does not say how full the device is, and that may be why there is none.
+// Without a context CUDA does not tell the device's free bytes, and a full device may be the reason
+// why there is no context.
 void note_memory_without_context(const ledger::DeviceView& device, ledger::IncidentFacts& facts) {
   if (facts.asked != ledger::Asked::context || facts.fact(Fact::free_bytes) ||
       facts.result != out_of_memory)
@@ -142,7 +144,7 @@ void note_memory_without_context(const ledger::DeviceView& device, ledger::Incid
     facts.set(Fact::nvml_free_bytes, memory->free_bytes);
 }
 
-// Another process has the one context that the device takes, or more of the device is used than
+// Another process has the only context that the device allows, or more of the device is used than
 // this process knows of.
 bool may_be_of_others(const rescue::Incident& incident) {
   constexpr std::uint64_t exclusive_process = 3;  // CUcomputemode

@@ -11,7 +11,7 @@ std::string_view trimmed(std::string_view text) noexcept {
   return text;
 }
 
-// Takes the number off its beginning.
+// Reads a number, and removes it from the beginning of the text.
 std::optional<std::uint64_t> number_of(std::string_view& text) noexcept {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -32,7 +32,7 @@ Answer answer_to(int error) noexcept {
   }
 }
 
-// "GPU-73696d75-6c61-7465-642d-6770752d3030"
+// Returns a text such as "GPU-73696d75-6c61-7465-642d-6770752d3030".
 void write_uuid(const char* kind, std::span<const char, 16> uuid, char (&text)[41]) noexcept {
   constexpr char digits[] = "0123456789abcdef";
   char* at = std::copy(kind, kind + 4, text);
@@ -45,7 +45,8 @@ void write_uuid(const char* kind, std::span<const char, 16> uuid, char (&text)[4
   *at = '\0';
 }
 
-// The program's next dlerror() is not to speak of what we looked for.
+// Removes the error of the shim's own look-up, so that the program's next dlerror() does not show
+// it.
 void forget_error() noexcept {
   if (real_libc().dlerror != nullptr) real_libc().dlerror();
 }
@@ -81,7 +82,7 @@ Nvml::~Nvml() {
 
 NvmlDevice Nvml::device(std::span<const char, 16> uuid) noexcept {
   NvmlDevice found = nullptr;
-  // CUDA's number does not tell a device from a part of one.
+  // CUDA's UUID does not tell if it is that of a device or of a slice (MIG).
   for (const char* kind : {"GPU-", "MIG-"}) {
     char text[41];
     write_uuid(kind, uuid, text);

@@ -26,7 +26,7 @@ std::optional<std::uint64_t> bytes_of_others(
   const std::span<const char, 16> uuid(reinterpret_cast<const char*>(device.uuid), 16);
   const DeviceProcesses listed = read_device_processes(uuid, processes);
   if (listed.answer != DeviceProcessesAnswer::listed) {
-    log_info(fmt::format("who else uses GPU {} is not known: {}", device.ordinal.value,
+    log_info(fmt::format("other processes on GPU {} are not known: {}", device.ordinal.value,
                          text_of(listed.answer)));
     return std::nullopt;
   }
@@ -63,7 +63,7 @@ void note_others_at_exit(ledger::Writer& ledger, const FunctionRef<bool()>& may_
                ledger.devices.set_other_processes(device.ordinal, ByteCount{*bytes});
            });
 } catch (...) {
-  // No memory: they stay in what is unexplained.
+  // Without memory for the list, the bytes stay unexplained.
 }
 
 }  // namespace cuwarden::shim

@@ -22,7 +22,7 @@
 #include "shim/support/own_stack.hpp"
 #include "shim/support/real_libc.hpp"
 
-// In confinement_entry.S.
+// Pointers of confinement_entry.S to the functions that the program meant to call.
 extern "C" {
 extern long (*cuwarden_next_syscall)(long, long, long, long, long, long, long);
 extern int (*cuwarden_next_prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
@@ -33,26 +33,27 @@ namespace {
 
 using hooks::Confinement;
 
-// A filter was installed for all threads (SECCOMP_FILTER_FLAG_TSYNC).
+// True once a filter was installed for all threads (SECCOMP_FILTER_FLAG_TSYNC).
 constinit std::atomic<bool> confines_all{false};
-// Rows of the ledger's threads when the first filter came: those threads were there before it.
+// Number of threads in the ledger when the first filter came: only those threads were there before
+// it.
 constinit std::atomic<std::uint64_t> threads_before{0};
-// True where the mode of seccomp tells if a thread has a filter of the program's that confines it.
-// False where a filter was there when recording began, or where one came that does not confine.
+// True if the mode of seccomp tells if a thread is confined by a filter of the program's. False if
+// a filter was there when recording began, or if one came that does not confine.
 constinit std::atomic<bool> mode_tells{true};
 
-// True once a filter was found that the program installed without libc. Nothing tells in which
-// thread, nor in which process: a vforked child shares this memory. The question for the mode was
-// harmless then, so each thread asks it again.
+// True once a filter was found that the program installed without libc. It may be in any thread, or
+// in a vforked child, which shares this memory. The question for the mode was harmless then, so
+// each thread asks it again.
 constinit std::atomic<bool> mode_must_be_asked{false};
 
-// Questions that all filters of confined threads allow. False without such a filter.
+// True if all filters of confined threads allow the question. False without such a filter.
 constinit std::atomic<bool> may_ask_mode{false}, may_ask_process{false};
 
 Confinement& of_this_thread() { return hooks::call_state.confinement; }
 
-// A thread inherits the filters of the one that made it. Where it is not known which one that was,
-// and the kernel must not be asked, it counts as confined.
+// A thread inherits the filters of the thread that made it. If that thread is not known, and the
+// kernel must not be asked, the thread counts as confined.
 bool thread_is_confined() noexcept {
   const Confinement known = of_this_thread();
   if (known == Confinement::confined || confines_all.load(std::memory_order_relaxed)) return true;
@@ -90,7 +91,8 @@ Installation installed_by_prctl(unsigned long mode, unsigned long address) noexc
   return {Scope::thread, program_at(address)};
 }
 
-// libseccomp asks in this way, with null, which flags the kernel knows.
+// Returns the filter that a call of seccomp() installs. libseccomp calls it with a null filter to
+// find out which flags the kernel knows.
 Installation installed_by_seccomp(unsigned long operation, unsigned long flags,
                                   unsigned long address) noexcept {
   if (operation == SECCOMP_SET_MODE_STRICT && flags == 0 && address == 0)
@@ -100,12 +102,12 @@ Installation installed_by_seccomp(unsigned long operation, unsigned long flags,
           program_at(address)};
 }
 
-// The questions to the kernel that a filter leaves to cuwarden.
+// System calls of cuwarden that a filter allows.
 struct Allowance {
   bool all = false;      // all of own_system_calls
-  bool mode = false;     // the question for the mode of seccomp
-  bool process = false;  // the question for the process's number
-  bool probing = false;  // the question if memory can be read
+  bool mode = false;     // asks for the mode of seccomp
+  bool process = false;  // asks for the process's pid
+  bool probing = false;  // asks if memory can be read
 };
 
 Allowance allowance_of(const SeccompFilter& filter) noexcept {
@@ -116,14 +118,14 @@ Allowance allowance_of(const SeccompFilter& filter) noexcept {
           .probing = filter.allows(SYS_rt_sigprocmask)};
 }
 
-// CUDA is in use, or soon will be.
+// True if CUDA is in use, or soon will be.
 bool is_cuda_loaded() noexcept {
   return any_loaded_object([](const LoadedObject& object) {
     return is_library(object.soname(), "libcuda.so") || is_library(object.soname(), "libcudart.so");
   });
 }
 
-// The state of threads from before the program's call to after it: the filter holds as soon as the
+// The state of threads from before the program's call to after it. The filter holds as soon as the
 // call returns, and in other threads perhaps earlier. A filter that allows all that cuwarden asks
 // for confines no thread.
 class ComingFilter {
@@ -133,9 +135,9 @@ class ComingFilter {
     const ErrnoGuard keep;
     const bool was_confined = is_confined();
     Process& process = Process::get();
-    // The process of a vfork shares this memory, and its filter is not ours.
+    // A vforked child shares this memory, but its filter does not confine this process.
     if (!was_confined && process.shares_memory_of_another()) return;
-    // Nothing is asked of the kernel behind an earlier filter.
+    // A second filter is not looked at: the first one may forbid what that takes.
     if (!was_confined && wanted.program != nullptr) {
       const SeccompFilter filter(wanted.program);
       if (!filter.is_valid()) return;
@@ -183,8 +185,8 @@ class ComingFilter {
             cuwarden::detail::confined_may_probe.load(relaxed)};
   }
 
-  // The last moment at which anything may be asked of the kernel. Where recording has not begun, it
-  // begins now, if this program uses CUDA at all. A forked child may only want to execute another
+  // The kernel can be asked for the last time. If recording has not begun, it begins now,
+  // provided that the program uses CUDA at all. A forked child may only want to execute another
   // program.
   void prepare(Process& process) const noexcept {
     if (process.may_begin() && is_cuda_loaded()) process.session();
@@ -202,7 +204,8 @@ class ComingFilter {
         ledger);
   }
 
-  // The unwinder asks for the process's number when it is used for the first time.
+  // Throws an exception, because the unwinder asks for the process's pid when it is used for the
+  // first time.
   static void prepare_to_throw() noexcept {
     try {
       throw 0;
@@ -222,7 +225,7 @@ class ComingFilter {
     cuwarden::detail::asks_confinement.store(thread_is_confined, std::memory_order_release);
   }
 
-  Scope scope_ = Scope::nothing;  // nothing: the filter is none of ours
+  Scope scope_ = Scope::nothing;  // nothing: the filter confines no thread of this process
   Allowance allowance_;
   Kept before_{};
 };
@@ -267,7 +270,7 @@ bool may_confined_ask_process() noexcept { return may_ask_process.load(std::memo
 
 }  // namespace cuwarden::shim
 
-// Jumped to by confinement_entry.S, in place of the functions that the program called.
+// confinement_entry.S jumps to these functions instead of those that the program called.
 extern "C" {
 
 [[gnu::visibility("hidden")]] int cuwarden_prctl_that_confines(int option, unsigned long mode,
@@ -281,8 +284,8 @@ extern "C" {
   return result;
 }
 
-// The last argument lies on the stack. Where the program gave fewer, the word there is another one,
-// and the kernel does not look at it.
+// The last argument is on the stack. If the program gave fewer arguments, it is another value,
+// which the kernel ignores.
 [[gnu::visibility("hidden")]] long cuwarden_syscall_that_may_confine(long number, long a, long b,
                                                                      long c, long d, long e,
                                                                      long f) {
@@ -294,8 +297,8 @@ extern "C" {
                             : first == PR_SET_SECCOMP ? installed_by_prctl(second, third)
                                                       : Installation{});
   const long result = cuwarden_next_syscall(number, a, b, c, d, e, f);
-  // A filter with a listener gives its descriptor. Without one, a number is that of a thread which
-  // could not be confined with the others.
+  // A filter with a listener returns its descriptor. Without a listener, a number is the id of a
+  // thread which could not be confined with the others.
   const bool came =
       result == 0 || (result > 0 && is_seccomp && (second & SECCOMP_FILTER_FLAG_NEW_LISTENER) != 0);
   if (!came) coming.did_not_come();

@@ -15,7 +15,7 @@
 namespace cuwarden::shim {
 namespace {
 
-// The libcuda that calls are passed on to; empty: none is loaded.
+// Returns the path of the libcuda that calls are passed on to; empty if none is loaded.
 std::string driver_path() {
   const auto entry = reinterpret_cast<std::uintptr_t>(real_driver().cuInit);
   std::string path;

@@ -9,20 +9,21 @@
 namespace cuwarden::shim {
 namespace {
 
-// Reading and writing a large ledger's report on a busy machine, besides naming its functions.
+// Longest time in which a large ledger's report is read and written on a busy machine, without
+// naming its functions.
 constexpr std::uint64_t longest_writing_ns = 10'000'000'000;
-// From libc's call of the handler that writes to its first line.
+// Longest time from libc's call of the handler that writes to the handler's first line.
 constexpr std::uint64_t longest_beginning_ns = 500'000'000;
-// Time for code that is not the shim's on the way to the end: the driver's exit handlers, the
+// Longest time that code other than the shim's takes at the end: the driver's exit handlers, the
 // destructors of libraries, the last flush of files.
 constexpr std::uint64_t longest_foreign_ns = 2'000'000'000;
-// The program's own exit handlers that run before the shim's, as a rule.
+// Longest wait for the program's own exit handlers, which mostly run before the shim's.
 constexpr std::uint64_t longest_wait_for_first_ns = 50'000'000;
 constexpr timespec look_soon{.tv_sec = 0, .tv_nsec = 1'000'000};
 constexpr std::uint64_t look_again_ns = 50'000'000;
 constexpr timespec look_again{.tv_sec = 0, .tv_nsec = look_again_ns};
 
-// True if the calling thread is the first that asks.
+// Returns true if the calling thread is the first that calls this, also when it calls again.
 bool is_first(std::atomic<int>& first) noexcept {
   const int self = own_thread_id();
   int present = 0;
@@ -48,9 +49,10 @@ bool EndTurn::take(bool is_last) noexcept {
       writer_.store(0);
       return false;
     }
-    // A signal handler ends the process while its own thread writes.
+    // The calling thread interrupted its own writing by a signal handler, which ends the
+    // process.
     if (writer == self) return is_last && !writes_last_.exchange(true);
-    // A thread that ended within a signal handler does not give its turn back.
+    // A thread that ended inside a signal handler has not given its turn back.
     if (thread_has_ended(writer)) {
       writer_.compare_exchange_strong(writer, 0);
       continue;
@@ -107,8 +109,8 @@ void EndTurn::wait_for_leader() noexcept {
     if (writer_.load() == 0) foreign_ns += at_ns - last_ns;
     last_ns = at_ns;
     if (foreign_ns < longest_foreign_ns && at_ns - begun_ns < longest_wait_ns()) continue;
-    // Otherwise each handler that this thread still comes to would wait anew, and the handlers that
-    // it registers for the leader would never come to an end.
+    // Without a leader, each handler that this thread still reaches would wait. The handlers
+    // that it registers for the leader would never come to an end.
     if (leader_.compare_exchange_strong(leader, own_thread_id(), std::memory_order_acq_rel)) return;
     begun_ns = at_ns;
     foreign_ns = 0;

@@ -43,11 +43,11 @@ class EndTurn {
   // True if another thread is the leader, which brings the process to its end by exit(), and that
   // thread has not ended.
   bool another_leads_the_end() const noexcept;
-  // Waits for the leader, the thread that runs exit(), to end the process; usually does not return.
-  // Returns at once if there is no leader or if the calling thread is the leader. Returns later if
-  // the leader ends as a thread, without the process. If the leader is stuck, for example in exit
-  // handlers of the program that wait for the calling thread, the calling thread becomes the leader
-  // and the function returns.
+  // Waits for the leader, the thread that runs exit(), to end the process; usually does not
+  // return. Returns at once if there is no leader or if the calling thread is the leader. Returns
+  // later if the leader ends as a thread, without the process. The leader may also be stuck, for
+  // example in exit handlers of the program that wait for the calling thread. Then the calling
+  // thread becomes the leader and the function returns.
   void wait_for_leader() noexcept;
 
   // Forgets all writers and leaders; to be called in a forked child, which has none of the threads.

@@ -20,27 +20,30 @@
 #include "shim/support/real_libc.hpp"
 #include "shim/support/start_environment.hpp"
 
-// libc's, behind at_quick_exit.
+// libc's function; at_quick_exit calls it.
 extern "C" int __cxa_at_quick_exit(void (*handler)(void*), void* object) noexcept;
 
 namespace cuwarden::shim {
 namespace {
 
 // If several threads call exit(), glibc before 2.41 gives each handler to one of them. It frees the
-// list of handlers although a thread may still be inside one, and ends the process as soon as a
-// thread finds no handler left. Without the shim all this is so fast that it hardly matters. The
-// report takes longer. So the first thread to reach the shim's handlers leads, and each other one
-// stays in a handler that waits. The handlers that wait lie below those that work. Their number is
-// that of the threads that may arrive before the first of them has registered its handler anew.
+// list of handlers although a thread may still be inside one. It ends the process as soon as a
+// thread finds no handler left. Without the shim this is rarely noticed, because handlers are fast.
+// Writing a report takes longer. So the first thread to reach the shim's handlers leads, and each
+// other thread stays in a handler that waits. The handlers that wait lie below those that work.
+// There must be one for each thread that may arrive before the first of them has registered its
+// handler anew.
 constexpr int waiting_handlers = 4;
 
 struct Handlers {
-  std::atomic<std::uint32_t> done{0};  // 1: the handler that works is through
+  std::atomic<std::uint32_t> done{0};  // 1: the handler that works has returned
   void set_done() noexcept {
     done.store(1, std::memory_order_release);
-    if (!is_confined()) futex_wake_all(done);  // waiting threads also look by themselves
+    // Waiting threads also wake up now and then, and look.
+    if (!is_confined()) futex_wake_all(done);
   }
-  // `again` registers the calling handler anew, for the next thread.
+  // Waits until the work is done. `again` registers the calling handler anew, for the next
+  // thread.
   template <class Again>
   void wait(const Again& again) noexcept {
     if (done.load(std::memory_order_acquire) != 0) return;
@@ -61,8 +64,8 @@ void wait_for_exit_begins(int, void*) {
 }
 
 void at_exit(int status, void*) {
-  // Handlers for the leader to come to, and a sign to libc that its list has changed: the leader
-  // then looks at it anew, and not at a part that this thread has freed.
+  // Registers handlers for the leader. They also tell libc that its list has changed, so that the
+  // leader reads it anew instead of a part that this thread has freed.
   if (Process::get().another_leads_the_end()) {
     on_exit(at_exit, nullptr);
     Process::get().leave_end_to_leader();
@@ -75,7 +78,8 @@ void wait_at_exit(int, void*) {
   Process::get().leave_end_to_leader();
 }
 
-// Registered for no object: those of an object go when another thread's exit() finalises it.
+// The handlers are registered for no object: an object's handlers are dropped when another thread's
+// exit() finalises the object.
 void on_quick_exit(void (*handler)(void*)) { __cxa_at_quick_exit(handler, nullptr); }
 
 constinit int quick_exit_status = 0;
@@ -91,7 +95,8 @@ void wait_at_quick_exit(void*) {
 [[gnu::constructor]] void register_ends() {
   note_startup_objects();
   keep_start_environment();
-  // A child of vfork or a signal handler that calls _exit must not have to look libc up first.
+  // libc's functions are looked up now, because a vforked child or a signal handler that calls
+  // _exit must not do so.
   real_libc();
   begin_noticing_filters();
   remember_stderr();
@@ -106,7 +111,7 @@ void wait_at_quick_exit(void*) {
 
 // A handler of SIGABRT may leave by longjmp, and the process lives on.
 bool abort_may_return() {
-  if (is_confined()) return false;  // a question to the kernel; see Process::leave_end
+  if (is_confined()) return false;  // sigaction is a system call; see Process::leave_end
   struct sigaction present {};
   return sigaction(SIGABRT, nullptr, &present) == 0 && present.sa_handler != SIG_DFL &&
          present.sa_handler != SIG_IGN;
@@ -129,8 +134,8 @@ void expect_exit() noexcept {
 // The declarations are libc's; none returns.
 extern "C" {
 
-// For threads that arrive when no handler that waits is left. libc's own function is jumped to: an
-// exit handler may end its thread, and nothing of the shim is then in the way of the unwinding. (A
+// Serves threads that arrive when no handler that waits is left. Jumps to libc's own function: an
+// exit handler may end its thread, and then no frame of the shim is in the way of the unwinding. (A
 // call of a function that is declared not to return would be no jump.)
 [[gnu::visibility("default")]] void cuwarden_exit(int status) asm("exit");
 void cuwarden_exit(int status) {
@@ -153,8 +158,8 @@ void cuwarden_exit(int status) {
 }
 
 [[gnu::visibility("default")]] void quick_exit(int status) noexcept {
-  // Many threads at once take all of libc's handlers before the first that waits has registered
-  // itself anew, and the next thread ends the process.
+  // Many threads at once may use up libc's handlers before the first one that waits has
+  // registered itself anew. The next thread would then end the process.
   cuwarden::shim::Process::get().quick_exit_is_called(cuwarden::shim::at_quick_exit_handlers.done);
   cuwarden::shim::quick_exit_status = status & 0xff;
   cuwarden::shim::quick_exit_status_known = true;
@@ -166,12 +171,14 @@ void cuwarden_exit(int status) {
   using cuwarden::shim::Process;
   if (cuwarden::shim::abort_may_return()) {
     cuwarden::shim::finish_abort(Process::Afterwards::may_return);
-    // This is what libc's abort does first. A handler that jumps away does so from here. After one
-    // that returns, the end is certain, and libc must not run the handler once more.
+    // libc's abort begins with these steps, too. A handler may leave here by a jump. If it
+    // returns instead, the process ends for certain, and libc must not run the handler once
+    // more.
     sigset_t aborting;
     sigemptyset(&aborting);
     sigaddset(&aborting, SIGABRT);
-    sigprocmask(SIG_UNBLOCK, &aborting, nullptr);  // of this thread; pthread_sigmask is newer
+    // For this thread; pthread_sigmask is in libc only since glibc 2.32.
+    sigprocmask(SIG_UNBLOCK, &aborting, nullptr);
     raise(SIGABRT);
     Process::get().has_ended();
     signal(SIGABRT, SIG_DFL);

@@ -14,7 +14,7 @@
 namespace cuwarden::shim {
 namespace {
 
-// For threads that are inside the driver only briefly, and again and again.
+// Longest wait for threads that are inside the driver only briefly, but again and again.
 constexpr std::uint64_t longest_wait_for_threads_ns = 20'000'000;
 
 struct Question {
@@ -23,8 +23,8 @@ struct Question {
   bool is_clear = false;
 };
 
-// True if the calling thread has interrupted nothing: neither a signal handler nor the driver lies
-// on its stack. False also where not all of the stack can be seen.
+// True if the calling thread has interrupted nothing: neither a signal handler nor the driver is on
+// its stack. False also if a part of the stack cannot be seen.
 bool is_clear(hooks::Session& session, const void* frame) noexcept {
   stacks::ask_no_more();
   Question question{session, frame};

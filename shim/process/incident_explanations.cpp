@@ -17,10 +17,10 @@
 namespace cuwarden::shim {
 namespace {
 
-// A program that fails at more call sites than this is not helped by the details of the next one;
-// each costs milliseconds.
+// Most call sites whose incidents are explained. Each explanation takes milliseconds, and further
+// ones do not help a user.
 constexpr std::uint32_t most_explained = 64;
-// In all, however slow the driver and the disk are.
+// Longest time for all explanations together, however slow the driver and the disk are.
 constexpr std::uint64_t longest_explaining_ns = 2'000'000'000;
 
 std::optional<ledger::Reader> live_tables(const ledger::Writer& ledger) noexcept {
@@ -36,7 +36,8 @@ void IncidentExplanations::begin(ledger::Writer& ledger) noexcept {
   spent_ns_.store(0, std::memory_order_relaxed);
 }
 
-// Programs that meet one after the other are not held up for ever.
+// Explanations stop once they have taken their time, so that a program with many incidents is not
+// held up.
 template <class Work>
 void IncidentExplanations::within_the_budget(const Work& work) {
   if (spent_ns_.load(std::memory_order_relaxed) > longest_explaining_ns) return;
@@ -71,7 +72,7 @@ void IncidentExplanations::tell_verdict(const rescue::Incident& incident, bool s
   });
 }
 
-// Without a stack for them the report has what the driver said.
+// If the shim has no stack of its own, the report has only the driver's figures.
 void IncidentExplanations::explain(rescue::Incident& incident) noexcept {
   if (is_confined_unnoticed()) return;
   const Uncancelled whole;
@@ -85,7 +86,8 @@ void IncidentExplanations::explain(rescue::Incident& incident) noexcept {
         try {
           asked.self.add_facts(asked.incident);
         } catch (...) {
-          // No memory: the facts stay as they are, and the report at the end judges by them.
+          // Without memory the facts stay as they are, and the report at the end judges
+          // by them.
         }
       },
       &task);
@@ -105,7 +107,7 @@ void IncidentExplanations::settled(const rescue::Incident& incident, bool served
         try {
           asked.self.tell_verdict(asked.incident, asked.served);
         } catch (...) {
-          // No memory: the report at the end has the verdict.
+          // Without memory the verdict is only in the report at the end.
         }
       },
       &task);

@@ -55,11 +55,11 @@ namespace {
 
 constinit Process process;
 constinit Settings settings{};  // read once, at the first CUDA call
-// Made anew in a forked child, in place.
+// Storage of the session. A forked child makes a new one in place.
 alignas(hooks::Session) constinit unsigned char session_storage[sizeof(hooks::Session)]{};
 
-// Lines about settings, kept until the log they belong to is set up. A line feed in a value does
-// not begin a line.
+// Lines about settings, kept until the log is set up that the settings choose. A line feed in a
+// value does not begin a line.
 constinit std::string* complaints = nullptr;
 void keep_complaint(std::string_view line) {
   complaints->append(printable(std::string(line)));
@@ -87,7 +87,8 @@ constinit RescueNotices rescue_notices;
 
 Process& Process::get() noexcept { return process; }
 
-// A null byte ends each path: it may hold a line feed.
+// Adds a report's path to the list for `cuwarden run`. A null byte ends each path, since a path may
+// have a line feed.
 void Process::tell(std::string_view path) noexcept try {
   if (settings.report_list[0] == '\0' || path.empty()) return;
   const std::string line = std::string(path) + '\0';
@@ -109,16 +110,17 @@ bool Process::enabled() noexcept {
 bool Process::drops_deepbind() noexcept { return enabled() && drops_deepbind_by_environment(); }
 
 hooks::Session* Process::start() noexcept {
-  // Inside a hooked call already, or in our own work: nothing to begin with.
+  // A hooked call inside another one, or inside the shim's own work, begins nothing.
   if (hooks::call_state.driver_depth > 0) return nullptr;
   if (!enabled()) {
     turn_off();
     return nullptr;
   }
-  // Too late for a thread of a forked child, or where CUDA was loaded behind the filter.
+  // Recording cannot begin in a confined thread: in a forked child of one, or if CUDA was loaded
+  // after the filter was installed.
   if (is_confined() && !has_records()) return nullptr;
-  // Before the state leaves `fresh`: a forked child is to tell a state that it inherited, with the
-  // work of threads that it does not have, from its own.
+  // Marked before the state changes from `fresh`. So a forked child can tell a state that it
+  // inherited from its own: an inherited one is about threads that the child does not have.
   memory_.mark();
   for (;;) {
     if (!memory_.is_ours()) memory_.take_over([] { process.begin_anew(); });
@@ -136,14 +138,14 @@ hooks::Session* Process::start() noexcept {
       if (!wait_for_start()) return nullptr;
       continue;
     }
-    // A signal handler would find the process between two states: it could wait for the start that
-    // it interrupted, or leave it by a jump.
+    // Signals are held back, because a handler would find the process between two states. It
+    // could wait for the start that it interrupted, or leave it by a jump.
     const HeldSignals held;
     if (!state_.compare_exchange_strong(state, State::starting)) continue;
     const ErrnoGuard keep;
     const Uncancelled whole;
     ++hooks::call_state.driver_depth;
-    // On a stack of its own: the first call may come from a thread with 16 KiB.
+    // The start gets a stack of its own: the first call may come from a thread with 16 KiB.
     hooks::Session* made = nullptr;
     call_on_own_stack(
         [](void* answer) {
@@ -177,8 +179,8 @@ void Process::turn_off() noexcept {
   passes_through.store(true, std::memory_order_relaxed);
 }
 
-// A forked child's first CUDA call: the parent's records stay the parent's, and what its threads
-// had begun is begun anew.
+// Begins anew in a forked child, at its first CUDA call. The parent's records stay the parent's,
+// and unfinished work of the parent's threads is dropped.
 void Process::begin_anew() noexcept {
   if (state_.load(std::memory_order_relaxed) != State::off)
     state_.store(State::fresh, std::memory_order_relaxed);
@@ -257,7 +259,7 @@ hooks::Session* Process::start_recording() noexcept {
   }
 }
 
-// A line says so when it happens, not only in the report: a user who watches the log can still act.
+// Logs the loss when it happens, besides the report: a user who watches the log can still act.
 void Process::ledger_is_incomplete(ledger::Reason reason) noexcept {
   const Uncancelled whole;
   const bool stops = reason == ledger::reason_recording_stopped;
@@ -306,6 +308,6 @@ void Process::end_unrecorded() noexcept try {
   read_settings_and_set_up_log();
   say_why_nothing_was_recorded();
 } catch (...) {
-}  // no memory to explain it with
+}  // without memory the incident is not explained
 
 }  // namespace cuwarden::shim

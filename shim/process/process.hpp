@@ -142,8 +142,9 @@ class Process final : public tracking::CompletenessListener {
   // Writes a report in exit() by calling `write`, with the process's end in the ledger meanwhile.
   // Returns false, without a call, if another thread writes the last one.
   bool report_at_exit(int status, void (*write)(void*)) noexcept;
-  // True if the report of an earlier abort(), which a signal handler prevented, has all that is
-  // known, or if such reports have taken long enough. The ledger then suffices.
+  // True if an abort() that a signal handler prevents needs no further report. Either the report
+  // of an earlier one has all that is known, or such reports have taken long enough. The ledger
+  // then suffices.
   bool has_reported_enough() const noexcept;
   // Makes all later hooked calls pass through unrecorded.
   void turn_off() noexcept;

@@ -18,10 +18,10 @@
 
 namespace cuwarden::shim {
 
-// A report is on disk before the driver is asked anything, since the driver may never answer.
+// Writes a report before the driver is asked anything, since the driver may never answer.
 [[gnu::noinline]] void Process::exit_begins(int status) noexcept {
-  // A forked child inherits the handler. It has made no CUDA call, and what cudart does in its own
-  // exit handlers is none of the program's.
+  // A forked child without CUDA calls inherits the handler. The calls that cudart makes in its
+  // own exit handlers are not the program's.
   if (!memory_.is_ours()) turn_off();
   if (!has_records()) return;
   const bool confined = is_confined_unnoticed();
@@ -35,8 +35,8 @@ namespace cuwarden::shim {
   ++hooks::call_state.driver_depth;
   if (report_at_exit(status, [](void*) { write_report_at_exit(*get().ledger_, false); })) {
     take_exit_readings(*session_, __builtin_frame_address(0), end_budget_);
-    // Other threads and signal handlers still use the program's objects, which its destructors are
-    // about to destroy. After them there is no time for names.
+    // Names are looked up before the program's destructors run: other threads and signal
+    // handlers still use objects that the destructors are about to destroy.
     report_at_exit(status, [](void*) { write_report_at_exit(*get().ledger_, true); });
   }
   --hooks::call_state.driver_depth;
@@ -47,7 +47,7 @@ bool Process::report_at_exit(int status, void (*write)(void*)) noexcept {
   ledger_->set_end(ledger::EndReason::exit, status, true);
   complete_ledger();
   call_on_own_stack(write, nullptr);
-  // A fatal signal may come before the last report.
+  // The program goes on, so a fatal signal may still come before the last report.
   ledger_->set_end(ledger::EndReason::running, 0, false);
   end_turn_.give_back(false);
   return true;
@@ -65,21 +65,22 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
   const ErrnoGuard keep;
   const Uncancelled whole;
   if (state_.load(std::memory_order_acquire) == State::fresh) {
-    // No CUDA call that we saw. Drivers that are out of sight in a forked child go unmentioned.
+    // The process made no CUDA call that a hook saw. A forked child does not mention drivers in
+    // other namespaces.
     if ((!dlmopen_was_called() && !is_debug_wanted()) || is_confined()) return;
     if (!enabled() || !memory_.is_ours() || !memory_.belongs_to_caller()) return;
     call_on_own_stack([](void*) { Process::get().end_unrecorded(); }, nullptr);
   }
   if (!has_records()) return;
   if (is_confined_unnoticed()) {
-    // The end of a vforked child is not that of the process.
+    // The end of a vforked child is not the end of the process.
     if (may_confined_ask_process() && !memory_.belongs_to_caller()) return;
     return leave_end(reason, status, status_known);
   }
   if (!memory_.belongs_to_caller()) {
-    // The end of a child that shares the memory is not the end of the recorded process, which may
-    // go on for long and record more. A child that runs the exit handlers has used them up for
-    // both, so its end counts.
+    // A child that shares the memory may end long before the recorded process, which goes on
+    // recording. A child that runs the exit handlers has used them up for both, so its end
+    // counts.
     if (reason != ledger::EndReason::exit && reason != ledger::EndReason::quick_exit) return;
     afterwards = Afterwards::may_return;
   }
@@ -106,7 +107,7 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
   end_turn_.give_back(afterwards == Afterwards::ends);
 }
 
-// A handler of SIGABRT may call abort() itself, or leave it by a jump again and again.
+// A handler of SIGABRT may itself call abort(), or jump out of it, any number of times.
 bool Process::has_reported_enough() const noexcept {
   constexpr std::uint64_t longest_ns = 1'000'000'000;
   const bool nothing_is_new = state_.load(std::memory_order_acquire) == State::ended &&
@@ -114,9 +115,9 @@ bool Process::has_reported_enough() const noexcept {
   return nothing_is_new || reports_of_aborts_ns_.load(std::memory_order_relaxed) > longest_ns;
 }
 
-// Without a system call: the report is made from the ledger by another process. Where the
-// filter forbids the question, a vforked child that ends cannot be told from the process here; a
-// later CUDA call takes back what it leaves.
+// Notes the end without a system call: another process makes the report from the ledger. If the
+// filter forbids to ask for the pid, the end of a vforked child is noted, too. A later CUDA call of
+// the process takes that back.
 void Process::leave_end(ledger::EndReason reason, int status, bool status_known) noexcept {
   ledger_->set_end(reason, status, status_known);
   State recording = State::recording;

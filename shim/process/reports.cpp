@@ -27,7 +27,8 @@
 namespace cuwarden::shim {
 namespace {
 
-// While the program waits: what has no name by then has its module and offset.
+// Longest search for names at an incident, for which the program waits. Functions without a name by
+// then are shown as module and offset.
 constexpr std::chrono::milliseconds symbol_time_at_incident{100};
 
 struct Root {
@@ -42,10 +43,10 @@ Root root_folder() {
   return {status.st_dev, status.st_ino};
 }
 
-// Returns the most bytes of memory that reading debug information may take. A container that has
-// little left would kill the process for them.
+// Returns the most bytes of memory that reading debug information may take. If a container has
+// little memory left, a larger limit would get the process killed.
 std::size_t most_symbol_memory(std::chrono::nanoseconds symbol_time) {
-  // A user who allows more time wants the lines.
+  // A user who allows more time wants files and lines.
   const std::uint64_t wanted = symbol_time > longest_symbol_time_at_exit
                                    ? most_symbol_memory_afterwards
                                    : most_symbol_memory_at_exit;
@@ -59,7 +60,8 @@ struct Names {
   Naming naming{budget};
 };
 
-// The end of a process, and the calls that the ledger has then: two equal ones have one report.
+// The end of a process, and the number of calls in its ledger. Reports with equal contents need not
+// be written twice.
 struct Contents {
   ledger::EndReason end_reason;
   std::optional<int> exit_status;
@@ -72,31 +74,32 @@ Contents contents_of(const ledger::Reader& reader) {
   return {process.end_reason, process.exit_status, process.recorded_calls};
 }
 
-// Made anew in a forked child, in place.
+// Made anew in place in a forked child.
 struct Reports {
   Reports(const std::string& path, std::chrono::nanoseconds time)
       : file(path), symbol_time(time), root_at_start(root_folder()) {}
   ReportFile file;
   std::chrono::nanoseconds symbol_time;
   Root root_at_start;
-  // Made for the first report that has names; later ones find them at once. Used under the lock.
+  // Made for the first report that has names; later reports reuse the names. Used under the lock.
   std::optional<Names> names;
-  // Nanoseconds that write_report_at_exit() has taken. They are none of the program's life.
+  // Nanoseconds that write_report_at_exit() has taken. They do not count as time of the program.
   std::uint64_t taken_ns = 0;
-  // Contents of the report with names that write_report_at_exit() wrote; null: it wrote none. Used
-  // under the lock.
+  // Contents of the report with names that write_report_at_exit() wrote; null if it wrote none.
+  // Used under the lock.
   std::optional<Contents> written;
-  // Held by the thread that writes: all reports are the same file.
+  // Held by the thread that writes, because all reports are the same file.
   FutexLock lock;
-  std::atomic<int> writer{0};              // thread that holds it
-  std::atomic<bool> ended{false};          // the last one has been begun
-  std::atomic<std::uint32_t> verdicts{0};  // that a report was written for: a bit each
+  std::atomic<int> writer{0};              // thread that holds the lock; 0: none
+  std::atomic<bool> ended{false};          // true once the last report has been begun
+  std::atomic<std::uint32_t> verdicts{0};  // verdicts for which a report was written: a bit each
 };
 alignas(Reports) constinit unsigned char storage[sizeof(Reports)]{};
 constinit Reports* reports = nullptr;
 
-// The lock of all reports, held for the length of a scope, if the thread that writes gives it back.
-// That thread is at work: the time of waiting for it is none of the end's budget.
+// Holds the lock of all reports for the length of a scope, if the thread that writes gives it back.
+// The wait for that thread does not count against the time for the end, since it does work of the
+// end.
 class [[nodiscard]] WriterLocked {
  public:
   WriterLocked() {
@@ -125,8 +128,8 @@ std::optional<ledger::Reader> open_ledger(const ledger::Writer& ledger) {
   return reader;
 }
 
-// True if the report is on disk. The ledger gets its name, so that `run` or `recover` can replace
-// it.
+// Writes the report. Returns true if it is on disk. The ledger gets its name, so that `run` or
+// `recover` can replace it.
 bool write_report(ledger::Writer& ledger, const ledger::Reader& reader,
                   const ReportOptions& options) {
   if (!reports->file.write(reader, options)) return false;
@@ -171,14 +174,14 @@ void write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader,
   ReportOptions options;
   options.end_ns = ledger.time.now_ns();
   options.symbol_time = symbol_time_at_incident;
-  // The last report is tried again, and says what is wrong.
+  // A failure is not logged here: the last report is tried again, and logs what is wrong.
   if (write_report(ledger, reader, options))
     log_info(fmt::format("report of an incident written to {}", reports->file.path()));
 }
 
-// A signal handler ends the process while its own thread writes an earlier report, which would keep
-// the lock for ever: the last one is written by another object, and replaces what there is.
-// False where the other object is interrupted, too.
+// Writes the last report if a signal handler ends the process while its own thread writes an
+// earlier report. The thread keeps the lock for ever, so another object writes, and replaces the
+// file. Returns false if the other object was interrupted, too.
 bool leave_interrupted_report(ledger::Writer& ledger, const ledger::Reader& reader) {
   alignas(Reports) static constinit unsigned char other[sizeof(Reports)]{};
   if (static_cast<void*>(reports) == other) return false;
@@ -194,7 +197,7 @@ bool leave_interrupted_report(ledger::Writer& ledger, const ledger::Reader& read
 }
 
 void write_report_at_exit(ledger::Writer& ledger, bool with_names) noexcept try {
-  // The last report says what is wrong.
+  // A failure is logged by the last report.
   if (root_folder() != reports->root_at_start || reports->ended.load() ||
       reports->writer.load() == own_thread_id())
     return;
@@ -213,7 +216,7 @@ void write_report_at_exit(ledger::Writer& ledger, bool with_names) noexcept try 
     reports->written = contents;
   reports->taken_ns += ledger.time.now_ns() - begin_ns;
 } catch (...) {
-  // No memory.
+  // There is no memory for the report.
 }
 
 // Writes the report, and says what is wrong if that fails. Returns true if the report is on disk,
@@ -222,9 +225,9 @@ bool write_last_report(ledger::Writer& ledger, const ledger::Reader& reader,
                        ReportOptions options) {
   ReportOptions nameless = options;
   nameless.symbolise = false;
-  // First without names, so that there is a report whatever happens while they are looked up. If an
-  // earlier report of this end has looked them up, the one without is for the case that there is no
-  // room for them.
+  // A report without names is written first, so that it is on disk whatever happens while names are
+  // looked up. If an earlier report of this end has looked them up, a report without names is
+  // written only if there is no room for them.
   const bool has_names = reports->names.has_value();
   if (!has_names && !write_report(ledger, reader, nameless)) {
     log_error(reports->file.error() + where_the_records_stay(ledger.path()));
@@ -238,7 +241,7 @@ bool write_last_report(ledger::Writer& ledger, const ledger::Reader& reader,
   return is_there;
 }
 
-// True where all that is wanted is on disk, with symbols or without.
+// Returns true if all that the user wants is on disk, with symbols or without.
 bool write_final_report(ledger::Writer& ledger) noexcept try {
   const auto reader = open_ledger(ledger);
   if (!reader) return false;
@@ -247,7 +250,8 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
   const ReportPolicy policy = report_policy(*reader);
   const bool is_wanted = is_report_wanted(*reader, options, policy.only_if);
   if (is_wanted && root_folder() != reports->root_at_start) {
-    // The report's path would lead to another folder now, in which the user does not look for it.
+    // The report's path now leads to another folder (chroot), where the user does not look for
+    // it.
     log_error(
         fmt::format("no report: the program changed its root folder (chroot); the records are in "
                     "the ledger {} outside",
@@ -265,8 +269,8 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
     log_info("no report: " + why_no_report(policy));
     return true;
   }
-  // A report that has all is not written again: the program's destructors have run, and threads
-  // that still use its objects fail the sooner the longer the process lives.
+  // A complete report is not written again. The program's destructors have run, and threads that
+  // still use their objects fail the sooner the longer the process lives.
   if (reports->written != contents_of(*reader) && !write_last_report(ledger, *reader, options))
     return false;
   log_info(fmt::format("report written to {}", reports->file.path()));

@@ -1,5 +1,5 @@
 // Writes this process's report file. It is written at the first incident (refused request) of each
-// verdict, so that the facts are on disk even if the program crashes, and replaced at the end.
+// verdict, so that the facts are on disk even if the program crashes. It is replaced at the end.
 #pragma once
 
 #include <chrono>

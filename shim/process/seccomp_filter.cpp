@@ -11,9 +11,9 @@
 namespace cuwarden::shim {
 namespace {
 
-// A register of the filter's machine.
+// The contents of a register of the machine that runs filters.
 struct Value {
-  bool is_known = false;  // false where it depends on arguments of the system call
+  bool is_known = false;  // false if it depends on arguments of the system call
   std::uint32_t number = 0;
 
   friend bool operator==(const Value&, const Value&) = default;
@@ -26,13 +26,13 @@ struct Registers {
 
 bool is_readable_range(const void* start, std::size_t bytes) noexcept {
   const auto first = reinterpret_cast<std::uintptr_t>(start);
-  // The kernel is asked for eight bytes at a time; their last one is the last one of the range.
+  // is_readable() reads eight bytes at a time, so the last address is eight bytes before the end.
   for (std::uintptr_t at = first; at < first + bytes; at = (at / page_bytes + 1) * page_bytes)
     if (!is_readable(reinterpret_cast<const void*>(std::min(at, first + bytes - 8)))) return false;
   return true;
 }
 
-// Returns a word of what the kernel tells the filter about a system call.
+// Returns a word of the data about a system call that the kernel gives to the filter.
 Value loaded(std::uint32_t offset, std::uint32_t number) noexcept {
   if (offset == offsetof(seccomp_data, nr)) return known(number);
   if (offset == offsetof(seccomp_data, arch)) return known(AUDIT_ARCH_X86_64);
@@ -58,7 +58,9 @@ Value calculated(std::uint16_t code, Value a, Value operand) noexcept {
     case BPF_RSH:
       return by < 32 ? known(a.number >> by) : Value{};
     default:
-      return {};  // a product or a quotient, which no filter of numbers needs
+      // Products and quotients count as unknown: filters that compare numbers do not need
+      // them.
+      return {};
   }
 }
 
@@ -92,7 +94,7 @@ bool lets_through(std::uint32_t answer) noexcept {
   return action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG;
 }
 
-// Changes the registers as the instruction does, which is neither a jump nor a return.
+// Changes the registers as the instruction does. The instruction is neither a jump nor a return.
 void run(const sock_filter& instruction, std::uint32_t number, Registers& registers) noexcept {
   const auto [code, jump_if, jump_else, value] = instruction;
   const Value constant = known(value);
@@ -115,13 +117,15 @@ void run(const sock_filter& instruction, std::uint32_t number, Registers& regist
         registers.a = registers.x;
       break;
     default:
-      break;  // a store: what is loaded again counts as unknown
+      // A store has no effect here, because values that are loaded from memory count as
+      // unknown.
+      break;
   }
 }
 
 }  // namespace
 
-// The registers before an instruction, on all ways to it.
+// The registers before an instruction. A value is known if it is the same on all ways to it.
 struct SeccompFilter::Reached {
   bool is_reached;
   Registers registers;
@@ -153,7 +157,7 @@ SeccompFilter::SeccompFilter(const sock_fprog* program) noexcept {
   std::memcpy(memory_.data(), program->filter, count_ * sizeof(sock_filter));
 }
 
-// All jumps of a filter lead forward, so each instruction is looked at once, after all of those
+// All jumps of a filter lead forward. So each instruction is looked at once, after all instructions
 // that lead to it.
 bool SeccompFilter::allows(std::uint32_t number) const noexcept {
   if (count_ == 0) return false;

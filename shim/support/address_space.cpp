@@ -16,7 +16,7 @@
 namespace cuwarden::shim {
 namespace {
 
-// The pid of the first process of a container, or of any other pid namespace.
+// Pid of the first process of a container, or of any other pid namespace.
 constexpr int first_process = 1;
 
 // Returns the inode of the calling process's pid namespace; 0 if it is not known.
@@ -70,13 +70,13 @@ bool AddressSpace::belongs_to_caller() const noexcept {
   Page* const page = page_.load(std::memory_order_acquire);
   if (page == nullptr) return false;
   const int owner = page->owner.load(std::memory_order_relaxed), self = getpid();
-  // A child that shares the memory may be the first process of a namespace of its own.
+  // A child that shares the memory may be the first process of another pid namespace.
   if (owner == self)
     return owner != first_process || is_confined() || page->pid_namespace == 0 ||
            page->pid_namespace == pid_namespace();
   if (owner == 0 || !page->is_guess.load(std::memory_order_relaxed) || !is_gone(owner))
     return false;
-  // The memory has outlived the process that took it over.
+  // The process that took the memory over has ended, and this one still uses the memory.
   page->owner.store(self, std::memory_order_relaxed);
   return true;
 }

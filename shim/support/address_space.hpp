@@ -9,8 +9,9 @@
 
 namespace cuwarden::shim {
 
-// Tells if the calling process owns the memory that it runs in, or runs in its parent's (vfork), or
-// is a forked child that has not yet claimed its copy. There is one object in a process.
+// Tells if the calling process owns the memory that it runs in. It does not if it runs in its
+// parent's memory (vfork), or is a forked child that has not yet claimed its copy. There is one
+// object in a process.
 class AddressSpace {
  public:
   // Marks the memory as the calling process's, by a page that the kernel fills with zeros in forked

@@ -9,8 +9,9 @@
 
 extern "C" {
 
-// glibc 2.35, and the unwinder's way to a frame's unwind table. Forwarded where the loader has it
-// (no lock); before, the loader's list is walked, as older unwinders do.
+// A function of glibc 2.35 by which the unwinder finds a frame's unwind table. It is forwarded if
+// the loader has it, which takes no lock. Otherwise the loader's list is walked, as older unwinders
+// do.
 [[gnu::visibility("hidden")]] int _dl_find_object(void* address, dl_find_object* result) noexcept {
   using Find = int (*)(void*, dl_find_object*);
   static constinit std::atomic<Find> real{nullptr};

@@ -23,7 +23,7 @@ LoadedObject::LoadedObject(const dl_phdr_info& info) : base_(info.dlpi_addr) {
       end_ = base_ + header.p_vaddr + header.p_memsz;
   }
   for (const Elf64_Dyn* entry = dynamic_; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
-    // The loader relocates these in place, but not for every object (the vDSO).
+    // The loader has made these addresses absolute, except for some objects such as the vDSO.
     const auto address = [&] {
       const std::uintptr_t value = entry->d_un.d_ptr;
       return value < base_ ? base_ + value : value;
@@ -115,9 +115,9 @@ void* LoadedObject::find(std::string_view name) const {
   return symbol == nullptr ? nullptr : reinterpret_cast<void*>(base_ + symbol->st_value);
 }
 
-// A signal handler that left by a jump would leave the loader's lock held for ever. Signals are
-// held back from the first object on: while the thread waits for the lock, a garbage collector may
-// stop it, as the thread that has the lock.
+// Signals are held back from the first object on. A handler that jumped away would leave the
+// loader's lock held for ever. A garbage collector's handler may stop a thread that holds the lock,
+// or that waits for it.
 bool detail::visit_loaded_objects(VisitObject visit, void* argument) {
   struct Task {
     VisitObject visit;

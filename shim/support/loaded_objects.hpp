@@ -112,9 +112,10 @@ std::uint64_t unloaded_objects();
 // load order, the ones that the loader searches first for every symbol.
 void note_startup_objects();
 
-// Calls visit(object) for each object that was loaded before the program ran and that the loader
-// searches after the shim, in order, until a call returns true. Returns true if one did. Without
-// the shim, a call of a function would reach the first of these objects that exports the function.
+// Calls visit(object), until a call returns true, for each object that was loaded before the
+// program ran and that the loader searches after the shim. The objects come in the loader's order.
+// Returns true if a call did. Without the shim, a call of a function would reach the first of these
+// objects that exports the function.
 template <class Visit>
 bool any_startup_object_behind_shim(Visit visit);
 

@@ -53,16 +53,17 @@ spdlog::level::level_enum level_of(LogLevel level) {
   return spdlog::level::warn;
 }
 
-// Storage that outlives everything: the logger is used after static destructors have run.
+// Storage of the logger, which is used after static destructors have run and so is never destroyed.
 alignas(spdlog::logger) constinit unsigned char storage[sizeof(spdlog::logger)] = {};
 constinit std::atomic<spdlog::logger*> logger{nullptr};
 
-// Messages from before the settings are read, as by functions of cuwarden.h: the level and the
-// target of CUWARDEN_LOG are not known yet. Messages that do not fit are lost.
+// Messages from before the settings are read, such as those of functions of cuwarden.h. The level
+// and the target of CUWARDEN_LOG are not known yet. Messages that do not fit are lost.
 constinit FutexLock early_lock;
 constinit char early_lines[2048] = {};
 constinit std::size_t early_bytes = 0;
-constinit pid_t early_process = 0;  // a forked child has no part in them
+// Pid of the process that kept the lines; a forked child drops its parent's.
+constinit pid_t early_process = 0;
 
 void keep_for_later(std::string_view line) {
   const Locked locked(early_lock);
@@ -75,21 +76,21 @@ void keep_for_later(std::string_view line) {
 }
 
 void log(spdlog::level::level_enum level, std::string_view line) noexcept {
-  if (is_confined()) return;  // spdlog asks for the thread's number
+  if (is_confined()) return;  // spdlog asks the kernel for the thread's id
   const ErrnoGuard keep;
   const Uncancelled whole;
   spdlog::logger* const present = logger.load(std::memory_order_acquire);
   if (present != nullptr && !present->should_log(level)) return;
   try {
-    // Values of variables, names and paths are in it. None of them acts on a terminal, or begins a
-    // line that looks like another message.
+    // The line has values of variables, names and paths. printable() keeps them from changing
+    // the terminal, and from beginning a line that looks like another message.
     const std::string shown = printable(std::string(line));
     if (present != nullptr)
       present->log(level, spdlog::string_view_t(shown.data(), shown.size()));
     else if (level == spdlog::level::warn)
       keep_for_later(shown);
   } catch (...) {
-    // No message is written: there is no memory to format it with.
+    // Without memory to format it, the message is dropped.
     return;
   }
 }
@@ -98,7 +99,7 @@ void log(spdlog::level::level_enum level, std::string_view line) noexcept {
 
 void set_up_log(const Settings& settings) noexcept {
   const ErrnoGuard keep;
-  logger.store(nullptr);  // a forked child's, or what its parent had half made
+  logger.store(nullptr);  // a forked child may have inherited a logger, finished or not
   try {
     auto sink = std::make_shared<MessageSink>(settings.log.file);
     if (level_of(settings.log.level) <= spdlog::level::warn) sink->complain_if_unusable();

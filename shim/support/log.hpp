@@ -1,5 +1,6 @@
 // cuwarden's messages to the user. They go through one private spdlog logger, which is never
-// destroyed and in no registry of spdlog, so that the program's own use of spdlog is not affected.
+// destroyed. It is in no registry of spdlog, so that the program's own use of spdlog is not
+// affected.
 #pragma once
 
 #include <string_view>

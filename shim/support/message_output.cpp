@@ -21,15 +21,15 @@
 namespace cuwarden::shim {
 namespace {
 
-// The file behind descriptor 2 when the shim was loaded; 0, 0: closed.
+// The file behind descriptor 2 when the shim was loaded; 0 and 0 if it was closed.
 constinit dev_t stderr_device = 0;
 constinit ino_t stderr_inode = 0;
 
-// A program may close descriptor 2 and get the number back for a data file or a connection, which
-// a message of ours would damage. Nothing tells that for certain from a standard error that was
-// redirected on purpose. So the file that was there at the start is fine, and so is a terminal, a
-// pipe, a device such as /dev/null, or a file opened for appending, as log files are. Anything else
-// gets nothing: a lost message is the lesser harm.
+// True if messages may be written to the descriptor. A program may close descriptor 2 and get the
+// number back for a data file or a connection, which a message would damage. A standard error that
+// was redirected on purpose looks the same. So messages go only to the file that was there at the
+// start, a terminal, a pipe, or a device such as /dev/null. They also go to files that are opened
+// for appending, as log files are. A lost message is the lesser harm.
 bool is_for_messages(int fd) {
   struct stat now {};
   if (syscall(SYS_fstat, fd, &now) != 0) return false;
@@ -46,7 +46,8 @@ bool has_room(int fd, int limit_ms) {
   pollfd room{.fd = fd, .events = POLLOUT, .revents = 0};
   const int ready = poll(&room, 1, limit_ms);
   if (ready >= 0 || errno != EINVAL) return ready == 1 && (room.revents & POLLOUT) != 0;
-  // Not even one descriptor may be asked about where none may be opened (ulimit -n 0).
+  // poll() fails with EINVAL if the process may open no descriptor (ulimit -n 0); select() does
+  // not.
   if (fd >= FD_SETSIZE) return false;
   fd_set writable;
   FD_ZERO(&writable);
@@ -55,26 +56,28 @@ bool has_room(int fd, int limit_ms) {
   return select(fd + 1, nullptr, &writable, nullptr, &patience) == 1;
 }
 
-// Writes a piece. A full pipe would hold up the host, so a piece that a pipe has no room for is not
-// written. Returns false if the piece was not written whole.
+// Writes a piece. If a pipe has no room for the piece, it is not written, so that the host does not
+// wait. Returns false if the piece was not written whole.
 bool write_piece(int fd, std::string_view piece, int limit_ms) {
   return has_room(fd, limit_ms) &&
          ::write(fd, piece.data(), piece.size()) == static_cast<ssize_t>(piece.size());
 }
 
-// The signals of a write would harm the host: SIGPIPE if a pipe's reader has gone, SIGXFSZ if a
-// file is at the process's size limit, and SIGTTOU if a job in the background writes to a terminal
-// that is set to stop it. A blocked SIGTTOU is not raised, and the terminal takes the text.
+// Writes the text while signals are blocked that a write can raise. SIGPIPE comes if a pipe's
+// reader has gone, and SIGXFSZ if a file is at the process's size limit. SIGTTOU comes if a
+// background job writes to a terminal that stops such jobs; while it is blocked, the terminal takes
+// the text.
 void write_without_harm(int fd, std::string_view text) {
-  // A pipe that is ready takes so many bytes at once, without waiting.
+  // A pipe that select() reports as writable takes this many bytes without waiting.
   constexpr std::size_t most_at_once = PIPE_BUF;
   sigset_t raised, before, pending;
   sigemptyset(&raised);
   for (const int signal : {SIGPIPE, SIGXFSZ, SIGTTOU}) sigaddset(&raised, signal);
   sigpending(&pending);
-  sigprocmask(SIG_BLOCK, &raised, &before);  // of this thread; pthread_sigmask is newer
+  // For this thread; pthread_sigmask is in libc only since glibc 2.32.
+  sigprocmask(SIG_BLOCK, &raised, &before);
   errno = 0;
-  // Only the first piece is waited for: a reader that takes it takes the rest.
+  // Only the first piece waits for the reader: a reader that takes it takes the rest.
   for (int limit_ms = patience_ms; !text.empty(); limit_ms = 0) {
     const std::string_view piece = text.substr(0, most_at_once);
     if (!write_piece(fd, piece, limit_ms)) break;

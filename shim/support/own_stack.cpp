@@ -43,9 +43,9 @@ namespace {
 
 constexpr std::size_t bytes = std::size_t{1} << 20, guard = 4096;
 
-// Null where there is no memory. Its lowest page stays without access: too deep a call is a fault
-// there, not a write into what happens to be mapped below. A confined thread has to do without
-// that: it asks for nothing but the memory.
+// Returns a stack; null if there is no memory. The lowest page has no access rights, so that too
+// deep a call is a fault instead of a write into another mapping. A confined thread has no such
+// page, since it makes no further system call.
 void* make_stack() noexcept {
   const bool confined = is_confined();
   void* stack = mmap(nullptr, bytes, confined ? PROT_READ | PROT_WRITE : PROT_NONE,
@@ -62,20 +62,21 @@ constinit void* spare = nullptr;
 constinit std::atomic<bool> spare_is_used{false};
 
 bool has_room_here() noexcept {
-  // Older libraries count a thread's guard as part of its stack.
+  // Bytes of a thread's guard, which older libraries count as part of the stack.
   constexpr std::size_t guard_of_thread = 64 << 10;
   return stacks::room_below(reinterpret_cast<std::uint64_t>(__builtin_frame_address(0))) >=
          bytes + guard_of_thread;
 }
 
-// Confined threads do not ask.
+// True if the thread runs on an alternate signal stack. False in a confined thread, which must not
+// ask the kernel.
 bool is_on_signal_stack() noexcept {
   stack_t stack{};
   return !is_confined() && sigaltstack(nullptr, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0;
 }
 
-// Switches the stack. The kernel tells by the stack pointer if an alternate signal stack is in use:
-// once that has left it, the next handler would overwrite the frames of the present one.
+// Runs work(argument) on the stack. On an alternate signal stack, signals are held back: the kernel
+// goes by the stack pointer, so the next handler would overwrite the frames of the present one.
 void call_on(void* stack, void (*work)(void*), void* argument) noexcept {
   std::optional<HeldSignals> held;
   if (is_on_signal_stack()) held.emplace();

@@ -1,9 +1,9 @@
 // The shim's own heap, behind malloc and so behind operator new of the static C++ runtime. None of
 // it is visible outside this object (the version script hides the names).
 //
-// The host's heap must not be used: a report may be written by _exit in a signal handler that
+// The host's heap must not be used. A report may be written by _exit in a signal handler that
 // interrupted malloc, after a heap corruption, or below the host's own interposer of malloc. The
-// hooked path allocates nothing; this serves the start, messages and the report.
+// hooked path allocates nothing; this heap serves the start, messages and the report.
 //
 // Blocks of up to 32 KiB come from lists by size class, larger ones from mmap. Memory is not given
 // back to the system except for large blocks: a report needs a few megabytes, once.
@@ -23,9 +23,9 @@
 namespace cuwarden::shim {
 namespace {
 
-// Before each block. Keeps blocks 16-byte aligned.
+// Lies before each block, and keeps blocks 16-byte aligned.
 struct BlockHead {
-  std::uint64_t bytes;       // usable bytes behind it
+  std::uint64_t bytes;       // usable bytes of the block
   std::uint64_t size_class;  // index into free_lists, or `mapped`
 };
 static_assert(sizeof(BlockHead) == 16);
@@ -39,8 +39,9 @@ constexpr unsigned smallest_shift = 5, largest_shift = 15;
 constexpr std::size_t class_count = largest_shift - smallest_shift + 1;
 constexpr std::size_t refill_bytes = std::size_t{1} << 18;
 
-// Guards all below. A leaf lock. The hooked path takes it for a message at most, so a signal
-// handler's _exit meets it held only where the thread was starting, reporting or writing a message.
+// The lock guards all other members, and no lock is taken under it. The hooked path takes it only
+// for messages. So _exit in a signal handler finds it held only if the thread was starting,
+// reporting or writing a message.
 struct Heap {
   FutexLock lock;
   FreeBlock* free_lists[class_count];
@@ -56,15 +57,15 @@ constinit Heap without_page{};
 Heap& heap() {
   Heap* present = made.load(std::memory_order_acquire);
   if (present != nullptr) return *present;
-  Heap* mine = static_cast<Heap*>(make_wiped_page(sizeof(Heap)));  // zeros are an empty heap
+  Heap* mine = static_cast<Heap*>(make_wiped_page(sizeof(Heap)));  // all zeros: an empty heap
   if (mine == nullptr) mine = &without_page;
   if (made.compare_exchange_strong(present, mine, std::memory_order_acq_rel)) return *mine;
   if (mine != &without_page) munmap(mine, sizeof(Heap));
   return *present;
 }
 
-// Replaces a heap by a new one if its lock is not given back any more, as in a forked child.
-// Returns false without memory for it.
+// Replaces a heap by a new one if its lock will not be given back any more, as in a forked child.
+// Returns false if there is no memory for it.
 bool begin_anew(Heap& stuck) {
   Heap* present = &stuck;
   auto* const mine = static_cast<Heap*>(make_wiped_page(sizeof(Heap)));

@@ -33,7 +33,7 @@ void* behind_the_shim(const char* name) {
 
 template <class Function>
 void fill(Function& slot, void* found) {
-  // Several threads may fill at once; all store the same.
+  // Several threads may fill the table at once; all store the same values.
   __atomic_store_n(reinterpret_cast<void**>(&slot), found, __ATOMIC_RELAXED);
 }
 

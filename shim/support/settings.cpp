@@ -16,15 +16,15 @@
 namespace cuwarden::shim {
 namespace {
 
-// Readers refuse deeper stacks than the ledger's format allows.
+// Deeper stacks than the ledger's format allows would be refused by readers.
 static_assert(stacks::depth_limit == ledger::deepest_stack);
 
 struct Known {
   std::string_view name;
   bool (*read)(Settings&, std::string_view);
   std::string_view accepted;
-  std::string_view fallback;           // as in the environment; empty: see the next member
-  std::string_view fallback_in_words;  // for a setting that has no value unless it is given
+  std::string_view fallback;           // as in the environment; empty: fallback_in_words
+  std::string_view fallback_in_words;  // default in words, for a setting without a default value
 };
 
 template <class Kind, auto member>
@@ -37,7 +37,7 @@ constexpr Known known[] = {
   {variable, read_as<setting_kinds::kind, &Settings::member>, setting_kinds::kind::accepted, \
    fallback, in_words},
 #include "reporters/words/settings.def"
-    // Written by `cuwarden run` for the shim; not for users.
+    // `cuwarden run` sets this one for the shim; it is not for users.
     {"CUWARDEN_REPORT_LIST", read_as<setting_kinds::AnyPath, &Settings::report_list>,
      setting_kinds::AnyPath::accepted, "", "none"},
 };
@@ -60,7 +60,7 @@ std::string_view nearest(std::string_view name) {
 
 void read_one(Settings& settings, std::string_view name, std::string_view value,
               Complain complain) {
-  if (name.starts_with("CUWARDEN_SIM_")) return;  // the simulated GPU's own
+  if (name.starts_with("CUWARDEN_SIM_")) return;  // a setting of the simulated GPU
   for (const Known& setting : known) {
     if (setting.name != name) continue;
     if (!setting.read(settings, value))
@@ -74,7 +74,7 @@ void read_one(Settings& settings, std::string_view name, std::string_view value,
                        meant.empty() ? "." : fmt::format("; did you mean {}?", meant)));
 }
 
-// Empty where there is none.
+// Returns the setting's text in the environment; empty if it is not set.
 std::string_view setting_text(std::string_view name) {
   std::string_view value;
   each_setting_text([&](std::string_view text) {

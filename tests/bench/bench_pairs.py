@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Measures the time that recording adds to one allocation and its free, over a driver that does
-nothing, beside the time that heaptrack adds to a malloc and its free from the same depth.
+nothing. Also measures the time that heaptrack adds to a malloc and its free from the same depth.
 
     tests/bench/bench_pairs.py [BUILD-FOLDER] [--depths 10,30,60] [--threads 1,2,4,8] [--runs 5]
 
@@ -102,7 +102,7 @@ class Bench:
 
     def cold(self, depth):
         """Measures in a program that does other things in between, so that no memory of the shim is
-        in the caches, and over a driver that takes as long as the real one."""
+        in the caches. The driver takes as long as the real one."""
         pair = self.pair("cold", depth)
         ways = {"bare": self.bare, "shimmed": self.shim}
         work = {"NULL_DRIVER_TICKS": "1000"}

@@ -8,9 +8,9 @@ Runs alternate, over a driver that does nothing. The medians are of the loop's o
 the watching command needs a processor, too. They are compared with the medians while the same
 command watches another process, because it takes caches and memory as well.
 
-With --at-most, the exit status is 1 if the best run of the watched loop takes longer than the best
-run of the compared one by more than that ratio. CPU time counts, and wall time, because the loop
-may be kept waiting. It is also 1 if the command has not seen the loop.
+With --at-most, the best run of the watched loop is compared with the best run of the other loop.
+The exit status is 1 if the ratio of their times is above RATIO. CPU time counts, and wall time,
+because the loop may be kept waiting. It is also 1 if the command has not seen the loop.
 """
 
 import argparse

@@ -257,7 +257,7 @@ TEST_F(ImplicitMemoryFacts,
   EXPECT_NEAR(taken_mib(after), 0, kCodeMib) << "there is nothing more to give";
   ASSERT_EQ(launch_plain("small"), CUDA_SUCCESS);
   EXPECT_GT(taken_mib(after), 64);
-  EXPECT_LT(taken_mib(before), kCodeMib) << "what code needs may come back later";
+  EXPECT_LT(taken_mib(before), kCodeMib) << "memory for code may come back later";
 }
 
 }  // namespace

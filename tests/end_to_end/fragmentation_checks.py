@@ -70,8 +70,8 @@ def check_worst_moment(report, facts, piece_bytes, names_of, threads=1):
     (holder,) = report["worst_slab_holders"]
     assert any("fill" in name for name in names_of(holder) if name)
     assert holder["of_locked_bytes"] <= row["slab_locked_bytes"]
-    # The holders are copied each time that the locked bytes have grown by an eighth, unless looking at
-    # all live allocations takes too long for the time that the process has run.
+    # The holders are copied each time that the locked bytes have grown by an eighth. They are not if
+    # looking at all live allocations takes too long for the time that the process has run.
     assert holder["of_locked_bytes"] >= 14 * MIB
     assert 0.99 * holder["of_locked_bytes"] <= holder["locked_bytes"] <= holder["of_locked_bytes"]
 

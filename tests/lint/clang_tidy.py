@@ -2,8 +2,8 @@
 
 A unit that passed is not checked again until it changes: the unit, its command, a header of the project
 that it includes, .clang-tidy or clang-tidy itself. Tests are left out. Without TIDY_ALL in the
-environment the checks of Clang's analyzer are left out, too, which take as long as all others, and so
-are the samples and the simulated GPU, which no user's process loads.
+environment the checks of Clang's analyzer are left out, too, which take as long as all others. So are
+the samples and the simulated GPU, which no user's process loads.
 
 Skipped (exit status 77) without clang-tidy 14, since other versions have other checks.
 

@@ -29,7 +29,7 @@ def end_of(text, start):
 
 
 def own_text(body):
-    """The class's own declarations: bodies of functions and nested types become `{}`."""
+    """The class's own declarations: definitions of functions and nested types become `{}`."""
     text, at = "", 0
     while at < len(body):
         if body[at] == "{":

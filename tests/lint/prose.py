@@ -1,8 +1,8 @@
 """Checks comments, docstrings, messages, documents and names of tests against those rules of prose
 that a program can check.
 
-Finds comments that open without a subject, sentences of more than 35 words or with an ellipsis, and
-words for which the project has another one. Text that passes must still be understood by its reader.
+Finds comments and messages that open without a subject, sentences of more than 30 words or with an
+ellipsis, and words for which the project has another one. Text that passes must still be understood by its reader.
 
 usage: prose.py SOURCE_ROOT
 """
@@ -27,18 +27,30 @@ OPENERS = re.compile(
 )
 # Words that are no subject of any other sentence of a comment.
 LATER_OPENERS = re.compile(r"^(What|Whatever|Whether|Who|Whoever|Whose|Which|Else|Those|Nobody|Somebody)\b")
+# Words that are no subject in a message, and questions that stand for a noun. A message may be put
+# together of several strings, so only words are listed that are wrong wherever they stand.
+MESSAGE_SUBJECTS = re.compile(
+    r"(?:^\s*|[.:;] )(?:what|whatever|who|whoever|whose|else|nobody|somebody)\b"
+    r"|\b(?:see|says?|tells?|knows?|known|shows?|finds?) (?:who|whose|what)\b"
+    r"|\bwho (?:else|has|had|holds?|held|locks?|uses|asked|asks)\b",
+    re.IGNORECASE,
+)
 # Words that are no subject of a test's name.
 NAME_OPENERS = re.compile(r"^(what|whatever|whether|who|whoever|whose|which|of|else|those|that|then|it|its)_")
+# Words that are no subject of a message that a test shows when it fails.
+EXPECTATION_OPENERS = re.compile(r"^(?:what|whatever|who|whoever|whose|of|else|those|then|its?)\b(?! of\b)")
 # word -> the project's word for it
 GLOSSARY = {
     r"famil(?:y|ies)": "hook (or: file of hooks)",
+    r"(?<!`)bod(?:y|ies)(?!`)": "hook, or function",
     r"lanes?": "shard",
     r"cells?": "shard",
     r"troubles?": "incident, or what went wrong",
     r"news": "message, notice",
     r"(?<!in )(?<!in its )(?<!in our )(?<!take )(?<!takes )(?<!took )(?<!take the )(?<!takes the )(?<!took the )"
     r"places?(?! (?:where|a |an |the ))": "location, offset, slot, current context or pc",
-    r"(?:a|the|each|every|one|vain) climb": "ladder, or: the climbing request",
+    r"(?:a|an|the|this|each|every|one|no|another|any|its|last|next|first|same|vain|long) climb"
+    r"|(?:two|all|many|of|between|after|before) climbs": "ladder, or rescue",
     r"periods?": "epoch, or interval",
     r"(?:no|some|any|every)body(?:s|'s)?|who(?:so)?ever": "the thread, process or person that is meant",
     r"the (?:former|latter)": "the noun",
@@ -51,7 +63,7 @@ WORDS = {
     for word, instead in GLOSSARY.items()
 }
 ELLIPSIS = re.compile(r"[a-z] ?(?:\.\.\.|…)(?=$| [A-Z])")
-LONGEST = 35  # words of a sentence
+LONGEST = 30  # words of a sentence
 IGNORED = re.compile(r"^(NOLINT|clang-format|usage:|---|===|#!|shellcheck|noqa|fmt:|\$ )")
 
 
@@ -123,7 +135,8 @@ def literals(text):
     code = re.sub(r"^\s*(?://|#(?!define)).*", "", text, flags=re.MULTILINE)
     for match in re.finditer(r'"(?:\\.|[^"\\\n])*"(?:\s*"(?:\\.|[^"\\\n])*")*', code):
         words = re.sub(r'"\s*"', "", match[0]).strip('"').replace("\\n", " ")
-        if " " in words.strip():
+        is_assembly = words.startswith(".")
+        if " " in words.strip() and not is_assembly:
             yield code.count("\n", 0, match.start()) + 1, words
 
 
@@ -141,6 +154,12 @@ def test_names(text):
     """Yields (line, words) for each test of a source."""
     for match in re.finditer(r"\bTEST(?:_F|_P)?\(\s*\w+,\s*(\w+)\)|^def test_(\w+)", text, re.MULTILINE):
         yield text.count("\n", 0, match.start()) + 1, match[1] or match[2]
+
+
+def expectations(text):
+    """Yields (line, words) for each message of a check by GoogleTest."""
+    for match in re.finditer(r'\b(?:EXPECT|ASSERT)_\w+\((?:[^;"]|"[^"\n]*")*?\)\s*<< "([^"\n]+)";', text):
+        yield text.count("\n", 0, match.end()) + 1, match[1]
 
 
 def sentences(words):
@@ -171,6 +190,11 @@ def wrong_subjects(words):
             yield f"«{opener[0]}» is no subject: {sentence[:60]}"
 
 
+def wrong_subjects_of_message(words):
+    for found in MESSAGE_SUBJECTS.finditer(words):
+        yield f"«{found[0].strip(' .:;')}»: name the thing that is meant"
+
+
 def complaints_about_comments(comments):
     for line, words in comments:
         words = words.strip()
@@ -185,6 +209,13 @@ def complaints_about_text(texts):
             yield line, f"{complaint}: {words[:60]}"
 
 
+def complaints_about_messages(messages):
+    yield from complaints_about_text(messages)
+    for line, words in messages:
+        for complaint in wrong_subjects_of_message(words):
+            yield line, f"{complaint}: {words[:60]}"
+
+
 def complaints_about_names(names):
     for line, name in names:
         opener = NAME_OPENERS.match(name)
@@ -193,6 +224,15 @@ def complaints_about_names(names):
         for complaint in wrong_words(name.replace("_", " ")):
             if "sentence" not in complaint:
                 yield line, f"{complaint}: {name}"
+
+
+def complaints_about_expectations(messages):
+    for line, words in messages:
+        opener = EXPECTATION_OPENERS.match(words)
+        if opener:
+            yield line, f"opens with «{opener[0]}», which is no subject: {words}"
+        for complaint in wrong_words(words):
+            yield line, f"{complaint}: {words}"
 
 
 def complaints_about(name, text):
@@ -207,8 +247,10 @@ def complaints_about(name, text):
         yield from complaints_about_comments(script_comments(text))
     if suffix in (".cpp", ".hpp", ".py"):
         yield from complaints_about_names(test_names(text))
+    if name.startswith("tests/") and suffix in (".cpp", ".hpp"):
+        yield from complaints_about_expectations(expectations(text))
     if suffix in C_SUFFIXES and name.startswith(MESSAGES):
-        yield from complaints_about_text(literals(text))
+        yield from complaints_about_messages(list(literals(text)))
 
 
 def sources(root):

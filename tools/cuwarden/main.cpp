@@ -93,7 +93,7 @@ CLI::Option* add_format(CLI::App& verb, const Format*& format, const std::string
 }
 
 CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
-  CLI::App* verb = app.add_subcommand("report", "show what a report says, for people");
+  CLI::App* verb = app.add_subcommand("report", "show a report as text, for people");
   set_usage(*verb, "report [OPTIONS] FILE-OR-FOLDER...");
   verb->add_option("FILE", report.files,
                    "reports (-: standard input), ledgers that killed processes left, or folders: a "
@@ -227,7 +227,7 @@ CLI::App* declare_top(CLI::App& app, TopVerb& top) {
 
 CLI::App* declare_doctor(CLI::App& app) {
   CLI::App* verb =
-      app.add_subcommand("doctor", "say what the shim can see here, and how CMD reaches CUDA");
+      app.add_subcommand("doctor", "show how the shim works here, and how CMD reaches CUDA");
   set_usage(*verb, "doctor [-- CMD...]");
   verb->prefix_command();
   return verb;

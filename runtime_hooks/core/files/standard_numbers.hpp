@@ -37,9 +37,9 @@ struct StandardNumbers {
 
 }  // namespace detail
 
-// Keeps the descriptor numbers 0 to 2 occupied for the length of a scope, so that no file that is
-// opened in the scope gets one of them. Any number of threads and scopes may do so at once. To be
-// used around each opening of a file, also around calls of libraries that open files.
+// Keeps the descriptor numbers 0 to 2 occupied for the length of a scope, so that no file opened in
+// the scope gets one of them. Any number of threads and scopes may do so at once. To be used around
+// each opening of a file, also around calls of libraries that open files.
 class [[nodiscard]] StandardNumbersHeld {
  public:
   StandardNumbersHeld() noexcept {

@@ -45,8 +45,8 @@ class ImplicitSpan {
   // that the context has had from its start (measured: 414 MiB after a stack limit, 1,342 MiB after
   // a launch that needed 2,112).
   void book_given_back(std::uint64_t bytes, ContextId) noexcept;
-  // Books all memory that is in use on the device, and in no record, as that of the device's first
-  // context, which was just made and must be current.
+  // Books memory that is in use on the device, and in no record, as that of the device's first
+  // context. That context was just made, and must be current.
   void book_first_context(DeviceOrdinal) noexcept;
 
  private:

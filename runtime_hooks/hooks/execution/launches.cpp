@@ -80,8 +80,8 @@ FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel, std::uint64_t bloc
   if (parts.implicit.may_read(parts.time.recently_ns())) span_.begin(here_.device);
   local_needed_ = local_bytes();
   // Three kinds of launches may take gigabytes and are rare, so they are measured even if the
-  // device was read a moment ago. They are launches that need more local memory than all before,
-  // that may make the heap, or that follow a call after which the driver gave memory back.
+  // device was read a moment ago. One kind needs more local memory than all launches before.
+  // Another may make the heap. The third follows a call in which the driver gave memory back.
   auto* const launches = parts.implicit.launches_of(here_.device, here_.context);
   if (!span_.has_begun() && launches != nullptr &&
       (local_needed_ > launches->local_bytes.load(std::memory_order_relaxed) ||

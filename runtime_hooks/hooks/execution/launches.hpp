@@ -1,6 +1,6 @@
 // Launches of kernels. A kernel's first launch brings its code to the device. If its threads need
-// more local memory than those of all kernels before, the driver also takes that memory, for as
-// many threads as the device can hold at once.
+// more local memory than those of all kernels before, the driver takes that memory, too. It takes
+// enough for as many threads as the device can hold at once.
 #pragma once
 
 #include <cstdint>

@@ -10,8 +10,8 @@ namespace cuwarden::ledger {
 namespace {
 
 struct Share {
-  std::uint64_t divisor;       // of the total
-  std::uint64_t minimum_rows;  // whatever the total
+  std::uint64_t divisor;       // the region's share of the ledger's bytes is 1 / divisor
+  std::uint64_t minimum_rows;  // least number of rows, whatever the ledger's size
   std::uint32_t row_bytes;
 };
 

@@ -66,10 +66,11 @@ enum class Fact : std::uint8_t {
 inline constexpr std::size_t fact_count = 34;              // number of enumerators of Fact
 inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;  // value of a limit that is not set
 
-// The rungs: the attempts to serve a request that the driver has refused. All but spill ask the
-// driver again. Before that, synchronise waits for pending frees, trim empties CUDA's memory pools,
-// reclaim calls callbacks that empty caches, pool empties cuwarden's pool, mesh lets pages of that
-// pool share memory, and wait lets time pass. spill serves the request with host memory.
+// The rungs: the attempts to serve a request that the driver has refused. retry asks the driver
+// again. The others make room first: synchronise waits for pending frees; trim empties CUDA's
+// memory pools; reclaim calls callbacks that empty caches; pool empties cuwarden's pool; mesh lets
+// pages of that pool share memory; wait lets time pass. spill serves the request with host memory
+// instead.
 enum class Rung : std::uint8_t { retry, synchronise, trim, reclaim, pool, mesh, wait, spill };
 inline constexpr std::size_t rung_count = 8;  // number of enumerators
 // The outcome of one rung that was tried for a refused request.

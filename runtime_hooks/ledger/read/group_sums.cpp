@@ -36,8 +36,9 @@ void GroupSums::put_into(SeriesView& series) const noexcept {
   series.failures = sum.failures;
   series.live_count = sum.live_count;
   series.live_bytes = sum.live_bytes;
-  // The peak is at least the live bytes. It may be below them if it was reached just now, or if a
-  // kill came between the changes of a group's counters and of the series'.
+  // The peak is at least the live bytes. It may be below them if the peak was reached just now.
+  // It may also be below them if the process was killed between the changes of a group's counters
+  // and of the series'.
   if (series.peak_bytes < series.live_bytes) {
     series.peak_bytes = series.live_bytes;
     series.peak_count = series.live_count;

@@ -16,8 +16,9 @@
 namespace cuwarden::ledger {
 namespace {
 
-// Longer texts are no writer's: without a bound, a few damaged rows could each hand out all of the
-// strings. Linux itself knows no longer path and, in a program's start, no longer word.
+// Longest text that is read; writers make no longer ones. Without a bound, a few damaged rows could
+// each return all of the strings. Linux allows no longer path and, in a command line, no longer
+// word.
 constexpr std::uint64_t longest_text = 128 << 10;
 
 constexpr std::array<std::uint32_t, region_count> row_sizes = {sizeof(Record),
@@ -43,8 +44,8 @@ constexpr std::array<std::uint32_t, region_count> row_sizes = {sizeof(Record),
                                                                sizeof(SlabPage),
                                                                sizeof(WorstHolder)};
 
-// Devices and series are gone through for each other: no machine has more of them, whatever room
-// their regions have.
+// Returns the most rows of the region that are read. Loops over devices run inside loops over
+// series, so both are bounded; no machine has more of them, whatever room their regions have.
 std::uint64_t most_rows(RegionId id) noexcept {
   switch (id) {
     case RegionId::series:
@@ -98,7 +99,7 @@ std::optional<Reader> Reader::open(std::span<const std::byte> bytes, ReadError& 
     if (load_field(region.row_bytes) != row_sizes[i] || offset % page_bytes != 0) {
       return fail("the ledger's tables are damaged");
     }
-    // Bytes that are missing at the end cost the rows that were there, no more.
+    // If bytes are missing at the end of the file, only the rows in those bytes are lost.
     if (offset >= bytes.size()) continue;
     const std::uint64_t there = std::min<std::uint64_t>(capacity, bytes.size() - offset);
     reader.tables_[i] = {offset,
@@ -207,7 +208,8 @@ std::optional<RecordView> Reader::record(std::uint64_t index) const noexcept {
     if (view.space > Space::graph_exec) return std::nullopt;
     return view;
   }
-  return std::nullopt;  // it changes hands faster than it can be read: not live in any useful sense
+  // The row changes hands faster than it can be read, so it is not a lasting allocation.
+  return std::nullopt;
 }
 
 std::optional<GroupView> Reader::group(std::uint64_t index) const noexcept {
@@ -311,7 +313,8 @@ std::optional<SeriesView> Reader::series(std::uint64_t index) const noexcept {
   std::uint64_t carried = 0;
   for (std::size_t i = 0; i < view.buckets_used; ++i) {
     BucketView& bucket = view.buckets[i];
-    if (bucket.max_bytes == 0) bucket.max_bytes = bucket.last_bytes = carried;  // nothing happened
+    // No change in this bucket.
+    if (bucket.max_bytes == 0) bucket.max_bytes = bucket.last_bytes = carried;
     carried = bucket.last_bytes;
   }
   return view;

@@ -169,8 +169,8 @@ struct DeviceView {
   // Name of the kernel that needs most local memory for each thread; empty: unknown.
   std::string_view largest_local_kernel;
 };
-// A copy of an Incident: a request that the driver refused for lack of memory, with the facts known
-// at that moment, and counts of later refusals at the same call site.
+// A copy of an Incident: a request that the driver refused for lack of memory. It has the facts
+// known at that moment, and counts of later refusals at the same call site.
 struct IncidentView : IncidentFacts {
   IncidentId id;
   GroupId group;    // group of the call site
@@ -298,9 +298,9 @@ class Reader {
   std::optional<StackView> stack(std::uint64_t row) const noexcept;
   std::optional<ModuleView> module(std::uint64_t row) const noexcept;
   std::optional<ThreadView> thread(std::uint64_t row) const noexcept;
-  // Returns a series (all memory of one kind on one device). Its counts of allocations, frees and
-  // failures and its live count are 0, and its live bytes may be too high, until
-  // GroupSums::put_into() sets them from the groups.
+  // Returns a series (all memory of one kind on one device). Until GroupSums::put_into() sets
+  // them from the groups, its counts of allocations, frees and failures and its live count are 0.
+  // Its live bytes may be too high until then.
   std::optional<SeriesView> series(std::uint64_t row) const noexcept;
   std::optional<DeviceView> device(std::uint64_t row) const noexcept;
   std::optional<IncidentView> incident(std::uint64_t row) const noexcept;

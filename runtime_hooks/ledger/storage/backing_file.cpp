@@ -90,7 +90,8 @@ bool BackingFile::create(const BackingRequest& request) noexcept {
   std::uint64_t limit = std::min(default_total_bytes, address_space_share());
   if (request.largest_bytes != 0) limit = std::min(limit, request.largest_bytes);
   const std::uint64_t file_limit = std::min(limit, file_size_limit());
-  // If the limit of file sizes is below the least useful size, memory can hold more than a file.
+  // If the limit of file sizes is below the least useful size, a ledger in memory can hold more
+  // than one in a file.
   if (file_limit == limit || file_limit >= smallest_useful_file_bytes) {
     for (const char* const folder : request.folders) {
       if (folder != nullptr && create_in(folder, request, file_limit)) return true;
@@ -128,8 +129,8 @@ bool BackingFile::create_in(const char* folder, const BackingRequest& request,
   const int fd = file.number();
   bool usable = true;
   if (fs.f_type == btrfs_type) {
-    // Copy-on-write needs new space for a page that was already written: a full disk would then
-    // be a SIGBUS after all.
+    // Copy-on-write is turned off: it needs new space for a page that was already written, so a
+    // full disk would then raise a SIGBUS.
     int flags = 0;
     usable = ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0;
     flags |= FS_NOCOW_FL;
@@ -142,7 +143,7 @@ bool BackingFile::create_in(const char* folder, const BackingRequest& request,
   usable = usable && map_file(fd, limit, request);
   file.reset();
   if (usable && locked) {
-    // overlayfs maps another file than the one that was opened: there the lock is gone by now.
+    // overlayfs maps another file than the one that was opened, and that file is not locked.
     const Descriptor again = open_again();
     locked_ = again && flock(again.number(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   }
@@ -166,8 +167,9 @@ bool BackingFile::map_file(int fd, std::uint64_t limit, const BackingRequest& re
     if (!made) continue;
     made.keep_to_this_process();
     made.keep_unlocked();
-    // No readahead into the hole: on ext4 with a readahead of 8 MiB it made each step of filling
-    // take 2.4 ms instead of 0.01, for megabytes of zeros in the page cache.
+    // Readahead into the hole is turned off. On ext4 with a readahead of 8 MiB, each step of
+    // filling took 2.4 ms with it and 0.01 ms without. It also filled megabytes of page cache
+    // with zeros.
     madvise(made.data(), made.size(), MADV_RANDOM);
     mapping_ = std::move(made);
     geometry_ = plan;
@@ -185,7 +187,7 @@ bool BackingFile::create_in_memory(const BackingRequest& request, std::uint64_t 
     geometry_ = plan;
     return open_memory(0, round_up(sizeof(Header), page_bytes));
   }
-  // The host is at its limit; the smallest ledger is still better than none.
+  // The host is at its limit of addresses; the smallest ledger is still better than none.
   geometry_ = plan_geometry(0, request.hooks);
   mapping_ = Mapping::reserved(geometry_.total_bytes);
   return mapping_ && open_memory(0, round_up(sizeof(Header), page_bytes));
@@ -196,7 +198,7 @@ bool BackingFile::refused(GrowthOperation operation) noexcept {
   return false;
 }
 
-// By mprotect itself: what fails is told with its errno.
+// Makes the range writable. Calls mprotect itself, because the report shows the errno of a failure.
 bool BackingFile::open_memory(std::uint64_t offset, std::uint64_t bytes) noexcept {
   const ErrnoGuard guard;
   return mprotect(base() + offset, bytes, PROT_READ | PROT_WRITE) == 0 ||
@@ -210,8 +212,8 @@ bool BackingFile::fill(std::uint64_t offset, std::uint64_t bytes) noexcept {
   while (!populate_unknown_) {
     if (madvise(base() + offset, bytes, MADV_POPULATE_WRITE) == 0) return true;
     if (errno == EINTR || errno == EAGAIN) continue;
-    // These speak of the room that there is. Anything else is the answer of an older kernel, or of
-    // a seccomp filter.
+    // These errors mean that there is no room. Any other error comes from an older kernel, or
+    // from a seccomp filter.
     if (errno == EFAULT || errno == ENOMEM || errno == EHWPOISON)
       return refused(GrowthOperation::allocate);
     populate_unknown_ = true;
@@ -220,7 +222,7 @@ bool BackingFile::fill(std::uint64_t offset, std::uint64_t bytes) noexcept {
 }
 
 // Returns false, with errno, if the file system would have too little left for the program's own
-// files: its next checkpoint is worth more than records that outlive a kill.
+// files. The program's next checkpoint is worth more than records that outlive a kill.
 bool BackingFile::has_room_on_disk(std::uint64_t bytes) const noexcept {
   constexpr std::uint64_t largest_reserve = std::uint64_t{64} << 20;
   struct statfs fs {};
@@ -235,7 +237,8 @@ bool BackingFile::fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexce
   const Uncancelled keep;
   const Descriptor file = open_again();
   if (!file) return refused(GrowthOperation::open);
-  // Kernels before Linux 5.14 begin anew after each signal, so a storm of them is not waited for.
+  // Kernels before Linux 5.14 begin the call anew after each signal, so after a storm of signals
+  // the thread gives up.
   constexpr int attempts = 100;
   for (int attempt = 0; attempt < attempts; ++attempt) {
     if (fallocate(file.number(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0)
@@ -245,7 +248,7 @@ bool BackingFile::fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexce
   return refused(GrowthOperation::allocate);
 }
 
-// The file at path(), if it is still the ledger's own.
+// Opens the file at path(), if it is still the ledger's own.
 Descriptor BackingFile::open_again() const noexcept {
   Descriptor file = open_to_change(path_);
   struct stat status {};
@@ -259,8 +262,8 @@ Descriptor BackingFile::open_again() const noexcept {
 
 bool BackingFile::replace_by_memory(std::uint64_t offset, std::uint64_t bytes) noexcept {
   const ErrnoGuard guard;
-  // A failure may leave a hole in the address range. Another mapping of the process may come to lie
-  // there, so it is never touched.
+  // A failure may leave a hole in the address range. The program may have another mapping there
+  // later, so the hole is never touched.
   void* const start = mmap(base() + offset, bytes, PROT_NONE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   if (start == MAP_FAILED) return refused(GrowthOperation::map);

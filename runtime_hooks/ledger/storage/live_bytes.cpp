@@ -6,8 +6,8 @@ namespace {
 constexpr auto relaxed = std::memory_order_relaxed;
 constexpr auto in_one_order = std::memory_order_seq_cst;
 
-// Least length of an epoch without credits, since beginning one costs a look at every shard. It is
-// really rounded up to the next tick of the clock that times calls.
+// Least length of an epoch without credits, since its beginning costs a look at every shard. The
+// real length is rounded up to the next tick of the clock that times calls.
 constexpr std::uint64_t shortest_without_ns = 1'000'000;
 
 }  // namespace
@@ -32,7 +32,8 @@ LiveBytes::Change LiveBytes::rise_for_all(Series& series, std::size_t row, std::
       wait_for_collector(epoch, number);
     }
     const std::uint64_t before = live.fetch_add(bytes, in_one_order);
-    // Credits may be in a new peak only where this epoch was over before.
+    // A new peak is right only if no new epoch has begun since: it would include credits of
+    // that epoch.
     if (before + bytes <= peak || epoch.number.load(in_one_order) == number) return {true, before};
     live.fetch_sub(bytes, in_one_order);
   }
@@ -58,12 +59,12 @@ void LiveBytes::collect(Series& series, std::size_t row) noexcept {
   });
 }
 
-// A collector that was stopped in the act is waited for no longer than this; what it has in its
-// hands may then be counted in a peak.
+// Waits for the thread that collects the epoch's credits, for a limited time. If that thread was
+// stopped meanwhile, the credits that it holds may be counted in a peak.
 void LiveBytes::wait_for_collector(Epoch& epoch, std::uint32_t number) noexcept {
   std::uint32_t collected = epoch.collected.load(std::memory_order_acquire);
   for (int turn = 0; turn < 1000; ++turn) {
-    // A later epoch's collector has come, and with it the end of this one.
+    // The collector of a later epoch has come, so this epoch has ended, too.
     if (static_cast<std::int32_t>(collected - number) >= 0) return;
     __builtin_ia32_pause();
     collected = epoch.collected.load(std::memory_order_acquire);

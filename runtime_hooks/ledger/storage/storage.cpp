@@ -1,5 +1,5 @@
-// Steps are small at first, for most processes record little, and grow with the region so that a
-// large ledger is not made of thousands of system calls.
+// Regions grow in steps. The first steps are small, since most processes record little. Later steps
+// grow with the region, so that a large ledger does not take thousands of system calls.
 #include "runtime_hooks/ledger/storage/storage.hpp"
 
 #include <algorithm>
@@ -29,9 +29,9 @@ bool Storage::create(const BackingRequest& request) noexcept {
     region.used.store(first_row(static_cast<RegionId>(i)), std::memory_order_relaxed);
     fills_[i].in_file = file_.in_file();
     fills_[i].capacity.store(extent.capacity_bytes, std::memory_order_relaxed);
-    // The accessible part of a region is a mapping of its own, which grows. It is begun now: a
-    // process with the greatest number of mappings could not begin it later, and that may be the
-    // very reason for an incident.
+    // The accessible part of a region is a mapping of its own, which grows. It is made now,
+    // because a process with the greatest number of mappings could not make it later. That
+    // number may be the very reason for an incident.
     file_.open_ahead(extent.offset, std::min(smallest_step, extent.capacity_bytes));
   }
   head.magic = magic;
@@ -105,7 +105,8 @@ std::uint64_t Storage::allocate(RegionId id, std::uint64_t count) noexcept {
   const std::uint64_t capacity_rows = capacity(id);
   std::uint64_t first = used.load(std::memory_order_relaxed);
   while (true) {
-    // The pages come first: a reader, or the writer itself, never meets a row that has none.
+    // The pages are made ready before the row is counted, so that a reader or the writer never
+    // meets a row without a page.
     if (count > capacity_rows || first > capacity_rows - count ||
         !make_ready(id, (first + count) * extent.row_bytes)) {
       return 0;

@@ -65,7 +65,8 @@ ThreadShard& ThreadShards::take() noexcept {
       }
     }
   }
-  // A signal handler in between finds none, and takes one more, which lasts as long as the thread.
+  // A signal handler that interrupts these stores finds no shard, and takes another one, which
+  // lasts as long as the thread.
   mine_.serial = 0;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   mine_.shard = &shard;
@@ -82,7 +83,8 @@ Counters& ThreadShards::find_group_shard(ThreadShard& shard, Group& group, Group
   if (found == 0) {
     found = static_cast<std::uint32_t>(storage_.allocate(RegionId::group_shards, 1));
     if (found == 0) {
-      // Counted where another thread may count at the same moment: no longer exact, and said.
+      // Another thread may count in the same counters at the same moment, so they are no
+      // longer exact. The ledger says so.
       storage_.add_reason(reason_ledger_full);
       return group.counters;
     }

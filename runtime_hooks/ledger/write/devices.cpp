@@ -10,10 +10,10 @@ namespace cuwarden::ledger {
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
-// Names of kernels can be as long as their templates.
+// Longest name of a kernel that is stored; templates make long names.
 constexpr std::size_t longest_kernel_name = 1024;
 
-// The numbers of a device while they change: odd until all are there.
+// Marks a device's numbers as changing for the length of a scope: the version is odd meanwhile.
 class Changing {
  public:
   explicit Changing(Device& device) : version_(device.version) {
@@ -34,13 +34,14 @@ void change(std::atomic<std::uint64_t>& number, std::int64_t difference) {
   number.store(before + more - std::min(before, less), std::memory_order_release);
 }
 
-// A number of a device; where it is given back and taken again, how much of it is gone meanwhile.
+// A number of a device. `lent`: bytes of it that the driver gave back and may take again; null if
+// it takes none again.
 struct Returned {
   std::atomic<std::uint64_t>* number;
   std::atomic<std::uint64_t>* lent = nullptr;
 };
 
-// From one after the other, as far as it goes.
+// Takes the bytes from one number after the other, until nothing is left to take.
 void give_back(std::uint64_t bytes, std::initializer_list<Returned> all) noexcept {
   for (const Returned& each : all) {
     const std::uint64_t part = std::min(bytes, each.number->load(relaxed));

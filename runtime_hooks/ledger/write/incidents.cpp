@@ -22,9 +22,10 @@ std::uint64_t rescues_of(const Incident& incident) {
   return all;
 }
 
-// All that was refused here was served soon after: this time it may not be, and then the facts of
-// this moment are wanted. So that a program which always helps itself has no row for each time, the
-// time to the next one grows.
+// True if the refusal gets an incident of its own, although its call site has one. This is so if
+// all earlier requests there were served in the end: this one may not be, and then the facts of
+// this moment are wanted. The time until the next one grows, so that a program which always
+// recovers does not fill the table.
 bool is_another_matter(const Incident& known, std::uint64_t now_ns) {
   constexpr std::uint64_t first_wait_ns = 10'000'000'000;
   const std::uint64_t served = known.recovered.load(relaxed) + rescues_of(known);
@@ -97,7 +98,7 @@ Refused Incidents::failed(const Refused& known, const Refusal& refusal, ThreadId
   std::uint32_t now = known.incident.value;
   bool begun = false;
   if (!known.first && before.failed.load(relaxed) == 0 && rescues_of(before) > 0) {
-    // Another thread may have begun one already, or does so now.
+    // Another thread may have begun an incident already, or may do so now.
     now = group(refusal.group.value).incident.load(std::memory_order_acquire);
     if (now == known.incident.value)
       if (const std::uint32_t made = begin(refusal, thread, now_ns, now); made != 0) {
@@ -217,8 +218,8 @@ void Incidents::add_slab_class(IncidentId id, const SlabClassRow& given) noexcep
 }
 
 void Incidents::add_slabs(IncidentId id, std::span<const SlabRow> given) noexcept {
-  // At most half of the room is used for one incident: rows must be left for the last incident,
-  // which the program may have died of.
+  // One incident takes at most half of the room that is left: the last incident, of which the
+  // program may have died, needs rows, too.
   const std::uint64_t room =
       storage_.capacity(RegionId::incident_slabs) - storage_.used(RegionId::incident_slabs);
   if (given.size() > room / 2) return;
@@ -234,7 +235,7 @@ void Incidents::add_slabs(IncidentId id, std::span<const SlabRow> given) noexcep
   }
 }
 
-// One that was under way is told to the end.
+// Completes the row of a rung that was stored before it ran; otherwise adds a row.
 void Incidents::add_rung(IncidentId id, const RungRow& given) noexcept {
   IncidentRung* const rows = storage_.rows<IncidentRung>(RegionId::incident_rungs);
   const std::uint64_t used = storage_.used(RegionId::incident_rungs);

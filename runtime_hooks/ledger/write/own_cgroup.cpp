@@ -33,7 +33,8 @@ bool lists_this_process(const CgroupFolder& folder) noexcept {
   return found;
 }
 
-// False where the process is not listed in that folder, or nothing counts its memory.
+// Returns false if the process is not listed in that folder, or if the kernel counts no memory for
+// it.
 bool note(OwnCgroup& cgroup, std::string_view mount, std::string_view path) noexcept {
   if (path == "/") path = {};
   if (mount.size() + path.size() >= sizeof cgroup.path) return false;
@@ -42,7 +43,7 @@ bool note(OwnCgroup& cgroup, std::string_view mount, std::string_view path) noex
   cgroup.path[mount.size() + path.size()] = '\0';
   CgroupFolder folder(cgroup.path);
   if (!folder || !lists_this_process(folder)) return false;
-  // A cgroup of version 2 may leave the counting to one above it.
+  // In version 2 a cgroup may leave the counting to one above it.
   for (;;) {
     if (const auto kills = folder.oom_kills()) {
       cgroup.inode = folder.inode();
@@ -70,7 +71,8 @@ bool has_memory(std::string_view controllers) noexcept {
 OwnCgroup own_cgroup() noexcept {
   OwnCgroup cgroup;
   char buffer[PATH_MAX + 4096];
-  // "4:memory:/path" or, for version 2, "0::/path". A controller belongs to one version only.
+  // A line is "4:memory:/path" or, for version 2, "0::/path". A controller belongs to one version
+  // only.
   for (std::string_view text = read_small_file("/proc/self/cgroup", buffer);
        text.find('\n') != text.npos; text.remove_prefix(text.find('\n') + 1)) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -82,7 +84,8 @@ OwnCgroup own_cgroup() noexcept {
       if (note(cgroup, "/sys/fs/cgroup", path) || note(cgroup, "/sys/fs/cgroup/unified", path))
         return cgroup;
     } else if (has_memory(controllers)) {
-      // A container of the older kind sees the path of its host, and its own folder at the top.
+      // In a container with version 1, the path is the host's, but the container's own folder
+      // is mounted at the top.
       if (note(cgroup, "/sys/fs/cgroup/memory", path) || note(cgroup, "/sys/fs/cgroup/memory", "/"))
         return cgroup;
     }

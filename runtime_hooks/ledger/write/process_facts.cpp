@@ -59,7 +59,8 @@ struct Stat {
   std::uint64_t start_ticks = 0;
 };
 
-// The second field, the program's name, may hold anything.
+// Reads the process's stat file. The second field, the program's name, may contain spaces and
+// parentheses.
 Stat read_stat(const ProcFolder& process) {
   constexpr int parent_field = 4, start_field = 22;
   char text[1024];

@@ -1,6 +1,6 @@
 // The ledger as it is written: the file, its header, and the tables that facts go to. All of their
-// functions are noexcept, take no global lock, call no malloc, and may be called from any thread at
-// any time between create() and the end of the process. Facts that cannot be stored are counted and
+// functions are noexcept, take no global lock and call no malloc. Any thread may call them at any
+// time between create() and the end of the process. Facts that cannot be stored are counted and
 // said in Header::reasons; no function reports a failure otherwise.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Has cuwarden's own pool give back what it keeps unused.
+// The give_back rung: cuwarden's own pool gives back its unused memory.
 #include "runtime_hooks/rescue/rungs/order.hpp"
 
 namespace cuwarden::rescue {

@@ -1,4 +1,5 @@
-// Moves blocks of the pool's pages together, so that whole pages go back to the device.
+// The mesh rung moves blocks of the pool's pages together, so that whole pages go back to the
+// device.
 #include "runtime_hooks/rescue/rungs/order.hpp"
 
 namespace cuwarden::rescue {

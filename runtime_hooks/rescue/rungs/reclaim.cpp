@@ -1,4 +1,4 @@
-// Has registered functions give back what they keep, one after the other.
+// The reclaim rung calls registered functions that give back cached memory, one after the other.
 #include <algorithm>
 #include <optional>
 
@@ -11,7 +11,7 @@ namespace {
 using Answer = Reclaimers::Answer;
 using Failure = serving::ReclaimerFailure;
 
-// Returns true where the calling thread holds a lock that is named in the comma-separated list.
+// Returns true if the calling thread holds a lock that is named in the comma-separated list.
 bool holds_lock_among(HostProcess& process, std::string_view names) {
   constexpr std::string_view locks[] = {"python:gil"};
   return std::ranges::any_of(locks, [&](std::string_view lock) {
@@ -19,9 +19,9 @@ bool holds_lock_among(HostProcess& process, std::string_view names) {
   });
 }
 
-// Returns true where a reclaimer of these modules (a comma-separated list) must not run: the
-// requesting thread has one of them on its stack, so it may hold a lock that the reclaimer wants,
-// or a capture forbids giving memory back.
+// Returns true if a reclaimer of these modules (a comma-separated list) must not run. That is so if
+// the requesting thread has one of the modules on its stack, since it may hold a lock that the
+// reclaimer wants. It is also so if a capture forbids giving memory back.
 bool is_unsafe(Rescue& rescue, std::string_view modules) {
   const Parts& parts = rescue.call.parts;
   if (parts.captures.any() || holds_lock_among(parts.process, modules)) return true;
@@ -31,7 +31,8 @@ bool is_unsafe(Rescue& rescue, std::string_view modules) {
 
 bool applies(Rescue& rescue, std::size_t turn) {
   const Settings& settings = rescue.settings;
-  // Asked at each turn: another thread may have registered the first one during this rescue.
+  // Checked at each turn, because another thread may have registered the first reclaimer during
+  // this rescue.
   return rescue.situation.is_last_resort_due && rescue.situation.fits_device &&
          settings.reclaimers != nullptr && settings.sync_timeout_ns != 0 &&
          settings.reclaimers->any() && settings.reclaimers->entry(turn, rescue.reclaimer);
@@ -47,16 +48,17 @@ RungOutcome call_reclaimer(Rescue& rescue, std::size_t turn, std::optional<Failu
     std::size_t given_back = 0;
     const Answer answer =
         rescue.settings.reclaimers->call(turn, rescue.reclaimer.id, wanted, given_back);
-    // Memory may have come back whatever became of the call, from others meanwhile, too.
+    // The driver is asked whatever the call's outcome was, because other threads may have freed
+    // memory meanwhile, too.
     RungOutcome asked = rescue.ask();
-    // Memory that the reclaimer freed may pend in a stream.
+    // The reclaimer may have freed memory in a stream that the device has not reached yet.
     if (asked == RungOutcome::no_memory && rescue.is_on_device()) {
       const RungOutcome settled = settle_pending_frees(rescue, deadline_ns);
       if (settled == RungOutcome::served || settled == RungOutcome::other_error) asked = settled;
     }
     if (asked != RungOutcome::no_memory) return asked;
     switch (answer) {
-      case Answer::of_another:  // the call had been made for another request
+      case Answer::of_another:  // the reclaimer was already running for another request
         continue;
       case Answer::returned:
         if (given_back == 0) failure = Failure::gave_nothing;
@@ -88,7 +90,7 @@ RungOutcome run(Rescue& rescue, std::size_t turn) {
   return call_reclaimer(rescue, turn, rescue.failure);
 }
 
-// The report of the turn comes first: a notice of its failure may take long.
+// The turn is reported before its notice is written, which may take long.
 void told(Rescue& rescue, std::size_t turn) {
   if (rescue.failure == Failure::gave_nothing)
     rescue.gave_nothing |= 1u << turn;
@@ -96,7 +98,7 @@ void told(Rescue& rescue, std::size_t turn) {
     tell_once(rescue, turn, *rescue.failure);
 }
 
-// A reclaimer that had nothing to give is told of only where none of them had.
+// A notice about a reclaimer that gave nothing back is written only if the request was not served.
 void in_vain(Rescue& rescue) {
   for (std::size_t turn = 0; turn < Reclaimers::limit; ++turn)
     if ((rescue.gave_nothing >> turn & 1) != 0 &&

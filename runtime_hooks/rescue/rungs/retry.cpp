@@ -1,4 +1,4 @@
-// Asks again: memory may have been given back that very moment.
+// The retry rung asks the driver again: memory may have been freed since the refusal.
 #include "runtime_hooks/rescue/rungs/order.hpp"
 
 namespace cuwarden::rescue {

@@ -1,5 +1,5 @@
-// Serves the request with host memory for what the device lacks: after a wait, or at once where a
-// wait on the device was in vain shortly before.
+// The spill rungs serve the request with host memory for the part that the device lacks. They run
+// after a wait, or before it if another wait on the device was in vain shortly before.
 #include "runtime_hooks/rescue/rungs/order.hpp"
 
 namespace cuwarden::rescue {

@@ -1,4 +1,5 @@
-// Waits for frees that pend in streams: the driver gives such memory to no other request before.
+// The synchronise rung waits for stream-ordered frees that the device has not reached. The driver
+// gives such memory to no other request before.
 #include <algorithm>
 
 #include "runtime_hooks/rescue/rungs/order.hpp"
@@ -6,8 +7,8 @@
 namespace cuwarden::rescue {
 namespace {
 
-// A device that is at work for longer than the timeout is not waited for with each request: for a
-// while the rung only looks.
+// If the device is busy for longer than the timeout, requests do not wait for it again for a while.
+// The rung then only looks if the frees were reached.
 RungOutcome run(Rescue& rescue, std::size_t) {
   std::atomic<std::uint64_t>& vain_ns = rescue.before.synchronised_ns;
   const std::uint64_t begun = rescue.clock.now_ns();
@@ -33,7 +34,7 @@ RungOutcome settle_pending_frees(Rescue& rescue, std::uint64_t deadline_ns) {
     if (marks.synchronise_reached()) {
       if (const RungOutcome answer = rescue.ask(); answer != RungOutcome::no_memory) return answer;
     }
-    // Other contexts are not touched where the current one's frees were enough.
+    // Other contexts are left alone if the current one's frees were enough.
     if (!has_others) {
       has_others = true;
       if (marks.add_others()) {

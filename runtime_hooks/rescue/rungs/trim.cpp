@@ -1,4 +1,4 @@
-// Has the driver's memory pools and graphs give back what they keep.
+// The trim rung has the driver's memory pools and graphs give back their unused memory.
 #include "runtime_hooks/rescue/rungs/order.hpp"
 
 namespace cuwarden::rescue {

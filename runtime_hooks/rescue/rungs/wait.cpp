@@ -1,4 +1,4 @@
-// Waits for memory that other processes give back, and asks now and then.
+// The wait rung waits for memory that other processes free, and asks the driver now and then.
 #include <algorithm>
 
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
@@ -8,9 +8,9 @@
 namespace cuwarden::rescue {
 namespace {
 
-// Returns true where the device could serve the request, were it not for other processes. Judges by
-// what is live now, since a rung may have given something back. Contexts and code do not count: how
-// much of them is a neighbour's, which may leave, is not known.
+// Returns true if the device could serve the request without other processes. Goes by the memory
+// that is live now, since a rung may have freed some. Contexts and code do not count: it is not
+// known how much of them belongs to other processes.
 bool may_others_help(const Parts& parts, const Request& request) {
   const std::uint64_t total = parts.queries.total_bytes_of(request.device);
   if (total == 0) return true;
@@ -22,16 +22,16 @@ bool may_others_help(const Parts& parts, const Request& request) {
 
 RungOutcome wait_until(Rescue& rescue, std::uint64_t begun_ns, std::uint64_t deadline_ns) {
   constexpr std::uint64_t first_sleep_ns = 5'000'000, longest_sleep_ns = 200'000'000;
-  constexpr std::uint64_t pending_ns = 2'000'000;  // an event in an idle stream comes so soon
+  constexpr std::uint64_t pending_ns = 2'000'000;  // enough for an event in an idle stream
   for (std::uint64_t sleep = first_sleep_ns;; sleep = std::min(2 * sleep, longest_sleep_ns)) {
     const std::uint64_t now = rescue.clock.now_ns();
     if (now >= deadline_ns) return RungOutcome::timed_out;
     rescue.clock.sleep_ns(std::min(sleep, deadline_ns - now));
-    // Frees of this process may pend, too.
+    // Frees of this process may be pending, too.
     RungOutcome answer = rescue.is_on_device()
                              ? settle_pending_frees(rescue, rescue.clock.now_ns() + pending_ns)
                              : RungOutcome::nothing_to_do;
-    // In all other cases the driver was asked already.
+    // After any other outcome the driver was already asked.
     if (answer == RungOutcome::nothing_to_do || answer == RungOutcome::timed_out)
       answer = rescue.ask();
     if (answer != RungOutcome::no_memory) return answer;

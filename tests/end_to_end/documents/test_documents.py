@@ -1,5 +1,6 @@
 """The documents: each link has a target, README is short, and the commands in them work."""
 
+import fnmatch
 import os
 import re
 import shutil
@@ -75,14 +76,34 @@ def test_each_link_leads_to_a_file_and_a_heading_that_are_there(path):
         assert not anchor or anchor in anchors_of(to), target
 
 
-# A path of the sources within a sentence; NAME stands for the name of something new.
+# A path of the sources within a sentence, from the root; NAME stands for the name of something new.
 SOURCE_PATH = re.compile(r"`((?:docs|include|reporters|runtime_hooks|samples|shim|tests|tools)/[\w./*-]+)`")
+# A source that is named alone, or by the last folders of its path.
+ROOM_PATH = re.compile(r"`((?:[\w*-]+/)*[\w*-]+\.(?:hpp|cpp|def|h|py|S|map))`")
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path).removeprefix(PREFIX))
 def test_each_path_that_a_document_names_is_there(path):
     named = [name.rstrip("/") for name in SOURCE_PATH.findall(path.read_text()) if "NAME" not in name]
     assert [name for name in named if not any(shimmed.SOURCE.glob(name))] == []
+
+
+FOLDERS_OF_SOURCES = ("docs", "include", "reporters", "runtime_hooks", "samples", "shim", "tests", "tools")
+ALL_SOURCES = [
+    f"/{file.relative_to(shimmed.SOURCE)}"
+    for folder in FOLDERS_OF_SOURCES
+    for file in (shimmed.SOURCE / folder).rglob("*.*")
+]
+
+
+def is_a_source(name):
+    return bool(fnmatch.filter(ALL_SOURCES, f"*/{name}"))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path).removeprefix(PREFIX))
+def test_each_source_that_a_document_names_within_its_room_is_there(path):
+    named = [name for name in ROOM_PATH.findall(path.read_text()) if "NAME" not in name]
+    assert [name for name in named if not is_a_source(name)] == []
 
 
 def test_readme_is_read_in_one_sitting():

@@ -170,7 +170,7 @@ def test_huge_debug_information_does_not_hold_the_process_up(workspace):
     assert run.said == []
 
 
-def test_lines_of_huge_debug_information_are_to_be_had_by_who_gives_time(workspace):
+def test_lines_of_huge_debug_information_are_read_if_the_user_allows_the_time(workspace):
     target = swollen(program("allocate"), workspace.folder / "huge", 60_000)
     run = workspace.run([target, "4"], {"CUWARDEN_SYMBOL_TIME": "1m"})
     assert None not in lines(run.report, "allocate")

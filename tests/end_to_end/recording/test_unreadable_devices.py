@@ -123,7 +123,7 @@ def test_without_nvml_nothing_is_known_of_a_device_without_a_context(run_both, a
     run = run_both([program("shortages"), "first_context", f"api={api}"], env)
     (incident,) = whole(run)["incidents"]
     assert incident["verdict"] == "unknown" and "free_bytes" not in incident["proof"], incident
-    assert incident["advice"] == "the device could not be asked at that moment"
+    assert incident["advice"] == "the device's free memory could not be read at that moment"
     assert run.report["accounts"] == []
 
 

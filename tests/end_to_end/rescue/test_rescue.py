@@ -283,7 +283,7 @@ def test_a_wait_that_ends_without_memory_gives_the_drivers_own_error(workspace, 
     assert "OUT OF MEMORY" in text and "RESCUED" not in text
     assert re.search(r"tried: retry .*wait 3 min 20 s \(timed out\)", text), text
     assert run.said_about("CUWARDEN_WAIT", "no room for", "GPU 0", "cuwarden snapshot")
-    assert run.said_about("CUWARDEN_WAIT", "GPU 0", "did not come in time") and len(run.said) == 2
+    assert run.said_about("CUWARDEN_WAIT", "GPU 0", "when the time was up") and len(run.said) == 2
 
 
 def test_a_program_that_asks_in_vain_without_end_is_not_held_up(run_both):

@@ -48,7 +48,7 @@ def test_a_pointer_of_both_memories_is_as_good_as_one_of_the_device(workspace, l
     (incident,) = run.report["incidents"]
     assert (incident["outcome"], incident["rescued_by"]) == ("rescued", "spill")
     assert run.report.totals()["device"]["failures"] == 0
-    assert run.said_about("CUWARDEN_SPILL", "lie in the host's memory", "slower")
+    assert run.said_about("CUWARDEN_SPILL", "are in host memory", "slower")
     account_adds_up(run.report)
 
 

@@ -14,7 +14,7 @@ def test_several_requests_share_the_allowed_host_memory_and_the_next_fails(works
     # The device holds 2 MiB of one request and has no room for the three others.
     assert run.last_line["served"] == 2
     assert run.stdout.count("cudaMalloc: 2\n") == 3
-    assert run.said_about("CUWARDEN_SPILL", "for what is allowed")
+    assert run.said_about("CUWARDEN_SPILL", "than CUWARDEN_SPILL allows")
     assert run.report["pool"]["spilled_peak_bytes"] == 2 * PAGES - 2 * MIB
     assert run.report["pool"]["spilled_count"] == 2
 
@@ -49,7 +49,7 @@ def test_after_a_vain_wait_a_request_spills_at_once_or_waits_if_there_is_no_room
     first, second = rungs_of(run.report)
     assert first[-2:] == [("wait", "timed_out"), ("spill", "served")]
     assert second[-2:] == [("spill", "no_memory"), ("wait", "timed_out")]
-    assert run.said_about("CUWARDEN_WAIT", "did not come in time")
+    assert run.said_about("CUWARDEN_WAIT", "when the time was up")
 
 
 def test_a_wait_is_paid_for_once(workspace):

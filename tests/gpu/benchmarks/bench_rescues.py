@@ -9,8 +9,8 @@ whole device. --spill, in GiB, is the most that may lie on the host. --beside pr
 library in cuwarden's stead, for the tiles only; its settings that begin with CUDA_VMM_ are taken
 from the environment.
 
-The exit status is 1 if a situation did not come about, cuwarden did not help, a value was wrong, or
-a report leaves more than a hundredth of the device unexplained.
+The exit status is 1 if a situation did not come about, if cuwarden did not help, or if a value was
+wrong. It is also 1 if a report leaves more than a hundredth of the device unexplained.
 """
 
 import argparse
@@ -179,7 +179,7 @@ class Bench:
         prefix = "asked again: "
         lines = [line for line in run.stderr.splitlines() if line.startswith(prefix)]
         if not lines:
-            self.problems.append(f"{situation.name}: nobody asked again")
+            self.problems.append(f"{situation.name}: no request was repeated")
             return outcome_of(run).text
         asked = json.loads(lines[-1].removeprefix(prefix))
         return f"{outcome_of(run).text}, {milliseconds(asked['ns'] / asked['asked'])}"

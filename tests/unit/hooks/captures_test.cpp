@@ -15,7 +15,7 @@ TEST(CapturesTest, a_capture_is_in_progress_from_its_beginning_to_its_end) {
   EXPECT_FALSE(captures.any());
   EXPECT_TRUE(captures.begins(stream(1), false, here));
   EXPECT_TRUE(captures.any());
-  EXPECT_FALSE(captures.begins(stream(1), false, here)) << "it is there already";
+  EXPECT_FALSE(captures.begins(stream(1), false, here)) << "the stream is captured already";
   captures.ended(stream(2), false);
   EXPECT_TRUE(captures.any()) << "another stream's";
   captures.ended(stream(1), false);

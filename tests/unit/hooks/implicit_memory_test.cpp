@@ -102,7 +102,7 @@ TEST_F(ImplicitMemoryTest,
   CUgraphExec exec = nullptr;
   hooked(Row::cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, &exec, CUgraph{}, 0ull);
   EXPECT_EQ(bytes().local_memory, threads * 4096);
-  EXPECT_EQ(bytes().modules, 140 * mib) << "what a graph takes for itself is not code";
+  EXPECT_EQ(bytes().modules, 140 * mib) << "memory that a graph takes for itself is not code";
   EXPECT_EQ(bytes().largest_local, 5120u);
 #if CUDA_VERSION >= 12030
   EXPECT_EQ(device().largest_local_kernel, "deeper");
@@ -138,7 +138,7 @@ TEST_F(ImplicitMemoryTest, a_question_about_a_kernel_may_load_its_code_once) {
   EXPECT_EQ(bytes().modules, 5 * mib);
   unload(0);
   ask(kernel, -3 * static_cast<std::int64_t>(mib));
-  EXPECT_EQ(bytes().modules, 5 * mib) << "nobody gives code back for a question";
+  EXPECT_EQ(bytes().modules, 5 * mib) << "a query gives no code back";
   unload(0);
   ask(kernel, 2500 * mib);
   EXPECT_EQ(bytes().modules, 5 * mib) << "no code is as large";
@@ -166,7 +166,7 @@ TEST_F(ImplicitMemoryTest,
   FakeKernel plain;
   const int before = fake.readings;
   launch(plain, mib);
-  EXPECT_EQ(fake.readings, before + 2) << "those of launches are left";
+  EXPECT_EQ(fake.readings, before + 2) << "only the launch's readings remain";
   // A kernel that was asked about without a reading does not count as loaded.
   const auto has = [](FakeKernel& kernel) {
     return loaded_kernels.has(reinterpret_cast<CUfunction>(&kernel));

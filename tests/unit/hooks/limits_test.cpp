@@ -68,11 +68,11 @@ TEST_F(ImplicitMemoryTest,
   fake.free_bytes = 1900 * mib;
   EXPECT_EQ(lacks_resources(list), 0u) << "no heap was set";
   set_limit(CU_LIMIT_MALLOC_HEAP_SIZE, 1800 * mib, 0);
-  EXPECT_EQ(lacks_resources(list), 0u) << "it would have fitted";
+  EXPECT_EQ(lacks_resources(list), 0u) << "the heap would have fitted";
   set_limit(CU_LIMIT_MALLOC_HEAP_SIZE, 2000 * mib, 0);
-  EXPECT_EQ(lacks_resources(greedy), 0u) << "its block needs too many registers";
+  EXPECT_EQ(lacks_resources(greedy), 0u) << "the kernel's block needs too many registers";
   block_of = 0;
-  EXPECT_EQ(lacks_resources(list), 0u) << "that cannot be ruled out";
+  EXPECT_EQ(lacks_resources(list), 0u) << "a lack of registers cannot be ruled out";
   block_of = 128;
   ASSERT_EQ(lacks_resources(list), 1u);
   const auto incident = reader().incident(1).value();

@@ -79,7 +79,7 @@ TEST_F(NoHeap, recording_a_call_uses_no_heap_and_calls_no_loader_function) {
   const long at_start = calls;
   std::free(std::malloc(1));
   dlsym(nullptr, "");
-  ASSERT_EQ(calls, at_start + 3) << "it does count";
+  ASSERT_EQ(calls, at_start + 3) << "the test counts calls of malloc, free and dlsym";
   allocate_and_free(10);  // afterwards the modules and stacks are known
   const long before = calls;
   allocate_and_free(1000);

@@ -93,7 +93,7 @@ TEST_F(RescuesTest, a_request_that_a_rescue_serves_is_no_failure_and_has_its_rec
   EXPECT_EQ(failures(), 0u);
   EXPECT_EQ(outcomes(), std::vector{ledger::RungOutcome::served});
   EXPECT_EQ(stages, (std::vector{Stage::refused, Stage::settled}));
-  EXPECT_EQ(attempts_by_then, (std::vector{1, 2})) << "what becomes of it is not known at first";
+  EXPECT_EQ(attempts_by_then, (std::vector{1, 2})) << "the outcome is not known at the first stage";
 }
 
 TEST_F(RescuesTest, a_request_that_no_rung_helps_fails_once_and_is_not_rescued_again_at_once) {
@@ -104,7 +104,7 @@ TEST_F(RescuesTest, a_request_that_no_rung_helps_fails_once_and_is_not_rescued_a
   EXPECT_EQ(attempts, 3);
   EXPECT_EQ(failures(), 2u);
   EXPECT_EQ(incident().repeats, 1u);
-  EXPECT_EQ(outcomes().size(), 3u) << "of the first";
+  EXPECT_EQ(outcomes().size(), 3u) << "only the first refusal has rungs";
   EXPECT_TRUE(records().empty());
 }
 

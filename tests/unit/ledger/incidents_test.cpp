@@ -92,8 +92,8 @@ TEST_F(LedgerIncidentsTest,
   const auto also_served = refuse(group(1), 200, 2 * second);
   incidents.rescued(also_served.incident, Rung::retry, 200);
   const auto refused = refuse(group(1), 500, 4 * second);
-  EXPECT_FALSE(refused.first) << "it may be served as well";
-  EXPECT_EQ(view(refused.incident).last_bytes, 500u) << "what the process may die in";
+  EXPECT_FALSE(refused.first) << "the request may be served, too";
+  EXPECT_EQ(view(refused.incident).last_bytes, 500u) << "the process may die in this request";
   const auto failed = fail(refused, 500, 5 * second);
   EXPECT_TRUE(failed.first);
   EXPECT_NE(failed.incident, served.incident);
@@ -226,7 +226,7 @@ TEST_F(LedgerIncidentsTest,
   const std::uint64_t half = (most - 1) / 2;
   for (std::uint64_t i = 0; i <= half; ++i) slabs.push_back({{i << 21}, i, 512 * i});
   incidents.add_slabs(first.incident, slabs);
-  EXPECT_EQ(reader().rows(RegionId::incident_slabs), 1u) << "one row is nobody's";
+  EXPECT_EQ(reader().rows(RegionId::incident_slabs), 1u) << "row 0 is reserved";
   slabs.pop_back();
   incidents.add_slabs(first.incident, slabs);
   ASSERT_EQ(reader().rows(RegionId::incident_slabs), half + 1);

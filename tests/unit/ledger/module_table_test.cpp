@@ -91,7 +91,7 @@ TEST_F(LedgerTest, a_module_that_comes_back_gets_another_row_with_a_new_stack) {
       EXPECT_EQ(module->loaded_epoch, round);
       { const Library second_reference; }
       writer->stacks.modules_changed();
-      EXPECT_EQ(writer->header().module_epoch.load(), round) << "it is still loaded";
+      EXPECT_EQ(writer->header().module_epoch.load(), round) << "the module is still loaded";
     }
     writer->stacks.modules_changed();
     EXPECT_EQ(writer->header().module_epoch.load(), round + 1);

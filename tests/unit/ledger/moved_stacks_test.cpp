@@ -1,5 +1,5 @@
-// A stack stays the same if its files are loaded at other addresses, so that the leaks of a plugin
-// are one group however often it is loaded. Stacks in other files, and in code without a file, stay
+// A stack stays the same if its files are loaded at other addresses. So the leaks of a plugin are
+// one group, however often it is loaded. Stacks in other files, and in code without a file, stay
 // apart.
 #include "runtime_hooks/ledger/write/stacks/moved_stacks.hpp"
 
@@ -96,11 +96,11 @@ TEST_F(MovedStacksTest, a_library_that_comes_back_at_another_address_has_the_sam
   EXPECT_EQ(writer->stacks.intern(frames, false, &added), first);
   EXPECT_FALSE(added);
   EXPECT_EQ(writer->stacks.intern(frames, false), first);
-  EXPECT_NE(writer->stacks.intern(frames, true), first) << "a cut one is another one";
+  EXPECT_NE(writer->stacks.intern(frames, true), first) << "a truncated stack is another stack";
   const Reader read = reader();
   const auto stack = read.stack(first.value);
   ASSERT_TRUE(stack);
-  EXPECT_EQ(stack->frames[0], before) << "it stays as it was stored";
+  EXPECT_EQ(stack->frames[0], before) << "the stored stack is unchanged";
   EXPECT_EQ(read.module_at(before, stack->module_epoch)->path, CUWARDEN_TEST_MODULE);
 }
 

@@ -74,7 +74,7 @@ TEST_F(SlabPagesTest, the_worst_moment_is_kept_to_the_byte_with_each_pages_conte
   EXPECT_TRUE(found.all_counted);
   EXPECT_EQ(found.locked_bytes, most);
   EXPECT_EQ(found.time_ns, most_ns);
-  ASSERT_NE(model.locked(), most) << "it has gone since";
+  ASSERT_NE(model.locked(), most) << "the worst moment is over";
   const auto held = pages_at_worst(found.version);
   ASSERT_EQ(held.size(), at_worst.pages().size());
   for (const auto& [number, pieces] : at_worst.pages()) {
@@ -244,7 +244,7 @@ TEST_F(SlabPagesTest, a_page_is_copied_before_it_changes) {
   EXPECT_EQ(reader().slab_page(1, version)->contents.bytes, MiB / 2);
   slabs.allocated(here, {base + MiB}, 512, 3);
   EXPECT_EQ(row.at_worst_version.load(), version | slab_copying)
-      << "nobody ends it, and the change is not kept waiting";
+      << "no thread ends the copy, and the change does not wait for one";
   // A copy that was begun for an older worst moment, and never ended, is taken over.
   row.at_worst_version.store((version - 1) | slab_copying);
   slabs.allocated(here, {base + MiB + 512}, 512, 4);
@@ -308,7 +308,8 @@ TEST_F(SlabPagesTest, the_largest_holders_are_copied_with_their_share_of_each_pa
   EXPECT_GE(found.holders_locked_bytes, found.locked_bytes / 9 * 8 - page);
   EXPECT_EQ(found.holders[2].group.value, 0u);
   EXPECT_GE(found.pieces_seen, 36u);
-  EXPECT_LE(found.pieces_seen, 40u) << "of ten pages; those of the others are alone";
+  EXPECT_LE(found.pieces_seen, 40u)
+      << "the pieces of ten pages; all others are alone in their pages";
 }
 
 TEST_F(SlabPagesTest, the_devices_reading_at_the_worst_moment_is_kept_with_the_holders) {
@@ -327,7 +328,7 @@ TEST_F(SlabPagesTest, the_devices_reading_at_the_worst_moment_is_kept_with_the_h
     for (std::uint64_t i = from; i < from + count; ++i) add(here, base + i * page, 512);
   };
   open_slabs(0, 20);
-  EXPECT_EQ(worst().read_ns, 0u) << "it was not read yet";
+  EXPECT_EQ(worst().read_ns, 0u) << "the device was not read yet";
   read(40, 1 << 30);
   open_slabs(20, 20);
   EXPECT_EQ(worst().read_ns, 40u);

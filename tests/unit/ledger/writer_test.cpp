@@ -49,7 +49,7 @@ TEST_F(LedgerTest, the_file_is_private_and_named_for_the_process) {
 TEST_F(LedgerTest, a_file_that_took_the_ledgers_name_is_not_removed) {
   const std::string path(writer->path());
   std::filesystem::rename(path, path + ".moved");
-  std::ofstream(path) << "somebody else's";
+  std::ofstream(path) << "another program's file";
   writer->remove_file();
   EXPECT_TRUE(std::filesystem::exists(path));
 }

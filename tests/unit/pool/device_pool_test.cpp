@@ -104,13 +104,13 @@ TEST_F(DevicePoolTest, the_memory_of_an_ended_context_goes_back) {
   pool.deferred().put({*pool.owner(gone)->retire(gone), pool.owner(gone)});
   pool.set_ending(ContextId{7}, true);
   pool.set_ending(ContextId{7}, false);
-  EXPECT_NE(allocate(512), 0u) << "it did not end";
+  EXPECT_NE(allocate(512), 0u) << "the context did not end";
   pool.set_ending(ContextId{7}, true);
   const std::uint64_t next = allocate(5 * MiB);
   EXPECT_NE(pool.owner(next), pool.owner(gone)) << "a new context with the same handle";
   pool.context_ended(real, ContextId{7});
   EXPECT_TRUE(pool.around(next));
-  EXPECT_EQ(pool.owner(gone), nullptr) << "its addresses may be somebody else's";
+  EXPECT_EQ(pool.owner(gone), nullptr) << "the addresses may belong to another allocation";
   EXPECT_FALSE(pool.around(gone));
   EXPECT_FALSE(free(gone));
   EXPECT_FALSE(pool.deferred().any());
@@ -190,8 +190,8 @@ TEST_F(DevicePoolTest, a_failure_of_any_call_leaves_nothing_behind) {
   }
 }
 
-// In 8 threads and 1,000,000 operations, while a tenth of the driver's calls fail, no two blocks
-// share a byte, none is lost, and no memory stays behind.
+// 8 threads do 1,000,000 operations while a tenth of the driver's calls fail. No two blocks share a
+// byte, no block is lost, and no memory stays behind.
 TEST_F(DevicePoolTest, threads_keep_their_blocks_apart_while_driver_calls_fail) {
   driver->fail_share = 0.1;
   driver->free_bytes = 100 * MiB;

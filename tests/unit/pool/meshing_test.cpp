@@ -218,7 +218,7 @@ TEST_F(MeshingTest, without_room_and_without_single_pages_nothing_is_moved) {
   const std::uint64_t free = driver->free_bytes, before = taken();
   driver->free_bytes = 0;
   EXPECT_EQ(mesh(), 0u);
-  EXPECT_EQ(pauses, 0) << "nobody is held up for nothing";
+  EXPECT_EQ(pauses, 0) << "no thread is paused if no page can be freed";
   driver->free_bytes = free;
   EXPECT_EQ(taken(), before);
   EXPECT_TRUE(all_is_right());
@@ -255,7 +255,7 @@ TEST_F(MeshingTest, a_failure_of_any_call_leaves_all_blocks_intact) {
     driver->fail_after = calls;
     mesh(1000);
     driver->free_bytes += withheld;
-    ASSERT_TRUE(driver->under_way.empty()) << "what is copied late is written over others' bytes";
+    ASSERT_TRUE(driver->under_way.empty()) << "a late copy would overwrite other blocks";
     failed += driver->fail_after < 0;
     driver->fail_after = -1;
     ASSERT_TRUE(all_is_right()) << calls;

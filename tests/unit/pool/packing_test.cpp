@@ -41,7 +41,7 @@ TEST(Packing, the_smallest_hole_that_is_large_enough_is_taken) {
   EXPECT_EQ(all.take(7 * MiB - 512)->start, starts[6]);
   EXPECT_EQ(all.take(7 * MiB - 512)->start, starts[7]);
   EXPECT_EQ(all.take(3 * MiB)->start, starts[2]);
-  EXPECT_EQ(all.take(511)->start, starts[6] + 7 * MiB - 512) << "what was left there";
+  EXPECT_EQ(all.take(511)->start, starts[6] + 7 * MiB - 512) << "the rest of the hole";
 }
 
 TEST(Packing, a_retired_block_keeps_its_addresses_and_is_not_found) {
@@ -126,7 +126,7 @@ TEST(Packing, a_million_random_operations_agree_with_a_map_of_the_steps) {
     }
     ASSERT_EQ(all.blocks(), mine.size());
   }
-  EXPECT_GT(refused, 100u) << "it was full now and then";
+  EXPECT_GT(refused, 100u) << "the region was full now and then";
   for (const Mine& one : mine) ASSERT_TRUE(all.give(one.start));
   EXPECT_TRUE(all.take(region)) << "all holes were joined";
 }

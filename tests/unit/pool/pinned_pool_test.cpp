@@ -155,7 +155,7 @@ TEST_F(PinnedPoolTest, idle_pieces_are_given_back) {
   EXPECT_EQ(pool.give_back(real, 99), 0u);
   EXPECT_EQ(pool.give_back(real, 100), 20 * MiB);
   EXPECT_EQ(driver.locked.size(), 1u);
-  EXPECT_FALSE(pool.has(gone)) << "it may be the driver's again";
+  EXPECT_FALSE(pool.has(gone)) << "the driver may hand out the address again";
   EXPECT_TRUE(pool.has(kept));
 }
 

@@ -85,7 +85,8 @@ TEST_F(Verdicts, a_quota_is_to_blame_if_enough_was_free_and_the_process_would_ha
   EXPECT_EQ(proof("held_bytes"), 12 * GiB);
   EXPECT_EQ(proof("free_bytes"), 50 * GiB);
   set(Fact::mps_limit_bytes, 12 * GiB - 1);
-  EXPECT_EQ(verdict(), "unknown") << "it has more already: nobody enforces it";
+  EXPECT_EQ(verdict(), "unknown")
+      << "the process has more than the quota, so the quota is not enforced";
 }
 
 TEST_F(Verdicts, the_drivers_memory_for_a_process_counts_in_its_quota_and_others_memory_does_not) {
@@ -110,7 +111,7 @@ TEST_F(Verdicts, a_quota_proves_nothing_if_the_device_is_full_or_was_not_read) {
   EXPECT_EQ(verdict(), "unknown");
   set(Fact::free_bytes, 50 * GiB);
   given.kind = Kind::managed;
-  EXPECT_EQ(verdict(), "unknown") << "that may lie anywhere";
+  EXPECT_EQ(verdict(), "unknown") << "managed memory may lie anywhere";
 }
 
 }  // namespace

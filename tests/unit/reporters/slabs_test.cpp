@@ -76,7 +76,7 @@ TEST_F(Slabs, large_pieces_share_their_pages_with_small_ones) {
   const Fragmentation all = found();
   ASSERT_EQ(all.slabs.size(), 2u);
   EXPECT_EQ(all.locked_bytes, MiB / 2 - 4 * KiB);
-  EXPECT_EQ(all.rounding_bytes, MiB / 2) << "of the one that is alone";
+  EXPECT_EQ(all.rounding_bytes, MiB / 2) << "the rest of the page whose piece is alone";
   EXPECT_EQ(all.largest_piece, page - 512);
 }
 

@@ -9,7 +9,7 @@ using ledger::Asked;
 using ledger::Fact;
 
 TEST_F(Verdicts, without_proof_of_any_verdict_the_verdict_is_unknown) {
-  EXPECT_EQ(verdict(), "held_by_unlisted_owner") << "nobody is known to hold 98 GiB";
+  EXPECT_EQ(verdict(), "held_by_unlisted_owner") << "98 GiB have no known owner";
   set(Fact::free_bytes, 93 * GiB);
   EXPECT_EQ(verdict(), "unknown");
   set(Fact::free_bytes, ledger::unknown_bytes);
@@ -92,7 +92,7 @@ TEST_F(Verdicts, a_library_holds_the_memory_if_another_module_asked) {
   EXPECT_EQ(verdict(), "held_by_framework");
   EXPECT_EQ(proof("held_bytes"), 90 * GiB);
   given.requester = "/lib/libcache.so";
-  EXPECT_EQ(verdict(), "device_full_own") << "its own cache is its own";
+  EXPECT_EQ(verdict(), "device_full_own") << "the requester holds its own cache";
   given.requester = "/lib/other.so";
   given.modules = {{"/bin/app", 90 * GiB}, {"/lib/libcache.so", 5 * GiB}};
   EXPECT_EQ(verdict(), "device_full_own") << "the program is no framework";

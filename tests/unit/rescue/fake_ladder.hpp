@@ -179,7 +179,7 @@ class LadderTest : public testing::Test {
     contexts.primary_retained(device, here);
   }
   ~LadderTest() override {
-    EXPECT_TRUE(fake.events.empty()) << "events that nobody destroys";
+    EXPECT_TRUE(fake.events.empty()) << "each event is destroyed";
     EXPECT_EQ(fake.entered.size(), fake.left);
     EXPECT_EQ(pool::driver->errors, 0) << "calls that the driver would refuse";
     serving::serving_pools.store(nullptr);

@@ -46,7 +46,7 @@ TEST_F(LadderTest, a_stream_that_works_on_is_waited_for_as_long_as_is_allowed) {
   EXPECT_LT(clock.now_ns() - before, 2'000'000'000u);
   fake.polls_until_idle[stream(16)] = 0;
   EXPECT_EQ(climb(settings)[1], std::pair(RungName::synchronise, RungOutcome::no_memory))
-      << "it is known still";
+      << "the free is still known";
 }
 
 TEST_F(LadderTest, another_error_of_the_driver_ends_the_ladder_at_once) {
@@ -99,7 +99,7 @@ TEST_F(LadderTest, the_pools_memory_is_moved_if_giving_back_was_not_enough) {
   const auto blocks = leave_one_block_in_each_page();
   is_there = has_device_a_page;
   const auto last = [&](bool may_wait = true) { return climb(settings, may_wait).back(); };
-  EXPECT_EQ(last(false).first, RungName::pool) << "whoever asks helps itself first";
+  EXPECT_EQ(last(false).first, RungName::pool) << "a caching allocator empties its own cache first";
   EXPECT_EQ(last(), std::pair(RungName::mesh, RungOutcome::served));
   const std::uint64_t meshed = meshed_pages();
   EXPECT_NE(meshed, 0u);
@@ -200,7 +200,8 @@ TEST_F(LadderTest, other_processes_memory_is_waited_for_if_the_user_allows_it) {
   waits.wait_ns = 50'000'000;
   is_there = [] { return false; };
   EXPECT_EQ(climb(waits).back(), std::pair(RungName::wait, RungOutcome::timed_out));
-  EXPECT_EQ(climb(waits, false).back().first, RungName::trim) << "it helps itself first";
+  EXPECT_EQ(climb(waits, false).back().first, RungName::trim)
+      << "a caching allocator empties its own cache first";
 }
 
 TEST_F(LadderTest, a_request_does_not_wait_if_other_processes_could_not_make_room_for_it) {
@@ -223,7 +224,7 @@ TEST_F(LadderTest, the_hosts_memory_is_taken_last_of_all) {
   const auto rungs = climb(spilling);
   EXPECT_EQ(rungs[3], std::pair(RungName::wait, RungOutcome::timed_out));
   EXPECT_EQ(climb(spilling, false).back().first, RungName::trim)
-      << "whoever asks helps itself first";
+      << "a caching allocator empties its own cache first";
   process.host_room = 0;
   EXPECT_EQ(climb(spilling).back(), std::pair(RungName::spill, RungOutcome::no_memory));
   EXPECT_FALSE(served);
@@ -321,7 +322,7 @@ TEST_F(LadderIsClimbedAgain,
   };
   EXPECT_EQ(last_two(), std::pair(RungName::wait, RungName::spill));
   EXPECT_EQ(last_two(), std::pair(RungName::spill, RungName::wait))
-      << "where there is no room for it";
+      << "the host has no room, so the request waits";
   process.host_room = UINT64_MAX;
   EXPECT_EQ(last_two(), std::pair(RungName::trim, RungName::spill));
   Situation on_another = before;

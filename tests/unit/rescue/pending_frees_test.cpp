@@ -59,7 +59,7 @@ TEST_F(LadderTest, each_context_has_a_default_stream_and_the_current_ones_is_ask
   EXPECT_TRUE(fake.recorded.empty()) << "an event there is a barrier";
   EXPECT_EQ(fake.synchronised, std::vector{CU_STREAM_LEGACY});
   climb(settings);
-  EXPECT_EQ(fake.synchronised.size(), 1u) << "nothing pends there any more";
+  EXPECT_EQ(fake.synchronised.size(), 1u) << "the stream has no pending free any more";
 }
 
 TEST_F(LadderTest, streams_of_other_contexts_are_waited_for_if_the_contexts_live) {
@@ -73,9 +73,10 @@ TEST_F(LadderTest, streams_of_other_contexts_are_waited_for_if_the_contexts_live
   is_there = [] { return fake.synchronised.size() == 1; };
   EXPECT_EQ(climb(settings).back(), std::pair(RungName::synchronise, RungOutcome::served));
   EXPECT_EQ(fake.entered, std::vector(1, reinterpret_cast<CUcontext>(elsewhere.value)));
-  EXPECT_EQ(fake.recorded, std::vector{stream(16)}) << "its default streams are left alone";
+  EXPECT_EQ(fake.recorded, std::vector{stream(16)})
+      << "the other context's default streams are left alone";
   climb(settings);
-  EXPECT_EQ(fake.recorded.size(), 1u) << "nothing pends there any more";
+  EXPECT_EQ(fake.recorded.size(), 1u) << "the stream has no pending free any more";
 }
 
 TEST_F(LadderTest, other_contexts_are_left_alone_if_the_current_one_gives_enough) {
@@ -130,7 +131,7 @@ TEST_F(LadderTest, another_threads_own_stream_is_synchronised_when_the_context_i
   EXPECT_EQ(fake.queries, 4);
   is_there = [] { return false; };
   std::thread([this] { climb(settings); }).join();
-  EXPECT_EQ(fake.queries, 4) << "nothing pends there any more";
+  EXPECT_EQ(fake.queries, 4) << "the stream has no pending free any more";
   pending.freed_in(CU_STREAM_PER_THREAD, here);
   std::thread([this] { climb(settings); }).join();
   EXPECT_EQ(fake.synchronised.size(), 2u);
@@ -170,10 +171,10 @@ TEST_F(LadderTest, frees_in_the_threads_own_stream_are_waited_for_without_touchi
   climb(settings);
   EXPECT_EQ(fake.recorded, std::vector{CU_STREAM_PER_THREAD});
   climb(settings);
-  EXPECT_EQ(fake.recorded.size(), 1u) << "nothing pends there any more";
+  EXPECT_EQ(fake.recorded.size(), 1u) << "the stream has no pending free any more";
   pending.freed_in(CU_STREAM_PER_THREAD, elsewhere);
   climb(settings);
-  EXPECT_EQ(fake.recorded.size(), 1u) << "of another context";
+  EXPECT_EQ(fake.recorded.size(), 1u) << "a free in another context needs no event here";
   // The wait includes frees by other threads in their own streams.
   pending.freed_in(CU_STREAM_PER_THREAD, here);
   std::thread([this] { pending.freed_in(CU_STREAM_PER_THREAD, here); }).join();

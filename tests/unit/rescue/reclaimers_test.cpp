@@ -137,7 +137,7 @@ TEST_F(ReclaimersTest,
   EXPECT_EQ(clock.now_ns() - before, with_reclaimers.sync_timeout_ns);
   const std::uint64_t again = clock.now_ns();
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::timed_out));
-  EXPECT_EQ(clock.now_ns(), again) << "nobody waits for that call twice";
+  EXPECT_EQ(clock.now_ns(), again) << "the next request does not wait for the same call again";
   EXPECT_EQ(cache.calls, 1);
   EXPECT_EQ(failures.all, (Failures{{"cache", Failure::does_not_return}}));
   // Once its late call has returned, the reclaimer is called again like any other.
@@ -249,7 +249,7 @@ TEST_F(ReclaimersAreCalledAgain, if_a_call_was_not_safe_before) {
   const auto climb_once = [&] { climb(ladder, now); };
   process.is_lock_held = true;
   climb_once();
-  EXPECT_TRUE(ladder.is_worth_climbing(now)) << "somebody else may be safe";
+  EXPECT_TRUE(ladder.is_worth_climbing(now)) << "a reclaimer may be safe in another thread";
   process.is_lock_held = false;
   climb_once();
   EXPECT_EQ(cache.calls, 1);

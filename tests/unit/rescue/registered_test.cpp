@@ -19,7 +19,7 @@ TEST_F(ReclaimersTest, an_unregistered_reclaimer_is_not_called_and_leaves_its_sl
   EXPECT_EQ(cache.calls, 0);
   const int again = add("again", cache);
   EXPECT_NE(again, 0);
-  EXPECT_EQ(std::ranges::count(ids, again), 1) << "an old number is not somebody else's";
+  EXPECT_EQ(std::ranges::count(ids, again), 1) << "a number is not given out again";
 }
 
 TEST_F(ReclaimersTest, unregistering_waits_for_a_running_call) {
@@ -28,7 +28,7 @@ TEST_F(ReclaimersTest, unregistering_waits_for_a_running_call) {
   const int id = add("cache", cache);
   run_out_of_time_in(cache);
   climb(with_reclaimers);
-  EXPECT_FALSE(all.remove(id, clock.now_ns() + 10'000'000)) << "it runs still";
+  EXPECT_FALSE(all.remove(id, clock.now_ns() + 10'000'000)) << "the reclaimer still runs";
   EXPECT_FALSE(all.remove(id, clock.now_ns() + 10'000'000)) << "and may be waited for again";
   EXPECT_EQ(climb(with_reclaimers).size(), 3u);
   Cache& other = make();
@@ -50,7 +50,8 @@ TEST_F(ReclaimersTest, a_reclaimer_may_unregister_itself) {
   id = add("cache", cache);
   const std::uint64_t before = clock.now_ns();
   climb(with_reclaimers);
-  EXPECT_EQ(clock.now_ns(), before) << "it does not wait for itself";
+  EXPECT_EQ(clock.now_ns(), before)
+      << "a reclaimer that unregisters itself does not wait for itself";
   EXPECT_TRUE(taken_out);
   climb(with_reclaimers);
   EXPECT_EQ(cache.calls, 1);

@@ -37,7 +37,7 @@ TEST(MpsLimit, the_limit_is_unknown_if_the_text_is_not_understood) {
   for (const char* text : {"", "0", "0=", "0=G", "0=-1G", "0=2X", "0=2Gi", "0=2GG", "2G", "=2G",
                            ",", "0=99999999999999999999", "0=18446744073709551615G", "GPU-1234=2G"})
     EXPECT_EQ(limit(text), std::nullopt) << text;
-  EXPECT_EQ(limit("nonsense,0=2G"), 2 * GiB) << "what is understood counts";
+  EXPECT_EQ(limit("nonsense,0=2G"), 2 * GiB) << "the parts that are understood count";
 }
 
 }  // namespace

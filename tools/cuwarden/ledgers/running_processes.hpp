@@ -29,7 +29,7 @@ std::optional<ProcessStat> process_stat(pid_t pid);
 std::vector<pid_t> all_pids();
 
 // Returns "/proc/PID". If the process's main thread has ended, returns "/proc/PID/task/TID" of
-// another thread, because the kernel then shows no root folder and no mappings in "/proc/PID".
+// another thread. The kernel then shows no root folder and no mappings in "/proc/PID".
 std::string proc_folder(pid_t pid);
 
 // Returns the pid by which the process knows itself, in its own (innermost) pid namespace; 0 if

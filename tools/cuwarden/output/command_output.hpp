@@ -9,10 +9,10 @@
 namespace cuwarden {
 
 // Prepares descriptors and signals for output; to be called once, at the start of the command.
-// Afterwards a write fails with an errno, instead of ending the command by a signal, if the reader
-// of a pipe has gone or a limit of the file size is reached. Each closed descriptor of 0 to 2
-// becomes occupied, so that no file opened later gets the command's output. Programs that the
-// command starts see signals and descriptors as they were.
+// Afterwards a write to a pipe without a reader, or beyond a limit of the file size, fails with an
+// errno instead of ending the command by a signal. Each closed descriptor of 0 to 2 becomes
+// occupied, so that no file opened later gets the command's output. Programs that the command
+// starts see signals and descriptors as they were.
 void prepare_output();
 
 // Writes "cuwarden: ", the line and a line feed to standard error. Line feeds and control

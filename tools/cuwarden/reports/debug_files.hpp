@@ -1,6 +1,7 @@
 // Finds ELF files with debug information (or with the code itself) for the programs and libraries
 // of a report, by build id. Files may have the names that GDB, elfutils and debuginfod give them,
-// such as .build-id/ab/cdef.debug or abcdef/debuginfo, or any other name at any depth of a folder.
+// such as .build-id/ab/cdef.debug or abcdef/debuginfo. They may also have any other name, at any
+// depth of a folder.
 #pragma once
 
 #include <map>

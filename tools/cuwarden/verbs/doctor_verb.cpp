@@ -33,10 +33,10 @@ void answer_line(int answer, const std::string& text) {
   [[maybe_unused]] const ssize_t count = write(answer, whole.data(), whole.size());
 }
 
-// Runs `body(descriptor)` in a child, so that a driver that hangs, prints or crashes does no harm
-// to the command. The answer is good if the child's exit status says so.
-template <class Body>
-ChildAnswer ask_child(const Body& body) {
+// Runs `ask(descriptor)` in a child, so that a driver that hangs, prints or crashes does no harm to
+// the command. The answer is the text that `ask` wrote, and is good if `ask` returned true.
+template <class Ask>
+ChildAnswer ask_child(const Ask& ask) {
   ChildAnswer answer;
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return answer;
@@ -46,7 +46,7 @@ ChildAnswer ask_child(const Body& body) {
     dup2(nothing.number(), STDOUT_FILENO);
     dup2(nothing.number(), STDERR_FILENO);
     alarm(30);
-    _exit(body(ends[1]) ? 0 : 1);
+    _exit(ask(ends[1]) ? 0 : 1);
   }
   close(ends[1]);
   char piece[1024];
@@ -58,7 +58,7 @@ ChildAnswer ask_child(const Body& body) {
   if (child > 0 && waitpid(child, &status, 0) == child) {
     answer.good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (WIFSIGNALED(status)) {
-      answer.text += "it ended by signal " + std::to_string(WTERMSIG(status)) + "\n";
+      answer.text += "the check was ended by signal " + std::to_string(WTERMSIG(status)) + "\n";
     }
   }
   return answer;
@@ -125,7 +125,7 @@ bool ask_driver(int answer) {
   if (!find("cuInit", initialise) || !find("cuDriverGetVersion", version) ||
       !find("cuDeviceGetCount", count_devices) || !find("cuDeviceGet", get_device) ||
       !find("cuDeviceGetName", get_name) || !find("cuDeviceTotalMem_v2", get_memory)) {
-    answer_line(answer, "it lacks functions that every driver has: is it a stub?");
+    answer_line(answer, "libcuda.so.1 lacks functions that every driver has: is it a stub?");
     return false;
   }
   int number = 0;
@@ -146,7 +146,8 @@ bool ask_driver(int answer) {
     std::size_t bytes = 0;
     if (get_device(&device, ordinal) != 0 || get_name(name, sizeof name - 1, device) != 0 ||
         get_memory(&bytes, device) != 0) {
-      answer_line(answer, "device " + std::to_string(ordinal) + ": cannot be asked");
+      answer_line(answer,
+                  "device " + std::to_string(ordinal) + ": its name and size cannot be read");
       continue;
     }
     answer_line(answer,

@@ -280,7 +280,7 @@ std::string why_no_report(const RunVerb& verb, std::optional<int> signal) {
     return "no report: no CUDA call reached a driver, since there is no libcuda.so.1 here; "
            "--simulate 16GiB gives the program a simulated GPU, `cuwarden doctor` says more";
   return "no report was found: as far as is known, no process made a CUDA call that reached the "
-         "driver and could keep records of it here. Unknown are calls of processes that go on in "
+         "driver and could keep records of it here. Not known are processes that go on in "
          "the background, that were started without this environment (env -i, sudo, ssh), or that "
          "changed their root folder (chroot), their limits (open files, file sizes) or their "
          "system "

@@ -103,7 +103,7 @@ PtxKernel read_body(Tokens& tokens) {
     } else if (token == "malloc") {
       kernel.uses_heap = true;
     } else if (token == ";" && depth == 0) {
-      break;  // A declaration has no body.
+      break;  // A declaration has no instructions.
     }
   }
   return kernel;

@@ -14,7 +14,7 @@ bool may_be_in_slab(std::uint8_t flags) { return (flags & record_in_pool) == 0; 
 }  // namespace
 
 void Allocations::add(NewRecord& given) noexcept {
-  if (given.group.value == 0) return;  // the groups are full, and the header says so
+  if (given.group.value == 0) return;  // no room for another group; the ledger's header says so
   if (given.time_ns == 0) given.time_ns = time_.now_ns();
   given.thread = threads_.mine();
   const std::uint64_t now = given.time_ns;
@@ -75,7 +75,7 @@ void Allocations::put_back(const TakenRecord& taken) noexcept {
     case RecordIndex::Restored::yes:
       return;
     case RecordIndex::Restored::address_in_use:
-      // The address has been handed out again meanwhile, so this allocation is gone after all.
+      // The address was handed out again meanwhile, so this allocation has ended.
       storage_.header().superseded.fetch_add(1, relaxed);
       storage_.add_reason(reason_superseded);
       break;
@@ -110,7 +110,7 @@ void Allocations::release_context(ContextId context) noexcept {
         (load_field(record.flags) & record_owned_by_context) == 0) {
       continue;
     }
-    // The row may have changed hands since it was looked at.
+    // The row may have been freed and reused since it was looked at.
     if (!records_.remove(id, &context)) continue;
     if ((record.flags & record_counts_no_bytes) == 0) {
       totals_.released(GroupId{record.group}, record.bytes, now);

@@ -53,8 +53,8 @@ class Allocations {
   // groups count this memory as released (Group::released_*), not as freed.
   void release_context(ContextId) noexcept;
 
-  // Returns the unused bytes of linear memory in the driver's slabs on the device that still have a
-  // live allocation, so that the driver cannot give them back. Small changes that other threads
+  // Returns the unused bytes of linear memory in the driver's slabs on the device that still have
+  // a live allocation. The driver cannot give such slabs back. Small changes that other threads
   // made just now may be missing.
   std::uint64_t slab_locked_bytes_on(DeviceOrdinal) noexcept;
 

@@ -21,7 +21,7 @@ constexpr std::uint64_t make_slot(std::uint32_t tag, std::uint32_t row) {
 
 }  // namespace
 
-// The functions that every call of the program goes through are made part of one another.
+// Inlines the functions that every call of the program goes through.
 #define CUWARDEN_HOT [[gnu::always_inline]] inline
 
 CUWARDEN_HOT std::uint64_t RecordIndex::hash_of(Space space, DeviceAddress address) noexcept {
@@ -42,7 +42,7 @@ CUWARDEN_HOT std::uint32_t RecordIndex::slot_of(const Shard& shard, std::uint64_
 }
 
 CUWARDEN_HOT bool RecordIndex::make_room(Shard& shard) noexcept {
-  // At most three quarters are used. Without a table, mask and count are 0.
+  // At most three quarters of the slots are used. Without a table, mask and count are 0.
   return __builtin_expect((std::uint64_t{shard.count} + 1) * 4 <= std::uint64_t{shard.mask} * 3,
                           true) ||
          grow(shard);
@@ -52,8 +52,8 @@ CUWARDEN_HOT bool RecordIndex::make_room(Shard& shard) noexcept {
   const std::uint32_t capacity = shard.slots == nullptr ? 0 : shard.mask + 1;
   const std::uint32_t larger = capacity == 0 ? first_slots : capacity * 2;
   Mapping memory = larger == 0 ? Mapping() : Mapping::anonymous(std::size_t{larger} * 8);
-  // Without memory for a larger table the present one is filled up, but one slot stays empty:
-  // a search ends there.
+  // Without memory for a larger table the present one is filled up, except for one empty slot, at
+  // which a search ends.
   if (!memory) return shard.count + 1 < capacity;
 
   auto* const slots = static_cast<std::uint64_t*>(memory.data());

@@ -11,11 +11,12 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-// Less is not worth a look at who locked it.
+// Least locked bytes of which the holders are copied. Fewer bytes are not worth the time.
 constexpr std::uint64_t least_copied = 16 << 20;
-// A look at every record takes long where there are many.
+// Limits of the time for copying holders, since all records are looked at: at first this many
+// nanoseconds, then one in `copying_share` of the process's time.
 constexpr std::uint64_t copying_at_start_ns = 10'000'000, copying_share = 1000;
-constexpr std::uint64_t copying_a_record_ns = 20;  // about
+constexpr std::uint64_t copying_a_record_ns = 20;  // approximate
 
 std::uint64_t thread_time_ns() noexcept {
   timespec now{};
@@ -73,7 +74,8 @@ SlabPage* SlabPages::find(std::uint64_t address, std::int32_t device) const noex
   return nullptr;
 }
 
-// The address may have been another device's before, and may be again: each has a row.
+// Returns the row of the page on the device, made if needed. The address may have belonged to
+// another device before, and may again: each device has its own row.
 SlabPage* SlabPages::find_or_make(std::uint64_t address, std::int32_t device) noexcept {
   if (SlabPage* const page = find(address, device)) return page;
   Leaf* const leaf = find_or_make_leaf(address);
@@ -84,7 +86,7 @@ SlabPage* SlabPages::find_or_make(std::uint64_t address, std::int32_t device) no
   SlabPage& made = rows[row];
   made.device = device;
   made.address = address / slab_page_bytes * slab_page_bytes;
-  // If two threads add a page at once, one of them has made its row in vain.
+  // If two threads add a page at once, the row of one of them stays unused.
   for (Leaf* slot = leaf;;) {
     std::uint32_t there = 0;
     if (slot->compare_exchange_strong(there, row, std::memory_order_acq_rel)) break;
@@ -95,7 +97,7 @@ SlabPage* SlabPages::find_or_make(std::uint64_t address, std::int32_t device) no
   return &made;
 }
 
-// A piece of a page, in a word that is not 0.
+// A piece of a page, packed into one word, which is never 0.
 struct SlabPages::Piece {
   std::uint64_t series = 0, address = 0, bytes = 0;
 
@@ -144,17 +146,17 @@ void SlabPages::change(GroupId id, DeviceAddress address, std::uint64_t bytes, b
   apply(shard, piece, more, now_ns);
 }
 
-// A thread often allocates again at once the piece that it freed. So a freed piece is kept in the
-// shard until the thread does something else, unless this free makes a new worst moment. On an H200
-// a pair of cudaMalloc and cudaFree of 4 KiB took 85.2 us with that and 87.6 us without, in each of
-// eight threads; medians of seven runs, which spread by 8 to 15 %.
+// A thread often frees a piece and at once allocates it again. So the freed piece is kept in the
+// shard until the thread does something else, unless this free makes a new worst moment. On an
+// H200, a pair of cudaMalloc and cudaFree of 4 KiB took 85.2 us with the kept piece and 87.6 us
+// without it. Both are medians of seven runs in each of eight threads, which spread by 8 to 15 %.
 bool SlabPages::keep_freed(ThreadShard& shard, const Series& series, const Piece& piece) noexcept {
   if (shard.freed_piece() != 0) return false;
   const std::uint64_t locked =
       series.slab_locked_bytes.load(relaxed) + shard.locked(piece.series).load(relaxed);
   if (static_cast<std::int64_t>(locked + piece.cut_bytes()) >
       static_cast<std::int64_t>(series.worst_locked_bytes.load(relaxed))) {
-    // The free of a page's last piece makes the locked bytes fewer, so there is no worst moment.
+    // The free of a page's last piece lowers the locked bytes, so there is no new worst moment.
     const SlabPage* const page = find(piece.address, series.device);
     if (page == nullptr || SlabContents::of(page->contents.load(relaxed)).count != 1) return false;
   }
@@ -204,12 +206,13 @@ void SlabPages::keep_contents(SlabPage& page, std::uint32_t version) noexcept {
   page.at_worst_version.store(version, std::memory_order_release);
 }
 
-// As long as a shard keeps only decreases to itself, no worst moment is missed, since the series'
-// number is above the locked bytes.
+// Adds the difference to the series' number of locked bytes, or keeps it in the shard. While a
+// shard keeps only decreases, no worst moment is missed, since the series' number is above the
+// locked bytes.
 void SlabPages::locked_changed(ThreadShard& shard, Series& series, std::size_t row,
                                std::int64_t difference, std::uint64_t now_ns) noexcept {
-  // A change without a moment is passed on at once; kept back, it could leave the number above the
-  // worst.
+  // A change without a time is passed on at once. If it were kept, the number could rise above
+  // the worst one.
   if (row < ThreadShard::series_limit && !shard.is_shared() && now_ns != no_moment) {
     std::atomic<std::uint64_t>& kept = shard.locked(row);
     shard.add(kept, static_cast<std::uint64_t>(difference));
@@ -275,7 +278,7 @@ void SlabPages::copy_holders(Series& series, std::uint64_t now_ns) noexcept {
 bool SlabPages::fits(const Series& series, std::uint64_t address,
                      std::uint64_t bytes) const noexcept {
   if (is_piece(address, bytes)) return address % slab_step_bytes == 0;
-  // An allocation of whole pages begins at a page, and no piece lies in its first page.
+  // An allocation of whole pages begins at a page's start, and no piece is in its first page.
   const SlabPage* const page = find(address, series.device);
   return address % slab_page_bytes == 0 &&
          (page == nullptr || SlabContents::of(page->contents.load(relaxed)).count == 0);
@@ -309,8 +312,8 @@ std::uint64_t SlabPages::tally_pieces(Series& series, Tally* tallies,
     tally.bytes += bytes;
     tally.locked_bytes += contents.locked_bytes() / std::max<std::uint64_t>(contents.count, 1);
   }
-  // Each thread may have a piece that was freed, and whose page others have taken since. The end of
-  // a context makes many such at once, and is over at the next look.
+  // Each thread may keep a freed piece whose page other threads have taken since. The end of a
+  // context leaves many of these at once, but they are gone at the next look.
   series.slabs_misfit.store(misfits > 2 * std::uint64_t{thread_shards_.used()} ? 1 : 0, relaxed);
   return seen;
 }
@@ -327,7 +330,7 @@ void SlabPages::store_reading(Series& series) const noexcept {
     const std::uint64_t time_ns = device.time_ns.load(std::memory_order_acquire);
     const std::uint64_t free_bytes = device.free_bytes.load(std::memory_order_acquire);
     const std::uint64_t idle_bytes = device.memory_pool_idle_bytes.load(std::memory_order_acquire);
-    // While it changes the one before is as good.
+    // While the reading changes, the one that is already stored is good enough.
     if (version % 2 != 0 || device.version.load(relaxed) != version) return;
     series.read_free_bytes.store(free_bytes, relaxed);
     series.read_memory_pool_idle_bytes.store(idle_bytes, relaxed);

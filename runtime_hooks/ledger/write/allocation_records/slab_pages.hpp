@@ -9,8 +9,8 @@
 // smaller than a page) and allocates it again, no page changes at all.
 //
 // With one thread the worst moment is exact. Several threads each keep small changes to themselves.
-// So its bytes may be wrong by 16 KiB or 1/4096 of themselves for each thread, and by a page for
-// each thread that allocates nothing after a free.
+// So for each thread, the bytes of the worst moment may be wrong by 16 KiB or 1/4096 of themselves.
+// For each thread that allocates nothing after a free, they may be wrong by a page.
 #pragma once
 
 #include <atomic>

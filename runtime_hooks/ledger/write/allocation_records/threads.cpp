@@ -9,7 +9,7 @@
 namespace cuwarden::ledger {
 
 ThreadId Threads::add_mine() noexcept {
-  if (is_confined()) return {};  // its name and number would have to be asked for
+  if (is_confined()) return {};  // a confined thread must not ask the kernel for its name and id
   const ErrnoGuard guard;
   const std::uint64_t now_ns = time_.now_ns();
   const auto row = static_cast<std::uint32_t>(storage_.allocate(RegionId::threads, 1));

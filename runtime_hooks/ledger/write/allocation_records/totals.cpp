@@ -1,5 +1,5 @@
-// The order of updates is chosen for those who look without a lock: live values rise before a
-// record is published and fall after it is gone.
+// The order of updates serves readers that take no lock: live values rise before a record is
+// published, and fall after the record is gone.
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace {
 constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t first_width_ns = 1'000'000;
 
-// The right neighbour is the later one. An untouched bucket (max 0) has nothing to say.
+// Merges two neighbouring buckets; the right one is the later one. A bucket without a change has a
+// maximum of 0, and adds nothing.
 void fold_into(Bucket& into, const Bucket& left, const Bucket& right) {
   const std::uint64_t left_max = left.max_bytes.load(relaxed);
   const std::uint64_t right_max = right.max_bytes.load(relaxed);
@@ -155,7 +156,7 @@ void Totals::raise(ThreadShard& shard, const Group& group, std::uint64_t added, 
   std::uint64_t peak = series->peak_bytes.load(relaxed);
   while (peak < after && !series->peak_bytes.compare_exchange_weak(peak, after, relaxed)) {
   }
-  // Allocations of unknown size (imported, not mapped yet) have a peak too: of their number.
+  // For allocations of unknown size (imported, not mapped yet), the peak is that of their number.
   if (peak == 0 && after == 0)
     raise_to(series->peak_count, thread_shards_.live_count(*series, group.series));
   if (peak < after) {
@@ -178,7 +179,7 @@ void Totals::lower(ThreadShard& shard, const Group& group, std::uint64_t bytes,
 
 void Totals::copy_peak(Series& series, std::uint64_t now_ns) noexcept {
   TriedLock& lock = side_of(series).peak_lock;
-  // Another thread copies the same moment.
+  // The lock is taken, so another thread copies the same moment.
   if (!lock.try_lock(now_ns)) return watch(lock, now_ns);
   const std::uint32_t version = series.peak_version.fetch_add(1, std::memory_order_acq_rel) + 2;
   Group* const groups = storage_.rows<Group>(RegionId::groups);
@@ -200,8 +201,8 @@ void Totals::copy_peak(Series& series, std::uint64_t now_ns) noexcept {
   lock.unlock();
 }
 
-// Notices a lock whose holder has jumped away. No thread waits for these locks, which would show
-// it.
+// Notices that a signal handler jumped out of the lock's holder. No thread waits for these locks,
+// so no wait would show it.
 void Totals::watch(const TriedLock& lock, std::uint64_t now_ns) noexcept {
   if (lock.was_left(now_ns)) storage_.add_reason(reason_recording_stopped);
 }
@@ -210,7 +211,7 @@ void Totals::mark(Series& series, std::uint64_t now_ns, std::uint64_t before,
                   std::uint64_t after) noexcept {
   Side& side = side_of(series);
   std::uint64_t highest = std::max(before, after);
-  // Most changes tell the timeline nothing new.
+  // Most changes lie within the timeline's newest bucket and below its maximum.
   if (now_ns < side.newest_end_ns.load(relaxed) && highest <= side.newest_max.load(relaxed) &&
       side.missed_max.load(relaxed) == 0) {
     return;
@@ -229,7 +230,8 @@ void Totals::mark(Series& series, std::uint64_t now_ns, std::uint64_t before,
     fold(series);
     at = now_ns / series.width_ns.load(relaxed);
   }
-  // A thread that read the clock earlier must not write into the past.
+  // A thread that read the clock earlier than another one writes into the newest bucket, not into
+  // the past.
   const std::uint32_t used = series.buckets_used.load(relaxed);
   if (at + 1 < used) at = used - 1;
   Bucket& bucket = series.buckets[at];

@@ -14,7 +14,8 @@ namespace {
 // flight at once.
 constexpr std::uint64_t remembered = 4096;
 
-// A second handle value for memory that has a record: it holds on to that record as a mapping does.
+// True for a second handle value of memory that has a record. It keeps that record live, as a
+// mapping does.
 bool is_alias(const Record& record) { return (record.flags & record_counts_no_bytes) != 0; }
 
 }  // namespace
@@ -26,14 +27,15 @@ RecordId VirtualMemory::underlying(RecordId handle) const noexcept {
   return handle;
 }
 
-// --- what was taken away
+// --- mappings and reservations that were removed
 
 void VirtualMemory::remember(const Pending& entry) noexcept {
   if (newest_ - oldest_ == pending_capacity_) {
     const std::uint64_t larger = pending_capacity_ == 0 ? 256 : pending_capacity_ * 2;
     Mapping memory = Mapping::anonymous(larger * sizeof(Pending));
     if (!memory) {
-      // Without memory nothing can be undone; the row is lost to later use, the totals are right.
+      // Without memory the oldest removal cannot be undone any more. Its row is never reused;
+      // the totals are right.
       if (pending_capacity_ == 0) return;
       if (pending(oldest_).ended) records_.recycle(RecordId{pending(oldest_).row});
       ++oldest_;
@@ -97,7 +99,7 @@ void VirtualMemory::created(NewRecord given) noexcept {
     storage_.add_reason(reason_ledger_full);
   }
   if (old.value != 0) {
-    // The free of the handle that had this value was not seen.
+    // No hook saw the free of the handle that had this value.
     storage_.header().superseded.fetch_add(1, std::memory_order_relaxed);
     storage_.add_reason(reason_superseded);
   }
@@ -229,7 +231,7 @@ void VirtualMemory::mapped(DeviceAddress address, ByteCount bytes, DeviceAddress
   }
   if (id.value != 0) {
     store_field(row(id).mappings, row(id).mappings + 1);
-    // An imported handle tells its size only now: a handle is always mapped whole.
+    // An imported handle's size becomes known now, because a handle is always mapped whole.
     if (row(id).bytes == 0) learn_size(id, fields.bytes.value, fields.time_ns);
   }
   ++live_mappings_;
@@ -275,7 +277,8 @@ bool VirtualMemory::unmap_begin(DeviceAddress address, ByteCount bytes) noexcept
   const std::uint64_t end = start + std::min(bytes.value, UINT64_MAX - start);
   const std::uint64_t rows = storage_.used(RegionId::records);
   if ((end - start) / step_ > rows) {
-    // A huge and mostly empty range: looking at all records is the shorter way.
+    // The range is huge and mostly empty, so a look at all records is faster than one at all
+    // addresses.
     for (std::uint32_t i = 1; i < rows; ++i) {
       const Record& record = row(RecordId{i});
       if (!RecordIndex::is_live(record) || load_field(record.space) != Space::vmm_mapping) continue;

@@ -13,7 +13,7 @@
 namespace cuwarden::ledger {
 namespace {
 
-// Bytes of a table of functions that are looked at: some 8,000 functions.
+// Most bytes that are read of a table of functions, enough for some 8,000 functions.
 constexpr std::uint64_t most_table_bytes = 64 << 10;
 
 // The notes of a loaded segment: (name size, value size, type), name, value, each padded to 4.
@@ -50,7 +50,7 @@ std::uint64_t hash_bytes(std::uint64_t hash, const void* data, std::uint64_t byt
 }
 
 const std::byte* mapped_at(std::uint64_t address) noexcept {
-  // The loader says that memory is mapped there.
+  // The loader's headers say that this memory is mapped.
   return reinterpret_cast<const std::byte*>(address);
 }
 

@@ -17,7 +17,8 @@ namespace cuwarden::ledger {
 
 namespace {
 
-// The loader keeps the name as it was given; a relative one is completed while it may still hold.
+// Makes the path absolute. The loader keeps the name as it was given, and a relative one is
+// completed before the program changes its folder.
 std::size_t absolute_path(std::string_view path, char (&into)[PATH_MAX]) {
   std::size_t length = 0;
   const bool relative = path.front() != '/' && path.find('/') != std::string_view::npos;
@@ -92,10 +93,12 @@ void ModuleTable::cover(std::span<const Frame> frames) noexcept {
   struct Scan {
     ModuleTable& table;
     std::span<const Frame> frames;
-    bool may_stop;  // at the first glance, where nothing was loaded since the last scan
+    // True if the scan may stop at the first module, because nothing was loaded since the last
+    // scan.
+    bool may_stop;
     bool first;
   } scan{*this, frames, now == Coverage::generated_code, true};
-  // The loader lets one iteration run at a time.
+  // The loader runs only one iteration at a time, so `scan` needs no lock.
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* data) {
         auto& search = *static_cast<Scan*>(data);
@@ -155,7 +158,7 @@ void ModuleTable::add(const ModuleDescription& module, std::uint64_t file_hash) 
   ++known_count_;
 }
 
-// `file`: 0 where the row is the first of its file.
+// Stores a row. `file`: row that has the module's file; 0 if this row is the first of its file.
 std::uint32_t ModuleTable::store(const ModuleDescription& module, std::string_view path,
                                  std::uint32_t file) noexcept {
   const auto row = static_cast<std::uint32_t>(storage_.allocate(RegionId::modules, 1));
@@ -219,8 +222,8 @@ void ModuleTable::store_row_of(const ModuleDescription& module) noexcept {
   row_of_file(entry->file).next = entry->row;
 }
 
-// Under the lock. Calls visit(file, offset) for each frame until it returns false; file 0 is no
-// module, and the offset its address.
+// The caller holds the lock. Calls visit(file, offset) for each frame until it returns false. File
+// 0 stands for no module; the offset is then the address.
 template <class Visit>
 void ModuleTable::each_location(std::span<const Frame> frames, const Visit& visit) const noexcept {
   const Known* module = nullptr;

@@ -1,5 +1,5 @@
-// Modules are looked up before the lock is taken: that calls the dynamic loader. The module table's
-// lock is an inner one.
+// Modules are looked up before the table's lock is taken, because that calls the dynamic loader.
+// The module table's lock is taken under the table's lock.
 #include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
 
 #include <algorithm>
@@ -37,7 +37,8 @@ std::uint32_t StackTable::find_by_locations(std::uint64_t hash_of_locations,
   });
 }
 
-// Under the lock. A stack that has come back is found by its addresses from now on.
+// The caller holds the lock. A stack whose modules were loaded again elsewhere is from now on found
+// by its new addresses.
 std::uint32_t StackTable::find_again(std::uint64_t hash, std::span<const Frame> frames,
                                      bool truncated, std::uint64_t hash_of_locations) noexcept {
   if (const std::uint32_t row = find(hash, frames, truncated)) return row;
@@ -51,7 +52,7 @@ std::uint32_t StackTable::find_again(std::uint64_t hash, std::span<const Frame> 
   return row;
 }
 
-// Under the lock.
+// The caller holds the lock.
 std::uint32_t StackTable::add(std::uint64_t hash, std::span<const Frame> frames, bool truncated,
                               std::uint64_t hash_of_locations) noexcept {
   const std::uint64_t first =
@@ -95,7 +96,7 @@ StackId StackTable::intern(std::span<const Frame> frames, bool truncated, bool* 
   modules_.store_rows(frames);
   const LedgerLocked locked(ids_.lock(), storage_);
   if (!locked) return {};
-  // Another thread may have met it meanwhile.
+  // Another thread may have stored the stack meanwhile.
   if (const std::uint32_t row = find_again(hash, frames, truncated, hash_of_locations))
     return StackId{row};
   const std::uint32_t row = add(hash, frames, truncated, hash_of_locations);

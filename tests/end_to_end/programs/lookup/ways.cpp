@@ -1,5 +1,5 @@
 // ways WAY [PATH]: takes cuMemAlloc from the driver in one of the ways that programs do, without
-// linking any CUDA library, and leaks 3 buffers of 1 MiB through what it found.
+// linking any CUDA library. Leaks 3 buffers of 1 MiB through the function that it found.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-// Page-locked host memory: the host reads and writes it as its own, the device reaches it by the
-// same address, and it ends only when the device is done with it.
+// Page-locked host memory: the host reads and writes it as its own, and the device reaches it by
+// the same address. It is freed only when the device no longer uses it.
 #include <algorithm>
 #include <thread>
 

@@ -381,7 +381,7 @@ int main(int argc, char** argv) {
   if (how == "_exit") _exit(8);
   if (how == "_Exit") _Exit(11);
   if (how == "abort") std::abort();
-  if (how == "throw") throw std::runtime_error("nobody catches this");
+  if (how == "throw") throw std::runtime_error("an exception without a handler");
   if (how == "_exit_inside_malloc") return end_inside_malloc();
   if (how == "kill") raise(SIGKILL);
   if (how == "segfault") raise(SIGSEGV);

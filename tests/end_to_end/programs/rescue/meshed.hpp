@@ -2,13 +2,14 @@
 //
 //     meshed [name=value]...
 //
-// The device is filled but for `blocks` and `spare` MiB; `blocks` MiB are allocated in blocks of
-// 512 bytes to 1 MiB (least=L sizes=N: of N powers of two from 512 << L on), and written; one of
-// `keep` stays, and ask=PERCENT of what that gave up is asked for in one request while threads=N
-// write and check what stayed. rounds=N times over. full=1: as many blocks are allocated as the
-// device takes, and nothing is free when some are freed. handle=1: a dma-buf of a block is made.
-// captures=1: another thread captures a stream all the time. The last line, as JSON, says how many
-// requests were served, how many bytes were wrong, and how many captures failed.
+// The device is filled but for `blocks` and `spare` MiB. `blocks` MiB are allocated and written, in
+// blocks of 512 bytes to 1 MiB (least=L sizes=N: of N powers of two from 512 << L on). One of
+// `keep` blocks stays. ask=PERCENT of the bytes of the others is then asked for in one request,
+// while threads=N write and check the blocks that stayed. This is done rounds=N times. full=1: as
+// many blocks are allocated as the device takes, and nothing is free when some are freed. handle=1:
+// a dma-buf of a block is made. captures=1: another thread captures a stream all the time. The last
+// line, as JSON, says how many requests were served, how many bytes were wrong, and how many
+// captures failed.
 #pragma once
 
 #include <cuda.h>
@@ -43,7 +44,7 @@ struct Block {
   unsigned char value = 0;  // in all of it
 };
 
-// Until the round ends, and three times at least.
+// Begins and ends captures in the stream until the round ends, and three times at least.
 inline void capture(cudaStream_t stream, const std::atomic<bool>& ends, std::size_t& captured,
                     std::size_t& lost) {
   std::size_t to_come = 3;
@@ -60,7 +61,8 @@ inline void capture(cudaStream_t stream, const std::atomic<bool>& ends, std::siz
   }
 }
 
-// By which a network card, say, would reach it. It is never closed.
+// Makes a handle of the block, as for a network card. It is never closed. Returns true if the
+// driver made one.
 inline bool make_handle(const Block& block) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult answer{};

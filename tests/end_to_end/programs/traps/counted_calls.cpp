@@ -1,5 +1,5 @@
-// Says how often the libc that counts was called by 1000 pairs of cudaMalloc and cudaFree, and by
-// as many of the driver's, after some that are not counted.
+// Prints how often cudaMalloc and cudaFree call the libc that counts, in 1000 pairs, and how often
+// as many pairs of the driver's functions call it. Some pairs before are not counted.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>

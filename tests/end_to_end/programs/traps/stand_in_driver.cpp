@@ -1,7 +1,7 @@
-// A libcuda.so.1 for what the simulated one does not do: it looks up functions of its own, has a
-// version of a function that cuwarden does not know, and gives an address to another thread while
-// its free is still under way. Written against the ABI, not against cuda.h: its versions are its
-// own.
+// A libcuda.so.1 that does three things that the simulated one does not. It looks up functions of
+// its own. It has a version of a function that cuwarden does not know. It gives an address to
+// another thread while the free of that address is still under way. Written against the ABI, not
+// against cuda.h: its versions are its own.
 #include <dlfcn.h>
 
 #include <atomic>
