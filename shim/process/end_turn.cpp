@@ -1,8 +1,5 @@
 #include "shim/process/end_turn.hpp"
 
-#include <ctime>
-
-#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"
 #include "runtime_hooks/core/thread_id.hpp"
 
@@ -19,29 +16,32 @@ constexpr std::uint64_t longest_beginning_ns = 500'000'000;
 constexpr std::uint64_t longest_foreign_ns = 2'000'000'000;
 // Longest wait for the program's own exit handlers, which mostly run before the shim's.
 constexpr std::uint64_t longest_wait_for_first_ns = 50'000'000;
-constexpr timespec look_soon{.tv_sec = 0, .tv_nsec = 1'000'000};
-constexpr std::uint64_t look_again_ns = 50'000'000;
-constexpr timespec look_again{.tv_sec = 0, .tv_nsec = look_again_ns};
-
-// Returns true if the calling thread is the first that calls this, also when it calls again.
-bool is_first(std::atomic<int>& first) noexcept {
-  const int self = own_thread_id();
-  int present = 0;
-  return first.compare_exchange_strong(present, self) || present == self;
-}
+constexpr std::uint64_t look_soon_ns = 1'000'000, look_again_ns = 50'000'000;
 
 }  // namespace
+
+EndTurn::Thread EndTurn::self() noexcept { return static_cast<Thread>(own_thread_id()); }
+
+bool EndTurn::has_ended(Thread thread) noexcept {
+  return thread_has_ended(static_cast<int>(thread));
+}
+
+bool EndTurn::is_first(std::atomic<Thread>& first) noexcept {
+  const Thread caller = self();
+  Thread present = 0;
+  return first.compare_exchange_strong(present, caller) || present == caller;
+}
 
 std::uint64_t EndTurn::longest_wait_ns() const noexcept {
   return longest_writing_ns + symbol_time_ns_;
 }
 
 bool EndTurn::take(bool is_last) noexcept {
-  const int self = own_thread_id();
-  const std::uint64_t deadline_ns = now_ns() + longest_wait_ns();
+  const Thread caller = self();
+  const std::uint64_t deadline_ns = clock_.now_ns() + longest_wait_ns();
   while (over_.load(std::memory_order_acquire) == 0) {
-    int writer = 0;
-    if (writer_.compare_exchange_strong(writer, self)) {
+    Thread writer = 0;
+    if (writer_.compare_exchange_strong(writer, caller)) {
       if (over_.load(std::memory_order_acquire) == 0) {
         writes_last_.store(is_last);
         return true;
@@ -49,16 +49,15 @@ bool EndTurn::take(bool is_last) noexcept {
       writer_.store(0);
       return false;
     }
-    // The calling thread interrupted its own writing by a signal handler, which ends the
-    // process.
-    if (writer == self) return is_last && !writes_last_.exchange(true);
+    // The calling thread interrupted its own writing by a signal handler, which ends the process.
+    if (writer == caller) return is_last && !writes_last_.exchange(true);
     // A thread that ended inside a signal handler has not given its turn back.
-    if (thread_has_ended(writer)) {
+    if (has_ended(writer)) {
       writer_.compare_exchange_strong(writer, 0);
       continue;
     }
-    if (now_ns() >= deadline_ns) return false;
-    futex_wait(writer_, writer, &look_again);
+    if (clock_.now_ns() >= deadline_ns) return false;
+    clock_.wait_ns(writer_, writer, look_again_ns);
   }
   return false;
 }
@@ -70,14 +69,14 @@ void EndTurn::give_back(bool is_last) noexcept {
 }
 
 void EndTurn::wait_until(std::atomic<std::uint32_t>& done) noexcept {
-  const int self = own_thread_id();
-  const std::uint64_t begun_ns = now_ns();
+  const Thread caller = self();
+  const std::uint64_t begun_ns = clock_.now_ns();
   while (done.load(std::memory_order_acquire) == 0) {
-    const int writer = writer_.load();
-    const std::uint64_t waited_ns = now_ns() - begun_ns;
-    if (writer == self || waited_ns >= longest_wait_ns()) return;
-    if (waited_ns >= longest_beginning_ns && (writer == 0 || thread_has_ended(writer))) return;
-    futex_wait(done, 0u, &look_again);
+    const Thread writer = writer_.load();
+    const std::uint64_t waited_ns = clock_.now_ns() - begun_ns;
+    if (writer == caller || waited_ns >= longest_wait_ns()) return;
+    if (waited_ns >= longest_beginning_ns && (writer == 0 || has_ended(writer))) return;
+    clock_.wait_ns(done, 0, look_again_ns);
   }
 }
 
@@ -85,33 +84,33 @@ bool EndTurn::is_first_in_quick_exit() noexcept { return is_first(first_in_quick
 
 void EndTurn::enter_exit() noexcept {
   if (is_first(first_in_exit_)) return;
-  const std::uint64_t deadline_ns = now_ns() + longest_wait_for_first_ns;
-  while (leader_.load(std::memory_order_acquire) == 0 && now_ns() < deadline_ns)
-    futex_wait(leader_, 0, &look_soon);
+  const std::uint64_t deadline_ns = clock_.now_ns() + longest_wait_for_first_ns;
+  while (leader_.load(std::memory_order_acquire) == 0 && clock_.now_ns() < deadline_ns)
+    clock_.wait_ns(leader_, 0, look_soon_ns);
 }
 
 void EndTurn::leads_the_end() noexcept {
-  int none = 0;
-  leader_.compare_exchange_strong(none, own_thread_id(), std::memory_order_acq_rel);
+  Thread none = 0;
+  leader_.compare_exchange_strong(none, self(), std::memory_order_acq_rel);
 }
 
 bool EndTurn::another_leads_the_end() const noexcept {
-  const int leader = leader_.load(std::memory_order_acquire);
-  return leader != 0 && leader != own_thread_id() && !thread_has_ended(leader);
+  const Thread leader = leader_.load(std::memory_order_acquire);
+  return leader != 0 && leader != self() && !has_ended(leader);
 }
 
 void EndTurn::wait_for_leader() noexcept {
-  std::uint64_t begun_ns = now_ns(), last_ns = begun_ns, foreign_ns = 0;
+  std::uint64_t begun_ns = clock_.now_ns(), last_ns = begun_ns, foreign_ns = 0;
   while (another_leads_the_end()) {
-    int leader = leader_.load(std::memory_order_acquire);
-    sleep_ns(look_again_ns);
-    const std::uint64_t at_ns = now_ns();
+    Thread leader = leader_.load(std::memory_order_acquire);
+    clock_.sleep_ns(look_again_ns);
+    const std::uint64_t at_ns = clock_.now_ns();
     if (writer_.load() == 0) foreign_ns += at_ns - last_ns;
     last_ns = at_ns;
     if (foreign_ns < longest_foreign_ns && at_ns - begun_ns < longest_wait_ns()) continue;
     // Without a leader, each handler that this thread still reaches would wait. The handlers
     // that it registers for the leader would never come to an end.
-    if (leader_.compare_exchange_strong(leader, own_thread_id(), std::memory_order_acq_rel)) return;
+    if (leader_.compare_exchange_strong(leader, self(), std::memory_order_acq_rel)) return;
     begun_ns = at_ns;
     foreign_ns = 0;
   }

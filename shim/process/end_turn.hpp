@@ -5,12 +5,17 @@
 #include <atomic>
 #include <cstdint>
 
+#include "runtime_hooks/core/clock.hpp"
+
 namespace cuwarden::shim {
 
 // Decides which thread writes a report at the end of the process, and which thread, the leader,
 // runs exit() to its end. Any thread may call the functions, also in a signal handler.
 class EndTurn {
  public:
+  // `clock`: the clock of all waits, which must outlive the object.
+  explicit constexpr EndTurn(Clock& clock = system_clock) noexcept : clock_(clock) {}
+
   // Sets the longest time, in nanoseconds, that the last report may take to name functions
   // (CUWARDEN_SYMBOL_TIME). Waiting threads allow for it. To be called before any thread ends the
   // process.
@@ -54,17 +59,26 @@ class EndTurn {
   void reset() noexcept;
 
  private:
+  // The kernel's id of a thread, as a word whose change can be waited for.
+  using Thread = std::uint32_t;
+  // Returns the calling thread's id.
+  static Thread self() noexcept;
+  // Returns true if the thread does not exist any more.
+  static bool has_ended(Thread) noexcept;
+  // Returns true if the calling thread is the first that asks with this word.
+  static bool is_first(std::atomic<Thread>& first) noexcept;
   // Longest time for which a thread waits for another one's report: ten seconds, and the time for
   // names of functions.
   std::uint64_t longest_wait_ns() const noexcept;
 
-  std::atomic<int> writer_{0};               // id of the thread that writes a report; 0: none
-  std::atomic<bool> writes_last_{false};     // true if that report is the last one
-  std::atomic<std::uint32_t> over_{0};       // 1: the last report is written; 0: not yet
-  std::atomic<int> first_in_exit_{0};        // id of the first thread in exit(); 0: none yet
-  std::atomic<int> first_in_quick_exit_{0};  // id of the first thread in quick_exit(); 0: none yet
-  std::atomic<int> leader_{0};               // id of the leading thread; 0: none yet
-  std::uint64_t symbol_time_ns_ = 0;         // of set_symbol_time()
+  Clock& clock_;
+  std::atomic<Thread> writer_{0};               // thread that writes a report; 0: none
+  std::atomic<bool> writes_last_{false};        // true if that report is the last one
+  std::atomic<std::uint32_t> over_{0};          // 1: the last report is written; 0: not yet
+  std::atomic<Thread> first_in_exit_{0};        // first thread in exit(); 0: none yet
+  std::atomic<Thread> first_in_quick_exit_{0};  // first thread in quick_exit(); 0: none yet
+  std::atomic<Thread> leader_{0};               // leading thread; 0: none yet
+  std::uint64_t symbol_time_ns_ = 0;            // of set_symbol_time()
 };
 
 }  // namespace cuwarden::shim
