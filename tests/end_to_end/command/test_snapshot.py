@@ -55,7 +55,7 @@ def test_the_report_can_go_to_standard_output_or_to_a_path(cuwarden, workspace, 
     Report.read(workspace.reports / f"dying-{process.pid}.snapshot.json")
 
 
-def test_a_path_that_cannot_be_written_is_one_line(cuwarden, workspace, live):
+def test_a_path_that_cannot_be_written_gives_one_line(cuwarden, workspace, live):
     process, _ = waiting(live)
     (workspace.folder / "file").write_text("")
     done = cuwarden("snapshot", process.pid, "--output", workspace.folder / "file" / "x.json")
@@ -63,7 +63,7 @@ def test_a_path_that_cannot_be_written_is_one_line(cuwarden, workspace, live):
     assert len(done.stderr.splitlines()) == 1 and "--output" in done.stderr
 
 
-def test_an_output_that_is_no_file_is_one_line(cuwarden, workspace, live):
+def test_an_output_that_is_no_file_gives_one_line(cuwarden, workspace, live):
     process, _ = waiting(live)
     fifo = workspace.folder / "fifo"
     os.mkfifo(fifo)
@@ -201,7 +201,7 @@ def test_a_process_in_a_container_with_its_own_files_is_found(cuwarden, workspac
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root's rights")
-def test_another_users_process_is_one_line(workspace, live):
+def test_a_snapshot_of_another_users_process_gives_one_line(workspace, live):
     process, _ = waiting(live)
 
     def nobody():

@@ -310,7 +310,7 @@ def test_a_request_that_no_rung_helps_fails_as_without_the_shim(run_both, situat
      ("CUWARDEN_WAIT", "-3s"), ("CUWARDEN_WAIT", "99999999999999999999s"),
      ("CUWARDEN_WAIT", "9999999999h"), ("CUWARDEN_SYNC_TIMEOUT", "2 s")],
 )
-def test_a_bad_value_is_one_line_and_the_default_is_used(workspace, name, value):
+def test_a_bad_value_gives_one_line_and_the_default_is_used(workspace, name, value):
     run = workspace.run([program("shortages"), "pending"], environment(**{name: value}))
     (line,) = run.said
     assert f"{name}={value}: not accepted" in line
