@@ -132,7 +132,7 @@ def test_the_wait_of_a_process_that_was_killed_meanwhile_is_in_the_report(worksp
     assert re.search(r"wait [\d.]+ m?s \(under way\)\n", text) and "FAILED" not in text, text
     assert report["process"]["end_ns"] >= report["rungs"][-1]["duration_ns"] > 1_000_000_000
     assert incident["outcome"] == "under_way"
-    assert "it was still being tried: the program had not heard of it\n" in text
+    assert "the request was still being tried: the program had not got an answer yet\n" in text
 
 
 def test_a_thread_is_not_cancelled_by_a_wait(workspace):
@@ -162,7 +162,7 @@ def test_a_rung_that_a_kill_interrupted_is_no_failure_of_another_incident(worksp
     text = cuwarden("report", report.path).stdout
     assert re.search(r"OUT OF MEMORY: .* was refused 2 times, first after .*\n", text), text
     assert "1 of them was served all the same, by synchronise; the program saw 0 fail\n" in text
-    assert "1 of them was still being tried: the program had not heard of it\n" in text
+    assert "1 of them was still being tried: the program had not got an answer yet\n" in text
 
 
 def test_a_kernel_that_runs_on_is_waited_for_and_no_longer_than_is_allowed(workspace):
