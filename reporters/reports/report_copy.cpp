@@ -32,7 +32,8 @@ std::string text_of(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// As reports are written: a property a line, and a line for each row of a table.
+// Writes the report in the layout of all reports: a line for each property, and a line for each row
+// of a table.
 template <class Write>
 void write_json(const Json& root, const Write& write) {
   bool first = true;

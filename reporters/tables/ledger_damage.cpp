@@ -140,11 +140,11 @@ std::string LedgerDamage::sentence() const {
     if (number > 0) add(std::to_string(number) + (number == 1 ? one : many));
   };
   if (cut_short) add("its file was cut short");
-  count(lost_allocations, " live allocation belongs to no call stack that is there",
-        " live allocations belong to no call stack that is there");
+  count(lost_allocations, " live allocation has no call stack that can be read",
+        " live allocations have no call stack that can be read");
   count(lost_stacks, " stack cannot be read", " stacks cannot be read");
   count(lost_names, " name cannot be read", " names cannot be read");
-  count(absurd_figures, " figure is none that there can be", " figures are none that there can be");
+  count(absurd_figures, " figure is impossible", " figures are impossible");
   if (counted > listed) {
     count(counted - listed, " more live allocation was counted than is listed",
           " more live allocations were counted than are listed");

@@ -20,9 +20,9 @@ bool was_counted_rightly(const Fragmentation& seen) {
 
 // Returns the reason why the worst moment is unknown; empty if it is known.
 std::string why_unknown(const ledger::SeriesView::Worst& worst, const Fragmentation* seen) {
-  if (!worst.all_counted) return "there were more slabs than are counted";
+  if (!worst.all_counted) return "the process used more slabs than cuwarden counts";
   if (!worst.as_counted || (seen != nullptr && !was_counted_rightly(*seen)))
-    return "the driver lays out small allocations in another way than was counted meanwhile";
+    return "the driver lays out small allocations in another way than cuwarden assumed";
   return {};
 }
 
@@ -81,7 +81,7 @@ WorstByDevice find_worst_slabs(const ledger::Reader& reader,
     if (!why.empty()) {
       if (series.worst.locked_bytes >= much)
         reasons.push_back("GPU " + std::to_string(series.device.value) +
-                          ": when slabs locked most is not known: " + why);
+                          ": the moment at which slabs locked most is not known: " + why);
       return;
     }
     result.emplace(series.device.value, read_worst(series.worst));

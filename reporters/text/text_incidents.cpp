@@ -156,7 +156,7 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
   if (const std::string proof = proof_of(incident); !proof.empty())
     text += paint.dim("  " + proof) + "\n";
   if (all > 1) {
-    text += paint.dim("  the figures are of the first; the last") +
+    text += paint.dim("  the figures are those of the first refusal; the last one") +
             (incident.last_bytes ? paint.dim(" was of " + human_bytes(*incident.last_bytes) + ",")
                                  : paint.dim(" was")) +
             paint.dim(" after " + human_time(incident.last_ns.value_or(0))) + "\n";
@@ -168,14 +168,13 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
             " fail\n";
   if (open > 0)
     text += "  " +
-            (all == 1 ? std::string("it was")
+            (all == 1 ? std::string("the request was")
                       : human_count(open) + (open == 1 ? " of them was" : " of them were")) +
-            " still being tried: the program had not heard of it\n";
+            " still being tried: the program had not got an answer yet\n";
   if (const std::string attempts = attempts_of(report, incident); !attempts.empty())
     text += paint.dim((all > 1 ? "  tried for the first: " : "  tried: ") + attempts) + "\n";
   if (recovered > 0)
-    text += "  the program freed something and was served the same afterwards " + times(recovered) +
-            "\n";
+    text += "  the program freed memory, asked again and was served " + times(recovered) + "\n";
   for (const auto& process : report->device_processes) {
     if (process.incident != incident.id) continue;
     text += "    pid " + std::to_string(process.pid.value_or(0)) + " held " +
@@ -235,7 +234,7 @@ void add_incidents(const IndexedReport& report, const Paint& paint, std::string&
     text += "\n" +
             paint.dim("  no alarm: " + human_count(recoveries) +
                       (recoveries == 1 ? " request" : " requests") +
-                      " failed, and the program asked again and was served") +
+                      " failed, but the program asked again and was served") +
             "\n";
   }
 }

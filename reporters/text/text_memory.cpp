@@ -94,9 +94,9 @@ void add_accounts(const IndexedReport& report, const Paint& paint, std::string& 
     if (local_memory > 0 && local_memory >= used / least_share) add_largest_kernel(device, text);
     const std::uint64_t free = device.free_bytes.value_or(0);
     if (told - std::min(told, free) > used) {
-      text += paint.dim("  that is " + human_bytes(told - free - used) +
-                        " more than is in use: the device was read before the last allocations, or "
-                        "the driver cuts its memory in another way than was seen") +
+      text += paint.dim("  the parts add up to " + human_bytes(told - free - used) +
+                        " more than is in use. The device was read before the last allocations, or "
+                        "the driver cuts its memory in another way than cuwarden assumes") +
               "\n";
     }
   }

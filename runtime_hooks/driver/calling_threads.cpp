@@ -74,9 +74,10 @@ void CallingThreads::forked() noexcept {
   device_is_lost.store(false, std::memory_order_relaxed);
 }
 
-// By number: the oldest headers lack some of the names. Of most of them cuda.h says that all
-// further CUDA work returns the same error, or that the process must be terminated. A device that
-// has fallen off the bus or its link answers with 46, 214, 220, 806 or 999.
+// Notes a call whose error shows that the device is lost. Errors are compared by number, because
+// the oldest headers lack some of the names. For most of them cuda.h says that all further CUDA
+// work returns the same error, or that the process must be terminated. A device that has fallen off
+// the bus or its link answers with 46, 214, 220, 806 or 999.
 void note_failed_call(CUresult result) noexcept {
   switch (static_cast<int>(result)) {
     case 46:   // CUDA_ERROR_DEVICE_UNAVAILABLE

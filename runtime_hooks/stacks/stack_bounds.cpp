@@ -87,8 +87,8 @@ bool choose_top(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
   return lies_below(stack_pointer, top);
 }
 
-// As extend_to(), where the kernel cannot be asked. Nothing but the stack lies so near to its known
-// part.
+// Does the work of extend_to() if the kernel must not be asked. Only the stack lies so near to its
+// known part.
 bool extend_unasked(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
   constexpr std::uint64_t near = std::uint64_t{1} << 20;
   if (stack_pointer + near < stack.low) return false;

@@ -254,7 +254,7 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
     // it.
     log_error(
         fmt::format("no report: the program changed its root folder (chroot); the records are in "
-                    "the ledger {} outside",
+                    "the ledger {} outside of it",
                     ledger.path()));
     return false;
   }

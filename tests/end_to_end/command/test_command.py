@@ -168,7 +168,7 @@ def test_paths_among_runs_options_are_those_of_the_folder_it_was_called_in(works
     assert f"CUWARDEN_REPORT={workspace.work}/100%%/x-%p.json" in shown
 
 
-def test_a_file_that_is_no_report_is_one_line(cuwarden, workspace):
+def test_a_file_that_is_no_report_gives_one_line(cuwarden, workspace):
     broken = workspace.reports / "broken.json"
     broken.write_text('{"schema": "cuwarden.report/1"')
     done = cuwarden("report", broken)
@@ -287,7 +287,7 @@ def test_help_shows_each_usage_once(cuwarden):
         (("--frobnicate",), ("no option --frobnicate",)),
     ],
 )
-def test_wrong_usage_is_one_line_that_says_what_where_and_what_to_do(cuwarden, arguments, parts):
+def test_wrong_usage_gives_one_line_that_says_what_where_and_what_to_do(cuwarden, arguments, parts):
     done = cuwarden(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1

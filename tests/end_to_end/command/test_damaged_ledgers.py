@@ -241,7 +241,7 @@ NOWHERE = struct.pack("<I", 4000)
 @pytest.mark.parametrize(
     "damage, words",
     [
-        (lambda rows: rows.overwrite(RECORDS, 1, 4, NOWHERE), "1 live allocation belongs to no"),
+        (lambda rows: rows.overwrite(RECORDS, 1, 4, NOWHERE), "1 live allocation has no call stack"),
         (lambda rows: rows.overwrite(GROUPS, 1, 4, NOWHERE), "1 stack cannot be read"),
         (lambda rows: rows.overwrite(STACKS, 1, 8, struct.pack("<Q", 1 << 40)), "cannot be read"),
         (lambda rows: rows.overwrite(GROUPS, 1, 8, b"\xff\xff"), "name cannot be read"),
@@ -249,7 +249,7 @@ NOWHERE = struct.pack("<I", 4000)
             lambda rows: [rows.overwrite(HOOKS, row, 8, b"\xff" * 8) for row in range(100)],
             "100 names cannot be read",
         ),
-        (lambda rows: rows.overwrite(RECORDS, 1, 16, b"\xff" * 7), "1 figure is none that there can be"),
+        (lambda rows: rows.overwrite(RECORDS, 1, 16, b"\xff" * 7), "1 figure is impossible"),
         (
             lambda rows: [rows.overwrite(RECORDS, row, 0, bytes(64)) for row in range(1, 129)],
             "2 more live allocations were counted than are listed",

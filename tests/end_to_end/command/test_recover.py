@@ -31,7 +31,7 @@ def waiting(live, workspace):
     return begin
 
 
-def test_each_ledger_is_one_line_and_becomes_its_processs_report(cuwarden, workspace):
+def test_each_ledger_gives_one_line_and_becomes_its_processs_report(cuwarden, workspace):
     facts = [dead(workspace)[1] for _ in range(3)]
     done = cuwarden("recover", workspace.ledger)
     assert (done.returncode, done.stderr) == (0, "")
@@ -153,7 +153,7 @@ def keeps_open(pid, path):
     return True
 
 
-def test_run_makes_no_second_report_of_what_was_recovered_meanwhile(workspace):
+def test_run_makes_no_second_report_of_a_ledger_that_was_recovered_meanwhile(workspace):
     run = subprocess.Popen(
         [COMMAND, "run", program("dying"), "wait"],
         env=workspace.environment({"LD_PRELOAD": f"{shimmed.DRIVER}:{shimmed.RUNTIME}"}), cwd=workspace.work,
@@ -230,7 +230,7 @@ def test_a_process_in_a_container_is_known_to_live_and_recovered_beside_its_ledg
     Report.read(path).check_leaks(facts)
 
 
-def test_two_at_once_make_one_report(workspace):
+def test_two_recoveries_at_once_make_one_report(workspace):
     for _ in range(4):
         dead(workspace)
     env = workspace.environment(shim=False, preload=())
@@ -260,7 +260,7 @@ def test_without_a_folder_the_usual_folders_are_searched(cuwarden, workspace):
     Report.read(path).check_leaks(run.last_line["leaked"])
 
 
-def test_a_folder_without_ledgers_and_a_missing_one_are_a_line_each(cuwarden, workspace):
+def test_a_folder_without_ledgers_and_a_missing_folder_give_a_line_each(cuwarden, workspace):
     done = cuwarden("recover", workspace.reports)
     assert (done.returncode, done.stdout) == (0, f"no ledgers in {workspace.reports}\n")
     done = cuwarden("recover", workspace.folder / "missing")

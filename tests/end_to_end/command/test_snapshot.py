@@ -67,7 +67,7 @@ def test_the_report_can_be_shown_without_a_file(cuwarden, workspace, live):
     assert len(done.stderr.splitlines()) == 1 and "--output" in done.stderr
 
 
-def test_a_path_that_cannot_be_written_is_one_line(cuwarden, workspace, live):
+def test_a_path_that_cannot_be_written_gives_one_line(cuwarden, workspace, live):
     process, _ = waiting(live)
     (workspace.folder / "file").write_text("")
     done = cuwarden("snapshot", process.pid, "--output", workspace.folder / "file" / "x.json")
@@ -75,7 +75,7 @@ def test_a_path_that_cannot_be_written_is_one_line(cuwarden, workspace, live):
     assert len(done.stderr.splitlines()) == 1 and "--output" in done.stderr
 
 
-def test_an_output_that_is_no_file_is_one_line(cuwarden, workspace, live):
+def test_an_output_that_is_no_file_gives_one_line(cuwarden, workspace, live):
     process, _ = waiting(live)
     fifo = workspace.folder / "fifo"
     os.mkfifo(fifo)
@@ -213,7 +213,7 @@ def test_a_process_in_a_container_with_its_own_files_is_found(cuwarden, workspac
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root's rights")
-def test_another_users_process_is_one_line(workspace, live):
+def test_a_snapshot_of_another_users_process_gives_one_line(workspace, live):
     process, _ = waiting(live)
 
     def nobody():

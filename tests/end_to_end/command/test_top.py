@@ -68,14 +68,14 @@ def test_all_live_processes_are_a_line_each(cuwarden, workspace, growing):
         other.stdout.close()
 
 
-def test_a_process_without_a_ledger_is_one_line(cuwarden):
+def test_a_process_without_a_ledger_gives_one_line(cuwarden):
     done = cuwarden("top", os.getpid())
     assert (done.returncode, done.stdout) == (2, "")
     assert "does not run under the shim" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("arguments", [("x",), ("0",), ("-1",), ("1", "2"), ("--frobnicate",)])
-def test_wrong_usage_is_one_line(cuwarden, arguments):
+def test_wrong_usage_gives_one_line(cuwarden, arguments):
     done = cuwarden("top", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("cuwarden: top: ") and len(done.stderr.splitlines()) == 1

@@ -128,7 +128,7 @@ def test_a_filter_that_allows_all_that_is_needed_changes_nothing(run_both, way, 
     assert run.ledgers == []
 
 
-def test_questions_for_what_the_kernel_knows_are_no_filters(run_both):
+def test_questions_for_the_kernels_abilities_are_no_filters(run_both):
     run = run_both(confined("asking", "kill", "openat", when="before"))
     assert run.said == []
     assert run.ledgers == []
@@ -255,7 +255,7 @@ def test_without_a_call_for_the_ledgers_file_the_report_is_made_from_memory(work
 
 
 @pytest.mark.parametrize("error", [errno.EPERM, errno.EINVAL], ids=str)
-def test_where_memory_cannot_be_marked_one_line_says_that_nothing_is_recorded(workspace, error):
+def test_if_memory_cannot_be_marked_one_line_says_that_nothing_is_recorded(workspace, error):
     run = behind_filter(workspace, ["madvise"], error)
     assert "a seccomp filter" in run.said_about("nothing is recorded", "MADV_WIPEONFORK")
     assert (len(run.said), run.reports, run.ledgers) == (1, [], [])

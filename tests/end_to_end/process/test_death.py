@@ -132,7 +132,7 @@ def unfinished(workspace):
 
 
 @pytest.mark.parametrize("after_the_first", [False, True], ids=["first", "with_symbols"])
-def test_killed_while_its_report_is_written_it_gets_one_whole_report(workspace, after_the_first):
+def test_a_process_killed_while_its_report_is_written_gets_one_whole_report(workspace, after_the_first):
     """The process writes its report twice: first quickly, then with function names."""
     stacks = 1500
     hits = 0

@@ -74,7 +74,7 @@ def fifo(tmp_path):
     return path
 
 
-def test_a_log_that_is_a_fifo_without_reader_holds_nothing_up_and_is_one_line(run_both, fifo):
+def test_a_log_that_is_a_fifo_without_reader_holds_nothing_up_and_gives_one_line(run_both, fifo):
     run = run_both(ALLOCATE, {"CUWARDEN_LOG": f"debug:{fifo}", "CUWARDEN_STACK_DEPTH": "deep"})
     line = run.said_about("CUWARDEN_LOG", str(fifo))
     assert "no plain file" in line and "/dev/stderr" in line and "Messages go to stderr" in line
@@ -115,7 +115,7 @@ def test_messages_go_to_nothing_but_a_file(run_both, tmp_path):
     listening.close()
 
 
-def test_an_unusable_log_is_a_line_even_where_nothing_else_is_said(run_both, fifo):
+def test_an_unusable_log_gives_a_line_even_if_there_is_no_other_message(run_both, fifo):
     run = run_both(ALLOCATE, {"CUWARDEN_LOG": f"warn:{fifo}"})
     assert run.said == [run.said_about("CUWARDEN_LOG", str(fifo))]
 

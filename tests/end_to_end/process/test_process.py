@@ -167,7 +167,7 @@ def test_after_an_internal_failure_calls_go_through_and_it_is_said_once(run_both
     assert run.report.totals()["device"]["allocations"] >= 3
 
 
-def test_a_full_ledger_is_said_once_and_keeps_what_it_has(run_both):
+def test_a_full_ledger_is_reported_once_and_keeps_its_records(run_both):
     def limited():
         resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 20, 64 << 20))
 

@@ -56,7 +56,7 @@ def test_a_value_does_not_act_on_the_terminal(run_shimmed, name, value):
 
 
 @pytest.mark.parametrize("name, value", BAD)
-def test_a_bad_value_is_one_line_and_the_default(run_both, name, value):
+def test_a_bad_value_gives_one_line_and_the_default(run_both, name, value):
     run = run_both(ALLOCATE, {name: value})
     line = run.said_about(name, value)
     assert all(accepted in line for accepted in ACCEPTED[name]), line
@@ -73,7 +73,7 @@ def test_a_bad_value_is_one_line_and_the_default(run_both, name, value):
         ("CUWARDEN_ENABLE", "CUWARDEN_ENABLED"),
     ],
 )
-def test_an_unknown_name_is_one_line_with_the_nearest_known_one(run_both, name, nearest):
+def test_an_unknown_name_gives_one_line_with_the_nearest_known_one(run_both, name, nearest):
     run = run_both(ALLOCATE, {name: "some-value"})
     line = run.said_about(name)
     assert nearest in line.replace(name, "", 1), line
@@ -88,7 +88,7 @@ def test_a_setting_that_needs_rescues_is_said_to_have_no_effect_without_them(run
 
 
 @pytest.mark.parametrize("name", ["CUWARDEN_MODE", "CUWARDEN_FOO", "CUWARDEN_", "CUWARDEN_S"])
-def test_a_name_unlike_all_known_ones_is_one_line_without_a_guess(run_both, name):
+def test_a_name_unlike_all_known_ones_gives_one_line_without_a_guess(run_both, name):
     run = run_both(ALLOCATE, {name: "some-value"})
     line = run.said_about(name, "no such setting")
     assert line.count("CUWARDEN_") == 1 and len(run.said) == 1
@@ -294,7 +294,7 @@ def test_without_a_ledger_folder_of_its_own_the_ledger_is_beside_the_report_unti
     assert left == []
 
 
-def test_a_ledger_folder_that_cannot_be_one_is_a_line_and_another_folder(workspace):
+def test_an_unusable_ledger_folder_gives_a_line_and_another_folder_is_used(workspace):
     (workspace.folder / "file").write_text("not a folder")
     where = workspace.folder / "file" / "ledger"
     run = workspace.run_both(ALLOCATE, {"CUWARDEN_LEDGER_DIR": where})

@@ -100,7 +100,7 @@ def test_a_disk_that_fills_up_at_any_step_of_the_ledger_costs_no_record(workspac
 
 
 @needs_mounts
-def test_a_full_disk_for_the_report_as_well_is_a_line_that_says_what_to_do(workspace):
+def test_if_the_report_does_not_fit_on_the_disk_a_line_says_what_to_do(workspace):
     expected = Expected(workspace)
     full = workspace.folder / "full"
     full.mkdir()
@@ -166,7 +166,7 @@ def check_written_without_names(run, count):
         assert {frame["function"] for frame in report["frames"]} == {None}
 
 
-def test_a_limit_between_the_reports_sizes_without_and_with_names_leaves_the_one_without(workspace):
+def test_a_limit_between_the_reports_sizes_without_and_with_names_leaves_the_report_without(workspace):
     # Names of C++ templates: more bytes than the sentence that says why they are missing.
     command = [program("memory_contract"), "--gtest_filter=*rees*"]
     without = whole = 0
@@ -325,7 +325,7 @@ def test_where_the_ledgers_folder_is_read_only_it_is_kept_elsewhere_and_said(wor
 
 
 @needs_mounts
-def test_where_everything_is_read_only_the_program_runs_and_one_line_says_why_nothing_is_left(workspace):
+def test_if_everything_is_read_only_the_program_runs_and_one_line_says_why_there_is_no_report(workspace):
     expected = Expected(workspace)
     command = among_mounts(
         # Each mount is changed by itself, in this namespace only.

@@ -234,7 +234,7 @@ def test_one_refusal_without_recovery_is_an_incident(run_both, cuwarden):
     assert (incident["repeats"], incident["recovered_count"]) == (3, 3)
     shown = cuwarden("report", run.report.path).stdout
     assert "OUT OF MEMORY: cudaMalloc of 400.0 MiB (GPU 0) failed 4 times" in shown
-    assert "served the same afterwards 3 times" in shown
+    assert "asked again and was served 3 times" in shown
 
 
 def test_repeats_are_counted_and_not_listed(run_both):

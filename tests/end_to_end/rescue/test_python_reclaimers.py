@@ -129,7 +129,7 @@ def test_a_deep_stack_is_seen_whole(workspace, frameworks, levels):
     assert run.stdout == "True\n", run.stderr
 
 
-def test_an_exception_of_a_python_reclaimer_is_one_line(workspace, frameworks):
+def test_an_exception_of_a_python_reclaimer_gives_one_line(workspace, frameworks):
     text = """
 import cuwarden, torch
 def broken(device, wanted):

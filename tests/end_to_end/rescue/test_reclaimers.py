@@ -100,7 +100,7 @@ def test_a_reclaimer_may_unregister_itself(workspace):
     assert (run.returncode, run.last_line["served"]) == (0, 1), run.stderr
 
 
-def test_each_registration_that_is_not_accepted_is_one_line(workspace):
+def test_each_registration_that_is_not_accepted_gives_one_line(workspace):
     run = workspace.run([RECLAIMING, "bad"], RESCUE)
     assert run.last_line["registered"] == -1  # one of 17 was refused: there is room for 16
     lines = [line for line in run.said if "not registered" in line]

@@ -131,7 +131,7 @@ def test_the_wait_of_a_process_that_was_killed_meanwhile_is_in_the_report(worksp
     assert re.search(r"wait [\d.]+ m?s \(under way\)\n", text) and "FAILED" not in text, text
     assert report["process"]["end_ns"] >= report["rungs"][-1]["duration_ns"] > 1_000_000_000
     assert incident["outcome"] == "under_way"
-    assert "it was still being tried: the program had not heard of it\n" in text
+    assert "the request was still being tried: the program had not got an answer yet\n" in text
 
 
 def test_a_thread_is_not_cancelled_by_a_wait(workspace):
@@ -161,7 +161,7 @@ def test_a_rung_that_a_kill_interrupted_is_no_failure_of_another_incident(worksp
     text = cuwarden("report", report.path).stdout
     assert re.search(r"OUT OF MEMORY: .* was refused 2 times, first after .*\n", text), text
     assert "1 of them was served all the same, by synchronise; the program saw 0 fail\n" in text
-    assert "1 of them was still being tried: the program had not heard of it\n" in text
+    assert "1 of them was still being tried: the program had not got an answer yet\n" in text
 
 
 def test_a_kernel_that_runs_on_is_waited_for_and_no_longer_than_is_allowed(workspace):
@@ -309,7 +309,7 @@ def test_a_request_that_no_rung_helps_fails_as_without_the_shim(run_both, situat
      ("CUWARDEN_WAIT", "-3s"), ("CUWARDEN_WAIT", "99999999999999999999s"),
      ("CUWARDEN_WAIT", "9999999999h"), ("CUWARDEN_SYNC_TIMEOUT", "2 s")],
 )
-def test_a_bad_value_is_one_line_and_the_default_is_used(workspace, name, value):
+def test_a_bad_value_gives_one_line_and_the_default_is_used(workspace, name, value):
     run = workspace.run([program("shortages"), "pending"], environment(**{name: value}))
     (line,) = run.said
     assert f"{name}={value}: not accepted" in line

@@ -103,7 +103,7 @@ def check_rank(facts, own, report):
         ("40GiB", 6, "held_by_other_processes"),
     ],
 )
-def test_each_rank_of_a_step_on_one_device_is_told_who_holds_it(
+def test_each_rank_of_a_step_on_one_device_is_told_the_processes_that_hold_it(
     workspace, tmp_path, size, ranks, first_verdict
 ):
     facts, reports = run_step(workspace, tmp_path, ranks, size)

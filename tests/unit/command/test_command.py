@@ -81,7 +81,7 @@ def test_an_unknown_verb_is_answered_with_the_known_verbs(cuwarden):
         ["--frobnicate"],
     ],
 )
-def test_wrong_usage_is_one_line_and_status_2(cuwarden, arguments):
+def test_wrong_usage_gives_one_line_and_status_2(cuwarden, arguments):
     result = cuwarden(*arguments)
     assert result.returncode == 2
     assert one_line(result.stderr), result.stderr
@@ -209,7 +209,7 @@ def test_an_ignored_signal_stays_ignored(installed, tmp_path):
     assert result.stdout == "alive\n"
 
 
-def test_a_missing_shim_is_one_error_line(cuwarden, installed):
+def test_a_missing_shim_gives_one_error_line(cuwarden, installed):
     (installed / "libcuwarden.so").unlink()
     result = cuwarden("run", "--", "true")
     assert result.returncode == 2

@@ -83,7 +83,7 @@ NOT_REPORTS = {
 
 
 @pytest.mark.parametrize("kind", NOT_REPORTS)
-def test_a_file_that_is_no_report_is_one_error_line(bounded, tmp_path, kind):
+def test_a_file_that_is_no_report_gives_one_error_line(bounded, tmp_path, kind):
     make, reason = NOT_REPORTS[kind]
     path = make(tmp_path / "given")
     done = bounded(path)
@@ -118,7 +118,7 @@ def test_a_report_is_read_from_a_pipe_at_its_writers_pace(bounded, sample_report
     assert done.returncode == 0 and "LEAKS: 8.0 MiB" in done.stdout, done.stderr
 
 
-def test_standard_input_that_is_no_report_is_one_error_line(bounded):
+def test_standard_input_that_is_no_report_gives_one_error_line(bounded):
     with open("/dev/zero") as file:
         done = bounded("-", stdin=file)
     assert done.returncode == 2 and one_line(done.stderr)

@@ -148,7 +148,7 @@ def test_a_leak_of_an_unknown_module_fails_the_check_of_any_module(cuwarden, two
     assert one_line(result.stderr) and "not known" in result.stderr
 
 
-def test_bad_input_is_one_line_and_the_other_files_are_shown(cuwarden, sample_report, tmp_path):
+def test_bad_input_gives_one_line_and_the_other_files_are_shown(cuwarden, sample_report, tmp_path):
     (tmp_path / "bad.json").write_text("{")
     result = cuwarden("report", tmp_path / "bad.json", sample_report)
     assert result.returncode == 2
@@ -178,7 +178,7 @@ def paths_in(node, path=()):
         yield from paths_in(node[0], (*path, 0))
 
 
-def test_a_report_with_a_value_of_the_wrong_type_is_one_line_that_names_it(
+def test_a_report_with_a_value_of_the_wrong_type_gives_one_line_that_names_it(
     cuwarden, sample_report, tmp_path
 ):
     report = json.loads(sample_report.read_text())
@@ -223,7 +223,7 @@ def test_the_line_about_a_damaged_report_names_the_damaged_field(
     assert one_line(result.stderr) and words in result.stderr
 
 
-def test_a_report_that_lacks_a_table_or_a_field_is_one_line(cuwarden, sample_report, tmp_path):
+def test_a_report_that_lacks_a_table_or_a_field_gives_one_line(cuwarden, sample_report, tmp_path):
     report = json.loads(sample_report.read_text())
     path = tmp_path / "lacking.json"
     for lost in ("process", "leak_groups", "stacks", "tool"):

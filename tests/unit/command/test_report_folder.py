@@ -61,7 +61,7 @@ def test_a_folder_without_reports_is_wrong_input(cuwarden, folder, missing):
     assert one_line(result.stderr) and str(folder) in result.stderr
 
 
-def test_each_unreadable_file_is_one_line_and_the_other_reports_are_shown(
+def test_each_unreadable_file_gives_one_line_and_the_other_reports_are_shown(
     cuwarden, folder, sample_report, clean_report
 ):
     whole = sample_report.read_text()

@@ -47,7 +47,7 @@ void free(Writer& writer, std::uint64_t address) {
   writer.allocations.take(Space::pointer, DeviceAddress{address});
 }
 
-// More threads than there are shards.
+// There are fewer shards than this.
 constexpr int threads = 100;
 
 TEST(ThreadShards, more_threads_at_a_time_than_shards_lose_no_count) {

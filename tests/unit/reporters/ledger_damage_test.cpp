@@ -23,7 +23,7 @@ TEST_F(DamagedLedger, a_whole_ledger_is_not_called_damaged) {
 TEST_F(DamagedLedger, a_live_allocation_without_its_group_is_lost) {
   ledger.records[0].group = {99};
   EXPECT_EQ(damage().lost_allocations, 1u);
-  EXPECT_NE(damage().sentence().find("1 live allocation belongs to no"), std::string::npos);
+  EXPECT_NE(damage().sentence().find("1 live allocation has no call stack"), std::string::npos);
 }
 
 TEST_F(DamagedLedger, tables_in_the_processs_memory_only_are_no_damage) {

@@ -166,7 +166,7 @@ TEST_F(ReportFiles, processes_with_one_path_get_a_whole_file_each) {
   }
 }
 
-TEST_F(ReportFiles, a_folder_that_cannot_be_written_is_one_line_of_error) {
+TEST_F(ReportFiles, a_folder_that_cannot_be_written_gives_one_line_of_error) {
   fs::permissions(folder, fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_exec);
   EXPECT_EQ(in_child([&] {
               // Root may write everywhere, so the child becomes another user.
@@ -185,7 +185,7 @@ TEST_F(ReportFiles, a_folder_that_cannot_be_written_is_one_line_of_error) {
   EXPECT_EQ(files(), 0u);
 }
 
-TEST_F(ReportFiles, a_path_below_a_file_is_one_line_of_error) {
+TEST_F(ReportFiles, a_path_below_a_file_gives_one_line_of_error) {
   std::ofstream(at("file")) << "x";
   ReportFile file(at("file/report.json"));
   EXPECT_FALSE(file.write(ledger.reader(), quick()));

@@ -327,7 +327,7 @@ TEST_F(TextReport, a_kill_for_lack_of_memory_is_told_from_others) {
                   "process was killed\n"));
 }
 
-TEST_F(TextReport, a_file_that_is_no_report_is_one_line_of_error) {
+TEST_F(TextReport, a_file_that_is_no_report_gives_one_line_of_error) {
   EXPECT_TRUE(has(load_error(""), "the file is empty"));
   EXPECT_TRUE(has(load_error("{\"schema\": "), "not JSON"));
   EXPECT_TRUE(has(load_error("[1, 2]"), "not a cuwarden report"));

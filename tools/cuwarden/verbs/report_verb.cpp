@@ -40,7 +40,7 @@ class Report {
 
   void show(const std::string& argument) {
     if (argument != "-" && is_folder(argument)) return show_folder(argument);
-    // From the ledger of a killed process, the report is made that the process would have written.
+    // A ledger of a killed process is made into the report that the process would have written.
     if (argument == "-" || !is_ledger(argument)) return show_whole(argument);
     const Recovery made =
         recover_as_owner(argument, {.wants_content = true, .always = true}, time_);

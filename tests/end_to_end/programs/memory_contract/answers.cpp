@@ -116,7 +116,7 @@ TEST_F(Answers, the_id_of_a_pointer_is_given_to_no_other) {
   }
 }
 
-TEST_F(Answers, nothing_is_said_of_what_was_freed) {
+TEST_F(Answers, queries_of_freed_memory_fail) {
   for (Piece& piece : pieces) {
     const CUdeviceptr start = piece.start;
     ASSERT_EQ(cuMemFree(start), CUDA_SUCCESS);

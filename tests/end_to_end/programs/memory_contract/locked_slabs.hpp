@@ -18,7 +18,7 @@ inline std::size_t free_bytes() {
   return free;
 }
 
-// As the driver does it with two of 3 MiB.
+// True if the driver rounds up two requests of 3 MiB.
 inline bool are_rounded_up() {
   constexpr std::size_t size = std::size_t{3} << 20;
   void* made[2] = {};
@@ -29,8 +29,8 @@ inline bool are_rounded_up() {
   return taken > 2 * size;
 }
 
-// More than a fiftieth of the current device, for the life of the process. False: odd sizes are
-// rounded up as ever ten seconds later.
+// Locks more than a fiftieth of the current device in slabs, for the life of the process. Returns
+// false if odd sizes are still rounded up ten seconds later.
 inline bool lock_slabs() {
   constexpr std::size_t small = std::size_t{64} << 10, in_slab = (std::size_t{2} << 20) / small;
   std::size_t free = 0, total = 0;

@@ -61,8 +61,8 @@ std::vector<std::string> ways_of(const std::string& text) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // As many as a program with frameworks has: libc then keeps handlers in blocks, which the thread
-  // that takes the last handler of one frees.
+  // A program with frameworks has as many handlers. libc then keeps handlers in blocks, and the
+  // thread that takes the last handler of a block frees the block.
   for (int i = 0; i < 100; ++i) std::atexit([] {});
   // Threads use it after main's stack is gone.
   static const auto& ways = *new std::vector<std::string>(ways_of(argc > 1 ? argv[1] : "exit"));

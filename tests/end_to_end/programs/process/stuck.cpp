@@ -32,7 +32,7 @@ void stay_in_handler(int) {
   sem_post(&inside);
   for (;;) pause();
 }
-// Without unwinding: not all frames of a driver can be unwound.
+// Ends the thread without unwinding: not all frames of a driver can be unwound.
 void end_thread_in_handler(int) { syscall(SYS_exit, 0); }
 
 void on_signal(void (*handler)(int)) {

@@ -233,7 +233,7 @@ void check_peer_copies(char* memory, std::size_t bytes) {
   result |= cudaMemcpyPeer(memory, 0, there, 1, bytes);
   result |= cudaMemcpy(got.data(), memory, bytes, cudaMemcpyDefault);
   std::printf("to the peer and back: %d, same %d\n", result, got == sent);
-  // Without a word of devices, from either side.
+  // The copies name no device, neither that of the source nor that of the target.
   for (const int current : {0, 1}) {
     cudaSetDevice(current);
     std::fill(sent.begin(), sent.end(), static_cast<unsigned char>(0x30 + current));

@@ -12,7 +12,7 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // In three parts, by a fill and by copies from the host and on the device.
+  // Writes the block in three parts: by a fill, and by copies from the host and on the device.
   void write(const meshed::Block& block) {
     const std::size_t part = block.bytes / 4;
     auto* const start = static_cast<unsigned char*>(block.memory);

@@ -88,7 +88,7 @@ extern "C" std::size_t reclaim_beside(int, std::size_t, void*) {
          cudaSuccess;
 }
 
-// As a JIT compiler would: no unwinder goes beyond this frame.
+// Asks through code like a JIT compiler's: no unwinder goes beyond this frame.
 bool ask_through_generated_code(std::size_t bytes) {
   // push %rbp; mov %rsp,%rbp; call *%rsi; pop %rbp; ret
   constexpr unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x5d, 0xc3};
@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
     for (int i = 0; i < 17; ++i)
       if (cuwarden_register_reclaimer("many", nullptr, reclaim_beside, nullptr) == 0) --number;
   } else if (how != "none") {
-    // Before the first CUDA call, as by a library that is loaded.
+    // Registers before the first CUDA call, as a library does when it is loaded.
     if (is_on("beside")) cuwarden_register_reclaimer("beside", nullptr, reclaim_beside, nullptr);
     const char* modules = is_on("modules") ? options["modules"].c_str() : nullptr;
     number = cuwarden_register_reclaimer("own cache", modules, reclaim, &cache);
