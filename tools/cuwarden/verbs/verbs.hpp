@@ -51,7 +51,8 @@ int run_verb(const RunVerb&);
 // Options of `cuwarden snapshot`.
 struct SnapshotVerb {
   pid_t pid = 0;  // the running process whose report is made
-  // Format in which the report is shown on standard output; null: it is written as JSON to `output`.
+  // Format in which the report is shown on standard output; null: it is written as JSON to
+  // `output`.
   const Format* format = nullptr;
   // Path of the report, or of a folder for it; empty: the current folder; "-": standard output.
   std::string output;
