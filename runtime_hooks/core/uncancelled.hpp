@@ -13,14 +13,18 @@ namespace cuwarden {
 // A scope that a signal handler leaves by a jump ends with end_left().
 class [[nodiscard]] Uncancelled {
  public:
+  // outermost_ is set before the state changes, and is 0 again only after the state was restored: a
+  // handler may jump away at any instruction, and end_left() must then know of the scope.
   Uncancelled() noexcept {
+    const bool is_outermost = outermost_ == 0;
+    if (is_outermost) outermost_ = 1 + PTHREAD_CANCEL_ENABLE;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_);
-    if (outermost_ == 0) outermost_ = static_cast<signed char>(1 + before_);
+    if (is_outermost) outermost_ = static_cast<signed char>(1 + before_);
   }
   ~Uncancelled() {
-    if (outermost_ == 1 + before_) outermost_ = 0;
     int ours = 0;
     pthread_setcancelstate(before_, &ours);
+    if (outermost_ == 1 + before_) outermost_ = 0;
   }
   Uncancelled(const Uncancelled&) = delete;
   Uncancelled& operator=(const Uncancelled&) = delete;
@@ -30,6 +34,10 @@ class [[nodiscard]] Uncancelled {
   static void end_left() noexcept {
     if (outermost_ == 0) return;
     int ours = 0;
+    // Before glibc 2.41, a jump out of libc's open or read leaves the thread's cancellation type
+    // asynchronous. The thread would then be cancelled anywhere, even in a noexcept function. The
+    // type was not asynchronous before: such a thread must not call CUDA at all.
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &ours);
     pthread_setcancelstate(outermost_ - 1, &ours);
     outermost_ = 0;
   }
@@ -38,8 +46,10 @@ class [[nodiscard]] Uncancelled {
   // A process without libpthread (before glibc 2.34) has a stub that writes nothing here.
   int before_ = PTHREAD_CANCEL_ENABLE;
   // 1 plus the state before the thread's outermost scope; 0 outside of all scopes.
-  [[gnu::tls_model("initial-exec")]] static inline constinit thread_local signed char outermost_ =
-      0;
+  // Volatile, so that the compiler keeps the order in which the constructor and the destructor
+  // write it.
+  [[gnu::tls_model(
+      "initial-exec")]] static inline constinit thread_local volatile signed char outermost_ = 0;
 };
 
 }  // namespace cuwarden
