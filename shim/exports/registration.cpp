@@ -1,5 +1,4 @@
 // The functions of cuwarden.h, whose inline functions find these by name.
-#include <fmt/format.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -40,7 +39,7 @@ int refuse(std::string_view name, std::string_view why) {
   std::string shown(name.substr(0, longest_name));
   for (char& letter : shown)
     if (static_cast<unsigned char>(letter) < ' ') letter = '?';
-  log_warn(fmt::format("reclaimer {}: {}; it is not registered", shown, why));
+  log_warn(formatted("reclaimer {}: {}; it is not registered", shown, why));
   return 0;
 }
 
@@ -75,7 +74,7 @@ extern "C" {
   if (all.size() > 255) return refuse(name, "its modules are longer than 255 characters");
   prepare_to_catch();
   const int number = reclaimers.add(name, all, function, argument);
-  return number != 0 ? number : refuse(name, fmt::format("there are {} already", reclaimers.limit));
+  return number != 0 ? number : refuse(name, formatted("there are {} already", reclaimers.limit));
 } catch (...) {
   return 0;
 }

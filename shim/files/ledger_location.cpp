@@ -1,7 +1,5 @@
 #include "shim/files/ledger_location.hpp"
 
-#include <fmt/format.h>
-
 #include <cerrno>
 #include <cstdlib>
 
@@ -28,7 +26,7 @@ std::string why_none_in(const std::string& folder) {
   if (open_folder(AT_FDCWD, folder.c_str()))
     return "it cannot be written, it is on a network file system, or file sizes are limited";
   if (errno == EMFILE || errno == ENFILE)
-    return fmt::format("{}; allow more open files (ulimit -n)", error_text(errno));
+    return formatted("{}; allow more open files (ulimit -n)", error_text(errno));
   return error_text(errno);
 }
 
@@ -52,18 +50,18 @@ ledger::Writer* make_ledger(const Settings& settings, const std::string& report_
                                                  .report_path = report_path,
                                                  .pid = pid});
   if (made != nullptr && !wanted.empty() && !made->path().starts_with(wanted + "/"))
-    log_warn(fmt::format("CUWARDEN_LEDGER_DIR={}: no ledger can be kept there: {}. Going on {}.",
-                         settings.ledger_folder, why_none_in(wanted),
-                         made->path().empty() ? "in memory, lost if the process is killed"
-                                              : fmt::format("with {}", made->path())));
+    log_warn(formatted("CUWARDEN_LEDGER_DIR={}: no ledger can be kept there: {}. Going on {}.",
+                       settings.ledger_folder, why_none_in(wanted),
+                       made->path().empty() ? "in memory, lost if the process is killed"
+                                            : formatted("with {}", made->path())));
   if (made != nullptr && settings.report_keep != 0) remove_old_ledgers(*made, settings.report_keep);
   return made;
 }
 
 std::string where_the_records_stay(std::string_view ledger) {
   if (ledger.empty()) return {};
-  return fmt::format("; the records stay in the ledger {}: `cuwarden recover {}` makes the report",
-                     ledger, ledger.substr(0, ledger.rfind('/')));
+  return formatted("; the records stay in the ledger {}: `cuwarden recover {}` makes the report",
+                   ledger, ledger.substr(0, ledger.rfind('/')));
 }
 
 void say_ledger_is_incomplete(ledger::Writer& ledger, bool stopped) noexcept try {
@@ -77,9 +75,9 @@ void say_ledger_is_incomplete(ledger::Writer& ledger, bool stopped) noexcept try
         "unrecorded; the report has what came before.");
   else if (refused)
     log_warn(
-        fmt::format("the ledger cannot grow: {}. Allocations from here on are missing in the "
-                    "report. A seccomp filter, or another policy of this system, is the reason.",
-                    *refused));
+        formatted("the ledger cannot grow: {}. Allocations from here on are missing in the "
+                  "report. A seccomp filter, or another policy of this system, is the reason.",
+                  *refused));
   else
     log_warn(
         "the ledger is full: allocations from here on are missing in the report. More fits with "
@@ -91,14 +89,14 @@ void say_ledger_is_incomplete(ledger::Writer& ledger, bool stopped) noexcept try
 void say_of_confinement(std::string_view ledger) noexcept try {
   const std::string where =
       ledger.empty() ? "no report can be made of what the process has recorded"
-                     : fmt::format(
+                     : formatted(
                            "the report is made from the ledger {} by `cuwarden run`, or by "
                            "`cuwarden recover {}`",
                            ledger, ledger.substr(0, ledger.rfind('/')));
   log_warn(
-      fmt::format("the program installs a seccomp filter. A confined thread opens no file for "
-                  "cuwarden and writes no messages; if one ends the process, {}.",
-                  where));
+      formatted("the program installs a seccomp filter. A confined thread opens no file for "
+                "cuwarden and writes no messages; if one ends the process, {}.",
+                where));
 } catch (...) {
 }  // no memory for the line
 

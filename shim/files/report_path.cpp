@@ -1,6 +1,5 @@
 #include "shim/files/report_path.hpp"
 
-#include <fmt/format.h>
 #include <limits.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
@@ -64,7 +63,7 @@ std::string field(char letter, const Job& job, int pid) {
     case 'h':
       return as_file_name(host_name());
     case 'p':
-      return fmt::to_string(pid);
+      return std::to_string(pid);
     case 'j':
       return text_or_none(job.id);
     case 's':
@@ -72,7 +71,7 @@ std::string field(char letter, const Job& job, int pid) {
     case 'a':
       return text_or_none(job.array_task);
     case 'r':
-      return job.rank ? fmt::to_string(*job.rank) : "none";
+      return job.rank ? std::to_string(*job.rank) : "none";
     default:
       return std::string(1, letter);
   }
@@ -139,9 +138,9 @@ std::string in_another_folder(const std::string& path, std::string_view ledger_f
     if (folder.starts_with('/') && can_be_opened(found)) break;
   }
   log_warn(
-      fmt::format("the report's folder has no path that the system takes (it is deeper than 4,095 "
-                  "bytes, or was removed). Going on with {}; CUWARDEN_REPORT sets another path.",
-                  found));
+      formatted("the report's folder has no path that the system takes (it is deeper than 4,095 "
+                "bytes, or was removed). Going on with {}; CUWARDEN_REPORT sets another path.",
+                found));
   return found;
 }
 
@@ -154,9 +153,9 @@ std::string expand_report_path(std::string_view pattern, std::string_view ledger
     path += "/" + expand(default_report_name, pid);
   } else if (is_special(path)) {
     log_warn(
-        fmt::format("CUWARDEN_REPORT={}: a device, a pipe or a socket holds no report; use {}. "
-                    "Going on with {}.",
-                    pattern, accepted_report_path, default_report_name));
+        formatted("CUWARDEN_REPORT={}: a device, a pipe or a socket holds no report; use {}. "
+                  "Going on with {}.",
+                  pattern, accepted_report_path, default_report_name));
     path = absolute_path(expand(default_report_name, pid));
   }
   path = with_fitting_names(path);

@@ -1,6 +1,5 @@
 #include "shim/policy/rescue_notices.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <string>
@@ -105,7 +104,7 @@ void RescueNotices::write(serving::ReclaimerFailure failure, std::string_view na
         return "was not called: no thread could be started for it";
     }
   };
-  log_warn(fmt::format("reclaimer {} {}", name, text()));
+  log_warn(formatted("reclaimer {} {}", name, text()));
 } catch (...) {
 }  // no memory to say it with
 

@@ -1,7 +1,5 @@
 #include "shim/probes/other_processes.hpp"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <span>
 
@@ -26,8 +24,8 @@ std::optional<std::uint64_t> bytes_of_others(
   const std::span<const char, 16> uuid(reinterpret_cast<const char*>(device.uuid), 16);
   const DeviceProcesses listed = read_device_processes(uuid, processes);
   if (listed.answer != DeviceProcessesAnswer::listed) {
-    log_info(fmt::format("other processes on GPU {} are not known: {}", device.ordinal.value,
-                         text_of(listed.answer)));
+    log_info(formatted("other processes on GPU {} are not known: {}", device.ordinal.value,
+                       text_of(listed.answer)));
     return std::nullopt;
   }
   std::uint64_t others = 0;

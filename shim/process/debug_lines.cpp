@@ -1,6 +1,5 @@
 #include "shim/process/debug_lines.hpp"
 
-#include <fmt/format.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -36,14 +35,14 @@ void say_what_recording_begins_with(const Settings& settings, std::string_view l
                                     const std::string& report) {
   if (settings.log.level != LogLevel::debug) return;
   const std::uint16_t row = hooks::call_state.runtime_row;
-  log_debug(fmt::format("the driver is {}", driver_path()));
+  log_debug(formatted("the driver is {}", driver_path()));
   if (!imports_are_libcs_own())
     log_debug("libc was not found at the start: the shim's own calls may reach wrappers of libc");
-  log_debug(fmt::format("recording from the first CUDA call on ({}, thread {})",
-                        row == 0 ? "made to the driver" : driver::row_names[row - 1],
-                        syscall(SYS_gettid)));
-  log_debug(fmt::format("the ledger is {}", ledger.empty() ? "in memory" : ledger));
-  log_debug(fmt::format("the report will be {}", report));
+  log_debug(formatted("recording from the first CUDA call on ({}, thread {})",
+                      row == 0 ? "made to the driver" : driver::row_names[row - 1],
+                      syscall(SYS_gettid)));
+  log_debug(formatted("the ledger is {}", ledger.empty() ? "in memory" : ledger));
+  log_debug(formatted("the report will be {}", report));
 }
 
 bool is_debug_wanted() noexcept {
@@ -56,7 +55,7 @@ void say_why_nothing_was_recorded() {
   log_debug(
       driver.empty()
           ? std::string("nothing was recorded: no libcuda.so.1 is loaded in this process")
-          : fmt::format("nothing was recorded: {} is loaded, but no call to it was seen", driver));
+          : formatted("nothing was recorded: {} is loaded, but no call to it was seen", driver));
 }
 
 }  // namespace cuwarden::shim

@@ -1,7 +1,5 @@
 #include "shim/process/incident_explanations.hpp"
 
-#include <fmt/format.h>
-
 #include <optional>
 
 #include "reporters/verdicts/verdicts.hpp"
@@ -65,9 +63,9 @@ void IncidentExplanations::tell_verdict(const rescue::Incident& incident, bool s
     if (!given) return;
     const Judgement judgement = judge(*given);
     if (served)
-      return log_info(fmt::format("a request was rescued: {}", verdict_name(judgement.verdict)));
-    log_info(fmt::format("a request was refused: {}; {}", verdict_name(judgement.verdict),
-                         judgement.advice));
+      return log_info(formatted("a request was rescued: {}", verdict_name(judgement.verdict)));
+    log_info(formatted("a request was refused: {}; {}", verdict_name(judgement.verdict),
+                       judgement.advice));
     write_incident_report(*ledger_, *live, static_cast<std::uint32_t>(judgement.verdict));
   });
 }

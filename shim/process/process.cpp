@@ -1,6 +1,5 @@
 #include "shim/process/process.hpp"
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>

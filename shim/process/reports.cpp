@@ -1,6 +1,5 @@
 #include "shim/process/reports.hpp"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -124,7 +123,7 @@ class [[nodiscard]] WriterLocked {
 std::optional<ledger::Reader> open_ledger(const ledger::Writer& ledger) {
   ledger::ReadError error;
   auto reader = ledger::Reader::open(ledger.bytes(), error);
-  if (!reader) log_error(fmt::format("no report: the ledger cannot be read: {}", error.text));
+  if (!reader) log_error(formatted("no report: the ledger cannot be read: {}", error.text));
   return reader;
 }
 
@@ -176,7 +175,7 @@ void write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader,
   options.symbol_time = symbol_time_at_incident;
   // A failure is not logged here: the last report is tried again, and logs what is wrong.
   if (write_report(ledger, reader, options))
-    log_info(fmt::format("report of an incident written to {}", reports->file.path()));
+    log_info(formatted("report of an incident written to {}", reports->file.path()));
 }
 
 // Writes the last report if a signal handler ends the process while its own thread writes an
@@ -253,9 +252,9 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
     // The report's path now leads to another folder (chroot), where the user does not look for
     // it.
     log_error(
-        fmt::format("no report: the program changed its root folder (chroot); the records are in "
-                    "the ledger {} outside of it",
-                    ledger.path()));
+        formatted("no report: the program changed its root folder (chroot); the records are in "
+                  "the ledger {} outside of it",
+                  ledger.path()));
     return false;
   }
   if (reports->writer.load() == own_thread_id() && !leave_interrupted_report(ledger, *reader))
@@ -273,7 +272,7 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
   // still use their objects fail the sooner the longer the process lives.
   if (reports->written != contents_of(*reader) && !write_last_report(ledger, *reader, options))
     return false;
-  log_info(fmt::format("report written to {}", reports->file.path()));
+  log_info(formatted("report written to {}", reports->file.path()));
   remove_old_reports(reports->file.path(), reader->process().program, policy, OwnReport::may_go,
                      longest_removal_at_exit);
   return true;

@@ -1,3 +1,5 @@
+// fmt and spdlog are compiled in this file alone.
+#define FMT_HEADER_ONLY
 #include "shim/support/log.hpp"
 
 #include <spdlog/details/null_mutex.h>
@@ -96,6 +98,10 @@ void log(spdlog::level::level_enum level, std::string_view line) noexcept {
 }
 
 }  // namespace
+
+std::string format_arguments(fmt::string_view format, fmt::format_args arguments) {
+  return fmt::vformat(format, arguments);
+}
 
 void set_up_log(const Settings& settings) noexcept {
   const ErrnoGuard keep;

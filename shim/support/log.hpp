@@ -3,6 +3,9 @@
 // affected.
 #pragma once
 
+#include <fmt/core.h>
+
+#include <string>
 #include <string_view>
 
 #include "shim/support/settings.hpp"
@@ -13,6 +16,17 @@ namespace cuwarden::shim {
 // logged before the first call; other earlier messages are lost. To be called again in a forked
 // child.
 void set_up_log(const Settings&) noexcept;
+
+// Returns the text that fmt makes of a format and its arguments; see formatted() below.
+std::string format_arguments(fmt::string_view format, fmt::format_args);
+
+// Returns the format's text with the arguments in place of each "{}". The format is checked when
+// the program is compiled. May throw std::bad_alloc. To be used instead of fmt::format(): fmt has
+// no static library in Debian, so that each file with fmt::format() would compile all of fmt.
+template <class... Arguments>
+std::string formatted(fmt::format_string<Arguments...> format, const Arguments&... arguments) {
+  return format_arguments(format, fmt::make_format_args(arguments...));
+}
 
 // Writes one line to cuwarden's log as an error, with "cuwarden: " before it, if CUWARDEN_LOG
 // includes errors. The line is written whole or, if there is no room or no memory for it, not at

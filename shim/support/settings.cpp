@@ -1,7 +1,6 @@
 // Parses CUWARDEN_*. No stdio and no exceptions: this runs inside the first CUDA call.
 #include "shim/support/settings.hpp"
 
-#include <fmt/format.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include "reporters/words/near_names.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
 #include "runtime_hooks/stacks/captured.hpp"
+#include "shim/support/log.hpp"
 #include "shim/support/start_environment.hpp"
 
 namespace cuwarden::shim {
@@ -64,14 +64,14 @@ void read_one(Settings& settings, std::string_view name, std::string_view value,
   for (const Known& setting : known) {
     if (setting.name != name) continue;
     if (!setting.read(settings, value))
-      complain(fmt::format(
-          "{}={}: not accepted; use {}. Going on with {}.", name, value, setting.accepted,
-          setting.fallback.empty() ? setting.fallback_in_words : setting.fallback));
+      complain(formatted("{}={}: not accepted; use {}. Going on with {}.", name, value,
+                         setting.accepted,
+                         setting.fallback.empty() ? setting.fallback_in_words : setting.fallback));
     return;
   }
   const std::string_view meant = nearest(name);
-  complain(fmt::format("{}={}: no such setting{} Ignored.", name, value,
-                       meant.empty() ? "." : fmt::format("; did you mean {}?", meant)));
+  complain(formatted("{}={}: no such setting{} Ignored.", name, value,
+                     meant.empty() ? "." : formatted("; did you mean {}?", meant)));
 }
 
 // Returns the setting's text in the environment; empty if it is not set.

@@ -39,6 +39,7 @@ MAY_PRINT_LINES = {
     "tools/cuwarden/main.cpp": "help",
     "tools/cuwarden/verbs/report_verb.cpp": "the text of a report",
     "tools/cuwarden/verbs/run_verb.cpp": "the text of a report",
+    "tools/cuwarden/verbs/snapshot_verb.cpp": "the text of a report",
     "tools/cuwarden/top/top_verb.cpp": "the view",
 }
 
