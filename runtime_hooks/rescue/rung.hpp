@@ -108,7 +108,7 @@ struct Rescue {
 
   // True if a request on this device waited for other processes' memory in vain shortly before this
   // rescue began.
-  bool has_waited_in_vain = was_in_vain(before.waited_ns, settings.wait_ns);
+  bool earlier_wait_was_vain = was_in_vain(before.waited_ns, settings.wait_ns);
   // True if the pool has unused memory that it could not give back because a stream is captured.
   bool pool_must_wait = false;
   bool has_spilled = false;     // true if the spill rung has run

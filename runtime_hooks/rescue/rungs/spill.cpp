@@ -23,7 +23,7 @@ RungOutcome run(Rescue& rescue) {
 
 constinit const Rung spill_at_once{
     .name = ledger::Rung::spill,
-    .applies = [](Rescue& rescue) { return can_spill(rescue) && rescue.has_waited_in_vain; },
+    .applies = [](Rescue& rescue) { return can_spill(rescue) && rescue.earlier_wait_was_vain; },
     .run = run};
 
 constinit const Rung spill{
