@@ -33,7 +33,7 @@ class Turns {
   // Tells the user of the failure, if it is the reclaimer's first one of its kind.
   void tell_once(std::size_t turn, const Reclaimers::Entry& reclaimer, Failure failure) {
     if (reclaimers_.is_first_time(turn, failure))
-      rescue_.call.parts.notices.tell_of_reclaimer(reclaimer.name, failure);
+      rescue_.call.parts.notices.writer.write(failure, reclaimer.name);
   }
 
  private:
