@@ -14,12 +14,12 @@ namespace cuwarden::rescue {
 // that made the request.
 struct Incident {
   // Row of the incident in the ledger. 0: the refusal is counted with an earlier incident, and the
-  // other fields are not set.
-  IncidentId id;
-  GroupId group;  // group of the call site that made the request
+  // device and the host were not asked for facts.
+  IncidentId id{};
+  GroupId group;  // group of the call site that made the request; 0: there was no room for one
   Request request;
   ledger::IncidentFacts facts;
-  ledger::IncidentHoldings holdings;  // groups that held most memory
+  ledger::IncidentHoldings holdings{};  // groups that held most memory
 
   explicit operator bool() const { return id.value != 0; }
 };

@@ -41,8 +41,6 @@ void add_memory(const Parts& parts, DeviceOrdinal device, ledger::IncidentFacts&
 void add_device_facts(const Parts& parts, Incident& incident) noexcept {
   const Request& request = incident.request;
   add_memory(parts, request.device, incident.facts);
-  if (request.given_back_bytes != 0)
-    incident.facts.set(Fact::given_back_bytes, request.given_back_bytes);
   if (request.asked != ledger::Asked::context) return;
   const int mode = parts.queries.compute_mode_of(request.device);
   if (mode != CU_COMPUTEMODE_DEFAULT)

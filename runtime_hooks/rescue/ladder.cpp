@@ -9,45 +9,26 @@ namespace {
 constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t again_after_ns = 100'000'000;
 
-// Outcomes of one rescue that tell if the ladder is worth climbing again soon.
-struct Tally {
-  RungOutcome last{};
-  // The last outcome of a rung other than mesh: an obstacle to moving memory may last for ever.
-  RungOutcome last_but_mesh{};
-  bool timed_out = false, unsafe = false;
-
-  void add(ledger::Rung rung, RungOutcome outcome) noexcept {
-    last = outcome;
-    if (rung != ledger::Rung::mesh) last_but_mesh = outcome;
-    timed_out = timed_out || last_but_mesh == RungOutcome::timed_out;
-    unsafe = unsafe || last_but_mesh == RungOutcome::unsafe;
-  }
-  bool has_ended() const noexcept {
-    return last == RungOutcome::served || last == RungOutcome::other_error;
-  }
-};
-
-// Returns true if a turn of the rung ended the rescue.
-bool climb_rung(const Rung& rung, Rescue& rescue, Tally& tally) {
-  bool ran = false;
-  for (std::size_t turn = 0; turn < rung.turns; ++turn) {
-    if (!rung.applies(rescue, turn)) continue;
-    ran = true;
-    const std::string_view reclaimer =
-        rung.name == ledger::Rung::reclaim ? rescue.reclaimer.name : std::string_view();
-    const std::uint64_t begun_ns = rescue.clock.now_ns();
-    rescue.tried.add({rung.name, RungOutcome::under_way, 0, reclaimer});
-    const RungOutcome outcome = rung.run(rescue, turn);
-    rescue.tried.add({rung.name, outcome, rescue.clock.now_ns() - begun_ns, reclaimer});
-    if (rung.told != nullptr) rung.told(rescue, turn);
-    tally.add(rung.name, outcome);
-    if (tally.has_ended()) return true;
-  }
-  if (ran && rung.in_vain != nullptr) rung.in_vain(rescue);
-  return false;
+void climb_rung(const Rung& rung, Rescue& rescue) {
+  if (!rung.applies(rescue)) return;
+  if (rung.run_each != nullptr)
+    rung.run_each(rescue);
+  else
+    rescue.attempt(rung, [&] { return rung.run(rescue); });
 }
 
 }  // namespace
+
+void Rescue::attempt(const Rung& rung, FunctionRef<RungOutcome()> run, std::string_view reclaimer) {
+  const std::uint64_t begun_ns = clock.now_ns();
+  tried.add({rung.name, RungOutcome::under_way, 0, reclaimer});
+  tally.last = run();
+  tried.add({rung.name, tally.last, clock.now_ns() - begun_ns, reclaimer});
+  if (rung.obstacles_last) return;
+  tally.last_that_counts = tally.last;
+  tally.timed_out = tally.timed_out || tally.last == RungOutcome::timed_out;
+  tally.unsafe = tally.unsafe || tally.last == RungOutcome::unsafe;
+}
 
 bool Ladder::is_worth_climbing(const Situation& now) const noexcept {
   const VainAttempts& before = before_[now.device % devices];
@@ -79,20 +60,21 @@ Rescued Ladder::climb(const RefusedCall& call, const Situation& now, TriedRungs&
                 .before = before_[now.device % devices],
                 .clock = clock_,
                 .tried = tried};
-  Tally tally;
+  const Tally& tally = rescue.tally;
   // In a confined thread only the retry rung runs. Other rungs need threads, time or system calls
   // that the program itself never makes.
   if (is_confined()) {
-    climb_rung(retry, rescue, tally);
+    climb_rung(retry, rescue);
     return {tally.last == RungOutcome::served};
   }
-  bool ended = false;
-  for (const Rung* const rung : rungs_in_order)
-    if ((ended = climb_rung(*rung, rescue, tally))) break;
+  for (const Rung* const rung : rungs_in_order) {
+    climb_rung(*rung, rescue);
+    if (tally.has_ended()) break;
+  }
   // A pending free may be reached soon, and a capture ends. So after these outcomes the next
   // request tries the rungs at once.
-  if (!ended && !rescue.pool_must_wait &&
-      !(tally.timed_out && tally.last_but_mesh != RungOutcome::timed_out))
+  if (!tally.has_ended() && !rescue.pool_must_wait &&
+      !(tally.timed_out && tally.last_that_counts != RungOutcome::timed_out))
     found_nothing(now, now.is_last_resort_due && !tally.unsafe);
   return {tally.last == RungOutcome::served, rescue.served_at};
 }

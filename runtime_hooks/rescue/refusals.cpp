@@ -31,41 +31,40 @@ bool Refusals::compute_mode_refuses(CUresult result, DeviceOrdinal device) const
          (mode == CU_COMPUTEMODE_EXCLUSIVE_PROCESS && result == CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
-Refusals::Refused Refusals::note_refusal(const Request& request, const ledger::Refusal& refusal,
-                                         Incident& incident) noexcept {
-  const Refused refused = parts_.ledger.incidents.refused(refusal, parts_.ledger.threads.mine(),
-                                                          parts_.ledger.time.now_ns());
-  last_refused.add(serial_, request, refused.incident, clock_.now_ns());
+Incident Refusals::refusal_of(const tracking::Caller& caller, const Request& request,
+                              CUresult result) noexcept {
+  return {.group = parts_.sites.group_unguarded(caller, request.kind, request.device),
+          .request = request,
+          .facts = {.asked = request.asked, .result = result, .bytes = request.bytes}};
+}
+
+Refusals::Refused Refusals::note_refusal(Incident& incident) noexcept {
+  const Refused refused = parts_.ledger.incidents.refused(
+      incident.group, incident.facts, parts_.ledger.threads.mine(), parts_.ledger.time.now_ns());
+  last_refused.add(serial_, incident.request, refused.incident, clock_.now_ns());
   was_refused_.store(true, std::memory_order_relaxed);
-  if (refused.first) describe(refused.incident, request, refusal, incident);
+  if (refused.first) describe(refused.incident, incident);
   return refused;
 }
 
 // Notes a refusal that the program gets to see.
-Refusals::Refused Refusals::note_failure(const Refused& known, const Request& request,
-                                         const ledger::Refusal& refusal,
-                                         Incident& incident) noexcept {
-  const Refused now = parts_.ledger.incidents.failed(known, refusal, parts_.ledger.threads.mine(),
-                                                     parts_.ledger.time.now_ns());
+Refusals::Refused Refusals::note_failure(const Refused& known, Incident& incident) noexcept {
+  const Refused now =
+      parts_.ledger.incidents.failed(known, incident.group, incident.facts,
+                                     parts_.ledger.threads.mine(), parts_.ledger.time.now_ns());
   last_refused.refused_at(clock_.now_ns());
   if (now.incident == known.incident) return known;
   last_refused.moved(known.incident, now.incident);
-  if (now.first) describe(now.incident, request, refusal, incident);
+  if (now.first) describe(now.incident, incident);
   return now;
 }
 
 // The ledger gets the facts known so far before each question to the driver or the kernel: an
 // answer may take a while, or never come.
-void Refusals::describe(IncidentId id, const Request& request, const ledger::Refusal& refusal,
-                        Incident& incident) noexcept {
+void Refusals::describe(IncidentId id, Incident& incident) noexcept {
   ledger::Incidents& rows = parts_.ledger.incidents;
   incident.id = id;
-  incident.group = refusal.group;
-  incident.request = request;
-  incident.facts.asked = request.asked;
-  incident.facts.result = refusal.result;
-  incident.facts.bytes = request.bytes;
-  rows.measure(request.device, incident.facts, incident.holdings);
+  rows.measure(incident.request.device, incident.facts, incident.holdings);
   rows.write(id, incident.facts, incident.holdings);
   add_device_facts(parts_, incident);
   rows.write(id, incident.facts, incident.holdings);
@@ -105,12 +104,9 @@ Rescued Refusals::rescue(const tracking::Caller& caller, const tracking::Allocat
   const DeviceOrdinal device = asked_for.device_in(here);
   parts_.readings.meet(device);
   const Request asked{asked_for.bytes, device, caller.api, asked_for.kind};
-  const GroupId group = parts_.sites.group_unguarded(caller, asked.kind, device);
-  const ledger::Refusal refusal{group, asked.asked, CUDA_ERROR_OUT_OF_MEMORY,
-                                ByteCount{asked.bytes}};
-  Incident incident;
-  const Refused refused = note_refusal(asked, refusal, incident);
-  Situation now = situation(asked, group, refused.incident);
+  Incident incident = refusal_of(caller, asked, CUDA_ERROR_OUT_OF_MEMORY);
+  const Refused refused = note_refusal(incident);
+  Situation now = situation(asked, incident.group, refused.incident);
   now.can_spill = accepts == Accepts::any_memory && parts_.pools.can_spill(asked_for, here, device);
   TriedRungs tried(parts_.ledger, refused.first ? refused.incident : IncidentId{});
   const RefusedCall call{.parts = parts_,
@@ -131,7 +127,7 @@ Rescued Refusals::rescue(const tracking::Caller& caller, const tracking::Allocat
   } else {
     if (tried.has_waited_in_vain())
       parts_.notices.tell_once(serving::Notice::waited_in_vain, device, asked.bytes);
-    const Refused failed = note_failure(refused, asked, refusal, incident);
+    const Refused failed = note_failure(refused, incident);
     if (failed.first && !refused.first) tried.write(failed.incident);
   }
   settle(incident, rescued.served);
@@ -165,17 +161,16 @@ void Refusals::refused_for_itself(const tracking::Caller& caller, CUresult resul
                                   const Needed& needed) noexcept {
   if (result == CUDA_SUCCESS || (needed.bytes == 0 && result != CUDA_ERROR_OUT_OF_MEMORY)) return;
   const ErrnoGuard keep;
-  refused(caller, {needed.bytes, device, caller.api, Kind::device, asked, needed.given_back},
-          result);
+  refused(caller, {needed.bytes, device, caller.api, Kind::device, asked}, result,
+          needed.given_back);
 }
 
-void Refusals::refused(const tracking::Caller& caller, const Request& request,
-                       CUresult result) noexcept {
+void Refusals::refused(const tracking::Caller& caller, const Request& request, CUresult result,
+                       std::uint64_t given_back_bytes) noexcept {
   parts_.readings.meet(request.device);
-  const GroupId group = parts_.sites.group_unguarded(caller, request.kind, request.device);
-  const ledger::Refusal refusal{group, request.asked, result, ByteCount{request.bytes}};
-  Incident incident;
-  note_failure(note_refusal(request, refusal, incident), request, refusal, incident);
+  Incident incident = refusal_of(caller, request, result);
+  if (given_back_bytes != 0) incident.facts.set(ledger::Fact::given_back_bytes, given_back_bytes);
+  note_failure(note_refusal(incident), incident);
   settle(incident, false);
   // The program may repeat the request, which may then be served.
   if (parts_.pools.uses_pool()) parts_.pools.give_back_unused(request.device);

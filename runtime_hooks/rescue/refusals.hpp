@@ -72,15 +72,19 @@ class Refusals {
  private:
   using Refused = ledger::Refused;
   // Counts a refused request for which no rung is tried. `result`: the driver's answer.
-  void refused(const tracking::Caller&, const Request&, CUresult result) noexcept;
-  // Counts a refusal by the driver in the ledger. If that begins a new incident, fills the last
-  // argument with its facts.
-  Refused note_refusal(const Request&, const ledger::Refusal&, Incident&) noexcept;
+  // `given_back_bytes`: Needed::given_back.
+  void refused(const tracking::Caller&, const Request&, CUresult result,
+               std::uint64_t given_back_bytes = 0) noexcept;
+  // Returns a refusal that is not counted yet, with the facts that the call itself tells.
+  Incident refusal_of(const tracking::Caller&, const Request&, CUresult result) noexcept;
+  // Counts a refusal by the driver in the ledger. If that begins a new incident, describes it.
+  Refused note_refusal(Incident&) noexcept;
   // Counts that a refused request fails in the program, too. Returns the refusal as it is counted
-  // from now on. If that begins a new incident, fills the last argument with its facts.
-  Refused note_failure(const Refused&, const Request&, const ledger::Refusal&, Incident&) noexcept;
-  // Fills the incident with the facts of this moment, and writes them to the ledger.
-  void describe(IncidentId, const Request&, const ledger::Refusal&, Incident&) noexcept;
+  // from now on. If that begins a new incident, describes it.
+  Refused note_failure(const Refused&, Incident&) noexcept;
+  // Fills the incident, which has this row, with the facts of this moment, and writes them to the
+  // ledger.
+  void describe(IncidentId, Incident&) noexcept;
   // Tells the probes the outcome, if the refusal has begun a new incident.
   void settle(const Incident& incident, bool served) noexcept {
     if (incident) probes_.settled(incident, served);

@@ -18,9 +18,6 @@ struct Request {
   HookId api{};                                 // the CUDA function that the program called
   Kind kind{};                                  // kind of the memory
   ledger::Asked asked = ledger::Asked::memory;  // the thing that the call asked for
-  // Bytes that the driver itself gave back to make room, before it refused the request after all.
-  // They count as free now.
-  std::uint64_t given_back_bytes = 0;
   bool operator==(const Request&) const = default;
 };
 

@@ -3,9 +3,7 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 #include "runtime_hooks/core/clock.hpp"
@@ -83,6 +81,22 @@ struct RefusedCall {
   FunctionRef<CUresult()> ask_driver;     // repeats the program's call of the driver; any number
 };
 
+struct Rung;
+
+// Outcomes of one rescue's attempts so far, which tell if rungs are worth trying again soon.
+struct Tally {
+  RungOutcome last{};  // the last outcome
+  // The last outcome, and true if any attempt has timed out or was unsafe. Attempts by rungs whose
+  // obstacles may last (Rung::obstacles_last) do not count for these three.
+  RungOutcome last_that_counts{};
+  bool timed_out = false, unsafe = false;
+
+  // True once the rescue is over: the request was served, or has failed with another error.
+  bool has_ended() const noexcept {
+    return last == RungOutcome::served || last == RungOutcome::other_error;
+  }
+};
+
 // The state of one rescue: a refused request while rungs are tried for it.
 struct Rescue {
   const RefusedCall& call;
@@ -94,19 +108,17 @@ struct Rescue {
 
   // True if a request on this device waited for other processes' memory in vain shortly before this
   // rescue began.
-  bool has_waited_in_vain = was_in_vain(before.waited_ns, settings.wait_ns);
+  bool earlier_wait_was_vain = was_in_vain(before.waited_ns, settings.wait_ns);
   // True if the pool has unused memory that it could not give back because a stream is captured.
   bool pool_must_wait = false;
-  // The reclaimer (a callback that empties a cache) that the reclaim rung calls in this turn.
-  Reclaimers::Entry reclaimer{};
-  // Time until which all reclaimers together are waited for; 0: the rung has called none yet.
-  std::uint64_t reclaim_deadline_ns = 0;
-  std::uint32_t gave_nothing = 0;  // a bit, by index, for each reclaimer that gave nothing back
-  std::optional<StackId> stack{};  // the requesting thread's whole call stack; null: not walked yet
-  std::optional<serving::ReclaimerFailure> failure{};  // failure of `reclaimer`; null: none
-  bool has_spilled = false;                            // true if the spill rung has run
+  bool has_spilled = false;     // true if the spill rung has run
   std::uint64_t served_at = 0;  // address of spilled memory that serves the request; 0: none
+  Tally tally{};
 
+  // Makes an attempt of the rung by calling `run`. Adds the attempt to `tried`, before it begins
+  // and when it has ended, and its outcome to `tally`. `reclaimer`: name of the reclaimer that is
+  // called; empty for other attempts.
+  void attempt(const Rung&, FunctionRef<RungOutcome()> run, std::string_view reclaimer = {});
   // Asks the driver for the memory once more. `served`: the driver has granted the request.
   // `unsafe`: it was not asked, because that might end a stream capture.
   RungOutcome ask() const {
@@ -130,19 +142,20 @@ struct Rescue {
   }
 };
 
-// An attempt to serve a refused request. The ladder calls `applies` and `run` once for each turn,
-// from turn 0 to `turns` - 1, until the request is served. An error other than a lack of memory
+// An attempt to serve a refused request, or several of a kind. An error other than a lack of memory
 // ends the rescue: the program gets its first error, and meets the other one in its next call.
 struct Rung {
   ledger::Rung name;
-  bool (*applies)(Rescue&, std::size_t turn);  // returns false if the turn is to be left out
+  bool (*applies)(Rescue&);  // returns false if the rung is to be left out
   // Makes the attempt, and asks the driver again if it may have made room. Returns `served` if the
-  // request was granted.
-  RungOutcome (*run)(Rescue&, std::size_t turn);
-  std::size_t turns = 1;               // most calls of `run` for one request
-  void (*in_vain)(Rescue&) = nullptr;  // called if turns ran and none has served it; may be null
-  // Called after the outcome of a turn was reported (TriedRungs::add()); may be null.
-  void (*told)(Rescue&, std::size_t turn) = nullptr;
+  // request was granted. Null for a rung with `run_each`.
+  RungOutcome (*run)(Rescue&) = nullptr;
+  // Makes several attempts by Rescue::attempt(), until the rescue has ended. Null for a rung with
+  // `run`.
+  void (*run_each)(Rescue&) = nullptr;
+  // True if an obstacle to the rung may last for ever. The rung's failure is then no reason to try
+  // rungs again soon.
+  bool obstacles_last = false;
 };
 
 // Waits until the device has reached stream-ordered frees that are not synchronised yet, makes

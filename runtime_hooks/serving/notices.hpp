@@ -56,26 +56,22 @@ class NoticeWriter {
   ~NoticeWriter() = default;
 };
 
-// Passes messages on to their writer. All threads may call the functions at any time.
+// Writes messages once. All threads may call the functions at any time.
 class Notices {
  public:
-  // `writer` outlives the object.
-  explicit Notices(NoticeWriter& writer) noexcept : writer_(writer) {}
+  NoticeWriter& writer;  // for messages that may come more than once; outlives the object
+
+  explicit Notices(NoticeWriter& given) noexcept : writer(given) {}
   // Writes the message if it is the first one of its enumerator, for any device; otherwise does
   // nothing. The arguments are those of NoticeWriter::write().
   void tell_once(Notice notice, DeviceOrdinal device, std::uint64_t bytes,
                  std::uint64_t host_bytes = 0) noexcept {
     const std::uint32_t bit = 1u << static_cast<unsigned>(notice);
     if ((told_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
-      writer_.write(notice, device, bytes, host_bytes);
-  }
-  // Writes a message about the reclaimer of this name, each time.
-  void tell_of_reclaimer(std::string_view name, ReclaimerFailure failure) noexcept {
-    writer_.write(failure, name);
+      writer.write(notice, device, bytes, host_bytes);
   }
 
  private:
-  NoticeWriter& writer_;
   std::atomic<std::uint32_t> told_{0};  // a bit for each Notice that was written
 };
 

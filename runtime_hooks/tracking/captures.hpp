@@ -33,6 +33,12 @@ class Captures {
   // True if a capture is in progress in the process. Costs a single load.
   bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
 
+  // To be called after the driver has begun a capture, also if begins() was not called for it.
+  void began() noexcept { seen_.store(true, std::memory_order_relaxed); }
+  // True once began() was called. Then hooks ask the driver if a stream is being captured; programs
+  // that never capture are not slowed down.
+  bool seen() const noexcept { return seen_.load(std::memory_order_relaxed); }
+
  private:
   // Most captures whose streams are remembered at a time. Others are only counted.
   static constexpr std::size_t limit = 64;
@@ -45,6 +51,7 @@ class Captures {
   };
   void remove(Capture&) noexcept;
 
+  std::atomic<bool> seen_{false};
   FutexLock lock_;
   // Number of captures in progress, remembered or only counted.
   std::atomic<std::uint32_t> count_{0};

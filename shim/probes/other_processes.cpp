@@ -18,8 +18,7 @@ static_assert(DeviceProcess::unknown == ledger::unknown_bytes);
 }  // namespace
 
 std::optional<std::uint64_t> bytes_of_others(
-    const ledger::DeviceView& device,
-    const std::function<void(std::uint32_t, std::uint64_t)>& visit) {
+    const ledger::DeviceView& device, FunctionRef<void(std::uint32_t, std::uint64_t)> visit) {
   std::array<DeviceProcess, most_processes> processes;
   const std::span<const char, 16> uuid(reinterpret_cast<const char*>(device.uuid), 16);
   const DeviceProcesses listed = read_device_processes(uuid, processes);

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 
 #include "runtime_hooks/core/function_ref.hpp"
@@ -21,8 +20,8 @@ inline constexpr std::int64_t hidden_by_a_context = std::int64_t{1} << 30;
 // not known, returns the sum of the others; null if nothing is known. Calls visit(pid, bytes) for
 // each process that certainly is not the calling process; `bytes` is ledger::unknown_bytes if NVML
 // does not tell them.
-std::optional<std::uint64_t> bytes_of_others(
-    const ledger::DeviceView&, const std::function<void(std::uint32_t, std::uint64_t)>& visit);
+std::optional<std::uint64_t> bytes_of_others(const ledger::DeviceView&,
+                                             FunctionRef<void(std::uint32_t, std::uint64_t)> visit);
 
 // Writes to the ledger, for each device, the bytes that other processes hold, as NVML says. To be
 // called when the process ends, after the devices were read for the last time. Asks NVML about a

@@ -139,9 +139,9 @@ class Process final : public tracking::CompletenessListener {
   // Waits while another thread starts recording. Returns false if that takes longer than ten
   // seconds, or took so long before; then the caller's call is not recorded.
   bool wait_for_start() noexcept;
-  // Writes a report in exit() by calling `write`, with the process's end in the ledger meanwhile.
-  // Returns false, without a call, if another thread writes the last one.
-  bool report_at_exit(int status, void (*write)(void*)) noexcept;
+  // Writes a report in exit(), with names or without them. The process's end is in the ledger
+  // meanwhile. Returns false, and writes nothing, if another thread writes the last report.
+  bool report_at_exit(int status, bool with_names) noexcept;
   // True if an abort() that a signal handler prevents needs no further report. Either the report
   // of an earlier one has all that is known, or such reports have taken long enough. The ledger
   // then suffices.

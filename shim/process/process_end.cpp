@@ -33,20 +33,24 @@ namespace cuwarden::shim {
   session_->process_is_ending();
   end_turn_.leads_the_end();
   ++hooks::call_state.driver_depth;
-  if (report_at_exit(status, [](void*) { write_report_at_exit(*get().ledger_, false); })) {
+  if (report_at_exit(status, false)) {
     take_exit_readings(*session_, __builtin_frame_address(0), end_budget_);
     // Names are looked up before the program's destructors run: other threads and signal
     // handlers still use objects that the destructors are about to destroy.
-    report_at_exit(status, [](void*) { write_report_at_exit(*get().ledger_, true); });
+    report_at_exit(status, true);
   }
   --hooks::call_state.driver_depth;
 }
 
-bool Process::report_at_exit(int status, void (*write)(void*)) noexcept {
+bool Process::report_at_exit(int status, bool with_names) noexcept {
   if (!end_turn_.take(false)) return false;
   ledger_->set_end(ledger::EndReason::exit, status, true);
   complete_ledger();
-  call_on_own_stack(write, nullptr);
+  call_on_own_stack(
+      [](void* wants_names) {
+        write_report_at_exit(*get().ledger_, *static_cast<const bool*>(wants_names));
+      },
+      &with_names);
   // The program goes on, so a fatal signal may still come before the last report.
   ledger_->set_end(ledger::EndReason::running, 0, false);
   end_turn_.give_back(false);

@@ -1,49 +1,21 @@
 // Two processes on one device: NVML, read as the shim reads it, lists both, each with the memory
-// that it holds. Without GoogleTest, because a process must fork before it begins with CUDA. The
-// exit status is 0, or the number of the fact that did not hold; 77 without a device.
+// that it holds. The exit status is 0, or the number of the fact that did not hold; 77 without a
+// device.
 //
 // usage: process_list_facts [refused | alone | made_up]: the setting that the simulated GPU has.
-#include <cuda.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <span>
 #include <string_view>
 
 #include "shim/probes/device_processes.hpp"
+#include "tests/contract/neighbour.hpp"
 
 namespace {
 
 using namespace cuwarden::shim;
 
-constexpr std::size_t mib = std::size_t{1} << 20, held = 1024 * mib;
 // The most bytes that a context takes; it takes more on one machine than on another.
-constexpr std::size_t most_of_a_context = 1024 * mib;
-
-void require(bool holds, int fact) {
-  if (!holds) _exit(fact);
-}
-
-void make_context() {
-  CUcontext context = nullptr;
-  const CUresult started = cuInit(0);
-  if (started == CUDA_ERROR_NO_DEVICE) _exit(77);
-  require(started == CUDA_SUCCESS, 1);
-  require(cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS, 2);
-  require(cuCtxSetCurrent(context) == CUDA_SUCCESS, 3);
-}
-
-void hold(int ready) {
-  CUdeviceptr address = 0;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // This process must not outlive a fact that does not hold.
-  make_context();
-  require(cuMemAlloc(&address, held) == CUDA_SUCCESS, 5);
-  require(write(ready, "r", 1) == 1, 6);
-  for (;;) pause();
-}
+constexpr std::size_t most_of_a_context = 1024 * MiB;
 
 DeviceProcesses ask(std::span<DeviceProcess> into) {
   CUuuid uuid{};
@@ -86,22 +58,10 @@ bool holds_about(const DeviceProcess& process, std::size_t bytes) {
 
 int main(int argc, char** argv) {
   const std::string_view told = argc > 1 ? argv[1] : "";
-  int ready[2] = {};
-  require(pipe(ready) == 0, 7);
-  const pid_t neighbour = fork();
-  require(neighbour >= 0, 8);
-  if (neighbour == 0) hold(ready[1]);
-  close(ready[1]);
-  char heard = 0;
-  if (read(ready[0], &heard, 1) != 1) {  // The neighbour has ended: its status tells the reason.
-    int status = 0;
-    require(waitpid(neighbour, &status, 0) == neighbour && WIFEXITED(status), 9);
-    return WEXITSTATUS(status);
-  }
-
+  const pid_t neighbour = start_neighbour();
   make_context();
   CUdeviceptr address = 0;
-  require(cuMemAlloc(&address, 512 * mib) == CUDA_SUCCESS, 12);
+  require(cuMemAlloc(&address, 512 * MiB) == CUDA_SUCCESS, 12);
   std::printf("this process: %d, its neighbour: %d\n", getpid(), neighbour);
   if (told == "refused") {
     const DeviceProcesses refused = ask({});
@@ -115,11 +75,11 @@ int main(int argc, char** argv) {
   const DeviceProcess* const other = both.of(neighbour);
   require(own != nullptr, 13);
   require(own->whose == DeviceProcess::Whose::this_process, 14);
-  require(holds_about(*own, 512 * mib), 15);
+  require(holds_about(*own, 512 * MiB), 15);
   if (!told.empty()) {
     require(other == nullptr, 22);
     require(both.found == (told == "made_up" ? 2u : 1u), 23);
-    if (told == "made_up") require(both.processes[1].used_bytes == 256 * mib, 24);
+    if (told == "made_up") require(both.processes[1].used_bytes == 256 * MiB, 24);
     return 0;
   }
   require(other != nullptr, 16);

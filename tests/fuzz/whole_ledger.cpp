@@ -55,7 +55,7 @@ std::vector<std::byte> whole_ledger() {
     writer->virtual_memory.mapped(DeviceAddress{i << 30}, ByteCount{2 << 20}, DeviceAddress{i},
                                   group);
     if (i % 4 == 0) writer->allocations.take(Space::pointer, DeviceAddress{i << 21});
-    const Refused refused = writer->incidents.refused({.group = group, .bytes = {512}}, {}, i);
+    const Refused refused = writer->incidents.refused(group, {.bytes = 512}, {}, i);
     if (refused.first) {
       writer->incidents.add_rung(refused.incident, {1, Rung::retry, RungOutcome::served, 1000, {}});
       writer->incidents.rescued(refused.incident, Rung::retry, 512);

@@ -1,8 +1,5 @@
 #include "runtime_hooks/hooks/call/session.hpp"
 
-#include "runtime_hooks/core/errno_guard.hpp"
-#include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
-
 namespace cuwarden::hooks {
 
 Session::Session(ledger::Writer& given_ledger, const driver::RealDriver& given_real,
@@ -30,28 +27,6 @@ Session::Session(ledger::Writer& given_ledger, const driver::RealDriver& given_r
     implicit.disturb_all();
   else
     implicit.disturb(here);
-}
-
-void Session::context_ended(ContextId context) noexcept {
-  const ErrnoGuard keep;
-  ledger.allocations.release_context(context);
-  if (refusals.rescues()) captures.context_ends(context);
-  pools.context_ended(context);
-  contexts.ended(context);
-  implicit.context_ended();
-}
-
-void Session::stream_ends(CUstream stream) noexcept {
-  if (!refusals.rescues()) return;
-  refusals.pending().stream_ends(stream);
-  captures.stream_ends(stream);
-  pools.free_deferred_if_idle();
-}
-
-bool Session::capture_begins(CUstream stream, bool per_thread) noexcept {
-  if (!refusals.rescues()) return false;
-  refusals.pending().capture_begins();
-  return captures.begins(stream, per_thread, queries.current().context);
 }
 
 }  // namespace cuwarden::hooks

@@ -1,5 +1,5 @@
-// Owns all parts that record a process's CUDA calls, and passes on events that concern several of
-// them. A session is made at the process's first CUDA call; a forked child makes its own.
+// Owns all parts that record a process's CUDA calls. A session is made at the process's first CUDA
+// call; a forked child makes its own.
 #pragma once
 
 #include <cstddef>
@@ -42,9 +42,8 @@ struct SessionSettings {
   serving::ServingSettings serving{};  // Settings of cuwarden's own pools of memory.
 };
 
-// Owns all parts that record a process's CUDA calls, and passes on events that concern several of
-// them. It is made at the process's first CUDA call and lives as long as the recording. A forked
-// child makes its own.
+// Owns all parts that record a process's CUDA calls. It is made at the process's first CUDA call
+// and lives as long as the recording. A forked child makes its own.
 class Session {
  public:
   // The caller keeps all arguments but the settings alive as long as the object.
@@ -72,39 +71,6 @@ class Session {
   void call_passes() noexcept {
     if (implicit.any_span()) disturb_spans();
   }
-  // To be called when a graph gets a node that allocates memory of this device.
-  void graph_uses(DeviceOrdinal device) noexcept {
-    memory_pools.used_on(device);
-    readings.meet(device);
-  }
-  // To be called after a context has ended. Removes the records of the memory that it owned, and
-  // all that is known of the context.
-  void context_ended(ContextId) noexcept;
-  // To be called before the driver frees memory in the order of this stream. If rescues are on, the
-  // stream is remembered: a refused request may then wait for the free.
-  void freed_in(CUstream stream) noexcept {
-    if (refusals.rescues() && !refusals.pending().was_noted_last(stream))
-      refusals.pending().freed_in(stream, queries.context_of(stream));
-  }
-  // To be called before the driver destroys the stream. A refused request does not wait for frees
-  // in it any more, and a capture of it counts as ended.
-  void stream_ends(CUstream) noexcept;
-  // To be called before the driver ends a context with its streams. A refused request does not wait
-  // for frees in them any more. `context` is 0 if it is not known which one ends; then that holds
-  // for the streams of all contexts.
-  void streams_end(ContextId context) noexcept {
-    if (refusals.rescues()) refusals.pending().context_ends(context);
-  }
-  // To be called before the driver begins a capture of the stream. `per_thread` is true if a null
-  // stream means the calling thread's own default stream. If this returns true and the driver then
-  // refuses, the caller must call Captures::ended().
-  bool capture_begins(CUstream, bool per_thread) noexcept;
-  // To be called after the driver has begun a stream capture.
-  void capture_began() noexcept { capture_seen_.store(true, std::memory_order_relaxed); }
-  // True once a stream capture was begun in the process. Then hooks ask the driver if a stream is
-  // being captured; programs that never capture are not slowed down.
-  bool capture_seen() const noexcept { return capture_seen_.load(std::memory_order_relaxed); }
-
   // To be called when the process begins to end, before the driver is shut down.
   void process_is_ending() noexcept {
     ending_.store(true, std::memory_order_relaxed);
@@ -119,7 +85,6 @@ class Session {
   void disturb_spans() noexcept;
 
   std::atomic<bool> ending_{false};
-  std::atomic<bool> capture_seen_{false};
 };
 
 }  // namespace cuwarden::hooks

@@ -1,6 +1,6 @@
-// Each class holds the parts of the session that the hooks of one room use, and no others. Objects
-// are made for one use and cost nothing, since they are inlined. The parts live as long as the
-// session.
+// Each class holds the parts of the session that the hooks of one room use, and no others. Events
+// that concern several parts are its functions. Objects are made for one use and cost nothing,
+// since they are inlined. The parts live as long as the session.
 #pragma once
 
 #include "runtime_hooks/hooks/call/session.hpp"
@@ -18,6 +18,7 @@ class MemoryParts {
         allocations(session.allocations),
         pools(session.pools),
         memory_pools(session.memory_pools),
+        captures(session.captures),
         implicit(session.implicit),
         queries(session.queries),
         session_(session) {}
@@ -27,6 +28,7 @@ class MemoryParts {
   tracking::AllocationRecorder& allocations;
   serving::ServingPools& pools;
   tracking::MemoryPools& memory_pools;
+  const tracking::Captures& captures;  // if rescues are off, none is ever in progress
   ImplicitMemory& implicit;
   tracking::DeviceQueries& queries;
 
@@ -39,14 +41,13 @@ class MemoryParts {
   DeviceOrdinal device_of(CUstream stream) const noexcept {
     return session_.contexts.device_of(queries.context_of(stream));
   }
-  // True once a stream capture was begun in the process.
-  bool capture_seen() const noexcept { return session_.capture_seen(); }
-  // True if a stream capture that hooks saw begin is in progress in the process. Always false if
-  // rescues are off.
-  bool any_capture() const noexcept { return session_.captures.any(); }
-  // To be called before the driver frees memory in the order of this stream; see
-  // Session::freed_in().
-  void freed_in(CUstream stream) const noexcept { session_.freed_in(stream); }
+  // To be called before the driver frees memory in the order of this stream. If rescues are on, the
+  // stream is remembered: a refused request may then wait for the free.
+  void freed_in(CUstream stream) const noexcept {
+    rescue::Refusals& refusals = session_.refusals;
+    if (refusals.rescues() && !refusals.pending().was_noted_last(stream))
+      refusals.pending().freed_in(stream, queries.context_of(stream));
+  }
 
  private:
   Session& session_;
@@ -61,12 +62,14 @@ class GraphParts {
         groups(session.ledger.groups),
         sites(session.sites),
         captures(session.captures),
+        pools(session.pools),
         session_(session) {}
 
   ledger::Allocations& records;
   ledger::GroupTable& groups;
   tracking::CallSites& sites;
   tracking::Captures& captures;
+  serving::ServingPools& pools;
 
   // Returns the context that owns the memory which a graph's launch allocates now: the current one,
   // or the primary context of its device if a green context is current.
@@ -74,18 +77,16 @@ class GraphParts {
     return session_.contexts.owner(session_.queries.current().context);
   }
   // To be called when a graph gets a node that allocates memory of this device.
-  void uses(DeviceOrdinal device) const noexcept { session_.graph_uses(device); }
+  void uses(DeviceOrdinal device) const noexcept {
+    session_.memory_pools.used_on(device);
+    session_.readings.meet(device);
+  }
   // Notes in the ledger that it is not complete, for this reason.
   void incomplete(ledger::Reason reason) const noexcept { session_.ledger.add_reason(reason); }
-  // To be called before the driver begins a capture of the stream; see Session::capture_begins().
-  bool capture_begins(CUstream stream, bool per_thread) const noexcept {
-    return session_.capture_begins(stream, per_thread);
-  }
-  // To be called after the driver has begun a stream capture.
-  void capture_began() const noexcept { session_.capture_began(); }
-  // Frees memory of cuwarden's pools whose free was put off during a capture, if the device is
-  // idle. To be called after a capture has ended.
-  void free_deferred_if_idle() const noexcept { session_.pools.free_deferred_if_idle(); }
+  // To be called before the driver begins a capture of the stream. `per_thread` is true if a null
+  // stream means the calling thread's own default stream. If this returns true and the driver then
+  // refuses, the caller must call Captures::ended().
+  bool capture_begins(CUstream, bool per_thread) const noexcept;
 
  private:
   Session& session_;
@@ -101,6 +102,7 @@ class ExecutionParts {
         devices(session.ledger.devices),
         time(session.ledger.time),
         contexts(session.contexts),
+        captures(session.captures),
         pools(session.pools),
         readings(session.readings),
         implicit(session.implicit),
@@ -111,22 +113,26 @@ class ExecutionParts {
   ledger::Devices& devices;
   const ledger::ProcessTime& time;
   tracking::LiveContexts& contexts;
+  const tracking::Captures& captures;  // if rescues are off, none is ever in progress
   serving::ServingPools& pools;
   tracking::DeviceReadings& readings;
   ImplicitMemory& implicit;
   tracking::DeviceQueries& queries;
 
-  // True once a stream capture was begun in the process.
-  bool capture_seen() const noexcept { return session_.capture_seen(); }
   // True once the process has begun to end.
   bool process_ends() const noexcept { return session_.process_ends(); }
-  // To be called after a context has ended; see Session::context_ended().
-  void context_ended(ContextId context) const noexcept { session_.context_ended(context); }
-  // To be called before the driver destroys the stream; see Session::stream_ends().
-  void stream_ends(CUstream stream) const noexcept { session_.stream_ends(stream); }
-  // To be called before the driver ends a context with its streams. `context` is 0 if it is not
-  // known which one ends; see Session::streams_end().
-  void streams_end(ContextId context) const noexcept { session_.streams_end(context); }
+  // To be called after a context has ended. Removes the records of the memory that it owned, and
+  // all that is known of the context.
+  void context_ended(ContextId) const noexcept;
+  // To be called before the driver destroys the stream. A refused request does not wait for frees
+  // in it any more, and a capture of it counts as ended.
+  void stream_ends(CUstream) const noexcept;
+  // To be called before the driver ends a context with its streams. A refused request does not wait
+  // for frees in them any more. `context` is 0 if it is not known which one ends; then that holds
+  // for the streams of all contexts.
+  void streams_end(ContextId context) const noexcept {
+    if (session_.refusals.rescues()) session_.refusals.pending().context_ends(context);
+  }
 
  private:
   Session& session_;

@@ -127,7 +127,7 @@ class PoolsEnd {
   PoolsEnd(HookedCall& call, ContextId context) : pools_(pools_of(call)), context_(context) {
     if (pools_ != nullptr) pools_->set_ending(context_, true);
   }
-  // To be called after the driver's call, unless Session::context_ended() was called.
+  // To be called after the driver's call, unless ExecutionParts::context_ended() was called.
   void done(bool has_ended) {
     if (pools_ == nullptr) return;
     if (has_ended)

@@ -128,7 +128,7 @@ void FirstLaunch::done(CUresult result) noexcept {
 bool FirstLaunch::was_captured(std::optional<std::int64_t> taken) const noexcept {
   constexpr std::uint32_t most = 256;
   const ExecutionParts parts = call_.execution();
-  if (!parts.capture_seen() || !taken || *taken != 0) return false;
+  if (!parts.captures.seen() || !taken || *taken != 0) return false;
   auto* const launches = parts.implicit.launches_of(here_.device, here_.context);
   if (launches == nullptr ||
       local_needed_ <= launches->local_bytes.load(std::memory_order_relaxed) ||

@@ -19,7 +19,7 @@ CUresult begin_capture(HookedCall& call, CUstream stream, DefaultStream null, Be
   const bool is_new = parts.capture_begins(stream, null == DefaultStream::per_thread);
   const CUresult result = begin();
   if (result == CUDA_SUCCESS)
-    parts.capture_began();
+    parts.captures.began();
   else if (is_new)
     parts.captures.ended(stream, null == DefaultStream::per_thread);
   return result;
@@ -37,7 +37,7 @@ CUresult end_capture(HookedCall& call, CUstream stream, DefaultStream null, End 
       status != CU_STREAM_CAPTURE_STATUS_NONE)
     return result;
   call.graphs().captures.ended(stream, null == DefaultStream::per_thread);
-  call.graphs().free_deferred_if_idle();
+  call.graphs().pools.free_deferred_if_idle();
   return result;
 }
 

@@ -16,7 +16,7 @@ std::uint64_t extent_of(HookedCall& call, CUdeviceptr pointer) {
 
 bool is_capturing(HookedCall& call, CUstream stream,
                   CUresult(CUDAAPI* query)(CUstream, CUstreamCaptureStatus*)) {
-  if (!call.recording() || !call.memory().capture_seen() || query == nullptr) return false;
+  if (!call.recording() || !call.memory().captures.seen() || query == nullptr) return false;
   const ErrnoGuard keep;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   return query(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;

@@ -65,7 +65,7 @@ CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node, 
 // context that owns the memory, and the stream may belong to another context.
 CUresult wait_for_stream(HookedCall& call, CUstream stream) {
   if (call.real().cuStreamSynchronize == nullptr ||
-      (call.recording() && call.memory().any_capture()))
+      (call.recording() && call.memory().captures.any()))
     return CUDA_SUCCESS;
   return call.real().cuStreamSynchronize(stream);
 }

@@ -48,35 +48,35 @@ IncidentHolding* IncidentHoldings::of(GroupId group) noexcept {
   return &all_[count_++];
 }
 
-std::uint32_t Incidents::begin(const Refusal& refusal, ThreadId thread, std::uint64_t now_ns,
-                               std::uint32_t& latest) noexcept {
+std::uint32_t Incidents::begin(GroupId from, const IncidentFacts& refusal, ThreadId thread,
+                               std::uint64_t now_ns, std::uint32_t& latest) noexcept {
   if (storage_.used(RegionId::incidents) > most_incidents) return 0;
   const auto made = static_cast<std::uint32_t>(storage_.allocate(RegionId::incidents, 1));
   if (made == 0) return 0;
   Incident& incident = row({made});
-  incident.group = refusal.group.value;
+  incident.group = from.value;
   incident.thread = thread.value;
   incident.result = refusal.result;
   incident.time_ns = now_ns;
-  incident.bytes = refusal.bytes.value;
+  incident.bytes = refusal.bytes;
   incident.asked = refusal.asked;
-  note_last(incident, refusal.bytes.value, now_ns);
+  note_last(incident, refusal.bytes, now_ns);
   for (std::atomic<std::uint64_t>& fact : incident.facts) fact.store(unknown_bytes, relaxed);
   incident.number = latest == 0 ? 1 : row({latest}).number + 1;
   // Another thread may have stored an incident of this group first. Then this row stays as it is,
   // and no reader finds it.
-  return group(refusal.group.value)
-                 .incident.compare_exchange_strong(latest, made, std::memory_order_acq_rel)
+  return group(from.value).incident.compare_exchange_strong(latest, made, std::memory_order_acq_rel)
              ? made
              : 0;
 }
 
-Refused Incidents::refused(const Refusal& refusal, ThreadId thread, std::uint64_t now_ns) noexcept {
-  if (refusal.group.value == 0) return {};
-  Group& from = group(refusal.group.value);
-  std::uint32_t known = from.incident.load(std::memory_order_acquire);
+Refused Incidents::refused(GroupId from, const IncidentFacts& refusal, ThreadId thread,
+                           std::uint64_t now_ns) noexcept {
+  if (from.value == 0) return {};
+  Group& site = group(from.value);
+  std::uint32_t known = site.incident.load(std::memory_order_acquire);
   if (known == 0 || is_another_matter(row({known}), now_ns))
-    if (const std::uint32_t made = begin(refusal, thread, now_ns, known); made != 0)
+    if (const std::uint32_t made = begin(from, refusal, thread, now_ns, known); made != 0)
       return {.incident = {made}, .first = true};
   if (known == 0) return {};
   Incident& incident = row({known});
@@ -85,23 +85,23 @@ Refused Incidents::refused(const Refusal& refusal, ThreadId thread, std::uint64_
                       .last_ns = incident.last_ns.load(relaxed),
                       .last_bytes = incident.last_bytes.load(relaxed)};
   incident.repeats.fetch_add(1, relaxed);
-  note_last(incident, refusal.bytes.value, now_ns);
+  note_last(incident, refusal.bytes, now_ns);
   return again;
 }
 
-Refused Incidents::failed(const Refused& known, const Refusal& refusal, ThreadId thread,
-                          std::uint64_t now_ns) noexcept {
-  if (refusal.group.value != 0 && (refusal.asked == Asked::memory || refusal.asked == Asked::graph))
-    group(refusal.group.value).failures.fetch_add(1, relaxed);
+Refused Incidents::failed(const Refused& known, GroupId from, const IncidentFacts& refusal,
+                          ThreadId thread, std::uint64_t now_ns) noexcept {
+  if (from.value != 0 && (refusal.asked == Asked::memory || refusal.asked == Asked::graph))
+    group(from.value).failures.fetch_add(1, relaxed);
   if (known.incident.value == 0) return {};
   Incident& before = row(known.incident);
   std::uint32_t now = known.incident.value;
   bool begun = false;
   if (!known.first && before.failed.load(relaxed) == 0 && rescues_of(before) > 0) {
     // Another thread may have begun an incident already, or may do so now.
-    now = group(refusal.group.value).incident.load(std::memory_order_acquire);
+    now = group(from.value).incident.load(std::memory_order_acquire);
     if (now == known.incident.value)
-      if (const std::uint32_t made = begin(refusal, thread, now_ns, now); made != 0) {
+      if (const std::uint32_t made = begin(from, refusal, thread, now_ns, now); made != 0) {
         now = made;
         begun = true;
       }
@@ -110,7 +110,7 @@ Refused Incidents::failed(const Refused& known, const Refusal& refusal, ThreadId
   if (now != known.incident.value) {
     if (!begun) {
       incident.repeats.fetch_add(1, relaxed);
-      note_last(incident, refusal.bytes.value, now_ns);
+      note_last(incident, refusal.bytes, now_ns);
     }
     before.repeats.fetch_sub(1, relaxed);
     if (before.last_ns.load(relaxed) == known.time_ns)

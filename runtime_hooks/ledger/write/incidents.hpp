@@ -13,14 +13,6 @@
 
 namespace cuwarden::ledger {
 
-// A request that the driver has just refused for lack of memory.
-struct Refusal {
-  GroupId group;  // group of the call site that made the request; 0: there was no room for one
-  Asked asked = Asked::memory;  // the thing that the request asked for
-  std::int32_t result = 0;      // the driver's CUresult
-  ByteCount bytes;              // size of the request; 0: the call does not say
-};
-
 // A refusal that Incidents::refused() or Incidents::failed() has counted.
 struct Refused {
   IncidentId incident;  // the incident that counts the refusal; 0: none, for lack of room
@@ -81,12 +73,15 @@ class Incidents {
 
   // Counts a refusal by the driver, before any rung is tried. A call site gets an incident at its
   // first refusal. It gets the next one only if all its refusals were served, and after a time that
-  // grows from ten seconds with each incident.
-  Refused refused(const Refusal&, ThreadId, std::uint64_t now_ns) noexcept;
+  // grows from ten seconds with each incident. The group is that of the call site; 0: there was no
+  // room for one. Of `refusal`, only `asked`, `result` and `bytes` are read.
+  Refused refused(GroupId, const IncidentFacts& refusal, ThreadId, std::uint64_t now_ns) noexcept;
   // Counts a failure: no rung has served a request that refused() has counted, and the program gets
-  // the error. Returns the incident that counts the request from now on. That is a new incident,
-  // with `first` set, if rungs have served all earlier refusals of the old one.
-  Refused failed(const Refused&, const Refusal&, ThreadId, std::uint64_t now_ns) noexcept;
+  // the error. The last arguments are those of refused(). Returns the incident that counts the
+  // request from now on. That is a new incident, with `first` set, if rungs have served all earlier
+  // refusals of the old one.
+  Refused failed(const Refused&, GroupId, const IncidentFacts& refusal, ThreadId,
+                 std::uint64_t now_ns) noexcept;
   // Adds to the facts the process's present live memory on the device (no_device: host memory).
   // Adds to the holdings the groups that have most of it.
   void measure(DeviceOrdinal, IncidentFacts&, IncidentHoldings&) const noexcept;
@@ -124,7 +119,7 @@ class Incidents {
   // Makes a new incident's row for the refusal's call site, whose latest incident is in row
   // `latest` (0: none). Returns the new row. Returns 0 if there is no room, or if another thread
   // has made a new row first: then sets `latest` to that row.
-  std::uint32_t begin(const Refusal&, ThreadId, std::uint64_t now_ns,
+  std::uint32_t begin(GroupId, const IncidentFacts& refusal, ThreadId, std::uint64_t now_ns,
                       std::uint32_t& latest) noexcept;
   // Adds a holder of memory to the incident. Returns its row; 0 if there is no room.
   std::uint32_t add_holder(IncidentId, const IncidentHolding&) noexcept;

@@ -4,7 +4,7 @@
 namespace cuwarden::rescue {
 namespace {
 
-RungOutcome run(Rescue& rescue, std::size_t) {
+RungOutcome run(Rescue& rescue) {
   const auto given = rescue.call.parts.pools.give_back_unused(rescue.call.request.device);
   rescue.pool_must_wait = !given;
   if (!given) return RungOutcome::unsafe;
@@ -18,7 +18,7 @@ RungOutcome run(Rescue& rescue, std::size_t) {
 constinit const Rung give_back{
     .name = ledger::Rung::pool,
     .applies =
-        [](Rescue& rescue, std::size_t) {
+        [](Rescue& rescue) {
           return rescue.call.parts.pools.has_memory_of(rescue.call.request.device);
         },
     .run = run};

@@ -5,13 +5,13 @@
 namespace cuwarden::rescue {
 namespace {
 
-bool applies(Rescue& rescue, std::size_t) {
+bool applies(Rescue& rescue) {
   return rescue.situation.is_last_resort_due && rescue.situation.fits_device &&
          rescue.is_on_device() && rescue.call.request.device == rescue.call.here.device &&
          rescue.call.parts.pools.can_mesh() && !rescue.pool_must_wait;
 }
 
-RungOutcome run(Rescue& rescue, std::size_t) {
+RungOutcome run(Rescue& rescue) {
   const RungOutcome meshed =
       rescue.call.parts.pools.mesh(rescue.call.here, rescue.call.request.bytes);
   return meshed == RungOutcome::served ? rescue.ask() : meshed;
@@ -19,6 +19,7 @@ RungOutcome run(Rescue& rescue, std::size_t) {
 
 }  // namespace
 
-constinit const Rung mesh{.name = ledger::Rung::mesh, .applies = applies, .run = run};
+constinit const Rung mesh{
+    .name = ledger::Rung::mesh, .applies = applies, .run = run, .obstacles_last = true};
 
 }  // namespace cuwarden::rescue

@@ -19,41 +19,57 @@ bool holds_lock_among(HostProcess& process, std::string_view names) {
   });
 }
 
+// Calls reclaimers for one refused request.
+class Turns {
+ public:
+  explicit Turns(Rescue& rescue)
+      : rescue_(rescue),
+        reclaimers_(*rescue.settings.reclaimers),
+        deadline_ns_(rescue.clock.now_ns() + rescue.settings.sync_timeout_ns) {}
+
+  // Calls the reclaimer of this index, unless that is unsafe. Sets `failure` if the reclaimer has
+  // failed.
+  RungOutcome call(std::size_t turn, const Reclaimers::Entry&, std::optional<Failure>& failure);
+  // Tells the user of the failure, if it is the reclaimer's first one of its kind.
+  void tell_once(std::size_t turn, const Reclaimers::Entry& reclaimer, Failure failure) {
+    if (reclaimers_.is_first_time(turn, failure))
+      rescue_.call.parts.notices.writer.write(failure, reclaimer.name);
+  }
+
+ private:
+  bool is_unsafe(std::string_view modules);
+
+  Rescue& rescue_;
+  Reclaimers& reclaimers_;
+  const std::uint64_t deadline_ns_;  // time until which all reclaimers together are waited for
+  std::optional<StackId> stack_;  // the requesting thread's whole call stack; null: not walked yet
+};
+
 // Returns true if a reclaimer of these modules (a comma-separated list) must not run. That is so if
 // the requesting thread has one of the modules on its stack, since it may hold a lock that the
 // reclaimer wants. It is also so if a capture forbids giving memory back.
-bool is_unsafe(Rescue& rescue, std::string_view modules) {
-  const Parts& parts = rescue.call.parts;
+bool Turns::is_unsafe(std::string_view modules) {
+  const Parts& parts = rescue_.call.parts;
   if (parts.captures.any() || holds_lock_among(parts.process, modules)) return true;
-  if (!rescue.stack) rescue.stack = parts.sites.whole_stack(rescue.call.caller);
-  return !has_none_of(parts.ledger.stacks, *rescue.stack, modules);
+  if (!stack_) stack_ = parts.sites.whole_stack(rescue_.call.caller);
+  return !has_none_of(parts.ledger.stacks, *stack_, modules);
 }
 
-bool applies(Rescue& rescue, std::size_t turn) {
-  const Settings& settings = rescue.settings;
-  // Checked at each turn, because another thread may have registered the first reclaimer during
-  // this rescue.
-  return rescue.situation.is_last_resort_due && rescue.situation.fits_device &&
-         settings.reclaimers != nullptr && settings.sync_timeout_ns != 0 &&
-         settings.reclaimers->any() && settings.reclaimers->entry(turn, rescue.reclaimer);
-}
-
-RungOutcome call_reclaimer(Rescue& rescue, std::size_t turn, std::optional<Failure>& failure) {
-  const RefusedCall& call = rescue.call;
-  if (is_unsafe(rescue, rescue.reclaimer.modules)) return RungOutcome::unsafe;
-  const std::uint64_t deadline_ns = rescue.reclaim_deadline_ns;
+RungOutcome Turns::call(std::size_t turn, const Reclaimers::Entry& reclaimer,
+                        std::optional<Failure>& failure) {
+  const RefusedCall& call = rescue_.call;
+  if (is_unsafe(reclaimer.modules)) return RungOutcome::unsafe;
   const Reclaimers::Wanted wanted{&call.parts.real, call.here.context, call.request.device.value,
-                                  call.request.bytes, deadline_ns};
+                                  call.request.bytes, deadline_ns_};
   for (;;) {
     std::size_t given_back = 0;
-    const Answer answer =
-        rescue.settings.reclaimers->call(turn, rescue.reclaimer.id, wanted, given_back);
+    const Answer answer = reclaimers_.call(turn, reclaimer.id, wanted, given_back);
     // The driver is asked whatever the call's outcome was, because other threads may have freed
     // memory meanwhile, too.
-    RungOutcome asked = rescue.ask();
+    RungOutcome asked = rescue_.ask();
     // The reclaimer may have freed memory in a stream that the device has not reached yet.
-    if (asked == RungOutcome::no_memory && rescue.is_on_device()) {
-      const RungOutcome settled = settle_pending_frees(rescue, deadline_ns);
+    if (asked == RungOutcome::no_memory && rescue_.is_on_device()) {
+      const RungOutcome settled = settle_pending_frees(rescue_, deadline_ns_);
       if (settled == RungOutcome::served || settled == RungOutcome::other_error) asked = settled;
     }
     if (asked != RungOutcome::no_memory) return asked;
@@ -78,41 +94,39 @@ RungOutcome call_reclaimer(Rescue& rescue, std::size_t turn, std::optional<Failu
   }
 }
 
-void tell_once(const Rescue& rescue, std::size_t turn, Failure failure) {
-  if (rescue.settings.reclaimers->is_first_time(turn, failure))
-    rescue.call.parts.notices.tell_of_reclaimer(rescue.reclaimer.name, failure);
+bool applies(Rescue& rescue) {
+  const Settings& settings = rescue.settings;
+  return rescue.situation.is_last_resort_due && rescue.situation.fits_device &&
+         settings.reclaimers != nullptr && settings.sync_timeout_ns != 0 &&
+         settings.reclaimers->any();
 }
 
-RungOutcome run(Rescue& rescue, std::size_t turn) {
-  if (rescue.reclaim_deadline_ns == 0)
-    rescue.reclaim_deadline_ns = rescue.clock.now_ns() + rescue.settings.sync_timeout_ns;
-  rescue.failure.reset();
-  return call_reclaimer(rescue, turn, rescue.failure);
-}
-
-// The turn is reported before its notice is written, which may take long.
-void told(Rescue& rescue, std::size_t turn) {
-  if (rescue.failure == Failure::gave_nothing)
-    rescue.gave_nothing |= 1u << turn;
-  else if (rescue.failure)
-    tell_once(rescue, turn, *rescue.failure);
-}
-
-// A notice about a reclaimer that gave nothing back is written only if the request was not served.
-void in_vain(Rescue& rescue) {
+// A turn is reported before its notice is written, which may take long. A notice about a reclaimer
+// that gave nothing back is written only if the request was not served.
+void run_each(Rescue& rescue) {
+  Turns turns(rescue);
+  Reclaimers& reclaimers = *rescue.settings.reclaimers;
+  Reclaimers::Entry reclaimer;
+  std::uint32_t gave_nothing = 0;  // a bit, by index, for each reclaimer that gave nothing back
+  for (std::size_t turn = 0; turn < Reclaimers::limit; ++turn) {
+    if (!reclaimers.entry(turn, reclaimer)) continue;
+    std::optional<Failure> failure;
+    rescue.attempt(
+        reclaim, [&] { return turns.call(turn, reclaimer, failure); }, reclaimer.name);
+    if (failure == Failure::gave_nothing)
+      gave_nothing |= 1u << turn;
+    else if (failure)
+      turns.tell_once(turn, reclaimer, *failure);
+    if (rescue.tally.has_ended()) return;
+  }
   for (std::size_t turn = 0; turn < Reclaimers::limit; ++turn)
-    if ((rescue.gave_nothing >> turn & 1) != 0 &&
-        rescue.settings.reclaimers->entry(turn, rescue.reclaimer))
-      tell_once(rescue, turn, Failure::gave_nothing);
+    if ((gave_nothing >> turn & 1) != 0 && reclaimers.entry(turn, reclaimer))
+      turns.tell_once(turn, reclaimer, Failure::gave_nothing);
 }
 
 }  // namespace
 
-constinit const Rung reclaim{.name = ledger::Rung::reclaim,
-                             .applies = applies,
-                             .run = run,
-                             .turns = Reclaimers::limit,
-                             .in_vain = in_vain,
-                             .told = told};
+constinit const Rung reclaim{
+    .name = ledger::Rung::reclaim, .applies = applies, .run_each = run_each};
 
 }  // namespace cuwarden::rescue

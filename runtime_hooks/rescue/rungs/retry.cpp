@@ -4,7 +4,7 @@
 namespace cuwarden::rescue {
 
 constinit const Rung retry{.name = ledger::Rung::retry,
-                           .applies = [](Rescue&, std::size_t) { return true; },
-                           .run = [](Rescue& rescue, std::size_t) { return rescue.ask(); }};
+                           .applies = [](Rescue&) { return true; },
+                           .run = [](Rescue& rescue) { return rescue.ask(); }};
 
 }  // namespace cuwarden::rescue

@@ -9,7 +9,7 @@ bool can_spill(const Rescue& rescue) {
   return rescue.situation.is_last_resort_due && rescue.situation.can_spill;
 }
 
-RungOutcome run(Rescue& rescue, std::size_t) {
+RungOutcome run(Rescue& rescue) {
   rescue.has_spilled = true;
   const RefusedCall& call = rescue.call;
   const auto [outcome, address] =
@@ -23,13 +23,12 @@ RungOutcome run(Rescue& rescue, std::size_t) {
 
 constinit const Rung spill_at_once{
     .name = ledger::Rung::spill,
-    .applies = [](Rescue& rescue,
-                  std::size_t) { return can_spill(rescue) && rescue.has_waited_in_vain; },
+    .applies = [](Rescue& rescue) { return can_spill(rescue) && rescue.earlier_wait_was_vain; },
     .run = run};
 
 constinit const Rung spill{
     .name = ledger::Rung::spill,
-    .applies = [](Rescue& rescue, std::size_t) { return can_spill(rescue) && !rescue.has_spilled; },
+    .applies = [](Rescue& rescue) { return can_spill(rescue) && !rescue.has_spilled; },
     .run = run};
 
 }  // namespace cuwarden::rescue

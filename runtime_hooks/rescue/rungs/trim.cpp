@@ -2,16 +2,19 @@
 #include "runtime_hooks/rescue/rungs/order.hpp"
 
 namespace cuwarden::rescue {
+namespace {
 
-constinit const Rung trim{
-    .name = ledger::Rung::trim,
-    .applies = [](Rescue& rescue, std::size_t) { return rescue.is_on_device(); },
-    .run =
-        [](Rescue& rescue, std::size_t) {
-          const Parts& parts = rescue.call.parts;
-          return parts.memory_pools.trim(parts.real, rescue.call.request.device)
-                     ? rescue.ask()
-                     : RungOutcome::nothing_to_do;
-        }};
+RungOutcome run(Rescue& rescue) {
+  const Parts& parts = rescue.call.parts;
+  return parts.memory_pools.trim(parts.real, rescue.call.request.device)
+             ? rescue.ask()
+             : RungOutcome::nothing_to_do;
+}
+
+}  // namespace
+
+constinit const Rung trim{.name = ledger::Rung::trim,
+                          .applies = [](Rescue& rescue) { return rescue.is_on_device(); },
+                          .run = run};
 
 }  // namespace cuwarden::rescue

@@ -40,7 +40,7 @@ RungOutcome wait_until(Rescue& rescue, std::uint64_t begun_ns, std::uint64_t dea
   }
 }
 
-RungOutcome run(Rescue& rescue, std::size_t) {
+RungOutcome run(Rescue& rescue) {
   const Request& request = rescue.call.request;
   rescue.call.parts.notices.tell_once(serving::Notice::waits, request.device, request.bytes);
   const std::uint64_t begun_ns = rescue.clock.now_ns();
@@ -54,7 +54,7 @@ RungOutcome run(Rescue& rescue, std::size_t) {
 
 constinit const Rung wait{.name = ledger::Rung::wait,
                           .applies =
-                              [](Rescue& rescue, std::size_t) {
+                              [](Rescue& rescue) {
                                 return rescue.situation.is_last_resort_due &&
                                        rescue.settings.wait_ns != 0 &&
                                        may_others_help(rescue.call.parts, rescue.call.request);

@@ -148,9 +148,10 @@ TEST(LedgerThreads, totals_and_live_table_agree_with_an_independent_count) {
           record.group = writer->groups.get({writer->stacks.intern(frames, false), HookId{0},
                                              static_cast<Kind>(random() % 2), DeviceOrdinal{0}});
           if (random() % 16 == 0) {
-            const Refusal refusal{.group = record.group, .bytes = {512}};
-            writer->incidents.failed(writer->incidents.refused(refusal, writer->threads.mine(), 1),
-                                     refusal, writer->threads.mine(), 2);
+            const IncidentFacts refusal{.bytes = 512};
+            writer->incidents.failed(
+                writer->incidents.refused(record.group, refusal, writer->threads.mine(), 1),
+                record.group, refusal, writer->threads.mine(), 2);
             ++failures;
             driver.free(address);
             continue;

@@ -3,39 +3,11 @@
 // shim's heap is private, so only this unit test can see calls of it.
 #include <dlfcn.h>
 
-#include <atomic>
-
+#include "tests/counting_heap.hpp"
 #include "tests/unit/hooks/fake_driver.hpp"
 
 extern "C" {
-void* __libc_malloc(std::size_t);
-void* __libc_calloc(std::size_t, std::size_t);
-void* __libc_realloc(void*, std::size_t);
-void __libc_free(void*);
-}
 
-namespace {
-std::atomic<long> calls{0};
-}
-
-extern "C" {
-
-void* malloc(std::size_t bytes) noexcept {
-  ++calls;
-  return __libc_malloc(bytes);
-}
-void* calloc(std::size_t count, std::size_t bytes) noexcept {
-  ++calls;
-  return __libc_calloc(count, bytes);
-}
-void* realloc(void* memory, std::size_t bytes) noexcept {
-  ++calls;
-  return __libc_realloc(memory, bytes);
-}
-void free(void* memory) noexcept {
-  if (memory != nullptr) ++calls;
-  __libc_free(memory);
-}
 // The test needs no results of these functions; it only counts their calls.
 int dladdr(const void*, Dl_info*) noexcept {
   ++calls;

@@ -18,16 +18,15 @@ constexpr std::uint64_t second = 1'000'000'000, hour = 3600 * second;
 class LedgerIncidentsTest : public LedgerParts {
  protected:
   Refused refuse(GroupId from, std::uint64_t bytes, std::uint64_t now_ns) {
-    const auto refused = incidents.refused(
-        {.group = from, .asked = Asked::memory, .result = 2, .bytes = {bytes}}, {}, now_ns);
+    const auto refused =
+        incidents.refused(from, {.asked = Asked::memory, .result = 2, .bytes = bytes}, {}, now_ns);
     if (refused.first) publish(refused.incident, from);
     return refused;
   }
   Refused fail(const Refused& refused, std::uint64_t bytes, std::uint64_t now_ns) {
     const GroupId from = view(refused.incident).group;
     const auto failed = incidents.failed(
-        refused, {.group = from, .asked = Asked::memory, .result = 2, .bytes = {bytes}}, {},
-        now_ns);
+        refused, from, {.asked = Asked::memory, .result = 2, .bytes = bytes}, {}, now_ns);
     if (failed.first) publish(failed.incident, from);
     return failed;
   }
@@ -156,21 +155,22 @@ TEST_F(LedgerIncidentsTest, many_failures_at_once_at_such_a_call_site_take_one_r
 
 TEST_F(LedgerIncidentsTest, each_threads_request_is_counted_once_however_it_ends) {
   for (std::uint32_t site = 1; site <= 50; ++site) {
-    const Refusal refusal{.group = group(site), .asked = Asked::memory, .result = 2, .bytes = {5}};
-    const std::uint64_t from = storage.used(RegionId::incidents);
+    const GroupId from = group(site);
+    const IncidentFacts refusal{.asked = Asked::memory, .result = 2, .bytes = 5};
+    const std::uint64_t first = storage.used(RegionId::incidents);
     std::atomic<std::uint64_t> failures{0};
     const auto work = [&](std::uint32_t seed) {
       std::mt19937 random(seed);
       for (int i = 0; i < 50; ++i) {
-        const auto refused = incidents.refused(refusal, {}, second);
-        if (refused.first) publish(refused.incident, refusal.group);
+        const auto refused = incidents.refused(from, refusal, {}, second);
+        if (refused.first) publish(refused.incident, from);
         if (random() % 4 == 0) std::this_thread::yield();
         if (random() % 20 != 0) {
           incidents.rescued(refused.incident, Rung::retry, 5);
           continue;
         }
-        const auto failed = incidents.failed(refused, refusal, {}, second);
-        if (failed.first) publish(failed.incident, refusal.group);
+        const auto failed = incidents.failed(refused, from, refusal, {}, second);
+        if (failed.first) publish(failed.incident, from);
         ++failures;
       }
     };
@@ -178,7 +178,7 @@ TEST_F(LedgerIncidentsTest, each_threads_request_is_counted_once_however_it_ends
     for (std::uint32_t i = 0; i < 8; ++i) threads.emplace_back(work, site * 8 + i);
     for (std::thread& thread : threads) thread.join();
     std::uint64_t refused = 0, rescued = 0, failed = 0, rows = 0;
-    for (std::uint64_t i = from; i < storage.used(RegionId::incidents); ++i) {
+    for (std::uint64_t i = first; i < storage.used(RegionId::incidents); ++i) {
       const auto row = reader().incident(i);
       if (!row) continue;  // another thread made the row
       ++rows;
@@ -190,7 +190,7 @@ TEST_F(LedgerIncidentsTest, each_threads_request_is_counted_once_however_it_ends
     EXPECT_EQ(failed, failures);
     EXPECT_EQ(rescued, 400u - failures);
     EXPECT_LE(rows, 2u);
-    EXPECT_EQ(storage.rows<Group>(RegionId::groups)[refusal.group.value].failures.load(), failures);
+    EXPECT_EQ(storage.rows<Group>(RegionId::groups)[from.value].failures.load(), failures);
   }
 }
 

@@ -165,7 +165,7 @@ TEST(ThreadShards, a_signal_handler_that_counts_in_between_loses_no_count) {
   action.sa_handler = [](int) {
     // The handler counts only, since one thread must not take a record's lock twice.
     interrupted_writer->thread_shards.count_call(HookId{0});
-    interrupted_writer->incidents.failed({}, {.group = interrupted_group, .bytes = {512}}, {}, 1);
+    interrupted_writer->incidents.failed({}, interrupted_group, {.bytes = 512}, {}, 1);
     interruptions = interruptions + 1;
   };
   interruptions = 0;

@@ -264,9 +264,10 @@ TEST_F(LedgerTest, counters_and_names_are_kept) {
   writer->names.count_unhooked_lookup("cuMemFuture");
   writer->names.count_unhooked_lookup("cuMemOther");
   writer->allocations.count_unknown_free();
-  const Refusal refusal{.group = device_group(), .bytes = {512}};
-  writer->incidents.failed(writer->incidents.refused(refusal, writer->threads.mine(), 1), refusal,
-                           writer->threads.mine(), 2);
+  const GroupId from = device_group();
+  const IncidentFacts refusal{.bytes = 512};
+  writer->incidents.failed(writer->incidents.refused(from, refusal, writer->threads.mine(), 1),
+                           from, refusal, writer->threads.mine(), 2);
   writer->names.set_setting("stack_depth", "64", true);
   writer->names.set_environment("CUDA_VISIBLE_DEVICES", "0");
   writer->set_versions(13000, 0);

@@ -224,8 +224,7 @@ class LadderTest : public testing::Test {
   }
 
   void begin_incident() {
-    incident =
-        writer->incidents.refused({.group = GroupId{1}, .bytes = {}}, ThreadId{}, 0).incident;
+    incident = writer->incidents.refused(GroupId{1}, {}, ThreadId{}, 0).incident;
   }
   // Returns the incident's last rung, as the ledger has it now.
   ledger::IncidentRungView last_rung() const {

@@ -1,0 +1,30 @@
+#include "runtime_hooks/hooks/call/session_parts.hpp"
+
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
+
+namespace cuwarden::hooks {
+
+bool GraphParts::capture_begins(CUstream stream, bool per_thread) const noexcept {
+  if (!session_.refusals.rescues()) return false;
+  session_.refusals.pending().capture_begins();
+  return captures.begins(stream, per_thread, session_.queries.current().context);
+}
+
+void ExecutionParts::context_ended(ContextId context) const noexcept {
+  const ErrnoGuard keep;
+  session_.ledger.allocations.release_context(context);
+  if (session_.refusals.rescues()) session_.captures.context_ends(context);
+  pools.context_ended(context);
+  contexts.ended(context);
+  implicit.context_ended();
+}
+
+void ExecutionParts::stream_ends(CUstream stream) const noexcept {
+  if (!session_.refusals.rescues()) return;
+  session_.refusals.pending().stream_ends(stream);
+  session_.captures.stream_ends(stream);
+  pools.free_deferred_if_idle();
+}
+
+}  // namespace cuwarden::hooks

@@ -1,0 +1,263 @@
+#include "tools/cuwarden/declared_verbs.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <map>
+#include <string_view>
+
+#include "reporters/words/setting_kinds.hpp"
+#include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/usage.hpp"
+
+namespace cuwarden {
+namespace {
+
+using Text = const std::string&;
+
+// An option of `run` that sets a setting of the shim. Settings without an option have an empty
+// name.
+struct SettingOption {
+  const char *name, *variable, *type, *help;
+  bool (*is_accepted)(std::string_view);
+  std::string_view accepted;
+};
+
+template <class Kind>
+bool is_accepted(std::string_view text) {
+  typename Kind::Value value{};
+  return Kind::read(value, text);
+}
+
+constexpr SettingOption setting_options[] = {
+#define SETTING(member, kind, variable, fallback, in_words, option, type, help, meaning) \
+  {option, variable, type, help, is_accepted<setting_kinds::kind>, setting_kinds::kind::accepted},
+#include "reporters/words/settings.def"
+};
+
+CLI::App* declare_run(CLI::App& app, RunVerb& run) {
+  CLI::App* verb = app.add_subcommand("run", "run a program under the shim, show its report");
+  set_usage(*verb, "run [OPTIONS] -- CMD...");
+  verb->prefix_command();
+  for (const SettingOption& option : setting_options) {
+    if (*option.name == '\0') continue;
+    const auto take = [&run, &option](Text text) {
+      if (!option.is_accepted(text))
+        throw CLI::ValidationError(std::string(option.name) + " takes " +
+                                   std::string(option.accepted) + ", not '" + text + "'");
+      run.settings.emplace_back(option.variable, text);
+    };
+    verb->add_option_function<std::string>(option.name, take,
+                                           std::string(option.help) + " (" + option.variable + ")")
+        ->type_name(option.type);
+  }
+  verb->add_option_function<std::string>(
+          "--simulate", [&run](Text text) { run.simulated_bytes = size_value("--simulate", text); },
+          "run on a simulated GPU with SIZE of memory")
+      ->type_name("SIZE");
+  return verb;
+}
+
+std::string names_of_formats() {
+  std::string names;
+  for (const Format& format : report_formats())
+    names += (names.empty() ? "" : ", ") + std::string(format.name) + " (" +
+             std::string(format.meaning) + ")";
+  return names;
+}
+
+// Declares the option --format, which sets `format`. `what`: text for the help, up to the names.
+CLI::Option* add_format(CLI::App& verb, const Format*& format, const std::string& what) {
+  const auto take = [&format](Text text) {
+    format = report_format(text);
+    if (format == nullptr)
+      throw CLI::ValidationError("--format takes " + names_of_formats() + ", not '" + text + "'");
+  };
+  return verb
+      .add_option_function<std::string>("--format", take, what + " as " + names_of_formats())
+      ->type_name("NAME");
+}
+
+CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
+  CLI::App* verb = app.add_subcommand("report", "show a report as text, for people");
+  set_usage(*verb, "report [OPTIONS] FILE-OR-FOLDER...");
+  verb->add_option("FILE", report.files,
+                   "reports (-: standard input), ledgers that killed processes left, or folders: a "
+                   "line for each of several reports in one")
+      ->type_name("");
+  verb->add_option_function<std::string>(
+          "--by",
+          [&report](Text text) {
+            const std::map<std::string, GroupBy> groupings{{"stack", GroupBy::stack},
+                                                           {"module", GroupBy::module},
+                                                           {"api", GroupBy::api},
+                                                           {"kind", GroupBy::kind}};
+            const auto grouping = groupings.find(text);
+            if (grouping == groupings.end()) {
+              throw CLI::ValidationError("--by takes stack, module, api or kind, not '" + text +
+                                         "'");
+            }
+            report.text.by = grouping->second;
+          },
+          "sum leaks by stack (default), module, api or kind")
+      ->type_name("WHAT");
+  add_format(*verb, report.format, "show a report");
+  verb->add_option_function<std::string>(
+          "--top", [&report](Text text) { report.text.top = count_value("--top", text); },
+          "groups to show; 0: all (default 10)")
+      ->type_name("N");
+  verb->add_option_function<std::string>(
+          "--min-bytes",
+          [&report](Text text) { report.text.min_bytes = size_value("--min-bytes", text); },
+          "show no smaller groups")
+      ->type_name("SIZE");
+  verb->add_option("--module", report.text.module,
+                   "show and judge only leaks from modules whose path contains this")
+      ->type_name("TEXT");
+  verb->add_flag(
+      "--fail-on-leak", report.fail_on_leak,
+      "exit with 1 when there are leaks (with --module: in such modules; --min-bytes and --top "
+      "only choose what is shown), or when a report is too incomplete to tell");
+  verb->add_option_function<std::vector<std::string>>(
+          "--symbols",
+          [&report](const std::vector<std::string>& folders) {
+            for (const std::string& folder : folders) {
+              struct stat status {};
+              if (stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+                throw CLI::ValidationError(
+                    "--symbols takes a folder with files that ran, or their "
+                    "debug files; '" +
+                    folder + "' is none");
+            }
+            report.symbol_folders = folders;
+          },
+          "find functions and lines in the debug files in this folder, by build id")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+  CLI::Option* const redact = verb->add_flag(
+      "--redact", report.redact,
+      "write a copy without host, user, command line, folders and environment, to send to others");
+  verb->add_option("-o,--output", report.output,
+                   "path of that copy; - for standard output (default: beside the report, with "
+                   ".redacted before .json)")
+      ->type_name("PATH")
+      ->needs(redact);
+  return verb;
+}
+
+void add_pid(CLI::App& verb, pid_t& pid) {
+  verb.add_option_function<std::string>(
+          "PID",
+          [&pid](Text text) {
+            const std::uint64_t value = count_value("PID", text);
+            if (value == 0 || value > INT_MAX) {
+              throw CLI::ValidationError("PID is the number of a running process, not '" + text +
+                                         "'");
+            }
+            pid = static_cast<pid_t>(value);
+          },
+          "a running process")
+      ->type_name("");
+}
+
+CLI::App* declare_snapshot(CLI::App& app, SnapshotVerb& snapshot) {
+  CLI::App* verb =
+      app.add_subcommand("snapshot", "write a report of a live process, which is not disturbed");
+  set_usage(*verb, "snapshot [OPTIONS] PID");
+  add_pid(*verb, snapshot.pid);
+  verb->add_option("-o,--output", snapshot.output,
+                   "report path; - for standard output (default: the name of the report that the "
+                   "process will write, with .snapshot before .json, in this folder)")
+      ->type_name("PATH")
+      ->excludes(add_format(*verb, snapshot.format,
+                            "write no file, but show the report on standard output"));
+  return verb;
+}
+
+CLI::App* declare_recover(CLI::App& app, RecoverVerb& recover) {
+  CLI::App* verb =
+      app.add_subcommand("recover", "write the reports of processes that died without one");
+  set_usage(*verb, "recover [OPTIONS] [DIR...]");
+  verb->add_option("-o,--output", recover.output,
+                   "path of the report of one ledger, or a folder for the reports (default: where "
+                   "each process would have written it); CUWARDEN_REPORT_IF does not count then")
+      ->type_name("PATH");
+  verb->add_option("DIR", recover.locations,
+                   "folders with ledgers, or ledgers (default: where the shim keeps them: "
+                   "CUWARDEN_LEDGER_DIR, this folder, TMPDIR, /dev/shm, /tmp)")
+      ->type_name("");
+  verb->add_option_function<std::string>(
+          "--timeout",
+          [&recover](Text text) {
+            const auto time = parse_duration_ns(text);
+            if (!time || *time == 0 || *time > std::uint64_t{INT64_MAX} / 10) {
+              throw CLI::ValidationError(std::string("--timeout takes ") + accepted_duration +
+                                         ", not '" + text + "'");
+            }
+            recover.longest = std::chrono::nanoseconds(*time);
+          },
+          "longest time for one ledger of another user; root only (default 2m)")
+      ->type_name("TIME");
+  return verb;
+}
+
+CLI::App* declare_top(CLI::App& app, TopVerb& top) {
+  CLI::App* verb = app.add_subcommand(
+      "top", "watch a live process by call stack, or all live processes in a line each");
+  set_usage(*verb, "top [--once [--json]] [PID]");
+  add_pid(*verb, top.pid);
+  verb->add_flag("--once", top.once, "print once and end (the default without a terminal)");
+  verb->add_flag("--json", top.json, "print once, as one JSON object (cuwarden.top/1)");
+  return verb;
+}
+
+CLI::App* declare_doctor(CLI::App& app) {
+  CLI::App* verb =
+      app.add_subcommand("doctor", "show how the shim works here, and how CMD reaches CUDA");
+  set_usage(*verb, "doctor [-- CMD...]");
+  verb->prefix_command();
+  return verb;
+}
+
+CLI::App* declare_help(CLI::App& app, std::string& topic) {
+  CLI::App* verb = app.add_subcommand("help", "show this text, or the options of a verb");
+  set_usage(*verb, "help [VERB]");
+  verb->add_option("VERB", topic, "a verb")->type_name("");
+  return verb;
+}
+
+CLI::App* declare_version(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("version", "show the version");
+  set_usage(*verb, "version");
+  return verb;
+}
+
+}  // namespace
+
+Verbs::Verbs(CLI::App& app)
+    : run_app(declare_run(app, run)),
+      report_app(declare_report(app, report)),
+      snapshot_app(declare_snapshot(app, snapshot)),
+      recover_app(declare_recover(app, recover)),
+      top_app(declare_top(app, top)),
+      doctor_app(declare_doctor(app)),
+      help_app(declare_help(app, topic)),
+      version_app(declare_version(app)) {
+  report.text.colour = wants_colour(STDOUT_FILENO);
+}
+
+CLI::App* Verbs::find(const std::string& name) const {
+  const auto verb = std::ranges::find(all, name, [](auto* each) { return each->get_name(); });
+  return verb == all.end() ? nullptr : *verb;
+}
+
+std::string Verbs::names() const {
+  std::string text;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    text += (i == 0 ? "" : i + 1 < all.size() ? ", " : " and ") + all[i]->get_name();
+  return text;
+}
+
+}  // namespace cuwarden
