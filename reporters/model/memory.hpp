@@ -15,8 +15,9 @@ namespace cuwarden::model {
 struct Device {
   Id device = 0;    // CUDA ordinal
   Text uuid, name;  // UUID of the device or MIG slice; name of the model; null: unknown
-  // Moment of the last reading: "exit" (at the end) or "last_call" (during the run). Null: the
-  // device was never read, and the next four fields are null, too.
+  // Moment of the last reading of the device: "exit" (at the end of the process) or "last_call" (at
+  // the last call of the run that read the device). Null: the device was never read, and the next
+  // four fields are null, too.
   Text at;
   // Time of the reading; size of the device; bytes in use by all processes; free bytes.
   Figure time_ns, total_bytes, used_bytes, free_bytes;

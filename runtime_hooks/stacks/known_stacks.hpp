@@ -70,7 +70,8 @@ class KnownStacks {
     // The address on the stack at which the walk began: that of the innermost frame. 0 if the entry
     // holds no stack.
     std::atomic<std::uint64_t> start;
-    // Bytes of the filled blocks in `pair_blocks` and in `word_blocks`.
+    // Bytes of those blocks at the beginning of `pair_blocks`, and of `word_blocks`, that the stack
+    // uses. The blocks behind them have no meaning.
     std::uint32_t pair_bytes, word_bytes;
     // The stack that the thread had after this one the last time, which is expected to follow
     // again. At first the entry itself.

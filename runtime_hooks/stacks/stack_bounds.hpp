@@ -61,9 +61,10 @@ using AskThreadStack = bool (*)(std::uint64_t& low, std::uint64_t& high) noexcep
 // Sets the function that asks libc for a thread's stack. Without one, only the first thread's stack
 // is known; other stacks are checked page by page in every walk.
 void ask_thread_stacks(AskThreadStack) noexcept;
-// Keeps libc from being asked for the calling thread's stack from now on. libc may lock its heap
-// for the answer, and a signal handler may have interrupted the heap. If the bounds are not known
-// yet, the pages of the stack are checked in every walk.
+// Keeps the calling thread from asking libc for the bounds of its stack from now on. For the answer
+// libc may lock its heap; if a signal handler has interrupted a function of the heap, that would
+// hang. A thread whose bounds are not known yet checks in every walk if the stack's pages can be
+// read.
 void ask_no_more() noexcept;
 
 // The bounds of the calling thread's stack.

@@ -39,8 +39,8 @@ class LaunchedKernels {
   static constexpr unsigned bits = 12;
   // Slots (words) in a cache line. A kernel lies in any slot of one line.
   static constexpr std::size_t line = 8;
-  // Returns the word that stands for the kernel in its slot: the inverted handle. An empty slot is
-  // 0, for which no handle is then taken, not even a null one.
+  // Returns the word that stands for the kernel in its slot: its handle with all bits inverted. So
+  // the word of a null handle is not 0, which stands for an empty slot.
   static std::uint64_t word_of(CUfunction kernel) noexcept {
     return ~reinterpret_cast<std::uint64_t>(kernel);
   }

@@ -15,7 +15,8 @@ class EarlyLookups {
   // Stores the name of a function without a hook, once. Drops a name of 64 or more characters, and
   // each after the 32nd: a few names are enough for the report's warning.
   void keep(const char* name) noexcept;
-  // Counts each stored name in the ledger, as one lookup of a function without a hook.
+  // Enters each stored name into the ledger, as one lookup of a function without a hook. To be
+  // called once, when the ledger is made.
   void tell(ledger::Writer&) noexcept;
 
  private:

@@ -18,8 +18,9 @@
 
 namespace cuwarden::hooks {
 
-// Says if a seccomp filter that was installed after recording began confines the thread: then
-// cuwarden must not make system calls that the filter may forbid.
+// Tells if a seccomp filter confines the thread that was installed after recording began.
+// `confined`: cuwarden must not make system calls that the filter may forbid. `unknown`: the thread
+// has not been asked about yet.
 enum class Confinement : std::uint32_t { unknown, none, confined };
 
 // The state of one thread's hooked calls. It lies in thread-local memory that is taken out of every

@@ -80,8 +80,9 @@ class Session {
   bool process_ends() const noexcept { return ending_.load(std::memory_order_relaxed); }
 
  private:
-  // Tells the measurements under way on the current device (on all, if there is none) that another
-  // call may change the device's memory.
+  // Tells the measurements (spans) under way on the current device that another call may change the
+  // device's memory, so that they count for nothing. Without a current device, tells those on all
+  // devices.
   void disturb_spans() noexcept;
 
   std::atomic<bool> ending_{false};

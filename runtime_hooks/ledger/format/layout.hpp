@@ -120,9 +120,12 @@ struct Process {
   StringRef report_path;     // absolute path of the report to be written, with % fields filled in
   // Folder of the cgroup that limits the process's memory; empty: unknown.
   StringRef memory_cgroup;
-  // Inode of that folder, which a later cgroup of equal name does not have; number of processes
-  // that the kernel had killed in the cgroup for lack of memory before the ledger was made.
-  std::uint64_t memory_cgroup_inode, memory_cgroup_oom_kills;
+  // Inode of the folder of `memory_cgroup`, which a later cgroup of equal name does not have; 0:
+  // unknown.
+  std::uint64_t memory_cgroup_inode;
+  // Number of processes that the kernel had killed in the cgroup for lack of memory before the
+  // ledger was made; 0 also if it is unknown.
+  std::uint64_t memory_cgroup_oom_kills;
 };
 
 // The beginning of the ledger's file. Times are nanoseconds since process start.

@@ -68,7 +68,8 @@ class IdTable {
   // Row number of a slot whose row retire() has removed. The slot keeps its half of the hash.
   static constexpr std::uint32_t retired = UINT32_MAX;
 
-  // The slots, in a mapping of their own.
+  // The hash table of the ids: what lies in the mapping at the address of a Slots object. The
+  // mapping holds nothing else.
   struct Slots {
     std::uint64_t mask;  // number of slots - 1
     // The slots, of which there are mask + 1: upper half of a hash << 32 | row; 0: an empty slot.

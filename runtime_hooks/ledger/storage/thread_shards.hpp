@@ -104,7 +104,8 @@ class ThreadShard {
   std::atomic<std::uint64_t> credits_[series_limit];
   std::atomic<std::uint64_t> locked_[series_limit];
   std::atomic<std::uint64_t> freed_piece_;
-  // Cache of the shard's GroupShard rows: group << 32 | row, at index group modulo `remembered`.
+  // Cache of the row numbers of the shard's GroupShards: group << 32 | row, at index group modulo
+  // `remembered`; 0: empty, since groups start at 1.
   std::atomic<std::uint64_t> counter_rows_[remembered];
 };
 

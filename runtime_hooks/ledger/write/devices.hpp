@@ -61,7 +61,7 @@ struct ImplicitChange {
   // Bytes of local memory for one thread of a kernel that needs more than all kernels before. 0: no
   // kernel needed more.
   std::uint64_t largest_local_bytes = 0;
-  // Name of the kernel of largest_local_bytes; empty: unknown.
+  // Mangled name of the kernel that needs largest_local_bytes; empty: unknown. Devices copies it.
   std::string_view largest_local_kernel{};
 };
 

@@ -53,13 +53,14 @@ class VirtualMemory {
   // thousand changes are remembered. When the oldest one is forgotten, the row of its ended record
   // becomes free for another record.
   struct Pending {
-    std::uint32_t row;  // row of the handle's or mapping's record
-    bool ended;         // true if the change has ended the record
-    bool released;      // true if release_begin() removed the last reference to the handle
-    bool unmapped;      // true if unmap_begin() of [address, address + bytes) ended a mapping
-    // `operation`: number of the call, equal for all changes of one call. `address`: the handle, or
-    // the start of the unmapped range.
-    std::uint64_t operation, address, bytes;
+    std::uint32_t row;        // row of the handle's or mapping's record
+    bool ended;               // true if the change has ended the record
+    bool released;            // true if release_begin() removed the last reference to the handle
+    bool unmapped;            // true if unmap_begin() of [address, address + bytes) ended a mapping
+    std::uint64_t operation;  // number of the call, equal for all changes of one call
+    // The released handle; if `unmapped` is true, the start of the range that the call unmaps.
+    std::uint64_t address;
+    std::uint64_t bytes;  // size of that range; 0 for a handle
   };
 
   Record& row(RecordId id) const noexcept { return records_.row(id); }
