@@ -114,8 +114,8 @@ struct OthersProof {
   Figure other_processes_bytes;  // bytes of the other processes that NVML lists
   Figure opened_bytes;           // memory of other processes that this process opened; null: none
   Figure own_bytes;              // live bytes that this process allocated on the device
-  // Used bytes that belong neither to this process nor to one that NVML lists. Null if the processes
-  // that NVML lists hold at least as many bytes as that: then they are the cause.
+  // Used bytes that belong neither to this process nor to one that NVML lists. Null if the
+  // processes that NVML lists hold at least as many bytes as that: then they are the cause.
   Figure unlisted_bytes;
   Figure free_bytes, requested_bytes;  // free bytes of the device; bytes asked for
   CUWARDEN_FIELDS(other_processes_bytes, opened_bytes, own_bytes, unlisted_bytes, free_bytes,

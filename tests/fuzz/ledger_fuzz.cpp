@@ -98,6 +98,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
     header.published = 1;
     header.checksum = header_checksum(header);
   }
-  report({pages, length}, (mode & symbolise) == symbolise);
+  report({pages, length}, (mode & with_names) == with_names);
   return 0;
 }

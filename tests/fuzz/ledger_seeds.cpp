@@ -39,10 +39,10 @@ bool write_seeds(const std::filesystem::path& folder) {
       changes.push_back({offset + 8, region, values[offset / 64]});
     }
     seed("region-" + std::to_string(region), test::mend_header, changes);
-    seed("named-region-" + std::to_string(region), test::mend_header | test::symbolise, changes);
+    seed("named-region-" + std::to_string(region), test::mend_header | test::with_names, changes);
   }
   seed("unchanged", test::mend_header, std::array<FuzzChange, 0>{});
-  seed("unchanged-named", test::mend_header | test::symbolise, std::array<FuzzChange, 0>{});
+  seed("unchanged-named", test::mend_header | test::with_names, std::array<FuzzChange, 0>{});
   for (std::size_t part = 1; part < 8; ++part) {
     const std::array<std::uint32_t, 1> length = {
         static_cast<std::uint32_t>(whole.size() * part / 8 + 40)};
