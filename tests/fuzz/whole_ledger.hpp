@@ -12,7 +12,7 @@ namespace cuwarden::test {
 std::vector<std::byte> whole_ledger();
 
 // Bits of the byte with which ledger_fuzz's input begins; changes to the ledger follow it.
-// `symbolise` consists of several bits, which chance sets seldom, because looking up names takes a
+// `with_names` consists of several bits, which chance sets seldom, because looking up names takes a
 // hundred times as long as the rest.
 enum FuzzMode : std::uint8_t { as_it_comes = 1, mend_header = 2, cut_short = 4, with_names = 0xf8 };
 
