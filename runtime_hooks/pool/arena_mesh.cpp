@@ -1,4 +1,4 @@
-// Moves blocks so that pages of addresses share memory, as planned in arena_mesh_plan.cpp.
+// Moves blocks so that pages of addresses share memory, as planned in arena_mesh_candidates.cpp.
 #include "runtime_hooks/pool/arena_meshing.hpp"
 
 namespace cuwarden::pool {

@@ -1,4 +1,5 @@
-// Meshing of an arena's pages: the plan is in arena_mesh_plan.cpp, the moving in arena_mesh.cpp.
+// Meshing of an arena's pages: the plan is in arena_mesh_candidates.cpp, the moving in
+// arena_mesh.cpp.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 #include <vector>
 
 #include "runtime_hooks/pool/arena.hpp"
-#include "runtime_hooks/pool/mesh_plan.hpp"
+#include "runtime_hooks/pool/page_pairing.hpp"
 
 namespace cuwarden::pool {
 

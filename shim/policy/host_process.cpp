@@ -6,7 +6,7 @@
 #include <span>
 
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "shim/probes/host_limits.hpp"
+#include "shim/probes/host_room.hpp"
 #include "shim/support/held_signals.hpp"
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/real_libc.hpp"
@@ -26,11 +26,8 @@ bool is_one_of(const LoadedObject& object, std::span<const std::string_view> ste
       stems, [&](std::string_view stem) { return is_library(object.soname(), stem); });
 }
 
-// Host memory that cuwarden never takes. Page-locked memory cannot be swapped out, so if none is
-// left, the kernel kills this process or another one.
-constexpr std::uint64_t left_to_host_bytes = std::uint64_t{256} << 20;
-
-// Name of libpthread before glibc 2.34, which may be loaded late.
+// pthread_create() and pthread_detach(). Before glibc 2.34 they are in libpthread, which the
+// program may load late; null until then.
 struct ThreadFunctions {
   int (*create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   int (*detach)(pthread_t);
@@ -81,26 +78,7 @@ std::string libraries_that_reach_memory() {
   return {names, length};
 }
 
-// The kernel drops the page cache before it refuses memory. The cgroup's cache counts as available,
-// too, except for its active part.
-std::uint64_t host_memory_left() noexcept {
-  const HostLimits limits = read_host_memory();
-  std::uint64_t room = UINT64_MAX;
-  if (limits.ram_available_bytes != HostLimits::unknown) room = limits.ram_available_bytes;
-  if (limits.cgroup_limit_bytes != HostLimits::unknown &&
-      limits.cgroup_limit_bytes != HostLimits::unlimited &&
-      limits.cgroup_used_bytes != HostLimits::unknown) {
-    const std::uint64_t cache = limits.cgroup_cache_bytes / 4 * 3;
-    const std::uint64_t used = limits.cgroup_used_bytes - std::min(limits.cgroup_used_bytes, cache);
-    room = std::min(room, limits.cgroup_limit_bytes - std::min(limits.cgroup_limit_bytes, used));
-  }
-  return room;
-}
-
-std::uint64_t ThisProcess::host_room_bytes() noexcept {
-  const std::uint64_t room = host_memory_left();
-  return room - std::min(room, left_to_host_bytes);
-}
+std::uint64_t ThisProcess::host_room_bytes() noexcept { return room_for_spilling(); }
 
 // Looked up each time, because Python may be loaded late and unloaded.
 bool ThisProcess::holds_lock(std::string_view name) noexcept {

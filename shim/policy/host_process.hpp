@@ -32,10 +32,6 @@ class ThisProcess final : public HostProcess {
 // The one object of this class.
 extern constinit ThisProcess this_process;
 
-// Returns the bytes that the host's RAM and the memory cgroup could still give. A limit that cannot
-// be read counts as none; UINT64_MAX if none can be read.
-std::uint64_t host_memory_left() noexcept;
-
 // Returns the names of the loaded libraries that may reach device memory without a call of the
 // driver, such as "libmpi.so.40, libcufile.so.0"; cut after 512 characters. May throw
 // std::bad_alloc.

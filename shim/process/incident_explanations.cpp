@@ -7,8 +7,8 @@
 #include "runtime_hooks/ledger/read/reader.hpp"
 #include "shim/interpose/runtime_tables.hpp"
 #include "shim/probes/incident_facts.hpp"
-#include "shim/process/confinement.hpp"
 #include "shim/process/reports.hpp"
+#include "shim/process/seccomp_notice.hpp"
 #include "shim/support/log.hpp"
 #include "shim/support/own_stack.hpp"
 

@@ -9,11 +9,11 @@
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
 #include "shim/interpose/namespaces.hpp"
 #include "shim/interpose/runtime_tables.hpp"
-#include "shim/process/confinement.hpp"
 #include "shim/process/debug_lines.hpp"
 #include "shim/process/exit_readings.hpp"
 #include "shim/process/process.hpp"
 #include "shim/process/reports.hpp"
+#include "shim/process/seccomp_notice.hpp"
 #include "shim/support/own_stack.hpp"
 
 namespace cuwarden::shim {

@@ -20,7 +20,7 @@
 #include "runtime_hooks/core/wait_budget.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 #include "shim/files/ledger_location.hpp"
-#include "shim/policy/host_process.hpp"
+#include "shim/probes/host_room.hpp"
 #include "shim/support/log.hpp"
 
 namespace cuwarden::shim {

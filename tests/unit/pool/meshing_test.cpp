@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime_hooks/pool/device_pool.hpp"
-#include "runtime_hooks/pool/mesh_plan.hpp"
+#include "runtime_hooks/pool/page_pairing.hpp"
 #include "tests/unit/pool/counting_driver.hpp"
 
 namespace cuwarden::pool {

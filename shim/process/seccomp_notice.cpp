@@ -1,4 +1,4 @@
-#include "shim/process/confinement.hpp"
+#include "shim/process/seccomp_notice.hpp"
 
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -15,14 +15,14 @@
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
 #include "shim/files/ledger_location.hpp"
+#include "shim/process/filter_program.hpp"
 #include "shim/process/own_system_calls.hpp"
 #include "shim/process/process.hpp"
-#include "shim/process/seccomp_filter.hpp"
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/own_stack.hpp"
 #include "shim/support/real_libc.hpp"
 
-// Pointers of confinement_entry.S to the functions that the program meant to call.
+// Pointers of seccomp_entry.S to the functions that the program meant to call.
 extern "C" {
 extern long (*cuwarden_next_syscall)(long, long, long, long, long, long, long);
 extern int (*cuwarden_next_prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
@@ -270,7 +270,7 @@ bool may_confined_ask_process() noexcept { return may_ask_process.load(std::memo
 
 }  // namespace cuwarden::shim
 
-// confinement_entry.S jumps to these functions instead of those that the program called.
+// seccomp_entry.S jumps to these functions instead of those that the program called.
 extern "C" {
 
 [[gnu::visibility("hidden")]] int cuwarden_prctl_that_confines(int option, unsigned long mode,

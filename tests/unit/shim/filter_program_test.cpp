@@ -1,5 +1,5 @@
 // Reading of seccomp filters: which system calls they let through whatever the arguments are.
-#include "shim/process/seccomp_filter.hpp"
+#include "shim/process/filter_program.hpp"
 
 #include <gtest/gtest.h>
 #include <linux/audit.h>

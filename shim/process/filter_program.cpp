@@ -1,4 +1,4 @@
-#include "shim/process/seccomp_filter.hpp"
+#include "shim/process/filter_program.hpp"
 
 #include <linux/audit.h>
 #include <linux/seccomp.h>

@@ -1,0 +1,16 @@
+// Memory that the host can still give to this process.
+#pragma once
+
+#include <cstdint>
+
+namespace cuwarden::shim {
+
+// Returns the bytes that the host's RAM and the memory cgroup could still give. A limit that cannot
+// be read counts as none; UINT64_MAX if none can be read.
+std::uint64_t host_memory_left() noexcept;
+
+// Returns the bytes of host memory that spilling may take now: host_memory_left() less a reserve of
+// 256 MiB; 0 if less than the reserve is left.
+std::uint64_t room_for_spilling() noexcept;
+
+}  // namespace cuwarden::shim
