@@ -11,8 +11,8 @@
 namespace cuwarden {
 
 // Reads and parses the report file at `path`; "-" is standard input. Returns null, with `error` set
-// to one line, if the file cannot be read or is larger than `most_bytes`. Returns null, too, if it
-// is no report of the schema cuwarden.report/1. Files above 1 GiB are never read.
+// to one line, in three cases: the file cannot be read, it is larger than `most_bytes` or 1 GiB, or
+// it is no report of the schema cuwarden.report/1.
 std::optional<model::Report> load_report(const std::string& path, std::string& error,
                                          std::size_t most_bytes = SIZE_MAX);
 

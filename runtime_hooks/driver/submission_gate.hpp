@@ -106,8 +106,8 @@ class Submission {
   Submission(const Submission&) = delete;
   Submission& operator=(const Submission&) = delete;
 
-  // To be called when the driver has returned `answer`: ends the counting of the call, and looks
-  // whether the answer says that a device is lost. Returns `answer`.
+  // To be called when the driver has returned `answer`. The thread no longer counts as inside the
+  // driver. Notes if the answer says that a device is lost. Returns `answer`.
   [[gnu::always_inline]] CUresult returned(CUresult answer) noexcept {
     calling_threads.leave(thread_);
     if (answer != CUDA_SUCCESS) [[unlikely]]

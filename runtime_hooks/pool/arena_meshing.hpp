@@ -77,8 +77,9 @@ class Arena::Meshing {
     // items.
     std::uint32_t first_move = 0, moves = 0, items = 0;
   };
-  // Result for one run: `all` of its pages were moved, `no_room` to allocate memory for them, or a
-  // later call of the driver `failed`. In the last two cases the blocks stay in their old memory.
+  // Result for one run of adjacent pages: `all` of its pages were moved, `no_room` to allocate
+  // memory for them, or a later call of the driver `failed`. In the last two cases the blocks stay
+  // in their old memory.
   enum class Moved : std::uint8_t { all, no_room, failed };
   // A page of memory that pages are moved to.
   struct Target {

@@ -165,8 +165,9 @@ class ServingPools final : public tracking::ReadingListener {
   // Allows (or forbids, if `may` is false) the device `peer` to use all memory that the pools have
   // on `device`. Returns false if the driver refused it for some of the memory.
   bool change_access(DeviceOrdinal device, DeviceOrdinal peer, bool may) noexcept;
-  // Gives pages of the pool back that have had no allocation for a second. Turns the pool on for
-  // the device if its slabs waste enough (PoolUse::when_slabs_lock).
+  // To be called after the free memory of the device was read. Gives those pages of its pool back
+  // that have had no allocation for a second. Under PoolUse::when_slabs_lock, turns the pool on for
+  // the device once its slabs lock more than 2 % of `total_bytes`, the size of the device.
   void device_was_read(DeviceOrdinal, std::uint64_t total_bytes) noexcept override;
   // Must be called when the process begins to end. Writes the pools' figures to the ledger, without
   // calling the driver. From then on, the pools give nothing back when a device is read.
@@ -174,8 +175,8 @@ class ServingPools final : public tracking::ReadingListener {
 
   // --- Other processes.
 
-  // Must be called after the program made or opened an IPC handle. From then on,
-  // PoolUse::when_slabs_lock no longer serves requests, since the pool's memory can have no handle.
+  // Must be called after the program made or opened an IPC handle, each time. From then on, pools
+  // under PoolUse::when_slabs_lock serve no new requests, since their memory can have no handle.
   void shares_by_ipc() noexcept { is_shared_.store(true, std::memory_order_relaxed); }
   // Must be called after the driver refused to make an IPC handle for this address. Tells the user
   // the reason if the address is in memory that cuwarden served.

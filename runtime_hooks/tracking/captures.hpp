@@ -40,7 +40,7 @@ class Captures {
   bool seen() const noexcept { return seen_.load(std::memory_order_relaxed); }
 
  private:
-  // Most captures whose streams are remembered at a time. Others are only counted.
+  // Largest number of captures whose streams are remembered at a time. Further ones are counted.
   static constexpr std::size_t limit = 64;
   // A capture in progress.
   struct Capture {

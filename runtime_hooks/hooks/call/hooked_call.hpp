@@ -77,8 +77,8 @@ class HookedCall {
     call_state.driver_depth = static_cast<std::uint16_t>(depth_before_ + 1);
     if (depth_before_ != 0) return;
     call_state.driver_mark = &mark_;
-    // A runtime call under way called this driver call, so its mark lies at a higher address. A
-    // mark at a lower address belongs to a call that was left.
+    // If a runtime call is under way, it has called this driver call, and its mark lies at a higher
+    // address. A mark that does not is left over from a runtime call that a jump has left.
     if (call_state.runtime_row != 0 && call_state.runtime_mark <= &mark_)
       forget_left_calls(__builtin_frame_address(0));
     session_ = session;

@@ -180,7 +180,8 @@ struct Record {
   std::uint64_t bytes;               // size as the program requested it
   std::uint64_t time_ns;             // since process start, as of the kernel's last tick
   std::uint64_t context;             // CUcontext that the memory belongs to; 0: none
-  // For a vmm_mapping: row of the handle's record. For stream-ordered memory: its CUmemoryPool.
+  // For a vmm_mapping: row of the mapped handle's record, from 1 on; 0: unknown. For stream-ordered
+  // memory: its CUmemoryPool. For all other kinds: 0.
   std::uint64_t related;
   std::uint32_t thread;      // row of the threads table
   std::uint32_t mappings;    // of a vmm_handle: live mappings
@@ -310,10 +311,12 @@ struct Series {
   std::atomic<std::uint32_t> buckets_used;  // buckets from the first to the newest
   std::uint32_t reserved2;
   Bucket buckets[bucket_count];
-  // The fields below are for linear device memory (Kind::device). Locked bytes are those of partly
-  // live slabs that no live piece has. At the worst moment, the most bytes were locked.
-  std::atomic<std::uint32_t> worst_version;  // number of worst moments so far; 0: none
-  // Bytes that are locked now, up to changes that threads have not passed on yet.
+  // The fields below are for linear device memory (Kind::device). Locked bytes are free bytes
+  // within slabs that also have a live piece. At the worst moment, the most bytes were locked.
+  // Number of times that a new worst moment was noted; 0: no bytes were ever locked.
+  std::atomic<std::uint32_t> worst_version;
+  // Bytes that are locked now. Threads add their changes in batches, so the number may be a little
+  // too high or too low.
   std::atomic<std::uint64_t> slab_locked_bytes;
   std::atomic<std::uint64_t> page_rounding_bytes;  // now lost to rounding of requests to pages
   std::atomic<std::uint64_t> worst_locked_bytes, worst_page_rounding_bytes, worst_ns;

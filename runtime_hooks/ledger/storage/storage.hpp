@@ -15,7 +15,8 @@
 
 namespace cuwarden::ledger {
 
-// The regions of one ledger. All threads may call the functions at any time after create().
+// The memory of one ledger, which consists of regions: its tables and heaps (RegionId). All threads
+// may call the functions at any time after create().
 class Storage {
  public:
   // Makes the ledger's file, or memory in its stead, and divides it into regions. Returns false if

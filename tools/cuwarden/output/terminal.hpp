@@ -44,7 +44,8 @@ class Terminal {
 
  private:
   Terminal() = default;
-  // Stops the command after Control-Z, with the terminal restored, until the shell continues it.
+  // Stops this process after Control-Z, until the shell continues it. Meanwhile the terminal has
+  // the mode that it had before take().
   void stop_until_continued();
   sigset_t outside_{};  // signal mask from before take(), which blocks signals outside of wait()
 };

@@ -24,7 +24,8 @@ class ReportNames {
   // `distrusted`: those files are not read, but only files in the symbol folders. Paths are
   // distrusted if root reads another user's report, since that user chose them.
   enum class Paths { trusted, distrusted };
-  // Returns if the paths in the report at `report_path` may be trusted; "-" is standard input.
+  // Returns `distrusted` if this process is root's and the report does not come from a file of
+  // root's own, else `trusted`. `report_path`: path of the report; "-" is standard input.
   Paths paths_in(const std::string& report_path) const;
 
   // Looks up missing names and adds them to the report in memory.

@@ -35,8 +35,9 @@ class TemporaryFile {
   int error_ = 0;
 };
 
-// Appends an entry, and the null byte that ends it, to the temporary file of another `cuwarden run`
-// at `path`. Does nothing if the file does not exist.
+// Appends an entry (a text without null bytes) and a null byte to the temporary file at `path`. The
+// file is that of the `cuwarden run` around this one. Does nothing if the file does not exist or
+// cannot be written.
 void add_entry(const char* path, std::string_view entry);
 
 }  // namespace cuwarden

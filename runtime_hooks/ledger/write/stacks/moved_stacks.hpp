@@ -27,8 +27,8 @@ class MovedStacks {
   // holds the stack table's lock.
   void insert(std::uint64_t hash, std::span<const Frame> frames, bool truncated,
               std::uint32_t row) noexcept;
-  // Removes all stacks with a frame in the addresses [start, end), since the module there was
-  // unloaded. The caller holds the stack table's lock.
+  // Removes all stacks with a frame in the addresses [start, end) from the cache, since the module
+  // there was unloaded. Their rows in the ledger stay. The caller holds the stack table's lock.
   void retire(std::uint64_t start, std::uint64_t end) noexcept;
 
  private:
