@@ -31,6 +31,7 @@ class LedgerReport {
  public:
   // The caller keeps `ledger` and ReportOptions::naming alive as long as the object.
   LedgerReport(const ledger::Reader& ledger, const ReportOptions& options);
+  LedgerReport(const ledger::Reader&&, const ReportOptions&) = delete;  // would not live as long
 
   // Hands all parts of the report to `sink`, in the order of model::Report. To be called once. The
   // sink has two function templates: part<"name">(value) takes a part that is no table of rows, and

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "reporters/json/write_report.hpp"
+#include "reporters/symbols/naming.hpp"
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/ledger/format/geometry.hpp"
 #include "tests/fuzz/whole_ledger.hpp"
@@ -45,8 +46,12 @@ void report(std::span<const std::byte> bytes, bool with_symbols) {
   if (!reader) return;
   if (ftruncate(file, 0) != 0 || lseek(file, 0, SEEK_SET) != 0) std::abort();
   Output output(file);
+  // libbacktrace never frees what it has read of a file, so each file is read once for all inputs.
+  static SymbolBudget budget;
+  static Naming naming(budget);
   ReportOptions options;
   options.symbolise = with_symbols;
+  options.naming = &naming;
   LedgerReport report(*reader, options);
   write_report_json(report, output);
   if (output.finish() != 0) std::abort();

@@ -108,7 +108,8 @@ TEST_F(WrittenReport, is_the_same_whether_it_is_read_from_the_ledger_or_parsed) 
   ASSERT_TRUE(parsed) << error;
   test::FakeLedger ledger;
   test::fill_sample(ledger);
-  const model::Report read = LedgerReport(ledger.reader(), options()).whole();
+  const ledger::Reader reader = ledger.reader();
+  const model::Report read = LedgerReport(reader, options()).whole();
   // The sample has a path that is not UTF-8, which JSON cannot hold as it is.
   const auto text = [](const model::Report& report) {
     Json json;

@@ -20,7 +20,8 @@ json report_of(const FakeLedger& ledger, ReportOptions options = {}) {
   if (!options.end_ns) options.end_ns = 100'000'000'000;
   FILE* file = std::tmpfile();
   const auto output = std::make_unique<Output>(fileno(file));
-  LedgerReport report(ledger.reader(), options);
+  const ledger::Reader reader = ledger.reader();
+  LedgerReport report(reader, options);
   write_report_json(report, *output);
   EXPECT_EQ(output->finish(), 0);
   std::string text(1u << 20, 0);
