@@ -78,7 +78,7 @@ inline constexpr char accepted_log[] = "off, error, warn, info or debug, with :F
 inline constexpr char accepted_pool_mode[] = "off, rescue, on or auto";
 inline constexpr char accepted_on_off[] = "on or off";
 inline constexpr char accepted_stack_depth[] = "a number of frames from 0 to 1024";
-inline constexpr char accepted_duration[] = "a time as 500ms, 30s or 2m";
+inline constexpr char accepted_duration[] = "a time such as 500ms, 30s or 2m";
 inline constexpr char accepted_spill[] = "an amount as 8GiB, 8GB or 25%, or as 8GiB:visible";
 inline constexpr char accepted_report_if[] =
     "always, leak, incident or abnormal, or several with commas between them";
