@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "reporters/files/output.hpp"
+#include "reporters/json/json_text.hpp"
 #include "reporters/model/fields.hpp"
 #include "reporters/model/values.hpp"
-#include "reporters/words/printable.hpp"
 
 namespace cuwarden {
 
@@ -78,7 +78,7 @@ class JsonStream {
     const auto plain = [](char letter) {
       return letter >= ' ' && letter <= '~' && letter != '"' && letter != '\\';
     };
-    if (!std::ranges::all_of(text, plain)) return escape(std::string(text));
+    if (!std::ranges::all_of(text, plain)) return output_.write(json_text(nlohmann::json(text)));
     output_.write("\"");
     output_.write(text);
     output_.write("\"");
@@ -133,18 +133,6 @@ class JsonStream {
     output_.write(name);
     output_.write("\":");
   }
-  void escape(const nlohmann::json& text) {
-    // Paths and names are bytes, not always UTF-8: a bad byte becomes U+FFFD.
-    constexpr auto replace = nlohmann::json::error_handler_t::replace;
-    const std::string usual = text.dump(-1, ' ', false, replace);
-    if (!acts_on_a_terminal(usual)) return output_.write(usual);
-    // JSON asks for escapes of the controls of ASCII only.
-    std::string escaped = text.dump(-1, ' ', true, replace);
-    for (std::size_t at = 0; (at = escaped.find('\x7f', at)) != escaped.npos;)
-      escaped.replace(at, 1, "\\u007f");
-    output_.write(escaped);
-  }
-
   Output& output_;
   bool first_key_ = true;
   bool first_row_ = true;

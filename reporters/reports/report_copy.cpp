@@ -11,6 +11,7 @@
 #include "reporters/files/given_file.hpp"
 #include "reporters/files/output.hpp"
 #include "reporters/files/report_name.hpp"
+#include "reporters/json/json_text.hpp"
 #include "reporters/json/read_report.hpp"
 #include "reporters/json/update.hpp"
 #include "reporters/words/error_text.hpp"
@@ -28,10 +29,6 @@ std::string failure(const std::string& path, int error) {
          "; give a path that can be written (--output), or make room";
 }
 
-std::string text_of(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 // Writes the report in the layout of all reports: a line for each property, and a line for each row
 // of a table.
 template <class Write>
@@ -40,9 +37,9 @@ void write_json(const Json& root, const Write& write) {
   for (const auto& [name, value] : root.items()) {
     write(first ? "{\n  " : ",\n  ");
     first = false;
-    write(text_of(name) + ": ");
+    write(json_text(Json(name)) + ": ");
     if (!value.is_array()) {
-      write(text_of(value));
+      write(json_text(value));
       continue;
     }
     write("[");
@@ -50,7 +47,7 @@ void write_json(const Json& root, const Write& write) {
     for (const Json& row : value) {
       write(first_row ? "\n    " : ",\n    ");
       first_row = false;
-      write(text_of(row));
+      write(json_text(row));
     }
     write(first_row ? "]" : "\n  ]");
   }

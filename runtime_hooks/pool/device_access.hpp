@@ -66,7 +66,8 @@ class Peers {
   // do not change. Returns false, with nothing recorded, if an ordinal is not from 0 to 63 or both
   // are the same.
   bool set(DeviceOrdinal device, DeviceOrdinal peer, bool may) noexcept;
-  // Removes all permissions of the device to use memory of other devices, and theirs to use its own.
+  // Removes all permissions of the device to use memory of other devices, and theirs to use its
+  // own.
   void device_ended(DeviceOrdinal) noexcept;
 
   // Lets `device` and the devices whose bits are set in `peers` read and write new memory, which is

@@ -43,6 +43,7 @@
 #include "shim/process/start_facts.hpp"
 #include "shim/support/held_signals.hpp"
 #include "shim/support/log.hpp"
+#include "shim/support/message_output.hpp"
 #include "shim/support/own_stack.hpp"
 #include "shim/support/thread_stack.hpp"
 
@@ -92,8 +93,7 @@ void Process::tell(std::string_view path) noexcept try {
   if (settings.report_list[0] == '\0' || path.empty()) return;
   const std::string line = std::string(path) + '\0';
   const Descriptor list = open_to_append(settings.report_list, false);
-  if (!list) return;
-  [[maybe_unused]] const ssize_t written = write(list.number(), line.data(), line.size());
+  if (list) write_without_harm(list.number(), line);
 } catch (...) {
 }  // no memory for the line
 

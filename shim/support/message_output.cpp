@@ -63,10 +63,12 @@ bool write_piece(int fd, std::string_view piece, int limit_ms) {
          ::write(fd, piece.data(), piece.size()) == static_cast<ssize_t>(piece.size());
 }
 
-// Writes the text while signals are blocked that a write can raise. SIGPIPE comes if a pipe's
-// reader has gone, and SIGXFSZ if a file is at the process's size limit. SIGTTOU comes if a
-// background job writes to a terminal that stops such jobs; while it is blocked, the terminal takes
-// the text.
+void write_to_stderr(std::string_view text) {
+  if (is_for_messages(STDERR_FILENO)) write_without_harm(STDERR_FILENO, text);
+}
+
+}  // namespace
+
 void write_without_harm(int fd, std::string_view text) {
   // A pipe that select() reports as writable takes this many bytes without waiting.
   constexpr std::size_t most_at_once = PIPE_BUF;
@@ -92,12 +94,6 @@ void write_without_harm(int fd, std::string_view text) {
   }
   sigprocmask(SIG_SETMASK, &before, nullptr);
 }
-
-void write_to_stderr(std::string_view text) {
-  if (is_for_messages(STDERR_FILENO)) write_without_harm(STDERR_FILENO, text);
-}
-
-}  // namespace
 
 void remember_stderr() noexcept {
   const ErrnoGuard keep;

@@ -11,6 +11,13 @@
 
 namespace cuwarden::shim {
 
+// Writes the text to the descriptor of a file, a pipe or a terminal. Blocks the signals meanwhile
+// that a write can raise. SIGPIPE comes if a pipe's reader has gone, and SIGXFSZ if a file is at
+// the process's size limit. SIGTTOU comes if a background job writes to a terminal that stops such
+// jobs; while it is blocked, the terminal takes the text. A pipe that takes nothing for 100 ms gets
+// nothing more.
+void write_without_harm(int fd, std::string_view text);
+
 // Stores which file standard error (descriptor 2) leads to. If the program later closes descriptor
 // 2 and gets the number for a data file or a socket, messages are dropped instead of damaging the
 // data. To be called once, by the shim's constructor.

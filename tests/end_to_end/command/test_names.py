@@ -229,3 +229,16 @@ def test_a_redacted_copy_replaces_no_file(workspace, plugin, cuwarden):
         stdout=open("/dev/full", "w"), stderr=subprocess.PIPE, text=True, timeout=60,
     )  # fmt: skip
     assert full.returncode == 2, full.stderr
+
+
+def test_a_redacted_copy_does_not_act_on_a_terminal(workspace, cuwarden):
+    run = workspace.run([program("allocate"), "4", "6000"])
+    hostile = "\u009b31m \u202e \x7f"
+    data = {**run.report.data, "tool": {**run.report["tool"], "name": hostile}}
+    path = workspace.folder / f"{'n' * 240}.json"
+    path.write_text(json.dumps(data, ensure_ascii=False))
+    done = cuwarden("report", "--redact", "-o", "-", path)
+    assert done.returncode == 0, done.stderr
+    assert not any(letter in done.stdout for letter in "\u009b\u202e\x7f")
+    assert json.loads(done.stdout)["tool"]["name"] == hostile
+    assert cuwarden("report", "--redact", path).returncode == 0  # the copy's name is shortened

@@ -43,6 +43,35 @@ def test_run_says_that_files_may_not_grow(cuwarden, workspace):
     assert "ulimit -f" in done.stderr
 
 
+def test_a_program_that_wants_no_report_and_may_write_no_file_goes_on(cuwarden, workspace):
+    def no_files():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+    options = ("run", "--simulate", "16GiB", "--report", "/dev/null", "--")
+    done = cuwarden(*options, program("allocate"), preexec_fn=no_files)
+    assert done.returncode == 0, done.stderr
+    assert "CUDA call" not in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGALRM, signal.SIGXCPU, signal.SIGPWR])
+def test_a_signal_for_run_reaches_the_program(workspace, tmp_path, number):
+    environment = {**workspace.environment(shim=False), "TMPDIR": str(tmp_path)}
+    command = [COMMAND, "run", "--", "sh", "-c", "echo begun; exec sleep 240"]
+    run = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    assert run.stdout.readline() == "begun\n"
+    run.send_signal(number)
+    assert run.wait(PATIENCE_S) == 128 + number
+    run.stdout.close()
+    assert list(tmp_path.glob("cuwarden-run-*")) == []
+
+
+def test_a_list_that_became_a_pipe_does_not_stop_run(workspace, tmp_path):
+    environment = {**workspace.environment(shim=False), "TMPDIR": str(tmp_path)}
+    script = 'rm "$CUWARDEN_REPORT_LIST" && mkfifo "$CUWARDEN_REPORT_LIST"'
+    command = [COMMAND, "run", "--", "sh", "-c", script]
+    assert subprocess.run(command, env=environment, timeout=PATIENCE_S).returncode == 0
+
+
 def test_run_names_the_calls_that_it_cannot_know_of(cuwarden, workspace):
     done = cuwarden("run", "--simulate", "2GiB", "--", "env", "-i", program("allocate"))
     assert "as far as is known" in done.stderr and "env -i" in done.stderr

@@ -18,7 +18,9 @@ std::string name_of_copy(const model::Report& report, const std::string& path) {
   const std::size_t start = slash == path.npos ? 0 : slash + 1;
   const std::string name = redacted_text(report, path == "-" ? "report.json" : path.substr(start));
   const std::size_t ending = ending_of(name);
-  return path.substr(0, start) + name.substr(0, ending) + ".redacted" + name.substr(ending);
+  return path.substr(0, start) +
+         fitting_name(name.substr(0, ending) + ".redacted" + name.substr(ending),
+                      name_limit(path.substr(0, start)));
 }
 
 // Writes JSON to standard output as it is: JSON escapes all control characters.

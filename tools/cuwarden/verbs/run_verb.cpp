@@ -21,6 +21,7 @@
 #include <ctime>
 #include <filesystem>
 #include <map>
+#include <new>
 #include <optional>
 #include <string_view>
 
@@ -96,18 +97,21 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 // --- signals -----------------------------------------------------------------------------------
 // A signal from the terminal reaches the program directly, since it is in the same process group. A
-// signal that was sent to this command is passed on to the program. In both cases the command stays
+// signal that was sent to this command is passed on to the program, and so is the alarm that a
+// wrapper has set for its exec. In both cases the command stays
 // until the program has ended, and then ends with the same status.
 
 constinit volatile pid_t child_pid = 0;
 
 void pass_on(int signal, siginfo_t* info, void*) {
   const int error = errno;
-  if (info->si_code <= 0 && child_pid > 0) kill(child_pid, signal);
+  const bool is_sent = info->si_code <= 0 || signal == SIGALRM;
+  if (is_sent && child_pid > 0) kill(child_pid, signal);
   errno = error;
 }
 
-constexpr int passed_signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+constexpr int passed_signals[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP,    SIGUSR1, SIGUSR2,
+                                  SIGALRM, SIGXCPU, SIGPWR,  SIGVTALRM, SIGPROF, SIGIO};
 
 // Runs the program and waits for its end. Returns 0 and sets the child's pid and wait status, or
 // returns an errno.
@@ -331,6 +335,22 @@ void show(const std::vector<RunReport>& reports) {
   }
 }
 
+// Shows the reports of the processes that have ended, or one line why there are none.
+void tell_reports(const RunVerb& verb, const Environment& environment, const TemporaryFile& list,
+                  const RunPaths& run_paths, const RecoveryRequest& child) {
+  const auto [reports, said, unwanted] = reports_of_run(list, run_paths, child);
+  if (reports.empty() && !said && list.error() == 0) {
+    const bool none_wanted = environment.get("CUWARDEN_REPORT") == path_of_no_report;
+    print_error(none_wanted ? "no report: CUWARDEN_REPORT=/dev/null asks for none"
+                : unwanted  ? "no report: nothing happened that CUWARDEN_REPORT_IF asks for"
+                            : why_no_report(verb, child.signal));
+  }
+  show(reports);
+  // The program of another run was this command.
+  if (const char* outer = std::getenv("CUWARDEN_REPORT_LIST"); outer != nullptr && *outer != '\0')
+    add_entry(outer, shown_by_inner_run);
+}
+
 }  // namespace
 
 int run_verb(const RunVerb& verb) {
@@ -361,17 +381,12 @@ int run_verb(const RunVerb& verb) {
     return error == ENOENT ? status_not_found : status_not_runnable;
   }
   if (WIFSIGNALED(wait_status)) child.signal = WTERMSIG(wait_status);
-  const auto [reports, said, unwanted] = reports_of_run(list, run_paths, child);
-  if (reports.empty() && !said && list.error() == 0) {
-    const bool none_wanted = environment.get("CUWARDEN_REPORT") == path_of_no_report;
-    print_error(none_wanted ? "no report: CUWARDEN_REPORT=/dev/null asks for none"
-                : unwanted  ? "no report: nothing happened that CUWARDEN_REPORT_IF asks for"
-                            : why_no_report(verb, child.signal));
+  try {
+    tell_reports(verb, environment, list, run_paths, child);
+  } catch (const std::bad_alloc&) {
+    // The program has ended, and its status is this command's whatever can be said of it.
+    print_error("too little memory to show the reports; they are where CUWARDEN_REPORT says");
   }
-  show(reports);
-  // The program of another run was this command.
-  if (const char* outer = std::getenv("CUWARDEN_REPORT_LIST"); outer != nullptr && *outer != '\0')
-    add_entry(outer, shown_by_inner_run);
   return child.signal ? 128 + *child.signal : WEXITSTATUS(wait_status);
 }
 

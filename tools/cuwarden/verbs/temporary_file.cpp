@@ -5,14 +5,15 @@
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <ctime>
-#include <fstream>
 #include <set>
+#include <sstream>
 #include <string_view>
 
 #include "runtime_hooks/core/files/open_file.hpp"
@@ -75,10 +76,20 @@ TemporaryFile::~TemporaryFile() {
   close(descriptor_);
 }
 
+// Reads by the descriptor, because the path may lead to a pipe by now.
+std::string TemporaryFile::content() const {
+  std::string all;
+  char part[4096];
+  for (ssize_t count = 0;
+       (count = pread(descriptor_, part, sizeof part, static_cast<off_t>(all.size()))) > 0;)
+    all.append(part, static_cast<std::size_t>(count));
+  return all;
+}
+
 std::vector<std::string> TemporaryFile::entries() const {
   std::vector<std::string> result;
   std::set<std::string> seen;
-  std::ifstream file(path_);
+  std::istringstream file(content());
   for (std::string entry; std::getline(file, entry, '\0');) {
     if (entry.starts_with('/') && seen.insert(entry).second) result.push_back(entry);
   }
@@ -86,7 +97,7 @@ std::vector<std::string> TemporaryFile::entries() const {
 }
 
 bool TemporaryFile::has_entry(std::string_view wanted) const {
-  std::ifstream file(path_);
+  std::istringstream file(content());
   for (std::string entry; std::getline(file, entry, '\0');)
     if (entry == wanted) return true;
   return false;
@@ -96,6 +107,12 @@ void add_entry(const char* path, std::string_view entry) {
   const Descriptor file = open_to_append(path, false);
   if (!file) return;
   const std::string line = std::string(entry) + '\0';
+  // A write past the limit of file sizes would end this process by SIGXFSZ.
+  rlimit limit{};
+  struct stat status {};
+  if (fstat(file.number(), &status) != 0 || getrlimit(RLIMIT_FSIZE, &limit) != 0 ||
+      static_cast<rlim_t>(status.st_size) + line.size() > limit.rlim_cur)
+    return;
   [[maybe_unused]] const ssize_t written = write(file.number(), line.data(), line.size());
 }
 

@@ -30,6 +30,9 @@ class TemporaryFile {
   bool has_entry(std::string_view) const;
 
  private:
+  // Returns all that processes have written to the file.
+  std::string content() const;
+
   std::string path_;
   int descriptor_ = -1;  // descriptor that holds the lock; -1 if the file could not be made
   int error_ = 0;

@@ -1,0 +1,25 @@
+// The text of JSON values that people may show on a terminal.
+#pragma once
+
+#include <string>
+
+#include "reporters/words/printable.hpp"
+
+namespace cuwarden {
+
+// Returns the value as JSON in one line. Paths and names are bytes, not always UTF-8: a bad byte
+// becomes U+FFFD. If the text could act on a terminal that shows it, all characters but those of
+// ASCII are escaped, and DEL is, too.
+template <class Json>
+std::string json_text(const Json& value) {
+  constexpr auto replace = Json::error_handler_t::replace;
+  std::string text = value.dump(-1, ' ', false, replace);
+  if (!acts_on_a_terminal(text)) return text;
+  // JSON asks for escapes of the controls of ASCII only.
+  text = value.dump(-1, ' ', true, replace);
+  for (std::size_t at = 0; (at = text.find('\x7f', at)) != text.npos;)
+    text.replace(at, 1, "\\u007f");
+  return text;
+}
+
+}  // namespace cuwarden
