@@ -10,7 +10,8 @@ command watches another process, because it takes caches and memory as well.
 
 With --at-most, the best run of the watched loop is compared with the best run of the other loop.
 The exit status is 1 if the ratio of their times is above RATIO. CPU time counts, and wall time,
-because the loop may be kept waiting. It is also 1 if the command has not seen the loop.
+because the loop may be kept waiting. It is also 1 if the command has not seen the loop. Before
+that, all is measured up to three times.
 """
 
 import argparse
@@ -75,6 +76,7 @@ class Top(Nobody):
         os.close(master)
 
 
+MOST_ATTEMPTS = 3  # with --at-most
 WATCHERS = {"nobody": Nobody, "top": Top, "snapshot": Snapshots}
 
 
@@ -124,14 +126,9 @@ def run_once(watcher, at_other, build, scratch, milliseconds):
     return cpu_ns, wall_ns, looks
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("build", nargs="?", type=Path, default=Path("build"))
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--milliseconds", type=int, default=3000)
-    parser.add_argument("--at-most", type=float, default=None)
-    options = parser.parse_args()
-    print("$ " + " ".join(sys.argv), flush=True)
+def measure(options):
+    """Measures all ways, prints a line for each, and returns if the loop was seen and, with
+    --at-most, no ratio is above that."""
     print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
     ways = [(name, at_other) for name in WATCHERS for at_other in (True, False)]
     found = {way: [] for way in ways[1:]}  # Without a watcher, both ways are the same.
@@ -163,8 +160,21 @@ def main():
             )
             line += f", ratio {ratio:.3f} (best runs: {worst:.3f})"
             well = well and (options.at_most is None or worst <= options.at_most)
-        print(line)
-    return 0 if well else 1
+        print(line, flush=True)
+    return well
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("build", nargs="?", type=Path, default=Path("build"))
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--milliseconds", type=int, default=3000)
+    parser.add_argument("--at-most", type=float, default=None)
+    options = parser.parse_args()
+    print("$ " + " ".join(sys.argv), flush=True)
+    # Other programs may keep the loop waiting as well. What the watcher causes is there each time.
+    attempts = 1 if options.at_most is None else MOST_ATTEMPTS
+    return 0 if any(measure(options) for _ in range(attempts)) else 1
 
 
 if __name__ == "__main__":
