@@ -172,7 +172,7 @@ def main():
     parser.add_argument("--at-most", type=float, default=None)
     options = parser.parse_args()
     print("$ " + " ".join(sys.argv), flush=True)
-    # Other programs may keep the loop waiting as well. What the watcher causes is there each time.
+    # Other programs may keep the loop waiting as well. A delay that the watcher causes comes each time.
     attempts = 1 if options.at_most is None else MOST_ATTEMPTS
     return 0 if any(measure(options) for _ in range(attempts)) else 1
 
