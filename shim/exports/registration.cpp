@@ -12,6 +12,7 @@
 #include "shim/process/process.hpp"
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/log.hpp"
+#include "shim/support/ready_unwinder.hpp"
 
 namespace cuwarden::shim {
 namespace {
@@ -21,16 +22,6 @@ std::string file_name_of_library_at(const void* function) {
   const LoadedObject object = object_at(reinterpret_cast<std::uintptr_t>(function));
   const std::string_view path = object ? object.path() : std::string_view();
   return std::string(path.substr(path.rfind('/') + 1));
-}
-
-// Prepares this thread to catch exceptions of a reclaimer. They are thrown by the program's C++
-// runtime and caught by this library's own one, whose unwinder must have been used once before.
-// Without that it ends the process.
-void prepare_to_catch() noexcept {
-  try {
-    throw 0;
-  } catch (...) {
-  }
 }
 
 constexpr std::size_t longest_name = sizeof(rescue::Reclaimers::Entry::name) - 1;
@@ -72,7 +63,7 @@ extern "C" {
   if (std::string_view(name).size() > 63)
     return refuse(name, "its name is longer than 63 characters");
   if (all.size() > 255) return refuse(name, "its modules are longer than 255 characters");
-  prepare_to_catch();
+  make_unwinder_ready();  // for exceptions of the reclaimer
   const int number = reclaimers.add(name, all, function, argument);
   return number != 0 ? number : refuse(name, formatted("there are {} already", reclaimers.limit));
 } catch (...) {

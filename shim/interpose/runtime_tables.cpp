@@ -13,6 +13,7 @@
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/own_stack.hpp"
+#include "shim/support/ready_unwinder.hpp"
 
 namespace cuwarden::shim {
 namespace {
@@ -195,6 +196,8 @@ const Caller* resolve(std::uintptr_t address) {
   // The search keeps a list of objects, for which a small stack has no room.
   call_on_own_stack(
       [](void* argument) {
+        // The function that is called may be a wrapper's, which throws.
+        make_unwinder_ready();
         auto& work = *static_cast<Task*>(argument);
         work.get_version = fill_slot(work.slot, work.address);
       },

@@ -45,6 +45,7 @@
 #include "shim/support/log.hpp"
 #include "shim/support/message_output.hpp"
 #include "shim/support/own_stack.hpp"
+#include "shim/support/ready_unwinder.hpp"
 #include "shim/support/thread_stack.hpp"
 
 namespace cuwarden::shim {
@@ -208,6 +209,7 @@ void Process::loaded() noexcept {
 int Process::owner() const noexcept { return memory_.is_ours() ? memory_.owner() : getpid(); }
 
 hooks::Session* Process::start_recording() noexcept {
+  make_unwinder_ready();
   try {
     confinement_at_start();
     read_settings_and_set_up_log();

@@ -20,6 +20,7 @@
 #include "shim/process/process.hpp"
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/own_stack.hpp"
+#include "shim/support/ready_unwinder.hpp"
 #include "shim/support/real_libc.hpp"
 
 // Pointers of seccomp_entry.S to the functions that the program meant to call.
@@ -198,19 +199,10 @@ class ComingFilter {
     threads_before.store(ledger->threads.rows(), std::memory_order_relaxed);
     call_on_own_stack(
         [](void* given) {
-          prepare_to_throw();
+          make_unwinder_ready();
           say_of_confinement(static_cast<const ledger::Writer*>(given)->path());
         },
         ledger);
-  }
-
-  // Throws an exception, because the unwinder asks for the process's pid when it is used for the
-  // first time.
-  static void prepare_to_throw() noexcept {
-    try {
-      throw 0;
-    } catch (...) {
-    }
   }
 
   void note() const noexcept {

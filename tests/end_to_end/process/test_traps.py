@@ -286,3 +286,11 @@ def test_a_module_whose_file_became_a_pipe_holds_up_no_report(two_libraries):
         frames = [f for f in run.report.stack_frames(group) if not run.report.is_cuda(f)]
         assert frames[0]["function"] is None and frames[0]["module"] is not None
         assert any(frame["function"] == "main" for frame in frames)
+
+
+@pytest.mark.parametrize("how, told", [("throw", "caught"), ("exit", "ended")])
+def test_an_exception_or_a_threads_end_passes_through_a_hook(run_both, how, told):
+    wrapper = TRAPS / "libthrowing_wrapper.so"
+    run = run_both([trap("unwinding"), how], preload=(wrapper, DRIVER, RUNTIME))
+    assert (run.returncode, run.stdout) == (3, f"{told}\n")
+    assert run.report["leaks"]["bytes"] == 5000
