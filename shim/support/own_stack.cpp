@@ -61,25 +61,29 @@ void* make_stack() noexcept {
 constinit void* spare = nullptr;
 constinit std::atomic<bool> spare_is_used{false};
 
+// Returns the lowest address of the alternate signal stack on which the thread runs; 0 if it runs
+// on none. Returns 0 in a confined thread, which must not ask the kernel.
+std::uint64_t signal_stack() noexcept {
+  stack_t stack{};
+  if (is_confined() || sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_ONSTACK) == 0)
+    return 0;
+  return reinterpret_cast<std::uint64_t>(stack.ss_sp);
+}
+
 bool has_room_here() noexcept {
   // Bytes of a thread's guard, which older libraries count as part of the stack.
   constexpr std::size_t guard_of_thread = 64 << 10;
-  return stacks::room_below(reinterpret_cast<std::uint64_t>(__builtin_frame_address(0))) >=
-         bytes + guard_of_thread;
-}
-
-// True if the thread runs on an alternate signal stack. False in a confined thread, which must not
-// ask the kernel.
-bool is_on_signal_stack() noexcept {
-  stack_t stack{};
-  return !is_confined() && sigaltstack(nullptr, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0;
+  const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
+  // A signal stack may be a local array of the thread's own stack.
+  const std::uint64_t lowest = signal_stack();
+  return (lowest != 0 ? here - lowest : stacks::room_below(here)) >= bytes + guard_of_thread;
 }
 
 // Runs work(argument) on the stack. On an alternate signal stack, signals are held back: the kernel
 // goes by the stack pointer, so the next handler would overwrite the frames of the present one.
 void call_on(void* stack, void (*work)(void*), void* argument) noexcept {
   std::optional<HeldSignals> held;
-  if (is_on_signal_stack()) held.emplace();
+  if (signal_stack() != 0) held.emplace();
   cuwarden_call_on(argument, work, static_cast<char*>(stack) + bytes);
 }
 

@@ -23,6 +23,12 @@ def test_a_handler_on_a_signal_stack_is_not_overwritten_by_the_next_signal(works
     assert run.report["leaks"]["count"] == 50
 
 
+def test_a_signal_stack_inside_the_threads_own_stack_is_not_overrun(workspace):
+    run = workspace.run_both([program("local_signal_stack")])
+    assert run.stdout == "kept\n"
+    assert len(run.report["incidents"]) == 1
+
+
 # The recording starts within these times after the call begins.
 @pytest.mark.parametrize("microseconds", [50, 100, 200, 400, 800, 1200])
 @pytest.mark.parametrize("how", ["exit", "jump"])
