@@ -25,6 +25,9 @@ struct Captured {
   // True if the walk passed the frame that the kernel puts on the stack for a signal handler. False
   // if the walk was done by libgcc's unwinder.
   bool in_signal_handler = false;
+  // The stack pointer in the outermost frame of the walk. 0 if the walk was done by libgcc's
+  // unwinder.
+  std::uint64_t outermost_sp = 0;
 };
 
 }  // namespace cuwarden::stacks

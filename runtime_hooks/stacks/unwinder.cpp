@@ -188,7 +188,7 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
   const std::size_t room = w.frames.size();
   std::size_t count = 0, own_frames = 0;
   const auto over = [&](bool truncated) {
-    w.result = {count, truncated, !truncated && !w.ends_early, w.interrupted != 0};
+    w.result = {count, truncated, !truncated && !w.ends_early, w.interrupted != 0, at.sp};
     if (drafting) {
       notes.finish();
       w.lasts = w.lasts && notes.whole;

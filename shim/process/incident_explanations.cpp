@@ -9,8 +9,8 @@
 #include "shim/probes/incident_facts.hpp"
 #include "shim/process/reports.hpp"
 #include "shim/process/seccomp_notice.hpp"
+#include "shim/process/stack_room.hpp"
 #include "shim/support/log.hpp"
-#include "shim/support/own_stack.hpp"
 
 namespace cuwarden::shim {
 namespace {
@@ -28,8 +28,9 @@ std::optional<ledger::Reader> live_tables(const ledger::Writer& ledger) noexcept
 
 }  // namespace
 
-void IncidentExplanations::begin(ledger::Writer& ledger) noexcept {
+void IncidentExplanations::begin(ledger::Writer& ledger, tracking::CallSites& sites) noexcept {
   ledger_ = &ledger;
+  sites_ = &sites;
   explained_.store(0, std::memory_order_relaxed);
   spent_ns_.store(0, std::memory_order_relaxed);
 }
@@ -78,7 +79,8 @@ void IncidentExplanations::explain(rescue::Incident& incident) noexcept {
     IncidentExplanations& self;
     rescue::Incident& incident;
   } task{*this, incident};
-  call_on_own_stack_only(
+  call_with_room(
+      *sites_,
       [](void* given) {
         const Task& asked = *static_cast<Task*>(given);
         try {
@@ -99,7 +101,8 @@ void IncidentExplanations::settled(const rescue::Incident& incident, bool served
     const rescue::Incident& incident;
     bool served;
   } task{*this, incident, served};
-  call_on_own_stack_only(
+  call_with_room(
+      *sites_,
       [](void* given) {
         const Task& asked = *static_cast<Task*>(given);
         try {

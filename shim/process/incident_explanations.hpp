@@ -7,6 +7,7 @@
 
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/rescue/incident.hpp"
+#include "runtime_hooks/tracking/call_sites.hpp"
 
 namespace cuwarden::shim {
 
@@ -15,9 +16,10 @@ namespace cuwarden::shim {
 // confines explains nothing. There is one object in a process.
 class IncidentExplanations final : public rescue::IncidentProbes {
  public:
-  // Sets the ledger to write to, and forgets the incidents counted so far. To be called before all
-  // other functions, and again in a forked child. `ledger` must outlive the object.
-  void begin(ledger::Writer& ledger) noexcept;
+  // Sets the ledger to write to and the object that walks stacks, and forgets the incidents counted
+  // so far. To be called before all other functions, and again in a forked child. Both references
+  // must outlive the object.
+  void begin(ledger::Writer& ledger, tracking::CallSites& sites) noexcept;
 
   // Adds facts to the incident: limits of the host, locked slabs, other processes. Called once for
   // each incident, before anything is tried to serve the request. Adds nothing if there is no
@@ -37,7 +39,9 @@ class IncidentExplanations final : public rescue::IncidentProbes {
   // Does the work of settled(). May throw std::bad_alloc.
   void tell_verdict(const rescue::Incident&, bool served);
 
-  ledger::Writer* ledger_ = nullptr;         // null before begin()
+  // Both are null before begin().
+  ledger::Writer* ledger_ = nullptr;
+  tracking::CallSites* sites_ = nullptr;
   std::atomic<std::uint32_t> explained_{0};  // number of incidents that add_facts() was called for
   std::atomic<std::uint64_t> spent_ns_{0};   // time that within_the_budget() has taken in all
 };

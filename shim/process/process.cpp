@@ -40,6 +40,7 @@
 #include "shim/process/incident_explanations.hpp"
 #include "shim/process/reports.hpp"
 #include "shim/process/seccomp_notice.hpp"
+#include "shim/process/stack_room.hpp"
 #include "shim/process/start_facts.hpp"
 #include "shim/support/held_signals.hpp"
 #include "shim/support/log.hpp"
@@ -147,11 +148,12 @@ hooks::Session* Process::start() noexcept {
     ++hooks::call_state.driver_depth;
     // The start gets a stack of its own: the first call may come from a thread with 16 KiB.
     hooks::Session* made = nullptr;
-    call_on_own_stack(
+    const bool tried = call_on_own_stack(
         [](void* answer) {
           *static_cast<hooks::Session**>(answer) = Process::get().start_recording();
         },
         &made);
+    if (!tried) log_warn("no memory for a stack of 1 MiB; nothing is recorded");
     --hooks::call_state.driver_depth;
     if (made != nullptr)
       state_.store(State::recording, std::memory_order_release);
@@ -229,8 +231,8 @@ hooks::Session* Process::start_recording() noexcept {
     }
     end_turn_.set_symbol_time(settings.symbol_time_ns);
     set_up_reports(report_path, std::chrono::nanoseconds(settings.symbol_time_ns));
-    incident_explanations.begin(*ledger_);
     reserve_own_stack();
+    note_beginnings_of_stacks();
     const pool::SpillSettings spill = spill_settings(settings);
     session_ = new (session_storage)
         hooks::Session(*ledger_, real_driver(),
@@ -248,6 +250,7 @@ hooks::Session* Process::start_recording() noexcept {
                         .serving = {.pool = pool_use(settings.pool),
                                     .mesh_pause_ns = mesh_pause_ns(settings),
                                     .spill = spill}});
+    incident_explanations.begin(*ledger_, session_->sites);
     serving::answers_differ.store(spill.visible_bytes != 0, std::memory_order_release);
     note_start(*ledger_, settings);
     early_lookups.tell(*ledger_);

@@ -14,6 +14,7 @@
 #include "shim/process/process.hpp"
 #include "shim/process/reports.hpp"
 #include "shim/process/seccomp_notice.hpp"
+#include "shim/process/stack_room.hpp"
 #include "shim/support/own_stack.hpp"
 
 namespace cuwarden::shim {
@@ -46,7 +47,8 @@ bool Process::report_at_exit(int status, bool with_names) noexcept {
   if (!end_turn_.take(false)) return false;
   ledger_->set_end(ledger::EndReason::exit, status, true);
   complete_ledger();
-  call_on_own_stack(
+  call_with_room(
+      session_->sites,
       [](void* wants_names) {
         write_report_at_exit(*get().ledger_, *static_cast<const bool*>(wants_names));
       },
@@ -97,7 +99,8 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
   ++hooks::call_state.driver_depth;
   ledger_->set_end(reason, status, status_known);
   bool written = false;
-  call_on_own_stack(
+  call_with_room(
+      session_->sites,
       [](void* result) { *static_cast<bool*>(result) = Process::get().write_report(); }, &written);
   if (written && afterwards == Afterwards::may_return) {
     ledger_->header().report_written.store(1, std::memory_order_relaxed);

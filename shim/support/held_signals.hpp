@@ -1,23 +1,45 @@
 // Holds back the calling thread's signals for the length of a scope.
 #pragma once
 
+#include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/signal_mask.hpp"
 
 namespace cuwarden::shim {
 
-// Blocks all signals of the calling thread that do not come from one of its own instructions, nor
-// from libc itself. They stay pending and arrive at the end of the scope. Leaves errno alone.
+// The signals that can be held back. The others come from one of the thread's own instructions, or
+// from libc: 32 cancels a thread, and 33 changes the user of all threads.
+inline constexpr SignalSet signals_to_hold = ~(own_signals | signal_set({32, 33}));
+
+// Returns the signals to hold back that have a handler now. Leaves errno alone.
+inline SignalSet signals_with_handlers() noexcept {
+  // The kernel's form of struct sigaction.
+  struct {
+    void (*handler)(int);
+    unsigned long flags;
+    void (*restorer)();
+    SignalSet mask;
+  } action{};
+  const ErrnoGuard keep;
+  SignalSet with_handlers = 0;
+  for (int signal = 1; signal <= 64; ++signal)
+    if ((signals_to_hold & signal_set({signal})) != 0 &&
+        syscall(SYS_rt_sigaction, signal, nullptr, &action, sizeof action.mask) == 0 &&
+        action.handler != SIG_DFL && action.handler != SIG_IGN)
+      with_handlers |= signal_set({signal});
+  return with_handlers;
+}
+
+// Blocks these signals of the calling thread. They stay pending and arrive at the end of the scope.
+// Leaves errno alone.
 class [[nodiscard]] HeldSignals {
  public:
-  HeldSignals() noexcept : before_(change_blocked_signals(SIG_BLOCK, held)) {}
+  explicit HeldSignals(SignalSet held = signals_to_hold) noexcept
+      : before_(change_blocked_signals(SIG_BLOCK, held)) {}
   ~HeldSignals() { change_blocked_signals(SIG_SETMASK, before_); }
   HeldSignals(const HeldSignals&) = delete;
   HeldSignals& operator=(const HeldSignals&) = delete;
 
  private:
-  // libc cancels a thread with signal 32, and changes the user of all threads with 33.
-  static constexpr SignalSet held = ~(own_signals | signal_set({32, 33}));
-
   SignalSet before_;
 };
 

@@ -1,15 +1,12 @@
 #include "shim/support/own_stack.hpp"
 
-#include <signal.h>
 #include <sys/mman.h>
 
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 
 #include "runtime_hooks/core/confinement.hpp"
-#include "runtime_hooks/stacks/stack_bounds.hpp"
 #include "shim/support/held_signals.hpp"
 
 // Switches to `top`, calls work(argument), switches back. The frame is described to unwinders by
@@ -41,7 +38,7 @@ namespace cuwarden::shim {
 
 namespace {
 
-constexpr std::size_t bytes = std::size_t{1} << 20, guard = 4096;
+constexpr std::size_t bytes = own_stack_bytes, guard = 4096;
 
 // Returns a stack; null if there is no memory. The lowest page has no access rights, so that too
 // deep a call is a fault instead of a write into another mapping. A confined thread has no such
@@ -61,51 +58,25 @@ void* make_stack() noexcept {
 constinit void* spare = nullptr;
 constinit std::atomic<bool> spare_is_used{false};
 
-// Returns the lowest address of the alternate signal stack on which the thread runs; 0 if it runs
-// on none. Returns 0 in a confined thread, which must not ask the kernel.
-std::uint64_t signal_stack() noexcept {
-  stack_t stack{};
-  if (is_confined() || sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_ONSTACK) == 0)
-    return 0;
-  return reinterpret_cast<std::uint64_t>(stack.ss_sp);
-}
-
-bool has_room_here() noexcept {
-  // Bytes of a thread's guard, which older libraries count as part of the stack.
-  constexpr std::size_t guard_of_thread = 64 << 10;
-  const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
-  // A signal stack may be a local array of the thread's own stack.
-  const std::uint64_t lowest = signal_stack();
-  return (lowest != 0 ? here - lowest : stacks::room_below(here)) >= bytes + guard_of_thread;
-}
-
-// Runs work(argument) on the stack. On an alternate signal stack, signals are held back: the kernel
-// goes by the stack pointer, so the next handler would overwrite the frames of the present one.
+// A handler could jump away from the stack, overwrite an alternate signal stack that the thread has
+// left (the kernel goes by the stack pointer), or look for the thread's frames from the stack
+// pointer on, as a garbage collector's does. A confined thread makes no system call, so it gets all
+// signals. Signals without a handler are not held back, so that Ctrl-C still ends a program whose
+// device hangs.
 void call_on(void* stack, void (*work)(void*), void* argument) noexcept {
   std::optional<HeldSignals> held;
-  if (signal_stack() != 0) held.emplace();
+  if (!is_confined()) held.emplace(signals_with_handlers());
   cuwarden_call_on(argument, work, static_cast<char*>(stack) + bytes);
 }
 
 }  // namespace
-
-void call_on_own_stack(void (*work)(void*), void* argument) noexcept {
-  void* const stack = has_room_here() ? nullptr : make_stack();
-  if (stack == nullptr) return work(argument);
-  call_on(stack, work, argument);
-  munmap(stack, bytes);
-}
 
 void reserve_own_stack() noexcept {
   if (spare == nullptr) spare = make_stack();
   spare_is_used.store(false);
 }
 
-bool call_on_own_stack_only(void (*work)(void*), void* argument) noexcept {
-  if (has_room_here()) {
-    work(argument);
-    return true;
-  }
+bool call_on_own_stack(void (*work)(void*), void* argument) noexcept {
   if (void* const stack = make_stack()) {
     call_on(stack, work, argument);
     munmap(stack, bytes);

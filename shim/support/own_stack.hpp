@@ -1,22 +1,22 @@
-// The start and the end of a recording need more stack than a signal handler, a fibre or a thread
-// of 16 KiB may have left. There the work gets a stack of its own.
-//
-// Elsewhere the work stays on the thread's stack: a garbage collector that stops the thread by a
-// signal looks at all memory from the stack pointer to the stack's upper end.
+// The start and the end of a recording, and the explanation of an incident, need more stack than a
+// signal handler, a coroutine or a thread of 16 KiB may have left. Such work gets a stack of its
+// own.
 #pragma once
+
+#include <cstddef>
 
 namespace cuwarden::shim {
 
-// Calls work(argument) with 1 MiB of stack: on the thread's own stack if so much is left there,
-// else on a fresh stack with a guard page below. Without memory for a fresh stack, `work` has to do
-// with what is left. A thread that runs on an alternate signal stack gets no signal meanwhile.
-void call_on_own_stack(void (*work)(void*), void* argument) noexcept;
+// Size in bytes of the stack on which call_on_own_stack() calls, with the guard page.
+inline constexpr std::size_t own_stack_bytes = std::size_t{1} << 20;
 
-// Makes a stack for call_on_own_stack_only() at moments without memory. To be called at the start
-// of recording.
+// Calls work(argument) on another stack of 1 MiB with a guard page below: a fresh one, or the
+// reserved one if there is no memory. Returns false if that one is in use, or was not made; then
+// `work` was not called. Handlers of signals that come meanwhile run at the end.
+bool call_on_own_stack(void (*work)(void*), void* argument) noexcept;
+
+// Makes a stack for call_on_own_stack() at moments without memory. To be called at the start of
+// recording.
 void reserve_own_stack() noexcept;
-// As call_on_own_stack(), but uses the reserved stack if there is no memory for a fresh one.
-// Returns false if that one is in use, too; then `work` was not called.
-bool call_on_own_stack_only(void (*work)(void*), void* argument) noexcept;
 
 }  // namespace cuwarden::shim

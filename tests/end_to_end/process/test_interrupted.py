@@ -29,6 +29,22 @@ def test_a_signal_stack_inside_the_threads_own_stack_is_not_overrun(workspace):
     assert len(run.report["incidents"]) == 1
 
 
+@pytest.mark.parametrize(
+    ("where", "what"),
+    [
+        ("main", "first"),
+        ("main", "refused"),
+        ("thread", "first"),
+        ("thread", "refused"),
+        ("thread", "exit"),
+    ],
+)
+def test_a_coroutines_stack_inside_the_threads_own_stack_is_not_overrun(workspace, where, what):
+    run = workspace.run_both([program("coroutine_in_stack"), where, what])
+    assert run.stdout == "kept\n"
+    assert len(run.report["incidents"]) == (what == "refused")
+
+
 # The recording starts within these times after the call begins.
 @pytest.mark.parametrize("microseconds", [50, 100, 200, 400, 800, 1200])
 @pytest.mark.parametrize("how", ["exit", "jump"])

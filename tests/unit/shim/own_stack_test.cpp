@@ -1,14 +1,15 @@
-// The stack on which reports are written: the thread's own, or a fresh one where that is too small.
+// The stack on which larger work is done.
 #include "shim/support/own_stack.hpp"
 
 #include <gtest/gtest.h>
-#include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdint>
 #include <fstream>
-#include <functional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -34,24 +35,6 @@ std::vector<Range> mapped_ranges() {
   return ranges;
 }
 
-// Runs `work` in a thread with a stack of 256 KiB.
-void in_a_small_thread(const std::function<void()>& work) {
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, 256 << 10);
-  pthread_t thread{};
-  ASSERT_EQ(pthread_create(
-                &thread, &attributes,
-                [](void* given) -> void* {
-                  (*static_cast<const std::function<void()>*>(given))();
-                  return nullptr;
-                },
-                const_cast<std::function<void()>*>(&work)),
-            0);
-  pthread_join(thread, nullptr);
-  pthread_attr_destroy(&attributes);
-}
-
 std::uintptr_t distance(std::uintptr_t a, std::uintptr_t b) { return a > b ? a - b : b - a; }
 
 // Returns the address of a variable of the work that call_on_own_stack() calls.
@@ -66,18 +49,11 @@ std::uintptr_t address_inside() {
   return here;
 }
 
-TEST(OwnStack, a_stack_with_enough_room_is_not_left) {
+TEST(OwnStack, the_threads_stack_is_left) {
   int own = 0;
-  EXPECT_LT(distance(address_inside(), reinterpret_cast<std::uintptr_t>(&own)), 64u << 10);
-}
-
-TEST(OwnStack, a_small_stack_is_left) {
-  in_a_small_thread([] {
-    int own = 0;
-    const std::uintptr_t here = address_inside();
-    EXPECT_NE(here, 0u);
-    EXPECT_GT(distance(here, reinterpret_cast<std::uintptr_t>(&own)), 200u << 10);
-  });
+  const std::uintptr_t here = address_inside();
+  EXPECT_NE(here, 0u);
+  EXPECT_GT(distance(here, reinterpret_cast<std::uintptr_t>(&own)), 64u << 10);
 }
 
 TEST(OwnStack, a_fresh_stack_ends_in_a_page_without_access) {
@@ -85,16 +61,14 @@ TEST(OwnStack, a_fresh_stack_ends_in_a_page_without_access) {
     std::uintptr_t here = 0;
     std::vector<Range> ranges;
   } seen;
-  in_a_small_thread([&] {
-    call_on_own_stack(
-        [](void* argument) {
-          int local = 0;
-          auto& noted = *static_cast<Seen*>(argument);
-          noted.here = reinterpret_cast<std::uintptr_t>(&local);
-          noted.ranges = mapped_ranges();
-        },
-        &seen);
-  });
+  call_on_own_stack(
+      [](void* argument) {
+        int local = 0;
+        auto& noted = *static_cast<Seen*>(argument);
+        noted.here = reinterpret_cast<std::uintptr_t>(&local);
+        noted.ranges = mapped_ranges();
+      },
+      &seen);
   for (std::size_t i = 1; i < seen.ranges.size(); ++i) {
     const Range& stack = seen.ranges[i];
     if (seen.here < stack.start || seen.here >= stack.end) continue;
@@ -108,21 +82,19 @@ TEST(OwnStack, a_fresh_stack_ends_in_a_page_without_access) {
 
 TEST(OwnStack, exceptions_can_be_thrown_and_caught_on_a_fresh_stack) {
   bool caught = false;
-  in_a_small_thread([&] {
-    call_on_own_stack(
-        [](void* argument) {
-          try {
-            throw 1;
-          } catch (int) {
-            *static_cast<bool*>(argument) = true;
-          }
-        },
-        &caught);
-  });
+  call_on_own_stack(
+      [](void* argument) {
+        try {
+          throw 1;
+        } catch (int) {
+          *static_cast<bool*>(argument) = true;
+        }
+      },
+      &caught);
   EXPECT_TRUE(caught);
 }
 
-// --- on an alternate signal stack
+// --- signals
 
 volatile std::sig_atomic_t second_came = 0, second_came_inside = 0;
 
@@ -155,6 +127,38 @@ TEST(OwnStack, a_signal_waits_until_the_thread_is_back_on_its_signal_stack) {
   ASSERT_EQ(sigaltstack(&stack_before, nullptr), 0);
   signal(SIGUSR1, SIG_DFL);
   signal(SIGUSR2, SIG_DFL);
+}
+
+TEST(OwnStack, a_signal_without_a_handler_does_not_wait) {
+  sigset_t blocked;
+  call_on_own_stack(
+      [](void* answer) { pthread_sigmask(SIG_BLOCK, nullptr, static_cast<sigset_t*>(answer)); },
+      &blocked);
+  EXPECT_EQ(sigismember(&blocked, SIGTERM), 0);
+}
+
+// --- without memory
+
+// Returns the exit status of a child that gets no memory and calls on its own stack: 1 if the work
+// was called, 0 if not.
+int status_without_memory(bool reserved) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (reserved) cuwarden::shim::reserve_own_stack();
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_AS, &none);
+    bool called = false;
+    const auto note = [](void* answer) { *static_cast<bool*>(answer) = true; };
+    _exit(call_on_own_stack(note, &called) == called ? called : 2);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WEXITSTATUS(status);
+}
+
+TEST(OwnStack, the_reserved_stack_serves_without_memory) {
+  EXPECT_EQ(status_without_memory(false), 0);
+  EXPECT_EQ(status_without_memory(true), 1);
 }
 
 }  // namespace

@@ -1,0 +1,116 @@
+#include "shim/process/stack_room.hpp"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "runtime_hooks/core/confinement.hpp"
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/stacks/captured.hpp"
+#include "runtime_hooks/stacks/stack_bounds.hpp"
+#include "shim/interpose/driver_table.hpp"
+#include "shim/support/loaded_objects.hpp"
+#include "shim/support/own_stack.hpp"
+
+// The loader's symbol: the stack pointer with which the process began.
+extern "C" void* __libc_stack_end;
+
+namespace cuwarden::shim {
+namespace {
+
+// libc's code: its lowest address, the address behind its last byte, and the address to which the
+// first function of a coroutine (makecontext) returns.
+struct LibcCode {
+  std::uintptr_t begin = 0, end = 0, coroutine_returns_to = 0;
+};
+constinit LibcCode libc_code;
+
+// Returns the word on the top of a stack that makecontext() prepares.
+std::uintptr_t first_return_address_of_a_coroutine() noexcept {
+  alignas(16) char stack[512] = {};
+  ucontext_t context{};
+  context.uc_stack.ss_sp = stack;
+  context.uc_stack.ss_size = sizeof stack;
+  makecontext(
+      &context, [] {}, 0);
+  const auto top = static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RSP]);
+  const auto bottom = reinterpret_cast<std::uintptr_t>(stack);
+  if (top < bottom || top + sizeof top > bottom + sizeof stack) return 0;
+  return *reinterpret_cast<const std::uintptr_t*>(top);
+}
+
+// True if a walk that ended here, at the address before `pc`, has come to the first frame of the
+// process or of a thread. libc starts threads by code of its own. The first thread's first frame is
+// the program's, and begins where the kernel put the arguments.
+bool is_first_frame(std::uint64_t pc, std::uint64_t sp) noexcept {
+  // The loader's frame, and the program's before it calls libc.
+  constexpr std::uint64_t most_bytes = 256;
+  if (syscall(SYS_gettid) == getpid())
+    return reinterpret_cast<std::uint64_t>(__libc_stack_end) + most_bytes - sp <= 2 * most_bytes;
+  return pc > libc_code.begin && pc < libc_code.end && pc != libc_code.coroutine_returns_to;
+}
+
+PresentFrames frames_of(tracking::CallSites& sites, const void* frame) noexcept {
+  std::uint64_t frames[stacks::depth_limit];
+  const stacks::Captured captured = sites.frames_from(frame, frames);
+  const auto seen = std::span(frames).first(captured.count);
+  return {.whole = captured.whole,
+          .in_signal_handler = captured.in_signal_handler,
+          .in_driver = std::ranges::any_of(seen, is_in_driver),
+          .from_the_beginning = captured.whole && !seen.empty() &&
+                                is_first_frame(seen.back() + 1, captured.outermost_sp)};
+}
+
+// True if the thread runs on an alternate signal stack.
+bool is_on_signal_stack() noexcept {
+  stack_t stack{};
+  return sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_ONSTACK) != 0;
+}
+
+// Returns false in a confined thread, which must not ask the kernel.
+bool has_room_here(tracking::CallSites& sites) noexcept {
+  // Bytes of a thread's guard, which older libraries count as part of the stack.
+  constexpr std::size_t guard_of_thread = 64 << 10;
+  const void* const frame = __builtin_frame_address(0);
+  if (is_confined()) return false;
+  const ErrnoGuard keep;
+  return stacks::room_below(reinterpret_cast<std::uint64_t>(frame)) >=
+             own_stack_bytes + guard_of_thread &&
+         !is_on_signal_stack() && present_frames(sites, frame).from_the_beginning;
+}
+
+}  // namespace
+
+PresentFrames present_frames(tracking::CallSites& sites, const void* frame) noexcept {
+  struct Task {
+    tracking::CallSites& sites;
+    const void* frame;
+    PresentFrames answer{};
+  } task{sites, frame};
+  call_on_own_stack(
+      [](void* argument) {
+        auto& asked = *static_cast<Task*>(argument);
+        asked.answer = frames_of(asked.sites, asked.frame);
+      },
+      &task);
+  return task.answer;
+}
+
+void note_beginnings_of_stacks() noexcept {
+  const auto function = reinterpret_cast<std::uintptr_t>(&makecontext);
+  const LoadedObject libc = object_at(function);
+  libc_code = {libc.start(), libc.end(), first_return_address_of_a_coroutine()};
+}
+
+bool call_with_room(tracking::CallSites& sites, void (*work)(void*), void* argument) noexcept {
+  if (!has_room_here(sites)) return call_on_own_stack(work, argument);
+  work(argument);
+  return true;
+}
+
+}  // namespace cuwarden::shim
