@@ -58,9 +58,9 @@ void* make_stack() noexcept {
 constinit void* spare = nullptr;
 constinit std::atomic<bool> spare_is_used{false};
 
-// A handler could jump away from the stack, overwrite an alternate signal stack that the thread has
-// left (the kernel goes by the stack pointer), or look for the thread's frames from the stack
-// pointer on, as a garbage collector's does. A confined thread makes no system call, so it gets all
+// A handler could jump away from the stack. It could overwrite an alternate signal stack that the
+// thread has left, since the kernel goes by the stack pointer. A garbage collector's looks for the
+// thread's frames from the stack pointer on. A confined thread makes no system call, so it gets all
 // signals. Signals without a handler are not held back, so that Ctrl-C still ends a program whose
 // device hangs.
 void call_on(void* stack, void (*work)(void*), void* argument) noexcept {

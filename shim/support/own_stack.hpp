@@ -1,6 +1,5 @@
-// The start and the end of a recording, and the explanation of an incident, need more stack than a
-// signal handler, a coroutine or a thread of 16 KiB may have left. Such work gets a stack of its
-// own.
+// Larger work gets a stack of its own, such as the start of recording, a report, or the explanation
+// of an incident. A signal handler, a coroutine or a thread of 16 KiB may not have enough left.
 #pragma once
 
 #include <cstddef>

@@ -20,7 +20,7 @@ namespace {
 constexpr char kept = 0x5a;
 constexpr std::size_t bytes_below = 256 << 10, bytes_of_stack = 4 << 20;
 
-// What parent and child share.
+// Memory of parent and child.
 struct Shared {
   alignas(4096) char stack[bytes_of_stack];  // the thread's
   bool was_whole;
