@@ -48,13 +48,15 @@ std::optional<IdleBytes> DeviceReadings::idle_in_memory_pools(DeviceOrdinal devi
   return memory_pools_.idle_bytes(real_, device, ledger_.totals.live_bytes_on(device, Kind::graph));
 }
 
-void DeviceReadings::read(DeviceOrdinal device, ledger::ReadingAt at) noexcept {
+void DeviceReadings::read(DeviceOrdinal device, ledger::ReadingAt at,
+                          const FunctionRef<bool()>& may_ask) noexcept {
   const auto reading = driver::read_current_device(real_);
   if (!reading) return;
+  const auto idle = may_ask() ? idle_bytes(device) : std::nullopt;
   ledger_.devices.note_reading(device, {.at = at,
                                         .total_bytes = reading->total_bytes,
                                         .free_bytes = reading->free_bytes,
-                                        .memory_pool_idle_bytes = idle_bytes(device)});
+                                        .memory_pool_idle_bytes = idle});
   if (listener_ != nullptr) listener_->device_was_read(device, reading->total_bytes);
 }
 
@@ -70,7 +72,8 @@ void DeviceReadings::look_around(std::uint64_t now) noexcept {
                       std::memory_order_relaxed);
   if (!reading_is_due) return;
   const CurrentContext here = queries_.current_unguarded();
-  if (here.device != no_device) read(here.device, ledger::ReadingAt::last_call);
+  if (here.device != no_device)
+    read(here.device, ledger::ReadingAt::last_call, [] { return true; });
 }
 
 void DeviceReadings::read_at_exit(const FunctionRef<bool()>& may_ask) noexcept {
@@ -84,7 +87,7 @@ void DeviceReadings::read_at_exit(const FunctionRef<bool()>& may_ask) noexcept {
     const CUresult result = real_.cuCtxPushCurrent_v2(reinterpret_cast<CUcontext>(context.value));
     driver::note_failed_call(result);
     if (result != CUDA_SUCCESS) continue;
-    if (may_ask()) read(device, ledger::ReadingAt::exit);
+    if (may_ask()) read(device, ledger::ReadingAt::exit, may_ask);
     CUcontext popped = nullptr;
     if (may_ask()) real_.cuCtxPopCurrent_v2(&popped);
   }

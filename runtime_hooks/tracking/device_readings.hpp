@@ -72,7 +72,9 @@ class DeviceReadings {
  private:
   void meet_first(DeviceOrdinal) noexcept;
   void look_around(std::uint64_t now_ns) noexcept;
-  void read(DeviceOrdinal, ledger::ReadingAt) noexcept;
+  // Reads the current device, which has this ordinal. `may_ask` is called before the second
+  // question to the driver.
+  void read(DeviceOrdinal, ledger::ReadingAt, const FunctionRef<bool()>& may_ask) noexcept;
 
   ledger::Writer& ledger_;
   const driver::RealDriver& real_;

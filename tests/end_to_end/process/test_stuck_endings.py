@@ -80,6 +80,11 @@ def test_a_lost_device_is_not_asked_again(end, error):
     check(run)
 
 
+def test_a_slow_driver_is_asked_nothing_more_at_exit(workspace):
+    """A call of 700 ms uses up the 500 ms for all readings. The call makes the device's context current."""
+    check(workspace.run_both([program("stuck"), "slow_at_exit"], fail("cuCtxPushCurrent:2:signal")))
+
+
 def test_a_reading_at_exit_that_hangs_leaves_a_whole_report(workspace):
     """cuCtxPushCurrent is first called when the context is made, and a second time at exit."""
     process = subprocess.Popen(

@@ -32,6 +32,8 @@ void stay_in_handler(int) {
   sem_post(&inside);
   for (;;) pause();
 }
+// Takes longer than the shim may wait in all at the end of the process.
+void sleep_in_handler(int) { usleep(700'000); }
 // Ends the thread without unwinding: not all frames of a driver can be unwound.
 void end_thread_in_handler(int) { syscall(SYS_exit, 0); }
 
@@ -111,6 +113,7 @@ int main(int argc, char** argv) {
     return status;
   }
   if (how == "interrupted_in_report") on_signal(exit_in_handler);
-  if (how == "return" || how == "interrupted_in_report") return status;
+  if (how == "slow_at_exit") on_signal(sleep_in_handler);
+  if (how == "return" || how == "slow_at_exit" || how == "interrupted_in_report") return status;
   return 2;
 }
