@@ -1,5 +1,6 @@
 #include "tools/cuwarden/enough_stack.hpp"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <ucontext.h>
@@ -28,6 +29,13 @@ int with_enough_stack(int (*work)(int, char**), int count, char** arguments) {
   rlimit limit{};
   if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= least_bytes)
     return work(count, arguments);
+  // The limit is also the size of each thread's stack.
+  pthread_attr_t of_threads;
+  if (pthread_attr_init(&of_threads) == 0) {
+    pthread_attr_setstacksize(&of_threads, own_bytes);
+    pthread_setattr_default_np(&of_threads);
+    pthread_attr_destroy(&of_threads);
+  }
   void* const stack = mmap(nullptr, own_bytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   static ucontext_t here, other;  // each takes a kilobyte, of which there may be few

@@ -1,13 +1,16 @@
 """`run` in surroundings that take something away: the environment, room for files, stack, /proc."""
 
+import fcntl
+import os
 import resource
 import signal
 import subprocess
+import sys
 
 import pytest
 
 from reports import Report
-from shimmed import COMMAND, PATIENCE_S, program
+from shimmed import COMMAND, PATIENCE_S, program, until
 
 
 def simulated(workspace, *command):
@@ -70,6 +73,49 @@ def test_a_list_that_became_a_pipe_does_not_stop_run(workspace, tmp_path):
     script = 'rm "$CUWARDEN_REPORT_LIST" && mkfifo "$CUWARDEN_REPORT_LIST"'
     command = [COMMAND, "run", "--", "sh", "-c", script]
     assert subprocess.run(command, env=environment, timeout=PATIENCE_S).returncode == 0
+
+
+def test_the_programs_environment_keeps_its_order_and_its_odd_entries(workspace):
+    given = [b"B=2", b"A=1", b"no_value", b"B=3", b"=nameless"]
+    script = (
+        "import ctypes, sys\n"
+        "array = lambda words: (ctypes.c_char_p * (len(words) + 1))(*words, None)\n"
+        f"words = [{str(COMMAND)!r}.encode(), b'run', b'--', b'env']\n"
+        f"ctypes.CDLL(None).execve(words[0], array(words), array({given!r}))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.splitlines() if line in given] == given
+
+
+def test_a_process_that_still_runs_is_said_to_do_so(cuwarden, workspace):
+    os.mkfifo(workspace.work / "begun")
+    script = '"$0" wait > begun 2>&1 & head -1 begun > /dev/null; echo $!'
+    done = cuwarden(*simulated(workspace, "sh", "-c", script, program("dying")), cwd=workspace.work)
+    os.kill(int(done.stdout), signal.SIGKILL)
+    assert done.returncode == 0
+    assert f"process {int(done.stdout)} is still running" in done.stderr
+    assert "no report was found" not in done.stderr
+
+
+def test_ctrl_c_ends_run_once_the_program_has_ended(workspace):
+    """`run` waits for room in a pipe that nobody reads."""
+    read, write = os.pipe()
+    os.write(write, b"x" * fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 4096))
+    options = simulated(workspace, "sh", "-c", f"{program('allocate')}; echo over")
+    run = subprocess.Popen(
+        [COMMAND, *map(str, options)], stdout=subprocess.PIPE, stderr=write,
+        env=workspace.environment(shim=False, preload=()),
+    )  # fmt: skip
+    with run.stdout:
+        assert b"over\n" in iter(run.stdout.readline, b"")
+        until(lambda: open(f"/proc/{run.pid}/task/{run.pid}/children").read() == "")
+        assert run.poll() is None
+        # The first one may come before `run` has noted the program's end.
+        until(lambda: run.send_signal(signal.SIGINT) or run.poll() is not None)
+        assert run.returncode == -signal.SIGINT
+    os.close(read)
+    os.close(write)
 
 
 def test_run_names_the_calls_that_it_cannot_know_of(cuwarden, workspace):

@@ -5,6 +5,7 @@ import itertools
 import os
 import pty
 import re
+import resource
 import select
 import shutil
 import signal
@@ -49,6 +50,17 @@ def test_without_a_terminal_it_prints_once(cuwarden, growing):
         assert re.search(r"\+\d+\.\d [KMG]iB/min ", line) and "pinned" in line
         assert "iB/s" not in done.stdout and "[grows" not in done.stdout
         assert "growing.cpp:" in line
+
+
+def test_a_small_stack_is_enough(cuwarden, growing):
+    """The names of functions are looked up in a thread, whose stack is as large as the limit says."""
+    limit = (64 << 10, 64 << 10)
+    done = cuwarden(
+        "top", "--once", growing.pid,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, limit),
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "growing.cpp:" in done.stdout
 
 
 def test_all_live_processes_are_a_line_each(cuwarden, workspace, growing):

@@ -50,6 +50,7 @@ class Collection {
     switch (made.outcome) {
       case RecoveryOutcome::busy:
       case RecoveryOutcome::no_time:
+      case RecoveryOutcome::running:
         print_error(ledger + ": " + made.text);
         found_.said = true;
         break;

@@ -20,7 +20,6 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <map>
 #include <new>
 #include <optional>
 #include <string_view>
@@ -55,37 +54,42 @@ constexpr std::uint64_t most_simulated_bytes = std::uint64_t{1} << 50;
 constexpr std::uint64_t least_report_bytes = std::uint64_t{64} << 10;
 constexpr std::size_t most_summaries = 4;  // further reports get one line each
 
+// The program's environment: this command's own, in its order, with some variables set. Like
+// getenv(), the functions mean the first entry of a name.
 class Environment {
  public:
   Environment() {
-    for (char** variable = environ; *variable != nullptr; ++variable) {
-      const std::string_view text = *variable;
-      const auto equals = text.find('=');
-      if (equals != text.npos)
-        values_[std::string(text.substr(0, equals))] = text.substr(equals + 1);
-    }
+    for (char** entry = environ; *entry != nullptr; ++entry) entries_.emplace_back(*entry);
   }
-  void set(const std::string& name, const std::string& value) { values_[name] = value; }
+  void set(const std::string& name, const std::string& value) {
+    const auto entry = find(name);
+    if (entry == entries_.end())
+      entries_.push_back(name + "=" + value);
+    else
+      *entry = name + "=" + value;
+  }
   void set_if_missing(const std::string& name, const std::string& value) {
-    values_.emplace(name, value);
+    if (find(name) == entries_.end()) set(name, value);
   }
   // Returns the variable's value; empty if it is not set.
-  std::string get(const std::string& name) const {
-    const auto found = values_.find(name);
-    return found == values_.end() ? std::string() : found->second;
+  std::string get(const std::string& name) {
+    const auto entry = find(name);
+    return entry == entries_.end() ? std::string() : entry->substr(name.size() + 1);
   }
   void prepend(const std::string& name, const std::string& value) {
-    std::string& old = values_[name];
-    old = old.empty() ? value : value + ":" + old;
+    const std::string old = get(name);
+    set(name, old.empty() ? value : value + ":" + old);
   }
-  std::vector<std::string> texts() const {
-    std::vector<std::string> result;
-    for (const auto& [name, value] : values_) result.push_back(name + "=" + value);
-    return result;
-  }
+  // Returns all entries, each as NAME=VALUE unless this command was given it in another form.
+  const std::vector<std::string>& entries() const { return entries_; }
 
  private:
-  std::map<std::string, std::string> values_;
+  std::vector<std::string>::iterator find(const std::string& name) {
+    return std::ranges::find_if(
+        entries_, [&](const std::string& entry) { return entry.starts_with(name + "="); });
+  }
+
+  std::vector<std::string> entries_;
 };
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -118,7 +122,7 @@ constexpr int passed_signals[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP,    SIGUSR1,
 int run_child(const std::string& program, const std::vector<std::string>& command,
               const Environment& environment, pid_t& child, int& wait_status) {
   std::vector<std::string> words = command;
-  std::vector<std::string> variables = environment.texts();
+  std::vector<std::string> variables = environment.entries();
 
   sigset_t blocked, before;
   sigemptyset(&blocked);
@@ -154,6 +158,12 @@ int run_child(const std::string& program, const std::vector<std::string>& comman
     if (errno != EINTR) return errno;
   }
   child_pid = 0;
+  // Ctrl-C ends this command while it makes reports. It is not passed on any more.
+  for (const int from_terminal : {SIGINT, SIGQUIT}) {
+    struct sigaction present {};
+    sigaction(from_terminal, nullptr, &present);
+    if (present.sa_handler != SIG_IGN) signal(from_terminal, SIG_DFL);
+  }
   return 0;
 }
 
@@ -273,26 +283,25 @@ std::string why_no_report(const RunVerb& verb, std::optional<int> signal) {
   const char* enabled = std::getenv("CUWARDEN_ENABLED");
   if (enabled != nullptr && std::string_view(enabled) == "0")
     return "no report: CUWARDEN_ENABLED=0 turns recording off";
-  if (signal) {
-    return "no report was found: the program was killed by signal " + numbered_signal(*signal) +
-           " before any CUDA call of it was seen to reach the driver";
-  }
+  const std::string end =
+      signal ? " before the program was killed by signal " + numbered_signal(*signal) : "";
   if (const auto limit = file_size_limit(); limit && *limit < least_report_bytes)
     return "no report was found: no file may be larger than " + std::to_string(*limit) +
            " bytes here (ulimit -f), so that no process can keep its records";
   if (!verb.simulated_bytes && dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) == nullptr)
-    return "no report: no CUDA call reached a driver, since there is no libcuda.so.1 here; "
-           "--simulate 16GiB gives the program a simulated GPU, `cuwarden doctor` says more";
+    return "no report: no CUDA call reached a driver" + end +
+           ", since there is no libcuda.so.1 here; --simulate 16GiB gives the program a simulated "
+           "GPU, `cuwarden doctor` says more";
   return "no report was found: as far as is known, no process made a CUDA call that reached the "
-         "driver and could keep records of it here. Not known are processes that go on in "
-         "the background, that were started without this environment (env -i, sudo, ssh), or that "
-         "changed their root folder (chroot), their limits (open files, file sizes) or their "
-         "system "
-         "calls (seccomp) before";
+         "driver and could keep records of it here" +
+         end +
+         ". Not known are processes that were started without this environment (env -i, sudo, "
+         "ssh), or that changed their root folder (chroot), their limits (open files, file sizes) "
+         "or their system calls (seccomp) before";
 }
 
 // Returns the folders in which processes with this environment leave ledgers and reports.
-RunPaths paths_of_run(const Environment& environment, const TemporaryFile& list) {
+RunPaths paths_of_run(Environment& environment, const TemporaryFile& list) {
   RunPaths run_paths;
   run_paths.list = list.path();
   run_paths.start = time(nullptr);
@@ -336,7 +345,7 @@ void show(const std::vector<RunReport>& reports) {
 }
 
 // Shows the reports of the processes that have ended, or one line why there are none.
-void tell_reports(const RunVerb& verb, const Environment& environment, const TemporaryFile& list,
+void tell_reports(const RunVerb& verb, Environment& environment, const TemporaryFile& list,
                   const RunPaths& run_paths, const RecoveryRequest& child) {
   const auto [reports, said, unwanted] = reports_of_run(list, run_paths, child);
   if (reports.empty() && !said && list.error() == 0) {
