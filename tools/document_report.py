@@ -9,12 +9,15 @@ import sys
 
 HEAD = """# Fields of the report
 
-A report is one JSON object. This page is made from `reporters/report.schema.json` by `tools/document_report.py`.
+A report is one JSON object. [Words](words.md) explains terms such as ledger, incident, rung, slab and verdict. This page is
+made from `reporters/report.schema.json` by `tools/document_report.py`.
 
 - Units are in names: `_bytes`, `_ns`. Times are nanoseconds since `process.start`.
 - Addresses are strings in hexadecimal. No number passes 2^53.
-- Tables are arrays of flat objects that join by id: `stack` is a row of `stacks`, whose `frames` are rows of `frames`, whose
-  `module` is a row of `modules`. An incident's `rungs`, `incident_holders` and `incident_facts` have its number in `incident`.
+- Tables are arrays of flat objects, which refer to each other by id. `stack` is the id of a row of `stacks`. The `frames` of
+  that row are ids of rows of `frames`, and their `module` is the id of a row of `modules`.
+- An incident is a request that was refused for lack of memory. Rows of `rungs`, `incident_holders` and `incident_facts`
+  have the number of their incident in `incident`.
 - Unknown is null, never 0.
 - A later version may add tables and fields; it changes no meaning of what is here.
 """
