@@ -266,7 +266,7 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const Pa
   } else if (was_at_work(report)) {
     text += paint.red("NOT FREED") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
             allocations(count) +
-            " when its record ends: growing ones may be leaks, the others may have been in use\n";
+            " when the process ended: growing ones may be leaks, the others may have been in use\n";
   } else {
     text += paint.red("LEAKS") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
             allocations(count) + " never freed\n";

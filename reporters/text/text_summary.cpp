@@ -24,7 +24,7 @@ std::string process_ending(const model::Process& process) {
                        : "killed by signal " + numbered_signal(static_cast<int>(signal));
   }
   if (reason == "running") return "was still running";
-  return "ended, how is unknown";
+  return "ended in a way that was not seen";
 }
 
 std::string process_line(const IndexedReport& report, const LeakCheck& check, const Paint& paint) {

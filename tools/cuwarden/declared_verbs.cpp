@@ -119,7 +119,9 @@ CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
   verb->add_flag(
       "--fail-on-leak", report.fail_on_leak,
       "exit with 1 when there are leaks (with --module: in such modules; --min-bytes and --top "
-      "only choose what is shown), or when a report is too incomplete to tell");
+      "only choose what is shown), or when a report is too incomplete to tell; memory that was "
+      "live "
+      "at a snapshot counts as leaked");
   verb->add_option_function<std::vector<std::string>>(
           "--symbols",
           [&report](const std::vector<std::string>& folders) {

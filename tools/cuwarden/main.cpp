@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
+#include <exception>
 #include <new>
 #include <sstream>
 #include <string>
@@ -144,12 +146,29 @@ int command_line(int count, char** arguments) {
   return run_parsed(verbs, words, overview);
 }
 
+constexpr const char* no_memory =
+    "not enough memory; allow more (ulimit -v), or give smaller input";
+
+// Ends the command after an exception that cannot be caught. The JSON library needs memory to
+// destroy a document, and its destructor throws if there is none.
+[[noreturn]] void end_uncaught() noexcept {
+  try {
+    if (std::current_exception()) throw;
+  } catch (const std::bad_alloc&) {
+    print_error(no_memory);
+    _exit(wrong_usage);
+  } catch (...) {
+  }
+  std::abort();
+}
+
 // Returns the exit status.
 int whole_command(int count, char** arguments) {
+  std::set_terminate(end_uncaught);
   try {
     return finish_output(command_line(count, arguments));
   } catch (const std::bad_alloc&) {
-    print_error("not enough memory; allow more (ulimit -v), or give smaller input");
+    print_error(no_memory);
     return wrong_usage;
   } catch (const std::exception& error) {
     print_error(std::string("internal error: ") + error.what());

@@ -210,7 +210,7 @@ def test_a_ledger_that_was_left_behind_is_shown_as_its_report(cuwarden, workspac
     done = cuwarden("report", ledger)
     assert done.returncode == 0
     assert "killed" in done.stdout or "unknown" in done.stdout
-    assert "NOT FREED: 3.0 MiB in 3 allocations when its record ends" in done.stdout
+    assert "NOT FREED: 3.0 MiB in 3 allocations when the process ended" in done.stdout
     assert not ledger.exists()
     (line,) = done.stderr.splitlines()
     assert line.startswith("report: ") and "the ledger, which is removed" in line

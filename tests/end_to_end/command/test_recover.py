@@ -314,7 +314,7 @@ def test_the_summary_says_that_how_it_ended_is_unknown(cuwarden, workspace):
     dead(workspace)
     cuwarden("recover", workspace.ledger)
     shown = cuwarden("report", *workspace.reports.iterdir())
-    assert "how is unknown" in shown.stdout
+    assert "in a way that was not seen" in shown.stdout
 
 
 def test_names_are_looked_up_for_some_tens_of_seconds_and_no_longer(cuwarden, workspace):

@@ -1,6 +1,7 @@
 """`run` in surroundings that take something away: the environment, room for files, stack, /proc."""
 
 import fcntl
+import json
 import os
 import resource
 import signal
@@ -99,7 +100,7 @@ def test_a_process_that_still_runs_is_said_to_do_so(cuwarden, workspace):
 
 
 def test_ctrl_c_ends_run_once_the_program_has_ended(workspace):
-    """`run` waits for room in a pipe that nobody reads."""
+    """`run` waits for room in a pipe that no process reads."""
     read, write = os.pipe()
     os.write(write, b"x" * fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 4096))
     options = simulated(workspace, "sh", "-c", f"{program('allocate')}; echo over")
@@ -111,7 +112,7 @@ def test_ctrl_c_ends_run_once_the_program_has_ended(workspace):
         assert b"over\n" in iter(run.stdout.readline, b"")
         until(lambda: open(f"/proc/{run.pid}/task/{run.pid}/children").read() == "")
         assert run.poll() is None
-        # The first one may come before `run` has noted the program's end.
+        # The first signal may come before `run` has noted the program's end.
         until(lambda: run.send_signal(signal.SIGINT) or run.poll() is not None)
         assert run.returncode == -signal.SIGINT
     os.close(read)
@@ -137,6 +138,24 @@ def test_the_command_works_with_a_small_stack_and_leaves_its_limit_to_the_progra
     report = workspace.reports / "report.json"
     shown = cuwarden("report", report, preexec_fn=little_stack)
     assert (shown.returncode, shown.stderr) == (0, "") and "LEAKS" in shown.stdout
+
+
+@pytest.mark.parametrize("mebibytes", [50, 150, 200, 300, 400])
+def test_a_report_that_needs_more_memory_than_is_allowed_gives_one_line(
+    cuwarden, workspace, mebibytes
+):
+    run = workspace.run([program("allocate")])
+    report = dict(run.report.data)
+    report["frames"] = report["frames"] + report["frames"][:1] * 300_000
+    large = workspace.work / "large.json"
+    large.write_text(json.dumps(report))
+
+    def little_memory():
+        resource.setrlimit(resource.RLIMIT_AS, (mebibytes << 20, mebibytes << 20))
+
+    done = cuwarden("report", large, preexec_fn=little_memory)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "not enough memory" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.skipif(

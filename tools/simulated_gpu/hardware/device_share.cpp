@@ -58,9 +58,9 @@ void DeviceShare::join(const std::string& path) {
   }
   if (own_ < 0) {
     std::fprintf(stderr,
-                 "simulated GPU: CUWARDEN_SIM_SHARED=%s cannot be used (%s); the devices are this "
-                 "process's alone\n",
-                 path.c_str(), std::strerror(errno));
+                 "simulated GPU: the file of CUWARDEN_SIM_SHARED cannot be used (%s); the devices "
+                 "are this process's alone\n",
+                 std::strerror(errno));
     return;
   }
   slots_ = static_cast<Slot*>(mapped);

@@ -189,8 +189,8 @@ void read(const char* name, const char* accepted, Parse parse, Accept accept) {
   if (text == nullptr || *text == '\0') return;
   const auto value = parse(std::string_view(text));
   if (!value || !accept(*value)) {
-    std::fprintf(stderr, "simulated GPU: %s=%s is not %s; the default is used\n", name, text,
-                 accepted);
+    // The value is not printed: it could control the terminal.
+    std::fprintf(stderr, "simulated GPU: %s is not %s; the default is used\n", name, accepted);
   }
 }
 
