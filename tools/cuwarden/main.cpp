@@ -146,16 +146,13 @@ int command_line(int count, char** arguments) {
   return run_parsed(verbs, words, overview);
 }
 
-constexpr const char* no_memory =
-    "not enough memory; allow more (ulimit -v), or give smaller input";
-
 // Ends the command after an exception that cannot be caught. The JSON library needs memory to
 // destroy a document, and its destructor throws if there is none.
 [[noreturn]] void end_uncaught() noexcept {
   try {
     if (std::current_exception()) throw;
   } catch (const std::bad_alloc&) {
-    print_error(no_memory);
+    print_no_memory();
     _exit(wrong_usage);
   } catch (...) {
   }
@@ -168,7 +165,7 @@ int whole_command(int count, char** arguments) {
   try {
     return finish_output(command_line(count, arguments));
   } catch (const std::bad_alloc&) {
-    print_error(no_memory);
+    print_no_memory();
     return wrong_usage;
   } catch (const std::exception& error) {
     print_error(std::string("internal error: ") + error.what());

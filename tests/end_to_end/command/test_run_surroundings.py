@@ -112,7 +112,7 @@ def test_ctrl_c_ends_run_once_the_program_has_ended(workspace):
         assert b"over\n" in iter(run.stdout.readline, b"")
         until(lambda: open(f"/proc/{run.pid}/task/{run.pid}/children").read() == "")
         assert run.poll() is None
-        # The first signal may come before `run` has noted the program's end.
+        # A signal may come before `run` has noted the program's end.
         until(lambda: run.send_signal(signal.SIGINT) or run.poll() is not None)
         assert run.returncode == -signal.SIGINT
     os.close(read)

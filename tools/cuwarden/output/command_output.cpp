@@ -66,6 +66,11 @@ void print_error(std::string_view line) {
   print_line(STDERR_FILENO, "cuwarden: " + std::string(line));
 }
 
+void print_no_memory() {
+  write_whole(STDERR_FILENO,
+              "cuwarden: not enough memory; allow more (ulimit -v), or give smaller input\n");
+}
+
 std::string name_in_a_line(const std::string& name) { return name.empty() ? "''" : name; }
 
 bool wants_colour(int descriptor) {

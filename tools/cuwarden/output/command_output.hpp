@@ -18,6 +18,8 @@ void prepare_output();
 // Writes "cuwarden: ", the line and a line feed to standard error. Line feeds and control
 // characters in `line` become question marks.
 void print_error(std::string_view line);
+// Writes the error line for a lack of memory. Allocates nothing.
+void print_no_memory();
 // Writes the line and a line feed to the descriptor. Line feeds and control characters in `line`
 // become question marks.
 void print_line(int descriptor, std::string_view line);
