@@ -15,6 +15,7 @@
 #include "shim/process/reports.hpp"
 #include "shim/process/seccomp_notice.hpp"
 #include "shim/process/stack_room.hpp"
+#include "shim/support/held_signals.hpp"
 #include "shim/support/own_stack.hpp"
 
 namespace cuwarden::shim {
@@ -33,17 +34,19 @@ namespace cuwarden::shim {
   const WaitBudget::Scope bounded(&end_budget_);
   session_->process_is_ending();
   end_turn_.leads_the_end();
-  ++hooks::call_state.driver_depth;
+  const hooks::OwnWork own(__builtin_frame_address(0));
   if (report_at_exit(status, false)) {
     take_exit_readings(*session_, __builtin_frame_address(0), end_budget_);
     // Names are looked up before the program's destructors run: other threads and signal
     // handlers still use objects that the destructors are about to destroy.
     report_at_exit(status, true);
   }
-  --hooks::call_state.driver_depth;
 }
 
+// Handlers of signals wait, here and in finish(): one that leaves by a jump would leave the turn
+// taken and the end noted, though the process goes on.
 bool Process::report_at_exit(int status, bool with_names) noexcept {
+  const HeldSignals held(signals_with_handlers());
   if (!end_turn_.take(false)) return false;
   ledger_->set_end(ledger::EndReason::exit, status, true);
   complete_ledger();
@@ -93,10 +96,11 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
   const bool returns = reason == ledger::EndReason::abort && afterwards == Afterwards::may_return;
   if (returns && has_reported_enough()) return leave_end(reason, status, status_known);
   if (reason == ledger::EndReason::exit) end_turn_.leads_the_end();
+  const HeldSignals held(signals_with_handlers());
   if (!end_turn_.take(true)) return;
   const std::uint64_t begin_ns = now_ns();
   const WaitBudget::Scope bounded(&end_budget_);
-  ++hooks::call_state.driver_depth;
+  const hooks::OwnWork own(__builtin_frame_address(0));
   ledger_->set_end(reason, status, status_known);
   bool written = false;
   call_with_room(
@@ -109,7 +113,6 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
   } else if (written) {
     ledger_->remove_file();
   }
-  --hooks::call_state.driver_depth;
   if (returns) reports_of_aborts_ns_.fetch_add(now_ns() - begin_ns, std::memory_order_relaxed);
   end_turn_.give_back(afterwards == Afterwards::ends);
 }

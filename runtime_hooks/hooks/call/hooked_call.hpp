@@ -32,9 +32,9 @@ struct CallState {
   // 0 if there is none.
   std::uint16_t runtime_row = 0;
   Confinement confinement = Confinement::unknown;
-  // Mark of the outermost hooked driver function that the thread is inside. Null outside of such a
-  // function and during cuwarden's own work. A longjmp that leaves the function does not reset this
-  // state; the mark then shows that the call is over.
+  // Mark of the outermost hooked driver function, or of cuwarden's own work, that the thread is
+  // inside. Null outside of both, and during the start of recording. A longjmp that leaves the
+  // function does not reset this state; the mark then shows that the call is over.
   const CallMark* driver_mark = nullptr;
   // Mark of the outermost hooked runtime function that the thread is inside; null outside of such a
   // function.
@@ -61,6 +61,30 @@ inline void forget_left_driver_call(const void* frame) noexcept {
 inline void forget_left_runtime_call(const void* frame) noexcept {
   if (call_state.runtime_row != 0) forget_left_calls(frame);
 }
+
+// Marks cuwarden's own work in a thread for the length of a scope: driver calls that it makes are
+// not recorded. If a longjmp leaves the scope, a later call finds that out, as for a hooked call.
+class [[nodiscard]] OwnWork {
+ public:
+  // `frame` is __builtin_frame_address(0) of the function that works.
+  explicit OwnWork(const void* frame) noexcept : mark_(frame) {
+    forget_left_driver_call(frame);
+    depth_before_ = call_state.driver_depth;
+    call_state.driver_depth = static_cast<std::uint16_t>(depth_before_ + 1);
+    if (depth_before_ == 0) call_state.driver_mark = &mark_;
+  }
+  ~OwnWork() {
+    call_state.driver_depth = depth_before_;
+    if (depth_before_ == 0) call_state.driver_mark = nullptr;
+  }
+  OwnWork(const OwnWork&) = delete;
+  OwnWork& operator=(const OwnWork&) = delete;
+
+ private:
+  const CallMark mark_;
+  // CallState::driver_depth when the work began.
+  std::uint16_t depth_before_;
+};
 
 // One call of the program of a driver function, while its hook runs. Only a thread's outermost
 // hooked call is recorded: driver calls that it makes inside go straight to the driver.

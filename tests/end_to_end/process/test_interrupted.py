@@ -45,6 +45,18 @@ def test_a_coroutines_stack_inside_the_threads_own_stack_is_not_overrun(workspac
     assert len(run.report["incidents"]) == (what == "refused")
 
 
+@pytest.mark.parametrize("milliseconds", [1, 5, 20])
+@pytest.mark.parametrize("how", ["exit", "abort"])
+def test_a_process_that_left_its_end_by_a_jump_goes_on_being_recorded(workspace, how, milliseconds):
+    """Handlers run after the report that they interrupt."""
+    run = workspace.run([program("end_left"), how, milliseconds])
+    assert (run.returncode, run.said) == (5, [])
+    assert run.report["leaks"]["count"] == 31_000
+    assert run.report["process"]["end_reason"] == "exit"
+    assert run.report["process"]["exit_status"] == 5
+    assert run.ledgers == []
+
+
 # The recording starts within these times after the call begins.
 @pytest.mark.parametrize("microseconds", [50, 100, 200, 400, 800, 1200])
 @pytest.mark.parametrize("how", ["exit", "jump"])
