@@ -81,8 +81,8 @@ Next pseudo_lookup(void* real, void* handle, const char* name, std::uintptr_t ca
   void* const ours = hook_named(name);
   if (ours == nullptr) return {real, nullptr};
   if (!is_visible(name, caller))
-    // No object behind the shim has the name. The look-up fails as without the shim, with the
-    // same text for dlerror().
+    // No object behind the shim has the name. The look-up fails as without the shim, but for the
+    // object that dlerror() names: it is the shim, which has asked, and not the caller.
     return {nullptr, real_libc().libc_dlsym(RTLD_NEXT, name)};
   // A wrapper that asks for the next cudaMalloc means the cudart behind it, which calls the
   // driver's hooks. A wrapper that asks for the next cuMemAlloc would bypass the shim.

@@ -216,15 +216,18 @@ def test_a_process_in_a_container_with_its_own_files_is_found(cuwarden, workspac
 def test_a_snapshot_of_another_users_process_gives_one_line(workspace, live):
     process, _ = waiting(live)
 
-    def nobody():
+    # Not the user whose commands test_other_users.py stops.
+    stranger = 65533
+
+    def become_stranger():
         os.setgroups([])
-        os.setresgid(65534, 65534, 65534)
-        os.setresuid(65534, 65534, 65534)
+        os.setresgid(stranger, stranger, stranger)
+        os.setresuid(stranger, stranger, stranger)
 
     workspace.folder.chmod(0o755)
     done = subprocess.run(
         [COMMAND, "snapshot", str(process.pid)],
-        cwd="/", capture_output=True, text=True, preexec_fn=nobody, timeout=PATIENCE_S,
+        cwd="/", capture_output=True, text=True, preexec_fn=become_stranger, timeout=PATIENCE_S,
     )  # fmt: skip
     if done.returncode == 126 or "Permission" in done.stderr:
         pytest.skip("others may not run what was built here")

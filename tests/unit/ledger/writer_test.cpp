@@ -382,5 +382,14 @@ TEST_F(LedgerTest, errno_is_preserved) {
   EXPECT_NE(other, nullptr);
 }
 
+TEST_F(LedgerTest, a_strict_umask_does_not_hide_the_ledger_from_its_owner) {
+  const TemporaryFolder other_folder;
+  const mode_t before = umask(0777);
+  const Writer* const other = make_writer(other_folder.path());
+  umask(before);
+  EXPECT_EQ(std::filesystem::status(other->path()).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+}
+
 }  // namespace
 }  // namespace cuwarden::ledger

@@ -93,7 +93,8 @@ LiveLedger ledger_of(pid_t pid) {
     found.error = subject + " (" + stat->name +
                   ") cannot be inspected: " + error_text(mappings.error) +
                   (geteuid() == 0 ? "; this container or kernel hides it from root, too"
-                                  : "; it belongs to another user: run this command as root");
+                                  : "; it belongs to another user, or forbids inspection "
+                                    "(PR_SET_DUMPABLE): run this command as root");
     return found;
   }
   const std::string proc = proc_folder(pid);
