@@ -1,7 +1,12 @@
 // The runtime above the driver: its calls of the driver, its errors, its contexts.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <cstdlib>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -109,6 +114,28 @@ TEST(RuntimeFacts, driver_entry_points_come_through_the_runtime) {
       cudaSuccess);
   EXPECT_NE(function, nullptr);
   EXPECT_EQ(status, cudaDriverEntryPointSuccess);
+}
+
+TEST(RuntimeFacts, a_forked_child_exits_while_the_parents_threads_are_inside_the_runtime) {
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop) cudaSetDevice(0);
+  });
+  int hung = 0;
+  for (int i = 0; i < 100 && hung == 0; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);  // Ends a child that waits for ever.
+      std::exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    hung += WIFSIGNALED(status) ? 1 : 0;
+  }
+  stop = true;
+  other.join();
+  EXPECT_EQ(hung, 0);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "tools/simulated_gpu/runtime/runtime_state.hpp"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <mutex>
 
@@ -55,9 +56,13 @@ cudaError_t bind(int device) {
   return cudaSuccess;
 }
 
-// Releases the runtime's contexts while the process exits.
+// Releases the runtime's contexts while the process exits. A forked child has none, and the lock may
+// be held by a thread that only the parent has.
 struct AtEnd {
-  ~AtEnd() { release_primaries(); }
+  ~AtEnd() {
+    if (getpid() == process) release_primaries();
+  }
+  const pid_t process = getpid();
 };
 AtEnd at_end;
 
