@@ -23,6 +23,10 @@ CUWARDEN_OLD("GLIBC_2.2.5", int, pthread_create,
              (pthread_t * thread, const pthread_attr_t* attributes, void* (*body)(void*),
               void* argument),
              (thread, attributes, body, argument))
+CUWARDEN_OLD("GLIBC_2.2.5", int, pthread_attr_setstacksize,
+             (pthread_attr_t * attributes, size_t bytes), (attributes, bytes))
+CUWARDEN_OLD("GLIBC_2.18", int, pthread_setattr_default_np, (const pthread_attr_t* attributes),
+             (attributes))
 CUWARDEN_OLD("GLIBC_2.2.5", int, pthread_detach, (pthread_t thread), (thread))
 CUWARDEN_OLD("GLIBC_2.2.5", int, pthread_key_create, (pthread_key_t * key, void (*end)(void*)),
              (key, end))

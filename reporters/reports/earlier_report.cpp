@@ -3,8 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "reporters/files/file_name_limits.hpp"
 #include "reporters/files/file_status.hpp"
-#include "reporters/files/report_name.hpp"
 #include "reporters/json/report_head.hpp"
 #include "reporters/tables/process_facts.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"

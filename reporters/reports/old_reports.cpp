@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "reporters/files/file_name_limits.hpp"
 #include "reporters/files/file_status.hpp"
-#include "reporters/files/report_name.hpp"
 #include "reporters/json/report_head.hpp"
 #include "reporters/words/paths.hpp"
 #include "runtime_hooks/core/files/folder_entries.hpp"

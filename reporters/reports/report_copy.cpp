@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <memory>
 
+#include "reporters/files/file_name_limits.hpp"
 #include "reporters/files/file_status.hpp"
 #include "reporters/files/given_file.hpp"
 #include "reporters/files/output.hpp"
-#include "reporters/files/report_name.hpp"
 #include "reporters/json/json_text.hpp"
 #include "reporters/json/read_report.hpp"
 #include "reporters/json/update.hpp"

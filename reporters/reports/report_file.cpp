@@ -9,8 +9,8 @@
 #include <memory>
 #include <utility>
 
+#include "reporters/files/file_name_limits.hpp"
 #include "reporters/files/file_status.hpp"
-#include "reporters/files/report_name.hpp"
 #include "reporters/json/write_report.hpp"
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/paths.hpp"

@@ -9,7 +9,7 @@
 #include "runtime_hooks/core/files/open_file.hpp"
 #include "runtime_hooks/driver/hook_list.hpp"
 #include "shim/files/old_ledgers.hpp"
-#include "shim/files/report_path.hpp"
+#include "shim/files/report_pattern.hpp"
 #include "shim/support/log.hpp"
 
 namespace cuwarden::shim {
@@ -83,20 +83,6 @@ void say_ledger_is_incomplete(ledger::Writer& ledger, bool stopped) noexcept try
         "the ledger is full: allocations from here on are missing in the report. More fits with "
         "more room for files and addresses (ulimit -f, ulimit -v, disk space), or with a smaller "
         "CUWARDEN_STACK_DEPTH.");
-} catch (...) {
-}  // no memory for the line
-
-void say_of_confinement(std::string_view ledger) noexcept try {
-  const std::string where =
-      ledger.empty() ? "no report can be made of what the process has recorded"
-                     : formatted(
-                           "the report is made from the ledger {} by `cuwarden run`, or by "
-                           "`cuwarden recover {}`",
-                           ledger, ledger.substr(0, ledger.rfind('/')));
-  log_warn(
-      formatted("the program installs a seccomp filter. A confined thread opens no file for "
-                "cuwarden and writes no messages; if one ends the process, {}.",
-                where));
 } catch (...) {
 }  // no memory for the line
 

@@ -28,9 +28,4 @@ std::string where_the_records_stay(std::string_view ledger_path);
 // in the report; if the system refused to let it grow, the line names the operation that failed.
 void say_ledger_is_incomplete(ledger::Writer&, bool stopped) noexcept;
 
-// Writes one warning line to the log: the program is about to install a seccomp filter on itself,
-// so the report may have to be made from the ledger afterwards. `ledger_path`: path of the ledger's
-// file; empty if the ledger is in memory.
-void say_of_confinement(std::string_view ledger_path) noexcept;
-
 }  // namespace cuwarden::shim

@@ -11,9 +11,9 @@
 #include "reporters/tables/slabs.hpp"
 #include "reporters/verdicts/incident_case.hpp"
 #include "shim/probes/host_limits.hpp"
+#include "shim/probes/memory_of_others.hpp"
 #include "shim/probes/mps_limit.hpp"
 #include "shim/probes/nvml_memory.hpp"
-#include "shim/probes/other_processes.hpp"
 
 namespace cuwarden::shim {
 namespace {

@@ -14,7 +14,7 @@
 #include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"
 #include "shim/process/process.hpp"
-#include "shim/process/seccomp_notice.hpp"
+#include "shim/process/seccomp_watch.hpp"
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/message_output.hpp"
 #include "shim/support/real_libc.hpp"

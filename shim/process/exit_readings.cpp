@@ -5,7 +5,7 @@
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/driver/calling_threads.hpp"
 #include "runtime_hooks/stacks/stack_bounds.hpp"
-#include "shim/probes/other_processes.hpp"
+#include "shim/probes/memory_of_others.hpp"
 #include "shim/process/stack_room.hpp"
 
 namespace cuwarden::shim {

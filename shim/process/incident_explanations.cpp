@@ -8,7 +8,7 @@
 #include "shim/interpose/runtime_tables.hpp"
 #include "shim/probes/incident_facts.hpp"
 #include "shim/process/reports.hpp"
-#include "shim/process/seccomp_notice.hpp"
+#include "shim/process/seccomp_watch.hpp"
 #include "shim/process/stack_room.hpp"
 #include "shim/support/log.hpp"
 

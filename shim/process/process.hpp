@@ -11,7 +11,7 @@
 #include "runtime_hooks/hooks/call/session.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
 #include "shim/process/end_turn.hpp"
-#include "shim/support/address_space.hpp"
+#include "shim/support/memory_owner.hpp"
 #include "shim/support/settings.hpp"
 
 namespace cuwarden::shim {
@@ -174,7 +174,7 @@ class Process final : public tracking::CompletenessListener {
   std::atomic<State> state_{State::fresh};
   hooks::Session* session_ = nullptr;
   ledger::Writer* ledger_ = nullptr;
-  AddressSpace memory_;
+  MemoryOwner memory_;
   std::atomic<int> enabled_{-1};  // result of enabled(): 0 or 1; -1: not yet known
   std::atomic<bool> exit_handler_set_{false};
   // True once a thread has waited in vain for another one to start the recording.

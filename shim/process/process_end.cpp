@@ -13,7 +13,7 @@
 #include "shim/process/exit_readings.hpp"
 #include "shim/process/process.hpp"
 #include "shim/process/reports.hpp"
-#include "shim/process/seccomp_notice.hpp"
+#include "shim/process/seccomp_watch.hpp"
 #include "shim/process/stack_room.hpp"
 #include "shim/support/held_signals.hpp"
 #include "shim/support/own_stack.hpp"

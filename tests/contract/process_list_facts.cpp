@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "shim/probes/device_processes.hpp"
+#include "shim/probes/nvml_processes.hpp"
 #include "tests/contract/neighbour.hpp"
 
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "shim/files/report_path.hpp"
+#include "shim/files/report_pattern.hpp"
 #include "shim/support/settings.hpp"
 
 namespace {

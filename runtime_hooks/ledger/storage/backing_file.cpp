@@ -159,8 +159,9 @@ bool BackingFile::map_file(int fd, std::uint64_t limit, const BackingRequest& re
   if (!status_of(fd, status)) return false;
   // A strict umask would keep the owner's other processes from reading the ledger. File systems
   // without modes (FAT) refuse.
-  if (status.st_size == 0 && (status.st_mode & 0777) != 0600)
+  if (status.st_size == 0 && (status.st_mode & 0777) != 0600) {
     [[maybe_unused]] const int refused = fchmod(fd, 0600);
+  }
   device_ = status.st_dev;
   inode_ = status.st_ino;
   for (Geometry plan = largest_geometry(limit, request.hooks); plan.total_bytes != 0;

@@ -23,6 +23,16 @@ TEST(SettingValues, each_default_is_a_value_that_its_setting_accepts) {
   EXPECT_GT(count, 10u);
 }
 
+TEST(SettingValues, a_report_in_a_folder_has_the_default_name) {
+  std::string by_default;
+#define SETTING(member, kind, variable, fallback, ...) \
+  if (std::string(variable) == "CUWARDEN_REPORT") {    \
+    by_default = fallback;                             \
+  }
+#include "reporters/words/settings.def"
+  EXPECT_EQ(by_default, default_report_name);
+}
+
 TEST(SettingValues, a_text_that_is_not_accepted_leaves_the_value_as_it_was) {
   setting_kinds::LogTarget::Value log;
   EXPECT_TRUE(setting_kinds::LogTarget::read(log, "debug:there"));

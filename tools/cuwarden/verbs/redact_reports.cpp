@@ -4,8 +4,8 @@
 
 #include <memory>
 
+#include "reporters/files/file_name_limits.hpp"
 #include "reporters/files/output.hpp"
-#include "reporters/files/report_name.hpp"
 #include "reporters/model/redaction.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 

@@ -33,14 +33,13 @@
 #include "tools/cuwarden/ledgers/recovery.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/program/installation.hpp"
+#include "tools/cuwarden/program/program_environment.hpp"
 #include "tools/cuwarden/program/program_file.hpp"
 #include "tools/cuwarden/program/sanitizers.hpp"
 #include "tools/cuwarden/reports/report_names.hpp"
 #include "tools/cuwarden/verbs/run_reports.hpp"
 #include "tools/cuwarden/verbs/temporary_file.hpp"
 #include "tools/cuwarden/verbs/verbs.hpp"
-
-extern char** environ;
 
 namespace cuwarden {
 namespace {
@@ -53,44 +52,6 @@ constexpr std::uint64_t least_simulated_bytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t most_simulated_bytes = std::uint64_t{1} << 50;
 constexpr std::uint64_t least_report_bytes = std::uint64_t{64} << 10;
 constexpr std::size_t most_summaries = 4;  // further reports get one line each
-
-// The program's environment: this command's own, in its order, with some variables set. Like
-// getenv(), the functions mean the first entry of a name.
-class Environment {
- public:
-  Environment() {
-    for (char** entry = environ; *entry != nullptr; ++entry) entries_.emplace_back(*entry);
-  }
-  void set(const std::string& name, const std::string& value) {
-    const auto entry = find(name);
-    if (entry == entries_.end())
-      entries_.push_back(name + "=" + value);
-    else
-      *entry = name + "=" + value;
-  }
-  void set_if_missing(const std::string& name, const std::string& value) {
-    if (find(name) == entries_.end()) set(name, value);
-  }
-  // Returns the variable's value; empty if it is not set.
-  std::string get(const std::string& name) {
-    const auto entry = find(name);
-    return entry == entries_.end() ? std::string() : entry->substr(name.size() + 1);
-  }
-  void prepend(const std::string& name, const std::string& value) {
-    const std::string old = get(name);
-    set(name, old.empty() ? value : value + ":" + old);
-  }
-  // Returns all entries, each as NAME=VALUE unless this command was given it in another form.
-  const std::vector<std::string>& entries() const { return entries_; }
-
- private:
-  std::vector<std::string>::iterator find(const std::string& name) {
-    return std::ranges::find_if(
-        entries_, [&](const std::string& entry) { return entry.starts_with(name + "="); });
-  }
-
-  std::vector<std::string> entries_;
-};
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> result;

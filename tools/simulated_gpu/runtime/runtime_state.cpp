@@ -2,7 +2,7 @@
 #include "tools/simulated_gpu/runtime/runtime_state.hpp"
 
 #include <dlfcn.h>
-#include <unistd.h>
+#include <pthread.h>
 
 #include <mutex>
 
@@ -56,13 +56,16 @@ cudaError_t bind(int device) {
   return cudaSuccess;
 }
 
-// Releases the runtime's contexts while the process exits. A forked child has none, and the lock may
-// be held by a thread that only the parent has.
+// Releases the runtime's contexts while the process exits. A forked child has none, and the lock
+// may be held by a thread that only the parent has.
 struct AtEnd {
-  ~AtEnd() {
-    if (getpid() == process) release_primaries();
+  AtEnd() {
+    pthread_atfork(nullptr, nullptr, [] { in_child = true; });
   }
-  const pid_t process = getpid();
+  ~AtEnd() {
+    if (!in_child) release_primaries();
+  }
+  static inline bool in_child = false;
 };
 AtEnd at_end;
 

@@ -1,4 +1,4 @@
-#include "shim/probes/device_processes.hpp"
+#include "shim/probes/nvml_processes.hpp"
 
 #include <signal.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // File names of reports: they fit into their folders, differ, and keep their ending.
-#include "reporters/files/report_name.hpp"
+#include "reporters/files/file_name_limits.hpp"
 
 #include <gtest/gtest.h>
 

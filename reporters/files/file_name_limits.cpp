@@ -1,4 +1,4 @@
-#include "reporters/files/report_name.hpp"
+#include "reporters/files/file_name_limits.hpp"
 
 #include <sys/vfs.h>
 

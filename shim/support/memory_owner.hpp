@@ -12,7 +12,7 @@ namespace cuwarden::shim {
 // Tells if the calling process owns the memory that it runs in. It does not if it runs in its
 // parent's memory (vfork), or is a forked child that has not yet claimed its copy. There is one
 // object in a process.
-class AddressSpace {
+class MemoryOwner {
  public:
   // Marks the memory as the calling process's, by a page that the kernel fills with zeros in forked
   // children. To be called by the shim's constructor; once a call has succeeded, others do nothing.

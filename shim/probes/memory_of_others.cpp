@@ -1,4 +1,4 @@
-#include "shim/probes/other_processes.hpp"
+#include "shim/probes/memory_of_others.hpp"
 
 #include <array>
 #include <span>
@@ -6,7 +6,7 @@
 #include "reporters/model/each_row.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
-#include "shim/probes/device_processes.hpp"
+#include "shim/probes/nvml_processes.hpp"
 #include "shim/support/log.hpp"
 
 namespace cuwarden::shim {

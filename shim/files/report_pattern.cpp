@@ -1,4 +1,4 @@
-#include "shim/files/report_path.hpp"
+#include "shim/files/report_pattern.hpp"
 
 #include <limits.h>
 #include <sys/auxv.h>
@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include "reporters/files/report_name.hpp"
+#include "reporters/files/file_name_limits.hpp"
 #include "reporters/words/setting_values.hpp"
 #include "runtime_hooks/core/job.hpp"
 #include "shim/support/log.hpp"

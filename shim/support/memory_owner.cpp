@@ -1,4 +1,4 @@
-#include "shim/support/address_space.hpp"
+#include "shim/support/memory_owner.hpp"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -33,7 +33,7 @@ bool is_gone(int process) noexcept {
 
 }  // namespace
 
-void AddressSpace::mark() noexcept {
+void MemoryOwner::mark() noexcept {
   Page* present = page_.load(std::memory_order_acquire);
   if (present != nullptr) return;
   void* memory = make_wiped_page(sizeof(Page));
@@ -45,7 +45,7 @@ void AddressSpace::mark() noexcept {
     munmap(memory, sizeof(Page));
 }
 
-void AddressSpace::take_over(void (*begin_anew)()) noexcept {
+void MemoryOwner::take_over(void (*begin_anew)()) noexcept {
   Page* const page = page_.load(std::memory_order_acquire);
   if (page == nullptr) return;
   State found = State::wiped;
@@ -61,12 +61,12 @@ void AddressSpace::take_over(void (*begin_anew)()) noexcept {
   futex_wake_all(page->state);
 }
 
-int AddressSpace::owner() const noexcept {
+int MemoryOwner::owner() const noexcept {
   const Page* const page = page_.load(std::memory_order_acquire);
   return page == nullptr ? 0 : page->owner.load(std::memory_order_relaxed);
 }
 
-bool AddressSpace::belongs_to_caller() const noexcept {
+bool MemoryOwner::belongs_to_caller() const noexcept {
   Page* const page = page_.load(std::memory_order_acquire);
   if (page == nullptr) return false;
   const int owner = page->owner.load(std::memory_order_relaxed), self = getpid();

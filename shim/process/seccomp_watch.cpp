@@ -1,4 +1,4 @@
-#include "shim/process/seccomp_notice.hpp"
+#include "shim/process/seccomp_watch.hpp"
 
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
@@ -14,11 +16,11 @@
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
-#include "shim/files/ledger_location.hpp"
 #include "shim/process/filter_program.hpp"
 #include "shim/process/own_system_calls.hpp"
 #include "shim/process/process.hpp"
 #include "shim/support/loaded_objects.hpp"
+#include "shim/support/log.hpp"
 #include "shim/support/own_stack.hpp"
 #include "shim/support/ready_unwinder.hpp"
 #include "shim/support/real_libc.hpp"
@@ -50,6 +52,23 @@ constinit std::atomic<bool> mode_must_be_asked{false};
 
 // True if all filters of confined threads allow the question. False without such a filter.
 constinit std::atomic<bool> may_ask_mode{false}, may_ask_process{false};
+
+// Writes one warning line to the log before the program installs a filter on itself: the report may
+// have to be made from the ledger afterwards. `ledger`: path of the ledger's file; empty if the
+// ledger is in memory.
+void say_of_confinement(std::string_view ledger) noexcept try {
+  const std::string where =
+      ledger.empty() ? "no report can be made of what the process has recorded"
+                     : formatted(
+                           "the report is made from the ledger {} by `cuwarden run`, or by "
+                           "`cuwarden recover {}`",
+                           ledger, ledger.substr(0, ledger.rfind('/')));
+  log_warn(
+      formatted("the program installs a seccomp filter. A confined thread opens no file for "
+                "cuwarden and writes no messages; if one ends the process, {}.",
+                where));
+} catch (...) {
+}  // no memory for the line
 
 Confinement& of_this_thread() { return hooks::call_state.confinement; }
 

@@ -1,6 +1,6 @@
 // The processes on a device, read from a fake NVML that answers as a test says, or without any
 // NVML.
-#include "shim/probes/device_processes.hpp"
+#include "shim/probes/nvml_processes.hpp"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
