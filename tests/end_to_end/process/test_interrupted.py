@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import termios
+import time
 
 import pytest
 
@@ -46,10 +47,12 @@ def test_a_coroutines_stack_inside_the_threads_own_stack_is_not_overrun(workspac
 
 
 @pytest.mark.parametrize("milliseconds", [1, 5, 20])
-@pytest.mark.parametrize("how", ["exit", "abort"])
-def test_a_process_that_left_its_end_by_a_jump_goes_on_being_recorded(workspace, how, milliseconds):
+@pytest.mark.parametrize("how", ["exit", "abort", "refused"])
+def test_a_process_that_left_a_report_by_a_jump_goes_on_being_recorded(workspace, how, milliseconds):
     """Handlers run after the report that they interrupt."""
+    begun = time.monotonic()
     run = workspace.run([program("end_left"), how, milliseconds])
+    assert time.monotonic() - begun < 9  # Longer than that, a thread waits for one that has left.
     assert (run.returncode, run.said) == (5, [])
     assert run.report["leaks"]["count"] == 31_000
     assert run.report["process"]["end_reason"] == "exit"

@@ -1,6 +1,6 @@
-// end_left HOW MILLISECONDS: a signal handler leaves exit() (`exit`) or abort() (`abort`) by a
-// jump, so many milliseconds after the call. The program allocates more, and then returns 5 from
-// main().
+// end_left HOW MILLISECONDS: a signal handler leaves a call by a jump, so many milliseconds after
+// the call: exit() (`exit`), abort() (`abort`), or a refused request (`refused`). The program
+// allocates more. Then another thread calls exit(5), or main() returns 5 after `exit`.
 #include <cuda_runtime_api.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -38,7 +39,11 @@ int main(int argc, char** argv) {
     setitimer(ITIMER_REAL, &soon, nullptr);
     if (how == "exit") std::exit(1);
     if (how == "abort") std::abort();
+    void* block = nullptr;
+    if (how == "refused") cudaMalloc(&block, std::size_t{1} << 45);
+    pause();
   }
   allocate(after);
-  return 5;
+  if (how == "exit") return 5;
+  std::thread([] { std::exit(5); }).join();
 }
