@@ -23,9 +23,10 @@ ledger::Writer* make_ledger(const Settings&, const std::string& report_path, int
 // empty text if `ledger_path` is empty: then the ledger is in memory, without a file.
 std::string where_the_records_stay(std::string_view ledger_path);
 
-// Writes one warning line to the log. If `stopped`, the line says that recording has stopped.
-// Otherwise it says that the ledger is full or cannot grow, so that later allocations are missing
-// in the report; if the system refused to let it grow, the line names the operation that failed.
+// Writes one warning line to the log about the ledger. If `stopped`, the line says that recording
+// has stopped. Otherwise it says that the ledger is full or cannot grow, so that later allocations
+// are missing in the report; if the system refused to let it grow, the line names the operation
+// that failed.
 void say_ledger_is_incomplete(ledger::Writer&, bool stopped) noexcept;
 
 }  // namespace cuwarden::shim

@@ -13,11 +13,14 @@
 namespace cuwarden::shim {
 
 namespace detail {
-// The tables that real_driver() and next_driver() return.
+// Tables with the addresses of the driver's functions. `functions`: libcuda's own, returned by
+// real_driver(). `wrapped_functions`: those that the program would call without the shim, returned
+// by next_driver(); some may be another library's wrappers.
 extern constinit driver::RealDriver functions, wrapped_functions;
-// True once both tables hold the addresses of libcuda's functions.
+// True once `functions` and `wrapped_functions`, the tables of the driver's functions, are filled.
 extern constinit std::atomic<bool> filled;
-// Fills both tables if a libcuda is loaded. Returns true if they are filled.
+// Fills the tables `functions` and `wrapped_functions` with the addresses of the driver's
+// functions, if a libcuda is loaded. Returns true if they are filled.
 bool find_driver();
 }  // namespace detail
 
@@ -30,9 +33,9 @@ inline const driver::RealDriver& real_driver() {
   return detail::functions;
 }
 // Returns the table of the functions that the program's calls of the driver would reach without the
-// shim. They are libcuda's own functions. An exception are functions that another library, loaded
-// at the start and searched after the shim, wraps, for example to enforce a quota. All slots are
-// null until libcuda is loaded.
+// shim. Most are libcuda's own functions. A function is another library's if that library wraps it,
+// was loaded at the start, and is searched after the shim; it may, for example, enforce a quota.
+// All slots are null until libcuda is loaded.
 inline const driver::RealDriver& next_driver() {
   if (!detail::filled.load(std::memory_order_acquire)) [[unlikely]]
     detail::find_driver();
@@ -42,11 +45,11 @@ inline const driver::RealDriver& next_driver() {
 // Returns true if the address lies inside libcuda's mapping; false if no libcuda is loaded.
 bool is_in_driver(std::uintptr_t address);
 
-// Keeps libcuda loaded until the process ends, because real_driver() and next_driver() hold
-// addresses inside it. Does nothing before one of them has found libcuda. Takes the loader's lock,
-// so it is called only before the program's dlclose, which takes that lock, too. Elsewhere a
-// deadlock is possible: another thread may have the lock in dlopen, and the library's constructor
-// may wait for this thread.
+// Keeps libcuda loaded until the process ends, since cuwarden has stored addresses of its
+// functions. Does nothing before libcuda was found. Takes the loader's lock, so it is called only
+// before the program's dlclose, which takes that lock, too. Elsewhere a deadlock is possible:
+// another thread may have the lock in dlopen, and the library's constructor may wait for this
+// thread.
 void keep_driver_loaded();
 
 // Returns the hook for the function of libcuda at this address, as a pointer to give to the program
@@ -54,24 +57,23 @@ void keep_driver_loaded();
 // not a name, because one name of cuGetProcAddress stands for several versions of a function.
 void* hook_for(const void* real_function);
 
-// Returns the hook that the shim exports under exactly this name, of the driver or of the runtime;
-// null if there is none.
+// Returns the hook that the shim exports under exactly this name, such as cuMemAlloc_v2 or
+// cudaMalloc: for a function of the driver or of the runtime. Null if there is none.
 void* hook_named(std::string_view name);
-// Returns the hook of exactly this name that goes on to libcuda's own function, and never to
-// another library's wrapper of it. Null if there is none, or if the name is a function of the
-// runtime.
+// Returns the hook for the driver function of exactly this name, such as cuMemAlloc_v2. The hook
+// goes on to libcuda's own function, never to another library's wrapper of it. Null if there is no
+// such hook; always null for a function of the runtime.
 void* looked_up_hook_named(std::string_view name);
 
-// True if the name, such as cuMemAlloc_v3, is any version of a hooked function of the driver. True
-// also for versions of functions that make the device read or write memory. If a lookup gives the
-// program such a function and it has no hook, cuwarden cannot record its calls.
+// True if the name, such as cuMemAlloc_v3, is any version of a driver function that has a hook, or
+// of one that makes the device read or write memory. If a lookup gives the program such a function
+// and this version has no hook, cuwarden cannot record its calls.
 bool is_version_of_a_hook(std::string_view name);
 
-// Two tables of the hooks, each with one slot for each row of hooks.def, in its order; filled by
-// exports.cpp. exported_functions: the shim's exported symbols, which go on to the functions of
-// next_driver(). looked_up_functions: the pointers that lookups in libcuda (dlsym,
-// cuGetProcAddress) give to the program, which go on to those of real_driver(); null for functions
-// of the runtime.
+// Tables of the hooks, with one slot for each row of hooks.def, in its order. exported_functions:
+// the shim's exported symbols, whose calls go on to any wrapper that another library has for the
+// function. looked_up_functions: pointers that lookups in libcuda (dlsym, cuGetProcAddress) give to
+// the program, whose calls go on to libcuda's own function; null for functions of the runtime.
 extern void* const exported_functions[driver::row_count];
 extern void* const looked_up_functions[driver::row_count];
 // True if the row of hooks.def is a function of the driver (libcuda); false if it is one of the

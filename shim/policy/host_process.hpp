@@ -16,20 +16,21 @@ class ThisProcess final : public HostProcess {
  public:
   // True if MPI, UCX or NVSHMEM is loaded: such libraries give device memory to other processes.
   bool shares_memory() noexcept override;
-  // True if a library is loaded that may reach device memory without a call of the driver. These
-  // are the libraries of shares_memory(), and libraries that drive network cards, disks, video
-  // engines or ray tracing.
+  // True if a library is loaded that may reach device memory without a call of the driver: MPI,
+  // UCX, NVSHMEM, or a library that drives network cards, disks, video engines or ray tracing.
   bool reaches_memory() noexcept override;
-  // True if the calling thread holds this lock. Knows "python:gil" only; false for any other name.
+  // True if the calling thread holds the lock of this name. The only name that is known is
+  // "python:gil", the lock of the Python interpreter; false for any other.
   bool holds_lock(std::string_view name) noexcept override;
-  // Returns the bytes that the host's RAM and the memory cgroup could still give, less a reserve of
-  // 256 MiB; 0 if less than the reserve is left. A limit that cannot be read counts as none.
+  // Returns the bytes of host memory that cuwarden may take: what the host's RAM and the memory
+  // cgroup could still give, less a reserve of 256 MiB. 0 if less than the reserve is left. A limit
+  // that cannot be read counts as none.
   std::uint64_t host_room_bytes() noexcept override;
   // Starts a detached thread that runs `work(argument)`, with the program's signals blocked.
   // Returns false if no thread could be started. Keeps errno.
   bool start_thread(void* (*work)(void*), void* argument) noexcept override;
 };
-// The one object of this class.
+// The object that answers questions about the process that the shim is loaded into.
 extern constinit ThisProcess this_process;
 
 // Returns the names of the loaded libraries that may reach device memory without a call of the

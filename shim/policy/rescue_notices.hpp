@@ -12,9 +12,9 @@ namespace cuwarden::shim {
 // Writes each message as a warning or error line to cuwarden's log (CUWARDEN_LOG).
 class RescueNotices final : public serving::NoticeWriter {
  public:
-  // Writes the line for the notice, unless the calling thread is confined by a seccomp filter.
-  // `bytes`: the number in the line, usually the request's size. `host_bytes`: the part of them in
-  // host memory. The device is no_device if the notice is about host memory.
+  // Writes the line for the notice, unless the calling thread is confined by a seccomp filter. The
+  // device is no_device if the notice is about host memory. `bytes`: size of the request or of the
+  // memory that the notice is about. `host_bytes`: the part of `bytes` that lies in host memory.
   void write(serving::Notice, DeviceOrdinal, std::uint64_t bytes,
              std::uint64_t host_bytes) noexcept override;
   // Writes why a reclaimer, a callback of the program that empties a cache, did not help.

@@ -12,20 +12,22 @@
 
 namespace cuwarden::shim {
 
-// Bytes of a device that are in use, but that the records of this process do not explain. Up to
-// this amount NVML is not asked for other processes: a context and its code may take that much.
+// Limit on the unexplained bytes of a device: those in use that the records of this process do not
+// explain. NVML is asked about other processes only if there are more. A context and its code may
+// take as much.
 inline constexpr std::int64_t hidden_by_a_context = std::int64_t{1} << 30;
 
-// Asks NVML for the bytes of the device that other processes hold. If the bytes of some of them are
-// not known, returns the sum of the others; null if nothing is known. Calls visit(pid, bytes) for
+// Asks NVML for the bytes of the device that other processes hold. Returns their sum; processes
+// whose bytes are not known are left out. Null if nothing is known. Calls visit(pid, bytes) for
 // each process that certainly is not the calling process; `bytes` is ledger::unknown_bytes if NVML
 // does not tell them.
 std::optional<std::uint64_t> bytes_of_others(const ledger::DeviceView&,
                                              FunctionRef<void(std::uint32_t, std::uint64_t)> visit);
 
-// Writes to the ledger, for each device, the bytes that other processes hold, as NVML says. To be
-// called when the process ends, after the devices were read for the last time. Asks NVML about a
-// device only if more than hidden_by_a_context bytes are unexplained and may_ask() returns true.
+// Asks NVML how many bytes of each device other processes hold, and writes the answers to the
+// ledger. To be called when the process ends, after the devices were read for the last time. Asks
+// only if may_ask() returns true, and only for devices with more than hidden_by_a_context (1 GiB)
+// in use beyond what this process's records explain.
 void note_others_at_exit(ledger::Writer&, const FunctionRef<bool()>& may_ask) noexcept;
 
 }  // namespace cuwarden::shim

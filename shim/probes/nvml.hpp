@@ -66,9 +66,11 @@ class Nvml {
   // Returns the address of the library's symbol; null if there is none.
   void* address_of(const char* name) const noexcept;
 
-  // NVML and the loader open files of their own, and NVML keeps devices open until it has ended.
+  // Keeps descriptors 0 to 2 occupied while the object exists, so that files of NVML and the loader
+  // get other numbers. NVML keeps devices open until it has ended.
   const StandardNumbersHeld held_;
   void* library_ = nullptr;  // handle of dlopen; null if that failed
+  // The library's functions nvmlShutdown and nvmlDeviceGetHandleByUUID; null if not found.
   int (*end_)() = nullptr;
   int (*get_device_)(const char*, NvmlDevice*) = nullptr;
   bool begun_ = false;  // true if NVML was initialised, so that the destructor must end it

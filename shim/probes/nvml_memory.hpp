@@ -19,9 +19,10 @@ struct NvmlMemory {
 std::optional<NvmlMemory> read_nvml_memory(std::span<const char, 16> uuid,
                                            const char* library = "libnvidia-ml.so.1") noexcept;
 
-// Returns the memory of the whole device that the MIG slice with this UUID is a part of. Null if
-// the UUID is not a slice's, or if NVML does not tell; in a container NVML tells only with special
-// rights. Otherwise behaves as read_nvml_memory().
+// Returns the memory of the whole device that the MIG slice with this UUID (cuDeviceGetUuid_v2) is
+// a part of. Null if the UUID is not a slice's, or if NVML cannot be loaded or does not tell; in a
+// container NVML tells only with special rights. Never throws; keeps errno and dlerror. Must not be
+// called under a lock or in a signal handler, since NVML is loaded. `library`: file name of NVML.
 std::optional<NvmlMemory> read_nvml_memory_of_whole(
     std::span<const char, 16> uuid, const char* library = "libnvidia-ml.so.1") noexcept;
 

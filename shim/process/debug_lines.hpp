@@ -11,7 +11,8 @@ namespace cuwarden::shim {
 
 // Writes debug lines at the first CUDA call: the path of the driver (libcuda), the function that
 // was called, the thread, and the paths of ledger and report. `ledger`: path of the ledger's file;
-// empty if the ledger is in memory. Writes nothing if the settings do not ask for debug messages.
+// empty if the ledger is in memory. `report`: path of the report. Writes nothing if the settings do
+// not ask for debug messages.
 void say_what_recording_begins_with(const Settings&, std::string_view ledger,
                                     const std::string& report);
 

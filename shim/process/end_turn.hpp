@@ -17,30 +17,32 @@ class EndTurn {
   explicit constexpr EndTurn(Clock& clock = system_clock) noexcept : clock_(clock) {}
 
   // Sets the longest time, in nanoseconds, that the last report may take to name functions
-  // (CUWARDEN_SYMBOL_TIME). Waiting threads allow for it. To be called before any thread ends the
-  // process.
+  // (CUWARDEN_SYMBOL_TIME). Threads that wait for the report wait longer by that time. To be called
+  // before any thread ends the process.
   void set_symbol_time(std::uint64_t ns) noexcept { symbol_time_ns_ = ns; }
 
   // Waits until no other thread writes a report. Returns true if the calling thread must write one
-  // now and call give_back() afterwards. `is_last`: true for the last report, after which no other
-  // is written. Returns false if the last report was already written, or if another thread is stuck
-  // in writing. Within a signal handler that interrupted the same thread's writing, returns true
-  // only for a last report that interrupts an earlier one.
+  // now and call give_back() afterwards. `is_last`: true for the process's last report. Returns
+  // false if the last report was already written, or if another thread is stuck in writing. A
+  // signal handler may have interrupted the calling thread's own writing; then returns true only if
+  // `is_last`, and the interrupted report is not the last one.
   bool take(bool is_last) noexcept;
   // Ends the turn that take() gave to the calling thread, and wakes threads that wait in take().
-  // `is_last`: true if no other report is to be written from now on; take() then returns false.
+  // `is_last`: true if no other report is to be written from now on; later calls of take() then
+  // return false.
   void give_back(bool is_last) noexcept;
 
-  // Waits until `done` is nonzero: the thread that writes the report sets it, through one of libc's
-  // exit handlers. Stops waiting if that thread has ended or is stuck. For a thread in exit() that
-  // libc gave no handler that writes, because another thread runs it.
+  // For a thread in exit() while another thread writes the report in an exit handler of libc's.
+  // Waits until that thread sets `done` to nonzero. Stops waiting if that thread has ended or is
+  // stuck.
   void wait_until(std::atomic<std::uint32_t>& done) noexcept;
 
   // Returns true in each call by the thread that called this function first, and false in all other
   // threads. To be called by each thread that calls quick_exit().
   bool is_first_in_quick_exit() noexcept;
   // To be called by each thread that calls exit(). Returns at once in the thread that calls first.
-  // Others wait up to 50 ms for a leader, so that the thread that came first can become the leader.
+  // Later threads wait up to 50 ms until a leader is known (leads_the_end()), so that the first
+  // thread can become the leader.
   void enter_exit() noexcept;
   // Makes the calling thread the leader, the thread that brings the process to its end by exit().
   // Does nothing if there is a leader already.
@@ -55,7 +57,8 @@ class EndTurn {
   // thread becomes the leader and the function returns.
   void wait_for_leader() noexcept;
 
-  // Forgets all writers and leaders; to be called in a forked child, which has none of the threads.
+  // Forgets all threads that write reports or lead the end; to be called in a forked child, which
+  // has none of its parent's threads.
   void reset() noexcept;
 
  private:
@@ -65,20 +68,21 @@ class EndTurn {
   static Thread self() noexcept;
   // Returns true if the thread does not exist any more.
   static bool has_ended(Thread) noexcept;
-  // Returns true if the calling thread is the first that asks with this word.
+  // Stores the calling thread in `first` if no thread is stored there (0). Returns true if the
+  // calling thread is the stored one.
   static bool is_first(std::atomic<Thread>& first) noexcept;
-  // Longest time for which a thread waits for another one's report: ten seconds, and the time for
-  // names of functions.
+  // Returns the longest time in nanoseconds for which a thread waits for another thread's report:
+  // ten seconds, and the time that set_symbol_time() allows for names.
   std::uint64_t longest_wait_ns() const noexcept;
 
   Clock& clock_;
   std::atomic<Thread> writer_{0};               // thread that writes a report; 0: none
-  std::atomic<bool> writes_last_{false};        // true if that report is the last one
+  std::atomic<bool> writes_last_{false};        // true if `writer_` writes the last report
   std::atomic<std::uint32_t> over_{0};          // 1: the last report is written; 0: not yet
   std::atomic<Thread> first_in_exit_{0};        // first thread in exit(); 0: none yet
   std::atomic<Thread> first_in_quick_exit_{0};  // first thread in quick_exit(); 0: none yet
   std::atomic<Thread> leader_{0};               // leading thread; 0: none yet
-  std::uint64_t symbol_time_ns_ = 0;            // of set_symbol_time()
+  std::uint64_t symbol_time_ns_ = 0;            // longest time for naming functions
 };
 
 }  // namespace cuwarden::shim

@@ -4,9 +4,10 @@
 
 namespace cuwarden::shim {
 
-// Registers an exit handler that calls Process::exit_begins(). libc runs it before all handlers
-// that are registered already, among them the driver's, so that the driver still answers. To be
-// called once, after the driver has registered its own handlers.
+// Registers an exit handler that calls Process::exit_begins(), which writes a report and reads the
+// devices. libc runs it before all handlers that are registered already, among them the driver's,
+// so that the driver still answers. To be called once, after the driver has registered its own
+// handlers.
 void expect_exit() noexcept;
 
 }  // namespace cuwarden::shim

@@ -7,14 +7,15 @@
 
 namespace cuwarden::shim {
 
-// Reads all devices for the last time, and writes the results to the ledger. Asks NVML for the
-// memory of other processes if some of a device's memory is unexplained.
+// Reads all devices for the last time in exit(), and writes the results to the ledger. Asks NVML
+// for the memory of other processes if some of a device's memory is unexplained.
 //
 // Waits up to 20 ms for threads that are inside the driver. Asks nothing if the driver might not
 // answer: a device was lost, a thread stays inside the driver or left it by a jump, or the calling
-// thread runs a signal handler. Asks nothing more once the budget
-// is spent, and subtracts its own time from the budget. `frame`: __builtin_frame_address(0) of the
-// calling function, from which the stack is searched for a signal handler.
+// thread runs a signal handler. `frame`: __builtin_frame_address(0) of the calling function, from
+// which the stack is searched for a signal handler. `WaitBudget`: time that the end of the process
+// may still take. The function subtracts its own time from it, and asks nothing more once none is
+// left.
 void take_exit_readings(hooks::Session&, const void* frame, WaitBudget&) noexcept;
 
 }  // namespace cuwarden::shim

@@ -34,7 +34,7 @@ class SeccompFilter {
   const sock_filter* instructions() const noexcept {
     return static_cast<const sock_filter*>(memory_.data());
   }
-  // Returns an array with one element for each instruction.
+  // Returns the array in memory_ with a Reached for each instruction: the registers before it.
   Reached* states() const noexcept;
 
   bool is_valid_ = false;

@@ -31,7 +31,7 @@ class IncidentExplanations final : public rescue::IncidentProbes {
   void settled(const rescue::Incident&, bool served) noexcept override;
 
  private:
-  // Calls work(), unless the calls so far have taken more than two seconds in all.
+  // Calls work() and adds its time to spent_ns_. Does nothing once spent_ns_ exceeds two seconds.
   template <class Work>
   void within_the_budget(const Work&);
   // Does the work of explain(). May throw std::bad_alloc.
@@ -39,7 +39,7 @@ class IncidentExplanations final : public rescue::IncidentProbes {
   // Does the work of settled(). May throw std::bad_alloc.
   void tell_verdict(const rescue::Incident&, bool served);
 
-  // Both are null before begin().
+  // The ledger to write to, and the object that walks stacks; both null before begin().
   ledger::Writer* ledger_ = nullptr;
   tracking::CallSites* sites_ = nullptr;
   std::atomic<std::uint32_t> explained_{0};  // number of incidents that add_facts() was called for

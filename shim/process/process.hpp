@@ -47,8 +47,8 @@ class Process final : public tracking::CompletenessListener {
   // recording: until the first CUDA call the name is kept outside the ledger.
   void looked_up_unhooked(const char* name) noexcept;
 
-  // Marks this process as the owner of its memory, so that a forked child can be told from it. To
-  // be called by the shim's constructor.
+  // Marks this process as the owner of its memory, so that a forked child can be told from its
+  // parent. To be called by the shim's constructor.
   void loaded() noexcept;
   // Returns the pid of the process that the calling process's memory belongs to. This is the
   // caller's own pid, except in a child of vfork, which shares its parent's memory and gets the
@@ -58,20 +58,21 @@ class Process final : public tracking::CompletenessListener {
   // and others may be mapped at their addresses. To be called after a dlclose that unloaded an
   // object.
   void modules_changed() noexcept;
-  // Registers an exit handler of the shim that libc runs before the driver's. To be called after
-  // each cuInit that succeeds; all calls but one do nothing.
+  // Registers an exit handler of the shim, which libc runs before the driver's. To be called after
+  // each cuInit that succeeds; only the first call registers the handler.
   void driver_initialised() noexcept;
-  // Writes a report, then reads the devices for the last time. To be called in the exit handler
-  // that libc runs before the driver's, since the driver does not answer later. `status`: the
-  // process's exit status, 0 to 255.
+  // Writes a report, reads the devices for the last time, and writes the report again with names of
+  // functions. To be called once in exit(), by an exit handler that libc runs before the driver's,
+  // since the driver does not answer later. `status`: the process's exit status, 0 to 255.
   void exit_begins(int status) noexcept;
   // Records that the program freed the allocation at `address`. To be called for a free of the
   // runtime (such as cudaFree) that fails without reaching the driver, because the process is
   // ending.
   void freed_at_end(Space, std::uint64_t address) noexcept;
 
-  // Says if the process certainly ends after its last report, or may go on: a SIGABRT handler may
-  // jump out of abort(). If it may go on, the ledger's file stays until has_ended() is called.
+  // Says if the process can go on after its last report. ends: it certainly ends, so the ledger's
+  // file is removed. may_return: it may go on, for example if a SIGABRT handler jumps out of
+  // abort(); the ledger's file stays until has_ended() is called.
   enum class Afterwards { ends, may_return };
   // Writes the process's last report, or waits for another thread that writes it. `status`: exit
   // status, 0 to 255; meaningless unless `status_known`. Returns at once if there is nothing to
@@ -82,16 +83,18 @@ class Process final : public tracking::CompletenessListener {
   // cannot run them again.
   void finish(ledger::EndReason, int status, bool status_known,
               Afterwards = Afterwards::ends) noexcept;
-  // Removes the ledger's file, if the last report is written. To be called when the process
-  // certainly ends after finish() was called with Afterwards::may_return.
+  // Removes the ledger's file if the last report is on disk. To be called when it is certain that
+  // the process ends, if finish() was called with Afterwards::may_return before.
   void has_ended() noexcept;
-  // Waits until `done` is nonzero, which the thread that writes the report sets, or until that
-  // thread has ended or is stuck. Returns at once if nothing was recorded. For an exit handler that
-  // does not write the report itself.
+  // For an exit handler of a thread that does not write the report itself. Waits until `done` is
+  // nonzero, which the thread that writes the report sets. Stops waiting if that thread has ended
+  // or is stuck. Returns at once if nothing was recorded, or if the calling thread must not wait
+  // (in a child of vfork, or confined by a seccomp filter).
   void wait_for_end(std::atomic<std::uint32_t>& done) noexcept;
 
-  // True if another thread is ending the process by exit(), and that thread has not ended. False if
-  // the calling thread must not wait for it.
+  // True if another thread is ending the process by exit() and has not ended itself, so that the
+  // calling thread should wait for it. False if the calling thread must not wait: nothing was
+  // recorded, it is in a child of vfork, or a seccomp filter confines it.
   bool another_leads_the_end() const noexcept;
   // To be called by each thread that calls exit(), before libc's own function. If another thread is
   // ending the process already, waits for that thread and does not return, unless it is stuck.
@@ -105,8 +108,8 @@ class Process final : public tracking::CompletenessListener {
   void leave_end_to_leader() noexcept;
 
   // True if this process has a ledger with records: recording is under way, was stopped by an
-  // internal failure, or has ended with a report. False in a forked child before its first CUDA
-  // call. Makes no system call.
+  // internal failure, or has ended. False in a forked child before its first CUDA call. Makes no
+  // system call.
   bool has_records() const noexcept {
     const State state = state_.load(std::memory_order_acquire);
     return (state == State::recording || state == State::ended || state == State::stopped) &&
@@ -136,27 +139,30 @@ class Process final : public tracking::CompletenessListener {
   // Reads the settings, makes the ledger and the session. Returns null, after a warning, if that
   // fails.
   hooks::Session* start_recording() noexcept;
-  // Waits while another thread starts recording. Returns false if that takes longer than ten
-  // seconds, or took so long before; then the caller's call is not recorded.
+  // Waits while another thread starts recording. Returns false after ten seconds, or at once if a
+  // thread has waited that long in vain before. After false, the caller's call is not recorded.
   bool wait_for_start() noexcept;
-  // Writes a report in exit(), with names or without them. The process's end is in the ledger
-  // meanwhile. Returns false, and writes nothing, if another thread writes the last report.
+  // Writes a report inside exit(), with names of functions and lines or without them. While it is
+  // written, the ledger says that the process has ended with `status`; afterwards, that it runs.
+  // Returns false, and writes nothing, if another thread writes the last report.
   bool report_at_exit(int status, bool with_names) noexcept;
-  // True if an abort() that a signal handler prevents needs no further report. Either the report
-  // of an earlier one has all that is known, or such reports have taken long enough. The ledger
-  // then suffices.
+  // True if an abort() that a signal handler prevents needs no further report. Either an earlier
+  // report already contains all that was recorded, or reports of such calls of abort() have taken
+  // more than one second in all. Then only the ledger stores the end.
   bool has_reported_enough() const noexcept;
   // Makes all later hooked calls pass through unrecorded.
   void turn_off() noexcept;
   // Forgets, in a forked child, the parent's recording and its threads.
   void begin_anew() noexcept;
-  // True if the calling thread may wait for another one that ends the process. False if nothing is
-  // recorded, in a vforked child, and in a thread whose seccomp filter may forbid system calls.
+  // True if the calling thread may wait for another thread that ends the process. False if nothing
+  // is recorded, in a vforked child, and in a thread whose seccomp filter may forbid system calls.
   bool may_wait_at_end() const noexcept;
-  // Stores in the ledger how the process ends, and leaves the report to another process. Makes no
-  // system call.
+  // Stores in the ledger how the process ends, so that another process can make the report from the
+  // ledger. `status`: exit status, 0 to 255; meaningless unless `status_known`. Makes no system
+  // call.
   void leave_end(ledger::EndReason, int status, bool status_known) noexcept;
-  // Warns that some allocations are missing in the ledger. Called when one could not be recorded.
+  // Warns the user that some allocations are missing in the ledger. Called when an allocation could
+  // not be recorded.
   void ledger_is_incomplete(ledger::Reason) noexcept override;
   // Says in debug lines, at the end of a process without a recorded CUDA call, why there is none.
   void end_unrecorded() noexcept;
@@ -165,22 +171,23 @@ class Process final : public tracking::CompletenessListener {
   // Tells `cuwarden run` the path of a ledger or a report, by a line in Settings::report_list. Does
   // nothing if the process was not started by `cuwarden run`.
   static void tell(std::string_view path) noexcept;
-  // Adds to the ledger the facts that are asked for at the end alone.
+  // Adds facts to the ledger just before a report: the version of the CUDA runtime, and if a
+  // libcuda in another linker namespace (dlmopen) was not recorded.
   void complete_ledger() noexcept;
-  // Notes in the ledger, as a reason why records are missing, a libcuda in another linker
-  // namespace.
+  // If a libcuda is loaded in another linker namespace, stores that in the ledger as a reason why
+  // records are missing.
   void note_unseen_driver() noexcept;
 
   std::atomic<State> state_{State::fresh};
   hooks::Session* session_ = nullptr;
   ledger::Writer* ledger_ = nullptr;
   MemoryOwner memory_;
-  std::atomic<int> enabled_{-1};  // result of enabled(): 0 or 1; -1: not yet known
-  std::atomic<bool> exit_handler_set_{false};
-  // True once a thread has waited in vain for another one to start the recording.
+  std::atomic<int> enabled_{-1};               // result of enabled(): 0 or 1; -1: not yet known
+  std::atomic<bool> exit_handler_set_{false};  // true once driver_initialised() registered it
+  // True once a thread has waited ten seconds in vain for another thread to start the recording.
   std::atomic<bool> start_is_slow_{false};
-  // Time in all for the reports of calls of abort() that a signal handler prevented, in
-  // nanoseconds.
+  // Nanoseconds that writing reports has taken so far, for calls of abort() that a signal handler
+  // prevented.
   std::atomic<std::uint64_t> reports_of_aborts_ns_{0};
   EndTurn end_turn_;
   // Longest time in all for which threads that end the process wait for cuwarden's locks, the

@@ -12,27 +12,30 @@
 
 namespace cuwarden::shim {
 
-// Sets the report's path and limits. To be called before the other functions of this header, and
+// Sets where and how this process writes its report. To be called before any report is written, and
 // again in a forked child. `path`: absolute path of the report, with all % fields filled in.
 // `symbol_time`: longest time that the last report may take to name functions and source lines.
 void set_up_reports(const std::string& path, std::chrono::nanoseconds symbol_time);
 
-// Writes a report in exit(), before the program's destructors run. `with_names`: with names of
-// functions and lines, which take long; write_final_report() then has them at hand. It replaces
-// this report; if the driver hangs meanwhile, this report stays on disk. Writes none that
-// CUWARDEN_REPORT_IF does not want.
+// Writes a report now; to be called while the process runs exit(), before the program's destructors
+// run. Does nothing if CUWARDEN_REPORT_IF asks for no report. The report stays if the driver hangs
+// in the rest of exit(); otherwise write_final_report() replaces it. `with_names`: true if the
+// report has names of functions and source lines. Finding them takes long, but write_final_report()
+// then does not search again.
 void write_report_at_exit(ledger::Writer&, bool with_names) noexcept;
-// Writes the last report if CUWARDEN_REPORT_IF wants one; otherwise removes an earlier report of
-// this process. Then removes old reports of the program as the settings say. Returns false if the
-// report could not be written; an error line in the log has said why. True if none is wanted.
+// Writes the process's last report if CUWARDEN_REPORT_IF asks for one; otherwise removes an earlier
+// report of this process. Then removes old reports of the same program, as CUWARDEN_REPORT_KEEP
+// says. Returns true if the report is on disk or none is asked for. Returns false if the report
+// could not be written, after an error line in the log.
 bool write_final_report(ledger::Writer&) noexcept;
-// Returns the text by which `cuwarden run` learns of the report: its path, or no_report_wanted if
-// no report was written. Valid until the next report is written.
+// Returns the text by which `cuwarden run` learns of this process's report: the report's path, or
+// the constant no_report_wanted if no report is on disk. Valid until the next report is written.
 std::string_view told_of_report() noexcept;
 
-// Writes a report at an incident (refused request), if the process has met none with this verdict
-// before. `verdict`: value of the enum Verdict, below 32. Writes nothing if the last report was
-// begun or the program has changed its root folder. May throw std::bad_alloc.
+// Writes a report at an incident (refused request), once for each verdict in a process. `Reader`:
+// reads the ledger of `Writer`. `verdict`: value of the enum Verdict, the judgement why the request
+// was refused; below 32. Writes nothing if the last report was begun or the program has changed its
+// root folder. May throw std::bad_alloc.
 void write_incident_report(ledger::Writer&, const ledger::Reader&, std::uint32_t verdict);
 
 }  // namespace cuwarden::shim

@@ -16,21 +16,22 @@ namespace cuwarden::shim {
 void begin_noticing_filters() noexcept;
 
 // Marks the calling thread as not confined, even if it has a seccomp filter already: filters that
-// were installed before recording began, such as a container's, do not count. If there is one, the
-// kernel's answer about later filters is not relied on. To be called when recording begins.
+// were installed before recording began, such as a container's, do not count. With such a filter,
+// prctl(PR_GET_SECCOMP) cannot show later filters, so it is not used. To be called when recording
+// begins.
 void confinement_at_start() noexcept;
 // Forgets, in a forked child, that a seccomp filter was installed for all threads of the parent. To
 // be called by a thread of the child that no filter confines: threads that it makes inherit none.
 void confinement_in_fork() noexcept;
 
 // True if a seccomp filter may forbid the calling thread system calls. Unlike is_confined()
-// (runtime_hooks/core/confinement.hpp), also finds filters that the program installed by the kernel
-// directly, without libc's prctl or syscall. Makes one system call for that, prctl(PR_GET_SECCOMP).
-// To be used before longer work, such as writing a report.
+// (runtime_hooks/core/confinement.hpp), also finds filters that the program installed without
+// libc's prctl or syscall; that takes one system call, prctl(PR_GET_SECCOMP). To be used before
+// longer work, such as writing a report.
 bool is_confined_unnoticed() noexcept;
 
-// True if every seccomp filter that was noticed and that confines threads allows getpid and kill.
-// Meaningful only after a filter was noticed; false before.
+// True if threads that a seccomp filter of the program confines may call getpid and kill, because
+// every such filter allows both. False before the program installs a filter that confines threads.
 bool may_confined_ask_process() noexcept;
 
 }  // namespace cuwarden::shim

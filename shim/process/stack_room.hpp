@@ -9,28 +9,30 @@
 
 namespace cuwarden::shim {
 
-// The frames on the calling thread's stack, from the function that looks to the thread's first one.
+// Facts about the call frames that are on the calling thread's stack: from the function that asks
+// to the thread's outermost frame.
 struct PresentFrames {
-  // True if all frames were found.
+  // True if the walk found all frames, down to the stack's outermost frame.
   bool whole = false;
-  // True if one of them is a signal handler's.
+  // True if a frame on the stack is a signal handler's.
   bool in_signal_handler = false;
-  // True if one of them is the driver's.
+  // True if a frame on the stack is the CUDA driver's.
   bool in_driver = false;
-  // True if the outermost one is the frame with which the program or the thread began. False on a
-  // coroutine's stack.
+  // True if the outermost frame on the stack is the one with which the process or the thread began.
+  // False on a coroutine's stack, which begins at another frame.
   bool from_the_beginning = false;
 };
-// Looks at the calling thread's frames. `frame` is __builtin_frame_address(0) of the function to
-// begin with, which must still be running. All is false if there is no memory to do so.
+// Returns facts about the frames on the calling thread's stack. `CallSites`: the object that walks
+// stacks. `frame`: __builtin_frame_address(0) of a function that has not returned; the walk begins
+// with its frame. All members are false if there is no memory for the walk.
 PresentFrames present_frames(tracking::CallSites&, const void* frame) noexcept;
-// Finds the code with which libc starts threads and coroutines, for present_frames(). To be called
-// at the start of recording.
+// Finds and stores the code of libc with which threads and coroutines begin, so that
+// present_frames() recognises their outermost frames. To be called when recording starts.
 void note_beginnings_of_stacks() noexcept;
 
-// Calls work(argument) with 1 MiB of stack: on the thread's own stack if so much is left there,
-// else as call_on_own_stack(). Returns false if there is no memory for that; then `work` was not
-// called.
+// Calls work(argument) with at least 1 MiB of stack. If the thread's own stack has less left, calls
+// on a separate stack (call_on_own_stack()). `CallSites`: the object that walks stacks. Returns
+// false if there is no memory for a separate stack; then `work` was not called.
 bool call_with_room(tracking::CallSites&, void (*work)(void*), void* argument) noexcept;
 
 }  // namespace cuwarden::shim

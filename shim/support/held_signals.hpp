@@ -6,11 +6,13 @@
 
 namespace cuwarden::shim {
 
-// The signals that can be held back. The others come from one of the thread's own instructions, or
-// from libc: 32 cancels a thread, and 33 changes the user of all threads.
+// Signals that HeldSignals blocks unless it is given others. Left out are signals that one of the
+// thread's own instructions raises, and two of libc: 32 cancels a thread, and 33 changes the user
+// of all threads.
 inline constexpr SignalSet signals_to_hold = ~(own_signals | signal_set({32, 33}));
 
-// Returns the signals to hold back that have a handler now. Leaves errno alone.
+// Returns the signals for which the program has a handler now, without those that must not be
+// blocked (not in signals_to_hold). Leaves errno alone.
 inline SignalSet signals_with_handlers() noexcept {
   // The kernel's form of struct sigaction.
   struct {
@@ -29,10 +31,11 @@ inline SignalSet signals_with_handlers() noexcept {
   return with_handlers;
 }
 
-// Blocks these signals of the calling thread. They stay pending and arrive at the end of the scope.
-// Leaves errno alone.
+// Blocks signals of the calling thread while the object exists; they stay pending until the
+// destructor restores the thread's signal mask. Leaves errno alone.
 class [[nodiscard]] HeldSignals {
  public:
+  // `held`: the signals to block.
   explicit HeldSignals(SignalSet held = signals_to_hold) noexcept
       : before_(change_blocked_signals(SIG_BLOCK, held)) {}
   ~HeldSignals() { change_blocked_signals(SIG_SETMASK, before_); }
@@ -40,7 +43,7 @@ class [[nodiscard]] HeldSignals {
   HeldSignals& operator=(const HeldSignals&) = delete;
 
  private:
-  SignalSet before_;
+  SignalSet before_;  // signals that the thread blocked before
 };
 
 }  // namespace cuwarden::shim

@@ -63,9 +63,10 @@ class LoadedObject {
   // default version.
   bool matches(std::uint32_t index, std::string_view) const;
 
-  // All pointers are into the object's memory, null if the object lacks the table.
+  // Load bias, lowest address, and the address behind the last byte.
   std::uintptr_t base_ = 0, start_ = 0, end_ = 0;
   std::string_view path_;
+  // Tables in the object's memory; null if the object lacks the table.
   const Elf64_Dyn* dynamic_ = nullptr;
   const char* strings_ = nullptr;
   const Elf64_Sym* symbols_ = nullptr;
@@ -75,8 +76,8 @@ class LoadedObject {
 };
 
 namespace detail {
-// Calls the function for each loaded object, in load order, until it returns true. Returns true if
-// a call did.
+// Calls visit(object, argument) for each loaded object, in load order, until a call returns true.
+// Returns true if one did. The arguments are VisitObject and the `argument` for it.
 using VisitObject = bool (*)(const LoadedObject&, void*);
 bool visit_loaded_objects(VisitObject, void*);
 }  // namespace detail
@@ -113,32 +114,35 @@ std::uint64_t unloaded_objects();
 void note_startup_objects();
 
 // Calls visit(object), until a call returns true, for each object that was loaded before the
-// program ran and that the loader searches after the shim. The objects come in the loader's order.
-// Returns true if a call did. Without the shim, a call of a function would reach the first of these
-// objects that exports the function.
+// program ran and that the loader searches after the shim, in the loader's order. Returns true if a
+// call did. Without the shim, a call of a function would reach the first of these objects that
+// exports the function.
 template <class Visit>
 bool any_startup_object_behind_shim(Visit visit);
 
-// Returns the loaded object that contains this address; one that converts to false if none does.
+// Returns the loaded object that contains this address; a LoadedObject that converts to false if
+// none does.
 LoadedObject object_at(std::uintptr_t address);
 
-// Returns the loaded object with this soname or path, such as libcuda.so.1. This is the library to
-// which the loader has resolved a DT_NEEDED entry of that name. Returns one that converts to false
-// if there is none.
+// Returns the loaded object whose soname or path is `name`, such as libcuda.so.1: the library to
+// which the loader has resolved a DT_NEEDED entry of that name. Returns a LoadedObject that
+// converts to false if there is none.
 LoadedObject object_named(std::string_view name);
 
 // Calls visit(other) for each library that `object` needs (DT_NEEDED), directly or through another
-// library, until a call returns true. Returns true if one did. The order is breadth first, in which
-// the loader searches them, too. Leaves out the shim. Looks at the DT_NEEDED
-// entries of 96 objects at most.
+// library, until a call returns true. Returns true if one did. The order is breadth first, as in
+// the loader's own search. Leaves out the shim. Looks at the DT_NEEDED entries of 96 objects at
+// most.
 template <class Visit>
 bool any_object_needed_by(const LoadedObject& object, Visit visit);
 
-// True if `soname` is `stem`, or `stem` followed by a version: "libcuda.so.1" is for "libcuda.so".
+// True if `soname` is `stem`, or `stem` followed by a version. Example: soname "libcuda.so.1" and
+// stem "libcuda.so".
 bool is_library(std::string_view soname, std::string_view stem);
 
 namespace detail {
-// Returns the number that note_startup_objects() stored; SIZE_MAX before.
+// Returns the number of objects that were loaded before the program ran, as note_startup_objects()
+// counted them; SIZE_MAX if it was not called yet.
 std::size_t startup_object_count();
 }  // namespace detail
 

@@ -17,7 +17,8 @@ namespace cuwarden::shim {
 // child.
 void set_up_log(const Settings&) noexcept;
 
-// Returns the text that fmt makes of a format and its arguments; see formatted() below.
+// Returns the text that the library fmt makes of a format with "{}" and its arguments. Called by
+// formatted() alone, which checks the format when the program is compiled.
 std::string format_arguments(fmt::string_view format, fmt::format_args);
 
 // Returns the format's text with the arguments in place of each "{}". The format is checked when
@@ -33,13 +34,17 @@ std::string formatted(fmt::format_string<Arguments...> format, const Arguments&.
 // all. `line` has no line feed at its end. Never throws; keeps errno. In a thread that a seccomp
 // filter confines, writes nothing.
 void log_error(std::string_view line) noexcept;
-// Writes one line to cuwarden's log as a warning, in the way that log_error() writes an error.
+// Writes one line to cuwarden's log as a warning, with "cuwarden: " before it, if CUWARDEN_LOG
+// includes warnings. `line` has no line feed at its end. Never throws; keeps errno. In a thread
+// that a seccomp filter confines, writes nothing.
 void log_warn(std::string_view line) noexcept;
-// Writes one line to cuwarden's log at the level `info`, in the way that log_error() writes an
-// error.
+// Writes one line to cuwarden's log as information, with "cuwarden: " before it, if CUWARDEN_LOG
+// includes the level `info`. `line` has no line feed at its end. Never throws; keeps errno. In a
+// thread that a seccomp filter confines, writes nothing.
 void log_info(std::string_view line) noexcept;
-// Writes one line to cuwarden's log at the level `debug`, in the way that log_error() writes an
-// error.
+// Writes one line to cuwarden's log as a debug message, with "cuwarden: " before it, if
+// CUWARDEN_LOG includes the level `debug`. `line` has no line feed at its end. Never throws; keeps
+// errno. In a thread that a seccomp filter confines, writes nothing.
 void log_debug(std::string_view line) noexcept;
 
 }  // namespace cuwarden::shim

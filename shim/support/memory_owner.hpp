@@ -17,8 +17,9 @@ class MemoryOwner {
   // Marks the memory as the calling process's, by a page that the kernel fills with zeros in forked
   // children. To be called by the shim's constructor; once a call has succeeded, others do nothing.
   void mark() noexcept;
-  // True once mark() has succeeded. It fails before Linux 4.14, or if a seccomp filter refuses it:
-  // then the kernel does not fill a page with zeros in forked children (MADV_WIPEONFORK).
+  // True if mark() has succeeded, so that the memory's owner is known. mark() fails if the kernel
+  // cannot fill a page with zeros in forked children (MADV_WIPEONFORK): before Linux 4.14, or if a
+  // seccomp filter refuses it.
   bool is_marked() const noexcept { return page_.load(std::memory_order_acquire) != nullptr; }
 
   // True if this process has claimed its memory, by mark() or take_over(). False in a forked child
@@ -43,13 +44,13 @@ class MemoryOwner {
  private:
   // State of the memory in this process. wiped (0): a forked child has not claimed it yet.
   enum class State : std::uint32_t { wiped, ours, being_taken_over };
-  // Lies in a page that the kernel fills with zeros in forked children. So a fork is noticed
-  // without getpid, which would cost a system call.
+  // A page that the kernel fills with zeros in forked children, so that a fork is noticed without
+  // getpid, which would cost a system call.
   struct Page {
     std::atomic<State> state;
     std::atomic<int> owner;  // pid; 0 in a forked child before take_over()
-    // True if take_over() stored `owner`. The caller may have been a vforked child of the forked
-    // child, and then the memory outlives the process of that pid.
+    // True if take_over() stored `owner`. Then the owner may in truth be another process, because a
+    // vforked child may have called take_over(): the memory outlives that child.
     std::atomic<bool> is_guess;
     // Inode of the owner's pid namespace, if the owner is the first process there; 0: not known.
     std::uint64_t pid_namespace;

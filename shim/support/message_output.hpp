@@ -43,19 +43,19 @@ class MessageOutput {
 
  private:
   // Writes the line to the target. Returns false, with errno, if the target cannot be opened or if
-  // its descriptor now leads to another file.
+  // named_descriptor_ now leads to another file.
   bool write_to_file(std::string_view line) noexcept;
-  // True if the named descriptor still leads to the file to which it led at the start.
+  // True if named_descriptor_ still leads to the file to which it led when this object was made.
   bool is_same_descriptor() const noexcept;
   // Says on standard error, once, that the target takes no messages. `error`: errno of the failure.
   void complain(int error) noexcept;
 
-  const char* const file_;
-  // Descriptor of the program that the target names, such as 1 for /dev/stdout; -1: a path of a
-  // file.
+  const char* const file_;  // path of the target; empty: standard error
+  // Descriptor of the program that the target names, such as 1 for /dev/stdout; -1 if the target is
+  // the path of another file.
   int named_descriptor_ = -1;
-  // Device and inode of the file to which that descriptor led when the object was made; inode 0:
-  // the descriptor was closed.
+  // Device and inode of the file to which named_descriptor_ led when this object was made. Inode 0:
+  // the descriptor was closed, or the target names no descriptor.
   dev_t device_ = 0;
   ino_t inode_ = 0;
   std::atomic<bool> complained_{false};  // true once complain() has written its line

@@ -3,11 +3,11 @@
 
 namespace cuwarden::shim {
 
-// Makes the shim's unwinder ready, once for the process. Must be called before an exception of the
-// program, the cancellation of a thread or pthread_exit() can pass through a frame of the shim that
-// has something to clean up. The program's unwinder calls the shim's there, which ends the process
-// unless it was used before. Needs some kilobytes of stack. Asks the kernel for the process's pid,
-// so a confined thread does nothing. Keeps errno.
+// Makes the shim's own unwinder ready, once for the process. Must be called before an exception of
+// the program, the cancellation of a thread or pthread_exit() can pass through a frame of the shim
+// that has something to clean up. There the program's unwinder calls the shim's unwinder, which
+// ends the process if it was never used before. Needs some kilobytes of stack. Does nothing in a
+// thread that a seccomp filter confines, since it makes a system call (getpid). Keeps errno.
 void make_unwinder_ready() noexcept;
 
 }  // namespace cuwarden::shim

@@ -34,10 +34,12 @@ struct RealLibc {
   void (*quick_exit)(int);
   void (*abort)();
   void (*assert_fail)(const char*, const char*, unsigned, const char*);
-  // libc's own; before glibc 2.34, libpthread's. Null if libpthread is not loaded: then the process
-  // has one thread only.
+  // libc's own function; before glibc 2.34, libpthread's. Null if libpthread is not loaded; then
+  // the process has one thread only.
   int (*pthread_getattr_np)(pthread_t, pthread_attr_t*);
+  // libc's own function; before glibc 2.34, libpthread's. Null if libpthread is not loaded.
   int (*pthread_attr_getstack)(const pthread_attr_t*, void**, std::size_t*);
+  // libc's own function; before glibc 2.34, libpthread's. Null if libpthread is not loaded.
   int (*pthread_attr_destroy)(pthread_attr_t*);
 };
 

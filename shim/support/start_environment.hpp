@@ -14,9 +14,9 @@ inline constexpr std::string_view setting_prefix = "CUWARDEN_";
 // not fit in 16 KiB together are left out. To be called by the shim's constructor.
 void keep_start_environment() noexcept;
 
-// Calls what("CUWARDEN_X=value") for each variable CUWARDEN_* in the environment. If there is none
-// any more, calls it for each that keep_start_environment() copied at the start. The text is valid
-// until the environment changes.
+// Calls what("CUWARDEN_X=value") for each environment variable whose name begins with CUWARDEN_. If
+// the environment has none, because the program has cleared it, uses the copies that
+// keep_start_environment() made at the start. The text is valid until the environment changes.
 template <class What>
 void each_setting_text(const What& what);
 
