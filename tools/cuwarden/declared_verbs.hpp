@@ -9,16 +9,18 @@
 
 namespace cuwarden {
 
-// All verbs. The options get their values when the app parses a command line.
+// The verbs of the `cuwarden` command, such as `run`: what the user can give as the first word. The
+// options of a verb get their values when CLI11 parses a command line.
 struct Verbs {
-  // Declares the verbs and their options. `app` outlives the object.
+  // Declares the verbs and their options. `app`: CLI11's parser of the command line, which must
+  // outlive the object.
   explicit Verbs(CLI::App& app);
   Verbs(const Verbs&) = delete;
   Verbs& operator=(const Verbs&) = delete;
 
-  // Returns the verb of this name; null if there is none.
+  // Returns CLI11's parser of the verb of this name; null if there is no such verb.
   CLI::App* find(const std::string& name) const;
-  // Returns the names of all verbs, as a part of a sentence.
+  // Returns the names of all verbs in the form "run, report and version", for a sentence.
   std::string names() const;
 
   RunVerb run;
@@ -27,7 +29,7 @@ struct Verbs {
   RecoverVerb recover;
   TopVerb top;
   std::string topic;  // the verb that `help` is asked about; empty: none
-  // The verbs as CLI11 knows them, also in the order in which the help names them.
+  // CLI11's parser of each verb, in the order in which the help names the verbs.
   CLI::App* const run_app;
   CLI::App* const report_app;
   CLI::App* const snapshot_app;

@@ -3,9 +3,10 @@
 
 namespace cuwarden {
 
-// Calls work(count, arguments) and returns its result. If the process's stack limit is below 1 MiB,
-// calls it on a new stack of 8 MiB, unless there is no memory for one. The limit itself stays as it
-// is, because programs that the command starts inherit it.
+// Calls work(count, arguments) and returns its result. `count` and `arguments`: those of main(). If
+// the process's stack limit is below 1 MiB, calls it on a new stack of 8 MiB, unless there is no
+// memory for one. The limit itself stays as it is, because programs that the command starts inherit
+// it.
 int with_enough_stack(int (*work)(int, char**), int count, char** arguments);
 
 }  // namespace cuwarden

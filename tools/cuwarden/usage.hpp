@@ -12,17 +12,17 @@ namespace cuwarden {
 // verb is the command's first word, such as `run`. `usage`: such as "doctor [-- CMD...]".
 void set_usage(CLI::App&, const std::string& usage);
 
-// Returns the message about a wrong command line, without a line feed. `error`: the exception by
-// which CLI11 refused the command line. `verb`: the verb that the user gave, such as "run".
+// Returns the message about a wrong command line, without a line feed. `ParseError`: the exception
+// by which CLI11 refused the command line. `app`: CLI11's parser of the whole command line. `verb`:
+// the verb that the user gave, such as "run".
 std::string usage_line(const CLI::ParseError&, const CLI::App& app, const std::string& verb);
 
 // Returns the number of bytes that a text such as "4096", "64MiB" or "1.5GB" means. Throws a
-// CLI::ValidationError, with the option's name in its message, for any other text. `option`: such
-// as
-// "--min-bytes".
+// CLI::ValidationError, with the option's name in its message, for any other text. `option`: name
+// of the option, such as "--min-bytes".
 std::uint64_t size_value(const char* option, const std::string& text);
 // Returns the number that the text is, in decimal digits. Throws a CLI::ValidationError, with the
-// option's name in its message, for any other text. `option`: such as "--top".
+// option's name in its message, for any other text. `option`: name of the option, such as "--top".
 std::uint64_t count_value(const char* option, const std::string& text);
 
 }  // namespace cuwarden

@@ -16,12 +16,13 @@ namespace cuwarden {
 // may take the time `each`, and all work for one user together five times `each`.
 class TimeForUsers {
  public:
-  // `each`: longest time for one piece of work, such as the report of one ledger.
+  // `each`: longest time for one piece of work, such as the report of one ledger. All work for one
+  // user together may take five times as long.
   explicit TimeForUsers(std::chrono::nanoseconds each) : each_(each) {}
 
-  // Returns the longest time for one piece of work, as given to the constructor.
+  // Returns the longest time that one piece of work may take, as given to the constructor.
   std::chrono::nanoseconds each() const { return each_; }
-  // Returns the time that the next piece of work for the user may take; 0 or less if the user's
+  // Returns the time that the next piece of work for this user may take; 0 or less if the user's
   // time is used up.
   std::chrono::nanoseconds left(uid_t) const;
   // Subtracts time that a piece of work for the user has taken.
@@ -40,15 +41,15 @@ struct ChildsAnswer {
     late,      // the answer was not complete in time, or too long; the child was killed
   };
   Failure failure = Failure::none;
-  // The text that the work returned. Empty after a failure, and if the child could not take the
-  // user's rights. Cut, or empty, if the child died.
+  // The text that work() returned in the child. Empty after a failure, and if the child could not
+  // take the user's rights. Cut, or empty, if the child died.
   std::string text;
 };
 
-// Calls work() in a child process that has the user's rights and limits on time and memory. Returns
-// the text that work() returned there. A text of more than about `most_bytes` bytes is a failure.
-// Only root may call this. Waits for the child as long as TimeForUsers::left() says, kills it
-// afterwards, and spends the time.
+// Calls work() in a child process that has the user's rights and limits on time and memory, and
+// returns the text that work() returned there. Only root may call this. Waits for the child as long
+// as the user's time lasts (TimeForUsers::left()), then kills it, and subtracts the time that it
+// took. A text of more than about `most_bytes` bytes is a failure (Failure::late).
 ChildsAnswer ask_as_user(uid_t, TimeForUsers&, std::size_t most_bytes,
                          const std::function<std::string()>& work);
 

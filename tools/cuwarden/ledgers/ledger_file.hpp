@@ -50,7 +50,8 @@ class LedgerFile {
   static std::unique_ptr<LedgerFile> open(const std::string& path, std::string& error,
                                           Failure* failure = nullptr, Kind kind = Kind::any);
   // Opens a file without reading its contents, in order to lock and remove it; reader() must not be
-  // called then. On failure, returns null and sets `error` and *failure as open() does.
+  // called then. On failure, returns null, sets `error` to the reason in words, without the path,
+  // and sets *failure unless `failure` is null. `kind`: the files to accept.
   static std::unique_ptr<LedgerFile> open_unread(const std::string& path, std::string& error,
                                                  Failure* failure, Kind kind);
   LedgerFile(const LedgerFile&) = delete;
@@ -68,11 +69,11 @@ class LedgerFile {
   std::int64_t modified_realtime_ns() const { return modified_realtime_ns_; }
 
   // Locks the file (flock) until this object is destroyed, without waiting. Returns false if that
-  // fails. Then `error` is 0 if the recorded process or another cuwarden holds the lock, and an
-  // errno if locks do not work on this file system.
+  // fails, and sets `error`: 0 if the recorded process or another cuwarden holds the lock; an errno
+  // if locks do not work on this file system.
   bool lock(int& error) const;
   // Returns true if this is the file that the recorded process made; false if it is a copy. The
-  // ledger contains its own device and inode numbers.
+  // ledger contains the device and inode numbers of the file that was made.
   bool is_original() const;
   // Returns true if path() still leads to the file that is open here.
   bool is_still_at_its_path() const;
@@ -90,7 +91,7 @@ class LedgerFile {
   dev_t device_ = 0;  // device and inode of the open file
   ino_t inode_ = 0;
   std::int64_t modified_realtime_ns_ = 0;
-  void* start_ = nullptr;  // of the mapping; null if the file is not mapped
+  void* start_ = nullptr;  // address of the mapping; null if the file is not mapped
   // Size of the file when it was opened, and bytes of the blocks that its file system gave to it.
   std::size_t bytes_ = 0, blocks_bytes_ = 0;
   std::optional<ledger::Reader> reader_;

@@ -28,7 +28,7 @@ std::vector<std::string> ledgers_in(const std::string& folder, int& error);
 std::vector<std::string> files_in(const std::string& folder, std::string_view start,
                                   std::string_view end, int& error);
 
-// The outcome of ledger_of(): the ledger of a running process, or why there is none.
+// The ledger of a running process, opened by ledger_of(), or the reason why there is none.
 struct LiveLedger {
   std::unique_ptr<LedgerFile> file;  // the open ledger; null if none can be read
   std::string error;                 // if `file` is null: the reason, one line for the user

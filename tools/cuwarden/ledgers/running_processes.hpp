@@ -13,14 +13,14 @@
 
 namespace cuwarden {
 
-// Facts from /proc/PID/stat.
+// Facts about a process, from /proc/PID/stat.
 struct ProcessStat {
   std::string name;  // the kernel's name of the process (comm): at most 15 letters
   // Start of the process in clock ticks since boot. No two processes have both the same pid and the
   // same start.
   std::uint64_t start_ticks = 0;
-  bool ended =
-      false;  // true for a zombie: all threads have ended, and the parent has not waited yet
+  // True for a zombie: all threads have ended, and the parent has not waited yet.
+  bool ended = false;
 };
 // Returns the facts about the process; null if there is no process of this pid.
 std::optional<ProcessStat> process_stat(pid_t pid);
@@ -28,8 +28,9 @@ std::optional<ProcessStat> process_stat(pid_t pid);
 // Returns the pids of all processes that /proc shows, of all users.
 std::vector<pid_t> all_pids();
 
-// Returns "/proc/PID". If the process's main thread has ended, returns "/proc/PID/task/TID" of
-// another thread. The kernel then shows no root folder and no mappings in "/proc/PID".
+// Returns the path of a folder of /proc that shows the process's root folder and mappings: usually
+// "/proc/PID". If the main thread has ended, that one shows neither; then returns
+// "/proc/PID/task/TID" of another thread.
 std::string proc_folder(pid_t pid);
 
 // Returns the pid by which the process knows itself, in its own (innermost) pid namespace; 0 if
@@ -40,28 +41,29 @@ std::uint32_t pid_namespace_of(pid_t pid);
 
 // A mapping of a file whose name is that of a ledger.
 struct MappedLedger {
-  std::string
-      range;  // addresses, such as "7f0000000000-7f0200000000": a name in /proc/PID/map_files
+  // Addresses of the mapping, such as "7f0000000000-7f0200000000"; a name in /proc/PID/map_files.
+  std::string range;
   std::string path;      // path of the file, below the root folder of the process that maps it
   ino_t inode = 0;       // inode number of the file
   bool deleted = false;  // true if the file has no name any more
 };
-// The mappings of a process that concern cuwarden, from /proc/PID/maps.
+// The ledgers and the shim (libcuwarden.so) that a process has mapped, from /proc/PID/maps.
 struct Mappings {
   int error = 0;                      // an errno if the mappings could not be read; otherwise 0
   std::vector<MappedLedger> ledgers;  // each file once
   bool has_shim = false;              // true if libcuwarden.so is mapped
 };
-// Reads the mappings of the process.
+// Reads which ledgers and which shim (libcuwarden.so) the process has mapped.
 Mappings mappings_of(pid_t pid);
 
-// Says if a process still runs. unknown: it belongs to a pid namespace that this command cannot
-// see.
+// Says if a process still runs. `unknown`: the process belongs to a pid namespace that this command
+// cannot see.
 enum class Life : std::uint8_t { running, ended, unknown };
 // Finds out if the process that a ledger records still runs, by the boot, pid, pid namespace and
-// start time in the ledger. For ledgers whose lock tells nothing: a living process holds the lock
-// of its ledger, but not on every file system. `inode`: inode number of the ledger's file. A
-// process whose ledger is a copy counts as running if it may still write the original.
+// start time in the ledger. To be used if the ledger's lock does not tell: not every file system
+// has locks. `ProcessView`: what the ledger says of its process. `inode`: inode number of the
+// ledger's file. A process whose ledger is a copy counts as running if it may still write the
+// original.
 Life life_of(const ledger::ProcessView&, ino_t inode);
 
 // Returns the pid of the process that locked the file with this inode number by flock

@@ -26,10 +26,10 @@ void print_line(int descriptor, std::string_view line);
 // Returns `name`, or two single quotes ('') if it is empty, so that a line that begins with the
 // name does not begin with a gap. For names that come from files.
 std::string name_in_a_line(const std::string& name);
-// Writes a text of several lines to the descriptor. Colours in the text (those of printable.hpp)
-// stay if wants_colour() is true for the descriptor. All other control characters but line feeds
-// become question marks. Names from programs must have passed printable() before they are put into
-// the text, since a line feed in a name would begin a line.
+// Writes a text of several lines to the descriptor. The colour sequences that cuwarden itself uses
+// (printable.hpp) stay if wants_colour() is true for the descriptor. All other control characters
+// but line feeds become question marks. Names from programs must have passed printable() before
+// they are put into the text, since a line feed in a name would begin a line.
 void print(int descriptor, std::string_view text);
 // True if output to the descriptor should have colours: it is a terminal other than TERM=dumb, and
 // NO_COLOR is unset or empty.

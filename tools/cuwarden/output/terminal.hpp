@@ -36,16 +36,16 @@ class Terminal {
     // the command was stopped and continued. end: the command must end.
     enum class Kind : std::uint8_t { time, key, redraw, end } kind = Kind::time;
     char key = 0;  // the key's letter; 0 unless `kind` is `key`
-    int signal =
-        0;  // if `kind` is `end`: the signal that ends the command; 0: the terminal is gone
+    // Only if `kind` is `end`: the signal that ends the command; 0: the terminal is gone.
+    int signal = 0;
   };
   // Waits until a key is pressed or a signal comes, for at most `milliseconds`.
   Event wait(int milliseconds);
 
  private:
   Terminal() = default;
-  // Stops this process after Control-Z, until the shell continues it. Meanwhile the terminal has
-  // the mode that it had before take().
+  // Stops this process after Control-Z, until the shell continues it. While the process is stopped,
+  // the terminal has the mode that it had before take().
   void stop_until_continued();
   sigset_t outside_{};  // signal mask from before take(), which blocks signals outside of wait()
 };

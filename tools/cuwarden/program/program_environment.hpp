@@ -17,7 +17,7 @@ class Environment {
   Environment() {
     for (char** entry = environ; *entry != nullptr; ++entry) entries_.emplace_back(*entry);
   }
-  // Sets the variable. A new one comes last.
+  // Sets the variable. A variable that was not set comes last among the entries.
   void set(const std::string& name, const std::string& value) {
     const auto entry = find(name);
     if (entry == entries_.end())
@@ -39,7 +39,8 @@ class Environment {
     const std::string old = get(name);
     set(name, old.empty() ? value : value + ":" + old);
   }
-  // Returns all entries, each as NAME=VALUE unless this command was given it in another form.
+  // Returns all entries, in the form NAME=VALUE. An entry that this command was given in another
+  // form is kept as it is.
   const std::vector<std::string>& entries() const { return entries_; }
 
  private:

@@ -37,7 +37,7 @@ class DebugFiles {
 
   std::vector<std::string> folders_;
   std::map<std::string, Found> found_;  // by build id
-  bool has_looked_at_all_ = false;
+  bool has_looked_at_all_ = false;      // true once look_at_all() was called
 };
 
 }  // namespace cuwarden

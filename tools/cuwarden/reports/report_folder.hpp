@@ -9,8 +9,8 @@ namespace cuwarden {
 // The reports and ledgers that contents_of() found.
 struct FolderContents {
   int error = 0;  // an errno if the folder itself could not be read; otherwise 0
-  // Paths of the reports, and of the ledgers (files with the allocation records of processes). Each
-  // folder's are sorted by name, and come before those of the folders below it.
+  // Paths of the reports, and of the ledgers (files with the allocation records of processes).
+  // Paths in one folder are sorted by name, and come before those in the folders below it.
   std::vector<std::string> reports, ledgers;
   // A line for each file or folder that could not be read, with its path and the reason.
   std::vector<std::string> unreadable;

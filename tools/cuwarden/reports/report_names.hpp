@@ -12,38 +12,40 @@
 
 namespace cuwarden {
 
-// Looks up missing names, for any number of reports. All of them share one limit of time and
-// memory.
+// Looks up names of functions and source lines that reports lack. All reports that one object is
+// used for share one limit of time and memory.
 class ReportNames {
  public:
   // `symbol_folders`: folders with debug files (--symbols). A file there is read for names instead
   // of the file from which the process loaded its program or library.
   explicit ReportNames(std::vector<std::string> symbol_folders = {});
 
-  // A report contains the paths of programs and libraries, which complete() reads to find names.
-  // `distrusted`: those files are not read, but only files in the symbol folders. Paths are
-  // distrusted if root reads another user's report, since that user chose them.
+  // Says if files may be read for names at the paths that a report contains, which are paths of
+  // programs and libraries. distrusted: only files in the symbol folders are read. Used if root
+  // reads another user's report, since that user chose the paths.
   enum class Paths { trusted, distrusted };
   // Returns `distrusted` if this process is root's and the report does not come from a file of
   // root's own, else `trusted`. `report_path`: path of the report; "-" is standard input.
   Paths paths_in(const std::string& report_path) const;
 
-  // Looks up missing names and adds them to the report in memory.
+  // Looks up names of functions and lines that the report in memory lacks, and adds them. `Paths`:
+  // the result of paths_in() for the report.
   void complete(model::Report&, Paths);
   // Adds missing names to the report's file at `path`, by replacing the file. Does nothing if the
   // report's process may still run, because that process will replace the file itself. Does nothing
-  // if the paths in the report are distrusted, or if the file cannot be replaced.
+  // if the paths in the report are distrusted (paths_in()), or if the file cannot be replaced.
   void complete_file(const std::string& path);
 
  private:
-  // Returns the object that looks names up, made at the first call.
+  // Returns the object that looks names up, which the first call makes, set to read files at the
+  // paths in the report or not.
   Naming& naming(Paths);
 
   DebugFiles debug_files_;
   bool has_folders_;  // true if the constructor was given symbol folders
   // Limit of time and memory for the names of all reports together; made at the first report.
   std::optional<SymbolBudget> budget_;
-  std::optional<Naming> naming_;
+  std::optional<Naming> naming_;  // looks names up; made at the first report
 };
 
 }  // namespace cuwarden

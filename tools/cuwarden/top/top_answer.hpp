@@ -12,15 +12,17 @@ namespace cuwarden {
 // A process that `cuwarden top` shows. The pointers are never null, and are not owned.
 struct WatchedProcess {
   pid_t pid = 0;
-  const ledger::Reader* reader = nullptr;  // of the process's ledger
+  const ledger::Reader* reader = nullptr;  // reads the process's ledger
   const Recent* recent = nullptr;          // the last samples; at least one
-  const GrowingGroups* growing = nullptr;
-  bool ended = false;  // true if the process has ended; then the last sample stays
+  const GrowingGroups* growing = nullptr;  // call stacks whose memory keeps growing
+  bool ended = false;  // true if the process has ended; no more samples are added
 };
 
-// Returns an answer of this moment, without rows.
+// Returns an object for the output of `cuwarden top --json` with this moment's time and cuwarden's
+// version, but without processes.
 TopAnswer new_answer();
-// Adds the rows of the process, of its devices and of its totals to the answer.
+// Adds to the answer one row for the process, one for each of its devices, and one for the totals
+// of each kind of memory and device.
 void add_process(const WatchedProcess&, TopAnswer&);
 // Returns the row of a group: all allocations of the process with one call stack, kind of memory
 // and device. The names of the code that makes the allocations are left null.

@@ -20,8 +20,9 @@ class GrowingGroups {
   static constexpr std::uint64_t least_age_ns = 60'000'000'000;
 
   // Finds the growing groups anew, by a look at every live allocation in the process's ledger.
-  // Returns at once, with the earlier result, if the calls would otherwise take more than about a
-  // fiftieth of the time. `now_ns`: the value of monotonic_ns().
+  // `now_ns`: the value of monotonic_ns(). Returns at once, with the earlier result, if looks would
+  // otherwise take more than about a fiftieth of this command's time, or if the process is younger
+  // than least_age_ns.
   void look(const ledger::Reader&, std::uint64_t now_ns);
 
   // True if no group grows.
@@ -30,7 +31,7 @@ class GrowingGroups {
   std::optional<std::uint64_t> bytes_per_minute(std::uint32_t group) const;
 
  private:
-  std::uint64_t next_look_ns_ = 0;  // moment before which look() does nothing
+  std::uint64_t next_look_ns_ = 0;  // monotonic_ns() before which look() does nothing
   std::unordered_map<std::uint32_t, std::uint64_t> rates_;  // group id → bytes per minute
 };
 

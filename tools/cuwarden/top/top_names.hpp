@@ -28,24 +28,26 @@ struct CallSiteName {
 // stack, kind of memory and device; its id is its row in the ledger. Any thread may call.
 class CallSiteNames {
  public:
-  // Starts the thread that reads debug information. The ledger's file is kept open by the thread,
-  // too.
+  // Starts the thread that reads debug information. `LedgerFile`: the ledger of the process; the
+  // thread keeps it open, too.
   explicit CallSiteNames(std::shared_ptr<const LedgerFile>);
   CallSiteNames(const CallSiteNames&) = delete;
   CallSiteNames& operator=(const CallSiteNames&) = delete;
   // Ends the thread, without waiting for names that it is looking up.
   ~CallSiteNames();
 
-  // Returns the best name known so far for the group with this id; empty texts before want() got
-  // it.
+  // Returns the best name known so far for the group with this id. The texts are empty until want()
+  // was called for the group.
   CallSiteName get(std::uint32_t group) const;
-  // Finds library and offset of each group now, so that get() returns them. Then lets the other
-  // thread look up functions and lines. Groups of earlier calls are not looked up again. `groups`:
-  // ids.
+  // Asks for the names of groups. `groups`: their ids. Finds library and offset of each call site
+  // at once, so that get() returns them; then the object's thread looks up functions and lines.
+  // Groups that were asked for before are not looked up again.
   void want(const std::vector<std::uint32_t>& groups);
-  // Returns true if the other thread has looked up functions and lines for all calls of want().
+  // Returns true if the object's thread has looked up functions and lines of all groups that were
+  // given to want().
   bool are_known() const;
-  // Waits until are_known() is true.
+  // Waits until the object's thread has looked up functions and lines of all groups that were given
+  // to want().
   void wait() const;
 
  private:

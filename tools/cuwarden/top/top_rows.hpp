@@ -21,16 +21,18 @@ struct ProcessRow {
   std::string start;         // start of the process, UTC, ISO 8601
   model::Figure running_ns;  // time since the start
   bool ended = false;        // true if the process ended while the command watched it
-  // Live bytes of device memory (managed memory included) and of page-locked host memory; number of
-  // live allocations; allocations since the start; requests that were refused to the program.
+  // Live bytes of device memory (managed memory included) and of page-locked and registered host
+  // memory; number of live allocations; allocations since the process's start; requests that were
+  // refused.
   model::Figure device_bytes, host_bytes, live_count, allocations, failures;
-  // Changes over the last seconds; null if the numbers were read only once.
+  // Change of the live bytes, and number of new allocations: both per minute, over the last ten
+  // seconds. Null if the ledger was read only once.
   model::SignedFigure growth_bytes_per_minute, allocations_per_minute;
   CUWARDEN_FIELDS(pid, program, start, running_ns, ended, device_bytes, host_bytes, live_count,
                   allocations, failures, growth_bytes_per_minute, allocations_per_minute)
 };
 
-// A device's memory, as a process last asked the driver for it.
+// A device's memory, as a process last asked the driver for it (and its ledger stores it).
 struct DeviceRow {
   std::int64_t pid = 0;   // the process that asked
   model::MaybeId device;  // CUDA ordinal in that process
@@ -45,8 +47,8 @@ struct TotalRow {
   std::int64_t pid = 0;
   std::string kind;       // kind of memory, such as "device" or "pinned"
   model::MaybeId device;  // CUDA ordinal in the process; null: host memory
-  // Live bytes; number of live allocations; most live bytes at any moment; allocations since the
-  // start; requests that were refused to the program.
+  // Live bytes; number of live allocations; most bytes that were live at one moment, of this kind
+  // on this device; allocations since the process's start; requests that were refused.
   model::Figure live_bytes, live_count, peak_bytes, allocations, failures;
   CUWARDEN_FIELDS(pid, kind, device, live_bytes, live_count, peak_bytes, allocations, failures)
 };
@@ -59,9 +61,10 @@ struct StackRow {
   // The function that was called, such as cudaMalloc, and the calling function with file and line.
   // Null: unknown.
   model::Text api, where;
-  // Live bytes, number of live allocations, allocations since the start.
+  // Live bytes; number of live allocations; allocations since the process's start.
   model::Figure live_bytes, live_count, allocations;
-  // Changes over the last seconds; null if the numbers were read only once.
+  // Change of the live bytes, and number of new allocations: both per minute, over the last ten
+  // seconds. Null if the ledger was read only once.
   model::SignedFigure growth_bytes_per_minute, allocations_per_minute;
   // True if the live bytes have grown for at least a minute, by the ages of the live allocations.
   bool keeps_growing = false;

@@ -30,8 +30,10 @@ struct Sample {
   // Sums over all allocations of one kind on one device, for each kind and device. The series of
   // the process's resident host memory (RSS) is left out.
   std::vector<ledger::SeriesView> series;
-  // Sums over `series`. host_bytes: page-locked and registered host memory. device_bytes: all other
-  // kinds; managed memory counts here. failures: requests that were refused.
+  // Sums over all series. device_bytes: live bytes of all kinds but host_bytes; managed memory
+  // counts here. host_bytes: live bytes of page-locked and registered host memory. live_count: live
+  // allocations. allocations: allocations since the process's start. failures: requests that were
+  // refused.
   std::uint64_t device_bytes = 0, host_bytes = 0, live_count = 0, allocations = 0, failures = 0;
 };
 
@@ -40,16 +42,18 @@ std::uint64_t monotonic_ns();
 // Reads the numbers of the process from its ledger.
 Sample take_sample(const ledger::Reader&);
 
-// The speed at which live bytes change (negative: they shrink) and allocations are made.
+// The speed at which a process's or a group's memory changes: live bytes for each second (negative
+// if they shrink), and new allocations for each second.
 struct Change {
   double bytes_per_second = 0, allocations_per_second = 0;
 };
 
-// The samples of the last ten seconds, of one process. Changes are measured from the oldest of
-// these samples to the newest.
+// The samples of one process from the last ten seconds; the two newest stay in any case. Changes
+// are measured from the oldest of these samples to the newest.
 class Recent {
  public:
-  // Adds a sample, which is newer than all others, and drops samples that are too old.
+  // Adds a sample, which is newer than all others, and drops samples that are older than ten
+  // seconds.
   void add(Sample);
   // True before the first sample was added.
   bool empty() const { return samples_.empty(); }
@@ -59,19 +63,19 @@ class Recent {
   bool knows_changes() const { return samples_.size() > 1; }
   // Returns the change of one group. `now`: the group in the newest sample.
   Change of_group(const GroupSample& now) const;
-  // Returns the change of all memory of the process together, of devices and of the host.
+  // Returns the change of all memory of the process together: of devices and of the host.
   Change of_all() const;
 
  private:
-  // Time from the oldest sample to the newest, 0.001 or more.
+  // Returns the time in seconds from the oldest sample to the newest, 0.001 or more.
   double seconds() const;
   std::deque<Sample> samples_;
   // Group id → index in the oldest sample's `groups`.
   std::unordered_map<std::uint32_t, std::size_t> oldest_groups_;
 };
 
-// Order of the view. bytes: by live bytes. growth: by their change. rate: by allocations per
-// second.
+// The number by which a list is sorted, largest first. bytes: live bytes. growth: change of the
+// live bytes. rate: new allocations per second.
 enum class SortBy : std::uint8_t { bytes, growth, rate };
 // Returns the groups of the newest sample, in the given order, largest number first. With
 // SortBy::growth, groups that have grown for more than a minute (GrowingGroups) come before all

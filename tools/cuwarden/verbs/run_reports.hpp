@@ -20,11 +20,11 @@ struct RunReport {
   std::optional<std::string> content;
 };
 
-// The reports of all processes, and facts about missing ones.
+// The reports of all processes of a program that `cuwarden run` ran, and facts about missing ones.
 struct RunReports {
   std::vector<RunReport> reports;
-  // True if the user has already read why a report is missing, or the reports themselves: an error
-  // line was printed, or the program was another `cuwarden run`, which has shown its reports.
+  // True if the user needs no message about reports: an error line has said why one is missing, or
+  // the program was another `cuwarden run`, which has shown its own reports.
   bool said = false;
   bool unwanted = false;  // true if, by CUWARDEN_REPORT_IF, a process was to have no report
 };
@@ -40,10 +40,10 @@ struct RunPaths {
 };
 
 // Returns the reports that the list file names, and makes the reports of processes that died
-// without one, from the ledgers that the list names. If the list is empty, or if this process is
+// without one, from the ledgers that the list names. If the list has neither, or if this process is
 // root, also searches the folders of RunPaths. (A process that took another user's rights before
-// its first CUDA call could not open the list.) `child`: options for making a report, with pid and
-// signal of the program's first process.
+// its first CUDA call could not open the list.) `child`: options for making reports; its
+// `waited_for` and `signal` are those of the program's first process.
 RunReports reports_of_run(const TemporaryFile& list, const RunPaths&, const RecoveryRequest& child);
 
 }  // namespace cuwarden

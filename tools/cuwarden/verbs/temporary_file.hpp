@@ -38,9 +38,9 @@ class TemporaryFile {
   int error_ = 0;
 };
 
-// Appends an entry (a text without null bytes) and a null byte to the temporary file at `path`. The
-// file is that of the `cuwarden run` around this one. Does nothing if the file does not exist or
-// cannot be written.
+// Appends an entry (a text without null bytes) and a null byte to the file at `path`, the temporary
+// file of a `cuwarden run` that started this one. Does nothing if the file does not exist or cannot
+// be written.
 void add_entry(const char* path, std::string_view entry);
 
 }  // namespace cuwarden

@@ -24,10 +24,10 @@ struct ReportVerb {
   TextOptions text;  // options of the text, such as the grouping and the number of groups
   // Format of a report that is shown whole; of several reports in a folder one line each is shown.
   const Format* format = &report_formats().front();
-  bool fail_on_leak =
-      false;  // exit with 1 if there are leaks, or if a report is too incomplete to tell
+  // True: exit with 1 if there are leaks, or if a report is too incomplete to tell.
+  bool fail_on_leak = false;
   std::vector<std::string> symbol_folders;  // folders of debug files, which are found by build id
-  bool redact = false;  // write a copy without private facts instead of showing the report
+  bool redact = false;  // true: write a copy without private facts instead of showing the report
   // Path of the redacted copy; empty: beside the report, with another name; "-": standard output.
   std::string output;
 };
@@ -65,7 +65,8 @@ int snapshot_verb(const SnapshotVerb&);
 struct RecoverVerb {
   // Paths of ledgers, or of folders with ledgers; empty: the folders of usual_ledger_folders().
   std::vector<std::string> locations;
-  // Longest time for one ledger of another user; null: usual_time_for_a_ledger.
+  // Longest time that root spends on one ledger of another user; null: usual_time_for_a_ledger (two
+  // minutes).
   std::optional<std::chrono::nanoseconds> longest;
   // Path of the report, or of a folder for reports; empty: the paths that CUWARDEN_REPORT of the
   // killed processes names.
@@ -78,11 +79,12 @@ int recover_verb(const RecoverVerb&);
 // Options of `cuwarden top`.
 struct TopVerb {
   pid_t pid = 0;      // the process to show; 0: all processes that have a ledger
-  bool once = false;  // print the view once, instead of drawing it again each second
-  bool json = false;  // print the numbers once, as one JSON object
+  bool once = false;  // true: print the view once, instead of drawing it again each second
+  bool json = false;  // true: print the numbers once, as one JSON object
 };
-// Shows the live memory of running processes. Returns 2 if there is no ledger of the process.
-// Otherwise does not return, but ends the command.
+// Shows the live memory of running processes. Returns 2 if the process has no ledger that can be
+// read; otherwise ends the command itself, with exit status 0, 2 if the output failed, or by the
+// signal that stopped the view.
 int top_verb(const TopVerb&);
 
 // Prints if the shim and the CUDA driver can work here, and how the program reaches CUDA.
