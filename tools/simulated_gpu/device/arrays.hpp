@@ -28,7 +28,7 @@ struct Array {
 
 // A mipmapped array. Its handle, a CUmipmappedArray, is its address.
 struct MipmappedArray {
-  std::vector<Array*> levels;  // From the largest to the smallest; owned by arrays().
+  std::vector<Array*> levels;  // From the largest to the smallest; not owned.
 };
 
 // Returns all arrays of the process, with the levels of mipmapped arrays. To be used under the

@@ -23,8 +23,8 @@ bool charge_context(Context& context, std::size_t bytes);
 void refund_context(Context& context, std::size_t bytes);
 
 // Makes sure that the context has `bytes` of local memory for each thread that the device can run
-// at once. If there is no room, returns CUDA_ERROR_OUT_OF_MEMORY. As the real driver does, it then
-// gives back all local memory of the context, and the code for device-side malloc. A later launch
+// at once. If there is no room, gives back all local memory of the context and the code for
+// device-side malloc, as the real driver does, and returns CUDA_ERROR_OUT_OF_MEMORY. A later launch
 // takes both again.
 CUresult take_local_memory(Context& context, std::size_t bytes);
 // Gives back local memory of the context, so that `bytes` are left for each thread. Does nothing if

@@ -6,15 +6,16 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Counts `bytes` of the device as used. If there is no room, first gives free memory of pools and
-// graphs back (trim_device()). Returns false, and counts nothing, if there is no room then either.
+// Counts `bytes` of the device as used. If there is no room, gives unused memory of pools and
+// graphs back to the device (trim_device()) and tries again. Returns false, and counts nothing, if
+// there is still no room.
 bool charge_device(Device& device, std::size_t bytes);
 // Counts `bytes` of host memory as mapped by the device, and takes device memory for the page
 // tables of the mapping. Returns false, and counts nothing, if the device has no room for the
 // tables.
 bool map_host(Device& device, std::size_t bytes);
-// Takes `bytes` off the host memory that is mapped by the device, and gives back the tables'
-// memory.
+// Counts `bytes` of host memory as no longer mapped by the device, and gives back the device memory
+// for the page tables of the mapping.
 void unmap_host(Device& device, std::size_t bytes);
 // Gives memory back to the device that the driver keeps for later: free chunks of memory pools, and
 // memory of graphs that is not in use.

@@ -15,10 +15,10 @@ struct CallSite {
   std::atomic<int> inspected{0};
 };
 
-// Counts a call of the function, and returns the error with which the call must fail; CUDA_SUCCESS
-// if it may go on. Also fails all calls after a rule has said that the device is lost, if
-// `needs_device`: functions such as cuDriverGetVersion need none. May send a signal or never
-// return, if a rule says so.
+// Counts a call of the function, and returns the error with which the call must fail by the rules
+// of CUWARDEN_SIM_FAIL; CUDA_SUCCESS if it may go on. `needs_device`: false for functions such as
+// cuDriverGetVersion; if true, the call also fails once a rule has said that the device is lost.
+// May send a signal or never return, if a rule says so.
 CUresult requested_failure(CallSite& site, bool needs_device);
 
 }  // namespace cuwarden::simulated_gpu

@@ -8,8 +8,8 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Kinds of work that a node stands for. `allocate` and `release`: memory of the graph. `child`:
-// another graph. `other`: a kind whose work is not simulated.
+// Kinds of work that a node of a graph stands for. `allocate` and `release`: the node allocates or
+// frees memory of the graph. `child`: another graph. `other`: a kind whose work is not simulated.
 enum class NodeKind { empty, kernel, copy, fill, host, allocate, release, child, event, other };
 
 struct Graph;
@@ -57,7 +57,8 @@ struct Capture {
   unsigned long long id = 0;  // Number of the capture, as cuStreamGetCaptureInfo tells it.
   bool invalidated = false;   // True after a forbidden call: the capture can only be ended.
   bool owns_graph = true;     // False if the program gave the graph (cuStreamBeginCaptureToGraph).
-  // By stream of the capture: the nodes on which the next node of the stream will depend.
+  // For each stream that takes part in the capture: the nodes that the next node of the stream will
+  // depend on.
   std::map<Stream*, std::vector<Node*>> heads;
 };
 
@@ -79,13 +80,14 @@ CUresult add_node(Node*& node, CUgraphNode* out, CUgraph graph, const CUgraphNod
 // Adds a node to the graph of the stream's capture, after everything that the stream has captured
 // so far. The stream must be capturing.
 Node* capture_node(Stream& stream, NodeKind kind, CUgraphNodeType type);
-// Reserves an address range for an allocation node, and stores it in Node::allocation. It is a
-// range that the graph frees before this node, if one of the size fits, or a new one. The memory
-// itself is taken only when the graph is launched. Returns an error if the size is 0, or if there
-// is no room.
+// Reserves an address range for an allocation node, and stores it in Node::allocation. A range of
+// this size that the same graph frees before the node is used again; otherwise the range is new.
+// The memory itself is taken only when the graph is launched. Returns an error if the size is 0, or
+// if there is no room.
 CUresult reserve_graph_memory(Node& node);
-// Frees memory that an allocation node gave out in a launch and that no node of the graph freed.
-// The bytes stay with the device for later launches, until it is trimmed.
+// Frees memory that an allocation node gave out in a launch, for a call such as cuMemFree. `range`:
+// the memory, which is removed from the table of ranges. The device's bytes are kept for later
+// launches, until the device is trimmed. Returns CUDA_SUCCESS.
 CUresult release_graph_memory(Simulator& sim, Range& range);
 
 }  // namespace cuwarden::simulated_gpu

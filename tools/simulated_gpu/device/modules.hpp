@@ -43,11 +43,12 @@ struct Module {
   std::map<std::pair<Context*, std::string>, CUdeviceptr> variables;
 };
 
-// Unloads all modules of a context that ends, and forgets its variables of libraries.
+// Unloads all modules of a context that ends. Libraries stay, but forget the addresses of their
+// variables in this context.
 void unload_modules(Context& context);
 // Returns all modules and libraries of the process.
 Handles<Module>& modules();
-// Returns all kernels that the process has asked for.
+// Returns all kernels that the program has asked for by name, of all modules and libraries.
 Handles<Kernel>& kernels();
 
 }  // namespace cuwarden::simulated_gpu

@@ -37,10 +37,12 @@ struct MemoryPool {
   bool is_default = false;  // True for the pool that the device has from the start.
   bool imported = false;    // True for a pool of another process, which gives out no memory here.
   bool destroyed = false;
-  // Bytes up to which the pool keeps free chunks when a stream is synchronised.
+  // When a stream is synchronised, the pool gives free chunks back to the device until it has at
+  // most this many bytes.
   std::size_t release_threshold = 0;
   std::size_t max_size = 0;  // Most bytes that the pool may take from the device; 0: no limit.
-  // Bytes of all chunks, and of all used blocks; the _high fields are the maxima of them so far.
+  // reserved: bytes of all chunks. used: bytes of all used blocks. The _high fields are the largest
+  // values of both so far, which the program may reset.
   std::size_t reserved = 0, reserved_high = 0;
   std::size_t used = 0, used_high = 0;
   // Values of the reuse attributes of cuMemPoolSetAttribute; stored, but without effect.
@@ -57,12 +59,13 @@ struct MemoryPool {
   // has no room. If only pending blocks of other streams are left, takes these and makes `stream`
   // busy until all streams of the device are idle.
   CUdeviceptr take(std::size_t size, Stream* stream);
-  // Frees the used block at `start` in the order of the stream: the block becomes pending.
+  // Frees the used block at `start` in the order of the stream: the block is pending until the
+  // program has synchronised with the stream.
   void give_pending(CUdeviceptr start, Stream* stream);
   // Frees the used block at `start` at once: any stream may have it.
   void give_now(CUdeviceptr start);
-  // Marks the blocks that are pending for the stream as free, because the stream was synchronised.
-  // Null: the pending blocks of all streams.
+  // Marks the blocks that were freed in the stream as free for all streams, because the program has
+  // synchronised with it. Null: the pending blocks of all streams.
   void observe(Stream* stream);
   // Gives chunks without used or pending blocks back to the device, until the pool has at most
   // `keep` bytes or no such chunk is left.
@@ -78,8 +81,9 @@ struct MemoryPool {
   // Takes a chunk of at least `size` bytes from the device; of 32 MiB or more if there is room.
   // Returns false if the device has no room or max_size would be exceeded.
   bool grow(std::size_t size);
-  // Marks the block at `start` as free (`stream` is null) or pending, and joins it with neighbours
-  // of the chunk that have equal state and stream.
+  // Marks `block`, which begins at `start`, with `state`: free (then `stream` is null) or pending
+  // (then `stream` has freed it). Joins it with neighbours in the chunk that have equal state and
+  // stream.
   void make_available(CUdeviceptr start, Block& block, State state, Stream* stream);
 };
 

@@ -10,12 +10,12 @@ struct ListedProcess {
   unsigned long long used_bytes;  // Memory of the device that the process holds.
 };
 
-// Results of the functions below. kNoSuchDevice: the machine has no such device. kListRefused: by
-// CUWARDEN_SIM_NVML=refuse, NVML may not answer.
+// Results of cuSimulatedGpuProcesses() and cuSimulatedGpuWhole(). kNoSuchDevice: the machine has no
+// such device. kListRefused: by CUWARDEN_SIM_NVML=refuse, NVML may not answer.
 constexpr int kNoSuchDevice = -1, kListRefused = -2;
 
-// Memory of a device. If CUWARDEN_SIM_MIG is set, the device that programs see is a slice (MIG) of
-// a larger, whole device.
+// Sizes of a device, written by cuSimulatedGpuWhole(). If CUWARDEN_SIM_MIG is set, the device that
+// programs see is a slice (MIG) of a larger, whole device.
 struct WholeDevice {
   bool is_sliced;            // True if the device is a slice.
   unsigned long long bytes;  // Bytes of the whole device; 0 if the device is not a slice.
@@ -27,11 +27,12 @@ struct WholeDevice {
 
 // Writes the processes that hold memory of a device to the array `into`, at most `capacity` of
 // them. `board`: number of the device in the machine, from 0; this process need not see the device.
-// Returns how many processes there are, which may be more than `capacity`, or kNoSuchDevice or
-// kListRefused.
+// Returns how many processes there are, which may be more than `capacity`. Otherwise returns
+// kNoSuchDevice (the machine has no such device) or kListRefused (CUWARDEN_SIM_NVML=refuse).
 extern "C" __attribute__((visibility("default"))) int cuSimulatedGpuProcesses(
     int board, cuwarden::simulated_gpu::ListedProcess* into, int capacity);
-// Writes the sizes of the machine's device `board` to *into. Returns 0 or kNoSuchDevice; or
-// kListRefused, after the sizes were written, too.
+// Writes the sizes of a device to *into. `board`: number of the device in the machine, from 0.
+// Returns 0; kNoSuchDevice, without writing, if the machine has no such device; or kListRefused,
+// after writing, with CUWARDEN_SIM_NVML=refuse.
 extern "C" __attribute__((visibility("default"))) int cuSimulatedGpuWhole(
     int board, cuwarden::simulated_gpu::WholeDevice* into);

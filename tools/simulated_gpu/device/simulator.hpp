@@ -23,10 +23,10 @@ struct Simulator {
 
   const Settings settings;
   std::mutex mutex;  // The simulator's lock, which guards all state.
-  // Notified when a host function that a stream runs (cuLaunchHostFunc) has returned.
+  // Notified each time a host function that a stream runs (cuLaunchHostFunc) has returned.
   std::condition_variable callbacks_done;
   std::atomic<bool> initialised{false};          // True after cuInit; also read without the lock.
-  DeviceShare share;                             // Processes that share the devices with this one.
+  DeviceShare share;                             // Shares the devices with other processes.
   std::vector<std::unique_ptr<Device>> devices;  // By ordinal.
   Handles<Context> contexts;
   Handles<Stream> streams;
@@ -69,11 +69,12 @@ void arm_end_of_process();
 struct ThreadState {
   static constexpr int kDepth = 128;  // Most contexts on the stack.
   Context* stack[kDepth];             // The thread's context stack (cuCtxPushCurrent).
-  int depth;                          // Number of contexts on it; the last is the current one.
+  int depth;                          // Number of contexts in `stack`; the last is current.
   // True inside a call of a function whose name ends in _ptsz or _ptds: the default stream is then
   // the thread's own.
   bool per_thread_default;
-  CUstreamCaptureMode capture_mode;  // Set by cuThreadExchangeStreamCaptureMode.
+  // The captures that forbid calls to this thread (cuThreadExchangeStreamCaptureMode).
+  CUstreamCaptureMode capture_mode;
 };
 // Returns the state of the calling thread.
 ThreadState& thread_state();

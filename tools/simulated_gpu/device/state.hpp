@@ -44,8 +44,8 @@ struct Stream {
   bool destroyed = false;
   Clock::time_point busy_until{};  // The moment at which all work in the stream is done.
   Clock::time_point last_free{};  // The moment at which the stream reaches its last cuMemFreeAsync.
-  // Host functions (cuLaunchHostFunc) of the stream: those that have not returned, and the numbers
-  // of those that were ever queued and have ever returned.
+  // Numbers of host functions (cuLaunchHostFunc) of the stream. running_callbacks: queued or
+  // running now. callbacks_queued: ever queued. callbacks_finished: ever returned.
   unsigned running_callbacks = 0;
   unsigned long long callbacks_queued = 0;
   unsigned long long callbacks_finished = 0;
@@ -59,9 +59,9 @@ struct Event {
   bool destroyed = false;
   bool recorded = false;     // True once cuEventRecord was called.
   Stream* stream = nullptr;  // The stream in which the event was last recorded.
-  Clock::time_point at{};    // The moment at which that stream reaches the event.
-  // The capture in which the event was recorded, if the stream was being captured into a graph.
-  // Such an event has no time: captured_nodes are the graph's nodes (Node*) that come before the
+  Clock::time_point at{};    // The moment at which `stream` reaches the event.
+  // The capture into a graph during which the event was recorded; null if there was none. Then the
+  // event has no time `at`, and captured_nodes are the graph's nodes (Node*) that come before the
   // event.
   std::weak_ptr<Capture> captured;
   std::vector<void*> captured_nodes;
@@ -79,36 +79,43 @@ enum class RangeKind {
   graph,           // From an allocation node of a launched graph.
 };
 
-// Value of Range::flags for an imported range that the program may free by cuMemFree.
+// Value of Range::flags for memory of another process (RangeKind::imported) that the program may
+// free by cuMemFree.
 constexpr unsigned kImportedFreeable = 1;
-// Value of Range::flags for a device range that belongs to an array.
+// Value of Range::flags for device memory that belongs to an array or to a module's variable: the
+// program may not free it by cuMemFree.
 constexpr unsigned kArrayMemory = 2;
 
-// A range of addresses that the driver gave to the program, or knows for another reason
-// (registered).
+// A range of addresses that the driver gave to the program, or that the program made known to it by
+// cuMemHostRegister.
 struct Range {
   CUdeviceptr start = 0;      // First address.
   std::size_t requested = 0;  // Bytes that the program asked for.
-  // Bytes that were taken for this range alone, from the device or the host; 0 inside a slab or a
-  // memory pool.
+  // Bytes that were taken for this range alone, from the device or the host; 0 for a part of a slab
+  // or of a memory pool, whose bytes are counted there.
   std::size_t held = 0;
   RangeKind kind = RangeKind::device;
-  Context* context = nullptr;          // Null if no context owns the range.
-  Device* device = nullptr;            // Null for host memory.
-  unsigned flags = 0;                  // By kind: of the call that made the range, or as above.
+  Context* context = nullptr;  // Null if no context owns the range.
+  Device* device = nullptr;    // Null for host memory.
+  // Flags that the program gave to the call that made the range; kImportedFreeable for some
+  // imported ranges; kArrayMemory for device memory of arrays and of modules' variables.
+  unsigned flags = 0;
   unsigned long long buffer_id = 0;    // CU_POINTER_ATTRIBUTE_BUFFER_ID: unique in this process.
   bool in_slab = false;                // True if the range is a part of a slab.
   bool sync_memops = false;            // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
   MemoryPool* pool = nullptr;          // Only for kind `stream_ordered`: the pool of the block.
-  PhysicalHandle* physical = nullptr;  // Only for mappings: the handle that is mapped.
-  // Only for mappings: devices that may read and write. Bit n stands for the device with ordinal n,
-  // bit 63 for the host (kHostBit).
+  PhysicalHandle* physical = nullptr;  // Only for kind `mapping`: the handle that is mapped.
+  // Only for kind `mapping`: the devices that may read, and those that may write. Bit n stands for
+  // the device with ordinal n, bit 63 for the host (kHostBit).
   std::uint64_t readable = 0;
   std::uint64_t writable = 0;
-  int references = 1;    // Number of opens that have not been closed; more than 1 for imports only.
-  std::size_t lead = 0;  // Only for imports: bytes of the mapping before `start`.
-  // Only for memory that was opened from an IPC handle: identifies the memory and its process; 0
-  // otherwise.
+  // Only for kind `imported`: number of times that the program has opened the memory and not closed
+  // it. Otherwise 1.
+  int references = 1;
+  // Only for kind `imported`: bytes between the start of the mapped file and `start`.
+  std::size_t lead = 0;
+  // Only for memory opened from an IPC handle: a number that identifies the memory and the process
+  // that made the handle. Otherwise 0.
   unsigned long long source = 0;
   GraphExec* exec = nullptr;  // Not used.
 };
@@ -116,8 +123,8 @@ struct Range {
 // All ranges of the process, by start.
 class RangeTable {
  public:
-  // Adds the range, with a new buffer_id, in place of one that begins at `range.start`. Returns the
-  // range in the table, which stays valid until it is erased.
+  // Adds the range, with a new buffer_id; replaces a range of the table that begins at the same
+  // address. Returns the range in the table, which stays valid until it is erased.
   Range& insert(const Range& range);
   // Returns the range that begins at `start`; null if there is none.
   Range* at(CUdeviceptr start);
@@ -143,10 +150,10 @@ class RangeTable {
 };
 
 // Memory of cuMemAlloc that the program has freed by cuMemFreeAsync. The device memory stays taken
-// until the program has synchronised with the stream of the free.
+// until the program has synchronised with the stream in which it was freed.
 struct DeferredFree {
   Range range;               // A copy: the table of ranges has it no more.
-  Stream* stream = nullptr;  // The stream of the free.
+  Stream* stream = nullptr;  // The stream in which the memory was freed.
 };
 
 // A context. Its handle, a CUcontext, is its address.
@@ -155,7 +162,8 @@ struct Context {
   bool primary = false;  // True for the device's primary context.
   bool destroyed = false;
   unsigned flags = 0;  // CUctx_flags
-  // As cuCtxGetApiVersion tells: version of the function that made the context.
+  // CUDA version of the function that made the context, such as 3020 for cuCtxCreate_v2; the result
+  // of cuCtxGetApiVersion.
   unsigned api_version = 3020;
   unsigned long long id = 0;
   std::size_t overhead = 0;     // Bytes of the device that the context itself takes.
@@ -172,8 +180,8 @@ struct Context {
   Stream legacy;  // The legacy default stream.
   // Default streams of single threads (CU_STREAM_PER_THREAD), by kernel thread id.
   std::map<int, std::unique_ptr<Stream>> per_thread;
-  std::set<Stream*> streams;           // Streams that the program has made.
-  std::set<int> peers;                 // Ordinals of devices whose memory the context may access.
+  std::set<Stream*> streams;  // Streams that the program has made.
+  std::set<int> peers;        // Ordinals of other devices whose memory the context may access.
   std::vector<DeferredFree> deferred;  // Frees whose stream was not synchronised since.
   std::map<int, std::size_t> limits;   // Values of cuCtxSetLimit, by CUlimit.
   CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
@@ -200,7 +208,7 @@ struct Device {
     return taken < capacity ? capacity - taken : 0;
   }
   // Counts `bytes` as used by this process, for all processes to see. Returns false, and counts
-  // nothing, if they are not free or exceed process_limit.
+  // nothing, if fewer bytes are free, or if the process would hold more than process_limit.
   bool charge(std::size_t bytes) {
     const DeviceShare::Taking taking(share);
     if (bytes > free_bytes() || bytes > process_limit - std::min(used, process_limit)) return false;
@@ -219,7 +227,7 @@ struct Device {
   DeviceShare& share;
   std::size_t capacity;       // Bytes of the device.
   std::size_t other_process;  // Bytes that a made-up process holds (CUWARDEN_SIM_OTHER_PROCESS).
-  // Largest value that `used` may get, set by an MPS server; SIZE_MAX: no limit.
+  // Most bytes of the device that this process may hold, set by an MPS server; SIZE_MAX: no limit.
   std::size_t process_limit = SIZE_MAX;
   std::size_t used = 0;      // Bytes of the device that this process holds.
   AddressArena arena;        // Addresses for the device's memory.
@@ -227,14 +235,15 @@ struct Device {
   Context* primary = nullptr;       // The primary context; null if there is none.
   unsigned primary_references = 0;  // Number of cuDevicePrimaryCtxRetain without a release.
   unsigned primary_flags = 0;       // Flags with which the primary context is made.
-  // Bytes of host memory that the device has mapped, and bytes of the device that the page tables
-  // for them take.
+  // host_mapped: bytes of host memory that the device has mapped. host_tables: bytes of the device
+  // that the page tables for this host memory take.
   std::size_t host_mapped = 0;
   std::size_t host_tables = 0;
   MemoryPool* default_pool = nullptr;  // The pool that the device has from the start.
   MemoryPool* current_pool = nullptr;  // The pool that cuMemAllocAsync uses.
-  // Bytes of memory of launched graphs: in use, and reserved (in use or kept for the next launch,
-  // until the device is trimmed). The _high fields are the maxima of them.
+  // Bytes of the device for memory of launched graphs. graph_used: in use now. graph_reserved: in
+  // use or kept for the next launch, until the device is trimmed. The _high fields are the largest
+  // values of both so far, which the program may reset.
   std::size_t graph_used = 0;
   std::size_t graph_reserved = 0;
   std::size_t graph_used_high = 0;

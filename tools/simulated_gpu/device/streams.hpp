@@ -23,31 +23,35 @@ Clock::time_point busy_until(const Context& context);
 bool invalidate_captures(const Context& context);
 
 // Queues work that takes `duration` in the stream. Work in the legacy default stream begins after
-// the work of all blocking streams of the context, and work in a blocking stream after the legacy
-// stream's.
+// the work of all blocking streams of the context. Work in a blocking stream begins after the work
+// of the legacy default stream.
 void enqueue(Stream& stream, Clock::duration duration);
 
-// Sleeps until the stream, or each stream of the context, is idle. Then releases memory that was
-// freed there in stream order. `lock` holds the simulator's lock, which is given up while the
-// thread sleeps.
+// Sleeps until the stream, or each stream of the context, is idle. Then releases the memory that
+// was freed in these streams by cuMemFreeAsync. `lock` holds the simulator's lock, which is given
+// up while the thread sleeps.
 void wait_for(std::unique_lock<std::mutex>& lock, Stream& stream);
 void wait_for(std::unique_lock<std::mutex>& lock, Context& context);
-// Waits until the context is idle, as wait_for() does, inside cuMemFree. Meanwhile other threads'
-// calls of cuMemAlloc in the context wait (wait_for_frees()).
+// For cuMemFree: sleeps until the context is idle, then releases memory that was freed in its
+// streams by cuMemFreeAsync. During the wait, other threads' calls of cuMemAlloc in the context
+// wait, too (wait_for_frees()). `lock` holds the simulator's lock, which is given up while the
+// thread sleeps.
 void wait_in_free(std::unique_lock<std::mutex>& lock, Context& context);
-// Waits until no thread is inside wait_in_free() for the context.
+// For cuMemAlloc: waits until no thread is inside wait_in_free(), which cuMemFree calls, for the
+// context. `lock` holds the simulator's lock, which is given up while the thread sleeps.
 void wait_for_frees(std::unique_lock<std::mutex>& lock, const Context& context);
-// Sleeps until the moment has come. `lock` holds the simulator's lock, which is given up meanwhile.
+// Sleeps until the moment has come. `lock` holds the simulator's lock, which is given up while the
+// thread sleeps.
 void sleep_until(std::unique_lock<std::mutex>& lock, Clock::time_point moment);
 
 // True if all work and all host functions of the stream are done.
 bool idle(const Stream& stream);
 // Releases all memory that was freed in the stream by cuMemFreeAsync. To be called when the stream
-// has reached these frees and the program has waited for that.
+// has reached these frees and the program has synchronised with the stream.
 void observe_frees(Stream& stream);
-// Releases memory that was freed in a blocking stream of the context whose last free was reached by
-// `moment`. To be called after a wait for the legacy default stream, which comes after the work of
-// all blocking streams.
+// Releases memory that was freed by cuMemFreeAsync in blocking streams of the context: those that
+// have reached their last free by `moment`. To be called after a wait for the legacy default
+// stream, which comes after the work of all blocking streams.
 void observe_frees_before(Context& context, Clock::time_point moment);
 
 // Makes an idle stream with a new id. The caller enters the stream in the tables and takes device

@@ -12,13 +12,13 @@ struct PhysicalHandle {
   CUmemAllocationProp properties{};  // As given to cuMemCreate.
   Device* device = nullptr;          // Null for host memory.
   std::size_t size = 0;              // In bytes.
-  // Address of the simulator's own mapping of the memory, from which it is mapped elsewhere
-  // (mremap); null once the memory is gone.
+  // Address at which the simulator itself has mapped the memory; mappings for the program are made
+  // from it (mremap). Null once the memory is gone.
   void* window = nullptr;
   // Descriptor of the memory's file, if the handle may be exported or was imported; otherwise -1.
   int descriptor = -1;
-  bool imported =
-      false;  // True if the memory is counted for the handle from which it was exported.
+  // True if the memory is another handle's, imported from a descriptor, and is counted there.
+  bool imported = false;
   unsigned references = 1;  // Number of cuMemCreate, import and retain without cuMemRelease.
   unsigned mappings = 0;    // Number of address ranges at which the program has mapped the handle.
 };
@@ -27,9 +27,9 @@ struct PhysicalHandle {
 Handles<PhysicalHandle>& physical_handles();
 
 // Makes a physical handle of `size` bytes. `descriptor`: file with the memory, which the handle
-// owns from now on if the call succeeds; -1: new memory. `imported`: true if the memory is counted
-// elsewhere; otherwise it is taken from the device. Returns null if the system or the device has no
-// room.
+// owns from now on if the call succeeds; -1: new memory. `imported`: true if another handle's
+// memory is imported, whose bytes are counted already; otherwise the bytes are taken from the
+// device. Returns null if the system or the device has no room.
 PhysicalHandle* make_physical(const CUmemAllocationProp& properties, std::size_t size,
                               int descriptor, bool imported);
 // Gives the handle's memory back if the handle has no references and no mappings left; otherwise

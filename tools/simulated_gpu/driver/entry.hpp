@@ -25,8 +25,8 @@ struct Locked {
   std::unique_lock<std::mutex> lock{sim.mutex};
 };
 
-// Holds the simulator's lock and finds the calling thread's current context. If `error` is not
-// CUDA_SUCCESS, there is none that is usable, and the entry point returns `error`.
+// Holds the simulator's lock, and finds the calling thread's current context. `error`:
+// CUDA_SUCCESS, or the error that the exported function must return because no context is usable.
 struct InContext : Locked {
   Context* context = nullptr;
   CUresult error = current_context(context);

@@ -10,7 +10,8 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Lives for the length of a call of an exported function.
+// Checks at the start of a call of an exported function if the call may go on, and sets the
+// thread's default stream for it. Lives for the length of the call.
 class ExportGuard {
  public:
   // `site`: the called function. `per_thread`: true if its name ends in _ptsz or _ptds, so that the
@@ -36,11 +37,14 @@ class ExportGuard {
 // version on.
 struct LookupRow {
   const char* name;  // Without _vN, _ptsz or _ptds, such as cuMemAlloc.
-  int since;    // CUDA version, such as 3020 for 3.2; a later row may hold from a later version on.
-  void* plain;  // The function with the legacy default stream.
+  // CUDA version from which on the row holds, such as 3020 for 3.2. A later row of the name
+  // replaces it from that row's version on.
+  int since;
+  void* plain;       // The function with the legacy default stream.
   void* per_thread;  // The function with the thread's own default stream; null if there is none.
 };
-// All rows, by name, for each name the oldest version first; generated from CUDA's headers.
+// The table behind cuGetProcAddress and its number of rows; generated from CUDA's headers. Sorted
+// by name; for each name, rows of older versions come first.
 extern const LookupRow lookup_rows[];
 extern const std::size_t lookup_row_count;
 

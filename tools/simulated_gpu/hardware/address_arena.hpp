@@ -34,8 +34,8 @@ class AddressArena {
   // because the process may not have that much address space. To be called before take().
   bool prepare();
   // Returns the start of a range of `size` bytes, a multiple of 2 MiB, from the smallest gap that
-  // is large enough. If there is none, reserves another region. Returns 0 if the system refuses
-  // that.
+  // is large enough. If there is none, reserves another region from the system. Returns 0 if the
+  // system refuses the region.
   CUdeviceptr take(std::size_t size);
   // Gives back a whole range that take() returned. Its contents are lost: it is zero when handed
   // out again.

@@ -31,10 +31,12 @@ class DeviceShare {
   // Returns the bytes of the device that other living processes hold; 0 if the devices are not
   // shared. `device`: number in the machine, 0 to 63.
   std::size_t used_by_others(int device) const;
-  // Writes to the file that this process holds `used` bytes of the device.
+  // Writes to the shared file that this process holds `used` bytes of the device. `device`: number
+  // in the machine, 0 to 63. Does nothing if the devices are not shared.
   void publish(int device, std::size_t used);
   // Calls visit(pid, used) for every living process that holds memory of the device, also for this
-  // one. `used`: bytes.
+  // one. `device`: number in the machine, 0 to 63. `used`: bytes. Does nothing if the devices are
+  // not shared.
   void each(int device, const std::function<void(int, std::size_t)>& visit) const;
 
   // A lock among the processes, held while the object exists. A process that takes device memory
@@ -53,8 +55,8 @@ class DeviceShare {
   };
 
  private:
-  static constexpr int kSlots = 64;    // Most processes.
-  static constexpr int kDevices = 64;  // Most devices.
+  static constexpr int kSlots = 64;    // Most processes that can share the devices.
+  static constexpr int kDevices = 64;  // Most devices of the machine.
   // A slot of the file: what one process holds.
   struct Slot {
     std::atomic<int> pid;

@@ -8,6 +8,7 @@
 
 namespace cuwarden::simulated_gpu {
 
+// A device's UUID, as cuDeviceGetUuid_v2 gives it.
 using DeviceUuid = std::array<char, 16>;
 
 // Returns the UUID of a device: the first 16 letters of "simulated-gpu-NN". `device`: number in the

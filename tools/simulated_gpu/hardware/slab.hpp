@@ -53,14 +53,15 @@ class Slab {
 // to it, because the caller counts the device's used bytes.
 class SlabHeap {
  public:
-  // Returns the address of `size` bytes, at most kSlabLimit, in one of the slabs; 0 if none has
-  // room. Then the caller adds a slab by open() and calls again.
+  // Returns the address of `size` bytes, at most kSlabLimit, in one of the slabs. Returns 0 if no
+  // slab has room; then the caller adds a slab by open() and calls again.
   CUdeviceptr take(std::size_t size);
   // Adds an empty slab. `page`: address of a page of 2 MiB that the caller has taken from the
   // device.
   void open(CUdeviceptr page);
-  // Frees a piece that take(size) returned. Sets `page` to the address of its slab. Returns true if
-  // the slab is empty now: then it is removed, and the caller gives the page back to the device.
+  // Frees the memory at `start` that take(size) returned. Sets `page` to the address of its slab.
+  // Returns true if the slab is empty now: then it is removed, and the caller gives the page back
+  // to the device.
   bool give(CUdeviceptr start, std::size_t size, CUdeviceptr& page);
   // Returns the number of slabs.
   std::size_t pages() const { return slabs_.size(); }

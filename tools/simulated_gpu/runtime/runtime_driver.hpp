@@ -22,16 +22,18 @@ void* query_driver(const char* name, int version, bool per_thread);
 // thread: the default stream is then the thread's own.
 bool per_thread_default();
 
-// Sets the result of per_thread_default() in the calling thread while the object exists.
+// Sets, while the object exists, if the calling thread's default stream is its own
+// (per_thread_default()) or the legacy one.
 class PerThreadDefault {
  public:
+  // `per_thread`: true if the default stream is the thread's own.
   explicit PerThreadDefault(bool per_thread);
   ~PerThreadDefault();
   PerThreadDefault(const PerThreadDefault&) = delete;
   PerThreadDefault& operator=(const PerThreadDefault&) = delete;
 
  private:
-  bool outer_;  // The result before.
+  bool outer_;  // Result of per_thread_default() before the object was made.
 };
 
 // A function of the driver, as a callable object. `AskedAs` has the name and version by which
@@ -43,8 +45,8 @@ template <typename AskedAs, typename... Parameters>
 struct DriverFunction<AskedAs, CUresult (*)(Parameters...)> {
   using Type = CUresult (*)(Parameters...);
 
-  // Calls the driver's function, which the first call finds. Returns CUDA_ERROR_NOT_SUPPORTED if
-  // there is none.
+  // Calls the driver's function; the first call finds its address. Returns CUDA_ERROR_NOT_SUPPORTED
+  // if the driver lacks the function.
   CUresult operator()(Parameters... parameters) const {
     const bool per_thread = per_thread_default();
     void* found = found_[per_thread].load(std::memory_order_acquire);
@@ -57,13 +59,13 @@ struct DriverFunction<AskedAs, CUresult (*)(Parameters...)> {
   }
 
  private:
-  // The function's address: with the legacy default stream, and with the thread's own; null: not
-  // yet found.
+  // Addresses of the driver's function: [0] with the legacy default stream, [1] with the thread's
+  // own; null: not yet found.
   static constinit inline std::atomic<void*> found_[2]{};
 };
 
-// A callable object for the driver's function `symbol`, such as DRIVER(cuMemAlloc_v2): of exactly
-// this version.
+// Makes a callable object for a function of the driver, in exactly the version that `symbol` names,
+// such as DRIVER(cuMemAlloc_v2).
 #define DRIVER(symbol)                                                                           \
   ::cuwarden::simulated_runtime::DriverFunction<::cuwarden::simulated_runtime::asked_as::symbol, \
                                                 decltype(&::symbol)> {}

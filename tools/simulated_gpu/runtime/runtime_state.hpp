@@ -17,15 +17,15 @@ namespace cuwarden::simulated_runtime {
 // equal values.
 inline cudaError_t error_of(CUresult result) { return static_cast<cudaError_t>(result); }
 
-// Calls cuInit at the first call. Returns that call's result each time; cudaErrorInsufficientDriver
-// if there is no driver.
+// Calls cuInit once in the process. Returns the result of that one call each time, or
+// cudaErrorInsufficientDriver if there is no driver.
 cudaError_t initialise();
 // Makes sure that the calling thread has a current context. A context that the program made current
 // stays; otherwise the primary context of the thread's device becomes current, and is made if
 // needed.
 cudaError_t ensure_context();
-// Stores an error as the calling thread's last one, for cudaGetLastError, and returns it. Does not
-// store cudaSuccess.
+// Stores `error` as the calling thread's last error, for cudaGetLastError, unless it is
+// cudaSuccess. Returns `error`.
 cudaError_t record(cudaError_t error);
 // Returns the calling thread's last error; cudaSuccess if there is none. If `clear`, the thread has
 // none afterwards.
