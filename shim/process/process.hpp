@@ -97,14 +97,15 @@ class Process final : public tracking::CompletenessListener {
   // recorded, it is in a child of vfork, or a seccomp filter confines it.
   bool another_leads_the_end() const noexcept;
   // To be called by each thread that calls exit(), before libc's own function. If another thread is
-  // ending the process already, waits for that thread and does not return, unless it is stuck.
+  // ending the process already, waits for that thread; returns only if that thread is stuck or has
+  // ended.
   void exit_is_called() noexcept;
   // To be called by each thread that calls quick_exit(), before libc's own function. If another
   // thread has called quick_exit() before, waits until that thread has written the report and set
-  // `done` to nonzero, or is stuck.
+  // `done` to nonzero, has ended, or is stuck.
   void quick_exit_is_called(std::atomic<std::uint32_t>& done) noexcept;
   // To be called by a thread that is about to run exit handlers. If another thread is ending the
-  // process by exit(), waits for it and does not return, unless that thread is stuck.
+  // process by exit(), waits for that thread; returns only if that thread is stuck or has ended.
   void leave_end_to_leader() noexcept;
 
   // True if this process has a ledger with records: recording is under way, was stopped by an

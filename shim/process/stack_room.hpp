@@ -12,14 +12,14 @@ namespace cuwarden::shim {
 // Facts about the call frames that are on the calling thread's stack: from the function that asks
 // to the thread's outermost frame.
 struct PresentFrames {
-  // True if the walk found all frames, down to the stack's outermost frame.
+  // True if all frames on the calling thread's stack were found, down to the outermost one.
   bool whole = false;
-  // True if a frame on the stack is a signal handler's.
+  // True if a frame on the calling thread's stack is a signal handler's.
   bool in_signal_handler = false;
-  // True if a frame on the stack is the CUDA driver's.
+  // True if a frame on the calling thread's stack is the CUDA driver's.
   bool in_driver = false;
-  // True if the outermost frame on the stack is the one with which the process or the thread began.
-  // False on a coroutine's stack, which begins at another frame.
+  // True if the outermost frame on the calling thread's stack is the one with which the process or
+  // the thread began. False on a coroutine's stack, which begins at another frame.
   bool from_the_beginning = false;
 };
 // Returns facts about the frames on the calling thread's stack. `CallSites`: the object that walks

@@ -8,8 +8,8 @@
 
 namespace cuwarden {
 
-// Sets the first line of a verb's --help, "Usage: cuwarden " and `usage`, in place of CLI11's. A
-// verb is the command's first word, such as `run`. `usage`: such as "doctor [-- CMD...]".
+// Sets the first line of the --help of a verb (the command's first word, such as `run`) to "Usage:
+// cuwarden " and `usage`, in place of CLI11's line. `usage`: such as "doctor [-- CMD...]".
 void set_usage(CLI::App&, const std::string& usage);
 
 // Returns the message about a wrong command line, without a line feed. `ParseError`: the exception

@@ -77,7 +77,7 @@ struct StackRow {
 // The whole JSON object.
 struct TopAnswer {
   std::string schema = top_schema;
-  // Version of cuwarden, and the moment of the output (UTC, ISO 8601).
+  // tool_version: version of cuwarden. time: moment of the output (UTC, ISO 8601).
   std::string tool_version, time;
   std::vector<ProcessRow> processes;
   std::vector<DeviceRow> devices;

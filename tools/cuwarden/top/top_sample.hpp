@@ -39,7 +39,7 @@ struct Sample {
 
 // Returns the time by CLOCK_MONOTONIC, in nanoseconds.
 std::uint64_t monotonic_ns();
-// Reads the numbers of the process from its ledger.
+// Reads the numbers of a process from its ledger, at this moment.
 Sample take_sample(const ledger::Reader&);
 
 // The speed at which a process's or a group's memory changes: live bytes for each second (negative

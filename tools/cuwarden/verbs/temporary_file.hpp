@@ -20,7 +20,7 @@ class TemporaryFile {
   ~TemporaryFile();
   // Returns the path of the file.
   const std::string& path() const { return path_; }
-  // Returns an errno if the file could not be made; otherwise 0.
+  // Returns an errno if the temporary file could not be made; otherwise 0.
   int error() const { return error_; }
   // Returns the entries of the file that are absolute paths (of ledgers and reports), each once, in
   // the order in which processes have added them.

@@ -87,9 +87,9 @@ struct TopVerb {
 // signal that stopped the view.
 int top_verb(const TopVerb&);
 
-// Prints if the shim and the CUDA driver can work here, and how the program reaches CUDA.
-// `command`: the program and its arguments; empty: none. Returns 0 if all is well, 1 if not, 2 if
-// there is no such program.
+// Prints if the shim and the CUDA driver can work on this machine and, if a program is given, how
+// the program reaches CUDA. `command`: the program and its arguments; may be empty. Returns 0 if
+// all is well, 1 if not, 2 if there is no such program.
 int doctor_verb(const std::vector<std::string>& command);
 
 }  // namespace cuwarden

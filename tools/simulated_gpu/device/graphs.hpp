@@ -62,11 +62,11 @@ struct Capture {
   std::map<Stream*, std::vector<Node*>> heads;
 };
 
-// Returns all graphs of the process.
+// Returns the table of all graphs of the process.
 Handles<Graph>& graphs();
-// Returns all nodes of all graphs of the process.
+// Returns the table of all nodes of all graphs of the process.
 Handles<Node>& nodes();
-// Returns all instantiated graphs of the process.
+// Returns the table of all instantiated graphs of the process.
 Handles<GraphExec>& graph_execs();
 
 // Adds a node without dependencies to the graph. Returns the node, which nodes() owns.

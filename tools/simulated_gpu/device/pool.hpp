@@ -26,7 +26,7 @@ struct MemoryPool {
     Stream* stream = nullptr;  // Only for pending blocks: the stream in which the block was freed.
     CUdeviceptr chunk = 0;     // Start of the chunk that contains the block.
   };
-  // Memory that the pool has taken from the device in one piece.
+  // Device memory that a memory pool has taken from the device in one piece, and cuts into blocks.
   struct Chunk {
     std::size_t size = 0;     // In bytes, a multiple of 2 MiB.
     std::size_t used = 0;     // Bytes in used blocks.
@@ -51,8 +51,9 @@ struct MemoryPool {
   std::map<int, CUmemAccess_flags> access;  // Access of other devices, by device ordinal.
   std::map<CUdeviceptr, Chunk> chunks;      // By start.
   std::map<CUdeviceptr, Block> blocks;      // By start.
-  // Size and start of each block that is not used. Pending blocks are listed by the stream that
-  // freed them; free blocks are listed under null.
+  // Size and start of each block that the program does not have. Blocks freed in a stream that was
+  // not synchronised since are listed under that stream; blocks that any stream may have, under
+  // null.
   std::map<Stream*, std::set<std::pair<std::size_t, CUdeviceptr>>> available;
 
   // Returns the start of a block of at least `size` bytes, for use in the stream; 0 if the device

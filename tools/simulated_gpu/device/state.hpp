@@ -128,7 +128,8 @@ class RangeTable {
   Range& insert(const Range& range);
   // Returns the range that begins at `start`; null if there is none.
   Range* at(CUdeviceptr start);
-  // Returns the range that contains the address; null if there is none.
+  // Returns the range in which the address lies, among the bytes that the program asked for. Null
+  // if there is none.
   Range* around(CUdeviceptr address);
   // Returns true if a range of the table shares an address with [start, start + size).
   bool overlaps(CUdeviceptr start, std::size_t size);
@@ -250,12 +251,14 @@ struct Device {
   std::size_t graph_reserved_high = 0;
 };
 
-// All objects of one type that have handles. A handle is an object's address. Objects that are
-// removed stay allocated, so that stale handles are recognised. `Handle`: a type such as CUstream.
+// All objects of one type T that have handles. A handle is an object's address; it is live until
+// the object is removed, and stale afterwards. Removed objects stay allocated, so that stale
+// handles are recognised.
 template <typename T>
 class Handles {
  public:
-  // Returns the object of a handle; null if the handle is not live.
+  // Returns the object of a handle. Null if the value is no handle of this type, or if its object
+  // was removed. `Handle`: the handle's type, such as CUstream.
   template <typename Handle>
   T* find(Handle handle) {
     T* object = reinterpret_cast<T*>(handle);

@@ -19,7 +19,7 @@ constexpr std::size_t kGiB = 1024 * kMiB;
 // `function:lost:n[:code[:hang]]` and `function:*[:code]`. Except after `lost`, `signal` or `hang`
 // may stand for the code.
 struct FaultRule {
-  // Calls of the function that fail.
+  // Says which calls of the rule's function fail; n is the number in the rule's text.
   enum class Calls {
     nth,        // The n-th call alone fails.
     every_nth,  // Each n-th call fails.

@@ -7,7 +7,7 @@
 
 namespace cuwarden::simulated_runtime {
 
-// Returns the driver's form of a device address.
+// Converts a pointer of the runtime into device memory to the driver's type for it.
 inline CUdeviceptr device_address(const void* pointer) {
   return reinterpret_cast<CUdeviceptr>(pointer);
 }
