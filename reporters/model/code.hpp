@@ -26,7 +26,7 @@ struct Frame {
   bool inlined = false;  // true if the function is inlined into the next outer frame
   MaybeId module;        // row of `modules` with the function's code; null: code in no known module
   Figure offset;  // code's address minus the module's load base; null: code in no known module
-  Text language;  // language of the function: "native" or "python"
+  Text language;  // language of the function: "native" or "python"; null: the report does not say
   Text address;   // address of code that lies in no known module; null for all other code
   CUWARDEN_FIELDS(id, function, file, line, inlined, module, offset, language, address)
   CUWARDEN_MAY_LACK(language, address)

@@ -40,7 +40,7 @@ concept Object = requires {
   Type::field_list;
 };
 
-// True if each field of the list is equal in both structs.
+// True if each field that the struct lists by CUWARDEN_FIELDS is equal in both objects.
 template <Object Struct>
 bool operator==(const Struct& left, const Struct& right) {
   return left.pass_fields([&](const auto&... lefts) {
@@ -121,7 +121,9 @@ struct FieldName {
   char letters[size];
 };
 
-// Tells the types of the fields that pass_fields() passes to it.
+// A function type whose return type names the types of its arguments. FieldType has pass_fields()
+// (see CUWARDEN_FIELDS) pass a struct's fields to it, so it needs no definition: it is never
+// called.
 struct TellTypes {
   template <class... Fields>
   std::tuple<Fields...>* operator()(Fields&...) const;

@@ -17,12 +17,14 @@ namespace cuwarden::model {
 // process.
 struct Fragmentation {
   Id device = 0;  // CUDA ordinal
-  // Moment of the device's last reading, the source of the fields that need one: "exit" (at the
-  // end) or "last_call" (during the run). Null: the device was never read.
+  // Moment of the device's last reading, from which mempool_idle_bytes, largest_request_bytes and
+  // excess_bytes come: "exit" (at the end of the process) or "last_call" (during the run). Null:
+  // the device was never read.
   Text at;
   // Number of slabs; freed bytes that are locked in partly live slabs; bytes that rounding adds to
   // requests; unused bytes of memory pools (CUmemoryPool) and graphs; largest request that the
-  // driver could serve with whole pages. The last two are null without a reading.
+  // driver could serve with whole pages. mempool_idle_bytes and largest_request_bytes are null if
+  // the device was never read.
   Figure slab_count, slab_locked_bytes, rounding_bytes, mempool_idle_bytes, largest_request_bytes;
   // Bytes of a page (the unit that the driver takes from the device), and bytes of the step by
   // whose multiples the driver cuts pieces from a page. Both are taken from the allocations'
@@ -30,8 +32,8 @@ struct Fragmentation {
   Figure page_bytes, step_bytes;
   // Bytes of the largest allocation that shares its page with another; null: no two share a page.
   Figure largest_piece_bytes;
-  // Bytes by which the account's other rows (table `accounts`) exceed the device's used bytes.
-  // Null: the device was never read.
+  // Bytes by which the device's rows of table `accounts`, but for `unexplained`, exceed its used
+  // bytes at the last reading; 0: they do not. Null: the device was never read.
   Figure excess_bytes;
   CUWARDEN_FIELDS(device, at, slab_count, slab_locked_bytes, rounding_bytes, mempool_idle_bytes,
                   largest_request_bytes, page_bytes, step_bytes, largest_piece_bytes, excess_bytes)
@@ -53,7 +55,7 @@ struct SlabClass {
 struct Slab {
   Id device = 0;        // CUDA ordinal
   std::string address;  // start of the slab, in hexadecimal
-  Figure class_bytes;   // size of most of its pieces by bytes, rounded up to a power of two
+  Figure class_bytes;   // power of two: rounded-up size of the pieces with most live bytes
   Figure slots, live;   // pieces of class_bytes that fit into the slab; live pieces in it
   CUWARDEN_FIELDS(device, address, class_bytes, slots, live)
 };
@@ -63,7 +65,8 @@ struct SlabHolder {
   Id device = 0;        // CUDA ordinal
   MaybeId stack;        // row of `stacks`; null: no stack was recorded
   Figure count, bytes;  // live pieces in slabs that were allocated by this stack; their bytes
-  // Freed bytes that these pieces lock. A slab's locked bytes are divided equally among its pieces.
+  // Freed bytes of slabs that the live pieces of this stack lock. A slab's locked bytes are divided
+  // equally among its live pieces.
   Figure locked_bytes;
   CUWARDEN_FIELDS(device, stack, count, bytes, locked_bytes)
 };
@@ -71,12 +74,13 @@ struct SlabHolder {
 // The moment of the run at which most freed memory of a device was locked in slabs.
 struct WorstFragmentation {
   Id device = 0;  // CUDA ordinal
-  // Time of that moment; at that moment, the number of slabs, freed bytes locked in them, and bytes
-  // that rounding added to requests. pieces_seen: pieces whose addresses showed, when last looked
-  // at, that they share pages; 0: none was seen, so the assumed layout of slabs is not confirmed.
+  // time_ns: time at which most freed memory of the device was locked in slabs. At that time:
+  // number of slabs, freed bytes locked in them, bytes that rounding added to requests.
+  // pieces_seen: pieces whose addresses showed, when last looked at, that they share pages; 0: none
+  // was seen, so the assumed layout of slabs is not confirmed.
   Figure time_ns, slab_count, slab_locked_bytes, rounding_bytes, pieces_seen;
   // Unused bytes of memory pools and graphs, and the largest request that could have been served,
-  // by the device's last reading before that moment, at read_ns. Null: there was no reading.
+  // by the device's last reading before time_ns; time of that reading. Null: there was no reading.
   Figure mempool_idle_bytes, largest_request_bytes, read_ns;
   CUWARDEN_FIELDS(device, time_ns, slab_count, slab_locked_bytes, rounding_bytes, pieces_seen,
                   mempool_idle_bytes, largest_request_bytes, read_ns)
@@ -94,10 +98,12 @@ struct WorstSlab {
 // A call stack whose live pieces locked much freed memory in slabs of a device. It was looked for
 // at `time_ns`: at or a little before the moment at which most of the device's memory was locked.
 struct WorstSlabHolder {
-  Id device = 0;                      // CUDA ordinal
-  MaybeId stack;                      // row of `stacks`; null: no stack was recorded
-  Figure count, bytes, locked_bytes;  // live pieces of this stack; their bytes; bytes they locked
-  Figure time_ns, of_locked_bytes;    // time of the look; bytes that all stacks locked at that time
+  Id device = 0;  // CUDA ordinal
+  MaybeId stack;  // row of `stacks`; null: no stack was recorded
+  // At time_ns: live pieces of this stack in slabs; their bytes; freed bytes that they locked.
+  Figure count, bytes, locked_bytes;
+  // Time at which the pieces were counted; freed bytes that all stacks locked at that time.
+  Figure time_ns, of_locked_bytes;
   CUWARDEN_FIELDS(device, stack, count, bytes, locked_bytes, time_ns, of_locked_bytes)
   CUWARDEN_MAY_LACK(time_ns, of_locked_bytes)
 };
@@ -107,11 +113,11 @@ struct WorstSlabHolder {
 struct IncidentFragmentation {
   Id incident = 0;      // row of `incidents` about the refused request
   Id device = 0;        // CUDA ordinal
-  Figure slab_count;    // slabs at that moment
+  Figure slab_count;    // number of slabs at the refusal
   Figure slabs_listed;  // rows that `incident_slab_map` has of these slabs; may be fewer
-  // Freed bytes that were locked in partly live slabs; bytes that rounding added to requests;
-  // unused bytes of memory pools and graphs; largest request that could have been served. Null:
-  // unknown.
+  // At the refusal: freed bytes locked in partly live slabs; bytes that rounding added to requests;
+  // unused bytes of memory pools and graphs; bytes of the largest request that could have been
+  // served. Null: unknown.
   Figure slab_locked_bytes, rounding_bytes, mempool_idle_bytes, largest_request_bytes;
   CUWARDEN_FIELDS(incident, device, slab_count, slabs_listed, slab_locked_bytes, rounding_bytes,
                   mempool_idle_bytes, largest_request_bytes)

@@ -25,7 +25,8 @@ struct Growth {
   std::uint64_t count = 0;  // number of live allocations
   // Number of live allocations that were made in each quarter of the time from first_ns to end_ns.
   std::array<std::uint64_t, 4> by_quarter{};
-  // Bytes of the live allocations that were made after the first quarter of that time.
+  // Bytes of the live allocations that were made after the first quarter of the time from first_ns
+  // to end_ns.
   std::uint64_t later_bytes = 0;
 
   // Returns the length of a quarter of the time from first_ns to end_ns, rounded up.
@@ -42,7 +43,8 @@ struct Growth {
   // True if there are at least four live allocations, made in at least three quarters (of four)
   // of the time from first_ns to end_ns.
   constexpr bool growing() const { return count >= 4 && std::ranges::count(by_quarter, 0u) <= 1; }
-  // Returns the rate at which the live bytes grew after the first quarter; null unless growing().
+  // Returns the rate at which the live bytes grew after the first quarter of the time from first_ns
+  // to end_ns, 2^53 at most. Returns null if growing() is false.
   constexpr std::optional<std::uint64_t> bytes_per_minute() const {
     if (!growing()) return std::nullopt;
     const double minutes = static_cast<double>(end_ns - first_ns) * 0.75 / 60e9;

@@ -27,9 +27,10 @@ struct Incident {
   // all attempts were in vain.
   Text rescued_by;
   std::string verdict;  // name of the cause, from verdicts.def
-  Figure repeats;       // refusals after the first
-  // Parts of the repeats + 1 refusals: the program freed memory and soon got the request served; a
-  // rung served the request; the program saw the refusal.
+  Figure repeats;       // number of refusals after the first one
+  // recovered_count: refusals after which the program freed memory and was soon served the same
+  // request. rescued_count: refused requests that a rung served, so that the program saw no
+  // refusal. failed_count: refusals that the program saw.
   Figure recovered_count, rescued_count, failed_count;
   Figure last_ns, last_bytes;  // time of the last refusal; bytes of the last refused request
   Proof proof;                 // figures that prove the verdict, by name

@@ -16,15 +16,18 @@ struct Device {
   Id device = 0;    // CUDA ordinal
   Text uuid, name;  // UUID of the device or MIG slice; name of the model; null: unknown
   // Moment of the last reading of the device: "exit" (at the end of the process) or "last_call" (at
-  // the last call of the run that read the device). Null: the device was never read, and the next
-  // four fields are null, too.
+  // the last call of the run that read the device). Null: the device was never read; time_ns,
+  // total_bytes, used_bytes and free_bytes are then null, too.
   Text at;
-  // Time of the reading; size of the device; bytes in use by all processes; free bytes.
+  // The last reading of the device (cuMemGetInfo): its time, in ns since the process's start; size
+  // of the device; bytes in use by all processes; free bytes.
   Figure time_ns, total_bytes, used_bytes, free_bytes;
-  // Launched kernel that needs the most local memory for each thread; null: none needs more than
-  // each thread has from the start, or the name is unknown.
+  // Name of the kernel whose threads each need the most local memory, of those that the program
+  // launched. Null: no kernel needs more than each thread has from the start, or the name is
+  // unknown.
   Text local_memory_kernel;
-  // Bytes of local memory that this kernel needs for each thread; null: there is no such kernel.
+  // Most bytes of local memory that each thread of a launched kernel needs. Null: no kernel needs
+  // more than each thread has from the start.
   Figure local_memory_kernel_thread_bytes;
   CUWARDEN_FIELDS(device, uuid, name, at, time_ns, total_bytes, used_bytes, free_bytes,
                   local_memory_kernel, local_memory_kernel_thread_bytes)
@@ -35,7 +38,7 @@ struct Device {
 // `unexplained` is the rest; it may be negative, because live memory is counted after the reading.
 struct AccountItem {
   Id device = 0;       // CUDA ordinal
-  MaybeId incident;    // refused request at whose moment it was taken; null: at the last reading
+  MaybeId incident;    // row of `incidents` at whose refusal the part was read; null: last reading
   std::string item;    // name of the part, such as "live_device", "context" or "slab_waste"
   SignedFigure bytes;  // bytes of the part
   CUWARDEN_FIELDS(device, incident, item, bytes)
@@ -43,8 +46,9 @@ struct AccountItem {
 
 // Another process that held memory of a device, as listed by NVML.
 struct DeviceProcess {
-  MaybeId device;     // CUDA ordinal
-  MaybeId incident;   // refused request at whose moment NVML was asked; null: at the process's end
+  MaybeId device;  // CUDA ordinal; null: unknown
+  // Row of `incidents` at whose refusal NVML was asked; null: asked at the process's end.
+  MaybeId incident;
   Figure pid;         // process id, as NVML gives it
   Text program;       // path of the process's program; null: unknown
   Figure used_bytes;  // bytes of the device that the process holds; null: NVML does not say
@@ -56,10 +60,11 @@ struct DeviceProcess {
 struct Total {
   std::string kind;  // kind of memory, as in core/kind.hpp
   MaybeId device;    // CUDA ordinal; null for host memory
-  // Allocations ever made; frees of them; requests that the program saw fail for lack of memory;
-  // allocations live at the end, and their bytes; allocations live at the peak, and their bytes.
+  // Allocations of this kind on this device: number ever made; number freed; requests that the
+  // program saw fail for lack of memory; number and bytes live at the process's end. peak_bytes:
+  // most bytes live at one time; peak_count: allocations live then (if no bytes: most at one time).
   Figure allocations, frees, failures, live_count, live_bytes, peak_count, peak_bytes;
-  Figure peak_time_ns;  // time at which most bytes were live; null: no bytes were ever live
+  Figure peak_time_ns;  // time at which peak_bytes were live; null: no bytes were ever live
   CUWARDEN_FIELDS(kind, device, allocations, frees, failures, live_count, live_bytes, peak_count,
                   peak_bytes, peak_time_ns)
   CUWARDEN_MAY_LACK(frees)
@@ -67,8 +72,9 @@ struct Total {
 
 // Sums of the report's leak groups.
 struct Leaks {
-  // Bytes and number of leaked allocations: not freed, not suppressed, not released by the end of
-  // their context. Bytes that a suppression matches. Bytes that ends of contexts released.
+  // Bytes and number of leaked allocations: not freed, not suppressed by the user, not released by
+  // the end of their context. Bytes not freed that are suppressed. Bytes not freed that the ends of
+  // their contexts released.
   Figure bytes, count, suppressed_bytes, released_by_context_bytes;
   CUWARDEN_FIELDS(bytes, count, suppressed_bytes, released_by_context_bytes)
 };
@@ -81,15 +87,17 @@ struct LeakGroup {
   Text api;             // function that the program called; null: unknown
   MaybeId device;       // CUDA ordinal; null for host memory
   Figure count, bytes;  // allocations that were not freed; their bytes
-  // Times at which the oldest and the newest allocation that was not freed were made.
+  // Times at which the oldest and the newest allocation that was not freed were made. Null:
+  // unknown, or the end of a context released them.
   Figure first_ns, last_ns;
   MaybeId module;      // row of `modules`: that of the innermost frame outside CUDA's own libraries
   Figure allocations;  // allocations ever made by this stack, freed or not
-  // "growing" if allocations that were not freed were made in at least three of four quarters of
-  // the time from first_ns to the process's end, else "one_time". Null: the end of a context
-  // released them.
+  // "growing" if at least four allocations were not freed, and were made in at least three of the
+  // four quarters of the time from first_ns to the process's end; else "one_time". Null: the end of
+  // a context released them.
   Text growth;
-  Figure growth_bytes_per_minute;  // null unless `growth` is "growing"
+  // Rate at which the bytes that were not freed grow; null if `growth` is not "growing".
+  Figure growth_bytes_per_minute;
   // Allocations that were not freed, by quarters of the time from first_ns to the process's end, in
   // which they were made. Null: the end of a context released them.
   std::optional<std::array<Figure, 4>> count_by_quarter;
@@ -99,7 +107,8 @@ struct LeakGroup {
   Text released_by;         // "context": the end of their context released them; null: still live
   bool suppressed = false;  // true if a suppression of the user's matches the group
   Text example_address;     // address of one of the allocations that were not freed; null: unknown
-  // Handles of virtual memory that were unmapped but never released; null for other kinds.
+  // Handles of virtual memory (cuMemCreate) that were unmapped but never released; null for all
+  // kinds but virtual memory.
   Figure unmapped_count;
   CUWARDEN_FIELDS(stack, kind, api, device, count, bytes, first_ns, last_ns, module, allocations,
                   growth, growth_bytes_per_minute, count_by_quarter, lost_count, lost_bytes,
@@ -112,14 +121,16 @@ struct LeakGroup {
 // Sums of cuwarden's own pool, of rescued requests, of meshing and of spilled allocations.
 struct Pool {
   std::string mode;  // setting CUWARDEN_POOL: "off", "rescue", "on" or "auto"
-  // Refused requests that were served after all, and their bytes; requests that the pool served,
-  // and their bytes; bytes that the pool holds at the end; bytes that it gave back to devices.
+  // Refused requests that cuwarden's rungs served after all, and their bytes. Requests that
+  // cuwarden's own pool served, and their bytes; bytes that this pool holds at the end; bytes that
+  // it gave back to devices.
   Figure rescued_count, rescued_bytes, served_count, served_bytes, held_bytes, returned_bytes;
   // Meshing lets two pages of addresses share one page of memory. Pages that came to share one;
   // bytes given back to devices by that; time for which the program's GPU work was held up for it.
   Figure meshed_pages, mesh_recovered_bytes, mesh_pause_ns;
-  // Bytes of host memory behind live device allocations; the most at any time (with several
-  // devices, the sum of their peaks); number of allocations that ever got host memory instead.
+  // Bytes of host memory behind device allocations that are live at the end; the most such bytes at
+  // any time (with several devices, the sum of each one's most); number of allocations that ever
+  // got host memory in place of device memory.
   Figure spilled_bytes, spilled_peak_bytes, spilled_count;
   // True if the program asked for an IPC handle of memory that has none, because the memory is the
   // pool's or was spilled.
@@ -137,18 +148,19 @@ struct Bucket {
   Figure time_ns, width_ns;  // begin and length of the span
   MaybeId device;            // CUDA ordinal; null for host memory
   std::string kind;  // kind of memory, as in core/kind.hpp, or "host_rss" for resident memory
-  Figure max_bytes, last_bytes;  // most live bytes in the span; live bytes at its end
+  Figure max_bytes, last_bytes;  // most live bytes in the span; live bytes at the span's end
   CUWARDEN_FIELDS(time_ns, width_ns, device, kind, max_bytes, last_bytes)
   CUWARDEN_MAY_LACK(width_ns, device, max_bytes)
 };
 
 // A call stack that held memory at the peak: when the most bytes of a kind were live on a device.
+// The figures may be of a moment with slightly fewer live bytes.
 struct PeakHolder {
   MaybeId device;    // CUDA ordinal; null for host memory
   std::string kind;  // kind of memory, as in core/kind.hpp
   MaybeId stack;     // row of `stacks`; null: no stack was recorded
-  // Allocations of this stack that were live at the peak; their bytes; allocations that this stack
-  // ever made, freed or not.
+  // Allocations of this stack that were live when the most bytes of `kind` were live on `device`;
+  // their bytes; allocations of `kind` on `device` that this stack ever made, freed or not.
   Figure count, bytes, allocations;
   Figure first_ns, last_ns;  // times of the first and the last allocation that this stack made
   CUWARDEN_FIELDS(device, kind, stack, count, bytes, allocations, first_ns, last_ns)

@@ -56,8 +56,9 @@ struct Process {
 struct MemoryCgroup {
   Text path;           // path of the cgroup's folder
   Figure limit_bytes;  // lowest memory limit of the cgroup and those above it; null: none
-  // Most memory that was ever used in the cgroup with that limit; processes of the cgroup that the
-  // OOM killer has killed since the process's first CUDA call. Null: unknown.
+  // Most memory that was ever used in the cgroup whose limit is limit_bytes (without a limit: in
+  // the process's own cgroup). oom_kills: number of processes of the cgroup that the OOM killer has
+  // killed since the process's first CUDA call. Null: unknown.
   Figure peak_bytes, oom_kills;
   CUWARDEN_FIELDS(path, limit_bytes, peak_bytes, oom_kills)
   CUWARDEN_MAY_LACK(path, limit_bytes, peak_bytes, oom_kills)
@@ -94,7 +95,7 @@ struct Variable {
 // A hooked function that the program called. A hook is cuwarden's stand-in for a CUDA function.
 struct HookCalls {
   std::string name;  // name of the CUDA function
-  Figure calls;      // calls by the program; of launches, only each kernel's first one counts
+  Figure calls;      // calls by the program; of a launching function, each kernel's first one only
   CUWARDEN_FIELDS(name, calls)
 };
 
@@ -109,8 +110,8 @@ struct UnhookedLookup {
 // The cost of recording the process.
 struct Overhead {
   Figure recorded_calls;  // calls of hooked CUDA functions
-  Figure shim_ns;       // time spent in the hooks' own work, by samples; null: no sample was taken
-  Figure ledger_bytes;  // bytes that the process's ledger file uses
+  Figure shim_ns;         // time of the hooks' own work, estimated by samples; null: none was taken
+  Figure ledger_bytes;    // bytes that the process's ledger file uses
   CUWARDEN_FIELDS(recorded_calls, shim_ns, ledger_bytes)
 };
 

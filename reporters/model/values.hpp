@@ -11,8 +11,8 @@
 
 namespace cuwarden::model {
 
-// Numbers of a report stay below 2^53, where every JSON reader is exact. Larger ones can only come
-// from a damaged ledger, and are written as null.
+// Largest number in a report, 2^53: up to it, every JSON reader is exact. Larger numbers can only
+// come from a damaged ledger, and are written as null.
 inline constexpr std::uint64_t largest_number = std::uint64_t{1} << 53;
 
 // A number of the report that is not negative; null: unknown. A field whose name ends in `bytes` is
