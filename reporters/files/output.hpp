@@ -21,7 +21,7 @@ class Output {
  public:
   // The descriptor remains the caller's: this object does not close it.
   explicit Output(int descriptor) noexcept;
-  // Writes to the descriptor only while it belongs to the file with this status.
+  // Writes to the descriptor only while it belongs to `file`, the status of the file by fstat().
   Output(int descriptor, const struct stat& file) noexcept
       : descriptor_(descriptor), device_(file.st_dev), inode_(file.st_ino) {}
   Output(const Output&) = delete;
@@ -41,7 +41,8 @@ class Output {
  private:
   void flush() noexcept;
   int descriptor_;
-  // Device and inode of the file at first; 0: not known.
+  // Device and inode of the file that the descriptor belonged to when the object was made; 0:
+  // unknown.
   dev_t device_ = 0;
   ino_t inode_ = 0;
   int error_ = 0;

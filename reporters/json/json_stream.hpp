@@ -42,7 +42,8 @@ class JsonStream {
     output_.write("[");
     first_row_ = true;
   }
-  // Writes a row of the table that was begun last, as an object of the struct's listed fields.
+  // Writes a row of the table that was begun last, as an object of the fields that the struct lists
+  // by CUWARDEN_FIELDS.
   template <model::Object Row>
   void row(const Row& row) {
     output_.write(first_row_ ? "\n    " : ",\n    ");

@@ -36,15 +36,17 @@ inline constexpr bool is_optional = false;
 template <class Value>
 inline constexpr bool is_optional<std::optional<Value>> = true;
 
-// Parses a value of the type that the function is for.
+// A function that parses JSON for one type. `value`: points to an object of this type, which is
+// set. Returns null if the JSON is of this type; otherwise the complaint.
 using Parse = Complaint (*)(const Json&, void* value);
 template <class Value>
 Complaint parse_as(const Json& json, void* value) {
   return parse(json, *static_cast<Value*>(value));
 }
 
-// One field of a struct. The loops over fields and elements are compiled once for all types: a
-// report has three hundred fields.
+// One field of a struct: its name in JSON; true if a report may lack it; pointer to the field; the
+// function that parses its type. With this, the loops over fields are compiled once for all types:
+// a report has three hundred fields.
 struct Field {
   std::string_view name;
   bool may_lack = false;

@@ -9,7 +9,8 @@
 
 namespace cuwarden {
 
-// Properties that no struct lists.
+// Tells update() to keep or to drop the JSON properties that the struct does not list by
+// CUWARDEN_FIELDS.
 enum class Unlisted : bool { kept, dropped };
 
 template <class Value>
@@ -18,7 +19,8 @@ void update(Json& json, const model::Proof& value, Unlisted unlisted);
 
 namespace updating {
 
-// One field of a struct, and functions for its type.
+// One field of a struct: its name in JSON; pointer to the field; function that puts such a field
+// into JSON; function that tells if the field has the value of a new object.
 struct Field {
   std::string_view name;
   const void* value = nullptr;
@@ -39,8 +41,8 @@ bool is_default(const void* value) {
 }  // namespace updating
 
 // Changes `json` so that it has the values of `value`. Properties with unchanged values stay as
-// they are, and all keep their order. A missing property is added only if it has a value that is
-// not null.
+// they are, and all keep their order. A missing property is added only if its value is not the
+// default: null, false, 0 or empty.
 template <class Value>
 void update(Json& json, const Value& value, Unlisted unlisted) {
   if constexpr (model::Object<Value>) {

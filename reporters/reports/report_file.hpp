@@ -53,7 +53,8 @@ class ReportFile {
  private:
   // Does the work of write(). Sets error_ after a failure. Throws if memory runs out.
   void write_or_throw(const ledger::Reader&, const ReportOptions&);
-  // Sets error_ to a line such as "cannot write the report …". `error`: an errno. Returns false.
+  // Sets error_ to a line such as "cannot write the report …". `error`: an errno. `what`: words
+  // between "cannot" and "the report", such as "write". Returns false.
   bool fail(int error, const char* what);
 
   std::string wanted_;

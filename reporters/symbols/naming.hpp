@@ -52,18 +52,23 @@ class Naming {
   std::vector<std::string> take_reasons();
 
  private:
-  // Returns the path of the file to read for a module, and sets its state. Only a `readable` file
-  // may be read.
+  // Returns the path of the file to read for a module, and sets the last parameter to the state of
+  // this file. Only a `readable` file may be read.
   std::string find_file(const std::string& path, const std::string& build_id, FileState&) const;
 
   SymbolBudget& budget_;
   FindFile find_;
-  // Set by use_paths(); false after trust_only_unchanged_since(), which also sets the time.
+  // uses_paths_: true if modules may be read from the paths from which they were loaded; false:
+  // only files that find_ finds are read. trusts_paths_: true if any file without a build id at a
+  // module's path counts as the file that ran; false: only one unchanged since unchanged_since_ns_.
   bool uses_paths_ = true, trusts_paths_ = true;
+  // Nanoseconds since 1970; meaningless if trusts_paths_ is true. Null: no file without a build id
+  // counts as the file that ran.
   std::optional<std::int64_t> unchanged_since_ns_;
-  std::map<std::string, ReadFile> files_;  // by path
-  // Sentences for take_reasons(); paths of modules whose lines, or function names, were not all
-  // found because time or memory did not suffice.
+  std::map<std::string, ReadFile> files_;  // files that were read, by path
+  // reasons_: sentences that take_reasons() returns. without_lines_: paths of modules of which
+  // source lines were not found, because time or memory did not suffice. without_names_: paths of
+  // modules of which function names were not found for this reason.
   std::vector<std::string> reasons_, without_lines_, without_names_;
 };
 

@@ -34,7 +34,8 @@ class SymbolBudget {
       : most_memory_(most_memory) {
     renew(time);
   }
-  // Makes the time begin anew. The memory that was taken stays taken.
+  // Begins the time anew: lines may take three quarters of `time` from now, lines and function
+  // names together all of it. The memory that was taken stays taken.
   void renew(std::chrono::nanoseconds time) noexcept {
     lines_until_ = Clock::now() + time * 3 / 4;
     names_until_ = Clock::now() + time;
@@ -45,9 +46,10 @@ class SymbolBudget {
   // True until the time for looking up function names has passed.
   bool has_time_for_names() const noexcept { return is_before(names_until_); }
 
-  // Takes `bytes` of the budget's memory for debug information. Returns false, and takes none, if
-  // less is left, or if filling the memory would take longer than the time left for lines:
-  // decompressing, the slowest way to fill it, cannot be interrupted.
+  // Takes `bytes` of the budget's memory for debug information. Always returns true for a budget
+  // without limits. Returns false, and takes none, if less is left, or if filling the memory would
+  // take longer than the time left for lines: decompressing, the slowest way to fill it, cannot be
+  // interrupted.
   bool take_memory(std::size_t bytes) noexcept;
 
  private:
@@ -71,14 +73,15 @@ class BoundReading {
   BoundReading(const BoundReading&) = delete;
   BoundReading& operator=(const BoundReading&) = delete;
 
-  // True if libbacktrace gave a file up, because the budget was spent or the system had no memory.
+  // True if libbacktrace stopped before it had read all debug information of a file: the budget of
+  // time and memory was spent, or the system had no memory. Names and lines may then be missing.
   bool was_cut() const noexcept { return was_cut_; }
-  // True if libbacktrace may map `bytes` more by the budget of this thread's object; always true
-  // without an object. `is_memory`: true for anonymous memory, false for a part of a file. Called
-  // in the mmap() that libbacktrace uses.
+  // True if libbacktrace may map `bytes` more, by the budget of the calling thread's BoundReading;
+  // always true in a thread without one. `is_memory`: true for anonymous memory, false for a part
+  // of a file. Called in the mmap() that libbacktrace uses.
   static bool allows(std::size_t bytes, bool is_memory) noexcept;
-  // Makes was_cut() true for this thread's object. Called if the system refused memory to
-  // libbacktrace.
+  // Makes was_cut() true for the calling thread's BoundReading, if there is one. Called if the
+  // system refused memory to libbacktrace.
   static void was_refused() noexcept;
 
  private:

@@ -57,7 +57,7 @@ struct ReadFile {
 
 // Returns functions and source lines for addresses in the file at `path`. `sorted`: addresses as in
 // the file's symbol table, ascending. `kept`: keeps the read file for further calls, which must
-// give the path of the first one. The second form reads the file for one call only. The budget
+// give the path of the first one. Without `kept`, the file is read for one call only. The budget
 // limits time and memory.
 Symbolised symbolise(ReadFile& kept, const std::string& path, std::span<const std::uint64_t> sorted,
                      SymbolBudget&);

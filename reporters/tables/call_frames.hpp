@@ -63,16 +63,17 @@ class CallFrames {
   model::MaybeId known_stack(StackId id) const {
     return stacks_.contains(id.value) ? std::optional(id.value) : std::nullopt;
   }
-  // Returns the id of the group's stack; null also if there is no group, or if the group was made
-  // after name_all().
+  // Returns the report's id of the group's call stack. Null if `group` is null, or if its stack was
+  // not added or cannot be read, as that of a group made after name_all().
   model::MaybeId known_stack_of(const std::optional<ledger::GroupView>& group) const {
     return group ? known_stack(group->stack) : std::nullopt;
   }
   // Returns the table of frames, which name_all() fills. A frame's id is its index + 1.
   const std::vector<FrameRow>& frames() const { return frames_; }
-  // Returns the table of modules, by id.
+  // Returns the table of modules, by id, which is the module's row in the ledger.
   const std::map<std::uint32_t, ModuleRow>& modules() const { return modules_; }
-  // Pass each row of the report's table of stacks, frames or modules to the parameter.
+  // Pass each row of the report's table (of stacks, frames or modules) to the parameter, a
+  // callback. To be called after name_all().
   void put_stacks(Put<model::Stack>) const;
   void put_frames(Put<model::Frame>) const;
   void put_modules(Put<model::Module>) const;
@@ -122,7 +123,7 @@ class CallFrames {
   std::vector<Location> locations_;
   std::map<std::uint32_t, ModuleRow> modules_;
   std::vector<FrameRow> frames_;
-  std::unordered_set<std::string> texts_;  // names to which the frames point
+  std::unordered_set<std::string> texts_;  // names to which rows of frames_ point
 };
 
 }  // namespace cuwarden

@@ -20,24 +20,25 @@ namespace cuwarden {
 struct LeakGroup {
   ledger::GroupView group;
   bool released_by_context = false;    // true: released by the end of their context, false: live
-  std::uint64_t count = 0, bytes = 0;  // number of these allocations; their bytes
+  std::uint64_t count = 0, bytes = 0;  // allocations that are live, or were released; their bytes
   // Times at which the oldest and the newest live allocation were made, in ns since the process's
-  // start. Null: released by a context, or not known.
+  // start. Null: unknown, or the end of their context released them.
   std::optional<std::uint64_t> first_ns, last_ns;
   std::optional<DeviceAddress> example;  // address of the oldest live allocation; null: unknown
   // Number of handles that were unmapped but never released; null for all kinds but virtual memory.
   std::optional<std::uint64_t> unmapped_count;
-  Growth growth;  // growth of the live allocations; default if their context was destroyed
+  Growth growth;  // growth of the live allocations; empty if released_by_context
 };
 
 // Returns the groups with live allocations, and those with allocations that a context released:
 // largest first by bytes, then by count. `end_ns`: end of the process, in ns since its start. Adds
-// all groups of the ledger to the sums. Reads the records of allocations twice, because Growth
-// needs each group's oldest live allocation first.
+// all groups of the ledger to the third parameter, the sums by kind and device. Reads the records
+// of allocations twice, because Growth needs each group's oldest live allocation first.
 std::vector<LeakGroup> leak_groups(const ledger::Reader&, std::uint64_t end_ns, ledger::GroupSums&);
 // Returns the groups as leak_groups() does, for a process that still runs. Counts and bytes come
-// from the groups' counters, read at one moment. The records of allocations change meanwhile, so
-// they only give times and addresses. `end_ns`: present time, in ns since the process's start.
+// from the groups' counters, since the records of single allocations change while they are read.
+// The records only give times and addresses. `end_ns`: present time, in ns since the process's
+// start.
 std::vector<LeakGroup> live_groups(const ledger::Reader&, std::uint64_t end_ns, ledger::GroupSums&);
 
 // Returns the sums of all live groups (the leaks), and of the groups that contexts released.

@@ -21,7 +21,7 @@ struct LedgerDamage {
   // Number of figures that no process can have, such as a size above 2^53 bytes.
   std::uint64_t absurd_figures = 0;
   // Number of live allocations by the groups' counters, and by the rows for single allocations.
-  // Both are 0 unless they differ by more than a kill of the process explains.
+  // Both are 0 if they differ by no more than a kill of the process explains.
   std::uint64_t counted = 0, listed = 0;
 
   // True if any damage was found.

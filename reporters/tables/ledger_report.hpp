@@ -64,8 +64,8 @@ class LedgerReport {
   Reasons unknown_slabs_;  // reasons why slabs of the worst moments are missing
   const std::map<std::int32_t, WorstSlabs> worst_slabs_;
   const LedgerDamage damage_;
-  const Reasons lost_;          // reasons why allocations are missing
-  const Reasons tool_reasons_;  // reasons why other parts are missing
+  const Reasons lost_;          // reasons why the ledger lacks allocations
+  const Reasons tool_reasons_;  // reasons why other facts are missing
   Reasons nameless_;            // reasons why functions and lines are missing
   const model::Process about_;  // description of the process
   CallFrames frames_;

@@ -13,8 +13,8 @@
 
 namespace cuwarden {
 
-// Returns the end of the process, in nanoseconds since its start. The end is that of the options;
-// if they have none, the present time. Returns 0 if the process started in the future.
+// Returns the end of the process, in nanoseconds since its start. The end is ReportOptions::end_ns;
+// if that is null, the present time. Returns 0 if the process started in the future.
 std::uint64_t end_of(const ledger::ProcessView&, const ReportOptions&) noexcept;
 
 // Returns the report's description of the process. `end_ns`: the result of end_of().

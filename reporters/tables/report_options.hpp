@@ -18,18 +18,18 @@ struct ReportOptions {
   // True if functions and lines are looked up for the code addresses on call stacks.
   bool symbolise = true;
   // Object that looks up the names, and keeps the files that it has read for a later report; the
-  // caller owns it. Null: the names are looked up within the two limits below.
+  // caller owns it. Null: the names are looked up within the limits symbol_time and symbol_memory.
   Naming* naming = nullptr;
   // Approximate limit of the time for looking up functions and lines. Null: neither this time nor
-  // the memory below is limited.
+  // the memory (symbol_memory) is limited.
   std::optional<std::chrono::nanoseconds> symbol_time;
   // Most bytes of memory that reading debug information may take, if symbol_time is set.
   std::size_t symbol_memory = most_symbol_memory_at_exit;
   // End of the process, or moment of the report if the process still runs, in nanoseconds since the
   // process's start; null: now.
   std::optional<std::uint64_t> end_ns;
-  // Reason of the process's end, for a process that could not write the reason to its ledger; null:
-  // the ledger's reason counts. `running` if the process still runs.
+  // Reason of the process's end, for a process that could not write the reason to its ledger;
+  // `running` if the process still runs. Null: the ledger's reason counts.
   std::optional<ledger::EndReason> end_reason;
   // Number of the signal that killed the process; null: no signal did, or the number is unknown.
   std::optional<int> signal;

@@ -27,7 +27,8 @@ struct Slab {
   std::uint64_t address = 0;  // start of the slab
   // Number of live pieces in the slab, and their bytes as requested.
   std::uint64_t live_count = 0, live_bytes = 0;
-  // Bytes that the live pieces take of the slab: each one is rounded up to a multiple of the step.
+  // Bytes that the live pieces take of the slab: each piece is rounded up to a multiple of
+  // Fragmentation::step_bytes.
   std::uint64_t cut_bytes = 0;
   // Size class of the slab: a power of two, the rounded-up size of the pieces that have most of the
   // live bytes (in WorstSlabs, of the average piece).
@@ -48,8 +49,9 @@ struct SlabHolder {
 
 // The slabs of one device, and the bytes that are lost to rounding there.
 struct Fragmentation {
-  // Bytes of a page, and of the step whose multiples pieces of a page take: the driver's usual
-  // sizes, unless the addresses of allocations show others.
+  // Bytes of a page, the unit that the driver takes from the device; bytes of the step to whose
+  // multiples the driver rounds the pieces of a page up. Both are the driver's usual sizes, unless
+  // the addresses of allocations show others.
   std::uint64_t page_bytes = 2 << 20, step_bytes = 512;
   // Bytes of the largest piece that shares its page with another; 0: no two share a page.
   std::uint64_t largest_piece = 0;
@@ -71,10 +73,11 @@ inline std::uint64_t largest_request(std::uint64_t free_bytes, std::uint64_t mem
   return (there - std::min(there, 2 * page)) / page * page;
 }
 
-// Returns slabs and rounding by device ordinal, from the live allocations in the ledger. Devices
-// without live linear memory are left out, unless memory pools keep memory idle there. Only linear
-// memory (cuMemAlloc) counts: memory pools and virtual memory are not cut from slabs, and the
-// addresses of the slabs of small arrays are not known.
+// Returns, by device ordinal, the driver's slabs and the bytes by which the driver rounds requests
+// up, from the live allocations in the ledger. Only linear memory (cuMemAlloc) counts: memory pools
+// and virtual memory are not cut from slabs, and the addresses of small arrays are not known. A
+// device without linear memory has an entry without slabs if its memory pools keep unused memory,
+// and otherwise none.
 std::map<std::int32_t, Fragmentation> find_fragmentation(const ledger::Reader&);
 
 // Passes a row of the report to the last parameter for each size class of slabs on each device.

@@ -22,11 +22,14 @@ namespace cuwarden {
 // slabs.
 struct WorstSlabs {
   std::uint64_t time_ns = 0;  // time of the worst moment, in ns since the process's start
-  // Bytes that were locked in slabs at that moment, and bytes that rounding added to requests.
+  // At the worst moment: bytes that were locked in slabs, and bytes that rounding added to
+  // requests.
   std::uint64_t locked_bytes = 0, rounding_bytes = 0;
-  // Time of the device's last reading before that moment, and its free bytes then; both 0: none.
+  // Time of the device's last reading (cuMemGetInfo) before the worst moment, in ns since the
+  // process's start, and the device's free bytes then. Both are 0 if there was no reading.
   std::uint64_t read_ns = 0, free_bytes = 0;
-  // Unused bytes of memory pools and graphs by that reading; null: unknown.
+  // Unused bytes of memory pools and graphs at the device's last reading before the worst moment;
+  // null: unknown.
   std::optional<std::uint64_t> memory_pool_idle_bytes;
   // Number of pieces whose addresses showed that they share a page with another one, as pieces of
   // slabs do; 0: none was seen.
@@ -34,25 +37,26 @@ struct WorstSlabs {
   std::vector<Slab> slabs;  // sorted by address
   // Slabs by Slab::class_bytes; the class of a slab is that of its average piece.
   std::map<std::uint64_t, SlabClass> classes;
-  // Time at which the groups below were copied, at or a little before the worst moment; bytes that
-  // were locked in all slabs at that time.
+  // Time at which the groups in `holders` were copied, in ns since the process's start: at or a
+  // little before the worst moment. Bytes that were locked in all slabs at that time.
   std::uint64_t holders_time_ns = 0, holders_locked_bytes = 0;
-  // Groups of allocations (stack, function, kind, device) that locked most.
+  // Groups of allocations (stack, function, kind, device) that locked most at holders_time_ns.
   std::vector<std::pair<GroupId, SlabHolder>> holders;
 };
 
 // Returns the slabs of each device at its worst moment, by device ordinal. A device is left out if
 // its driver cuts slabs in another way than the process assumed when it counted, or if there were
-// too many slabs to count. If 64 MiB or more were locked there, a line is added to `reasons`. The
-// second parameter is the result of find_fragmentation() for this ledger.
+// too many slabs to count. If 64 MiB or more were locked on a device that is left out, a line is
+// added to `reasons`. The second parameter is the result of find_fragmentation() for this ledger.
 std::map<std::int32_t, WorstSlabs> find_worst_slabs(const ledger::Reader&,
                                                     const std::map<std::int32_t, Fragmentation>&,
                                                     std::vector<std::string>& reasons);
 
-// Adds the stacks of the groups that locked most at each device's worst moment.
+// Adds the call stacks of the groups of allocations that locked most at each device's worst moment
+// to the report's stacks, the last parameter.
 void add_stacks(const ledger::Reader&, const std::map<std::int32_t, WorstSlabs>&, CallFrames&);
-// Pass rows of the report about the worst moments to the last parameter: one for each device; one
-// for each slab; one for each group that locked most.
+// Pass rows of the report about each device's worst moment to the last parameter, a callback: one
+// for each device; one for each slab; one for each group of allocations that locked most.
 void put_worst_fragmentation(const std::map<std::int32_t, WorstSlabs>&,
                              Put<model::WorstFragmentation>);
 void put_worst_slab_map(const std::map<std::int32_t, WorstSlabs>&, Put<model::WorstSlab>);

@@ -32,7 +32,7 @@ class VisibleStacks {
 };
 
 // Sets the growth of a leak row that `rows` were merged into. `merged` grows if one of `rows`
-// grows, or if the live allocations of all rows together were made in most quarters of their time.
+// grows, or if Growth::growing() holds for the live allocations of all rows together.
 void judge_growth(const IndexedReport&, const std::vector<const model::LeakGroup*>& rows,
                   model::LeakGroup& merged);
 

@@ -47,12 +47,13 @@ bool was_running(const IndexedReport&);
 bool was_at_work(const IndexedReport&);
 
 // Returns the text of the report's frame with this id: function, file and line. Module and offset
-// stand for unknown ones. Empty if the report has no frame with this id.
+// (or an address) replace an unknown function, or an unknown file. Empty if the report has no frame
+// with this id.
 std::string visible_frame(const IndexedReport&, model::Id);
 
 // Adds a line to `text` for each frame of a stack, innermost first, without the innermost frames
 // that lie inside CUDA's libraries. At most `most_frames` frames are shown; a last line counts the
-// rest.
+// rest. If `stack` is null or has no frames, adds a line that says that no stack was recorded.
 void add_stack(const IndexedReport&, model::MaybeId stack, std::size_t most_frames, const Paint&,
                std::string& text);
 

@@ -9,8 +9,8 @@
 
 namespace cuwarden {
 
-// The property by which the text groups leaks: call stack; module that made the call; CUDA function
-// that the program called; kind of memory and device.
+// The property by which the text of a report groups leaks: call stack; module that made the call;
+// CUDA function that the program called; kind of memory and device.
 enum class GroupBy : std::uint8_t { stack, module, api, kind };
 
 // Options of `cuwarden report` that choose what the text shows.

@@ -17,7 +17,8 @@ namespace cuwarden {
 std::string process_ending(const model::Process&);
 
 // Returns a line about the report's process, without a line feed, such as "app (pid 4711 on node7,
-// rank 3) exited with status 0: 8.0 MiB in 8 allocations leaked". The check gives the leaks.
+// rank 3) exited with status 0: 8.0 MiB in 8 allocations leaked". LeakCheck: the leaks of the
+// report, as counted by check_leaks().
 std::string process_line(const IndexedReport&, const LeakCheck&, const Paint&);
 
 // Sums up the use of each device by the processes of several reports. Devices are told apart by
@@ -32,8 +33,9 @@ class DeviceSummary {
  private:
   struct Device {
     std::string name, host;
-    // Number of processes that used the device; sums of their live bytes at the end, and of their
-    // peaks; number of refused requests.
+    // Number of processes that used the device; sum of these processes' live bytes at their ends;
+    // sum of the most bytes that were live at a time, of each process and kind; number of refused
+    // requests.
     std::uint64_t processes = 0, live_bytes = 0, peak_bytes = 0, refused = 0;
   };
   std::map<std::string, Device> devices_;

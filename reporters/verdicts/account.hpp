@@ -43,10 +43,12 @@ class Account {
 
   // Adds an item. Does nothing if `bytes` is 0, or more than any device has.
   void add(Holder, std::uint64_t bytes);
-  // Adds the live allocations of a kind as an item, without their spilled bytes.
+  // Adds the live allocations of a kind as an item. `bytes`: all bytes of these allocations, from
+  // which their spilled part is subtracted.
   void add_live(Kind, std::uint64_t bytes, const Spilled&);
-  // Adds the item `other_processes`. To be called after the live memory was added: `bytes` includes
-  // memory of other processes that this process opened, which is an item already and is subtracted.
+  // Adds the item `other_processes`. `bytes`: bytes of the processes that NVML lists. They include
+  // memory that this process opened. Such memory is an item of live memory already, so it is
+  // subtracted. To be called after add_live().
   void add_other_processes(std::uint64_t bytes);
 
   // Returns the bytes of an item; 0 if it was not added.

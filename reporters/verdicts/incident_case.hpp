@@ -35,10 +35,11 @@ struct IncidentCase {
   std::string program;               // path of the program's file
   std::string requester;             // path of the module that made the request; empty: unknown
   std::string slice;                 // name of the device if it is a MIG slice; otherwise empty
-  // Paths of modules, and the live device bytes that each allocated. Only the call stacks that held
-  // most memory count.
+  // Paths of modules, and the live device bytes that each one had allocated at the refusal. Only
+  // the call stacks that held most memory count.
   std::vector<std::pair<std::string, std::uint64_t>> modules;
-  // Live device bytes of those among these call stacks whose live bytes grow.
+  // Live device bytes of call stacks whose live bytes grow, among the call stacks that held most
+  // memory at the refusal.
   std::uint64_t growing_bytes = 0;
   // Setting that would permit meshing (two pages of addresses share one page of memory), such as
   // "CUWARDEN_MESH=on". Empty: no setting forbids meshing.

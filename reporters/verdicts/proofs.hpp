@@ -26,7 +26,8 @@ struct SizeProof {
 // quota of MPS forbids the request. Only the figures of the restriction that was found are set.
 struct RestrictionProof {
   Text compute_mode;  // "prohibited" or "exclusive_process"; null: another restriction
-  // Bytes of other processes on the device; bytes of the device, or of the process's slice of it.
+  // Bytes that other processes hold on the device (if compute_mode is "exclusive_process"); size of
+  // the process's MIG slice. Null: another restriction was found.
   Figure other_processes_bytes, total_bytes;
   Text slice;  // name of the MIG slice; null: another restriction
   // Bytes of the device of which the slice is a part; free bytes of the device; quota of MPS for
@@ -101,8 +102,8 @@ struct LibraryProof {
 // live.
 struct OwnProof {
   Figure own_bytes;  // live bytes that the process allocated on the device
-  // Live bytes of call stacks whose live bytes grow; null: fewer than the device lacked for the
-  // request.
+  // Live bytes of call stacks whose live bytes grow; null: these are fewer than the bytes that the
+  // device lacked for the request.
   Figure growing_bytes;
   Figure free_bytes, requested_bytes;  // free bytes of the device; bytes asked for
   CUWARDEN_FIELDS(own_bytes, growing_bytes, free_bytes, requested_bytes)
@@ -114,8 +115,8 @@ struct OthersProof {
   Figure other_processes_bytes;  // bytes of the other processes that NVML lists
   Figure opened_bytes;           // memory of other processes that this process opened; null: none
   Figure own_bytes;              // live bytes that this process allocated on the device
-  // Used bytes that belong neither to this process nor to one that NVML lists. Null if the
-  // processes that NVML lists hold at least as many bytes as that: then they are the cause.
+  // Used bytes of the device that belong neither to this process nor to a process that NVML lists.
+  // Null for the verdict held_by_other_processes.
   Figure unlisted_bytes;
   Figure free_bytes, requested_bytes;  // free bytes of the device; bytes asked for
   CUWARDEN_FIELDS(other_processes_bytes, opened_bytes, own_bytes, unlisted_bytes, free_bytes,

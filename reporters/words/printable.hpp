@@ -69,8 +69,8 @@ constexpr std::string_view bold_colour = "\033[1m", dim_colour = "\033[2m",
                            yellow_colour = "\033[33m", reverse_colour = "\033[7m",
                            end_of_colour = "\033[0m";
 
-// Returns the bytes of the escape sequence of one of the colours above at the start of the text; 0
-// if the text does not start with one.
+// Returns the length of the colour's escape sequence at the start of the text; 0 if the text starts
+// with none. Only cuwarden's own colours count, such as bold_colour.
 constexpr std::size_t leading_colour(std::string_view text) {
   for (const std::string_view colour : {bold_colour, dim_colour, red_colour, green_colour,
                                         yellow_colour, reverse_colour, end_of_colour}) {
@@ -80,9 +80,9 @@ constexpr std::size_t leading_colour(std::string_view text) {
 }
 
 // Returns a text of many lines with a question mark for each byte that printable() would replace,
-// except line feeds. If `colours` is true, the escape sequences of the colours above stay, too.
-// This is the last barrier before a terminal. Names from outside must pass printable() before,
-// because a line feed in a name would begin a line of its own.
+// except line feeds. If `colours` is true, the escape sequences of cuwarden's own colours, such as
+// bold_colour, stay, too. This is the last barrier before a terminal. Names from outside must pass
+// printable() before, because a line feed in a name would begin a line of its own.
 inline std::string printable_lines(std::string_view text, bool colours) {
   std::string result;
   result.reserve(text.size());

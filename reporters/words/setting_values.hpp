@@ -48,7 +48,7 @@ std::optional<LogLevel> parse_log_level(std::string_view text);
 std::optional<PoolMode> parse_pool_mode(std::string_view text);
 // Parses "on" (true) or "off" (false).
 std::optional<bool> parse_on_off(std::string_view text);
-// Parses a decimal number from 0 to `most`.
+// Parses a decimal number from 0 to `most`; null if the text is no such number.
 std::optional<unsigned> parse_number(std::string_view text, unsigned most);
 // Parses a length of time such as "500ms", "30s", "2m", "1h" or "0", of a year at most. Returns
 // nanoseconds.
@@ -64,9 +64,9 @@ std::string report_if_text(const ReportConditions&);
 // Parses the number of reports that stay in a folder, from 1 to 1000000.
 std::optional<unsigned> parse_report_keep(std::string_view text);
 
-// True if CUWARDEN_REPORT may have this value: not empty, not "-", no device except /dev/null,
-// nothing below /proc, and no letter behind a percent sign but the known ones (%e %h %p %j %s %a %r
-// %%).
+// True if CUWARDEN_REPORT may have this value: not empty, not "-", nothing below /proc or /dev
+// except /dev/null and files below /dev/shm, and only known letters behind percent signs (%e %h %p
+// %j %s %a %r %%).
 bool is_report_path(std::string_view text);
 // Value of CUWARDEN_REPORT for which no report is written.
 inline constexpr std::string_view path_of_no_report = "/dev/null";
