@@ -20,15 +20,16 @@ class CallMark {
   // Returns the frame address of the hooked function that made the mark.
   const void* frame() const noexcept { return frame_; }
 
-  // Returns true if the call that made `mark` is certainly over. `frame` is the frame address of
-  // the hooked function that asks. In doubt returns false; then the asking call counts as part of
-  // the older one and is not recorded. A wrong true would be worse, because a call of cuwarden's
-  // own might be recorded.
+  // Returns true if it is proven that the hooked call that made `mark` was left, as by a longjmp.
+  // `frame` is the frame address of the hooked function that asks. Returns false without proof; the
+  // asking call then counts as part of the older call and is not recorded. A wrong true would be
+  // worse, because a call of cuwarden's own might be recorded.
   //
-  // `mark` may point to memory that is gone. A call that is under way keeps its mark whole. A whole
-  // mark may still be left over from a call that is over, if nothing has overwritten it. It is so
-  // if `frame` is as old as the mark's frame or older, on the same stack. On another stack (a
-  // signal handler's, a fibre's) the order of addresses means nothing.
+  // `mark` may point to memory that is unmapped or reused. A call that is under way keeps its mark
+  // whole, so a damaged mark proves the end. A whole mark may be left over if nothing has
+  // overwritten it. This is proven if `frame` is at the address of the mark's frame or above it, on
+  // the thread's own stack. On other stacks (a signal handler's, a fibre's) the order of addresses
+  // proves nothing.
   static bool is_over(const CallMark* mark, const void* frame) noexcept;
 
  private:

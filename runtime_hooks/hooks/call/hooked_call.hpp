@@ -18,9 +18,9 @@
 
 namespace cuwarden::hooks {
 
-// Tells if a seccomp filter confines the thread that was installed after recording began.
-// `confined`: cuwarden must not make system calls that the filter may forbid. `unknown`: the thread
-// has not been asked about yet.
+// Tells if a seccomp filter that was installed after recording began confines a thread. `none`: no
+// such filter was seen. `confined`: cuwarden must not make system calls in the thread that the
+// filter may forbid. `unknown`: this was not looked up yet for the thread.
 enum class Confinement : std::uint32_t { unknown, none, confined };
 
 // The state of one thread's hooked calls. It lies in thread-local memory that is taken out of every
@@ -87,7 +87,7 @@ class [[nodiscard]] OwnWork {
 };
 
 // One call of the program of a driver function, while its hook runs. Only a thread's outermost
-// hooked call is recorded: driver calls that it makes inside go straight to the driver.
+// hooked call is recorded: driver calls inside it go straight to the driver.
 class HookedCall {
  public:
   // `row` is the hooked function's row in hooks.def, and `real` the driver's functions. `session`
@@ -163,8 +163,9 @@ class HookedCall {
     if (recording()) session_->refusals.refused(caller(), result, asked, device);
   }
   // To be called after a driver function that needs device memory for its own work. Records an
-  // incident if the function lacked memory. `asked` says what it was asked for, and `needed` how
-  // many bytes it needed and how many the driver gave back in vain.
+  // incident if the function lacked memory. `asked` says what it was asked for. `device`: the
+  // device whose memory the function needs. `needed`: how many bytes the function needed (0:
+  // unknown), and how many the driver gave back to the device in vain.
   void refused_for_itself(CUresult result, ledger::Asked asked, DeviceOrdinal device,
                           const rescue::Refusals::Needed& needed) const {
     if (recording()) session_->refusals.refused_for_itself(caller(), result, asked, device, needed);
@@ -201,9 +202,10 @@ class HookedCall {
     return {rescued.served ? CUDA_SUCCESS : result, rescued.address};
   }
 
-  // Frees `address` by calling `real_free`, and returns its result. The record is taken out of the
-  // ledger before, and put back if the driver refuses. So no reader sees a record of memory that is
-  // already freed.
+  // Calls `real_free`, which has the driver free `address`, and returns its result. `space`: kind
+  // of number that `address` is, such as a pointer or a handle. The allocation's record is taken
+  // out of the ledger before, and put back if the driver refuses. So no reader sees a record of
+  // memory that is already freed.
   template <class RealFree>
   CUresult freed(Space space, std::uint64_t address, RealFree real_free) {
     if (!recording() || address == 0) return real_free();

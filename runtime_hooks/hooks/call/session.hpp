@@ -25,10 +25,10 @@ using tracking::loaded_kernels;
 // Parts of the shim that a session calls. The caller keeps them alive as long as the session.
 struct Surroundings {
   HostProcess& process;  // The process that cuwarden is loaded into.
-  // Is told when the ledger is no longer complete.
+  // Listener that is told when the ledger is no longer complete.
   tracking::CompletenessListener& completeness;
   serving::NoticeWriter& notices;  // Writes messages to the user.
-  // Adds facts from outside CUDA to the record of a refused request.
+  // Probes that add facts from outside CUDA (host, NVML) to the record of a refused request.
   rescue::IncidentProbes& probes;
   // The clock by which refused requests are served, with all waits that this needs.
   Clock& clock = system_clock;
@@ -80,9 +80,9 @@ class Session {
   bool process_ends() const noexcept { return ending_.load(std::memory_order_relaxed); }
 
  private:
-  // Tells the measurements (spans) under way on the current device that another call may change the
-  // device's memory, so that they count for nothing. Without a current device, tells those on all
-  // devices.
+  // Invalidates all measurements (spans) that are under way on the current device, because another
+  // call may change the device's memory. Without a current device, invalidates the measurements on
+  // all devices.
   void disturb_spans() noexcept;
 
   std::atomic<bool> ending_{false};

@@ -84,8 +84,10 @@ class GraphParts {
   // Notes in the ledger that it is not complete, for this reason.
   void incomplete(ledger::Reason reason) const noexcept { session_.ledger.add_reason(reason); }
   // To be called before the driver begins a capture of the stream. `per_thread` is true if a null
-  // stream means the calling thread's own default stream. If this returns true and the driver then
-  // refuses, the caller must call Captures::ended().
+  // stream means the calling thread's own default stream. Returns true if the capture was counted
+  // as under way. Returns false if rescues are off, or if the stream is captured already or cannot
+  // be captured. If the result is true and the driver then refuses the capture, the caller must
+  // call Captures::ended().
   bool capture_begins(CUstream, bool per_thread) const noexcept;
 
  private:
@@ -124,12 +126,13 @@ class ExecutionParts {
   // To be called after a context has ended. Removes the records of the memory that it owned, and
   // all that is known of the context.
   void context_ended(ContextId) const noexcept;
-  // To be called before the driver destroys the stream. A refused request does not wait for frees
-  // in it any more, and a capture of it counts as ended.
+  // To be called before the driver destroys the stream. Refused requests then no longer wait for
+  // frees in this stream, and a capture of the stream counts as ended. Does nothing if rescues are
+  // off.
   void stream_ends(CUstream) const noexcept;
-  // To be called before the driver ends a context with its streams. A refused request does not wait
-  // for frees in them any more. `context` is 0 if it is not known which one ends; then that holds
-  // for the streams of all contexts.
+  // To be called before the driver ends a context with its streams. Refused requests then no longer
+  // wait for frees in these streams. `context`: the context that ends; 0: unknown, so that no frees
+  // in any stream of any context are waited for.
   void streams_end(ContextId context) const noexcept {
     if (session_.refusals.rescues()) session_.refusals.pending().context_ends(context);
   }

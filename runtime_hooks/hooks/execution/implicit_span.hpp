@@ -36,14 +36,15 @@ class ImplicitSpan {
   // Ends the measurement as taken() does, after a call that loads code. Returns none also if more
   // than 2 GiB were taken, which is no code: another process took memory meanwhile.
   std::optional<std::int64_t> taken_by_code() noexcept;
-  // Adds the change to the device's implicit memory in the ledger, and enters the device reading
-  // that taken() made.
+  // Adds the change to the measured device's implicit memory in the ledger. Enters the reading of
+  // the device that taken() made at the end of the measurement. To be called after taken().
   void book(const ledger::ImplicitChange&) noexcept;
-  // Subtracts `bytes` from the device's implicit memory in the ledger: a call was refused, and the
-  // driver took memory from the context's kernels for it in vain. Later launches in the context
-  // take that memory again, so all kernels count as not launched. The bytes may even include memory
-  // that the context has had from its start (measured: 414 MiB after a stack limit, 1,342 MiB after
-  // a launch that needed 2,112).
+  // To be called after taken(), if the measured call was refused and the driver gave `bytes` back
+  // to the device in vain: memory of the kernels of this context. Subtracts `bytes` from the
+  // device's implicit memory in the ledger. Later launches in the context take that memory again,
+  // so all kernels count as not launched. The bytes may even include memory that the context has
+  // had from its start (measured: 414 MiB after a stack limit, 1,342 MiB after a launch that needed
+  // 2,112).
   void book_given_back(std::uint64_t bytes, ContextId) noexcept;
   // Books memory that is in use on the device, and in no record, as that of the device's first
   // context. That context was just made, and must be current.
@@ -52,8 +53,8 @@ class ImplicitSpan {
  private:
   HookedCall& call_;
   DeviceOrdinal device_ = no_device;
-  bool begun_ = false;  // True while the measurement is under way.
-  // The device before and after the measured call.
+  bool begun_ = false;  // true while the measurement is under way.
+  // Size and free bytes of the device before and after the measured call.
   driver::DeviceReading before_, after_;
 };
 

@@ -25,7 +25,7 @@ class NodeMakers {
   struct Maker {
     GroupId group;            // The group of allocations that the call belongs to.
     std::uint64_t bytes = 0;  // Bytes that the node allocates.
-    std::uint64_t order = 0;  // A number that rises from node to node; never 0.
+    std::uint64_t order = 0;  // A number that rises from node to node, from 1.
   };
   // Most nodes with the same address that are kept.
   static constexpr std::size_t most_of_one_address = 8;
@@ -58,7 +58,7 @@ class NodeMakers {
   // Protects the table. While it is held, no other lock is taken and no code from outside is
   // called.
   FutexLock lock_;
-  // Index of the row that the next node is written to.
+  // Index in nodes_ of the row that the next node is written to.
   std::size_t oldest_ = 0;
   std::uint64_t made_ = 0;  // Number of nodes that were ever entered.
   // For each bucket, the number (index plus 1) of its latest row; 0 if it is empty.
