@@ -34,9 +34,10 @@ class CallingThreads {
     Thread* const mine = any_own();
     return mine == &nobody_ ? nullptr : mine;
   }
-  // Returns the calling thread's counters; null if it has none, or has taken none yet.
+  // Returns the calling thread's counters without taking any; null if the thread has none.
   Thread* known() const noexcept { return own_ == &nobody_ ? nullptr : own_; }
-  // True once any thread has got no counters of its own, because all were taken or it was confined.
+  // True once some thread has got no counters of its own, because all were taken or a seccomp
+  // filter confined the thread.
   bool are_too_many() const noexcept { return are_too_many_.load(); }
 
   // Counts a call of the driver that begins. Returns the calling thread's counters, for leave();
@@ -58,17 +59,18 @@ class CallingThreads {
       mine->calls.store(mine->calls.load(std::memory_order_relaxed) - 1, std::memory_order_release);
   }
 
-  // Waits until each thread was seen outside the driver once; not all need be so at one time.
-  // Returns false if that did not happen until `clock` shows `deadline_ns`. Returns false at once
-  // if the calling thread itself is inside the driver, or if a thread has ended inside a call.
+  // Waits until each thread of the process has been seen outside the driver once, not necessarily
+  // all at one time, and returns true. Returns false if some thread stays inside until `clock`
+  // shows `deadline_ns`. Returns false at once if the calling thread itself is inside the driver,
+  // or if a thread has ended inside a call.
   bool are_all_outside(std::uint64_t deadline_ns, Clock& clock = system_clock) noexcept;
 
   // Forgets all threads but the calling one, which counts as outside the driver. To be called in a
   // forked child, which has no other threads.
   void forked() noexcept;
 
-  // Calls visit(thread) for the counters of all threads, unused ones included. Returns false as
-  // soon as visit does.
+  // Calls visit(thread) for the counters of all threads, and for unused counters, too. Stops and
+  // returns false as soon as visit() returns false; otherwise returns true.
   template <class Visit>
   bool all_of(const Visit& visit) noexcept {
     for (Thread& thread : threads_)
@@ -100,15 +102,17 @@ extern constinit std::atomic<bool> device_is_lost;
 [[gnu::cold]] void note_failed_call(CUresult) noexcept;
 
 // A call of the driver that is under way, counted in CallingThreads from the construction until
-// returned(). Has no destructor: a call that is left by a longjmp stays counted.
+// returned(), which the caller must call with the driver's result. There is no destructor: a call
+// that is left by a longjmp stays counted.
 class DriverCall {
  public:
   [[gnu::always_inline]] DriverCall() noexcept : thread_(calling_threads.enter()) {}
   DriverCall(const DriverCall&) = delete;
   DriverCall& operator=(const DriverCall&) = delete;
 
-  // To be called when the driver has returned `answer`. The thread no longer counts as inside the
-  // driver. Notes if the answer says that a device is lost. Returns `answer`.
+  // To be called once, when the driver has returned `answer`. The thread then no longer counts as
+  // inside the driver. If `answer` says that a device is lost, sets device_is_lost. Returns
+  // `answer`.
   [[gnu::always_inline]] CUresult returned(CUresult answer) noexcept {
     calling_threads.leave(thread_);
     if (answer != CUDA_SUCCESS) [[unlikely]]

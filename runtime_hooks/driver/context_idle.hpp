@@ -38,8 +38,8 @@ inline bool is_idle([[maybe_unused]] const RealDriver& real,
 
 // Waits until all work that was submitted to the context is done, as is necessary before
 // cuMemUnmap, which does not wait (measured). Returns the result of cuCtxSynchronize. If a stream
-// of the context is in a capture, that is an error about the capture. Any other error is one of the
-// device, which the caller must pass on to the program.
+// of the context is in a capture, the result is an error about the capture. Any other error is one
+// of the device, which the caller must pass on to the program.
 inline CUresult wait_for_context(const RealDriver& real, ContextId context) noexcept {
   if (real.cuCtxSynchronize == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   return in_context(real, context, [&] { return real.cuCtxSynchronize(); });

@@ -28,7 +28,8 @@ class RelaxedCaptures {
 
  private:
   const RealDriver& real_;
-  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  // then the thread's own
+  // After the construction: the thread's own mode, which the destructor sets again.
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
   bool relaxed_ = false;
 };
 

@@ -7,8 +7,9 @@
 namespace cuwarden::driver {
 
 // Passes the submission gate for the length of a scope: waits while another thread has closed the
-// gate to move memory. While the scope lasts, a thread that closes the gate waits for its end. For
-// recorded hooks, whose DriverCall already counts the call; class Submission would count it again.
+// gate to move memory. While the scope lasts, a thread that closes the gate waits for the scope's
+// end. For hooks that record, in which a DriverCall already counts the thread as inside the driver.
+// Other calls use Submission, which counts the thread, too.
 class GateScope {
  public:
   GateScope() noexcept : thread_(submission_gate.is_armed() ? calling_threads.own() : nullptr) {

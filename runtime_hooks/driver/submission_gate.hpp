@@ -20,17 +20,18 @@ class SubmissionGate {
   using Thread = CallingThreads::Thread;
 
   // Makes later submissions count themselves, so that the gate can be closed. To be called before
-  // the pool has memory that may be moved, and once is enough. Returns false if the gate cannot be
-  // closed, because the kernel has no membarrier (before Linux 4.14) or there is no memory.
+  // cuwarden's pool has memory that may be moved. Further calls do nothing and return true. Returns
+  // false if the gate cannot be closed, because the kernel has no membarrier (before Linux 4.14) or
+  // there is no memory.
   bool arm() noexcept;
   // True once arm() has succeeded.
   bool is_armed() const noexcept { return is_armed_.load(std::memory_order_relaxed); }
 
   // Closes the gate for all threads but the calling one, and waits until their submissions under
-  // way have returned. Returns false, without having closed the gate, if some of them have not
-  // returned by `deadline_ns` of `clock`. It also does so if another thread keeps the gate
-  // closed until then. Returns false at once if the gate is not armed, or if the calling thread
-  // is itself submitting. It also does so if a thread has no counters
+  // way have returned. Returns true if the gate is closed; the caller must then call open().
+  // Returns false, with the gate open, if some submissions have not returned, or another thread
+  // keeps the gate closed, until `clock` shows `deadline_ns`. Returns false at once if the gate is
+  // not armed, if the calling thread is itself submitting, or if a thread has no counters
   // (CallingThreads::are_too_many()). The calling thread gets no signals until it opens the gate,
   // because a handler might never return.
   [[nodiscard]] bool close(std::uint64_t deadline_ns, Clock& clock = system_clock) noexcept;
@@ -62,18 +63,20 @@ class SubmissionGate {
   bool have_all_left(std::uint64_t deadline_ns, Clock&) noexcept;
 
   std::atomic<bool> is_armed_{false};
-  std::atomic<std::uint32_t> state_{is_open};  // the word that waiting threads sleep on
-  // Points to a word that is 1 while the gate is closed, and that a forked child finds as 0. So the
-  // child, which does not have the thread that closed the gate, can open the gate. Null before
-  // arm().
+  std::atomic<std::uint32_t> state_{is_open};  // is_open or is_closed; waiting threads sleep on it
+  // Points to a word that close() sets to 1, and that a forked child finds as 0. By the 0 the child
+  // knows that it does not have the thread that closed the gate, and opens the gate itself. Null
+  // before arm().
   std::atomic<std::atomic<std::uint32_t>*> closed_here_{nullptr};
-  FutexLock lock_;             // held by the thread that has closed the gate
-  std::uint64_t signals_ = 0;  // signal mask that this thread had before
+  FutexLock lock_;  // held by the thread that has closed the gate
+  // Signal mask that the thread which has closed the gate had before; open() restores it.
+  std::uint64_t signals_ = 0;
 };
 extern constinit SubmissionGate submission_gate;  // the gate of all submissions of the process
 
 // Closes `submission_gate` for the length of a scope, and arms it before if necessary. Converts to
-// false if the gate could not be closed within `patience_ns` nanoseconds, not counting the arming.
+// true if the gate is closed; to false if it could not be closed within `patience_ns` nanoseconds,
+// which begin after the arming. The destructor opens the gate again.
 class GateClosed {
  public:
   explicit GateClosed(std::uint64_t patience_ns) noexcept
@@ -91,7 +94,8 @@ class GateClosed {
 
 // A call of the driver that submits work to a device. Waits at the construction while another
 // thread has closed `submission_gate`, and keeps that gate from being closed until the destruction.
-// Counts the call in CallingThreads until returned().
+// CallingThreads counts the call until returned(), which the caller must call with the driver's
+// result: the destructor does not. A call that is left by a longjmp stays counted.
 class Submission {
  public:
   [[gnu::always_inline]] Submission() noexcept : thread_(calling_threads.enter()) {
@@ -106,8 +110,9 @@ class Submission {
   Submission(const Submission&) = delete;
   Submission& operator=(const Submission&) = delete;
 
-  // To be called when the driver has returned `answer`. The thread no longer counts as inside the
-  // driver. Notes if the answer says that a device is lost. Returns `answer`.
+  // To be called once, when the driver has returned `answer`. The thread then no longer counts as
+  // inside the driver. If `answer` says that a device is lost, sets device_is_lost. Returns
+  // `answer`.
   [[gnu::always_inline]] CUresult returned(CUresult answer) noexcept {
     calling_threads.leave(thread_);
     if (answer != CUDA_SUCCESS) [[unlikely]]
