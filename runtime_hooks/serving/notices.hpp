@@ -59,7 +59,7 @@ class NoticeWriter {
 // Writes messages once. All threads may call the functions at any time.
 class Notices {
  public:
-  NoticeWriter& writer;  // for messages that may come more than once; outlives the object
+  NoticeWriter& writer;  // writes messages that may come more than once; outlives the object
 
   explicit Notices(NoticeWriter& given) noexcept : writer(given) {}
   // Writes the message if it is the first one of its enumerator, for any device; otherwise does

@@ -13,8 +13,9 @@ namespace cuwarden::serving {
 // of page-locked memory, or spilled to host memory. Hooks answer the program's questions about it
 // as the driver would for an allocation of its own.
 struct PoolMemory {
-  std::uint64_t start = 0, bytes = 0;                // address and size as the program knows them
-  std::uint64_t mapped_start = 0, mapped_bytes = 0;  // whole mapped pages around it; 0: page-locked
+  std::uint64_t start = 0, bytes = 0;  // address and size as the program knows them
+  // Address and size of the mapped pages that hold the allocation; both 0 for page-locked memory.
+  std::uint64_t mapped_start = 0, mapped_bytes = 0;
   // Number that no other allocation of the pools has, for CU_POINTER_ATTRIBUTE_BUFFER_ID. 0: the
   // driver's own buffer id is unique.
   std::uint64_t serial = 0;

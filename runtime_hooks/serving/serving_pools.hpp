@@ -23,8 +23,8 @@
 
 namespace cuwarden::serving {
 
-// The time from which the pool serves requests of sizes that waste memory in the driver: those that
-// it cuts from slabs, or rounds up much.
+// The time from which cuwarden's pool serves requests of sizes that waste memory in the driver:
+// sizes that the driver cuts from slabs, or rounds up much.
 enum class PoolUse : std::uint8_t {
   never,
   // On each device, once more than a fiftieth of it is unused memory in the driver's slabs.
@@ -35,7 +35,7 @@ enum class PoolUse : std::uint8_t {
 // The settings of class ServingPools.
 struct ServingSettings {
   PoolUse pool = PoolUse::never;
-  // Longest time for which the program is paused, so that memory can be moved behind its addresses
+  // Longest pause of the program, in nanoseconds, in which memory is moved behind its addresses
   // (meshing). 0: memory is not moved.
   std::uint64_t mesh_pause_ns = 0;
   pool::SpillSettings spill{};
@@ -112,16 +112,17 @@ class ServingPools final : public tracking::ReadingListener {
   // Returns true if mesh() may be called: the settings allow it, the pool has served device memory,
   // and the driver can tell if a context is idle.
   bool can_mesh() const noexcept;
-  // Moves allocations of the pool together, so that whole pages of the current context's device
-  // become free for a request of `wanted_bytes`. Pauses the program meanwhile. Returns `served` if
-  // some memory went back to the device: the caller then asks the driver again.
+  // Moves memory of the pool together behind unchanged addresses, so that whole pages of the
+  // current context's device become free for a refused request of `wanted_bytes`. Pauses the
+  // program during the moves. Returns `served` if some memory went back to the device: the caller
+  // then asks the driver again.
   ledger::RungOutcome mesh(const tracking::CurrentContext&, std::uint64_t wanted_bytes) noexcept;
   // Returns true if spill_to_host() may be called for a request in the current context on this
   // device. False, for example, if spilling is off, or if the request is small enough for a slab.
   bool can_spill(const tracking::Allocation&, const tracking::CurrentContext&,
                  DeviceOrdinal) noexcept;
-  // Serves a request in the current context on this device: with the device memory that is left,
-  // and host memory for the rest.
+  // Serves a refused request in the current context on this device: with the device memory that is
+  // left, and host memory for the rest. To be called only if can_spill() is true.
   SpillAttempt spill_to_host(const tracking::Allocation&, const tracking::CurrentContext&,
                              DeviceOrdinal) noexcept;
 
@@ -134,8 +135,9 @@ class ServingPools final : public tracking::ReadingListener {
   void free_deferred() noexcept {
     if (may_free_deferred()) free_deferred_now();
   }
-  // Does as free_deferred(), but only if the current context is idle, so that nothing is waited
-  // for. For hooks of functions that do not wait for the device themselves.
+  // Frees memory as free_deferred() does, but only if the current context has no unfinished work,
+  // so that the call does not wait. For hooks of functions that do not wait for the device
+  // themselves.
   void free_deferred_if_idle() noexcept {
     if (may_free_deferred() && is_idle_here()) free_deferred_now();
   }
@@ -162,8 +164,8 @@ class ServingPools final : public tracking::ReadingListener {
   // Drops the pools' memory of a context that has ended. Must be called after the ledger's records
   // of this memory have ended.
   void context_ended(ContextId) noexcept;
-  // Allows (or forbids, if `may` is false) the device `peer` to use all memory that the pools have
-  // on `device`. Returns false if the driver refused it for some of the memory.
+  // Allows (or forbids, if `may` is false) the device `peer` to use all pool memory and spilled
+  // memory of `device`. Returns false if the driver refused it for some of the memory.
   bool change_access(DeviceOrdinal device, DeviceOrdinal peer, bool may) noexcept;
   // To be called after the free memory of the device was read. Gives those pages of its pool back
   // that have had no allocation for a second. Under PoolUse::when_slabs_lock, turns the pool on for
@@ -181,8 +183,8 @@ class ServingPools final : public tracking::ReadingListener {
   // Must be called after the driver refused to make an IPC handle for this address. Tells the user
   // the reason if the address is in memory that cuwarden served.
   void shared_in_vain(CUdeviceptr) noexcept;
-  // Must be called after a handle to the pool's memory was made. Others may then reach its pages by
-  // the handle, so the memory is no longer moved.
+  // Must be called after the program made a handle to memory of the pool. Others may then reach
+  // pages by the handle, so from then on no memory of the pool is moved.
   void memory_is_reached() noexcept { is_reached_.store(true, std::memory_order_relaxed); }
 
  private:
@@ -200,7 +202,8 @@ class ServingPools final : public tracking::ReadingListener {
   }
   // Lets this device and all others with a context reach each other's pool memory.
   void grant_for(DeviceOrdinal) noexcept;
-  // Takes back what grant_for() has set, after the device's last context has ended.
+  // To be called after the device's last context has ended. Removes the permissions that
+  // grant_for() has recorded between this device and the others, and the device's bit in used_.
   void device_is_unused(DeviceOrdinal device) noexcept {
     parts_.peers.device_ended(device);
     used_.fetch_and(~bit_of(device));
@@ -229,10 +232,11 @@ class ServingPools final : public tracking::ReadingListener {
   // Returns the reason why memory must not be moved, as far as the program's calls have shown it;
   // null: none.
   std::optional<Notice> obstacle_met() noexcept;
-  // As obstacle_met(), but also looks for loaded libraries that reach memory by themselves.
+  // Returns the reason why memory must not be moved: that of obstacle_met(), or a loaded library
+  // that reaches device memory by itself. Null: there is no reason.
   std::optional<Notice> mesh_obstacle() noexcept;
-  // Returns the memory that would serve the request, without an address; null if host memory must
-  // not serve it.
+  // Returns the memory that would serve the request by spilling: size, device, context and kind,
+  // without an address. Null if host memory must not serve the request.
   std::optional<pool::Range> spillable(const tracking::Allocation&, const tracking::CurrentContext&,
                                        DeviceOrdinal) noexcept;
   // Writes the pool's figures on the device to the ledger.
@@ -245,16 +249,17 @@ class ServingPools final : public tracking::ReadingListener {
   tracking::MemoryPools& memory_pools_;
   Notices& notices_;
   Clock& clock_;
-  // The clock's time before which mesh() does not pause the program again, after a pause in vain;
-  // 0: any time.
+  // Time of clock_, in nanoseconds, before which mesh() does not pause the program again after a
+  // pause in vain; 0: mesh() may pause it at any time.
   std::atomic<std::uint64_t> mesh_not_before_ns_{0};
   std::atomic<bool> is_ending_{false};   // true once process_is_ending() was called
   std::atomic<bool> is_reached_{false};  // true once memory_is_reached() was called
   // True if the process shares memory with others by IPC handles.
   std::atomic<bool> is_shared_{false};
-  // A bit for each device whose requests the pool serves, with PoolUse::when_slabs_lock.
+  // Under PoolUse::when_slabs_lock: bit N is set if the pool serves requests for the device of
+  // ordinal N.
   std::atomic<std::uint64_t> pool_on_{0};
-  std::atomic<std::uint64_t> used_{0};  // a bit for each device with a context
+  std::atomic<std::uint64_t> used_{0};  // bit N is set if the device of ordinal N has a context
   // True once two devices of the process cannot reach each other's mapped memory. The pool then
   // serves no further requests for device memory.
   std::atomic<bool> are_apart_{false};
