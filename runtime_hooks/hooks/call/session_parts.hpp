@@ -28,12 +28,12 @@ class MemoryParts {
   tracking::AllocationRecorder& allocations;
   serving::ServingPools& pools;
   tracking::MemoryPools& memory_pools;
-  const tracking::Captures& captures;  // if rescues are off, none is ever in progress
+  const tracking::Captures& captures;  // captures under way; always none if rescues are off
   ImplicitMemory& implicit;
   tracking::DeviceQueries& queries;
 
-  // Returns the context whose memory the stream's work uses. For a stream of a green context that
-  // is the device's primary context.
+  // Returns the context whose memory the stream's work uses. For a stream of a green context,
+  // returns the device's primary context.
   ContextId owner_of(CUstream stream) const noexcept {
     return session_.contexts.owner(queries.context_of(stream));
   }
@@ -76,7 +76,8 @@ class GraphParts {
   ContextId current_owner() const noexcept {
     return session_.contexts.owner(session_.queries.current().context);
   }
-  // To be called when a graph gets a node that allocates memory of this device.
+  // To be called when a graph gets a node that allocates memory of this device. From then on,
+  // cuwarden reads the device and asks the driver about the device's memory pools.
   void uses(DeviceOrdinal device) const noexcept {
     session_.memory_pools.used_on(device);
     session_.readings.meet(device);
@@ -115,7 +116,7 @@ class ExecutionParts {
   ledger::Devices& devices;
   const ledger::ProcessTime& time;
   tracking::LiveContexts& contexts;
-  const tracking::Captures& captures;  // if rescues are off, none is ever in progress
+  const tracking::Captures& captures;  // captures under way; always none if rescues are off
   serving::ServingPools& pools;
   tracking::DeviceReadings& readings;
   ImplicitMemory& implicit;

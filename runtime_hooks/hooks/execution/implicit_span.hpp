@@ -53,7 +53,7 @@ class ImplicitSpan {
  private:
   HookedCall& call_;
   DeviceOrdinal device_ = no_device;
-  bool begun_ = false;  // true while the measurement is under way.
+  bool begun_ = false;  // True while the measurement is under way.
   // Size and free bytes of the device before and after the measured call.
   driver::DeviceReading before_, after_;
 };
