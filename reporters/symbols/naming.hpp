@@ -23,14 +23,14 @@ class Naming {
   // Keeps a reference to the budget of time and memory, which all lookups share.
   explicit Naming(SymbolBudget& budget) : budget_(budget) {}
 
-  // A function that returns the path of a file with the given build id (in hexadecimal); empty if
-  // there is none.
+  // A function that returns the path of an ELF file with the given build id (in hexadecimal); empty
+  // if there is none.
   using FindFile = std::function<std::string(const std::string& build_id)>;
   // Sets the function that finds files by build id. A file that it finds is read instead of the
   // file from which the module was loaded.
   void look_in(FindFile find) { find_ = std::move(find); }
-  // Sets if modules are read from the paths from which they were loaded, which is so at first. If
-  // false, only files that the function of look_in() finds are read.
+  // Sets if modules may be read from the paths from which they were loaded; a new object does so.
+  // If false, only files that the function of look_in() finds are read.
   void use_paths(bool use) { uses_paths_ = use; }
   // Restricts the files without a build id that are read, for a report about an earlier process.
   // Only files that have not changed since `time_ns` (nanoseconds since 1970) count as the ones

@@ -78,7 +78,7 @@ class CallFrames {
   void put_frames(Put<model::Frame>) const;
   void put_modules(Put<model::Module>) const;
   // Returns the ids of the stack's frames, innermost first, those of inlined functions included.
-  // Addresses of stacks that were not added are left out.
+  // Code addresses that occur in no added stack are left out.
   std::vector<std::uint32_t> frame_ids(const ledger::StackView&) const;
   // Returns the frame with this id, which must be one of frame_ids().
   const FrameRow& frame(std::uint32_t id) const { return frames_[id - 1]; }

@@ -25,8 +25,8 @@ void put_devices(const ledger::Reader&, Put<model::Device>);
 // Passes a row of the report to the last parameter for each kind of memory on each device. The
 // series are those of all_series().
 void put_totals(const std::vector<ledger::SeriesView>&, Put<model::Total>);
-// Passes a row of the report to the last parameter for each span of time of each kind of memory on
-// each device, and of the RSS.
+// Passes a row of the report to the last parameter for each span of time, of each kind of memory on
+// each device and of the process's resident memory (RSS).
 void put_timeline(const ledger::Reader&, Put<model::Bucket>);
 // Passes a row of the report to the last parameter for each call stack that held memory when the
 // most bytes of its kind were live on the device. The stacks must have been added to the CallFrames

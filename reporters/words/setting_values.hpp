@@ -57,7 +57,8 @@ std::optional<std::uint64_t> parse_duration_ns(std::string_view text);
 // it.
 std::optional<SpillAmount> parse_spill(std::string_view text);
 
-// Parses "always", or names of conditions with commas between them, such as "leak,abnormal".
+// Parses "always" (all conditions false), or names of conditions with commas between them, such as
+// "leak,abnormal".
 std::optional<ReportConditions> parse_report_if(std::string_view text);
 // Returns the conditions as text that parse_report_if() accepts; "always" if all are false.
 std::string report_if_text(const ReportConditions&);
@@ -70,7 +71,8 @@ std::optional<unsigned> parse_report_keep(std::string_view text);
 bool is_report_path(std::string_view text);
 // Value of CUWARDEN_REPORT for which no report is written.
 inline constexpr std::string_view path_of_no_report = "/dev/null";
-// Name of the report's file if CUWARDEN_REPORT is not set, or is a folder.
+// Name of the report's file if CUWARDEN_REPORT is not set, or is a folder. %e stands for the
+// program's name, %h for the host's, %p for the process id.
 inline constexpr char default_report_name[] = "cuwarden-%e-%h-%p.json";
 
 // Texts for messages about values that are not accepted: the values that each setting accepts.
