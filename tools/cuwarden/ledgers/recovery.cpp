@@ -359,8 +359,10 @@ Recovery recover_as_owner(const std::string& ledger_path, const RecoveryRequest&
                    "; `cuwarden recover --timeout TIME` allows more time");
   }
   const auto parts = parts_of(answer.text, 5);
-  if (parts.empty()) return failure("it cannot be recovered with the rights of its owner");
-  return {.outcome = static_cast<RecoveryOutcome>(parts[0].empty() ? 0 : parts[0][0] - '0'),
+  if (parts.empty() || parts[0].empty())
+    return failure("it cannot be recovered with the rights of its owner");
+  static_assert(static_cast<int>(RecoveryOutcome::no_time) <= 9, "the outcome is sent as a digit");
+  return {.outcome = static_cast<RecoveryOutcome>(parts[0][0] - '0'),
           .report = parts[1],
           .text = parts[3],
           .kept = parts[2],

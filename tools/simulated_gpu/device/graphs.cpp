@@ -108,10 +108,9 @@ CUresult reserve_graph_memory(Node& node) {
   return node.allocation.dptr == 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-CUresult release_graph_memory(Simulator& sim, Range& range) {
+void release_graph_memory(Simulator& sim, Range& range) {
   range.device->graph_used -= range.held;
   sim.ranges.erase(range.start);
-  return CUDA_SUCCESS;
 }
 
 CUresult refuse_under_capture(Simulator& sim) {

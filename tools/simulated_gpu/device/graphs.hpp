@@ -87,7 +87,7 @@ Node* capture_node(Stream& stream, NodeKind kind, CUgraphNodeType type);
 CUresult reserve_graph_memory(Node& node);
 // Frees memory that an allocation node gave out in a launch, for a call such as cuMemFree. `range`:
 // the memory, which is removed from the table of ranges. The device's bytes are kept for later
-// launches, until the device is trimmed. Returns CUDA_SUCCESS.
-CUresult release_graph_memory(Simulator& sim, Range& range);
+// launches, until the device is trimmed.
+void release_graph_memory(Simulator& sim, Range& range);
 
 }  // namespace cuwarden::simulated_gpu

@@ -117,7 +117,6 @@ struct Range {
   // Only for memory opened from an IPC handle: a number that identifies the memory and the process
   // that made the handle. Otherwise 0.
   unsigned long long source = 0;
-  GraphExec* exec = nullptr;  // Not used.
 };
 
 // All ranges of the process, by start.

@@ -124,7 +124,10 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   if (owner != nullptr) wait_in_free(at.lock, *owner);
   range = freeable();
   if (range == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (range->kind == RangeKind::graph) return release_graph_memory(at.sim, *range);
+  if (range->kind == RangeKind::graph) {
+    release_graph_memory(at.sim, *range);
+    return CUDA_SUCCESS;
+  }
   MemoryPool* pool = range->pool;
   release_range(*range);
   if (pool != nullptr) pool->trim(pool->release_threshold);

@@ -44,7 +44,10 @@ CUresult free_now(CUdeviceptr address, Stream& stream) {
   Simulator& sim = simulator();
   Range* range = sim.ranges.at(address);
   if (range == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (range->kind == RangeKind::graph) return release_graph_memory(sim, *range);
+  if (range->kind == RangeKind::graph) {
+    release_graph_memory(sim, *range);
+    return CUDA_SUCCESS;
+  }
   if (range->kind != RangeKind::stream_ordered) return CUDA_ERROR_INVALID_VALUE;
   MemoryPool* pool = range->pool;
   sim.ranges.erase(address);
@@ -336,7 +339,7 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
     Range* live = at.sim.ranges.at(node.allocation.dptr);
     if (live == nullptr) continue;
     if (!auto_free) return CUDA_ERROR_INVALID_VALUE;  // Memory of the last launch was not freed.
-    SIM_TRY(release_graph_memory(at.sim, *live));
+    release_graph_memory(at.sim, *live);
   }
   return run(exec->nodes, *stream);
 }

@@ -88,7 +88,8 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
       at.sim.ranges.erase(address);
       return CUDA_SUCCESS;
     case RangeKind::graph:
-      return release_graph_memory(at.sim, *range);
+      release_graph_memory(at.sim, *range);
+      return CUDA_SUCCESS;
     case RangeKind::imported:
       if ((range->flags & kImportedFreeable) == 0) return CUDA_ERROR_INVALID_VALUE;
       release_range(*range);
