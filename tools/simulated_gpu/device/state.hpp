@@ -30,7 +30,6 @@ using Clock = std::chrono::steady_clock;
 struct Capture;
 struct Context;
 struct Device;
-struct GraphExec;
 struct MemoryPool;
 struct PhysicalHandle;
 
