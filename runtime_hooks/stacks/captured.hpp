@@ -1,4 +1,4 @@
-// The result of a stack walk.
+// The result of a walk of a call stack: the number of its frames, and if they are all there.
 #pragma once
 
 #include <cstddef>
@@ -6,27 +6,26 @@
 
 namespace cuwarden::stacks {
 
-// Most frames of a stack that are kept. The buffer for them takes 8 KiB of the caller's own stack.
+// Largest number of frames of one call stack that are kept. A buffer for so many addresses takes 8
+// KiB, on the stack of the thread that is walked.
 inline constexpr std::size_t depth_limit = 1024;
 
-// The length and completeness of a call stack that was walked. The frames themselves are in a
-// buffer of the caller's.
+// The length and completeness of a call stack that was walked. The frames themselves are in the
+// buffer that was passed for the walk.
 struct Captured {
-  // Number of frames in the buffer.
+  // Number of frames in the buffer that was passed for the walk.
   std::size_t count = 0;
-  // True if the stack has more frames than the buffer holds: either the buffer was full, or the
-  // walk met a frame that it could not leave. False if the walk stopped at code that no unwind
-  // table describes.
+  // True if frames are missing because the buffer was full, or because the walk met a frame whose
+  // caller it could not find. False if the walk stopped at code that no unwind table describes.
   bool truncated = false;
-  // True if the buffer holds all frames up to the thread's first one. False if the walk stopped
-  // before, as at code that no unwind table describes (a JIT compiler's), or if that is not known.
-  // libgcc's unwinder takes such code for the end of the stack.
+  // True if the buffer holds all frames up to the thread's first one. False if frames are missing,
+  // or if libgcc's unwinder did the walk, which does not tell.
   bool whole = false;
   // True if the walk passed the frame that the kernel puts on the stack for a signal handler. False
-  // if the walk was done by libgcc's unwinder.
+  // also if libgcc's unwinder did the walk.
   bool in_signal_handler = false;
-  // The stack pointer in the outermost frame of the walk. 0 if the walk was done by libgcc's
-  // unwinder.
+  // Value of the stack pointer (rsp) in the outermost frame that the walk reached. 0 if libgcc's
+  // unwinder did the walk.
   std::uint64_t outermost_sp = 0;
 };
 

@@ -1,6 +1,6 @@
-// Runs the programs of unwind tables (DWARF 5, 6.4.2) up to an address, and returns as a rule how
-// they describe the frame there. Where libgcc's unwinder differs from the standard, this does as
-// libgcc does, so that both find the same stacks.
+// Runs the instructions of unwind tables (DWARF 5, 6.4.2), to find how a stack walk gets from the
+// frame of a code address to its caller's. Where libgcc's unwinder differs from the standard, this
+// code does as libgcc does, so that both find the same stacks.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,14 @@
 
 namespace cuwarden::stacks {
 
-// Runs the instructions of a function's unwind table (DWARF 5, 6.4.2) up to an address, and returns
-// as a Rule how the caller's frame is found from there. Where libgcc's unwinder differs from the
-// standard, this class does as libgcc does.
+// Runs the instructions of a function's unwind table (DWARF 5, 6.4.2) up to a code address. Returns
+// as a Rule how a stack walk gets from the frame there to its caller's. Where libgcc's unwinder
+// differs from the standard, this class does as libgcc does.
 class CfaProgram {
  public:
   // `address` is the code address whose frame is to be left, and `function` the address at which
-  // its function begins. The alignments are the factors in the table's common entry (CIE).
+  // its function begins. `code_alignment` (bytes of code) and `data_alignment` (bytes of stack,
+  // usually -8) are the units of operands, from the table's common entry (CIE).
   CfaProgram(std::uint64_t address, std::uint64_t function, std::uint64_t code_alignment,
              std::int64_t data_alignment) noexcept
       : address_(address),
@@ -24,31 +25,35 @@ class CfaProgram {
         code_alignment_(code_alignment),
         data_alignment_(data_alignment) {}
 
-  // Runs a sequence of the table's instructions, up to the row that holds for the constructor's
-  // `address`. To be called for the common entry's instructions first, then for the function's own.
+  // Runs `instructions`, up to the row of the table that holds for the constructor's `address`.
+  // Must be called with the instructions of the common entry (CIE) first, then with those of the
+  // function's own entry (FDE).
   void run(Cursor instructions) noexcept;
 
-  // Returns the rule for leaving the frame at the constructor's `address`, after run().
-  // `signal_frame` is true if the table marks the function as the one to which signal handlers
-  // return.
+  // Returns how a stack walk gets from the frame at the constructor's `address` to its caller's.
+  // Must be called after run(). `signal_frame` is true if the table marks the function as the one
+  // to which signal handlers return.
   Rule rule(bool signal_frame) const noexcept;
 
  private:
-  // Ways in which the table describes a register's value in the caller. `same`: unchanged.
-  // `undefined`: unknown. `at_cfa`: stored at an offset from the canonical frame address (CFA).
-  // `expression`: stored at an address that a DWARF expression computes. `otherwise`: none of
-  // these.
+  // Ways in which an unwind table describes a register's value in the caller's frame. `same`:
+  // unchanged. `undefined`: unknown. `at_cfa`: stored at an offset from the canonical frame address
+  // (CFA). `expression`: stored at an address that a DWARF expression computes. `otherwise`:
+  // described in another way, which no Rule can hold.
   enum class Kept : std::uint8_t { same, undefined, at_cfa, expression, otherwise };
-  // The description of one register's value in the caller: the way, with the offset (bytes from the
-  // CFA) or the DWARF expression that belongs to the way.
+  // The description of one register's value in the caller's frame. `how` is its kind. With
+  // `at_cfa`, the value is stored `offset` bytes from the canonical frame address (CFA). With
+  // `expression`, it is stored at the address that the DWARF expression in `expression` computes. A
+  // member that the kind does not use is 0 or empty.
   struct SavedRegister {
     Kept how = Kept::same;
     std::int64_t offset = 0;
     Cursor expression;
   };
-  // The row of the unwind table for the code at `location_`: how the canonical frame address (CFA)
-  // and the caller's registers are found. The CFA is a register plus an offset in bytes, or is
-  // given by a DWARF expression.
+  // A row of the unwind table: how the canonical frame address (CFA) and the caller's registers are
+  // found. With `cfa_by_expression`, the CFA is the result of the DWARF expression
+  // `cfa_expression`. Otherwise it is the value of the register with the DWARF number
+  // `cfa_register`, plus `cfa_offset` bytes.
   struct Row {
     bool cfa_by_expression = false;
     std::uint64_t cfa_register = 0;
@@ -56,35 +61,39 @@ class CfaProgram {
     Cursor cfa_expression;
     SavedRegister rbp, rsp, return_address;
   };
-  // Most rows that DW_CFA_remember_state may have stored at a time. Deeper tables are not
-  // expressible.
+  // Largest number of rows that DW_CFA_remember_state may have stored at a time. A table that
+  // stores more gets the rule `not_expressible`.
   static constexpr int deepest_state = 8;
 
-  // Runs one instruction.
+  // Reads one instruction of the unwind table and its operands from the cursor, and runs it.
   void step(Cursor&) noexcept;
-  // Runs one instruction whose operands follow its opcode.
+  // Runs the instruction `opcode` (DW_CFA_*), whose operands are read from the cursor.
   void extended(std::uint8_t opcode, Cursor&) noexcept;
-  // Moves on by this many units of `code_alignment_` bytes of code.
+  // Moves `location_` on by `steps` units of code, each of `code_alignment_` bytes.
   void advance(std::uint64_t steps) noexcept { location_ += steps * code_alignment_; }
-  // Enters the description of the register with this DWARF number into the row; ignores registers
-  // that a walk does not need.
+  // Enters into `row_` how the register with the DWARF number `column` is found in the caller's
+  // frame. Ignores registers other than rbp, rsp and the return address.
   void keep(std::uint64_t column, SavedRegister) noexcept;
-  // Enters that the register with this DWARF number is stored at an offset from the CFA, in units
-  // of `data_alignment_`.
+  // Enters into `row_` that the register with the DWARF number `column` is stored `factored` *
+  // `data_alignment_` bytes from the canonical frame address (CFA). `factored` is the unsigned
+  // operand of DW_CFA_offset or DW_CFA_offset_extended. Instructions with a signed operand call
+  // keep() instead.
   void keep_at(std::uint64_t column, std::uint64_t factored) noexcept;
-  // Returns `value` times `data_alignment_`; INT64_MAX if the product does not fit.
+  // Returns `value` * `data_alignment_`, in bytes; INT64_MAX if the product does not fit.
   std::int64_t factored(std::int64_t value) const noexcept;
-  // Returns the rule for a row of the kernel's signal frame; not_expressible if the row differs
-  // from glibc's usual one.
+  // Returns the rule for the kernel's signal frame; a `not_expressible` one if `row_` is not the
+  // description that glibc's unwind table has for this frame.
   Rule rule_of_signal_frame() const noexcept;
-  // Returns the rule for a row whose CFA is given by a DWARF expression; not_expressible if the
-  // expression is an unusual one.
+  // Returns the rule for `row_`, whose canonical frame address (CFA) is given by a DWARF
+  // expression; a `not_expressible` one if the expression is an unusual one.
   Rule rule_of_expression() const noexcept;
 
-  // Three numbers: the code address that the row is wanted for; the address up to which the
-  // instructions have run; the size of a unit of code in bytes.
+  // `address_`: the code address whose row is wanted. `location_`: the code address that the
+  // instructions have reached so far. `code_alignment_`: bytes of code in one unit of advance().
   std::uint64_t address_, location_, code_alignment_;
+  // Bytes of stack in one unit of a factored offset; usually -8.
   std::int64_t data_alignment_;
+  // The row of the unwind table for the code at `location_`.
   Row row_;
   // Rows that DW_CFA_remember_state has stored; `depth_` is their number.
   Row remembered_[deepest_state];

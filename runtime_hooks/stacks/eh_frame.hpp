@@ -8,19 +8,19 @@
 
 namespace cuwarden::stacks {
 
-// The result of learn_rule().
+// A rule for leaving the frame of a code address, as learn_rule() has found it in unwind tables.
 struct Learned {
-  // The way from the frame to its caller's, or the reason why there is none.
+  // The way of a stack walk from the frame to its caller's, or the reason why there is none.
   Rule rule;
-  // True if the rule holds as long as the code's module is loaded. False for code of no module,
-  // which may be replaced at any time.
+  // True if the rule holds as long as the module with the code is loaded. False for code of no
+  // module, which may be replaced at any time.
   bool lasts = false;
 };
 
-// Returns the rule for leaving the frame of `address`, from the unwind tables (.eh_frame) of the
-// module that holds it. `address` lies inside a call instruction; if `interrupted` is true, it is
-// that of an instruction that a signal interrupted. Takes hundreds of nanoseconds, so callers keep
-// the rule.
+// Returns the rule for leaving the frame of the code address `address`, from the unwind tables
+// (.eh_frame) of the module that holds it. If `interrupted`, a signal interrupted the instruction
+// at `address`; otherwise `address` lies inside a call instruction. Takes hundreds of nanoseconds,
+// so callers keep the rule.
 //
 // For code of no module, libgcc is not asked, although a JIT compiler may have described its code
 // to the program's libgcc. Versions of libgcc before 13 answer under a lock, whose holder the walk

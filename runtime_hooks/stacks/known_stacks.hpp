@@ -37,54 +37,56 @@ class KnownStacks {
 
   // The position of a word in a thread's stack: bytes from the stack's upper end, always negative.
   using Offset = std::int32_t;
-  // Number of values that are compared together: the processor overlaps so many comparisons. Unused
-  // positions of a block repeat its value at index 0.
+  // Number of words, or of pairs of words, in a block. They are compared together, because the
+  // processor overlaps so many comparisons. Unused positions of a block repeat its value at index
+  // 0.
   static constexpr std::size_t block = 4;
   // A return address on the stack (`upper`) and the word right below it (`lower`), which is the
   // saved rbp if the walk used rbp. Both are compared in one operation.
   struct alignas(16) Pair {
     std::uint64_t lower, upper;
   };
-  // A block of four pairs and their offsets in the stack.
+  // A block of four pairs (a return address and the word below it). `offsets` has the position of
+  // each pair's lower word in the stack.
   struct Pairs {
     Pair values[block];
     Offset offsets[block];
   };
-  // A block of four single words and their offsets in the stack.
+  // A block of four words of a stack, and the position of each in the stack.
   struct alignas(16) Words {
     std::uint64_t values[block];
     Offset offsets[block];
   };
 
-  // One known stack: all words that its walk has read, with their offsets. While these words are
-  // unchanged, so is the stack.
+  // One known stack: all words of the stack that its walk has read, with their positions. While
+  // these words are unchanged, so is the stack.
   struct alignas(64) Entry {
-    // Most blocks of pairs and most blocks of single words. A stack that needs more is not
-    // remembered.
+    // Most blocks of pairs, and most blocks of single words, that an entry holds. A stack that
+    // needs more is not remembered.
     static constexpr std::size_t most_pairs = 64, most_words = 104;
 
-    // Lower half: the stack's name. Upper half: a counter that is raised when the entry's writing
-    // begins and ends, so that it is odd meanwhile. Readers compare the stamp before and after they
+    // Lower half: the stack's name. Upper half: a counter, which is odd while the entry is written:
+    // it is raised at the beginning and at the end. Readers compare the stamp before and after they
     // read the entry.
     std::atomic<std::uint64_t> stamp;
-    // The address on the stack at which the walk began: that of the innermost frame. 0 if the entry
-    // holds no stack.
+    // Address of the innermost frame on the stack (its __builtin_frame_address), at which the walk
+    // began. 0 if the entry holds no stack.
     std::atomic<std::uint64_t> start;
-    // Bytes of those blocks at the beginning of `pair_blocks`, and of `word_blocks`, that the stack
-    // uses. The blocks behind them have no meaning.
+    // Size in bytes of the blocks in use at the beginning of `pair_blocks`, and of those at the
+    // beginning of `word_blocks`. The blocks behind them have no meaning.
     std::uint32_t pair_bytes, word_bytes;
-    // The stack that the thread had after this one the last time, which is expected to follow
-    // again. At first the entry itself.
+    // Entry of the stack that the thread had after this one the last time, which is expected to
+    // follow again. At first the entry itself.
     std::atomic<Entry*> next;
-    // The innermost pair, which lies at the address `start`. It is compared word by word. Both
-    // words were written only just now, and the processor would wait if it read them in one
-    // operation.
+    // The saved rbp and the return address of the innermost frame, at the address `start`. They are
+    // compared word by word: both were written only just now, and the processor would wait if it
+    // read them in one operation.
     Pair first;
-    // All ones if the walk used the saved rbp in `first.lower`, so that it is compared; otherwise
+    // Mask for the comparison of `first.lower`: all ones if the walk used this saved rbp, otherwise
     // 0.
     std::uint64_t first_lower_counts;
-    // The outermost return address, often the only one without a saved rbp below it, and its
-    // offset.
+    // The outermost return address, and its position in the stack. It is often the only one without
+    // a saved rbp below it.
     std::uint64_t last_value;
     Offset last_offset;
     Pairs pair_blocks[most_pairs];
@@ -94,22 +96,24 @@ class KnownStacks {
   // A thread's entries are sorted into 32 sets by the address at which the walk began. Each set has
   // eight entries (ways).
   static constexpr std::size_t sets = 32, ways = 8;
-  // One word by which a stack differs from another one whose walk began at the same address: the
-  // word's offset and the lower half of its value. A search compares this word before the whole
-  // entry.
+  // One word of a known stack that tells it from another one whose walk began at the same address.
+  // `offset`: the word's position, in bytes from the upper end of the thread's stack (negative).
+  // `value`: the lower 32 bits of the word. A search compares this word before the whole entry.
   struct Probe {
     Offset offset;
     std::uint32_t value;
   };
-  // The starts and probes of the eight entries of one set, close together for the search.
+  // For each of the eight entries of one set, the values that a search compares first. They lie
+  // close together.
   struct Set {
-    // For each entry the address at which the walk began; 0 if the entry must not be found.
+    // For each entry the address on the stack at which the walk began; 0 if the entry must not be
+    // found.
     std::atomic<std::uint64_t> starts[ways];
-    // For each entry the bits of its Probe.
+    // For each entry the bits of its Probe, a word by which its stack differs from another one.
     std::atomic<std::uint64_t> probes[ways];
   };
 
-  // An entry that is being written while its stack is walked. Dropped on destruction, unless
+  // An entry that is being written while its stack is walked. The destructor drops it, unless
   // KnownStacks::keep() was called for it.
   class Draft {
    public:
@@ -118,42 +122,46 @@ class KnownStacks {
     Draft(const Draft&) = delete;
     Draft& operator=(const Draft&) = delete;
 
-    // Gives the draft up: its entry stays empty. Does nothing if there is no entry.
+    // Gives the draft up: its entry then holds no stack. Does nothing if the draft has no entry.
     void drop() noexcept;
-    // True if there is an entry to write to.
+    // True if the draft has an entry to write to.
     explicit operator bool() const noexcept { return entry_ != nullptr; }
-    // Returns the entry to write to. Must not be called for an empty draft.
+    // Returns the entry to write to. Must not be called for a draft without an entry.
     Entry& entry() noexcept { return *entry_; }
 
    private:
     friend KnownStacks;
+    // The table that contains the entry; null if there is no entry.
     Table* table_ = nullptr;
+    // The entry to write to; null if there is none.
     Entry* entry_ = nullptr;
     // Index of the entry in its set.
     std::size_t way_ = 0;
-    // The address at which the walk began.
+    // The address on the stack at which the walk began.
     std::uint64_t where_ = 0;
     // Another entry of the set whose walk began at the same address; null if there is none.
     const Entry* other_ = nullptr;
   };
 
-  // Returns the name of the calling thread's stack if it is known and unchanged; 0 otherwise.
-  // `start` is the address of the innermost frame, at which a walk would begin.
+  // Returns the name that keep() gave to the calling thread's stack; 0 if the stack is not known or
+  // has changed. `start` is the address of the innermost frame (its __builtin_frame_address), at
+  // which a walk would begin.
   std::uint32_t find(std::uint64_t start) const noexcept;
-  // Returns the name of the stack that find() compares first, since it followed the last one
-  // before; 0 if there is none. For tests.
+  // Returns the name of the stack that find() compares first: the one that came next when the stack
+  // found last was found before. 0 if there is none. For tests.
   std::uint32_t expected() const noexcept;
 
-  // Returns a number that forget_all() raises. A caller reads it before it looks up a stack's name,
-  // and passes it to keep(). So keep() sees if names have become invalid in between.
+  // Returns a number that each forget_all() raises. A caller reads it before it looks up a stack's
+  // name, and passes it to keep(). So keep() sees if names have become invalid in between.
   std::uint32_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
-  // Begins an entry for the calling thread's stack whose walk begins at `start`, an address on the
-  // thread's own stack. Leaves `draft` empty if there is no memory, the entry's set is full
-  // (mostly), or a signal handler has interrupted the entry's writing.
+  // Chooses an entry for the calling thread's stack, and puts it into the empty `draft`, for the
+  // walk to write to. `start` is the address of the innermost frame. Leaves `draft` empty if there
+  // is no memory or `ThreadSlot` has the number 0. So it does for seven of eight new stacks in a
+  // full set, and where a signal handler has interrupted the entry's writing.
   void begin(Draft& draft, ThreadSlot, std::uint64_t start) noexcept;
-  // Finishes a draft after the whole stack was noted in its entry, and gives the stack a name other
-  // than 0. `generation` is the result of generation() before the name was looked up. If it has
-  // changed since, the draft is dropped.
+  // Finishes a draft after the whole stack was noted in its entry. `name` is the stack's name, not
+  // 0. `generation` is the result of generation() before the name was looked up; if it has changed
+  // since, the draft is dropped.
   void keep(Draft& draft, std::uint32_t name, std::uint32_t generation) noexcept;
 
   // Forgets all stacks of all threads. To be called when code was unloaded or names have become
@@ -161,20 +169,21 @@ class KnownStacks {
   void forget_all() noexcept;
 
  private:
-  // Most entries of all threads together, which take 40 MiB. Once there are so many, new stacks
-  // overwrite entries of their set.
+  // Most known stacks (entries) of all threads together, which take 40 MiB. Once there are so many,
+  // a new stack overwrites an entry of its set.
   static constexpr std::uint32_t most_entries = 4096;
-  // In a full set, one of so many new stacks overwrites an entry; the others are not remembered. A
-  // program with more paths than entries would otherwise write all the time and recognise no stack.
+  // In a full set, only one of so many new stacks overwrites an entry; the others are not
+  // remembered. A program with more paths than entries would otherwise write all the time and
+  // recognise no stack.
   static constexpr std::uint8_t reluctance = 8;
 
   // The known stacks of one thread. Zeroed memory is an empty table.
   struct Table {
     // The entry that was found or written last.
     std::atomic<Entry*> found;
-    // ThreadSlot::tenancy of the thread that fills the table. Another value than the calling
-    // thread's means that the entries are those of a thread that has ended. 0 if no thread has
-    // filled the table.
+    // ThreadSlot::tenancy of the thread that fills the table, which tells it from earlier threads
+    // with its number. If the calling thread's differs, the entries are those of a thread that has
+    // ended. 0 if no thread has filled the table.
     std::uint32_t tenancy;
     // Number of entries that were chosen for overwriting; a source of pseudo-random choices.
     std::uint32_t victims;
@@ -200,13 +209,14 @@ class KnownStacks {
   Table* make_table(ThreadSlot) noexcept;
   // Empties the table.
   static void forget(Table&) noexcept;
-  // Notes that the entry was found, and expects its successor next.
+  // Notes that find() has found the entry. The next stack is expected to be the one that followed
+  // it the last time.
   static void was_found(Mine&, Entry&) noexcept;
-  // Notes that the entry was found although another one was expected: from now on it is the
-  // successor of the entry found before.
+  // Notes that the entry was found or written although another one was expected. From now on it is
+  // expected to follow the entry that was found before.
   static void was_not_expected(Mine&, Entry&) noexcept;
-  // Returns the innermost word of `entry` that differs from `other`; the outermost one if all are
-  // equal.
+  // Returns as a Probe the innermost word of `entry` that differs from `other`; the outermost
+  // return address of `entry` if there is none.
   static Probe probe_for(const Entry& entry, const Entry& other) noexcept;
   // Returns the index in the set of the entry to write to; `ways` if the new stack is not to be
   // remembered.

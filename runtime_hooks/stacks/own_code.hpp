@@ -12,8 +12,9 @@ extern const char _end __attribute__((visibility("hidden")));
 
 namespace cuwarden::stacks {
 
-// True if the code address lies in this shared object, whose frames are left out of stacks. Such
-// frames are the innermost ones, and that of our cudaMalloc between the program and its cudart.
+// True if the code address lies in this shared object, whose frames are left out of stacks. They
+// are frames of hooks: the innermost ones, and further out that of cudaMalloc, which calls CUDA's
+// runtime.
 [[gnu::always_inline]] inline bool is_own(std::uint64_t address) noexcept {
   const auto begin = reinterpret_cast<std::uint64_t>(&__ehdr_start);
   return address - begin < reinterpret_cast<std::uint64_t>(&_end) - begin;

@@ -1,8 +1,8 @@
 // A rule says in 30 bits how to get from one frame to its caller's. On x86-64 compilers describe
 // nearly every call site in one of three ways. The frame's end (the canonical frame address, CFA)
-// is at a distance from rsp, at a distance from rbp, or stored at a distance from rbp (GCC, where
-// it has realigned the stack). The return address lies right below the CFA. Of the saved registers
-// only rbp matters to a walk.
+// is at a distance from rsp, or at a distance from rbp. Or it is stored at a distance from rbp, by
+// GCC where it has realigned the stack. The return address lies right below the CFA. Of the saved
+// registers only rbp matters to a walk.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,16 @@ namespace cuwarden::stacks {
 // right below it.
 //
 // Bits 0-1: the base from which the CFA is found. Bit 2: set if the frame has saved rbp. Bits 3-11:
-// where it is saved, in words from the CFA (signed). Bits 12-29: the CFA, in words from the base.
-// The CFA comes last, so that a single shift yields it.
+// where it is saved, in words from the CFA (signed). Bits 12-29: the CFA, in words from the base;
+// they come last, so that a single shift yields them.
 class Rule {
  public:
-  // The CFA's base. `rsp`, `rbp`: the CFA is that register plus a distance. `stored_at_rbp`: the
-  // CFA is the word stored at a distance from rbp. `special`: the frame is not left by a CFA, and
-  // Special says more.
+  // The base from which a frame's canonical frame address (CFA) is found. `rsp`, `rbp`: the CFA is
+  // that register plus a distance. `stored_at_rbp`: the CFA is the word stored at a distance from
+  // rbp. `special`: the frame is not left by a CFA, and Rule::special() says more.
   enum class Base : std::uint32_t { special, rsp, rbp, stored_at_rbp };
-  // Frames that have no CFA at a fixed distance from a register.
+  // Kinds of frames whose canonical frame address (CFA) is not found at a fixed distance from a
+  // register, and reasons for which a walk ends.
   enum class Special : std::uint32_t {
     // No rule is known. The word of the rule is 0.
     none,
@@ -48,13 +49,16 @@ class Rule {
   constexpr Rule() = default;
   // Makes a rule from the result of word().
   constexpr explicit Rule(std::uint32_t word) noexcept : word_(word) {}
-  // Makes a rule for a special frame. `argument` (9 bits) is only for `plt`; see argument().
+  // Makes a rule for a special frame. `argument` has a meaning only for `plt`: the offset in the
+  // 16-byte stub from which on two words are on the stack, instead of one.
   constexpr explicit Rule(Special kind, std::uint32_t argument = 0) noexcept
       : word_(argument << 3 | static_cast<std::uint32_t>(kind) << cfa_shift) {}
 
-  // Returns a rule for a frame with a CFA; a `not_expressible` one if the numbers do not fit or are
-  // no multiples of 8. `cfa` is the distance in bytes from the base. If `rbp_saved`, the saved rbp
-  // lies `rbp_at` bytes from the CFA, or from rbp if the base is stored_at_rbp.
+  // Returns a rule for a frame with a canonical frame address (CFA), which is found `cfa` bytes
+  // from `base`. For stored_at_rbp, `cfa` is the distance from rbp to the word that holds the CFA.
+  // If `rbp_saved`, the frame has saved its caller's rbp, `rbp_at` bytes from the CFA (from rbp for
+  // stored_at_rbp). Returns a `not_expressible` rule if a distance does not fit or is no multiple
+  // of 8.
   static constexpr Rule framed(Base base, std::int64_t cfa, bool rbp_saved,
                                std::int64_t rbp_at) noexcept {
     const bool is_signed = base == Base::stored_at_rbp;
@@ -69,7 +73,7 @@ class Rule {
                 std::uint32_t{rbp_saved} << 2 | static_cast<std::uint32_t>(base));
   }
 
-  // Returns the rule's bits; 0 if no rule is known.
+  // Returns the rule's bits, of which the lower 30 are used; 0 if no rule is known.
   constexpr std::uint32_t word() const noexcept { return word_; }
   // True if this is a rule, special ones included; false if no rule is known.
   constexpr explicit operator bool() const noexcept { return word_ != 0; }
@@ -77,15 +81,17 @@ class Rule {
   constexpr Base base() const noexcept { return static_cast<Base>(word_ & 3); }
   // True if the frame has saved its caller's rbp. Otherwise rbp is unchanged in the caller.
   constexpr bool rbp_saved() const noexcept { return (word_ & 4) != 0; }
-  // Returns where the frame has saved rbp: bytes from the CFA, or from rbp if the base is
-  // stored_at_rbp. If rbp is not saved, returns -8, the offset of the return address.
+  // Returns where the frame has saved rbp: bytes from the canonical frame address (CFA), or from
+  // rbp if the base is stored_at_rbp. If rbp is not saved, returns -8, the offset of the return
+  // address.
   constexpr std::int64_t rbp_at() const noexcept {
     return static_cast<std::int64_t>(static_cast<std::int32_t>(word_ << 20) >> 23) * 8;
   }
-  // Returns the distance of the CFA from rsp or rbp (the base), in bytes.
+  // Returns the distance in bytes of the canonical frame address (CFA) from the register that
+  // base() names; only if this is `rsp` or `rbp`.
   constexpr std::uint64_t cfa() const noexcept { return std::uint64_t{word_ >> cfa_shift} * 8; }
-  // Returns the distance from rbp of the word that holds the CFA, in bytes; only if the base is
-  // stored_at_rbp.
+  // Returns the distance in bytes from rbp to the word that holds the canonical frame address
+  // (CFA); only if base() is `stored_at_rbp`.
   constexpr std::int64_t signed_cfa() const noexcept {
     return static_cast<std::int64_t>(static_cast<std::int32_t>(word_ << 2) >> 14) * 8;
   }
@@ -97,7 +103,7 @@ class Rule {
   constexpr std::uint32_t argument() const noexcept { return word_ >> 3 & 0x1ff; }
 
  private:
-  // Number of bits below the CFA.
+  // Number of bits in a rule's word below those of the canonical frame address (CFA).
   static constexpr unsigned cfa_shift = 12;
   std::uint32_t word_ = 0;
 };

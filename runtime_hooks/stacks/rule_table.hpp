@@ -19,15 +19,16 @@ namespace cuwarden::stacks {
 // address. One table serves all threads, without locks, in slots of one word.
 class RuleTable {
  public:
-  // Bits of a code address of the program. Higher addresses get no rule.
+  // Number of bits of a code address (pc) of a program. The table keeps no rule for an address with
+  // more.
   static constexpr unsigned pc_bits = 47;
-  // Bits of a mixed pc that choose its slot.
+  // Number of bits of a code address (pc), after mixing, that choose its slot.
   static constexpr unsigned index_bits = 15;
-  // Number of neighbouring slots in which a pc's rule may lie.
+  // Number of neighbouring slots in which the rule for a code address (pc) may lie.
   static constexpr std::size_t ways = 4;
   // Number of slots in the table.
   static constexpr std::size_t slots = (std::size_t{1} << index_bits) + ways - 1;
-  // Bytes of memory that the table needs.
+  // Bytes of memory that the table needs, a multiple of 64.
   static constexpr std::size_t bytes = (slots * 8 + 63) / 64 * 64;
 
   // `memory` has RuleTable::bytes bytes, filled with zeros. The caller keeps it as long as the
@@ -35,9 +36,9 @@ class RuleTable {
   explicit RuleTable(void* memory) noexcept
       : slots_(static_cast<std::atomic<std::uint64_t>*>(memory)) {}
 
-  // Looks for the pc's rule in the slot where it is expected. Returns the bits of Rule::word() if
-  // the rule lies there, and otherwise a number for which is_rule() is false. Then find() may still
-  // find the rule in another slot.
+  // Looks for the rule of `pc` (a return address) in the slot where it is expected. Returns the
+  // bits of Rule::word() if the rule lies there, otherwise a number for which is_rule() is false.
+  // Then find() may still find the rule in another slot.
   [[gnu::always_inline]] std::uint64_t first(std::uint64_t pc) const noexcept {
     const std::uint64_t mixed = mix(pc);
     const std::uint64_t rest =
@@ -48,7 +49,8 @@ class RuleTable {
   // True if `rest`, a result of first(), is the word of a rule.
   static constexpr bool is_rule(std::uint64_t rest) noexcept { return rest >> Rule::bits == 0; }
 
-  // Returns the rule for the pc, from any of its slots; an empty rule if the table has none.
+  // Returns the rule for leaving the frame that goes on at `pc` (a return address), from any slot;
+  // an empty rule if the table has none.
   Rule find(std::uint64_t pc) const noexcept {
     if (pc >> pc_bits != 0) return {};
     const std::uint64_t mixed = mix(pc);
@@ -59,7 +61,9 @@ class RuleTable {
     return {};
   }
 
-  // Stores a rule for the pc. If its four slots are taken, one of the rules there is overwritten.
+  // Stores the rule for leaving the frame that goes on at `pc` (a return address). If the four
+  // slots of the pc are taken, one of the rules there is overwritten. Ignores addresses of more
+  // than 47 bits.
   void insert(std::uint64_t pc, Rule rule) noexcept {
     if (pc >> pc_bits != 0) return;
     const std::uint64_t mixed = mix(pc);
@@ -77,7 +81,7 @@ class RuleTable {
   }
 
  private:
-  // Returns a number whose upper 47 bits are those of the pc, mixed without loss.
+  // Returns a number whose upper 47 bits are those of the code address `pc`, mixed without loss.
   static constexpr std::uint64_t mix(std::uint64_t pc) noexcept {
     constexpr std::uint64_t odd = 0x1e3779b97f4b;
     return pc * (odd << (64 - pc_bits));
@@ -95,7 +99,8 @@ class RuleTable {
   static_assert(sizeof(std::atomic<std::uint64_t>) == 8);
 
   std::atomic<std::uint64_t>* slots_;
-  // Number of rules that were overwritten; the next one to be overwritten follows from it.
+  // Number of rules that were overwritten because their slots were taken. It chooses which of four
+  // rules is overwritten next.
   std::atomic<std::uint32_t> victims_{0};
 };
 

@@ -34,18 +34,20 @@ struct Region {
 // and writes them, also in signal handlers. A handler may run between two stores, so the bounds are
 // valid after each store.
 struct OwnStack {
-  // The start of a page of the stack. All bytes from here up to `top` can be read.
+  // Address of the lowest page of the stack that is known to be readable. All bytes from here up to
+  // `top` can be read.
   std::uint64_t low = 0;
   // The address after the stack's highest byte; 0 if it is not known.
   std::uint64_t top = 0;
-  // The page below `low`, if it was found unreadable; 0 otherwise.
+  // Address of the page below `low`, if that page was found unreadable; 0 otherwise.
   std::uint64_t barrier = 0;
   // The stack's lowest address, as libc reports it. 0 for the process's first thread, whose stack
   // may grow, or if libc was not asked.
   std::uint64_t floor = 0;
-  // True once the thread was seen to run between `low` and `top`. The bounds are not used before.
+  // True once the thread was seen to run between `low` and `top`. Before that, the bounds are not
+  // used.
   bool confirmed = false;
-  // True if libc is not to be asked for the bounds any more.
+  // True if libc is not to be asked for the bounds any more: it was asked, or must not be.
   bool asked = false;
 
   // True if the bounds are known and eight bytes can be read at the address inside them.
@@ -54,12 +56,12 @@ struct OwnStack {
   }
 };
 
-// A function that asks libc for the calling thread's stack. It writes the lowest address and the
-// address after the highest one. Returns false if they are not known. It is called once for each
-// thread except the process's first one.
+// A function that asks libc for the bounds of the calling thread's stack. Writes the lowest address
+// to `low` and the address after the highest one to `high`. Returns false if they are not known.
+// Called once for each thread except the process's first one.
 using AskThreadStack = bool (*)(std::uint64_t& low, std::uint64_t& high) noexcept;
-// Sets the function that asks libc for a thread's stack. Without one, only the first thread's stack
-// is known; other stacks are checked page by page in every walk.
+// Sets the function that asks libc for the bounds of a thread's stack; null for none. Without one,
+// only the first thread's stack is known; other stacks are checked page by page in every walk.
 void ask_thread_stacks(AskThreadStack) noexcept;
 // Keeps the calling thread from asking libc for the bounds of its stack from now on. For the answer
 // libc may lock its heap; if a signal handler has interrupted a function of the heap, that would
@@ -73,7 +75,8 @@ extern constinit thread_local OwnStack own_stack
 
 // Returns the bytes of the calling thread's own stack that lie below the stack pointer, including
 // those that the kernel adds as the stack grows. Returns 0 if the stack pointer lies on another
-// stack, or if the stack's lower end is not known. Asks the kernel, so a confined thread gets 0.
+// stack, or if the stack's lower end is not known. Returns 0, too, if the thread runs under a
+// seccomp filter of the program: the kernel must not be asked then.
 std::uint64_t room_below(std::uint64_t stack_pointer) noexcept;
 
 // Returns the region of the readable bytes from `begin` up to, but not including, `end`. There must

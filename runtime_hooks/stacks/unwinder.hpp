@@ -41,9 +41,9 @@ inline constexpr std::size_t exceptions = 6;
 // signal handlers.
 class Unwinder {
  public:
-  // `counts` points to one counter for each Exception, in their order: stacks that ended for this
-  // reason. The caller keeps the counters as long as the object; null: the object has its own. If
-  // there is no memory for the unwind rules, all stacks are walked by libgcc's unwinder, which is
+  // `counts` points to one counter for each Exception, in their order, which counts the stacks that
+  // ended for this reason. The caller keeps the counters as long as the object; null: the object
+  // has its own. Without memory for unwind rules, libgcc's unwinder walks all stacks, which is
   // slower.
   explicit Unwinder(std::atomic<std::uint64_t>* counts = nullptr) noexcept;
   Unwinder(const Unwinder&) = delete;
@@ -56,17 +56,19 @@ class Unwinder {
     return known_.find(reinterpret_cast<std::uint64_t>(frame));
   }
 
-  // Fills `frames` with the calling thread's stack, innermost frame first, and returns how many
-  // there are. `frame` is __builtin_frame_address(0) of the function to begin with, which must
-  // still be running. Frames of this shared object are left out. A frame is an address inside the
-  // call instruction (the return address less one), or the instruction that a signal interrupted.
+  // Fills `frames` with the calling thread's stack, innermost frame first. Returns the number of
+  // frames, and if they are all there. `frame` is __builtin_frame_address(0) of the function to
+  // begin with, which must still be running. Frames of this shared object are left out. A frame is
+  // an address inside the call instruction (the return address less one), or the instruction that a
+  // signal interrupted.
   Captured capture(const void* frame, std::span<std::uint64_t> frames) noexcept;
 
-  // Gives the stack that capture() has walked from `frame` a name other than 0. recognise() then
-  // returns the name on this thread while the stack is unchanged. Some stacks are not remembered,
-  // as those in signal handlers or with code of no module. `frames` is a buffer of the same size as
-  // for capture(), which is overwritten. `generation` is the result of generation() before the name
-  // was looked up; if it has changed since, the name is not kept.
+  // Gives the stack that capture() has walked from `frame` the name `name`, not 0. recognise() then
+  // returns the name on this thread while the stack is unchanged. `thread` is the calling thread's
+  // slot, and `frames` a buffer as large as capture()'s, which is overwritten. `generation` is the
+  // result of generation() before the name was looked up; if it has changed since, the name is not
+  // kept. Some stacks are not remembered, such as those in signal handlers or with code of no
+  // module.
   void remember(ThreadSlot thread, const void* frame, std::span<std::uint64_t> frames,
                 std::uint32_t name, std::uint32_t generation) noexcept;
   // Returns a number that changes when names of stacks are forgotten. A caller reads it before it
@@ -90,18 +92,24 @@ class Unwinder {
   struct Walk;
   struct Notes;
   enum class Way;
-  // Walks the stack. If `drafting`, notes all words that the walk reads in the entry, from which
-  // the stack is recognised later.
+  // Walks the stack that the Walk names, and fills its result. If `drafting`, notes all words that
+  // the walk reads in the entry, from which the stack is recognised later; otherwise the entry is
+  // null.
   template <bool drafting>
   void walk(Walk&, KnownStacks::Entry*) noexcept;
-  // Leaves a frame whose rule is a special one, as a signal handler's.
+  // Leaves a frame with a special rule, such as a signal handler's, by changing the registers to
+  // the caller's. Returns `on` if the walk goes on, `over` if the stack ends here, and `cut` if the
+  // frame cannot be left.
   Way step_specially(Walk&, Registers&, Rule) noexcept;
-  // Finds the rule for the frame of a pc that the table has no rule for, and stores the rule if it
-  // lasts.
+  // Finds the rule for the frame that goes on at `pc`, for which the table has none. Stores the
+  // rule in the table if it holds as long as the code is loaded.
   Rule learn(Walk&, std::uint64_t pc) noexcept;
-  // Counts that the walk has ended for this reason, if it is one of capture()'s.
+  // Counts in `counts_` that the walk has ended for this reason. Walks for remember() are not
+  // counted, because capture() has counted them.
   void count(const Walk&, Exception) noexcept;
 
+  // One counter for each Exception, in their order: `own_counts_`, or those passed to the
+  // constructor.
   std::atomic<std::uint64_t>* counts_;
   std::atomic<std::uint64_t> own_counts_[exceptions]{};
   // Memory of `rules_`; without it all stacks are walked by libgcc's unwinder.
