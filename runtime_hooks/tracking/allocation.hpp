@@ -10,9 +10,9 @@
 
 namespace cuwarden::tracking {
 
-// A request for memory, as the hook of a CUDA call understands it, and then the allocation that
-// served it. The hook fills in the address once the driver or cuwarden's pool has served the
-// request.
+// A request of the program for memory, as the hook of a CUDA call understands it, and then the
+// allocation that served it. The hook fills in the address once the driver or cuwarden's pool has
+// served the request.
 struct Allocation {
   Kind kind{};  // The kind of memory, as the report shows it.
   // The kind of number that `address` holds, such as a pointer or a handle.
@@ -21,28 +21,28 @@ struct Allocation {
   // for 0 bytes.
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;  // Bytes that the program asked for.
-  // Another address or handle that belongs to the allocation and is stored in its record; 0 if
-  // there is none.
+  // Value of the member `related` of the allocation's record in the ledger. 0: none.
   std::uint64_t related = 0;
-  // True if the memory is freed when its context ends.
+  // True if the driver frees the memory when the context ends that the memory was allocated in.
   bool owned_by_context = false;
   // True if this is host memory, which lies on no device.
   bool host = false;
   // True if this is memory of another process, opened by an IPC handle. The program may open the
-  // memory several times, and the record counts how often.
+  // memory several times; the allocation's record counts the openings.
   bool opened = false;
-  // True if this is a second name for memory that has a record of its own. The bytes of this record
-  // are not added to any sum.
+  // True if this is a second address or handle of memory that has a record of its own. The bytes of
+  // this record are not added to any sum.
   bool counts_no_bytes = false;
   // True if cuwarden's pool served the request instead of the driver.
   bool in_pool = false;
-  // Device that the request names. no_device: the device of the current context.
+  // Device that the request names. no_device: the request names none, and means the device of the
+  // current context.
   DeviceOrdinal device = no_device;
   // The stream of a stream-ordered request (cuMemAllocAsync and others); has no meaning for other
   // requests.
   CUstream stream = nullptr;
-  // The memory pool that a stream-ordered request names; null for the device's current one. Has no
-  // meaning for other requests.
+  // The memory pool that a stream-ordered request names; null for the current memory pool of the
+  // device. Has no meaning for other requests.
   CUmemoryPool memory_pool = nullptr;
 
   // Returns the device of the memory if the request is made while `here` is the current context;

@@ -20,8 +20,9 @@ namespace cuwarden::tracking {
 // complete.
 class CompletenessListener {
  public:
-  // Is called once for each reason for which the ledger is not complete, on the thread that met the
-  // reason. No lock of cuwarden's is held meanwhile.
+  // Is called once for each reason for which the ledger (the file with a record of each allocation)
+  // is not complete, on the thread that met the reason. The calling thread holds no lock of
+  // cuwarden's.
   virtual void ledger_is_incomplete(ledger::Reason) noexcept = 0;
 
  protected:
@@ -32,7 +33,7 @@ class CompletenessListener {
 // All functions leave errno as it was.
 class AllocationRecorder {
  public:
-  // The caller keeps all arguments alive as long as the object.
+  // All arguments outlive the object.
   AllocationRecorder(ledger::Writer& ledger, DeviceQueries& queries, LiveContexts& contexts,
                      DeviceReadings& readings, ImplicitMemory& implicit, CallSites& sites,
                      CompletenessListener& listener) noexcept
@@ -45,29 +46,31 @@ class AllocationRecorder {
         listener_(listener) {}
 
   // Records an allocation that the driver or cuwarden's pool has served. `Caller` is the program's
-  // call, whose stack is recorded, too. Returns the device that the allocation is recorded on;
-  // no_device for host memory.
+  // call, whose stack is recorded, too. An address of 0 gets no record. Returns the device that the
+  // allocation lies on; no_device for host memory.
   DeviceOrdinal allocated(const Caller&, const Allocation&) noexcept;
-  // Removes the record of the allocation at an address, and returns it; an empty one if there is
-  // none. To be called before the driver's free. Otherwise another thread's allocation might get
-  // the same address and find the old record.
+  // Removes the record of the allocation with this address or handle, and returns it; an empty one
+  // if there is none. Must be called before the driver's free, and settle() after it. Otherwise
+  // another thread's allocation might get the same address and find the old record.
   ledger::TakenRecord take(Space, std::uint64_t address) noexcept;
-  // Ends a free that take() has begun, after the driver's free has returned `CUresult`. If the
-  // driver refused, the record is put back. CUDA_ERROR_DEINITIALIZED is no refusal: the process is
-  // ending, and the driver has freed the memory by itself. If the record is empty and the driver
-  // did free something, counts an unknown free.
+  // Ends a free, after the driver has returned `CUresult` for it. `TakenRecord` is the result of
+  // take(), which was called before. If the driver refused, puts the record back.
+  // CUDA_ERROR_DEINITIALIZED is no refusal: the process is ending, and the driver has freed the
+  // memory by itself. If the record is empty and the driver did free something, counts an unknown
+  // free.
   void settle(const ledger::TakenRecord&, CUresult) noexcept;
 
-  // Remembers that the driver made a handle that gets no record: one of a multicast object, or one
-  // derived from it.
+  // Must be called after the driver has made a handle that gets no record: one of a multicast
+  // object, or one derived from it. From then on, unknown_release() does nothing.
   void handle_without_record() noexcept { unrecorded_.store(true, std::memory_order_relaxed); }
   // Counts an unknown free: the driver released a handle or unmapped a range for which there is no
-  // record. Does nothing once handle_without_record() was called, since the handle may then be one
-  // without record.
+  // record. Does nothing once handle_without_record() was called, since the handle may be one that
+  // gets no record.
   void unknown_release() noexcept;
 
-  // Tells the listener each reason for which the ledger has become incomplete and of which it was
-  // not told yet.
+  // Tells the listener each reason for which the ledger has become incomplete and of which the
+  // listener was not told yet. The reasons are: a table of the ledger is full, or recording has
+  // stopped.
   void give_notice() noexcept {
     const std::uint32_t reasons = ledger_.header().reasons.load(std::memory_order_relaxed);
     if ((reasons & noteworthy & ~noticed_.load(std::memory_order_relaxed)) != 0)
@@ -92,7 +95,7 @@ class AllocationRecorder {
   CompletenessListener& listener_;
   // Reasons (bits) of which the listener was told.
   std::atomic<std::uint32_t> noticed_{0};
-  // True once handle_without_record() was called.
+  // True once the driver has made a handle that gets no record, such as one of a multicast object.
   std::atomic<bool> unrecorded_{false};
 };
 

@@ -18,26 +18,26 @@ namespace cuwarden::tracking {
 // equal stack, function, kind and device are one group.
 class CallSites {
  public:
-  // `stack_depth` is the number of frames kept for each stack; 0: no stacks are captured. The
-  // caller keeps `ledger` alive as long as the object.
+  // `stack_depth` is the largest number of frames that is kept for each call stack; 0: no stacks
+  // are captured. `ledger` outlives the object.
   CallSites(ledger::Writer& ledger, std::size_t stack_depth) noexcept
       : ledger_(ledger), stack_depth_(stack_depth), unwinder_(ledger.header().stacks_cut) {
     static_assert(ledger::stack_exceptions == stacks::exceptions);
   }
 
-  // Returns the group that an allocation by this call belongs to; 0 if the ledger is full. Leaves
-  // errno as it was.
+  // Returns the ledger's id of the group that an allocation by this call belongs to; 0 if the
+  // ledger is full. `Kind` and `DeviceOrdinal` are those of the memory. Leaves errno as it was.
   GroupId group_of(const Caller&, Kind, DeviceOrdinal) noexcept;
-  // Returns the group that an allocation by this call belongs to; 0 if the ledger is full. May
-  // change errno.
+  // Returns the ledger's id of the group that an allocation by this call belongs to; 0 if the
+  // ledger is full. `Kind` and `DeviceOrdinal` are those of the memory. May change errno.
   GroupId group_unguarded(const Caller&, Kind, DeviceOrdinal) noexcept;
   // Returns the ledger's id of the call's stack, with all frames up to the thread's first one, also
   // beyond the configured depth. Returns 0 if some frames cannot be found or the ledger is full.
   // Takes longer than group_of(), because nothing is cached.
   StackId whole_stack(const Caller&) noexcept;
-  // Fills `into` with the calling thread's stack, innermost frame first, and returns the number of
-  // frames and whether they are all. `frame` is __builtin_frame_address(0) of the function to begin
-  // with.
+  // Fills `into` with the calling thread's stack, innermost frame first. Returns the number of
+  // frames, and if they are all there. `frame` is __builtin_frame_address(0) of the function to
+  // begin with.
   stacks::Captured frames_from(const void* frame, std::span<std::uint64_t> into) noexcept {
     return unwinder_.capture(frame, into);
   }

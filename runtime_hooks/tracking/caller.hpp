@@ -8,7 +8,8 @@ namespace cuwarden::tracking {
 // A CUDA call of the program, which may ask for memory. The hook of the called function makes this
 // object.
 struct Caller {
-  // `name` becomes `api`, and `seen_from` becomes `frame`.
+  // `name` is the CUDA function that the program called, and `seen_from` is
+  // __builtin_frame_address(0) of its hook.
   Caller(HookId name, const void* seen_from) noexcept : api(name), frame(seen_from) {}
 
   // The CUDA function that the program called, which the report names.

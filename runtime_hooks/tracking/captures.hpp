@@ -17,45 +17,52 @@ namespace cuwarden::tracking {
 // All functions may be called by several threads at once.
 class Captures {
  public:
-  // Enters a capture of the stream before the driver begins it. `per_thread` is true if a null
-  // stream means the calling thread's own default stream. Returns true if the capture was entered.
-  // If the driver then refuses to begin it, the caller must call ended(). Returns false if the
-  // stream is captured already or cannot be captured.
+  // Enters a capture of the stream; must be called before the driver begins it. `per_thread` is
+  // true if a null stream means the calling thread's own default stream. `ContextId` is the current
+  // context. Returns true if the capture was entered; if the driver then refuses to begin it, the
+  // caller must call ended(). Returns false if the stream is captured already or cannot be
+  // captured.
   bool begins(CUstream, bool per_thread, ContextId) noexcept;
   // Removes the capture of the stream, because it has ended. `per_thread` is true if a null stream
   // means the calling thread's own default stream.
   void ended(CUstream, bool per_thread) noexcept;
   // Removes the capture of the stream, because the stream is being destroyed.
   void stream_ends(CUstream) noexcept;
-  // Removes all captures that began while this context was current, because the context has ended.
+  // Removes all captures that began while the context was current, because the context has ended.
   void context_ends(ContextId) noexcept;
 
   // True if a capture is in progress in the process. Costs a single load.
   bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
 
-  // To be called after the driver has begun a capture, also if begins() was not called for it.
+  // Must be called after the driver has begun a stream capture, also if begins() was not called for
+  // it.
   void began() noexcept { seen_.store(true, std::memory_order_relaxed); }
-  // True once began() was called. Then hooks ask the driver if a stream is being captured; programs
-  // that never capture are not slowed down.
+  // True once the driver has begun a stream capture in this process. From then on, hooks ask the
+  // driver if a stream is being captured. Programs that never capture are not slowed down.
   bool seen() const noexcept { return seen_.load(std::memory_order_relaxed); }
 
  private:
-  // Largest number of captures whose streams are remembered at a time. Further ones are counted.
+  // Largest number of captures whose streams are remembered at a time. Further captures are only
+  // counted.
   static constexpr std::size_t limit = 64;
   // A capture in progress.
   struct Capture {
-    // The captured stream: its handle, or the thread's control block for a thread's own default
-    // stream. 0 marks an unused entry.
+    // The captured stream: its handle, or for a thread's own default stream the address of the
+    // thread's control block, with the highest bit set. 0 marks an unused entry.
     std::uint64_t key = 0;
+    // The context that was current when the capture began.
     ContextId context;
   };
+  // Removes a capture that is in progress, by making its entry of `all_` unused.
   void remove(Capture&) noexcept;
 
+  // True once the driver has begun a stream capture in this process.
   std::atomic<bool> seen_{false};
   FutexLock lock_;
   // Number of captures in progress, remembered or only counted.
   std::atomic<std::uint32_t> count_{0};
-  // Number of captures in progress for which `all_` had no unused entry.
+  // Number of captures in progress whose streams are not remembered, because all entries of `all_`
+  // were in use.
   std::uint32_t without_room_ = 0;
   Capture all_[limit];
 };

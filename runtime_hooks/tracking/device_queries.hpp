@@ -16,7 +16,7 @@ namespace cuwarden::tracking {
 // Every function leaves errno as it was, except where its comment says otherwise.
 class DeviceQueries {
  public:
-  // The caller keeps both arguments alive as long as the object.
+  // `real` (the driver's functions) and `contexts` outlive the object.
   DeviceQueries(const driver::RealDriver& real, const LiveContexts& contexts) noexcept
       : real_(real), contexts_(contexts) {}
 
@@ -24,12 +24,13 @@ class DeviceQueries {
   CurrentContext current() const noexcept;
   // Returns the calling thread's current context and its device. May change errno.
   CurrentContext current_unguarded() const noexcept;
-  // Returns the calling thread's current context and its device, with one question to the driver
-  // less if the process sees a single device. To be called only after the driver has served a
-  // request: then the context has not ended, which is not checked. May change errno.
+  // Returns the calling thread's current context and its device. Must be called only after the
+  // driver has served a request in this context, since it is not checked if the context has ended.
+  // Asks the driver one question less than current() if the process sees a single device. May
+  // change errno.
   CurrentContext current_that_served() noexcept;
   // Returns the context that the stream belongs to. For a default stream, or if the driver does not
-  // say, returns the current context; 0 if there is none.
+  // say, returns the calling thread's current context; 0 if there is none.
   ContextId context_of(CUstream) const noexcept;
   // Returns the device on which the memory of a device pointer lies, whatever context is current;
   // no_device if the driver does not know the pointer.
@@ -45,15 +46,15 @@ class DeviceQueries {
   std::uint64_t total_bytes_of(DeviceOrdinal) const noexcept;
   // Returns the device's CUcomputemode; CU_COMPUTEMODE_DEFAULT if the driver does not say.
   int compute_mode_of(DeviceOrdinal) const noexcept;
-  // Returns true if the device's primary context exists, or if the driver does not say.
+  // True if the device's primary context exists, or if the driver does not say.
   bool primary_is_active(DeviceOrdinal) const noexcept;
   // Returns a context on this device that has not ended: the primary one, or one that the program
   // created. Returns 0 if none is known.
   ContextId live_context_on(DeviceOrdinal) const noexcept;
 
  private:
-  // Returns the number of devices that the process sees, and keeps it in `device_count_`; 0 if the
-  // driver does not say.
+  // Asks the driver for the number of devices that the process sees, and keeps it in
+  // `device_count_`. Returns the number; 0 if the driver does not say.
   int ask_device_count() noexcept;
 
   const driver::RealDriver& real_;

@@ -17,8 +17,8 @@ namespace cuwarden::tracking {
 // An object that is told each time cuwarden has asked the driver how full a device is.
 class ReadingListener {
  public:
-  // Is called on the thread that asked the driver. `total_bytes` is the size of the device's
-  // memory.
+  // Is called each time the driver was asked how full the device is, on the thread that asked.
+  // `total_bytes` is the size of the device's memory.
   virtual void device_was_read(DeviceOrdinal, std::uint64_t total_bytes) noexcept = 0;
 
  protected:
@@ -33,7 +33,7 @@ class DeviceReadings {
   // Devices with this ordinal or a higher one are ignored.
   static constexpr std::int32_t device_limit = LiveContexts::device_limit;
 
-  // `listener` may be null. The caller keeps all arguments alive as long as the object.
+  // `listener` may be null. All arguments outlive the object.
   DeviceReadings(ledger::Writer& ledger, const driver::RealDriver& real,
                  const DeviceQueries& queries, MemoryPools& memory_pools,
                  ReadingListener* listener) noexcept
@@ -60,20 +60,26 @@ class DeviceReadings {
     return idle ? std::optional(idle->unallocated) : std::nullopt;
   }
 
-  // Reads the current device if the last reading is more than 100 ms old, and the process's host
-  // memory use every 250 ms. `now_ns` is the time on the ledger's clock.
+  // Asks the driver how full the current context's device is, and writes that into the ledger, if
+  // the last reading of any device is more than 100 ms old. Does the same every 250 ms with the
+  // process's host memory use. `now_ns` is the time on the ledger's clock.
   void read_now_and_then(std::uint64_t now_ns) noexcept {
     if (now_ns >= next_look_ns_.load(std::memory_order_relaxed)) look_around(now_ns);
   }
-  // Takes a last reading of every device for which meet() was called. `may_ask` is called before
-  // each question to the driver; once it returns false, the driver is not asked any more.
+  // Takes a last reading of every device that meet() was called for and that has a live context.
+  // `may_ask` is called before each question to the driver; once it returns false, the driver is
+  // not asked any more.
   void read_at_exit(const FunctionRef<bool()>& may_ask) noexcept;
 
  private:
+  // Writes the device's name and UUID into the ledger, if no other thread has done so.
   void meet_first(DeviceOrdinal) noexcept;
+  // Takes those readings of the current device and of the process's host memory use that are due.
+  // `now_ns` is the time on the ledger's clock.
   void look_around(std::uint64_t now_ns) noexcept;
-  // Reads the current device, which has this ordinal. `may_ask` is called before the second
-  // question to the driver.
+  // Takes a reading of the current context's device, which must have this ordinal. `ReadingAt` says
+  // on which occasion. `may_ask` is called before the second question to the driver, which is left
+  // out if it returns false.
   void read(DeviceOrdinal, ledger::ReadingAt, const FunctionRef<bool()>& may_ask) noexcept;
 
   ledger::Writer& ledger_;
@@ -81,7 +87,8 @@ class DeviceReadings {
   const DeviceQueries& queries_;
   MemoryPools& memory_pools_;
   ReadingListener* const listener_;
-  // The earlier of the times `next_reading_ns_` and `next_rss_ns_`.
+  // Time on the ledger's clock at which the next reading is due: the earlier one of
+  // `next_reading_ns_` and `next_rss_ns_`.
   std::atomic<std::uint64_t> next_look_ns_{0};
   // Earliest time on the ledger's clock for the next reading of a device.
   std::atomic<std::uint64_t> next_reading_ns_{0};

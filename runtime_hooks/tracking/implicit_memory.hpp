@@ -24,16 +24,16 @@ namespace cuwarden::tracking {
 // A new object counts all kernels as not launched, since a forked child has launched none.
 class ImplicitMemory {
  public:
-  // The caller keeps all arguments alive as long as the object.
+  // All arguments outlive the object.
   ImplicitMemory(ledger::Writer&, const DeviceQueries&, DeviceReadings&) noexcept;
 
-  // Begins a measurement (span) of one call on the device. Returns false if the ordinal is out of
-  // range. Each span must be ended by end_span(): one that a longjmp has left makes all later ones
-  // on the device count as disturbed.
+  // Begins a measurement (span) of one call on the device. Returns false, with nothing begun, if
+  // the ordinal is not from 0 to 63. Each span must be ended by end_span(): one that a longjmp has
+  // left makes all later ones on the device count as disturbed.
   bool begin_span(DeviceOrdinal) noexcept;
-  // Ends a measurement (span). Returns true if no other call that may change the device's memory
-  // was seen meanwhile. The measurement then counts. A call that began before the span and ends
-  // after it is not noticed.
+  // Ends a measurement (span) of one call on the device. Returns true if the measurement counts: no
+  // other call that may change the device's memory was seen during it. A call that began before the
+  // span and ends after it is not noticed.
   bool end_span(DeviceOrdinal) noexcept;
   // True while a call is being measured on any device.
   bool any_span() const noexcept { return open_.load(std::memory_order_relaxed) != 0; }
@@ -48,62 +48,69 @@ class ImplicitMemory {
     for (Spans& spans : spans_) spans.disturbed.store(true, std::memory_order_relaxed);
   }
 
-  // Returns true if one more call may be measured, and counts it. 256 calls are allowed at the
-  // start, and one more for every 16 ms of run time. So the readings (8 us for each call) take 6 ms
-  // and 0.1 % of the run at most. `now_ns` is the time on the ledger's clock.
+  // Returns true if one more call may be measured, by readings of the device's free memory before
+  // and after it, and counts the call. 256 calls are allowed at the start, and one more for every
+  // 16 ms of run time. So the readings (8 us for each call) take 2 ms and 0.05 % of the run at
+  // most. `now_ns` is the time on the ledger's clock.
   bool may_read(std::uint64_t now_ns) noexcept { return may(readings_, 256, now_ns); }
-  // Returns true if the device's memory may be read before and after one more call that asks about
-  // a kernel (such as cuFuncGetAttribute), and counts the call. 512 calls are allowed at the start,
-  // and one more for every 16 ms of run time. `now_ns` is the time on the ledger's clock.
+  // Returns true if the device's free memory may be read before and after one more call that asks
+  // about a kernel (such as cuFuncGetAttribute), and counts the call. 512 calls are allowed at the
+  // start, and one more for every 16 ms of run time. `now_ns` is the time on the ledger's clock.
   bool may_ask(std::uint64_t now_ns) noexcept { return may(asked_, 512, now_ns); }
 
-  // Memory that kernel launches have taken on one device, for the context that was used there last.
-  // If two contexts take turns, each counts as new every time. Then code that a launch loads may be
-  // counted as local memory.
+  // Facts about the kernel launches on one device, in the context that was used there last. They
+  // tell which launch may take device memory. If two contexts take turns, each counts as new every
+  // time. Then code that a launch loads may be counted as local memory.
   struct Launches {
-    // The context; 0 if there is none.
+    // Handle of the context in which the launches are made; 0 if there is none.
     std::atomic<std::uint64_t> context{0};
     // True once a launch in the context has succeeded.
     std::atomic<bool> any{false};
     // Bytes of local memory that each thread on the device can have without the driver taking more
     // device memory.
     std::atomic<std::uint64_t> local_bytes{0};
-    // Most bytes of local memory that a thread of a captured kernel needs; 0 if none needs more
-    // than `local_bytes`. The driver takes the memory when the kernel's graph is instantiated.
+    // Most bytes of local memory that a thread needs of a kernel whose launch was captured into a
+    // graph. 0 if no such kernel needs more than `local_bytes`. The driver takes the memory when
+    // the graph is instantiated.
     std::atomic<std::uint64_t> captured_local_bytes{0};
-    // Number of launches that were taken for captured ones.
+    // Number of launches that seemed to be captured into a graph instead of being run.
     std::atomic<std::uint32_t> captured_count{0};
-    // Size that the program set for the heap of device-side malloc (cuCtxSetLimit); 0 if it set
-    // none, or once a launch has taken the memory for the heap.
+    // Size in bytes that the program has set for the heap of device-side malloc (cuCtxSetLimit). 0
+    // if the program has set none, or once a launch has taken the device memory for the heap.
     std::atomic<std::uint64_t> heap_bytes{0};
-    // Number of calls measured since `heap_bytes` was set, to find the one that takes the heap's
-    // memory.
+    // Number of calls of may_read_for_heap() since the program has set `heap_bytes`. The first 256
+    // are allowed to measure.
     std::atomic<std::uint32_t> heap_readings{0};
-    // Returns true if one more call may be measured to find the launch that takes the heap's
-    // memory, and counts it. False if no heap is awaited, or after 256 calls.
+    // Returns true if the device's free memory may be read before and after one more kernel launch
+    // or graph instantiation, and counts that call. The readings are to find the call in which the
+    // driver takes the memory for the heap of device-side malloc. False if the program has set no
+    // size for this heap that is still to be taken (`heap_bytes` is 0), or after 256 calls.
     bool may_read_for_heap() noexcept {
       constexpr std::uint32_t most = 256;
       return heap_bytes.load(std::memory_order_relaxed) != 0 &&
              heap_readings.fetch_add(1, std::memory_order_relaxed) < most;
     }
   };
-  // Returns the state of the device's launches in this context. If another context was used there
-  // last, the state is reset first. Returns null if the ordinal is out of range.
+  // Returns the facts about the kernel launches on the device in this context. If another context
+  // was used on the device last, they are reset first. Returns null if the ordinal is not from 0 to
+  // 63.
   Launches* launches_of(DeviceOrdinal, ContextId) noexcept;
 
-  // Adds a measured change of the device's implicit memory to the ledger.
+  // Adds a change of the device's implicit memory (which calls take without being asked for it) to
+  // the ledger. Does nothing if the ordinal is not from 0 to 63.
   void book(DeviceOrdinal, const ledger::ImplicitChange&) noexcept;
-  // Forgets all kernels that were launched, because a context has ended. If that was a device's
-  // last context, its implicit memory becomes 0 in the ledger.
+  // Must be called after a context has ended. Forgets all kernels that were launched or loaded. The
+  // implicit memory of devices without a live context becomes 0 in the ledger.
   void context_ended() noexcept;
 
-  // Bytes of local memory that each thread can have from the start, without a launch taking device
-  // memory. (Measured: 16 KiB for each thread take 15 KiB of the device.)
+  // Bytes of local memory that each thread of a kernel can have from the start, without a launch
+  // that takes device memory for it. (Measured: 16 KiB for each thread take 15 KiB of the device.)
   static constexpr std::uint64_t initial_local_bytes = 1024;
 
  private:
-  // Returns true if fewer than `at_start` + (one for every 16 ms of `now_ns`) are counted in
-  // `readings`, and counts one more.
+  // Returns true if fewer calls are counted in `readings` than `at_start` and one for every 16 ms
+  // of `now_ns`. Then counts one more. `now_ns` is the time on the ledger's clock, from the start
+  // of the process.
   static bool may(std::atomic<std::uint64_t>& readings, std::uint64_t at_start,
                   std::uint64_t now_ns) noexcept {
     constexpr std::uint64_t a_reading_in_ns = 16'000'000;
@@ -113,13 +120,13 @@ class ImplicitMemory {
     return true;
   }
 
-  // The measurements (spans) under way on one device: their number, and true if another call may
-  // have changed the device's memory meanwhile.
+  // The measurements (spans) that are under way on one device. `open`: their number. `disturbed`:
+  // true if another call may have changed the device's memory since they began.
   struct Spans {
     std::atomic<std::uint32_t> open{0};
     std::atomic<bool> disturbed{false};
   };
-  // True if the ordinal is in range.
+  // True if the ordinal is from 0 to 63, so that calls on the device can be measured.
   static bool has_spans(DeviceOrdinal device) noexcept {
     return device.value >= 0 && device.value < LiveContexts::device_limit;
   }
@@ -130,9 +137,10 @@ class ImplicitMemory {
   // Number of measurements (spans) under way on all devices.
   std::atomic<std::uint32_t> open_{0};
   Spans spans_[LiveContexts::device_limit];
-  // Number of calls that may_read() has allowed, and of questions that may_ask() has allowed.
+  // Number of calls that may_read() has allowed to be measured (`readings_`), and of those that
+  // may_ask() has allowed.
   std::atomic<std::uint64_t> readings_{0}, asked_{0};
-  // True for each device with implicit memory in the ledger.
+  // By device ordinal: true if the ledger holds implicit memory of the device.
   std::atomic<bool> booked_[LiveContexts::device_limit]{};
   Launches launches_[LiveContexts::device_limit];
 };

@@ -20,8 +20,8 @@ namespace cuwarden::tracking {
 // new kernel replaces another one, whose next launch then counts as its first again.
 class LaunchedKernels {
  public:
-  // True if the kernel is found where it is looked for first. A quick test: if false, the kernel
-  // may still be in the set.
+  // True if the kernel is found in the slot where it is looked for first. A quick test: if false,
+  // the kernel may still be in the set.
   bool expected_slot_has(CUfunction kernel) const noexcept {
     const std::uint64_t word = word_of(kernel);
     return slots_[slot_of(word)].load(std::memory_order_relaxed) == word;
@@ -54,9 +54,9 @@ class LaunchedKernels {
 
 // Kernels that the program has launched, by their handles.
 extern constinit LaunchedKernels launched_kernels __attribute__((visibility("hidden")));
-// Kernels, also of libraries, whose attributes the program has asked for: their code is on the
-// device. A device's ordinal is combined with each handle, because each device loads a library's
-// kernel separately.
+// Kernels, also of libraries, whose attributes the program has asked for, so that their code is on
+// the device. Each key combines a device's ordinal and a kernel's handle, because each device loads
+// a library's kernel separately.
 extern constinit LaunchedKernels loaded_kernels __attribute__((visibility("hidden")));
 
 }  // namespace cuwarden::tracking

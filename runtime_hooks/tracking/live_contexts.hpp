@@ -21,7 +21,7 @@ namespace cuwarden::tracking {
 // threads at once.
 class LiveContexts {
  public:
-  // Primary contexts of devices with this ordinal or a higher one are not recorded.
+  // Devices with this ordinal or a higher one are ignored: their primary contexts are not recorded.
   static constexpr std::int32_t device_limit = 64;
 
   // Records the device's primary context, which the driver has made or which the program has
@@ -34,8 +34,8 @@ class LiveContexts {
   void created(DeviceOrdinal, ContextId) noexcept;
   // Removes the context, primary or created, because it has ended.
   void ended(ContextId) noexcept;
-  // Returns one of the contexts that the program created on this device, except for `not_this`; 0
-  // if there is no other.
+  // Returns one of the live contexts that the program has created on this device, but not
+  // `not_this`; 0 if there is no other.
   ContextId created_on(DeviceOrdinal, ContextId not_this = {}) const noexcept;
   // True if fits(context) is true for all live contexts, primary and created. False also if more
   // contexts were created than can be recorded.
@@ -71,10 +71,12 @@ class LiveContexts {
   bool is_green_without_primary(ContextId current) const noexcept;
 
  private:
-  // Most created contexts, and most green contexts, that are recorded. Devices with contexts beyond
-  // them may get no reading at the end, and memory of further green contexts counts as theirs.
+  // Most created contexts, and most green contexts, that are recorded. The device of a further
+  // context may get no reading at the end of the process. Memory in a further green context is
+  // recorded for that context instead of the primary one.
   static constexpr std::size_t limit = 64;
-  // Value in a row that a thread is just filling in. No handle has this value.
+  // Value of the handle in a row that a thread is just filling in. No context's handle has this
+  // value.
   static constexpr std::uint64_t being_filled = 1;
   // A context that the program created; `context` is 0 in an unused row.
   struct Created {
@@ -95,7 +97,7 @@ class LiveContexts {
   Green greens_[limit];
   // True once a green context was used as an ordinary one.
   std::atomic<bool> green_seen_{false};
-  // True once a created context found no unused row.
+  // True once the program has created a context for which there was no unused row in `created_`.
   std::atomic<bool> is_full_{false};
 };
 

@@ -18,8 +18,8 @@ namespace cuwarden::tracking {
 struct IdleBytes {
   // Bytes that the driver counts as unused.
   std::uint64_t unused = 0;
-  // Bytes that no allocation uses: `unused`, and the parts of graphs' used chunks that no
-  // allocation has.
+  // Bytes that no allocation uses: `unused`, and those parts of the graphs' used chunks that lie in
+  // no allocation.
   std::uint64_t unallocated = 0;
 };
 
@@ -27,9 +27,9 @@ struct IdleBytes {
 // program created. All functions may be called by several threads at once.
 class MemoryPools {
  public:
-  // Remembers that stream-ordered memory or a graph's memory node was allocated on this device.
-  // Before that the driver is not asked about the device's pools, since a question would create
-  // them.
+  // Must be called after stream-ordered memory or a graph's memory node was allocated on this
+  // device. Before that, the driver is not asked about the device's memory pools, since a question
+  // would create them.
   void used_on(DeviceOrdinal device) noexcept {
     // Threads that allocate share this line: it is written once.
     if (is_known(device) && !used_[device.value].load(std::memory_order_relaxed))
@@ -46,9 +46,9 @@ class MemoryPools {
   // Records a memory pool that the program has created. If 64 are recorded already, the pool is
   // left out.
   void created(const Pool&) noexcept;
-  // Removes a memory pool before the driver destroys it. Returns the entry that created() made; an
-  // empty one if there is none. If the destruction fails, the entry can be passed to created()
-  // again.
+  // Removes a memory pool; must be called before the driver destroys it. Returns the entry with
+  // which the pool was recorded; an empty one if there is none. If the driver refuses to destroy
+  // the pool, the caller can pass the entry to created() again.
   Pool destroy_begin(CUmemoryPool) noexcept;
   // Returns the device on which the pool's memory lies; no_device if it is not known. If the
   // program did not create the pool, asks the driver for the default pools of all devices.
@@ -63,8 +63,9 @@ class MemoryPools {
   std::optional<IdleBytes> idle_bytes(const driver::RealDriver&, DeviceOrdinal,
                                       std::uint64_t live_in_graphs) noexcept;
 
-  // Makes the device's pools and graphs give memory that no allocation uses back to the device.
-  // Returns false if there is none, or if the driver does not say.
+  // Makes the memory pools and graphs of the device give memory that no allocation uses back to the
+  // device. Returns true if the pools had unused memory or the graphs any memory. Returns false
+  // otherwise, or if the driver does not say.
   bool trim(const driver::RealDriver&, DeviceOrdinal);
 
  private:
@@ -82,13 +83,14 @@ class MemoryPools {
     return device.value >= 0 && device.value < device_limit;
   }
 
-  // True for each device for which used_on() was called.
+  // By device ordinal: true once stream-ordered memory or a graph's memory node was allocated on
+  // the device.
   std::atomic<bool> used_[device_limit]{};
   // Protects `pools_`. Held while the driver is asked about these pools, so that none is destroyed
   // meanwhile: the driver hardly checks handles. The driver calls no code of the program there.
   FutexLock lock_;
-  // True once a pool was destroyed while `lock_` could not be had. From then on no pool of the
-  // program's is asked about, since it may be that one.
+  // True once a pool was destroyed while `lock_` could not be had. From then on the driver is asked
+  // about no pool that the program created, since it may be the destroyed one.
   std::atomic<bool> left_{false};
   // Pools that the program created; unused entries have a null pool.
   Pool pools_[limit];
