@@ -18,16 +18,18 @@
 
 namespace cuwarden::pool {
 
-// Figures of an arena, the pool's memory for one context. Bytes and counts are totals since the
-// start, except for held_bytes, live_bytes and idle_bytes, which hold for the present.
+// Figures of an arena (the pool's memory for one context), or their sum over all arenas of a
+// device. Bytes and counts are totals since the start, except for held_bytes, live_bytes and
+// idle_bytes, which hold for the present.
 struct ArenaCounts {
   std::uint64_t held_bytes = 0;  // Bytes of device memory that the arena holds now.
   std::uint64_t live_bytes = 0;  // Bytes that the program asked for and has not freed.
-  // Bytes of `held_bytes` that no block uses and that can be given back to the driver at once.
+  // Bytes of `held_bytes` that can be given back to the driver at once: no block uses them.
   std::uint64_t idle_bytes = 0;
-  // Number of blocks that the arena ever handed out, and the sum of the bytes that were asked for.
+  // Number of blocks (one for each request) that the pool ever handed out, and the sum of the bytes
+  // that these requests asked for.
   std::uint64_t served_count = 0, served_bytes = 0;
-  // Bytes of memory that the arena ever gave back to the driver, with those saved by meshing.
+  // Bytes of memory that the pool ever gave back to the driver, including those that meshing saved.
   std::uint64_t returned_bytes = 0;
   // Totals since the start: pages of addresses that came to share memory by meshing, and bytes of
   // memory that meshing saved. `pause_ns` is the time for which the program was paused for it.
@@ -38,13 +40,13 @@ struct ArenaCounts {
   std::uint64_t lost_bytes = 0;
 };
 
-// Callbacks of the caller of Arena::mesh(). In a pause no thread and no stream uses the device's
-// memory, so that blocks can be moved. Meshing may ask for several pauses, one after the other.
+// Functions that pause the program for Arena::mesh(), which moves blocks: in a pause no thread and
+// no stream uses the device's memory. Meshing may ask for several pauses, one after the other.
 struct Pause {
-  // Starts a pause. Returns false if none can be had; then end() is not called.
+  // Starts a pause of the program. Returns false if none can be had; then end() must not be called.
   FunctionRef<bool()> begin;
-  // True once the present pause has lasted as long as it may. Meshing then moves nothing more in
-  // it.
+  // Returns true once the present pause has lasted as long as it may. Then no further run of pages
+  // is moved in this pause.
   FunctionRef<bool()> is_over;
   // Ends the pause that begin() has started. Returns the pause's length in nanoseconds.
   FunctionRef<std::uint64_t()> end;
@@ -58,8 +60,7 @@ struct Pause {
 // These functions of the driver call no code of the program, but may wait.
 class Arena {
  public:
-  // `peers` records which devices may use this device's memory. The caller keeps it alive as long
-  // as the arena.
+  // `peers`, which records what devices may use this device's memory, outlives the arena.
   explicit Arena(const Peers& peers) noexcept : peers_(peers) {}
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -70,9 +71,9 @@ class Arena {
   ContextId context() const noexcept { return {context_.load(std::memory_order_acquire)}; }
 
   // Reserves a range of addresses: twice the device's memory, or less if the process cannot have so
-  // many. `context` must be the current context. The arena must be new or have been ended by end().
-  // Returns false if the device cannot map memory or no addresses can be reserved. May throw
-  // std::bad_alloc, and has changed nothing then.
+  // many. `context` must be the current context. The arena must be new, or end() must have been
+  // called. Returns false if the device cannot map memory or no addresses can be reserved. May
+  // throw std::bad_alloc, and has changed nothing then.
   bool open(const driver::RealDriver&, DeviceOrdinal device, ContextId context);
   // True between open() and end().
   bool is_open() const noexcept { return !has_ended(); }
@@ -84,7 +85,7 @@ class Arena {
 
   // Returns a new block of `bytes`, with memory behind it; none if the driver refuses memory, no
   // addresses are left, or the context is about to end. `now_ns` is the time on the ledger's clock.
-  // May throw std::bad_alloc, and has changed nothing then.
+  // May throw std::bad_alloc; then no block is handed out.
   std::optional<Block> allocate(const driver::RealDriver&, std::uint64_t bytes,
                                 std::uint64_t now_ns);
   // Marks the block that begins at the address `start` as freed by the program, and returns it. The
@@ -94,49 +95,52 @@ class Arena {
   // Makes the block that begins at the address `start` live again, after retire() has marked it as
   // freed: the program's free has failed.
   void unretire(std::uint64_t start) noexcept;
-  // Lets later blocks use the memory of a block that retire() returned and that the device does not
-  // use any more. Does nothing if give() was called for this block before. `now_ns` is the time on
-  // the ledger's clock.
+  // Lets later blocks use the memory of a block that retire() has returned. The device must not use
+  // the block any more. Does nothing if give() was called for this block before. `now_ns` is the
+  // time on the ledger's clock.
   void give(const Block&, std::uint64_t now_ns) noexcept;
 
   // Returns the block that contains the address and that the program has not freed; none if there
   // is none.
   std::optional<Block> block_around(std::uint64_t address) noexcept;
-  // Sets Block::sync_memops of the block that begins at the address `start`: the program has set or
-  // cleared CU_POINTER_ATTRIBUTE_SYNC_MEMOPS for it.
+  // Records that the program has set (`on` true) or cleared CU_POINTER_ATTRIBUTE_SYNC_MEMOPS of the
+  // block that begins at the address `start`.
   void set_sync_memops(std::uint64_t start, bool on) noexcept;
 
   // Gives memory back to the driver that has held no block since `until_ns`, a time on the ledger's
   // clock; UINT64_MAX means all memory without blocks. Returns the bytes given back.
   std::uint64_t give_back(const driver::RealDriver&, std::uint64_t until_ns) noexcept;
   // Makes little used pages share memory, and gives the saved memory back to the driver. Blocks are
-  // copied, but keep their addresses. The arena's device must be that of the current context. Does
-  // nothing if less than `least_bytes` can be saved; stops once `enough_bytes` are saved. Returns
-  // the bytes saved. May throw std::bad_alloc, and has saved nothing then.
+  // copied in pauses of the program, but keep their addresses. The arena's device must be that of
+  // the current context. Does nothing if less than `least_bytes` can be saved; stops once
+  // `enough_bytes` are saved. Returns the bytes saved. May throw std::bad_alloc, and has saved
+  // nothing then.
   std::uint64_t mesh(const driver::RealDriver&, const Pause&, std::uint64_t least_bytes,
                      std::uint64_t enough_bytes);
-  // Adds `ns` nanoseconds to ArenaCounts::pause_ns, for a pause in which mesh() moved no memory.
+  // Adds `ns` nanoseconds to ArenaCounts::pause_ns, for a pause of the program in which no memory
+  // was moved.
   void was_paused(std::uint64_t ns) noexcept;
-  // Marks the arena (`is_closing` true) because its context is about to end: allocate() then
-  // returns none. `is_closing` false removes the mark, if the driver did not end the context.
+  // Marks the arena, because its context is about to end: allocate() then returns none.
+  // `is_closing` false removes the mark, because the driver did not end the context.
   void set_closing(bool is_closing) noexcept { is_closing_.store(is_closing); }
   // True if set_closing() has marked the arena: its context is about to end.
   bool is_closing() const noexcept { return is_closing_.load(); }
-  // Gives back all addresses and memory, also of blocks that the program has not freed, after the
-  // context has ended. open() may then be called again.
+  // Gives back all addresses and memory, also of blocks that the program has not freed. Must be
+  // called after the context has ended. open() may then be called again.
   void end(const driver::RealDriver&) noexcept;
-  // Lets the device `peer` use the arena's memory, or forbids it (`may` false). Memory that is
-  // mapped later follows Peers instead. Returns the driver's last error; CUDA_SUCCESS if there was
-  // none.
+  // Lets the device `peer` use the memory that the arena has now, or forbids it (`may` false).
+  // Memory that is mapped later follows the constructor's Peers instead. Returns the driver's last
+  // error; CUDA_SUCCESS if there was none.
   CUresult change_access(const driver::RealDriver&, DeviceOrdinal peer, bool may) noexcept;
 
-  // Returns the arena's figures; all are 0 if the arena's lock cannot be had.
+  // Returns the arena's figures. All are 0 if another thread has kept the arena's lock for too
+  // long.
   ArenaCounts counts() noexcept;
 
  private:
   // Number of a run: its index in `runs_` plus 1; 0 means no run.
   using RunIndex = std::uint32_t;
-  // A page of addresses (2 MiB) of the arena.
+  // A page of addresses (2 MiB) of the arena, with or without memory.
   struct Page {
     // Number of blocks of which at least a part lies in the page.
     std::uint32_t blocks = 0;
@@ -167,7 +171,7 @@ class Arena {
 
   // Returns the run with this number, which must not be 0.
   Run& run(RunIndex index) noexcept { return runs_[index - 1]; }
-  // True before open() and after end().
+  // True if the arena has no addresses: before open() and after end().
   bool has_ended() const noexcept { return bytes_.load(std::memory_order_relaxed) == 0; }
   // Returns the index in `pages_` of the page that contains the address.
   std::uint64_t page_of(std::uint64_t address) const noexcept {
@@ -175,9 +179,14 @@ class Arena {
   }
   // Returns the address at which the page with the index `page` begins.
   std::uint64_t address_of(std::uint64_t page) const noexcept { return base_ + page * page_bytes; }
+  // Maps memory for those pages of the block that have none. Returns false if the driver refuses.
   bool back(const driver::RealDriver&, const Block&, std::uint64_t now_ns);
+  // Maps new memory at `count` pages, from the page with the index `first` on, and enters them as a
+  // run. Returns false if the driver refuses.
   bool map_run(const driver::RealDriver&, std::uint64_t first, std::uint64_t count,
                std::uint64_t now_ns) noexcept;
+  // Returns the number of pages without memory, from the page with the index `first` on; at most
+  // `limit`.
   std::uint64_t pages_ahead(std::uint64_t first, std::uint64_t limit) const noexcept;
   // Returns the index of the page that follows `page` in the run. `page` must not be the run's last
   // one.
@@ -195,14 +204,18 @@ class Arena {
       visit(now);
     }
   }
+  // Unmaps the run's memory and removes the run. Returns false if the driver refuses.
   bool unmap_run(const driver::RealDriver&, Run&) noexcept;
+  // Removes the run from `runs_` and from its pages, after its memory was unmapped.
   void drop_run(Run&) noexcept;
+  // Counts the block in Page::blocks of each page that it touches.
   void use_pages(const Block&) noexcept;
 
   std::atomic<std::int32_t> device_{-1};
   std::atomic<std::uint64_t> context_{0};
   std::atomic<bool> is_closing_{false};
   const Peers& peers_;
+  // Address at which the arena's reserved range begins. Means nothing while `bytes_` is 0.
   std::atomic<std::uint64_t> base_{0};
   // Bytes of the arena's reserved range of addresses; 0 before open() and after end().
   std::atomic<std::uint64_t> bytes_{0};

@@ -1,5 +1,5 @@
-// Meshing of an arena's pages: the plan is in arena_mesh_candidates.cpp, the moving in
-// arena_mesh.cpp.
+// Meshing of an arena's pages, so that several pages of addresses share one page of memory. The
+// plan is made in arena_mesh_candidates.cpp, and carried out in arena_mesh.cpp.
 #pragma once
 
 #include <algorithm>
@@ -22,10 +22,11 @@ namespace cuwarden::pool {
 // runs move into the memory of other runs that are a single page.
 class Arena::Meshing {
  public:
-  // Memory that a pass moves pages into: pages that it allocates, or single-page runs of the arena.
+  // Memory that a pass of meshing moves pages into: `new_memory` that it allocates, or
+  // `own_memory`, which is that of runs of the arena with a single page.
   enum class Into : std::uint8_t { new_memory, own_memory };
-  // Plans the pass. The caller holds the arena's lock until the object is destroyed. May throw
-  // std::bad_alloc.
+  // Plans a pass of meshing, which run() carries out. The caller holds the arena's lock until the
+  // object is destroyed. May throw std::bad_alloc.
   Meshing(Arena& arena, const driver::RealDriver& real, Into into) : arena_(arena), real_(real) {
     if (into == Into::new_memory) {
       find_moves();
@@ -35,12 +36,14 @@ class Arena::Meshing {
     }
     reserve();
   }
-  // Gives up the scratch addresses. Pages that were moved keep their new memory.
+  // Gives up the addresses at which new memory was mapped while blocks were copied to it. Pages
+  // that were moved keep their new memory.
   ~Meshing() { give_up_targets(); }
   Meshing(const Meshing&) = delete;
   Meshing& operator=(const Meshing&) = delete;
 
-  // Returns the bytes of device memory that the pass saves if all planned runs can be moved.
+  // Returns the bytes of device memory that the pass of meshing saves if all planned runs can be
+  // moved.
   std::uint64_t gain() const noexcept {
     std::uint64_t held = 0;
     for (const Candidate& candidate : candidates_) held += arena_.run(candidate.run).bytes();
@@ -52,10 +55,10 @@ class Arena::Meshing {
     return scratch_bytes() == 0 ||
            real_.cuMemAddressReserve(&scratch_, scratch_bytes(), 0, 0, 0) == CUDA_SUCCESS;
   }
-  // Moves the planned runs until `enough_bytes` are saved, `pauses_left` is 0 or a move fails.
-  // Subtracts each pause that was begun from `pauses_left`. Returns the bytes saved.
+  // Moves the planned runs, in pauses of the program, until `enough_bytes` are saved, `pauses_left`
+  // is 0 or a move fails. Subtracts 1 from `pauses_left` for each pause. Returns the bytes saved.
   std::uint64_t run(const Pause& pause, std::uint64_t enough_bytes, int& pauses_left) noexcept;
-  // True if run() found no device memory to move some run into.
+  // True if run() could not move some run for lack of free device memory.
   bool lacked_room() const noexcept { return lacked_room_; }
 
  private:
@@ -67,23 +70,24 @@ class Arena::Meshing {
     // that the page moves to. All pages of an item move to one target.
     std::uint32_t item = 0, target = 0;
   };
-  // A run that may be moved, which is moved as a whole. Each page with blocks is an item of the
-  // plan. Pages that share memory already are one item together, so that they need no more memory
-  // than they give back.
+  // A run (pages whose memory is mapped together) that may be moved, as a whole. Each page with
+  // blocks is an item of the plan. Pages that share memory already are one item together, so that
+  // they need no more memory than they give back.
   struct Candidate {
     // Number of the run in the arena.
     RunIndex run = 0;
     // Index in `moves_` of the run's first move, the number of its moves, and the number of its
-    // items.
+    // items (a page, or pages that share memory already).
     std::uint32_t first_move = 0, moves = 0, items = 0;
   };
-  // Result for one run of adjacent pages: `all` of its pages were moved, `no_room` to allocate
-  // memory for them, or a later call of the driver `failed`. In the last two cases the blocks stay
-  // in their old memory.
+  // Result of the attempt to move one run. `all`: its pages were moved. `no_room`: there was no
+  // memory to move them to. `failed`: a later call of the driver failed. After `no_room` and
+  // `failed`, the blocks lie in their old memory.
   enum class Moved : std::uint8_t { all, no_room, failed };
-  // A page of memory that pages are moved to.
+  // A page of memory that one or several pages of addresses are moved to.
   struct Target {
-    // The driver's handle of the memory; 0 until make() has allocated or retained it.
+    // The driver's handle of the memory. 0 until make() has allocated the memory, or has got the
+    // handle of memory that the arena had already.
     CUmemGenericAllocationHandle handle = 0;
     // The address at which the memory is mapped while blocks are copied to it.
     CUdeviceptr at = 0;
@@ -94,7 +98,8 @@ class Arena::Meshing {
   struct Own {
     // Number of the run in the arena.
     RunIndex run = 0;
-    // Steps of 512 bytes that its blocks take, with those of pages that are planned to move to it.
+    // Steps of 512 bytes of the run's page that blocks take, with those of pages that are planned
+    // to move to the run.
     PageSteps steps;
     // True if the plan moves the run itself away. Then no page may be moved to it.
     bool has_moved = false;
@@ -117,14 +122,15 @@ class Arena::Meshing {
   std::uint64_t scratch_bytes() const noexcept {
     return whole_addresses(new_targets_ * page_bytes);
   }
-  // True if the target is memory that the arena had before the pass.
+  // True if the target is memory that the arena had before this pass of meshing.
   bool is_own(const Target& target) const noexcept { return new_targets_ == 0 && target.run != 0; }
-  // True if the target is memory that the arena had before the pass, and a single page of addresses
-  // uses it so far.
+  // True if the target is memory that the arena had before this pass of meshing, and a single page
+  // of addresses uses it so far.
   bool is_alone(const Target& target) const noexcept {
     return is_own(target) && !arena_.run(target.run).is_shared;
   }
-  // Calls visit(target) once for each target of the candidate for which is_alone(target) is true.
+  // Calls visit(target) once for each target of the candidate for which is_alone(target) is true: a
+  // single page of addresses uses it so far.
   template <class Visit>
   void each_alone(const Candidate& candidate, const Visit& visit) noexcept {
     for (std::uint32_t i = 0; i < candidate.moves; ++i) {
@@ -150,14 +156,16 @@ class Arena::Meshing {
   std::vector<Move> moves_;
   std::vector<Candidate> candidates_;
   std::vector<Target> targets_;
-  // Number of targets whose memory is newly allocated, and the number of targets that `candidates_`
-  // still need.
+  // `new_targets_`: number of targets whose memory the pass allocates; 0 if all are memory of the
+  // arena. `used_targets_`: number of targets that moves of `candidates_` need.
   std::uint64_t new_targets_ = 0, used_targets_ = 0;
-  // Start of the scratch addresses; 0 if there are none.
+  // Start of the reserved addresses at which new memory is mapped while blocks are copied to it; 0
+  // if there are none.
   CUdeviceptr scratch_ = 0;
-  // True if the driver has refused memory and the pass has given none back since.
+  // True if the driver has refused device memory, and no run was moved since, which would have
+  // given some back.
   bool is_full_ = false;
-  // The value of lacked_room().
+  // True if a run could not be moved for lack of free device memory.
   bool lacked_room_ = false;
 };
 

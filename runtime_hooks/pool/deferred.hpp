@@ -11,17 +11,17 @@
 
 namespace cuwarden::pool {
 
-// A list of freed memory that the device may still use. Several threads may use it at once. The
-// type `Item` has a function context_of(item), which returns the ContextId of the context that must
-// be waited for.
+// A list of memory that the program has freed, but that the device may still use. Several threads
+// may use the list at once. context_of(item), a function for the type `Item`, returns the ContextId
+// of the context that must be waited for before the memory is used again.
 template <class Item>
 class Deferred {
  public:
-  // True if the list holds an item of any context. Costs a single load.
+  // True if the list holds any item. Costs a single load.
   bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
 
-  // Adds the item. If host memory or the lock cannot be had, the item is not listed, and stays
-  // allocated until its context ends.
+  // Adds the item. If host memory is lacking, or another thread has kept the list's lock for too
+  // long, the item is not listed. Its memory then stays allocated until its context ends.
   void put(const Item& item) noexcept {
     const Locked locked(lock_);
     if (!locked) return;

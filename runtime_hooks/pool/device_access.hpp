@@ -12,7 +12,7 @@
 
 namespace cuwarden::pool {
 
-// Bytes of a page: the driver maps device memory in multiples of 2 MiB.
+// Bytes of a page: 2 MiB, of which the driver maps device memory in multiples.
 inline constexpr std::uint64_t page_bytes = std::uint64_t{2} << 20;
 // Returns `bytes` (a size or an address), rounded down to a multiple of page_bytes.
 constexpr std::uint64_t down_to_page(std::uint64_t bytes) { return bytes & ~(page_bytes - 1); }
@@ -44,8 +44,8 @@ CUmemAllocationProp on_device(const driver::RealDriver&, DeviceOrdinal) noexcept
 std::optional<CUmemAllocationProp> on_host_of(const driver::RealDriver&, DeviceOrdinal) noexcept;
 // Makes `bytes` of physical memory with the properties `where` and maps them at `address`, which
 // the caller has reserved. Unmapping frees the memory. If the driver refuses memory with GPUDirect
-// RDMA, clears that flag in `where` and asks again. The caller still has to grant access. Returns
-// the driver's error; then nothing is mapped.
+// RDMA, clears that flag in `where` and asks again. The caller must then grant access
+// (Peers::grant()). Returns the driver's result; if that is an error, nothing is mapped.
 CUresult map_new(const driver::RealDriver&, std::uint64_t address, std::uint64_t bytes,
                  CUmemAllocationProp& where) noexcept;
 
@@ -62,25 +62,26 @@ class Peers {
     const auto at = static_cast<std::size_t>(device.value);
     return at < most_devices ? bits_[at].load() : 0;
   }
-  // Records that `peer` may use the memory of `device`, or may not (`may` false). Existing mappings
-  // do not change. Returns false, with nothing recorded, if an ordinal is not from 0 to 63 or both
-  // are the same.
+  // Records that `peer` may use the memory of `device`, or may not (`may` false). Access to memory
+  // that is mapped already does not change. Returns false, with nothing recorded, if an ordinal is
+  // not from 0 to 63 or both are the same.
   bool set(DeviceOrdinal device, DeviceOrdinal peer, bool may) noexcept;
-  // Removes all permissions of the device to use memory of other devices, and theirs to use its
-  // own.
+  // Removes all records that the device may use other devices' memory, and that other devices may
+  // use the device's memory.
   void device_ended(DeviceOrdinal) noexcept;
 
-  // Lets `device` and the devices whose bits are set in `peers` read and write new memory, which is
-  // mapped from `address` on. Returns the driver's error.
+  // Lets `device` and its `peers` (bit N stands for the device with ordinal N) read and write the
+  // `bytes` of memory that were newly mapped at `address`. Returns the driver's result.
   static CUresult grant(const driver::RealDriver&, std::uint64_t address, std::uint64_t bytes,
                         DeviceOrdinal device, std::uint64_t peers) noexcept;
-  // Lets `peer` read and write memory that is mapped from `address` on, or forbids it (`may`
-  // false). The access of other devices stays. Returns the driver's error.
+  // Lets `peer` read and write the `bytes` of memory that are mapped at `address`, or forbids it
+  // (`may` false). The access of other devices stays. Returns the driver's result.
   static CUresult change(const driver::RealDriver&, std::uint64_t address, std::uint64_t bytes,
                          DeviceOrdinal peer, bool may) noexcept;
 
  private:
-  // For each device, the peers that may use its memory, a bit each.
+  // By device ordinal: the peers that may use the device's memory. Bit N stands for the device with
+  // ordinal N.
   std::array<std::atomic<std::uint64_t>, most_devices> bits_{};
 };
 

@@ -16,7 +16,8 @@ namespace cuwarden::pool {
 // A block (memory that the pool handed out for one request) and the arena that the block lies in.
 struct ArenaBlock {
   Block block;
-  // Never null in a block that the pool returned. Arenas live as long as the DevicePool.
+  // The arena (the memory of one context) that the block lies in. Never null in a block that the
+  // pool returned. Arenas live as long as the DevicePool.
   Arena* arena = nullptr;
 };
 // Returns the context that the block was allocated for.
@@ -26,8 +27,7 @@ inline ContextId context_of(const ArenaBlock& found) noexcept { return found.are
 // context. All functions may be called by several threads at once.
 class DevicePool {
  public:
-  // `peers` records which devices may use each other's memory. The caller keeps it alive as long as
-  // the pool.
+  // `peers`, which records what devices may use each other's memory, outlives the pool.
   explicit DevicePool(const Peers& peers) noexcept : peers_(peers) {}
   ~DevicePool();
   DevicePool(const DevicePool&) = delete;
@@ -42,12 +42,12 @@ class DevicePool {
     return whole == page_bytes || (whole - bytes) * 16 > whole;
   }
 
-  // True if the pool ever made an arena. Costs a single load.
+  // True if the pool ever made an arena, which it does for its first request. Costs a single load.
   bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
-  // Returns the address of a new block of `bytes` in the arena of `context`, the current context.
-  // `now_ns` is the time on the ledger's clock. Returns 0 if the pool has no memory or addresses
-  // for the request: then the driver has to serve it. May throw std::bad_alloc, and has changed
-  // nothing then.
+  // Returns the address of a new block of `bytes` in the arena of `ContextId`, which must be the
+  // current context; `DeviceOrdinal` is its device. `now_ns` is the time on the ledger's clock.
+  // Returns 0 if the pool has no memory or addresses for the request: then the driver has to serve
+  // it. May throw std::bad_alloc; then no block is handed out.
   std::uint64_t allocate(const driver::RealDriver&, DeviceOrdinal, ContextId, std::uint64_t bytes,
                          std::uint64_t now_ns);
   // Returns the arena whose reserved addresses contain `address`; null if there is none. The
@@ -66,29 +66,29 @@ class DevicePool {
   // for no_device. Returns the bytes given back.
   std::uint64_t give_back(const driver::RealDriver&, DeviceOrdinal,
                           std::uint64_t until_ns) noexcept;
-  // Makes little used pages of the device's arenas share memory, as Arena::mesh() does, and gives
-  // the saved memory back to the driver. Stops once `needed_bytes` are saved. `Pause` holds the
-  // callbacks that keep the program from using the device meanwhile. The current context must be
-  // one of the device. Returns the bytes saved.
+  // Makes little used pages of the device's arenas share memory, and gives the saved memory back to
+  // the driver. Blocks are copied, but keep their addresses. Stops once `needed_bytes` are saved.
+  // `Pause` has the functions that pause the program while blocks are copied. The current context
+  // must be one of the device. Returns the bytes saved.
   std::uint64_t mesh(const driver::RealDriver&, DeviceOrdinal, const Pause&,
                      std::uint64_t needed_bytes) noexcept;
-  // Adds `ns` nanoseconds to the pauses that are counted for the device, after a pause in which no
-  // memory was moved. Does nothing if the device has no arena.
+  // Adds `ns` nanoseconds to ArenaCounts::pause_ns of the device, for a pause of the program in
+  // which no memory was moved. Does nothing if the device has no arena.
   void was_paused(DeviceOrdinal device, std::uint64_t ns) noexcept {
     if (Arena* const arena = find([&](const Arena& any) { return any.device() == device; }))
       arena->was_paused(ns);
   }
-  // Marks the arenas of the context (`is_ending` true), before the driver ends the context: they
-  // serve no more requests. `is_ending` false removes the mark, if the driver did not end the
-  // context.
+  // Marks the arenas of the context (`is_ending` true); must be called before the driver ends the
+  // context. Marked arenas serve no more requests. `is_ending` false removes the mark, because the
+  // driver did not end the context.
   void set_ending(ContextId, bool is_ending) noexcept;
-  // Gives up the arenas that set_ending() marked for the context, with all blocks in them, after
-  // the driver has ended the context. Arenas without the mark are kept: they belong to a new
-  // context with the same handle.
+  // Gives up the arenas that set_ending() has marked for the context, with all blocks in them. Must
+  // be called after the driver has ended the context. Arenas without the mark are kept: they belong
+  // to a new context with the same handle.
   void context_ended(const driver::RealDriver&, ContextId) noexcept;
-  // Lets the device `peer` use the memory of all arenas of `device`, or forbids it (`may` false).
-  // The caller has changed Peers before, which decides about memory that is mapped later. Returns
-  // the driver's last error; CUDA_SUCCESS if there was none.
+  // Lets the device `peer` use the memory that arenas of `device` have now, or forbids it (`may`
+  // false). The caller must have changed Peers before, which decides about memory that is mapped
+  // later. Returns the driver's last error; CUDA_SUCCESS if there was none.
   CUresult change_access(const driver::RealDriver&, DeviceOrdinal device, DeviceOrdinal peer,
                          bool may) noexcept;
   // Returns the sums of the figures of all arenas of the device, also of those whose context ended.
@@ -96,7 +96,8 @@ class DevicePool {
 
  private:
   // Returns the open arena of the context, or opens one. Returns null if no addresses can be
-  // reserved for it or there are `most_arenas` open arenas.
+  // reserved for it, there are `most_arenas` open arenas, or another thread has kept the lock for
+  // too long.
   Arena* find_or_make(const driver::RealDriver&, DeviceOrdinal, ContextId);
   // Calls visit(arena) for each arena, including those whose context has ended.
   template <class Visit>

@@ -15,7 +15,7 @@
 
 namespace cuwarden::pool {
 
-// Memory that was handed out for one request, at addresses inside a region.
+// A block: addresses inside a region that were handed out for one request.
 struct Block {
   std::uint64_t start = 0;        // The address at which the block begins.
   std::uint64_t bytes = 0;        // Bytes that the program asked for.
@@ -24,14 +24,14 @@ struct Block {
   bool sync_memops = false;       // True if the program set CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.
 };
 
-// Decides at which addresses blocks lie in given regions, without touching the memory there. A
-// block is live until the program frees it, retired until the device is done with it, and then a
-// hole.
+// Decides at which addresses blocks (one for each request) lie in given regions, without touching
+// the memory there. A block is live until the program frees it, retired until the device is done
+// with it, and then a hole.
 //
 // Not safe for several threads at once.
 class Packing {
  public:
-  // Bytes of a step: the address and the size of each block are multiples of it.
+  // Bytes of a step: address and size of each block are multiples of it.
   static constexpr std::uint64_t step_bytes = 512;
 
   // Adds `bytes` of free addresses from `start` on, in which blocks may then lie. Both numbers are
@@ -58,17 +58,18 @@ class Packing {
   bool give(std::uint64_t start) noexcept;
 
   // Reserves host memory so that withhold(), which must not fail, can be called for `pages` more
-  // pages. May throw std::bad_alloc, and has changed nothing then.
+  // pages (2 MiB of addresses each). May throw std::bad_alloc, and has changed nothing then.
   void announce_withheld(std::uint64_t pages);
-  // Takes back announce_withheld() for `pages` pages for which withhold() is not called after all.
+  // Takes back announce_withheld() for `pages` pages, because withhold() will not be called for
+  // them.
   void renounce_withheld(std::uint64_t pages) noexcept { withheld_pages_ -= pages; }
   // Keeps the free addresses of a page from later blocks, because another page of addresses uses
   // their memory. `start` is the page's address and `bytes` its size. The page must have been
-  // announced by announce_withheld(). To be called again after a block in the page has become a
+  // announced by announce_withheld(). Must be called again after a block in the page has become a
   // hole.
   void withhold(std::uint64_t start, std::uint64_t bytes) noexcept;
-  // Makes the free addresses of a page holes again, after withhold() has kept them from later
-  // blocks. Also ends the page's announcement by announce_withheld().
+  // Ends the effect of withhold() and announce_withheld() on a page: its free addresses become
+  // holes again, which later blocks may use. `start` is the page's address and `bytes` its size.
   void release(std::uint64_t start, std::uint64_t bytes) noexcept;
 
   // Calls visit(first, end) for each block in the `bytes` from `start` on, in the order of
@@ -91,11 +92,12 @@ class Packing {
   std::optional<Block> block_at(std::uint64_t start) const noexcept;
   // Returns the block that contains the address; none if there is none or the program has freed it.
   std::optional<Block> block_around(std::uint64_t address) const noexcept;
-  // Sets Block::sync_memops of the block that begins at the address `start`; does nothing if there
-  // is none.
+  // Records that the program has set (`on` true) or cleared CU_POINTER_ATTRIBUTE_SYNC_MEMOPS of the
+  // block that begins at the address `start`. Does nothing if no block begins there.
   void set_sync_memops(std::uint64_t start, bool on) noexcept;
 
-  // Returns the number of blocks that take addresses, also of those that the program has freed.
+  // Returns the number of blocks, live ones and those that were freed by the program but not yet
+  // made holes by give().
   std::uint64_t blocks() const noexcept { return blocks_.size(); }
 
  private:
@@ -120,15 +122,16 @@ class Packing {
     State state = State::unused;
     bool sync_memops = false;
   };
-  // Number of nodes that are allocated at once.
+  // Number of nodes (stretches of addresses) for which host memory is allocated at a time.
   static constexpr std::uint64_t chunk = 1024;
 
-  // Holes are listed by size, in bins. There is one bin for each size below 32 steps of 512 bytes.
-  // Above, 32 bins divide the sizes from each power of two to the next.
+  // Holes are listed by size, in bins. There is one bin for each size below 32 (2^sub_bits) steps
+  // of 512 bytes. Above, 32 bins divide the sizes from each power of two to the next, up to
+  // 2^most_bits steps.
   static constexpr unsigned sub_bits = 5, most_bits = 40;
   // Number of bins (lists of holes of similar size).
   static constexpr unsigned bins = (most_bits - sub_bits + 1) << sub_bits;
-  // Returns the index of the bin for holes of this size.
+  // Returns the index of the bin (a list of holes of similar size) for a hole of `bytes`.
   static unsigned bin_of(std::uint64_t bytes) noexcept;
 
   // Returns the node with this number, which must not be 0.
@@ -151,12 +154,12 @@ class Packing {
   std::vector<std::unique_ptr<Node[]>> chunks_;
   // First node of the list of unused nodes; 0 if there is none.
   Index unused_ = 0;
-  // Number of unused nodes, and of pages announced by announce_withheld(). Each such page may need
-  // two more nodes.
+  // Number of unused nodes, and number of pages announced by announce_withheld(). Each such page
+  // may need two more nodes.
   std::uint64_t unused_count_ = 0, withheld_pages_ = 0;
   // For each bin, the hole at which its list begins; 0 if the bin is empty.
   std::array<Index, bins> first_in_bin_{};
-  // Bits of the bins that hold a hole.
+  // A bit for each bin, by its index: set if the bin holds a hole.
   std::array<std::uint64_t, (bins + 63) / 64> filled_bins_{};
   // Nodes of all blocks, live and retired, by the block's address.
   std::map<std::uint64_t, Index> blocks_;

@@ -52,8 +52,8 @@ class PageSteps {
   std::array<std::uint64_t, count / 64> words_{};
 };
 
-// Says which pages of addresses are to share memory. A target stands for one page of memory; all
-// pages that are assigned to it share that page.
+// Says which pages of addresses are to share memory. A target stands for one page of memory, which
+// is shared by all pages that are assigned to the target.
 struct MeshPlan {
   // For each page, in the order given to plan_mesh(), the number of its target: 0 to targets - 1.
   std::vector<std::uint32_t> target_of;
@@ -61,9 +61,9 @@ struct MeshPlan {
   std::uint32_t targets = 0;
 };
 
-// Assigns each page to a target so that no two pages of a target take the same step. Makes the
-// number of targets small, but not always the smallest. The time grows linearly with the number of
-// pages, but for their sorting. May throw std::bad_alloc.
+// Assigns each page to a target (one page of memory) so that no two pages of a target take the same
+// step of 512 bytes. Makes the number of targets small, but not always the smallest. The time grows
+// linearly with the number of pages, but for their sorting. May throw std::bad_alloc.
 MeshPlan plan_mesh(std::span<const PageSteps> pages);
 
 }  // namespace cuwarden::pool

@@ -19,8 +19,8 @@
 
 namespace cuwarden::pool {
 
-// Serves page-locked host memory, in blocks that are cut from larger pieces of the driver's memory.
-// A piece belongs to a context and has flags of cuMemHostAlloc.
+// Serves page-locked host memory, in blocks that are cut from larger pieces. The driver has
+// allocated a piece in one context, with certain flags of cuMemHostAlloc.
 //
 // All functions may be called by several threads at once. None holds the pool's lock while it calls
 // the driver, which may wait for the device.
@@ -28,12 +28,12 @@ class PinnedPool {
  public:
   // Bytes of the largest request that the pool serves.
   static constexpr std::uint64_t largest_bytes = std::uint64_t{64} << 20;
-  // Most bytes of pieces without blocks that the pool keeps for later requests. give_back_some()
-  // frees such pieces at once while there are more bytes of them.
+  // Most bytes of page-locked memory without blocks that the pool keeps for later requests.
+  // give_back_some() frees at once what goes beyond.
   static constexpr std::uint64_t most_idle_bytes = std::uint64_t{64} << 20;
 
-  // Value of allocate()'s parameter `flags` that asks for memory as from cuMemAllocHost, whose
-  // flags the driver chooses. No flag of CUDA's has this bit.
+  // Value of allocate()'s parameter `flags` that asks for memory as from cuMemAllocHost, for which
+  // the driver chooses the flags. No flag of cuMemHostAlloc has this bit.
   static constexpr unsigned as_alloc_host = 1u << 31;
 
   // A block (page-locked memory that the pool handed out for one request) and the context that it
@@ -50,11 +50,12 @@ class PinnedPool {
   // Returns the address of a new block of `bytes` of page-locked memory, with cuMemHostAlloc's
   // `flags` or `as_alloc_host`. `ContextId` must be the current context; `now_ns` is the time on
   // the ledger's clock. Returns 0 if the pool cannot serve the request: then the driver has to. May
-  // throw std::bad_alloc, and loses no memory then.
+  // throw std::bad_alloc, without losing memory.
   std::uint64_t allocate(const driver::RealDriver&, ContextId, unsigned flags, std::uint64_t bytes,
                          std::uint64_t now_ns);
-  // True if the address lies in memory of the pool, in a block or not. Also true if the pool's lock
-  // cannot be had, so that the caller never passes memory of the pool to cuMemFreeHost.
+  // True if the address lies in memory of the pool, in a block or not. Also true if another thread
+  // has kept the pool's lock for too long, so that the caller never passes memory of the pool to
+  // cuMemFreeHost.
   bool has(std::uint64_t address) noexcept;
   // Returns the block that contains the address and that the program has not freed; none if there
   // is none.
@@ -69,8 +70,9 @@ class PinnedPool {
   // Makes the block that begins at the address `start` live again, after retire() has marked it as
   // freed: the program's free has failed.
   void unretire(std::uint64_t start) noexcept;
-  // Lets later blocks use the memory of the block that begins at the address `start`. The device
-  // must not use the block any more. `now_ns` is the time on the ledger's clock.
+  // Lets later blocks use the memory of the block that begins at the address `start`, after
+  // retire(). The device must not use the block any more. `now_ns` is the time on the ledger's
+  // clock.
   void give(std::uint64_t start, std::uint64_t now_ns) noexcept;
   // Returns the list of blocks that the program has freed, but that the device may still use. They
   // keep their memory until the device can be waited for.
@@ -81,17 +83,18 @@ class PinnedPool {
   std::uint64_t give_back(const driver::RealDriver& real, std::uint64_t until_ns) noexcept {
     return give_back(real, until_ns, 0);
   }
-  // Frees pieces of memory without blocks until they have no more than `most_idle_bytes`. Every 250
-  // ms at most, also frees all pieces that have held no block for `idle_limit_ns` nanoseconds. To
-  // be called after a free, which has waited for the device: the driver may wait here, too.
+  // Frees page-locked memory without blocks until no more than `most_idle_bytes` are left. Every
+  // 250 ms at most, also frees all memory that has held no block for `idle_limit_ns` nanoseconds.
+  // `now_ns` is the time on the ledger's clock. Must be called after a free that has waited for the
+  // device, because the driver may wait here, too.
   void give_back_some(const driver::RealDriver&, std::uint64_t now_ns,
                       std::uint64_t idle_limit_ns) noexcept;
-  // Marks the memory of the context (`is_ending` true), before the driver ends the context: the
-  // pool neither hands it out nor finds blocks in it. `is_ending` false removes the mark, if the
-  // driver did not end the context.
+  // Marks the pool's memory of the context (`is_ending` true); must be called before the driver
+  // ends the context. The pool neither hands out marked memory nor finds blocks in it. `is_ending`
+  // false removes the mark, because the driver did not end the context.
   void set_ending(ContextId, bool is_ending) noexcept;
-  // Forgets the memory that set_ending() marked for the context, after the driver has ended the
-  // context. The driver itself frees that memory.
+  // Forgets the memory that set_ending() has marked for the context. Must be called after the
+  // driver has ended the context, which has freed that memory.
   void context_ended(ContextId) noexcept;
 
   // Returns the number of requests that the pool ever served.
@@ -104,7 +107,8 @@ class PinnedPool {
   std::uint64_t held_bytes() noexcept;
 
  private:
-  // The memory of one context that was allocated with the same flags: its division into blocks.
+  // All memory of the pool that was allocated in one context with the same flags, and its division
+  // into blocks.
   struct Heap {
     ContextId context;
     // Flags of cuMemHostAlloc, or `as_alloc_host`.
@@ -114,12 +118,13 @@ class PinnedPool {
     bool is_closing = false;
     Packing packing;
   };
-  // Memory that one call of the driver allocated for the pool.
+  // Page-locked memory that the driver allocated for the pool in one call.
   struct Piece {
-    // Size of the piece, the number of blocks in it, and the time on the ledger's clock since which
-    // there is none. The time means nothing while there are blocks.
+    // Size of the piece in bytes, the number of blocks in it, and the time on the ledger's clock
+    // since which there is none. The time means nothing while there are blocks.
     std::uint64_t bytes = 0, blocks = 0, idle_since_ns = 0;
-    // The heap whose blocks lie in the piece. Never null in `pieces_`.
+    // The heap (all memory of one context and flags) that the piece belongs to. Never null in
+    // `pieces_`.
     Heap* heap = nullptr;
   };
   // Pieces by the address at which they begin.
@@ -130,13 +135,20 @@ class PinnedPool {
   // Returns the piece that contains the address; the end of `pieces_` if there is none or the
   // piece's context is about to end.
   Pieces::iterator piece_around(std::uint64_t address) noexcept;
+  // Returns a new block of `bytes` in memory that the heap has already; none if no hole is large
+  // enough.
   std::optional<Block> take(Heap&, std::uint64_t bytes, std::uint64_t now_ns);
+  // Adds to the heap `bytes` of memory that the driver has allocated at the address `start`.
   void add_piece(Heap&, std::uint64_t start, std::uint64_t bytes);
+  // Frees pieces that have held no block since `until_ns`, a time on the ledger's clock, until no
+  // more than `kept_bytes` of pieces without blocks are left. Returns the bytes freed.
   std::uint64_t give_back(const driver::RealDriver&, std::uint64_t until_ns,
                           std::uint64_t kept_bytes) noexcept;
 
   FutexLock lock_;
   std::atomic<bool> has_any_{false};
+  // Number of requests served so far, and the bytes they asked for. `next_look_ns_`: earliest time
+  // on the ledger's clock at which give_back_some() looks for pieces that were idle for long.
   std::atomic<std::uint64_t> served_{0}, served_bytes_{0}, next_look_ns_{0};
   // Bytes of all pieces without blocks.
   std::uint64_t idle_bytes_ = 0;

@@ -14,7 +14,8 @@
 
 namespace cuwarden::pool {
 
-// A spilled allocation: a range of addresses, of which a part is mapped to host memory.
+// A spilled allocation: a range of device addresses behind which a part of the memory is the
+// host's.
 struct Range {
   std::uint64_t start = 0;           // The address at which the allocation begins.
   std::uint64_t bytes = 0;           // Bytes that the program asked for.
@@ -26,9 +27,9 @@ struct Range {
   // The handle of the CUmemoryPool that the program asked for stream-ordered memory; 0 for other
   // memory.
   std::uint64_t memory_pool = 0;
-  // Context of the stream in which the program freed the range, if it is not `context`. This
-  // context is waited for before the range's memory is given back. 0 if there is none, or after the
-  // wait.
+  // Context of the stream in which the program has freed the range, if it is not the context that
+  // the range was allocated in. This context is waited for before the range's memory is given back.
+  // 0 if there is none, or after the wait.
   ContextId used_in{};
   bool sync_memops = false;  // True if the program set CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.
   // Most mappings (pieces) of which a range may consist.
@@ -46,8 +47,8 @@ class Ranges {
   // True if the set holds a range. Costs a single load.
   bool any() const noexcept { return count_.load(std::memory_order_relaxed) != 0; }
 
-  // Adds a range. Returns false, with nothing added, if the set's lock cannot be had. May throw
-  // std::bad_alloc.
+  // Adds a range. Returns false, with nothing added, if another thread has kept the set's lock for
+  // too long. May throw std::bad_alloc.
   bool insert(const Range&);
   // Removes and returns the range that begins at the address `start`; none if there is none. If
   // several threads ask for one range, a single thread gets it.
@@ -57,12 +58,12 @@ class Ranges {
   std::optional<Range> around(std::uint64_t address) noexcept;
   // True if a range of the set begins at the address.
   bool starts_at(std::uint64_t address) noexcept;
-  // Sets Range::sync_memops of the range that begins at the address `start`; does nothing if there
-  // is none.
+  // Records that the program has set (`on` true) or cleared CU_POINTER_ATTRIBUTE_SYNC_MEMOPS of the
+  // range that begins at the address `start`. Does nothing if no range begins there.
   void set_sync_memops(std::uint64_t start, bool on) noexcept;
   // Removes and returns one range that was allocated in the context; none if the set has none left.
   std::optional<Range> take_of(ContextId) noexcept;
-  // Removes and returns one range whose next context to be waited for is this one. That is
+  // Removes and returns one range for whose memory this context must be waited for next:
   // Range::used_in, or Range::context where `used_in` is 0. Returns none if the set has none left.
   std::optional<Range> take_used_in(ContextId) noexcept;
   // Calls visit(range) for each range, with the set's lock held: no range is unmapped meanwhile.

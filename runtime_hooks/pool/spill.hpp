@@ -18,9 +18,9 @@ namespace cuwarden::pool {
 struct SpillSettings {
   // Most bytes of host memory that all spilled allocations may use together; 0 turns spilling off.
   std::uint64_t most_host_bytes = 0;
-  // Bytes that are added to each device's total memory in the answers of cuMemGetInfo. The free
-  // memory grows by them, too, less the host memory already in use for spilling. 0 if the answers
-  // stay as they are.
+  // Bytes that are added to each device's total memory in the answers of cuMemGetInfo; 0 if the
+  // answers stay as they are. The free memory grows by these bytes, too, less the host memory
+  // already in use for spilling.
   std::uint64_t visible_bytes = 0;
 };
 
@@ -38,8 +38,8 @@ enum class SpillFailure : std::uint8_t {
 // functions may be called by several threads at once.
 class Spill {
  public:
-  // `peers` (the devices that may use each other's memory) and `process` (asked for the host's free
-  // memory) outlive the object.
+  // `peers` (the devices that may use each other's memory) and `process` (which tells the host's
+  // free memory) outlive the object.
   Spill(const SpillSettings& settings, const Peers& peers, HostProcess& process) noexcept
       : settings_(settings), peers_(peers), process_(process) {}
   Spill(const Spill&) = delete;
@@ -51,34 +51,34 @@ class Spill {
   // this size, requests are not spilled: each would take a whole page of 2 MiB.
   static constexpr std::uint64_t largest_shared_bytes = std::uint64_t{1} << 20;
   // Returns the free bytes that cuMemGetInfo is to report to the program for a device that has
-  // `free` free bytes. The settings' `visible_bytes` are added, less the host memory in use for
-  // spilling. 64 MiB are subtracted, because spilling leaves them free.
+  // `free` free bytes. SpillSettings::visible_bytes are added, less the host memory in use for
+  // spilling. 64 MiB are subtracted, because spilling leaves so much of the device free.
   std::uint64_t visible_free_bytes(std::uint64_t free) const noexcept;
   // Returns SpillSettings::visible_bytes, by which the program sees each device larger.
   std::uint64_t visible_bytes() const noexcept { return settings_.visible_bytes; }
-  // Returns the set of spilled allocations (ranges) that the program has not freed.
+  // Returns the set of spilled allocations that the program has not freed.
   Ranges& ranges() noexcept { return ranges_; }
 
   // Makes memory for a request, and enters it in ranges(). `asked_for` holds the request in
-  // `bytes`, `device`, `context`, `kind` and `memory_pool`; its context must be the current one. If
-  // the request is not served, returns none, writes the reason to `failure` and has changed
-  // nothing. May throw std::bad_alloc, and has changed nothing then.
+  // `bytes`, `device`, `context`, `kind` and `memory_pool`; the current context must be one of the
+  // device. If the request is not served, returns none and writes the reason to `failure`. May
+  // throw std::bad_alloc, and has changed nothing then.
   std::optional<Range> allocate(const driver::RealDriver&, const Range& asked_for,
                                 SpillFailure& failure);
-  // Unmaps the memory of a range and frees its addresses. The caller has taken the range out of
-  // ranges(), and the device does not use it any more.
+  // Unmaps the memory of a spilled allocation and frees its addresses. The caller must have taken
+  // the range out of ranges(), and the device must not use it any more.
   void give_back(const driver::RealDriver&, const Range&) noexcept;
 
-  // Enters a range in ranges() again. The caller had taken the range out to free it, and the free
-  // has failed.
+  // Enters a spilled allocation in ranges() again. The caller had taken the range out to free it,
+  // and the free has failed.
   void put_back(const driver::RealDriver&, const Range&) noexcept;
-  // Keeps a range that the program has freed, because the device may still use it. take_deferred()
-  // returns it later. If host memory or a lock cannot be had, the range is forgotten, and stays
-  // mapped.
+  // Keeps a spilled allocation that the program has freed, because the device may still use it.
+  // take_deferred() returns it later. If host memory is lacking, or another thread has kept a lock
+  // for too long, the range is forgotten, and stays mapped.
   void defer(const Range&) noexcept;
-  // Removes and returns a range that defer() has kept, and whose next context to be waited for is
-  // this one. That is Range::used_in, or Range::context where `used_in` is 0. Returns none if there
-  // is none.
+  // Removes and returns one range that defer() has kept and for whose memory this context must be
+  // waited for next: Range::used_in, or Range::context where `used_in` is 0. Returns none if there
+  // is none left.
   std::optional<Range> take_deferred(ContextId) noexcept;
   // True if defer() keeps a range.
   bool has_deferred() const noexcept { return deferred_.any(); }
@@ -97,30 +97,36 @@ class Spill {
       defer(*range);
     }
   }
-  // Lets the device `peer` use all ranges of `device`, or forbids it (`may` false). The caller has
-  // changed Peers before, which decides about later ranges. Returns the driver's last error;
-  // CUDA_SUCCESS if there was none.
+  // Lets the device `peer` use all spilled allocations of `device`, or forbids it (`may` false).
+  // The caller must have changed Peers before, which decides about later ones. Returns the driver's
+  // last error; CUDA_SUCCESS if there was none.
   CUresult change_access(const driver::RealDriver&, DeviceOrdinal device, DeviceOrdinal peer,
                          bool may) noexcept;
 
  private:
-  // Counts `bytes` of host memory as used, before they are allocated. Returns false, with nothing
-  // counted, if most_host_bytes would be exceeded or the host has too little free memory. Then
-  // writes the reason to `failure`.
+  // Counts `bytes` of host memory as used; must be called before they are allocated. Returns false,
+  // with nothing counted, if SpillSettings::most_host_bytes would be exceeded or the host has too
+  // little free memory. Then writes the reason to `failure`.
   bool reserve_host(std::uint64_t bytes, SpillFailure& failure) noexcept;
   // Lets the device and its peers use the range, and enters the range in ranges(). Returns false if
   // the driver refuses or the lock of ranges() cannot be had.
   bool insert_and_grant(const driver::RealDriver&, const Range&);
+  // Maps `bytes` of new physical memory at the end of what the range has. Returns the driver's
+  // result.
   static CUresult add_piece(const driver::RealDriver&, Range&, CUmemAllocationProp&,
                             std::uint64_t bytes) noexcept;
+  // Maps up to `wanted` bytes of device memory at the start of the range.
   static void fill_from_device(const driver::RealDriver&, Range&, std::uint64_t wanted) noexcept;
+  // Unmaps the range's memory, and frees its addresses, which were reserved for `reserved_bytes` of
+  // memory.
   void undo(const driver::RealDriver&, const Range&, std::uint64_t reserved_bytes) noexcept;
 
   const SpillSettings settings_;
   const Peers& peers_;
   HostProcess& process_;
-  // Bytes of host memory that are allocated or reserved for ranges. `coming_bytes_` are those of
-  // them that are not allocated yet, so that the host still reports them as free.
+  // `host_bytes_`: bytes of host memory that are allocated or reserved for spilling.
+  // `coming_bytes_`: those of them that are not allocated yet, so that the host still reports them
+  // as free.
   std::atomic<std::uint64_t> host_bytes_{0}, coming_bytes_{0};
   // Ranges that the program holds, and ranges that it has freed but the device may still use.
   Ranges ranges_, deferred_;
