@@ -12,8 +12,8 @@ namespace cuwarden::rescue {
 bool asked_by_caching_allocator(const ledger::StackTable&, StackId) noexcept;
 
 // Returns true if no frame of the call stack is in one of the modules. `modules`: a comma-separated
-// list of parts of libraries' paths. The stack must have been walked to its end. False also if the
-// library of a frame is not known.
+// list of parts of libraries' paths. The stack must have been walked to its end; 0 stands for a
+// stack that was not. False also if the library of a frame is not known.
 bool has_none_of(const ledger::StackTable&, StackId, std::string_view modules) noexcept;
 
 }  // namespace cuwarden::rescue

@@ -10,17 +10,20 @@
 
 namespace cuwarden::rescue {
 
-// A request that was refused, with the facts known at that moment. Lives on the stack of the thread
-// that made the request.
+// A request that was refused for lack of memory, with the facts known at that moment. Lives on the
+// stack of the thread that made the request.
 struct Incident {
-  // Row of the incident in the ledger. 0: the refusal is counted with an earlier incident, and the
-  // device and the host were not asked for facts.
+  // Row of the incident in the ledger. 0: the refusal did not begin an incident, so it is only
+  // counted, without questions about facts to the device and the host.
   IncidentId id{};
   GroupId group;  // group of the call site that made the request; 0: there was no room for one
   Request request;
   ledger::IncidentFacts facts;
-  ledger::IncidentHoldings holdings{};  // groups that held most memory
+  // The groups (allocations of one call site) that hold most memory of the request's device or of
+  // the host.
+  ledger::IncidentHoldings holdings{};
 
+  // True if the refusal has begun an incident in the ledger.
   explicit operator bool() const { return id.value != 0; }
 };
 
@@ -29,8 +32,8 @@ struct Incident {
 class IncidentProbes {
  public:
   // Adds facts to the incident and to its rows in the ledger. Called once for each new incident, by
-  // the thread whose request was refused: before any rung is tried, or, if the incident begins with
-  // a failure (Incidents::failed()), after the rungs.
+  // the thread whose request was refused: usually before any rung is tried. If the incident begins
+  // only because no rung has served the request, called after the rungs.
   virtual void explain(Incident&) noexcept = 0;
   // Called once for each new incident when its outcome is known, before the refused call returns to
   // the program. `served`: true if a rung has served the request.

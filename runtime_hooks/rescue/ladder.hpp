@@ -14,28 +14,30 @@ namespace cuwarden::rescue {
 // at any time.
 class Ladder {
  public:
-  // `clock` outlives the object.
+  // `settings` says which rungs may be tried. `clock` measures the times of all rungs and outlives
+  // the object.
   explicit Ladder(const Settings& settings, Clock& clock) noexcept
       : settings_(settings), clock_(clock) {}
 
-  // Returns true if rungs are tried for refused requests at all.
+  // Returns true if any rungs are tried for refused requests.
   bool enabled() const noexcept { return settings_.enabled; }
   // Returns true if meshing, waiting or spilling is turned on, or if a reclaimer is registered.
-  // These rungs run only if Situation::is_last_resort_due is true.
+  // These rungs cost the program something, and run only if Situation::is_last_resort_due is true.
   bool has_last_resorts() const noexcept {
     return settings_.wait_ns != 0 || settings_.spills || settings_.meshes || has_reclaimers();
   }
 
-  // Returns true if rungs should be tried for a request. Returns false if a rescue on the device
-  // has found nothing in the last tenth of a second, and nothing is better now. That is so if no
-  // memory was freed since, the request is not smaller, and no further rungs may be tried.
+  // Returns true if rungs should be tried for a refused request. Returns false if a rescue on the
+  // request's device has found no memory in the last tenth of a second, and another one would find
+  // none either. That is so if no memory was freed since, the request is not smaller, and no rungs
+  // may be tried that the earlier rescue has not tried.
   bool is_worth_climbing(const Situation&) const noexcept;
-  // Tries the rungs in order until the request is served or fails with another error. Adds each
-  // rung to the last argument, before and after it runs.
+  // Tries the rungs in order until the request is served, or the driver fails with an error other
+  // than OUT_OF_MEMORY. Adds each rung to `TriedRungs`, before and after it runs.
   Rescued climb(const RefusedCall&, const Situation&, TriedRungs&);
 
  private:
-  // Returns Reclaimers::changes(); 0 without reclaimers.
+  // Returns the number of reclaimers that were ever registered; 0 if none can be registered.
   std::uint32_t reclaimers() const noexcept {
     return settings_.reclaimers == nullptr ? 0 : settings_.reclaimers->changes();
   }
@@ -44,14 +46,16 @@ class Ladder {
     return settings_.reclaimers != nullptr && settings_.sync_timeout_ns != 0 &&
            settings_.reclaimers->any();
   }
-  // Remembers a rescue in vain for is_worth_climbing(). `tried_all`: true if all rungs were tried
-  // that the settings turn on.
+  // Remembers for is_worth_climbing() that a rescue has found no memory. `tried_all`: true if all
+  // rungs were tried that the settings turn on.
   void found_nothing(const Situation&, bool tried_all) noexcept;
 
-  static constexpr std::uint32_t devices = 64;  // number of entries of before_
+  // Number of entries of `before_`. Devices whose ordinals differ by a multiple of it share one.
+  static constexpr std::uint32_t devices = 64;
   const Settings settings_;
   Clock& clock_;
-  VainAttempts before_[devices];  // by Situation::device modulo `devices`
+  // Earlier attempts in vain, by Situation::device modulo `devices`.
+  VainAttempts before_[devices];
 };
 
 }  // namespace cuwarden::rescue

@@ -12,12 +12,13 @@
 namespace cuwarden::rescue {
 
 // Remembers the last refused request of one thread, in order to find out if the program gets an
-// equal request served soon after. `recorder`: number of the process's Refusals object. A forked
-// child inherits this object, but has a Refusals object of its own. All times are of one clock.
+// equal request served soon after. Each function is told the process's Refusals object by its
+// number: a forked child inherits this object, but has a Refusals object of its own.
 class LastRefused {
  public:
-  // Adds a refusal by the driver, which `incident` counts. If the request differs from the last
-  // one, or the last refusal is more than 10 s ago, earlier refusals are forgotten.
+  // Adds a refusal by the driver at `now_ns` (a time of the rungs' clock), which `incident` counts.
+  // `recorder`: number of the process's Refusals object. If the request differs from the last one,
+  // or the last refusal is more than 10 s ago, forgets the earlier refusals.
   void add(std::uint32_t recorder, const Request& request, IncidentId incident,
            std::uint64_t now_ns) noexcept {
     const bool smaller = recorder_ == recorder && request_.device == request.device &&
@@ -31,8 +32,8 @@ class LastRefused {
     count(incident);
   }
   // Returns true if the thread was refused an equal or larger request on the device before, and no
-  // other request was served to it since. `now`: the incident that counts the present refusal,
-  // which add() has added already.
+  // other request was served to it since. `recorder`: number of the process's Refusals object.
+  // `now`: the incident that counts the present refusal, which add() must have added already.
   bool was_refused_before(std::uint32_t recorder, const Request& request,
                           IncidentId now) const noexcept {
     if (recorder_ != recorder || request_.device != request.device || was_served_other_)
@@ -41,9 +42,10 @@ class LastRefused {
       if (count.times > (count.incident == now ? 1u : 0u)) return true;
     return had_larger_;
   }
-  // Must be called after a rung has served the request that add() added last. `now`: its incident.
-  // Calls visit(incident, times) for the earlier refusals of equal requests, which failed in the
-  // program. Then forgets all refusals.
+  // Must be called after a rung has served the request that add() added last. `now`: the incident
+  // that counts the refusal. Calls visit(incident, times) for the earlier refusals of equal
+  // requests, which failed in the program. Then forgets all refusals. `recorder`: number of the
+  // process's Refusals object.
   template <class Visit>
   void rescued(std::uint32_t recorder, IncidentId now, const Visit& visit) noexcept {
     for (const Count& count : counts_) {
@@ -53,7 +55,8 @@ class LastRefused {
     }
     *this = {};
   }
-  // Counts one refusal with the incident `to` instead of `from`, as the ledger does now.
+  // Counts one refusal of the last refused request with the incident `to` instead of `from`, as the
+  // ledger does now.
   void moved(IncidentId from, IncidentId to) noexcept {
     for (Count& count : counts_) {
       if (count.incident != from) continue;
@@ -62,12 +65,14 @@ class LastRefused {
     }
     count(to);
   }
-  // Sets the time at which the program gets the error, from which the 10 s count. Rungs may have
-  // taken long.
+  // Sets the time of the last refusal to that at which the program gets the error, because rungs
+  // may have taken long. `now_ns` is a time of the rungs' clock. An equal request that is served
+  // within 10 s from then on counts as the program's next attempt.
   void refused_at(std::uint64_t now_ns) noexcept { time_ns_ = now_ns; }
-  // Must be called after the driver has served a request at once. If an equal request was refused
-  // in the last 10 s of the clock, calls visit(incident, times) for its refusals. Forgets the
-  // refusals of an equal request. The clock is asked only for an equal request.
+  // Must be called after the driver has served a request without refusing it. If an equal request
+  // was refused in the last 10 s of `clock`, calls visit(incident, times) for its refusals. Forgets
+  // the refusals of an equal request. The clock is asked only for an equal request. `recorder`:
+  // number of the process's Refusals object.
   template <class Visit>
   void served(std::uint32_t recorder, const Request& request, Clock& clock,
               const Visit& visit) noexcept {
@@ -82,10 +87,10 @@ class LastRefused {
   }
 
  private:
-  // Time after a refusal in which an equal request counts as the program's next attempt. A later
-  // one may have other reasons to succeed.
+  // Nanoseconds after a refusal in which an equal request counts as the program's next attempt. A
+  // later one may have other reasons to succeed.
   static constexpr std::uint64_t soon_ns = 10'000'000'000;
-  // Returns true if the last refusal is too long ago to matter.
+  // Returns true if the last refusal is too long ago to matter: more than 10 s before `now_ns`.
   bool is_over(std::uint64_t now_ns) const noexcept { return now_ns > time_ns_ + soon_ns; }
 
   // Number of refusals that one incident counts.
@@ -93,7 +98,8 @@ class LastRefused {
     IncidentId incident;  // 0: the entry is unused
     std::uint32_t times = 0;
   };
-  // Adds one refusal to the incident's entry. Does nothing if all entries have other incidents.
+  // Adds one refusal to the incident's entry in `counts_`. Does nothing if all entries have other
+  // incidents.
   void count(IncidentId incident) noexcept {
     for (Count& count : counts_) {
       if (count.incident.value != 0 && count.incident != incident) continue;

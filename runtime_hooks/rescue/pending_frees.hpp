@@ -26,8 +26,9 @@
 
 namespace cuwarden::rescue {
 
-// Knows the streams with pending frees: memory was freed in them, and they were not synchronised
-// since. All threads may call the functions at any time.
+// Knows the streams with pending frees: memory was freed in them (cuMemFreeAsync), and they were
+// not synchronised since, so that the memory cannot serve other requests yet. All threads may call
+// the functions at any time.
 class PendingFrees {
   // A stream with pending frees.
   struct NotedStream {
@@ -35,8 +36,8 @@ class PendingFrees {
     // 0: the row is vacant.
     std::atomic<std::uint64_t> key{0};
     std::atomic<std::uint64_t> context{0};  // CUcontext of the stream
-    // Only for a row of the threads' own default streams, which a context's threads share: the
-    // thread that freed memory there, or several_threads.
+    // Only for a row of the threads' own default streams, which a context's threads share: an
+    // address in the thread-local memory of the thread that freed memory there, or several_threads.
     std::atomic<std::uint64_t> thread{0};
     std::atomic<bool> again{
         false};  // true if memory was freed after an event was put into the stream
@@ -50,31 +51,32 @@ class PendingFrees {
   };
 
  public:
-  // Makes an object without streams. Threads remember streams that they added to an object. The new
-  // version number tells such a memory from one of an earlier object: a forked child inherits the
-  // memory of its parent's thread.
+  // Makes an object without streams. Its version number tells it from an earlier object: a forked
+  // child's thread inherits what its parent's thread remembers about an object.
   PendingFrees() noexcept : first_version_(version_.fetch_add(1, std::memory_order_relaxed) + 1) {}
 
-  // Returns true if freed_in() need not be called for this stream: the calling thread's last free
-  // was in it too, and the stream still counts as one with pending frees. Always false for default
-  // streams, because the handle does not tell their context.
+  // Returns true if freed_in() need not be called for a free in this stream. That is so if the
+  // calling thread's last free was in the same stream, and the stream still counts as one with
+  // pending frees. Always false for default streams, because the handle does not tell their
+  // context.
   bool was_noted_last(CUstream) const noexcept;
-  // Adds the stream to those with pending frees. Must be called before the driver's cuMemFreeAsync,
-  // with the stream's context. If there is no room, the stream is left out.
+  // Adds the stream to those with pending frees (memory freed in a stream that was not synchronised
+  // since). Must be called before the driver's cuMemFreeAsync, with the stream's context. If 512
+  // streams are known already, the stream is left out.
   void freed_in(CUstream, ContextId) noexcept;
-  // Removes a stream. Must be called before the driver destroys the stream, since its handle must
-  // not be used afterwards.
+  // Removes a stream from those with pending frees. Must be called before the driver destroys the
+  // stream, since its handle must not be used afterwards.
   void stream_ends(CUstream) noexcept;
-  // Removes all streams of a context. Must be called before the driver ends the context. 0: the
-  // context is unknown, so the streams of all contexts are removed.
+  // Removes all streams of a context from those with pending frees. Must be called before the
+  // driver ends the context. 0: the context is unknown, so the streams of all contexts are removed.
   void context_ends(ContextId) noexcept;
-  // Must be called before a stream capture begins. From then on, no events are put into streams any
-  // more: an event in a stream that is captured, or joins a capture, would become part of it.
+  // Must be called before a stream capture begins. From then on, this object puts no events into
+  // streams: an event in a stream that is captured, or joins a capture, would become part of it.
   void capture_begins() noexcept;
 
-  // The events by which one refused request waits for pending frees. At first they are in streams
-  // of the current context: the calling thread's own default stream, and those that are no default
-  // streams. Used by one thread.
+  // The events by which one refused request waits for pending frees (memory freed in streams that
+  // were not synchronised since). At first they are in streams of the current context: the calling
+  // thread's own default stream, and those that are no default streams. Used by one thread.
   class Marks {
    public:
     // Puts the first events into streams. `current`: the current context. `device`: device of the
@@ -84,11 +86,11 @@ class PendingFrees {
     ~Marks();
     Marks(const Marks&) = delete;
     Marks& operator=(const Marks&) = delete;
-    // Puts events into streams of the device's other live contexts, except their default streams.
-    // Returns true if it added any.
+    // Puts events into streams with pending frees of the device's other live contexts, except their
+    // default streams. Returns true if it added any.
     bool add_others();
-    // Returns true while the object knows pending frees that were not synchronised yet. False once
-    // synchronise_reached() has found that a stream capture was begun.
+    // Returns true while the object knows pending frees that were not synchronised yet. False, too,
+    // once synchronise_reached() has found that a stream capture was begun in the process.
     bool any() const noexcept {
       return !is_over_ && (has_defaults_ || count_ + count_elsewhere_ != 0);
     }
@@ -97,26 +99,29 @@ class PendingFrees {
     bool synchronise_reached();
 
    private:
-    static constexpr std::size_t limit = 64;  // most events in streams of the current context
+    // Most events in streams of the current context.
+    static constexpr std::size_t limit = 64;
     // Calls visit(row, key, context) for each stream with pending frees, with the lock held, until
-    // it returns false.
+    // `visit` returns false.
     template <class Visit>
     void each_stream(const Visit&);
     // Calls visit(mark) for each of this object's events in streams of other contexts, with the
-    // lock held. Drops the events for which it returns true.
+    // lock held. Drops the events for which `visit` returns true.
     template <class Visit>
     void each_elsewhere(const Visit&);
-    // Puts an event into a stream of the current context; the caller holds the lock. The row is
-    // null for the thread's own default stream. Returns false if there is no room for more events.
-    bool put(CUstream, NotedStream*, std::uint64_t key);
-    // Puts an event into a stream of another context; the caller holds the lock. Returns false if
+    // Puts an event into a stream of the current context, with the row `NotedStream` (null for the
+    // thread's own default stream) and the key `key`. The caller holds the lock. Returns false if
     // there is no room for more events.
+    bool put(CUstream, NotedStream*, std::uint64_t key);
+    // Puts an event into the stream of another context, `ContextId`, that has this row and this
+    // key. The caller holds the lock. Returns false if there is no room for more events.
     bool put_elsewhere(NotedStream&, std::uint64_t key, ContextId);
-    // Makes an event in the stream; null if the driver refuses.
+    // Makes an event in the stream; null if the driver refuses. `NotedStream` is the stream's row;
+    // null for the thread's own default stream.
     CUevent event_in(CUstream, NotedStream*);
     // If the device has reached the event, synchronises it and sets `found` to true. Returns true
-    // if the event was reached, or if the driver does not know it because its context is gone: then
-    // the event was destroyed.
+    // if the event was reached, or if the driver does not know it because its context is gone. In
+    // both cases destroys the event.
     bool is_reached(const Mark&, bool& found);
     // If the current context is idle, synchronises the frees in its default streams, including
     // those of other threads. Returns true if it did.
@@ -129,16 +134,19 @@ class PendingFrees {
     const DeviceOrdinal device_;
     bool can_mark_ = false;  // true if the driver has the functions for events
     Mark marks_[limit];      // the first `count_` are events in streams of the current context
-    // Number of events in streams of the current context, and in those of other contexts.
+    // Number of this object's events in streams of the current context, and in those of other
+    // contexts.
     std::size_t count_ = 0, count_elsewhere_ = 0;
-    // Number that tells this object's entries of elsewhere_ from others; 0: it has none.
+    // Number that tells this object's entries of `elsewhere_` from those of other objects; 0: it
+    // has none.
     std::uint32_t owner_ = 0;
     bool has_defaults_ = false;  // true if frees pend in default streams of the current context
     bool is_over_ = false;       // true once a capture was begun: no stream is touched any more
   };
 
-  // Returns a number that changes when a stream without pending frees gets one. A caller whose
-  // request failed compares it with an earlier value to find out if more memory may be had now.
+  // Returns a number that changes when a stream without pending frees gets one (memory freed in the
+  // stream). A caller whose request failed compares it with an earlier value to find out if more
+  // memory may be had now.
   std::uint32_t noted() const noexcept { return noted_.load(std::memory_order_relaxed); }
 
  private:
@@ -147,9 +155,11 @@ class PendingFrees {
   static constexpr std::size_t most_streams = 512;
   // Makes the row vacant if it still has this key.
   void remove(NotedStream&, std::uint64_t key) noexcept;
-  // Returns true if a free of the calling thread pends in its own default stream of this context.
+  // Returns true if the calling thread has freed memory in its own default stream of this context,
+  // and the stream was not synchronised since.
   bool frees_in_own_stream(ContextId) const noexcept;
-  // Forgets the calling thread's frees in its own default stream, whose event was synchronised.
+  // Forgets the calling thread's pending frees in its own default stream, whose event was
+  // synchronised. `key`: NotedStream::key of the stream.
   void own_stream_is_reached(std::uint64_t key) noexcept;
   // Returns true if events may be put into streams: no stream capture was ever begun, and no stream
   // was destroyed without the lock. The caller holds the lock.
@@ -168,8 +178,8 @@ class PendingFrees {
   Elsewhere elsewhere_[most_elsewhere];
   std::uint32_t last_owner_ = 0;         // last value that a Marks::owner_ has got
   std::atomic<std::uint32_t> noted_{0};  // value of noted()
-  // A number that changes when a stream is removed, or gets an event. It tells each thread that the
-  // stream to which it added a free last must be added again.
+  // A number that changes when a stream is removed, or gets an event. It tells each thread that its
+  // next free must be noted, even if it is in the same stream as the last one.
   static inline constinit std::atomic<std::uint32_t> version_{1};
   // Held while an event is put into a stream or asked for, so that no thread destroys the stream or
   // its context meanwhile: the driver does not check handles well. The driver's functions that are

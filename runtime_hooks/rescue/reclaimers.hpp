@@ -1,7 +1,7 @@
 // Reclaimers: functions of the program and its libraries that give back memory which they keep for
 // later, such as caches. They are registered by the functions of cuwarden.h.
 //
-// Each call runs in a thread that is made for it, while the requesting thread waits: only so can
+// Each call runs in a thread that is made for it, while the requesting thread waits. Only so can
 // the requesting thread give up on a function that does not return. A function is not called again
 // before its last call has returned.
 #pragma once
@@ -25,8 +25,8 @@ namespace cuwarden::rescue {
 // request; the function may free more or less. `argument`: as registered. Returns the freed bytes.
 using ReclaimFunction = std::size_t (*)(int device, std::size_t bytes, void* argument);
 
-// Returns true while the calling thread runs a reclaimer. If a request that the reclaimer itself
-// makes is refused, no rung is tried for it.
+// Returns true while the calling thread runs a reclaimer (a function of the program that frees
+// memory). If a request that the reclaimer itself makes is refused, no rung is tried for it.
 bool is_reclaiming() noexcept;
 
 // The reclaimers that are registered in the process. All threads may call the functions at any
@@ -49,9 +49,9 @@ class Reclaimers {
   int add(std::string_view name, std::string_view modules, ReclaimFunction,
           void* argument) noexcept;
   // Removes the reclaimer `id`. No new call of it begins; waits for a call under way until
-  // `deadline_ns` of the clock. Returns true once no call runs. Returns false if no reclaimer has
-  // the id, or if the call has not returned in time: then remove() may be called again to wait on.
-  // A reclaimer may remove itself: that call waits for nothing.
+  // `deadline_ns` of the constructor's clock. Returns true once no call runs. Returns false if no
+  // reclaimer has the id, or if the call has not returned in time: then remove() may be called
+  // again to wait on. A reclaimer may remove itself: that call waits for nothing.
   bool remove(int id, std::uint64_t deadline_ns) noexcept;
   // Must be called in a forked child. Ends the calls that were under way, whose threads the child
   // does not have.
@@ -68,11 +68,12 @@ class Reclaimers {
     int id = 0;                       // the reclaimer's id; 0: the entry is empty
     char name[64]{}, modules[256]{};  // arguments of add(), each with a zero byte at its end
   };
-  // Copies the texts of the reclaimer at `index` (0 to limit - 1) to the last argument. Returns
-  // false if none is registered there.
+  // Copies the texts of the reclaimer at `index` (0 to limit - 1) to `Entry`. Returns false, with
+  // nothing copied, if none is registered there.
   bool entry(std::size_t index, Entry&) noexcept;
 
-  // The memory that a reclaimer is asked to give back, and the end of the wait for it.
+  // The memory that a reclaimer (a function that frees memory) is asked to give back, and the end
+  // of the wait for it.
   struct Wanted {
     const driver::RealDriver* real;  // outlives the reclaimer's thread, even after a timeout
     ContextId context;               // context that is current during the call; 0: none
@@ -80,7 +81,7 @@ class Reclaimers {
     std::size_t bytes;               // size of the refused request
     std::uint64_t deadline_ns;       // time of the clock until which the call is waited for
   };
-  // Results of call().
+  // Results of Reclaimers::call(), which calls a reclaimer in a new thread and waits for it.
   enum class Answer : std::uint8_t {
     returned,    // the reclaimer was called and has returned
     of_another,  // another thread's call of the reclaimer was under way, and has ended now
@@ -89,20 +90,20 @@ class Reclaimers {
     no_thread,   // no thread could be started for the call
     gone,        // the reclaimer of this id was removed
   };
-  // Calls the reclaimer `id`, which is at `index`, in a new thread, and waits until it returns or
-  // Wanted::deadline_ns has come. If another thread's call of it is under way, waits for that call
-  // instead. Sets `given_back` to the reclaimer's result if the answer is `returned`, otherwise to
-  // 0.
+  // Calls the reclaimer `id`, which is at `index`, in a new thread. Waits until it returns or
+  // Wanted::deadline_ns has come. If another thread's call of the reclaimer is under way, waits for
+  // that call instead. Sets `given_back` to the bytes that the reclaimer says it has freed, if the
+  // answer is `returned`; otherwise to 0.
   Answer call(std::size_t index, int id, const Wanted&, std::size_t& given_back) noexcept;
 
-  // Returns true if this is the first call with this failure for the reclaimer at `index`: then the
-  // user is told of the failure.
+  // Returns true if it is asked for the first time about this failure of the reclaimer at `index`:
+  // then the user is told of the failure.
   bool is_first_time(std::size_t index, serving::ReclaimerFailure) noexcept;
 
  private:
   // States of a slot: without a reclaimer; with one that is not called now; during a call of it.
   enum class State : std::uint8_t { empty, ready, running };
-  // One of `limit` slots, each for one reclaimer.
+  // One of `limit` slots, each of which holds one reclaimer or none.
   struct Slot {
     State state = State::empty;
     bool ends = false;      // true if remove() was called during the call under way
@@ -119,6 +120,8 @@ class Reclaimers {
   };
   // Runs in the thread that calls a reclaimer.
   static void* run(void* slot);
+  // Calls the slot's reclaimer in the present thread. Sets `given_back` to the bytes that it has
+  // freed; returns how it ended.
   static Answer run_function(Slot&, const Wanted&, std::size_t& given_back);
   // Stores the result of a slot's call, and wakes the threads that wait for it.
   void returned(Slot&, Answer, std::size_t given_back) noexcept;

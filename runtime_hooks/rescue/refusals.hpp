@@ -20,7 +20,7 @@ namespace cuwarden::rescue {
 // for its own calls.
 class Refusals {
  public:
-  // All references outlive the object. `clock`: the clock of the rungs, and of the time in which an
+  // All references outlive the object. `clock`: the clock of the rungs, and of the 10 s in which an
   // equal request counts as the program's next attempt.
   Refusals(const Parts& parts, tracking::AllocationRecorder& recorder, const Settings& settings,
            IncidentProbes& probes, Clock& clock) noexcept
@@ -32,13 +32,15 @@ class Refusals {
 
   // Returns true if rungs are tried for refused requests.
   bool rescues() const noexcept { return ladder_.enabled(); }
-  // Returns the streams in which memory was freed and that were not synchronised since.
+  // Returns the streams in which memory was freed (cuMemFreeAsync) and that were not synchronised
+  // since.
   PendingFrees& pending() noexcept { return pending_; }
 
   // Tries to serve a request for memory that the driver has refused for lack of memory. Counts the
   // refusal first. `request` repeats the program's call of the driver; rungs call it any number of
-  // times. If nothing served the request, the result says so, and the program must get the driver's
-  // first error. Not noexcept: a thread may be cancelled inside the driver.
+  // times. `Accepts`: the memory by which the request can be served. If nothing served it, the
+  // result says so, and the program must get the driver's first error. Not noexcept: a thread may
+  // be cancelled inside the driver.
   Rescued rescue(const tracking::Caller&, const tracking::Allocation& asked_for,
                  FunctionRef<CUresult()> request, Accepts);
   // Counts a request for memory that the driver has refused and that no rung is tried for.
@@ -48,7 +50,7 @@ class Refusals {
   // device's compute mode forbids the context. `device`: no_device for the current one.
   void refused(const tracking::Caller&, CUresult, ledger::Asked,
                DeviceOrdinal = no_device) noexcept;
-  // Memory that a call other than an allocation needed, for example a kernel launch.
+  // Memory that a call other than an allocation needed for itself, for example a kernel launch.
   struct Needed {
     // Bytes that the call needed for itself; 0 if unknown. When nonzero, errors other than
     // OUT_OF_MEMORY count as refusals, too.
@@ -57,12 +59,13 @@ class Refusals {
     std::uint64_t given_back = 0;
   };
   // Must be called after each call that needs memory for itself, such as a kernel launch, with the
-  // call's result. Counts a refusal if the call was refused for lack of memory.
+  // call's result. `ledger::Asked` is the thing that it asked for. Counts a refusal if the driver
+  // refused the call for lack of memory.
   void refused_for_itself(const tracking::Caller&, CUresult, ledger::Asked, DeviceOrdinal,
                           const Needed&) noexcept;
-  // Must be called after the driver has served a request at once. If an equal request of this
-  // thread failed shortly before, the ledger gets that the program has recovered by itself. Costs
-  // one load if no request of the process was ever refused.
+  // Must be called after the driver has served a request without refusing it. If an equal request
+  // of this thread failed in the last 10 s, the ledger gets that the program has recovered by
+  // itself. Costs one load if no request of the process was ever refused.
   void served(const tracking::Caller& caller, const tracking::Allocation& allocation,
               DeviceOrdinal device) noexcept {
     if (was_refused_.load(std::memory_order_relaxed))
@@ -75,25 +78,32 @@ class Refusals {
   // `given_back_bytes`: Needed::given_back.
   void refused(const tracking::Caller&, const Request&, CUresult result,
                std::uint64_t given_back_bytes = 0) noexcept;
-  // Returns a refusal that is not counted yet, with the facts that the call itself tells.
+  // Returns an incident for a refusal that is not counted yet, with the facts that the call itself
+  // tells. `result`: the driver's answer.
   Incident refusal_of(const tracking::Caller&, const Request&, CUresult result) noexcept;
   // Counts a refusal by the driver in the ledger. If that begins a new incident, describes it.
   Refused note_refusal(Incident&) noexcept;
-  // Counts that a refused request fails in the program, too. Returns the refusal as it is counted
-  // from now on. If that begins a new incident, describes it.
+  // Counts that a request which the driver has refused fails in the program, too. `Refused`: the
+  // refusal as note_refusal() has counted it. Returns the refusal as it is counted from now on. If
+  // that begins a new incident, describes it.
   Refused note_failure(const Refused&, Incident&) noexcept;
-  // Fills the incident, which has this row, with the facts of this moment, and writes them to the
-  // ledger.
+  // Fills the incident with the facts of this moment, and writes them to its row `IncidentId` of
+  // the ledger.
   void describe(IncidentId, Incident&) noexcept;
-  // Tells the probes the outcome, if the refusal has begun a new incident.
+  // Tells the probes the outcome, if the refusal has begun a new incident. `served`: true if a rung
+  // has served the request.
   void settle(const Incident& incident, bool served) noexcept {
     if (incident) probes_.settled(incident, served);
   }
-  // Returns the facts by which the ladder decides which rungs to try. `can_spill` is left false.
+  // Returns the facts by which the ladder decides which rungs to try for the request. `GroupId` is
+  // that of its call site, and `IncidentId` counts its refusal. The caller must set
+  // Situation::can_spill.
   Situation situation(const Request&, GroupId, IncidentId) noexcept;
   // Returns true if the device's compute mode is the reason for this result of a context's
   // creation.
   bool compute_mode_refuses(CUresult, DeviceOrdinal) const noexcept;
+  // Tells the ledger if the program has recovered: an equal request of this thread failed in the
+  // last 10 s, and this one was served.
   void note_served(const Request&) noexcept;
   // Returns a number that no other object of the process has, from 1.
   static std::uint32_t next_serial() noexcept;

@@ -21,7 +21,7 @@ struct Request {
   bool operator==(const Request&) const = default;
 };
 
-// Memory by which a refused call can be served after all.
+// Memory by which a request can be served after the driver has refused it.
 enum class Accepts : std::uint8_t {
   drivers_memory,  // only memory from the driver, which writes the address to the program's pointer
   any_memory,      // also memory from cuwarden, whose address the hook writes

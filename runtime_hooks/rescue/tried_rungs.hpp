@@ -15,13 +15,14 @@ namespace cuwarden::rescue {
 
 using ledger::RungOutcome;
 
-// The state of one rung at the moment of a report. There is a report when the rung begins
-// (under_way), since the process may end during it, and one when it has ended. The wait rung
-// reports each attempt in between, too.
+// The state of one rung (an attempt to serve a refused request) at one moment. There is a report
+// when the rung begins (under_way), since the process may end during it, and one when it has ended.
+// The wait rung reports each attempt in between, too.
 struct RungReport {
   ledger::Rung rung{};
   RungOutcome outcome{};
-  std::uint64_t duration_ns = 0;  // time for which the rung has run so far
+  // Nanoseconds for which the rung has run so far.
+  std::uint64_t duration_ns = 0;
   // Name of the reclaimer (a callback that empties a cache) that the rung calls; empty for other
   // rungs. TriedRungs::add() copies it.
   std::string_view reclaimer;
@@ -30,20 +31,21 @@ struct RungReport {
 // Collects the reports of one rescue's rungs. Used by the requesting thread only.
 class TriedRungs {
  public:
-  // The last report of one rung.
+  // The last report of one rung, with a copy of the text to which the report refers.
   struct Row {
     RungReport report;  // its `reclaimer` points to `name`
     char name[sizeof Reclaimers::Entry::name];
   };
 
   // `ledger` outlives the object. `incident`: the incident to which each report is written at once;
-  // 0: nothing is written to the ledger before write() is called.
+  // 0: the reports are written to the ledger only by write().
   TriedRungs(ledger::Writer& ledger, IncidentId incident) noexcept
       : ledger_(ledger), incident_(incident) {}
   TriedRungs(const TriedRungs&) = delete;
   TriedRungs& operator=(const TriedRungs&) = delete;
 
-  // Adds a report. If the last report's rung was still under way, this one replaces it.
+  // Adds a report about a rung. If the last report's rung was still under way, the new report
+  // replaces it.
   void add(const RungReport& report) noexcept {
     const bool goes_on = count_ != 0 && rows_[count_ - 1].report.outcome == RungOutcome::under_way;
     if (goes_on || count_ != most) {
@@ -53,21 +55,22 @@ class TriedRungs {
     }
     if (incident_.value != 0) write(incident_, count_ - 1);
   }
-  // Copies the results of all rungs so far to the ledger, as rows of the incident. To be called
-  // once for an incident, before any result of a rung was added to it.
+  // Copies the last reports of all rungs so far to the ledger, as rows of the incident. Must be
+  // called at most once for an incident, and only if no report was written to it before.
   void write(IncidentId incident) const noexcept {
     for (std::size_t i = 0; i < count_; ++i) write(incident, i);
   }
   // Returns the last reports of the rungs, in the order in which they were tried.
   std::span<const Row> rows() const noexcept { return {rows_, count_}; }
-  // Returns true if the request has waited for other processes' memory until its time was over.
+  // Returns true if the request has waited for other processes' memory, and got none in the time
+  // that the settings allow.
   bool has_waited_in_vain() const noexcept {
     for (const Row& row : rows())
       if (row.report.rung == ledger::Rung::wait && row.report.outcome == RungOutcome::timed_out)
         return true;
     return false;
   }
-  // Returns the rung that was tried last. Must not be called before add().
+  // Returns the rung that was tried last. Must not be called if none was tried.
   ledger::Rung last() const noexcept { return rows_[count_ - 1].report.rung; }
 
  private:
