@@ -75,7 +75,7 @@ class Arena {
   // called. Returns false if the device cannot map memory or no addresses can be reserved. May
   // throw std::bad_alloc, and has changed nothing then.
   bool open(const driver::RealDriver&, DeviceOrdinal device, ContextId context);
-  // True between open() and end().
+  // True if the arena has addresses: between open() and end().
   bool is_open() const noexcept { return !has_ended(); }
   // True if the address lies in the arena's reserved range, in a block or not.
   bool has(std::uint64_t address) const noexcept {

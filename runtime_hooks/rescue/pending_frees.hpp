@@ -186,8 +186,8 @@ class PendingFrees {
   // called under the lock neither wait nor call anything of the program's.
   FutexLock lock_;
   bool captures_ = false;  // true once a stream capture was begun
-  // True once a stream or context was ended without the lock, which had been given up. No event is
-  // put into a stream or asked for from then on.
+  // True once a stream or context was ended, or a stream capture begun, without the lock, which
+  // another thread had kept for too long. No event is put into a stream or asked for from then on.
   std::atomic<bool> left_{false};
 };
 

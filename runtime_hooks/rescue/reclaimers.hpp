@@ -79,7 +79,7 @@ class Reclaimers {
     ContextId context;               // context that is current during the call; 0: none
     int device;                      // ordinal of the device; -1: page-locked host memory
     std::size_t bytes;               // size of the refused request
-    std::uint64_t deadline_ns;       // time of the clock until which the call is waited for
+    std::uint64_t deadline_ns;       // time of the Reclaimers' clock until which to wait
   };
   // Results of Reclaimers::call(), which calls a reclaimer in a new thread and waits for it.
   enum class Answer : std::uint8_t {

@@ -90,7 +90,7 @@ struct RefusedCall {
   const Parts& parts;
   // Streams in which memory was freed that cannot serve other requests yet.
   PendingFrees& pending;
-  const tracking::Caller& caller;         // the code that made the request
+  const tracking::Caller& caller;         // the program's call
   const tracking::Allocation& asked_for;  // the request as its hook understands it
   // The requesting thread's current context and its device.
   tracking::CurrentContext here;

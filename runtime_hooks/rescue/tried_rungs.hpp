@@ -79,6 +79,7 @@ class TriedRungs {
     ledger_.incidents.add_rung(incident, {static_cast<std::uint32_t>(at + 1), report.rung,
                                           report.outcome, report.duration_ns, report.reclaimer});
   }
+  // Most rungs that are kept: each rung once, and the reclaim rung once for each reclaimer.
   static constexpr std::size_t most = ledger::rung_count + Reclaimers::limit;
   ledger::Writer& ledger_;
   const IncidentId incident_;
