@@ -51,8 +51,8 @@ std::optional<Finding<WasteProof>> slab_fragmentation(const Shortage& shortage) 
                 (wants.empty() ? "" : ", or have " + wants)
       : locked >= rounding
           ? human_bytes(locked) +
-                " that this process freed are locked in slabs that are still partly used: free "
-                "the allocations that pin them, keep small allocations in a few large ones, or try "
+                " are the unused parts of slabs that are still partly used: free the allocations "
+                "that pin them, keep small allocations in a few large ones, or try "
                 "CUWARDEN_POOL=on"
           : human_bytes(rounding) +
                 " are lost because requests are rounded up to whole pages: ask for multiples of " +

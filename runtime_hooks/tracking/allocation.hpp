@@ -21,9 +21,6 @@ struct Allocation {
   // for 0 bytes.
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;  // Bytes that the program asked for.
-  // Value of the member `related` of the allocation's record in the ledger (layout.hpp); always 0,
-  // because no hook sets another value.
-  std::uint64_t related = 0;
   // True if the driver frees the memory when the context ends that the memory was allocated in.
   bool owned_by_context = false;
   // True if this is host memory, which lies on no device.

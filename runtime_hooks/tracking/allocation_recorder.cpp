@@ -37,7 +37,6 @@ DeviceOrdinal AllocationRecorder::allocated(const Caller& caller,
   record.group = group;
   record.time_ns = now;
   record.context = contexts_.owner(here.context);
-  record.related = allocation.related;
   record.references = allocation.opened ? 1 : 0;
   if (allocation.owned_by_context) record.flags |= ledger::record_owned_by_context;
   if (allocation.counts_no_bytes) record.flags |= ledger::record_counts_no_bytes;

@@ -180,8 +180,8 @@ struct Record {
   std::uint64_t bytes;               // size as the program requested it
   std::uint64_t time_ns;             // since process start, as of the kernel's last tick
   std::uint64_t context;             // CUcontext that the memory belongs to; 0: none
-  // For a vmm_mapping: row of the mapped handle's record, from 1 on; 0: unknown. For stream-ordered
-  // memory: its CUmemoryPool. For all other kinds: 0.
+  // For a vmm_mapping: row of the mapped handle's record, from 1 on; 0: unknown. 0 for
+  // all other kinds.
   std::uint64_t related;
   std::uint32_t thread;      // row of the threads table
   std::uint32_t mappings;    // of a vmm_handle: live mappings
