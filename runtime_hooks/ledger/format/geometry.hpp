@@ -14,8 +14,8 @@ namespace cuwarden::ledger {
 // Size of a ledger's sparse file in bytes, unless a setting or a limit of the process makes it
 // smaller.
 inline constexpr std::uint64_t default_total_bytes = std::uint64_t{8} << 30;
-// Least size in bytes at which a ledger's file is worth making. If RLIMIT_FSIZE is lower, the
-// ledger is kept in memory, unless memory could not hold more than the file.
+// Least size in bytes at which a ledger's file is worth making. If the process's limit on file
+// sizes (RLIMIT_FSIZE) is lower, the ledger is kept in memory, unless that could not hold more.
 inline constexpr std::uint64_t smallest_useful_file_bytes = std::uint64_t{64} << 20;
 
 // The part of a ledger's file that one region (a table, or a heap of bytes) occupies: its offset in

@@ -22,9 +22,9 @@ struct GroupCounts {
   std::uint64_t last_ns = 0;  // time of the last allocation, since process start; 0: there was none
 };
 
-// Returns the sums of a group's counters over all shards. Other threads may change the counters
-// meanwhile. `group_row`: row of `group`. `shard_at(row)` returns a pointer to that row of the
-// table of GroupShards; null ends the group's list of shards.
+// Returns the sums of a group's counters over all shards. Reads again if other threads free memory
+// meanwhile, 16 times at most. `group_row`: row of `group` in its table. `shard_at(row)` returns a
+// pointer to that row of the table of GroupShards; null if the ledger has no such row.
 template <class ShardAt>
 GroupCounts counts_of(const Group& group, std::uint32_t group_row, ShardAt shard_at) noexcept {
   // A group has at most one GroupShard for each shard. A damaged list may be longer, or a ring.

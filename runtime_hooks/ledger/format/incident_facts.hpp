@@ -22,7 +22,7 @@ struct IncidentFacts {
   // This process's live allocations at the refusal, indexed by Kind: on the device of the request,
   // or on the host if host memory was requested.
   std::array<std::uint64_t, kind_count> live_bytes{}, live_count{};
-  // Values indexed by Fact; unknown_bytes for a fact that is not known.
+  // Values of the facts, indexed by Fact and in the unit that Fact gives; unknown_bytes: not known.
   std::array<std::uint64_t, fact_count> facts = [] {
     std::array<std::uint64_t, fact_count> unknown{};
     unknown.fill(unknown_bytes);
@@ -45,9 +45,11 @@ struct IncidentHolding {
   GroupId group;                       // 0: the holder is another process
   std::uint32_t pid = 0;               // pid of the other process; 0: the holder is a group
   std::uint64_t count = 0, bytes = 0;  // live allocations of the group; bytes of the process
-  // Rate at which the group's live bytes grow; null: they do not grow.
+  // Rate at which the group's live bytes grew in the last three quarters of the time since its
+  // oldest live allocation; null: they do not grow steadily.
   std::optional<std::uint64_t> growth_bytes_per_minute{};
-  // Bytes that the group's pieces lock in partly live slabs of the driver; null: not determined.
+  // Free bytes of the driver's slabs that the group's allocations in these slabs lock; null: not
+  // determined.
   std::optional<std::uint64_t> slab_locked_bytes{};
 };
 

@@ -11,7 +11,7 @@
 
 namespace cuwarden::ledger {
 
-// Stands in the ledger for a number that is not known, even if the number is no byte count.
+// Value in the ledger of a number that is not known, even if the number is no byte count.
 inline constexpr std::uint64_t unknown_bytes = UINT64_MAX;
 
 // The thing that a refused call asked for: memory (an allocation), a context, loaded code, a kernel
@@ -56,11 +56,11 @@ enum class Fact : std::uint8_t {
   mps_limit_bytes,     // quota of this process on the device (MPS)
   nvml_free_bytes,     // free bytes by NVML, if there was no context to read the device in
   // Further facts about the device.
-  slab_count,          // slabs of the driver with at least one live allocation of this process
-  graph_rest_bytes,    // bytes in chunks of graphs that none of the graphs' allocations has
-  given_back_bytes,    // bytes that the driver gave back while it refused; free_bytes includes them
-  spilled_bytes,       // bytes of live device allocations that are in host memory
-  arena_unused_bytes,  // bytes that cuwarden's pool holds and that no allocation has
+  slab_count,        // slabs of the driver with at least one live allocation of this process
+  graph_rest_bytes,  // bytes that graphs hold in partly used chunks, and no allocation of them has
+  given_back_bytes,  // bytes that the driver gave back while it refused; free_bytes includes them
+  spilled_bytes,     // bytes of live device allocations that are in host memory
+  arena_unused_bytes,             // bytes that cuwarden's pool holds and that no allocation has
   spilled_in_stream_order_bytes,  // the part of spilled_bytes in stream-ordered allocations
 };
 inline constexpr std::size_t fact_count = 34;              // number of enumerators of Fact
@@ -86,9 +86,9 @@ enum class RungOutcome : std::uint8_t {
 };
 inline constexpr std::uint8_t rung_outcome_count = 8;  // number of enumerators
 
-// A request that was refused for lack of memory. Later refusals to the same group (the allocations
-// of one call stack) are counted in its latest row. A new row begins if the refusals of the latest
-// row were all served after all, and one now fails or comes a while later.
+// A request that was refused for lack of memory. Later refusals at the same call site (group) are
+// counted in the site's latest row. A site gets a new row only if all requests of its latest row
+// were served in the end, and another one fails or is refused a while later.
 struct Incident {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t group;               // row of the groups table
@@ -99,10 +99,11 @@ struct Incident {
   Asked asked;
   std::uint8_t reserved[3];
   std::uint32_t number;  // position among the incidents of its group, from 1
-  // Number of refusals after the first one; time and size of the last refusal.
+  // Number of refusals that this row counts after its first one; time (since process start) and
+  // size of the last refusal that it counts.
   std::atomic<std::uint64_t> repeats, last_ns, last_bytes;
-  // Number of refusals that reached the program, and after which the refused thread soon had an
-  // equal request served.
+  // Number of refusals that the program saw as an error, and after which the refused thread soon
+  // had an equal request served.
   std::atomic<std::uint64_t> recovered;
   // Number of refusals that reached the program. Refusals that are counted neither here nor in
   // `rescued` are of requests for which rungs are still being tried.
@@ -110,7 +111,8 @@ struct Incident {
   // Number of requests that each rung has served, so that the program saw no refusal; by Rung.
   std::atomic<std::uint64_t> rescued[rung_count];
   std::atomic<std::uint64_t> rescued_bytes;  // size of all requests that rungs have served
-  // Live memory of this process at the first refusal, on the group's device (or the host), by Kind.
+  // This process's live memory, by Kind, on the request's device (or on the host, for a request of
+  // host memory) at the incident's first refusal.
   std::uint64_t live_bytes[kind_count];
   std::uint64_t live_count[kind_count];
   std::atomic<std::uint64_t> facts[fact_count];  // by Fact; unknown_bytes: not known
@@ -124,9 +126,11 @@ struct IncidentHolder {
   std::uint32_t group;               // row of the groups table; 0: another process
   std::uint32_t pid;                 // pid of the other process; 0: the holder is a group
   std::uint64_t count, bytes;        // live allocations of the group; bytes of the process
-  // Rate at which the group's live bytes grow; unknown_bytes: they do not grow.
+  // Rate at which the group's live bytes grew in the last three quarters of the time since its
+  // oldest live allocation; unknown_bytes: they do not grow steadily.
   std::atomic<std::uint64_t> growth_bytes_per_minute;
-  // Bytes that the group's pieces lock in partly live slabs; unknown_bytes: not determined.
+  // Free bytes of the driver's slabs that the group's allocations in these slabs lock;
+  // unknown_bytes: not determined.
   std::atomic<std::uint64_t> slab_locked_bytes;
 };
 
@@ -136,8 +140,8 @@ struct IncidentHolder {
 struct IncidentClass {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t incident;            // row of the incidents table
-  // Largest size of the class's pieces, a power of two; number of the class's slabs; number and
-  // requested bytes of all live pieces in those slabs.
+  // `class_bytes`: largest size of the class's allocations, a power of two. `slab_count`: slabs of
+  // the class. `live_*`: number and requested bytes of all live allocations in these slabs.
   std::uint64_t class_bytes, slab_count, live_count, live_bytes;
 };
 
@@ -158,7 +162,7 @@ struct IncidentRung {
 struct IncidentSlab {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t incident;            // row of the incidents table
-  // Address of the slab's first byte; number and requested bytes of its live pieces.
+  // Address of the slab's first byte; number and requested bytes of the live allocations in it.
   std::uint64_t address, live_count, live_bytes;
 };
 

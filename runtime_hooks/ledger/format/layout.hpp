@@ -27,7 +27,7 @@ inline constexpr std::uint32_t layout_version = 14;  // readers reject files of 
 
 // Number of enumerators of stacks::Exception, the reasons why a stack was not walked to its end.
 inline constexpr std::size_t stack_exceptions = 6;
-// Most frames that are stored of a stack; deeper frames are cut off.
+// Most frames of one call stack that a ledger stores; further frames, the outermost, are cut off.
 inline constexpr std::uint32_t deepest_stack = 1024;
 
 // The regions of the ledger's file, in their order. Each is a table of rows, or a heap.
@@ -84,7 +84,8 @@ enum Reason : std::uint32_t {
   reason_confined = 1u << 8,  // entries of threads with a seccomp filter found no room
 };
 
-// The operations by which a ledger's file grows; values of Header::growth_operation.
+// The steps in which a ledger grows: its file is opened, blocks of the file are allocated, memory
+// is mapped where the file cannot grow, access to pages is allowed.
 enum class GrowthOperation : std::uint32_t { none, open, allocate, map, allow_access };
 
 // The way in which the recorded process ended. `underscore_exit` is _exit().
@@ -107,8 +108,8 @@ struct Process {
   std::uint64_t start_monotonic_ns;  // start by CLOCK_MONOTONIC; the ledger's times count from it
   std::uint64_t start_ticks;         // field 22 of /proc/PID/stat: tells a reused pid
   std::uint32_t pid_namespace;       // inode of the pid namespace in which `pid` counts; 0: unknown
-  // 1: the file has a flock as long as the process lives, because its mapping holds the lock.
-  // 0: the file system does not keep such a lock.
+  // 1: the ledger's file has a lock (flock) as long as the process lives, because the file's
+  // mapping holds the lock. 0: the file system does not keep such a lock, or there is no file.
   std::uint32_t lock_held;
   // Device and inode of the ledger's original file; 0 if the ledger is in memory. A file with other
   // numbers is a copy: even if a copy is not locked, the process may be alive.
@@ -118,10 +119,9 @@ struct Process {
   StringRef program;         // path of the executable
   StringRef command_line;    // arguments separated by zero bytes
   StringRef report_path;     // absolute path of the report to be written, with % fields filled in
-  // Folder of the cgroup that limits the process's memory; empty: unknown.
+  // Path of the folder of the cgroup that counts the process's memory; empty: unknown.
   StringRef memory_cgroup;
-  // Inode of the folder of `memory_cgroup`, which a later cgroup of equal name does not have; 0:
-  // unknown.
+  // Inode of the folder `memory_cgroup`; 0: unknown. A later cgroup of equal path has another one.
   std::uint64_t memory_cgroup_inode;
   // Number of processes that the kernel had killed in the cgroup for lack of memory before the
   // ledger was made; 0 also if it is unknown.
@@ -152,8 +152,8 @@ struct Header {
   std::atomic<std::uint64_t> shim_ns;          // time of the shim's own work; 0: not measured
   std::atomic<std::uint64_t> unknown_frees;    // frees of addresses that were never recorded
   std::atomic<std::uint64_t> superseded;       // records replaced because a free was not seen
-  // Number of modules (object files) that were unloaded so far; tells stacks of equal addresses
-  // apart, because the addresses may have belonged to another module.
+  // The module epoch: number of modules (loaded object files) that were unloaded so far. An address
+  // belongs to one module only within an epoch.
   std::atomic<std::uint64_t> module_epoch;
   // Page-locked host memory: allocations that cuwarden's pool has ever served and their bytes, and
   // bytes that the pool holds now.
@@ -163,8 +163,8 @@ struct Header {
   std::atomic<std::uint32_t> report_written;
   // The number in the file name of the process's report, plus 1; 0: there is no report yet.
   std::atomic<std::uint32_t> report_number;
-  // GrowthOperation that the kernel refused when the ledger last could not grow, and the errno.
-  // Both are 0 if none was refused.
+  // The GrowthOperation that failed when the ledger last could not grow, and its errno. Both are 0
+  // if the ledger could always grow.
   std::atomic<std::uint32_t> growth_operation, growth_error;
   // Number of distinct stacks that were not walked to their end, by the reason (stacks::Exception).
   std::atomic<std::uint64_t> stacks_cut[stack_exceptions];
@@ -180,11 +180,11 @@ struct Record {
   std::uint64_t bytes;               // size as the program requested it
   std::uint64_t time_ns;             // since process start, as of the kernel's last tick
   std::uint64_t context;             // CUcontext that the memory belongs to; 0: none
-  // For a vmm_mapping: row of the mapped handle's record, from 1 on; 0: unknown. 0 for
-  // all other kinds.
+  // For a vmm_mapping: row of the mapped handle's record; 0: unknown. For a second vmm_handle of
+  // one memory: row of the record that counts its bytes. For all others: 0.
   std::uint64_t related;
   std::uint32_t thread;      // row of the threads table
-  std::uint32_t mappings;    // of a vmm_handle: live mappings
+  std::uint32_t mappings;    // of a vmm_handle: live mappings and second handles
   std::uint32_t references;  // of a vmm_handle: creations and retains, less releases; IPC: openings
   Space space;
   std::uint8_t flags;  // RecordFlag bits
@@ -199,8 +199,8 @@ enum RecordFlag : std::uint8_t {
   record_in_pool = 1u << 2,  // served by cuwarden's pool, so it is in no slab of the driver's
 };
 
-// The counters of one group of allocations in one shard. A shard belongs to one thread, which alone
-// changes them; only shard 0 is shared by threads. All count from process start.
+// The counters of one group of allocations in one shard, from process start on. A shard belongs to
+// one thread, which alone changes its counters; only shard 0 is shared by several threads.
 struct Counters {
   std::atomic<std::uint64_t> allocations, allocated_bytes;
   std::atomic<std::uint64_t> frees, freed_bytes;
@@ -217,12 +217,11 @@ struct Group {
   std::uint8_t shard;    // number of the thread's shard to which `counters` belongs
   std::int32_t device;   // CUDA ordinal; -1 for host memory
   std::uint32_t series;  // row of the group's Series; 0: there was no room for one
-  std::atomic<std::uint32_t>
-      first_shard;                      // first row of the list of the group's GroupShards; 0: none
-  std::uint32_t next_in_series;         // next group of the series; 0 ends the list
-  std::uint32_t peak_version;           // Series::peak_version at which `at_peak_*` were copied
-  std::atomic<std::uint64_t> first_ns;  // time of the first allocation
-  std::atomic<std::uint64_t> failures;  // requests that were refused to the program
+  std::atomic<std::uint32_t> first_shard;  // row of the group's first GroupShard; 0: none
+  std::uint32_t next_in_series;            // next group of the series; 0 ends the list
+  std::uint32_t peak_version;              // Series::peak_version at which `at_peak_*` were copied
+  std::atomic<std::uint64_t> first_ns;     // time of the first allocation
+  std::atomic<std::uint64_t> failures;     // requests that were refused to the program
   std::atomic<std::uint64_t> released_count, released_bytes;  // ended with their context
   // The counters of the shard that made the group. They have a cache line of their own.
   Counters counters;
@@ -280,12 +279,11 @@ struct Thread {
   std::uint64_t first_ns;            // time of the first recorded call
 };
 
-// A part of a series' timeline: Series::width_ns of time. max_bytes is 0 if the live bytes did not
-// change in that time; otherwise it is their highest value, that at the beginning included.
+// A span of Series::width_ns in a series' timeline of live bytes. `max_bytes`: highest live bytes
+// in the span, those at its beginning included; 0 if they did not change in the span.
 struct Bucket {
   std::atomic<std::uint64_t> max_bytes;
-  std::atomic<std::uint64_t>
-      last_bytes;  // live bytes at the bucket's end; not yet valid in the newest
+  std::atomic<std::uint64_t> last_bytes;  // live bytes at the end; not valid in the newest bucket
 };
 inline constexpr std::size_t bucket_count = 240;  // buckets of each series
 
@@ -301,39 +299,41 @@ struct Series {
   std::atomic<std::uint32_t> peak_version;  // odd while groups' live values are copied at a peak
   std::atomic<std::uint32_t> fold_version;  // odd while buckets are being folded
   std::atomic<std::uint64_t> live_count;    // live allocations that no shard's own counter counts
-  // Live bytes, plus freed bytes that threads have not passed on (at most 1 MiB or 1/64 of the
-  // peak); the groups' counters are exact.
+  // Live bytes, plus freed bytes that threads have not subtracted yet: at most 1 MiB or 1/64 of
+  // peak_bytes, whichever is more. (The groups' counters are exact.) For series_host_rss: the RSS.
   std::atomic<std::uint64_t> live_bytes;
   std::atomic<std::uint64_t> peak_count, peak_bytes, peak_ns;  // live at the peak; time of the peak
-  // Sum of the groups' Group::at_peak_bytes; usually at most 1% below peak_bytes.
+  // Sum of Group::at_peak_bytes over the series' groups; usually at most 1% below peak_bytes.
   std::atomic<std::uint64_t> copied_peak_bytes;
   std::atomic<std::uint64_t> width_ns;  // length of one bucket; the first begins at process start
   std::atomic<std::uint32_t> buckets_used;  // buckets from the first to the newest
   std::uint32_t reserved2;
   Bucket buckets[bucket_count];
-  // The fields below are for linear device memory (Kind::device). Locked bytes are free bytes
-  // within slabs that also have a live piece. At the worst moment, the most bytes were locked.
-  // Number of times that a new worst moment was noted; 0: no bytes were ever locked.
+  // Number of worst moments so far: moments with more locked bytes than ever before. Locked bytes
+  // are free, but in slabs of the driver that also have a live allocation. This field and all below
+  // are for linear device memory (Kind::device) only.
   std::atomic<std::uint32_t> worst_version;
-  // Bytes that are locked now. Threads add their changes in batches, so the number may be a little
-  // too high or too low.
+  // Bytes of the driver's slabs that are locked now: free, but in slabs that are partly live.
+  // Threads add their changes in batches, so the number may be a little too high or too low.
   std::atomic<std::uint64_t> slab_locked_bytes;
   std::atomic<std::uint64_t> page_rounding_bytes;  // now lost to rounding of requests to pages
   std::atomic<std::uint64_t> worst_locked_bytes, worst_page_rounding_bytes, worst_ns;
   std::atomic<std::uint32_t> slabs_not_counted;  // 1: there was no room for some slabs
-  // The holders: the groups that lock most. They are copied to WorstHolder rows at some of the
-  // worst moments, the last time at `holders_ns`. holders_version is odd meanwhile; 0: no copy yet.
+  // Seqlock of the series' WorstHolder rows and of `holders_*`, `pieces_seen` and `read_*`, which
+  // are set at some of the worst moments: odd while they change; 0: they were never set.
   std::atomic<std::uint32_t> holders_version;
   std::atomic<std::uint32_t> first_holder;  // first of `worst_holder_count` rows; 0: none
-  // 1: at holders_ns, addresses of pieces did not fit the layout that slab_layout.hpp describes.
+  // 1: at `holders_ns`, too many allocations did not fit the layout of slabs in slab_layout.hpp.
   std::atomic<std::uint32_t> slabs_misfit;
-  std::atomic<std::uint64_t> holders_ns, holders_locked_bytes;  // locked by all groups together
-  std::atomic<std::uint64_t> pieces_seen;  // pieces that shared their page, at holders_ns
-  // The device's last reading before holders_ns, made at `read_ns`; 0: there was no reading.
+  // Time at which WorstHolder rows were last filled, and bytes locked then by all groups; 0: never.
+  std::atomic<std::uint64_t> holders_ns, holders_locked_bytes;
+  std::atomic<std::uint64_t> pieces_seen;  // allocations that shared a slab page, at `holders_ns`
+  // The last reading of the device's memory before `holders_ns`: its time (0: there was none), free
+  // bytes, and idle bytes of memory pools (unknown_bytes: not known).
   std::atomic<std::uint64_t> read_ns, read_free_bytes, read_memory_pool_idle_bytes;
 };
 
-// The moment at which a device's memory was last read: never, near a recorded call, or at the end.
+// Occasion of the last reading of a device's memory: none so far, near a recorded call, at the end.
 enum class ReadingAt : std::uint32_t { none, last_call, exit };
 // A device that the process used, and the last reading of its memory.
 struct Device {
@@ -344,27 +344,31 @@ struct Device {
   std::atomic<std::uint32_t> version;  // seqlock: odd while the reading or implicit memory changes
   std::atomic<std::uint32_t> at;       // ReadingAt
   std::atomic<std::uint64_t> time_ns, total_bytes, free_bytes;  // of the reading
-  // Bytes that the process's memory pools and graphs keep unused; unknown_bytes: not known.
+  // In the last reading, idle bytes of the process's memory pools and graphs, or unknown_bytes.
   std::atomic<std::uint64_t> memory_pool_idle_bytes;
   std::atomic<std::uint64_t> other_processes_bytes;  // used by other processes; 0: unknown
-  // Host memory behind live device allocations (spill): now, and at its peak; and the number of
-  // allocations that ever got such memory.
+  // Bytes of live device allocations that are in host memory (spill): now, and the most so far.
+  // `spilled_count`: number of allocations that ever got host memory.
   std::atomic<std::uint64_t> spilled_bytes, spilled_peak_bytes, spilled_count;
   std::atomic<std::uint64_t> spilled_in_stream_order_bytes;  // part in stream-ordered allocations
-  // cuwarden's pool (pool/arena.hpp) at the reading: bytes that it holds of the device, and those
-  // in live allocations. Totals since process start: served allocations and their bytes, bytes
-  // given back to the driver; pages that meshing let share memory, bytes won by that, time of its
-  // pauses.
+  // Bytes of the device that cuwarden's pool held when last noted, and those in live allocations.
   std::atomic<std::uint64_t> arena_held_bytes, arena_live_bytes;
+  // Totals of cuwarden's pool so far: requests served, their bytes, bytes given back to the driver.
   std::atomic<std::uint64_t> arena_served_count, arena_served_bytes, arena_returned_bytes;
+  // Totals of meshing (two pages of addresses share one page of memory) since process start: meshed
+  // pages, bytes that became free by it, and the time for which it paused the program.
   std::atomic<std::uint64_t> arena_meshed_pages, arena_meshed_bytes, arena_pause_ns;
-  // Implicit memory: bytes that the driver took by itself, as far as measured; see ImplicitBytes.
-  std::atomic<std::uint64_t> used_after_first_context_bytes;  // 0: not measured
-  std::atomic<std::uint64_t> context_bytes;                   // taken by further contexts
+  // Bytes of the device in use just after the process made its first context there, including other
+  // processes' memory, but without this process's recorded allocations; 0: not measured.
+  std::atomic<std::uint64_t> used_after_first_context_bytes;
+  std::atomic<std::uint64_t> context_bytes;  // taken by contexts after the first one
+  // Bytes taken by code, kernels' local memory, the heap of malloc() in kernels, and streams.
   std::atomic<std::uint64_t> module_bytes, local_memory_bytes, heap_bytes, stream_bytes;
-  // Bytes of contexts that the driver gave back after a refusal; a later launch takes them again.
+  // Bytes that the driver gave back after it had refused a request, and that no kernel launch has
+  // taken again: of the device's first context, and of all further ones.
   std::atomic<std::uint64_t> lent_first_context_bytes, lent_context_bytes;
-  // Local memory for one thread of the kernel that needs most; 0: none needed more than there was.
+  // Bytes of local memory for one thread of the launched kernel that needs most; 0: no kernel
+  // needed more local memory than its context had.
   std::atomic<std::uint64_t> largest_local_bytes;
   StringRef largest_local_kernel;  // name of that kernel, as the driver gives it; empty: unknown
 };

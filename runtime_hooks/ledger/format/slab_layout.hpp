@@ -18,15 +18,16 @@ inline constexpr std::uint64_t largest_slab_piece = slab_page_bytes - slab_step_
 // The live pieces of one page of 2 MiB, packed into one 64-bit word so that all three numbers
 // change at once.
 struct SlabContents {
-  // Number of live pieces; units of slab_step_bytes (512 bytes) that they take; bytes as the
-  // program requested them.
+  // Number of the page's live pieces (allocations in it); units of slab_step_bytes (512 bytes) that
+  // they take; bytes that the program requested for them.
   std::uint64_t count = 0, steps = 0, bytes = 0;
 
-  // Unpacks a word that word() packed.
+  // Unpacks the page's numbers from a word that word() has made.
   static constexpr SlabContents of(std::uint64_t word) {
     return {word >> 48, word >> 32 & 0xffff, word & 0xffffffff};
   }
-  // Packs the numbers into one word. Words can be added and subtracted to change all three at once.
+  // Packs `count`, `steps` and `bytes` into one word. The words of two objects can be added or
+  // subtracted, which adds or subtracts all three.
   constexpr std::uint64_t word() const { return count << 48 | steps << 32 | bytes; }
   // Returns the bytes of the page that live pieces take, each rounded up to slab_step_bytes.
   constexpr std::uint64_t cut_bytes() const { return steps * slab_step_bytes; }
@@ -65,20 +66,20 @@ struct SlabPage {
   // not changed since the worst moment: then `contents` are those of the moment.
   std::atomic<std::uint64_t> contents_at_worst;
   std::atomic<std::uint32_t> at_worst_version;  // slab_copying is set during the copy
-  // Row of a page that has the same address on another device; 0 ends the list.
+  // Row of the next SlabPage with this address, on another device; 0 ends the list.
   std::atomic<std::uint32_t> next;
   std::uint32_t reserved[6];
 };
 static_assert(sizeof(SlabPage) == 64);
 
 inline constexpr std::uint32_t worst_holder_count = 8;  // rows of WorstHolder for each series
-// A group of allocations (those of one call stack) whose pieces locked bytes in slabs of a device
-// at the time Series::holders_ns. Guarded by the seqlock Series::holders_version.
+// A group (the allocations of one call stack) that locked bytes in slabs of a device at the time
+// Series::holders_ns. Valid if the seqlock Series::holders_version is even and did not change.
 struct WorstHolder {
   std::uint32_t group;  // row of the groups table; 0: this row and those after it are unused
   std::uint32_t reserved;
-  // Live pieces of the group in slabs, and their requested bytes. A slab's locked bytes are divided
-  // equally among its live pieces; `locked_bytes` is the sum for the group's pieces.
+  // Number and requested bytes of the group's live pieces (allocations in slabs). A slab's locked
+  // bytes are divided equally among its live pieces; `locked_bytes` sums up the group's parts.
   std::uint64_t count, bytes, locked_bytes;
 };
 

@@ -13,8 +13,9 @@
 
 namespace cuwarden::ledger {
 
-// Sums of the groups' counts, by kind and device. A running process changes its groups all the
-// time. So a caller that shows groups beside the sums adds the groups that it shows, with add().
+// Sums of the counts of a ledger's groups, by kind and device. A running process changes its groups
+// all the time. So a caller that shows groups and sums passes to add() the very copies that it
+// shows.
 class GroupSums {
  public:
   // Makes sums that are 0, for groups to be added by add().
@@ -24,9 +25,9 @@ class GroupSums {
   // Adds a group's counts to the sums of its kind and device. Does nothing if the group has an
   // impossible device.
   void add(const GroupView&) noexcept;
-  // Replaces the counts and live bytes in `series` by the sums of its kind and device. Raises its
-  // peak to the live bytes if the peak is below. Does nothing for the series of host RSS, or if the
-  // device is impossible.
+  // Replaces the counts and live bytes in the argument by the sums for its kind and device. Raises
+  // its peak to the live bytes if the peak is below. Does nothing for the series of the process's
+  // resident memory, or if the device is impossible.
   void put_into(SeriesView&) const noexcept;
 
   // Returns the group's live bytes; 0 if its live count is 0. A thread of a running process changes

@@ -30,10 +30,14 @@ struct RecordView {
   DeviceAddress address;  // address or handle
   ByteCount bytes;        // size as the program requested it
   std::uint64_t time_ns = 0;
-  ContextId context;          // context that the memory belongs to; 0: none
-  std::uint64_t related = 0;  // for a mapping of virtual memory: record of the mapped handle
-  ThreadId thread;            // thread that allocated; 0: unknown
-  // Live mappings of a virtual memory handle, and references that keep an allocation live.
+  ContextId context;  // context that the memory belongs to; 0: none
+  // For a mapping of virtual memory: row of the mapped handle's record. For stream-ordered memory:
+  // its CUmemoryPool. 0: unknown, or memory of another kind.
+  std::uint64_t related = 0;
+  ThreadId thread;  // thread that allocated; 0: unknown
+  // `mappings`: live mappings and second handles of the memory of a virtual memory handle.
+  // `references`: references to such a handle, or openings of memory by an IPC handle. 0 for other
+  // memory.
   std::uint32_t mappings = 0, references = 0;
   Space space{};
   std::uint8_t flags = 0;  // bits of RecordFlag
@@ -47,8 +51,9 @@ struct GroupView {
   Kind kind{};
   DeviceOrdinal device = no_device;
   // `failures`: requests that failed for lack of memory. `released_*`: allocations that ended with
-  // their context. `first_ns`, `last_ns`: times of the first and the last allocation. `at_peak_*`:
-  // allocations that were live at the peak of the group's kind on its device.
+  // their context. `first_ns`, `last_ns`: times of the first and the last allocation, since process
+  // start. `at_peak_*`: the group's live allocations when the live bytes of its kind on its device
+  // were highest.
   std::uint64_t live_count = 0, live_bytes = 0, allocations = 0, allocated_bytes = 0, frees = 0,
                 failures = 0, released_count = 0, released_bytes = 0, first_ns = 0, last_ns = 0,
                 at_peak_count = 0, at_peak_bytes = 0;
@@ -77,14 +82,14 @@ struct ThreadView {
   std::string_view name;
   std::uint64_t first_ns = 0;  // time of the thread's first recorded call
 };
-// A copy of a Bucket: the highest and the last live bytes in the span of a timeline that begins at
-// `time_ns` and is `width_ns` long.
+// A copy of a Bucket: the highest and the last live bytes in a span of a series' timeline. The span
+// begins `time_ns` after process start and is `width_ns` long.
 struct BucketView {
   std::uint64_t time_ns = 0, width_ns = 0, max_bytes = 0, last_bytes = 0;
 };
-// A copy of a WorstHolder: the allocations of one group in the driver's slabs when a device had
-// many locked bytes. Locked bytes are unused, but in slabs with a live allocation. `locked_bytes`:
-// the group's part of them.
+// A copy of a WorstHolder: number and bytes of one group's live allocations in the driver's slabs
+// at a moment with many locked bytes (unused, but in slabs with a live allocation). `locked_bytes`:
+// the group's share of these.
 struct WorstHolderView {
   GroupId group;
   std::uint64_t count = 0, bytes = 0, locked_bytes = 0;
@@ -94,8 +99,9 @@ struct SeriesView {
   bool host_rss = false;  // true: the bytes are the process's resident memory (RSS)
   Kind kind{};            // meaningless if `host_rss` is true
   DeviceOrdinal device = no_device;
-  // Reader::series() leaves the first four counts 0; GroupSums::put_into() sets them. `live_bytes`
-  // may be too high before that. `failures`: requests that failed for lack of memory.
+  // Until GroupSums::put_into() adds up the groups, the first four counts are 0 and `live_bytes`
+  // may be too high. `failures`: requests that failed for lack of memory. `peak_*`: highest live
+  // bytes so far, number of live allocations at that moment, and its time since process start.
   std::uint64_t allocations = 0, frees = 0, failures = 0, live_count = 0, live_bytes = 0,
                 peak_count = 0, peak_bytes = 0, peak_ns = 0;
   // The worst moment of a device's linear memory: that at which the most bytes were locked. Locked
@@ -103,22 +109,22 @@ struct SeriesView {
   struct Worst {
     std::uint32_t version = 0;  // number of worst moments so far; 0: no bytes were ever locked
     bool all_counted = true;    // false: there was no room for some slabs, which do not count
-    // False if allocations lay at addresses that do not fit the layout of slabs in slab_layout.hpp,
-    // so that the numbers may be wrong.
+    // False if too many allocations lay at addresses that do not fit the layout of slabs in
+    // slab_layout.hpp, so that the numbers of this struct may be wrong.
     bool as_counted = true;
     // At the worst moment: locked bytes, and bytes that were lost to rounding requests up to pages.
-    // `time_ns`: time of the worst moment.
+    // `time_ns`: time of the worst moment, since process start; 0: there was none.
     std::uint64_t locked_bytes = 0, page_rounding_bytes = 0, time_ns = 0;
-    // Number of allocations that shared a page with others when the holders were copied. 0: none
-    // was seen, so the driver may not cut slabs as slab_layout.hpp assumes.
+    // Number of allocations that shared a slab page with others at `holders_ns`. 0: none was seen,
+    // so the driver may not cut slabs as slab_layout.hpp assumes.
     std::uint64_t pieces_seen = 0;
-    // Time and free bytes of the last reading of the device before the holders were copied. A time
-    // of 0 means that there was none.
+    // Last reading of the device's memory before `holders_ns`: its time since process start (0:
+    // there was no reading), and the device's free bytes.
     std::uint64_t read_ns = 0, read_free_bytes = 0;
-    // Idle bytes of memory pools in that reading of the device; null: unknown.
+    // Idle bytes of memory pools (CUmemoryPool) in the reading at `read_ns`; null: unknown.
     std::optional<std::uint64_t> read_memory_pool_idle_bytes;
-    // Time at which the holders were copied, and locked bytes at that time. It is the worst moment,
-    // or a little before it. 0: they were not copied.
+    // Time since process start at which `holders` was noted, and locked bytes of all groups at that
+    // time: the worst moment, or an earlier one with fewer locked bytes. 0: never noted.
     std::uint64_t holders_ns = 0, holders_locked_bytes = 0;
     // The groups that locked most bytes at `holders_ns`, in descending order. The list ends before
     // the first entry with a group of 0.
@@ -153,15 +159,16 @@ struct DeviceView {
   DeviceOrdinal ordinal = no_device;
   std::uint8_t uuid[16]{};
   std::string_view name;
-  // Occasion of the last reading of the device's memory; none: the reading's fields are not valid.
+  // Occasion of the last reading of the device's memory. None: no reading is known, so `time_ns`,
+  // `total_bytes`, `free_bytes` and `memory_pool_idle_bytes` are not valid.
   ReadingAt at = ReadingAt::none;
   std::uint64_t time_ns = 0, total_bytes = 0, free_bytes = 0;  // the last reading
-  // In the last reading, bytes that the process's memory pools and graphs keep unused; null:
-  // unknown.
+  // Bytes that the process's memory pools and graphs kept unused when the device's memory was last
+  // read; null: unknown.
   std::optional<std::uint64_t> memory_pool_idle_bytes;
   std::uint64_t other_processes_bytes = 0;  // device memory of other processes; 0: unknown
-  // Host memory behind live allocations on the device: bytes now and at their peak.
-  // `spilled_count`: number of allocations that ever had such memory.
+  // Bytes of the device's live allocations that are in host memory (spill): now, and the most so
+  // far. `spilled_count`: number of allocations that ever had host memory.
   std::uint64_t spilled_bytes = 0, spilled_peak_bytes = 0, spilled_count = 0;
   std::uint64_t spilled_in_stream_order_bytes = 0;  // part in stream-ordered allocations
   ArenaView arena;
@@ -176,9 +183,9 @@ struct IncidentView : IncidentFacts {
   GroupId group;    // group of the call site
   ThreadId thread;  // thread that made the request
   std::uint64_t time_ns = 0;
-  // `repeats`: later refusals that are counted here. `last_*`: time and size of the last refusal.
-  // `recovered`: refusals after which the thread soon had an equal request served. `failed`:
-  // refusals that reached the program.
+  // `repeats`: refusals that this incident counts after its first one. `last_*`: time (since
+  // process start) and size of the last of all. `recovered`: refusals after which the thread soon
+  // had an equal request served. `failed`: refusals that the program saw as an error.
   std::uint64_t repeats = 0, last_ns = 0, last_bytes = 0, recovered = 0, failed = 0;
   std::array<std::uint64_t, rung_count> rescued{};  // requests that each rung served, by Rung
   std::uint64_t rescued_bytes = 0;                  // bytes of these requests
@@ -189,7 +196,8 @@ struct IncidentHolderView : IncidentHolding {
   IncidentId incident;
 };
 // A copy of an IncidentClass: the driver's slabs of one size class when the incident's request was
-// refused. `live_*`: live allocations in these slabs.
+// refused. `class_bytes`: largest size of the class's allocations, a power of two. `live_*`: number
+// and bytes of all live allocations in these slabs.
 struct IncidentClassView {
   IncidentId incident;
   std::uint64_t class_bytes = 0, slab_count = 0, live_count = 0, live_bytes = 0;
@@ -232,22 +240,25 @@ struct NamedValueView {
 struct ProcessView {
   std::uint32_t pid = 0, parent = 0;   // pids of the process and of its parent
   std::int64_t start_realtime_ns = 0;  // start of the process, since 1970
-  // Start of the process by CLOCK_MONOTONIC, and in the kernel's ticks (/proc/PID/stat).
+  // Start of the process by CLOCK_MONOTONIC, and in the kernel's ticks since boot (field 22 of
+  // /proc/PID/stat).
   std::uint64_t start_monotonic_ns = 0, start_ticks = 0;
   std::uint32_t pid_namespace = 0;  // inode of the namespace in which `pid` counts; 0: unknown
   bool lock_held = false;  // true: the ledger's file is locked as long as the process lives
-  // Device and inode of the file that the process made; 0: it made none. A copy has others.
+  // Device and inode numbers of the ledger's file as the process made it; 0: the ledger was in
+  // memory. A copy of the file has other numbers.
   std::uint64_t file_device = 0, file_inode = 0;
   std::span<const std::uint8_t> boot_id;  // the kernel's id of the boot
-  // Folder of the cgroup that counts the process's memory; empty: unknown.
+  // Path of the folder of the cgroup that counts the process's memory; empty: unknown.
   std::string_view memory_cgroup;
-  // Inode of that cgroup's folder, and number of OOM kills in the cgroup, both as they were when
-  // the ledger was made.
+  // Inode number of the folder `memory_cgroup` (0: unknown), and number of the cgroup's processes
+  // that the kernel had killed for lack of memory. Both are from when the ledger was made.
   std::uint64_t memory_cgroup_inode = 0, memory_cgroup_oom_kills = 0;
-  // Texts that are empty if unknown. In `command_line`, arguments are separated by zero bytes.
+  // Name of the machine; path of the executable; arguments, separated by zero bytes; absolute path
+  // of the report to be written. Empty: unknown.
   std::string_view host, program, command_line, report_path;
   EndReason end_reason = EndReason::unknown;  // the way in which the process ended, or `running`
-  bool report_written = false;                // true if the report of this end is complete on disk
+  bool report_written = false;                // true if the final report is complete on disk
   // Number in the file name of the process's report. 0: the name has no number. Null: there is no
   // report.
   std::optional<unsigned> report_number;
@@ -256,16 +267,17 @@ struct ProcessView {
   bool cuda_seen = false;                       // true if the process has called a hooked function
   // Reasons why the ledger or the recording is incomplete: bits of Reason.
   std::uint32_t reasons = 0;
-  // System call that the kernel refused when the ledger last could not grow; none: no refusal.
+  // Step that failed when the ledger last could not grow; none: the ledger could always grow.
   GrowthOperation growth_operation = GrowthOperation::none;
   int growth_error = 0;  // errno of `growth_operation`
   // Number of call stacks that were not walked to their end, by the cause (stacks::Exception).
   std::array<std::uint64_t, stack_exceptions> stacks_cut{};
-  // Calls of hooks; time that cuwarden's own work took; frees of addresses without a record;
-  // records that were replaced because a free was not seen.
+  // `recorded_calls`: calls of hooked functions. `shim_ns`: time that cuwarden's own work took; 0:
+  // not measured. `unknown_frees`: frees of addresses without a record. `superseded`: records that
+  // were replaced because a free was not seen.
   std::uint64_t recorded_calls = 0, shim_ns = 0, unknown_frees = 0, superseded = 0;
-  // Page-locked memory of cuwarden's pool: requests that it served, their bytes, and bytes that it
-  // holds now.
+  // Page-locked host memory of cuwarden's pool: requests that the pool ever served, their bytes,
+  // and bytes that the pool holds now.
   std::uint64_t pinned_served_count = 0, pinned_served_bytes = 0, pinned_held_bytes = 0;
   std::uint64_t ledger_bytes = 0;  // size of the ledger's rows in use and header, not of the file
   bool cut_short = false;          // true if the file was truncated after it was made
@@ -281,26 +293,27 @@ struct ReadError {
 // Reads the rows of one ledger.
 class Reader {
  public:
-  // Makes a reader of a ledger's bytes. Returns null, and sets the error, if they do not begin with
-  // the header of a readable ledger. The bytes must outlive the reader and its views. Another
-  // process may change them while they are read.
+  // Makes a reader of the bytes of a ledger's file or mapping. Returns null, and sets the error, if
+  // they do not begin with the header of a readable ledger. The bytes must outlive the reader and
+  // all views that it returns. Other threads and processes may change them meanwhile.
   static std::optional<Reader> open(std::span<const std::byte>, ReadError&) noexcept;
 
   // Returns the facts in the ledger's header.
   ProcessView process() const noexcept;
 
-  // Returns a number above that of each row in use in a table. Row 0 is reserved, except in the
-  // hooks table. The functions that take a `row` return null if the row is unused, half-written or
-  // damaged.
+  // Returns the number of the table's rows, from row 0 to the last one in use. Row 0 is reserved,
+  // except in the hooks table.
   std::uint64_t rows(RegionId) const noexcept;
+  // Functions that take a `row` return a copy of the row with this number in the table of the
+  // function's name. They return null if the row is unused, half-written or damaged.
   std::optional<RecordView> record(std::uint64_t row) const noexcept;
   std::optional<GroupView> group(std::uint64_t row) const noexcept;
   std::optional<StackView> stack(std::uint64_t row) const noexcept;
   std::optional<ModuleView> module(std::uint64_t row) const noexcept;
   std::optional<ThreadView> thread(std::uint64_t row) const noexcept;
-  // Returns a series (all memory of one kind on one device). Until GroupSums::put_into() sets
-  // them from the groups, its counts of allocations, frees and failures and its live count are 0.
-  // Its live bytes may be too high until then.
+  // Returns the series (all memory of one kind on one device) in this row; null if the row is
+  // unused or damaged. Its counts of allocations, frees, failures and live allocations are 0, and
+  // its live bytes may be too high, until GroupSums::put_into() adds them up from the groups.
   std::optional<SeriesView> series(std::uint64_t row) const noexcept;
   std::optional<DeviceView> device(std::uint64_t row) const noexcept;
   std::optional<IncidentView> incident(std::uint64_t row) const noexcept;
@@ -308,8 +321,9 @@ class Reader {
   std::optional<IncidentClassView> incident_class(std::uint64_t row) const noexcept;
   std::optional<IncidentSlabView> incident_slab(std::uint64_t row) const noexcept;
   std::optional<IncidentRungView> incident_rung(std::uint64_t row) const noexcept;
-  // Returns a slab page with its contents at the worst moment of its device, at which the most
-  // bytes were locked (SeriesView::Worst). `version`: Worst::version of the device's series.
+  // Returns the slab page in this row, with its contents at the moment when the most bytes of its
+  // device were locked. `version`: SeriesView::Worst::version of the device's linear memory. Null
+  // if the row is unused or damaged.
   std::optional<SlabPageView> slab_page(std::uint64_t row, std::uint32_t version) const noexcept;
   std::optional<HookView> hook(std::uint64_t row) const noexcept;  // rows count from 0
   std::optional<NamedCountView> unhooked_lookup(std::uint64_t row) const noexcept;
@@ -334,7 +348,7 @@ class Reader {
   // Returns the row at `index`; null if it is unused, or if its writer has not completed it.
   template <class Row>
   const Row* published(RegionId, std::uint64_t index) const noexcept;
-  // Returns a text of the strings region; empty if it is damaged or longer than `longest`.
+  // Returns a text of the strings region; empty if it is damaged or longer than `longest` bytes.
   std::string_view text(const StringRef&, std::uint64_t longest) const noexcept;
   std::uint64_t calls_of(std::uint64_t hook) const noexcept;
   std::optional<NamedValueView> named_value(RegionId, std::uint64_t index) const noexcept;

@@ -9,14 +9,15 @@
 
 namespace cuwarden::ledger {
 
-// Number of attempts to read a row that the recorded process changes meanwhile. After the last one,
-// a record is skipped, a device's reading is left out, and a timeline is taken as it is.
+// Most attempts to read a row of a ledger while the recorded process changes the row. After the
+// last one, a record is skipped, a device's reading is left out, and a timeline is taken as it is.
 inline constexpr int attempts = 64;
 // Length of the longest path that Linux accepts, in bytes. A longer path in a ledger is damaged,
 // and is read as an empty text.
 inline constexpr std::uint64_t longest_path = 4096;
 
-// Returns the text in an array of `capacity` bytes, up to its zero byte or the end of the array.
+// Returns the text in the array `text` of `capacity` bytes, up to the first zero byte or the
+// array's end.
 inline std::string_view fixed_text(const char* text, std::size_t capacity) noexcept {
   return {text, strnlen(text, capacity)};
 }
