@@ -36,32 +36,33 @@ struct ArenaUse {
 };
 
 // A change of a device's implicit memory: memory that calls other than allocations take or give
-// back, for contexts, code, local memory of kernels, the device-side heap and streams. The fields
-// are added to the numbers in the device's row. No number falls below 0.
+// back, for contexts, code, local memory of kernels, the heap of malloc() in kernels, and streams.
+// Devices::change_implicit() adds the fields to the device's numbers, none of which falls below 0.
 struct ImplicitChange {
-  // True if no context of the device is left: all numbers are set to 0 before the other fields are
-  // added.
+  // True if no context of the device is left: all numbers of its implicit memory are set to 0
+  // before the other fields are added.
   bool contexts_ended = false;
-  // Bytes in use after the device's first context came up, including other processes' memory, but
-  // without this process's recorded allocations. 0: the number in the row stays as it is.
+  // Bytes of the device in use just after its first context came up, including other processes'
+  // memory, but without this process's recorded allocations. 0: not measured by this change.
   std::uint64_t used_after_first_context_bytes = 0;
   // Bytes that were taken (or, if negative, given back) by contexts after the first one, code
-  // (modules), local memory of kernels, the heap of device-side malloc, and streams.
+  // (modules), local memory of kernels, the heap of malloc() in kernels, and streams.
   std::int64_t context_bytes = 0, module_bytes = 0, local_memory_bytes = 0, heap_bytes = 0,
                stream_bytes = 0;
-  // Bytes that the driver gave back and whose owner is unknown. They are subtracted from local
+  // Bytes that the driver gave back without a sign of their use. They are subtracted from local
   // memory, then from code, then from contexts.
   std::uint64_t given_back_bytes = 0;
-  // Bytes that contexts gave back earlier (given_back_bytes) and now take again; at most
-  // lent_context_bytes().
+  // Bytes that contexts gave back earlier (given_back_bytes) and have taken again now; at most
+  // Devices::lent_context_bytes().
   std::uint64_t taken_again_bytes = 0;
   // Bytes that the end of one context gave back while other contexts of the device remain. They are
   // subtracted from context_bytes, then from local memory, code, heap and streams.
   std::uint64_t one_ended_bytes = 0;
-  // Bytes of local memory for one thread of a kernel that needs more than all kernels before. 0: no
-  // kernel needed more.
+  // Local memory in bytes for one thread of a launched kernel, if the kernel needs more than all
+  // kernels before; otherwise 0.
   std::uint64_t largest_local_bytes = 0;
-  // Mangled name of the kernel that needs largest_local_bytes; empty: unknown. Devices copies it.
+  // Mangled name of the kernel that needs largest_local_bytes; empty: unknown. The text need not
+  // outlive the call that stores it.
   std::string_view largest_local_kernel{};
 };
 
@@ -74,14 +75,15 @@ class Devices {
 
   // Stores the device's name and UUID. Only the first call for a device has an effect.
   void identify(DeviceOrdinal, std::string_view name, const std::uint8_t (&uuid)[16]) noexcept;
-  // Replaces the device's last reading by this one, taken now.
+  // Stores a reading of the device's memory, taken now, in place of the last one.
   void note_reading(DeviceOrdinal, const Reading&) noexcept;
   // Sets the bytes of the device that other processes use.
   void set_other_processes(DeviceOrdinal, ByteCount) noexcept;
-  // Counts a spilled allocation: one on the device of which this many bytes are in host memory.
+  // Counts an allocation of this kind on the device of which this many bytes are in host memory (a
+  // spilled allocation).
   void spilled(DeviceOrdinal, Kind, ByteCount) noexcept;
-  // Subtracts the bytes of a spilled allocation that was freed. The arguments are those of
-  // spilled().
+  // Subtracts the bytes in host memory of a spilled allocation that was freed. The arguments equal
+  // those that spilled() was given for the allocation.
   void unspilled(DeviceOrdinal, Kind, ByteCount) noexcept;
   // Returns the bytes of live allocations on the device that are in host memory.
   std::uint64_t spilled_bytes_on(DeviceOrdinal) noexcept;
@@ -90,10 +92,10 @@ class Devices {
   std::uint64_t spilled_in_stream_order_on(DeviceOrdinal) noexcept;
   // Replaces the figures of cuwarden's pool on the device by the present ones.
   void set_arena(DeviceOrdinal, const ArenaUse&) noexcept;
-  // Adds the change to the implicit memory of the device, and stores a kernel that needs more local
-  // memory than all before.
+  // Adds the change to the device's implicit memory (which the driver takes without an allocation).
+  // Stores the change's kernel if it needs more local memory than all kernels before.
   void change_implicit(DeviceOrdinal, const ImplicitChange&) noexcept;
-  // Returns the bytes of the device's contexts that the driver gave back after it had refused a
+  // Returns the bytes of the device's contexts that the driver gave back while it refused a
   // request, and that no kernel launch has taken again.
   std::uint64_t lent_context_bytes(DeviceOrdinal) noexcept;
 

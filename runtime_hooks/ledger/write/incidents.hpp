@@ -19,19 +19,20 @@ struct Refused {
   // True if this is the incident's first refusal. The caller must then pass the facts of the moment
   // to Incidents::write(): before that, readers do not see the incident.
   bool first = false;
-  // Set by refused() for a repeated refusal, otherwise 0: time of this refusal, and time and size
-  // in bytes of the refusal that the incident counted just before.
+  // For a refusal that refused() has counted after the incident's first one: its time, and time and
+  // size of the refusal that the incident counted just before. Otherwise 0. Times are since process
+  // start.
   std::uint64_t time_ns = 0, last_ns = 0, last_bytes = 0;
 };
-// The groups that held most memory of the device (or the host) when a request was refused, largest
-// first. Groups may follow that lock most memory: memory that is free, but in slabs that are partly
-// live.
+// The groups that held most memory of the device (or the host) when a request was refused: at most
+// 8, largest first. Up to 4 groups may follow that locked most memory: it is free, but in slabs of
+// the driver that are partly live.
 class IncidentHoldings {
  public:
-  // Returns the entry of this group, and adds an empty one if the group has none. Null if all 12
-  // entries are in use.
+  // Returns the entry of this group, which the object keeps; adds an empty one if the group has
+  // none. Null if all 12 entries are in use by other groups.
   IncidentHolding* of(GroupId) noexcept;
-  // Return all entries in use.
+  // Return the entries in use, of at most 12 groups, in the order in which they were added.
   std::span<IncidentHolding> all() noexcept { return std::span(all_).first(count_); }
   std::span<const IncidentHolding> all() const noexcept { return std::span(all_).first(count_); }
 
@@ -44,7 +45,7 @@ class IncidentHoldings {
 };
 // The driver's slabs of one size class on the device, at the moment at which a request was refused.
 // `class_bytes`: size of the allocations that fill most of each slab, rounded up to a power of two.
-// The other fields: number of the slabs, number of live allocations in them, and their bytes.
+// `live_*`: number and bytes of all live allocations in these slabs.
 struct SlabClassRow {
   std::uint64_t class_bytes = 0, slab_count = 0, live_count = 0, live_bytes = 0;
 };
@@ -53,7 +54,7 @@ struct SlabRow {
   DeviceAddress address;                         // start of the slab
   std::uint64_t live_count = 0, live_bytes = 0;  // live allocations in the slab
 };
-// A rung: one of the ordered attempts to serve a refused request.
+// One attempt (rung) to serve a refused request, with its outcome.
 struct RungRow {
   std::uint32_t order = 0;  // position among the rungs tried for the request, from 1
   Rung rung{};
@@ -65,45 +66,47 @@ struct RungRow {
 };
 
 // Writes the ledger's incidents. A refused request is counted with the latest incident of its call
-// site, or begins a new one. All threads may call the functions at any time.
+// site (group), or begins a new one. All threads may call the functions at any time.
 class Incidents {
  public:
   // `storage` outlives the object.
   explicit Incidents(Storage& storage) noexcept : storage_(storage) {}
 
-  // Counts a refusal by the driver, before any rung is tried. A call site gets an incident at its
-  // first refusal. It gets the next one only if all its refusals were served, and after a time that
-  // grows from ten seconds with each incident. The group is that of the call site; 0: there was no
-  // room for one. Of `refusal`, only `asked`, `result` and `bytes` are read.
+  // Counts a refusal by the driver at `now_ns` (since process start), before any rung is tried. A
+  // call site (group) gets an incident at its first refusal. It gets the next one only if all
+  // refusals of the latest were served, and ten seconds (longer with each incident) after that
+  // began. Of `refusal`, only `asked`, `result` and `bytes` are read. For a group of 0, which the
+  // ledger had no room for, nothing is counted.
   Refused refused(GroupId, const IncidentFacts& refusal, ThreadId, std::uint64_t now_ns) noexcept;
-  // Counts a failure: no rung has served a request that refused() has counted, and the program gets
-  // the error. The last arguments are those of refused(). Returns the incident that counts the
-  // request from now on. That is a new incident, with `first` set, if rungs have served all earlier
-  // refusals of the old one.
+  // Counts a failure: no rung has served the request, so the program gets the error. The Refused is
+  // refused()'s result for the request, and the other arguments are those that it was given.
+  // Returns the incident that counts the request from now on: a new one, with `first` true, if
+  // rungs have served all earlier refusals of the old one.
   Refused failed(const Refused&, GroupId, const IncidentFacts& refusal, ThreadId,
                  std::uint64_t now_ns) noexcept;
-  // Adds to the facts the process's present live memory on the device (no_device: host memory).
-  // Adds to the holdings the groups that have most of it.
+  // Adds the process's present live memory on the device (no_device: in host memory), by kind, to
+  // the facts. Adds the 8 groups with the most of it to the holdings, largest first.
   void measure(DeviceOrdinal, IncidentFacts&, IncidentHoldings&) const noexcept;
   // Writes the facts and holdings that are known so far to the incident's rows. The first call
-  // makes the incident visible to readers; later calls add what was unknown before. A caller writes
-  // before each question to the driver, since the process may end or hang in it.
+  // makes the incident visible to readers; later calls add facts that were unknown before. To be
+  // called before each question to the driver, in which the process may end or hang.
   void write(IncidentId, const IncidentFacts&, IncidentHoldings&) noexcept;
-  // Adds another process that held memory of the device when the request was refused. `bytes`: its
-  // memory on the device; unknown_bytes if unknown.
+  // Adds another process that held memory of the device when the incident's request was refused.
+  // `bytes`: memory of that process on the device; unknown_bytes if unknown.
   void add_process(IncidentId, std::uint32_t pid, std::uint64_t bytes) noexcept;
   // Adds the slabs of one size class to the incident. Does nothing if the table is full.
   void add_slab_class(IncidentId, const SlabClassRow&) noexcept;
-  // Adds all slabs of the device to the incident; must be called once for it. Stores none of them
-  // if they would take more than half of the table's remaining room.
+  // Adds all slabs of the request's device to the incident; to be called at most once for an
+  // incident. Stores none of them if they would take more than half of the table's remaining room.
   void add_slabs(IncidentId, std::span<const SlabRow>) noexcept;
-  // Counts `times` refusals of the incident as recovered: the program got an error, and soon after
-  // an equal request of the same thread was served.
+  // Counts `times` refusals of the incident as recovered: the program saw an error, but soon after
+  // each an equal request of the same thread was served.
   void recovered(IncidentId, std::uint32_t times) noexcept;
-  // Adds a rung that is tried for the incident's first refusal. A second call with an equal `order`
-  // replaces the rung's duration and outcome.
+  // Adds a rung that is tried for the incident's first refusal. A second call with an equal
+  // RungRow::order replaces the rung's duration and outcome.
   void add_rung(IncidentId, const RungRow&) noexcept;
-  // Counts a refused request of `bytes` that a rung has served.
+  // Counts a refused request of `bytes` that this rung has served, so that the program saw no
+  // error.
   void rescued(IncidentId, Rung, std::uint64_t bytes) noexcept;
 
  private:
@@ -121,7 +124,8 @@ class Incidents {
   // has made a new row first: then sets `latest` to that row.
   std::uint32_t begin(GroupId, const IncidentFacts& refusal, ThreadId, std::uint64_t now_ns,
                       std::uint32_t& latest) noexcept;
-  // Adds a holder of memory to the incident. Returns its row; 0 if there is no room.
+  // Adds a holder of memory to the incident. Returns the holder's row in the table of holders; 0 if
+  // there is no room.
   std::uint32_t add_holder(IncidentId, const IncidentHolding&) noexcept;
   // Calls visit(row, counts) for each group with memory on the device (no_device: on the host).
   template <class Visit>

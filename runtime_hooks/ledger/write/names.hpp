@@ -16,15 +16,15 @@ class Names {
   // `storage` outlives the object.
   explicit Names(Storage& storage) noexcept : storage_(storage) {}
 
-  // Counts a lookup (dlsym, cuGetProcAddress) of a CUDA function that handles memory and that
-  // cuwarden does not hook. Its calls are not recorded.
+  // Counts a lookup (dlsym, cuGetProcAddress) of the CUDA function `name`, which handles memory and
+  // has no hook in cuwarden, so that its calls are not recorded.
   void count_unhooked_lookup(std::string_view name) noexcept;
   // Returns the number of different functions for which count_unhooked_lookup() was called.
   std::uint64_t unhooked_lookups() const noexcept;
-  // Stores the value of one of cuwarden's settings. `from_environment`: false if the value is the
-  // default.
+  // Stores the value of the cuwarden setting `name`. `from_environment`: true if an environment
+  // variable gave the value, false if it is the default.
   void set_setting(std::string_view name, std::string_view value, bool from_environment) noexcept;
-  // Stores an environment variable of the process that matters to CUDA.
+  // Stores an environment variable of the process, for the report's list of variables.
   void set_environment(std::string_view name, std::string_view value) noexcept;
 
  private:

@@ -10,13 +10,13 @@ namespace cuwarden::ledger {
 // The cgroup that counts the memory of the calling process.
 struct OwnCgroup {
   char path[PATH_MAX] = "";  // path of the cgroup's folder; empty: unknown
-  // Inode of the folder, and number of processes in the cgroup that the OOM killer has ended so
-  // far.
+  // Inode number of the cgroup's folder; number of processes in the cgroup that the kernel's OOM
+  // killer has ended so far. 0 also if unknown.
   std::uint64_t inode = 0, oom_kills = 0;
 };
 
-// Returns the cgroup that counts the calling process's memory: the process's own one, or the next
-// one above it that counts memory. Its path is empty if none is found.
+// Returns the cgroup that counts the calling process's memory: the process's own cgroup, or the
+// nearest one above it that counts memory. The path is empty if there is none.
 OwnCgroup own_cgroup() noexcept;
 
 }  // namespace cuwarden::ledger

@@ -8,13 +8,13 @@
 
 namespace cuwarden::ledger {
 
-// Fills the facts about the process in the ledger's header (Header::process), except for the
-// report's path. `pid`: the recorded process; 0: the calling one. They differ if the caller was
-// made by vfork and shares the recorded process's memory.
+// Fills the facts about the recorded process in the ledger's header (Header::process), except for
+// the report's path. `pid`: pid of the recorded process, if the caller is a vfork child that shares
+// that process's memory; 0: the calling process.
 void record_process(Storage&, std::int32_t pid) noexcept;
 
-// The file name of a ledger: "cuwarden-ledger-HOST-START-PID". START is in nanoseconds since 1970,
-// so that names differ when a pid is reused.
+// The file name of a ledger, without a folder: "cuwarden-ledger-HOST-START-PID". START is the
+// process's start in nanoseconds since 1970, so that names differ when a pid is reused.
 struct LedgerName {
   char text[256];
 };

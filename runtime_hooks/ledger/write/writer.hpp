@@ -34,8 +34,8 @@ struct Creation {
   // Largest size of the ledger's file, in bytes. 0: only the process's own limits count.
   std::uint64_t largest_file_bytes = 0;
   std::int32_t pid = 0;  // pid of the recorded process; 0: this process
-  // True to allocate the file's blocks as on kernels before Linux 5.14, without
-  // MADV_POPULATE_WRITE; for tests.
+  // True in tests that have the file's blocks allocated without MADV_POPULATE_WRITE, as on kernels
+  // before Linux 5.14.
   bool without_populate = false;
 };
 
@@ -43,7 +43,7 @@ struct Creation {
 class Writer {
  public:
   // Makes and maps a ledger's file. Uses anonymous memory instead if no file can be made
-  // (reason_ledger_in_memory). Returns null only if there is no memory either. The object is never
+  // (reason_ledger_in_memory). Returns null only if there is no memory either. The writer is never
   // destroyed. A forked child must not use it, since children do not inherit the mapping.
   static Writer* create(const Creation&) noexcept;
   Writer(const Writer&) = delete;
@@ -52,22 +52,23 @@ class Writer {
   // Returns the path of the ledger's file; empty if the ledger is in memory only, or if the file
   // was removed.
   std::string_view path() const noexcept;
-  // Unlinks the ledger's file, since the complete report replaces it. The mapping stays usable.
+  // Unlinks the ledger's file, to be called once the complete report is on disk. The mapping stays
+  // usable.
   void remove_file() noexcept;
-  // Returns the whole mapping of the ledger, for a Reader in this process. It includes parts that
-  // are in memory only. Pages of rows that no table has used yet may be inaccessible.
+  // Returns the ledger's whole mapping, for a Reader in this process: also the parts that are in
+  // memory only. Pages of rows that no table has used yet may be inaccessible.
   std::span<const std::byte> bytes() const noexcept;
 
   Header& header() noexcept;
-  // Sets the versions of the CUDA driver and runtime, as CUDA gives them (13000 stands for 13.0). 0
-  // leaves a version as it is.
+  // Stores the versions of the CUDA driver and runtime, as CUDA gives them (13000 stands for 13.0).
+  // A version of 0 is not stored: the earlier one stays.
   void set_versions(int driver, int runtime) noexcept;
-  // Sets the way in which the process ends. `status_known`: true if `exit_status` is the process's
-  // exit status.
+  // Stores the way in which the process ends. `status_known`: false if the process's exit status is
+  // not known; `exit_status` is then not used.
   void set_end(EndReason, int exit_status, bool status_known) noexcept;
   // Adds a reason why the ledger or the recording is incomplete.
   void add_reason(Reason) noexcept;
-  // Adds to the time that cuwarden's own work has taken.
+  // Adds `ns` nanoseconds to the time that cuwarden's own work has taken so far.
   void add_shim_time(std::uint64_t ns) noexcept;
   // Makes memory writable in each table for as many further rows as the table has now. A thread
   // that may soon be forbidden system calls (by a seccomp filter) can then go on recording.
@@ -75,8 +76,8 @@ class Writer {
 
   const ProcessTime& time;  // the clock of all times in the ledger
 
-  // The tables of the ledger. Each class has a header of its own in this folder, except
-  // ThreadShards (in storage/).
+  // The tables of the ledger, each written by a class with a header of its own below ledger/. They
+  // live as long as the writer.
   Allocations& allocations;
   VirtualMemory& virtual_memory;
   StackTable& stacks;

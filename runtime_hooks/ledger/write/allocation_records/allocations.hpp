@@ -28,21 +28,22 @@ class Allocations {
         threads_(threads),
         time_(time) {}
 
-  // Adds an allocation record to the ledger and counts the allocation in its group. Writes the
-  // calling thread's id into the argument itself, and the present time if its time_ns is 0: a copy
-  // would cost too much. Does nothing if the argument's group is 0.
+  // Adds an allocation record to the ledger and counts the allocation in its group. Sets the
+  // argument's `thread` to the calling thread, and its `time_ns` to the present time if it is 0.
+  // (A copy of the argument would cost too much.) Does nothing if the argument's group is 0.
   void add(NewRecord&) noexcept;
   void add(NewRecord&& given) noexcept { add(given); }
   // Ends the allocation record of an address that the program is about to free, and counts the
   // free. Must be called before the driver's free, after which another thread may get the address.
-  // The result converts to false if the address has no record; otherwise it serves put_back().
+  // The result is false if the address has no record. If the driver refuses the free, the caller
+  // passes the result to put_back().
   TakenRecord take(Space, DeviceAddress) noexcept;
   // Makes an allocation live again that take() has ended, for a free that the driver refused. Does
   // nothing if take() found no record.
   void put_back(const TakenRecord&) noexcept;
-  // Counts one more opening of memory that the program has opened by an IPC handle and opens again.
-  // Such memory is one allocation, which lasts until its last close. Returns false if the address
-  // has no record that counts openings; then the caller adds a record.
+  // Counts one more opening of memory that the program has already opened by an IPC handle. Such
+  // memory is one allocation, which lasts until its last close. Returns false if the address has no
+  // record that counts openings; then the caller adds a record.
   bool opened_again(Space, DeviceAddress) noexcept;
   // Counts a close of memory that was opened by an IPC handle, if further openings remain. Returns
   // false, and changes nothing, for the last close: the caller then ends the record with take().
@@ -53,9 +54,9 @@ class Allocations {
   // groups count this memory as released (Group::released_*), not as freed.
   void release_context(ContextId) noexcept;
 
-  // Returns the unused bytes of linear memory in the driver's slabs on the device that still have
-  // a live allocation. The driver cannot give such slabs back. Small changes that other threads
-  // made just now may be missing.
+  // Returns the locked bytes of linear memory on the device: unused bytes of those of the driver's
+  // slabs that have a live allocation, so that the driver cannot give them back. Small changes that
+  // threads made just now may be missing.
   std::uint64_t slab_locked_bytes_on(DeviceOrdinal) noexcept;
 
  private:

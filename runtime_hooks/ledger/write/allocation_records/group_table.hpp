@@ -25,7 +25,8 @@ class GroupTable {
   // All references outlive the object.
   GroupTable(Storage& storage, ThreadShards& thread_shards, Totals& totals) noexcept
       : storage_(storage), thread_shards_(thread_shards), totals_(totals) {}
-  // Maps memory for the index of the groups. Returns false if there is no memory.
+  // Maps memory for the index of the groups; must be called before get(). Returns false if there is
+  // no memory.
   bool create() noexcept { return ids_.create(); }
 
   // Returns the group with this key. Makes a row for a new group; returns 0 if the table is full.
@@ -61,16 +62,16 @@ class GroupTable {
     return GroupId{row};
   }
 
-  // Returns the device of the group `id`, which must not be 0; no_device for host memory.
+  // Returns the device of the group `id`; no_device for host memory. `id` must not be 0.
   DeviceOrdinal device_of(GroupId id) const noexcept {
     return DeviceOrdinal{storage_.rows<Group>(RegionId::groups)[id.value].device};
   }
-  // Returns the call stack of the group `id`.
+  // Returns the call stack of the group `id`; 0 if `id` is 0.
   StackId stack_of(GroupId id) const noexcept {
     return StackId{storage_.rows<Group>(RegionId::groups)[id.value].stack};
   }
-  // Returns the group that has the call stack of the group `known`, and the api, kind and device of
-  // the arguments. Makes a row for a new group; returns 0 if the table is full.
+  // Returns the group that has the call stack of the group `known`, and the api (CUDA function),
+  // kind and device of the arguments. Makes a row for a new group; returns 0 if the table is full.
   GroupId of_stack_in(GroupId known, HookId api, Kind kind, DeviceOrdinal device) noexcept {
     const Group& group = storage_.rows<Group>(RegionId::groups)[known.value];
     if (group.api == api.value && group.kind == kind && group.device == device.value) return known;

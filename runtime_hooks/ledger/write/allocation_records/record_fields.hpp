@@ -15,8 +15,8 @@ struct RecordFields {
   ByteCount bytes;            // size as the program requested it
   std::uint64_t time_ns = 0;  // time of the allocation in nanoseconds since process start
   ContextId context;          // context that the memory belongs to; 0: none
-  // Row of the record of a virtual memory handle, for a mapping of the handle or a second handle of
-  // its memory. 0: none.
+  // For a mapping or a second handle of virtual memory: row of the record of the memory's handle.
+  // For stream-ordered memory: its CUmemoryPool. 0: none.
   std::uint64_t related = 0;
   ThreadId thread;  // thread that allocated; 0: unknown
   // Number of references that keep the allocation live: openings of an IPC handle, or references to
@@ -25,15 +25,16 @@ struct RecordFields {
   std::uint8_t flags = 0;  // bits of RecordFlag
 };
 
-// An allocation record to be added to the ledger. The ledger sets its thread, and its time if that
-// is 0.
+// An allocation record to be added to the ledger: key and fields. `thread` need not be set; nor
+// need `time_ns` for an allocation of this moment: if it is 0, the ledger sets the present time.
 struct NewRecord : RecordFields {
   Space space{};
   DeviceAddress address;
 };
 
-// An allocation record that Allocations::take() has ended before the driver's free. If the driver
-// refuses the free, Allocations::put_back() makes the record live again.
+// An allocation record that Allocations::take() has ended before the driver's free. False if the
+// address had no record. If the driver refuses the free, Allocations::put_back() makes it live
+// again.
 struct TakenRecord {
   Space space{};
   DeviceAddress address;

@@ -42,22 +42,23 @@ class RecordIndex {
     // caller must pass the row to recycle() after reading its fields. 0: no record had the key.
     RecordId replaced;
   };
-  // Ends the live record with this key, copies its fields into the last argument, and frees its row
+  // Ends the live record with this key, copies its fields into the RecordFields, and frees its row
   // for another record. Returns false, and changes nothing, if no live record has the key.
   bool take(Space, DeviceAddress, RecordFields&) noexcept;
-  // Adds a live record with this key and these fields. Ends the record that has the key already,
-  // if there is one.
+  // Adds a live record with this key and these fields. Ends an older live record with the key; the
+  // caller must recycle() its row (Inserted::replaced).
   Inserted insert(Space, DeviceAddress, const RecordFields&) noexcept;
   // Results of restore(). `yes`: the record is live again. `address_in_use`: the driver has given
   // the address to another allocation since take(). `no_room`: there is no row or index slot left.
   enum class Restored { yes, address_in_use, no_room };
-  // Adds a record again that take() has ended, with its key and fields, in any row.
+  // Makes a record live again that take() has ended, in any row. The arguments are the record's key
+  // and the fields that take() has copied.
   Restored restore(Space, DeviceAddress, const RecordFields&) noexcept;
 
   // Ends the record in a row that the caller found by scanning the table without a lock. The row
   // keeps its contents until recycle() or restore(). Returns false, and changes nothing, if the
-  // row's record has ended meanwhile. With `owner`, also returns false for a record that this
-  // context does not own.
+  // row's record has ended meanwhile, or if `owner` is given and that context does not own the
+  // record. Null: the record may have any owner.
   bool remove(RecordId, const ContextId* owner = nullptr) noexcept;
   // Makes the record in this row live again, which remove() has ended. Returns false if its address
   // has another live record by now, or if the index has no room.
@@ -75,12 +76,13 @@ class RecordIndex {
 
   // Returns the row of the live record with this key; 0 if there is none.
   RecordId find(Space, DeviceAddress) noexcept;
-  // Removes a key from the index while its record stays live. The driver may then give the key's
-  // handle value to other memory. Returns the record's row; 0 if no live record has the key.
+  // Removes the live record with this key from the index; the record stays live. The driver may
+  // give the key's handle value to other memory now. Returns the record's row; 0 if no live record
+  // has the key.
   RecordId hide(Space, DeviceAddress) noexcept;
-  // Adds a record to the index again that hide() has removed, with this address, which may differ
-  // from the earlier one. Returns false if the address has another live record, or if the index has
-  // no room.
+  // Adds a live record to the index again that hide() has removed. The record gets this address,
+  // which may differ from its earlier one. Returns false if the address has another live record, or
+  // if the index has no room.
   bool show(RecordId, DeviceAddress) noexcept;
   // Ends a live record that hide() has removed from the index. The row keeps its contents.
   void end_hidden(RecordId) noexcept;
@@ -101,7 +103,7 @@ class RecordIndex {
     FutexLock lock;
     std::uint32_t mask = 0;   // number of slots - 1; 0 without a table
     std::uint32_t count = 0;  // number of slots in use
-    // Head of a list of rows that ended records have left, linked by Record::thread; 0: empty.
+    // First row of a list of rows that ended records have left, linked by Record::thread; 0: empty.
     std::uint32_t free_row = 0;
     std::uint32_t fresh = 0, fresh_end = 0;  // range of rows that no record has used yet
     // The table. A slot holds the lower half of a key's hash, and in its lower 32 bits the row of

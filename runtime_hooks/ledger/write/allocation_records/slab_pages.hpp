@@ -31,38 +31,41 @@ class SlabPages {
   // All references outlive the object.
   SlabPages(Storage& storage, ThreadShards& thread_shards) noexcept
       : storage_(storage), thread_shards_(thread_shards) {}
-  // Maps memory for the index of the pages. Returns false if there is no memory.
+  // Maps memory for the index of the slab pages; must be called before other functions. Returns
+  // false if there is no memory.
   bool create() noexcept;
 
   // Adds an allocation to the contents of its slab. `id`: the allocation's group; groups of other
-  // memory than linear device memory (cuMemAlloc) are ignored. Must be called before the
-  // allocation's record is added, and not for memory from cuwarden's pool.
+  // memory than linear device memory (cuMemAlloc) are ignored. `bytes`: size as requested.
+  // `now_ns`: time since process start. Must be called before the allocation's record is added.
+  // Must not be called for memory from cuwarden's pool.
   void allocated(GroupId id, DeviceAddress address, std::uint64_t bytes,
                  std::uint64_t now_ns) noexcept {
     if (is_linear(id)) change(id, address, bytes, true, now_ns);
   }
-  // Removes an allocation from the contents of its slab, after its record has ended. The arguments
-  // are those of allocated().
+  // Removes an allocation from the contents of its slab, after the allocation's record has ended.
+  // `id`, `address`, `bytes`: as given to allocated(). `now_ns`: present time since process start.
   void freed(GroupId id, DeviceAddress address, std::uint64_t bytes,
              std::uint64_t now_ns) noexcept {
     if (is_linear(id)) change(id, address, bytes, false, now_ns);
   }
-  // Removes an allocation that ended with its context. The locked bytes may rise for an instant
-  // while a context's allocations are removed one by one. They are not compared with the highest
-  // value so far, because the context's memory really ends all at once.
+  // Removes an allocation that ended with its context from the contents of its slab. `id`,
+  // `address`, `bytes`: as given to allocated(). While a context's allocations are removed one by
+  // one, locked bytes may rise for an instant. They do not count as a new highest value, because
+  // the context's memory really ends all at once.
   void released(GroupId id, DeviceAddress address, std::uint64_t bytes) noexcept {
     if (is_linear(id)) change(id, address, bytes, false, no_moment);
   }
   // Returns the locked bytes of a series (here: linear memory of one device): unused bytes in slab
-  // pages with live allocations. A page with one allocation of more than half of it does not count.
-  // Small changes that other threads still keep to themselves are missing.
+  // pages with live allocations. A page whose only allocation takes more than half of it does not
+  // count. Small changes that threads still keep to themselves are missing.
   std::uint64_t locked_bytes(const Series& series) const noexcept;
 
  private:
   // Value for a change's time: the change is not compared with the highest locked bytes so far.
   static constexpr std::uint64_t no_moment = UINT64_MAX;
   // Entry of the index for 2 MiB of addresses: row of the first SlabPage with these addresses; 0:
-  // none. The others, of further devices, follow by SlabPage::next.
+  // none. Pages of other devices with these addresses follow by SlabPage::next.
   using Leaf = std::atomic<std::uint32_t>;
   // Bits of an address: of any address (47, unless a process asks for 5-level page tables), of the
   // offset in a page, and of the index in a leaf table.

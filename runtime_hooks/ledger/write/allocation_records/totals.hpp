@@ -15,49 +15,53 @@
 
 namespace cuwarden::ledger {
 
-// Counts allocations and frees in the ledger's groups and series. All threads may call the
-// functions at any time after create(). `now_ns` is always a time since process start.
+// Counts allocations and frees in the ledger's groups and series (all memory of one kind on one
+// device). All threads may call the functions at any time after create().
 class Totals {
  public:
   // All references outlive the object.
   Totals(Storage& storage, ThreadShards& thread_shards) noexcept
       : storage_(storage), thread_shards_(thread_shards), live_bytes_(thread_shards) {}
-  // Maps memory for the part of each series that is not in the ledger. Returns false if there is no
-  // memory.
+  // Maps memory for the data of each series that is not in the ledger; must be called before other
+  // functions. Returns false if there is no memory.
   bool create() noexcept;
 
-  // Counts an allocation of `bytes` in its group and series. Must be called before the allocation's
-  // record is added: otherwise another thread could count the free first.
+  // Counts an allocation of `bytes` in its group and the group's series. `now_ns`: time since
+  // process start. Must be called before the allocation's record is added: otherwise another thread
+  // could count the free first.
   void allocated(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  // Takes back an allocated() with the same arguments, for an allocation whose record could not be
-  // added.
+  // Takes back a call of allocated() with equal arguments, for an allocation whose record could not
+  // be added.
   void undo_allocated(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  // Counts the free of an allocation of `bytes` in its group and series.
+  // Counts the free of an allocation of `bytes` in its group and the group's series. `now_ns`: time
+  // since process start.
   void freed(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  // Takes back a freed() with the same arguments, since the driver refused the free.
+  // Takes back a call of freed() with equal arguments, for a free that the driver refused.
   void undo_freed(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  // Counts an allocation of `bytes` that ended with its context. The group counts it as released,
-  // not as freed.
+  // Counts the end of an allocation of `bytes` that ended with its context. The group counts it as
+  // released, not as freed. `now_ns`: time since process start.
   void released(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   // Adds `bytes` to a live allocation that was counted with 0 bytes, because its size was not
-  // known. For example, the size of an imported handle is known only when it is mapped.
+  // known: the size of an imported handle is known only when the handle is mapped. `now_ns`: time
+  // since process start.
   void learned_size(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
 
-  // Returns the live bytes on the device; for no_device, in host memory. With `only`, counts this
-  // kind alone; otherwise all kinds for which is_in_device_account() holds. Threads report frees
-  // late (live_bytes.hpp), so each kind may be too high by 1 MiB or 1/64 of its peak.
+  // Returns the process's live bytes on the device (no_device: the host). `only`: counts this kind
+  // alone; null: counts all kinds for which is_in_device_account() is true. Threads report frees
+  // late, so each kind may be too high by 1 MiB or 1/64 of its peak, whichever is more.
   std::uint64_t live_bytes_on(DeviceOrdinal,
                               std::optional<Kind> only = std::nullopt) const noexcept;
 
-  // Adds a sample of the process's resident memory, in bytes, to the timeline of host memory.
+  // Adds a sample of the process's resident memory (`bytes`), taken at `now_ns` since process
+  // start, to the timeline of resident memory.
   void sample_host_rss(std::uint64_t bytes, std::uint64_t now_ns) noexcept;
 
-  // Adds a new group to the list of groups of its series. Makes the series if the group is the
-  // first one of its kind on its device. The caller holds the lock of the groups table.
+  // Adds a new group to the list of groups of its series. Makes the series if no other group has
+  // the group's kind and device. The caller holds the lock of the groups table.
   void adopt(GroupId) noexcept;
 
-  // Returns the series of a kind (a Kind as a number) on a device; null if no memory of this kind
-  // was ever allocated there.
+  // Returns the series of `kind` (a Kind as a number) on `device` (CUDA ordinal; -1: the host).
+  // Null if no memory of this kind was ever allocated there.
   Series* series_of(std::uint8_t kind, std::int32_t device) noexcept;
 
  private:
@@ -73,8 +77,9 @@ class Totals {
       held_since_ns_.store(0, std::memory_order_relaxed);
       lock_.unlock();
     }
-    // Returns true if the lock has been held for more than 10 s. A thread normally holds it for
-    // microseconds, so its holder has left by a longjmp or was stopped.
+    // Returns true if the lock has been held for more than 10 s at `now_ns` (since process start).
+    // A thread normally holds it for microseconds, so the holder has left by a longjmp or was
+    // stopped.
     bool was_left(std::uint64_t now_ns) const noexcept {
       constexpr std::uint64_t patience_ns = 10'000'000'000;
       const std::uint64_t since = held_since_ns_.load(std::memory_order_relaxed);
@@ -85,15 +90,17 @@ class Totals {
     FutexLock lock_;
     std::atomic<std::uint64_t> held_since_ns_;  // 0: not held
   };
-  // Sets reason_recording_stopped in the ledger if the holder of this lock has left it for good.
+  // Sets reason_recording_stopped in the ledger if the lock's holder seems never to unlock it
+  // (TriedLock::was_left()). `now_ns`: time since process start.
   void watch(const TriedLock&, std::uint64_t now_ns) noexcept;
 
   // Data of a series that only the writer needs, and that is not in the ledger's file.
   struct alignas(64) Side {
     TriedLock timeline_lock, peak_lock;
-    // Highest live bytes that no bucket has yet, because their thread found the timeline locked.
+    // Highest live bytes that are not in the timeline yet, because the thread that counted them
+    // found the timeline locked; 0: none.
     std::atomic<std::uint64_t> missed_max{0};
-    // End and highest value of the timeline's newest bucket.
+    // End (since process start) and highest live bytes of the timeline's newest bucket.
     std::atomic<std::uint64_t> newest_end_ns{0}, newest_max{0};
   };
 
@@ -105,14 +112,17 @@ class Totals {
     return static_cast<Side*>(sides_.data())[&series - storage_.rows<Series>(RegionId::series)];
   }
   Group& row(GroupId id) noexcept { return storage_.rows<Group>(RegionId::groups)[id.value]; }
-  // Adds `count` allocations and `bytes` to the live ones of the group's series.
+  // Adds `count` allocations of together `bytes` to the live ones of the group's series. The shard
+  // is the calling thread's. `now_ns`: time since process start.
   void raise(ThreadShard&, const Group&, std::uint64_t count, std::uint64_t bytes,
              std::uint64_t now_ns) noexcept;
-  // Subtracts one allocation of `bytes` from the live ones of the group's series.
+  // Subtracts one allocation of `bytes` from the live ones of the group's series. The shard is the
+  // calling thread's. `now_ns`: time since process start.
   void lower(ThreadShard&, const Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   // Stores the present live bytes of each group of the series as those at the series' peak.
   void copy_peak(Series&, std::uint64_t now_ns) noexcept;
   // Adds a change of the live bytes, from `before` to `after`, to the timeline of the series.
+  // `now_ns`: time of the change since process start.
   void mark(Series&, std::uint64_t now_ns, std::uint64_t before, std::uint64_t after) noexcept;
 
   // Number of devices (ordinals -1 to 62) whose series direct_ has; others are searched for.

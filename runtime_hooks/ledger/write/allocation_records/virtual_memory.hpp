@@ -25,24 +25,28 @@ class VirtualMemory {
                 const ProcessTime& time) noexcept
       : storage_(storage), records_(records), totals_(totals), threads_(threads), time_(time) {}
 
-  // Adds the record of a handle that was created (cuMemCreate) or imported, with one reference.
+  // Adds the record of a virtual memory handle that was created (cuMemCreate) or imported. The
+  // handle has one reference.
   void created(NewRecord) noexcept;
-  // Counts one more reference to the handle. Does nothing if the handle has no record.
+  // Counts one more reference to the virtual memory handle. Does nothing if the handle has no
+  // record.
   void retained(DeviceAddress handle) noexcept;
   // Counts a reference that cuMemRetainAllocationHandle made for the address `mapped`. `handle`:
   // the driver's answer, which may be a new value for the memory. Returns false, and records
   // nothing, if neither the handle nor a mapping at the address has a record.
   bool retained_from_mapping(DeviceAddress mapped, DeviceAddress handle) noexcept;
-  // Counts one reference less to the handle. Must be called before the driver's cuMemRelease, after
-  // which another handle may get the value. Returns false if the handle has no record.
+  // Counts one reference less to the virtual memory handle. Must be called before the driver's
+  // cuMemRelease, after which another handle may get the value. If the driver refuses, the caller
+  // calls release_undo(). Returns false if the handle has no record.
   bool release_begin(DeviceAddress handle) noexcept;
   // Restores the reference that release_begin() removed, since the driver refused the release.
   void release_undo(DeviceAddress handle) noexcept;
-  // Adds the record of a mapping of the handle (cuMemMap) at an address. An imported handle gets
-  // its size from the mapping.
+  // Adds the record of a mapping of `handle` (cuMemMap), with the mapping's address, size and
+  // group. An imported handle gets its size from the mapping.
   void mapped(DeviceAddress, ByteCount, DeviceAddress handle, GroupId) noexcept;
-  // Ends the records of all mappings that begin in the range. Must be called before the driver's
-  // cuMemUnmap. Returns false if no mapping there has a record.
+  // Ends the records of all mappings that begin in the range, given by its start and size. Must be
+  // called before the driver's cuMemUnmap; if the driver refuses, the caller calls unmap_undo().
+  // Returns false if no mapping there has a record.
   bool unmap_begin(DeviceAddress, ByteCount) noexcept;
   // Restores the mappings that unmap_begin() with the same range has ended, since the driver
   // refused to unmap them.
@@ -60,7 +64,7 @@ class VirtualMemory {
     std::uint64_t operation;  // number of the call, equal for all changes of one call
     // The released handle; if `unmapped` is true, the start of the range that the call unmaps.
     std::uint64_t address;
-    std::uint64_t bytes;  // size of that range; 0 for a handle
+    std::uint64_t bytes;  // size of the range that the call unmaps; 0 for a handle
   };
 
   Record& row(RecordId id) const noexcept { return records_.row(id); }
@@ -94,7 +98,8 @@ class VirtualMemory {
   std::uint64_t pending_capacity_ = 0, oldest_ = 0, newest_ = 0;
   std::uint64_t operation_ = 0;      // number of the last call that changed something
   std::uint64_t live_mappings_ = 0;  // number of mappings with a live record
-  // Every mapping so far started at a multiple of step_, and was no larger than largest_mapping_.
+  // step_: largest power of two of which all mappings' addresses so far are multiples; 0: there
+  // were none. largest_mapping_: size of the largest mapping so far. Both in bytes.
   std::uint64_t step_ = 0, largest_mapping_ = 0;
 };
 

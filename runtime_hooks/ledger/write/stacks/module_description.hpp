@@ -16,23 +16,24 @@ namespace cuwarden::ledger {
 
 // A loaded object (the program or a shared library), as dl_iterate_phdr describes it.
 struct ModuleDescription {
-  // Load base (0 for a program that is not position-independent), and the range of addresses that
-  // the object's segments lie in.
+  // Load base (0 for a program that is not position-independent), and the range of addresses
+  // [start, end) that the object's segments lie in.
   std::uint64_t base = 0, start = 0, end = 0;
   std::uint8_t build_id[sizeof(Module::build_id)] = {};
   std::uint32_t build_id_bytes = 0;  // length of the build id; 0: the object has none
-  // Path as the loader knows it, in the loader's memory; empty for the program itself.
+  // Path of the object's file as the loader knows it; empty for the program itself. The text is in
+  // the loader's memory, and valid as long as the object stays loaded.
   std::string_view path;
 
-  // Fills the description. Returns false if no part of the object is mapped. May be called inside
-  // dl_iterate_phdr's callback.
+  // Fills this description from the loader's one. Returns false if no part of the object is mapped.
+  // May be called inside dl_iterate_phdr's callback.
   bool read(const dl_phdr_info&) noexcept;
 
-  // Returns a hash of the object's load base, build id and path. It tells the object from another
-  // one that is loaded at these addresses after the object was unloaded.
+  // Returns a hash of the object's load base, build id and path. The hash tells the object from
+  // another one that is loaded at the object's addresses later.
   std::uint64_t identity() const noexcept;
-  // Returns a hash that is equal for objects that were loaded from one file. The argument is the
-  // one that was given to read().
+  // Returns a hash of the object's file: equal for all objects that were loaded from one file, or
+  // from files with one build id. The argument equals the one that read() was given.
   std::uint64_t file(const dl_phdr_info&) const noexcept;
 };
 

@@ -32,29 +32,29 @@ class ModuleTable {
  public:
   // `storage` outlives the object.
   explicit ModuleTable(Storage& storage) noexcept : storage_(storage) {}
-  // Maps memory for the table. `program`: path of the program, which the loader does not tell.
-  // Returns false if there is no memory.
+  // Maps memory for the table; must be called before other functions. `program`: path of the
+  // executable, which the loader does not tell. Returns false if there is no memory.
   bool create(StringRef program) noexcept;
 
   // Asks the loader for the modules of these frames, unless they are known already. Must be called
-  // before the functions below are called with these frames. For code outside all modules (of a JIT
-  // compiler) the modules are only scanned again if one was loaded since the last scan.
+  // before other functions of the class are called with these frames. Code outside all modules (of
+  // a JIT compiler) causes a new scan only if a module was loaded since the last one.
   void cover(std::span<const Frame> frames) noexcept;
-  // Makes rows for the modules of these frames that have none. Must be called after cover(), and
-  // before a stack of these frames is stored.
+  // Makes rows in the ledger for those modules of these frames that have none. Must be called after
+  // cover(), and before a stack of these frames is stored.
   void store_rows(std::span<const Frame> frames) noexcept;
 
-  // Returns a hash of the frames' files and of the offsets in them. It is equal for stacks that
-  // differ only in the addresses at which files were loaded. A frame in no module counts with its
-  // address.
+  // Returns a hash of the frames' files and of the frames' offsets in these files. The hash is
+  // equal for stacks that differ only in the addresses at which files were loaded. A frame in no
+  // module counts with its address.
   std::uint64_t hash_of_locations(std::span<const Frame> frames) noexcept;
   // Returns true if each frame has the file and offset of its counterpart in `stored`. `frames`:
-  // addresses of the present epoch. `stored`: an array of equal length, with addresses of the
-  // module epoch `epoch`.
+  // addresses that are valid now. `stored`: an array of equal length, with addresses that were
+  // valid in the module epoch `epoch` (Header::module_epoch).
   bool are_same_locations(std::span<const Frame> frames, const Frame* stored,
                           std::uint64_t epoch) noexcept;
 
-  // A range of addresses; in most uses, that of a module that was unloaded.
+  // The addresses [start, end) of a module, in most uses of one that was unloaded.
   struct Gone {
     std::uint64_t start, end;
   };
@@ -67,8 +67,8 @@ class ModuleTable {
     while (take_unmarked(generation, range)) gone(range);
   }
 
-  // Returns the path of the file that was mapped at the address `frame` in the module epoch
-  // `epoch`; empty if unknown. Points into the ledger.
+  // Returns the path of the file that was mapped at the address `frame` in the module epoch `epoch`
+  // (a value of Header::module_epoch); empty if unknown. The text is in the ledger.
   std::string_view path_at(Frame frame, std::uint64_t epoch) const noexcept;
 
  private:

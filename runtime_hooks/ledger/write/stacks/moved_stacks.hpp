@@ -13,22 +13,26 @@
 
 namespace cuwarden::ledger {
 
-// Maps the present addresses of moved call stacks to their rows in the stacks table. `hash` is a
-// hash of the frames; `truncated` is true if deeper frames were cut off.
+// Maps the present addresses of moved call stacks (of files that were unloaded and loaded again
+// elsewhere) to their rows in the stacks table.
 class MovedStacks {
  public:
   static constexpr std::size_t most_frames = 128;  // stacks with more frames are not cached
 
-  // Returns the row of the stack that has these frames now; 0 if the cache has none. Takes no lock.
+  // Returns the row of the stack that has these frames now, in the stacks table; 0 if the cache has
+  // none. `hash`: hash of `frames` and `truncated`, as given to insert(). `truncated`: true if
+  // outer frames were cut off. Takes no lock.
   std::uint32_t find(std::uint64_t hash, std::span<const Frame> frames,
                      bool truncated) const noexcept;
 
-  // Adds the stack in `row`, which has these frames now. May replace another stack. The caller
-  // holds the stack table's lock.
+  // Adds the stack in `row` of the stacks table, which has these frames now. May replace another
+  // stack. `hash`: hash of `frames` and `truncated`. `truncated`: true if outer frames were cut
+  // off. The caller holds the stack table's lock.
   void insert(std::uint64_t hash, std::span<const Frame> frames, bool truncated,
               std::uint32_t row) noexcept;
-  // Removes all stacks with a frame in the addresses [start, end) from the cache, since the module
-  // there was unloaded. Their rows in the ledger stay. The caller holds the stack table's lock.
+  // Removes all stacks with a frame at the addresses [start, end) from the cache, because the
+  // module there was unloaded. The ledger's rows of these stacks stay. The caller holds the stack
+  // table's lock.
   void retire(std::uint64_t start, std::uint64_t end) noexcept;
 
  private:

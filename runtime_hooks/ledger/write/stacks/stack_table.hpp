@@ -23,17 +23,18 @@ class StackTable {
   // All references outlive the object.
   StackTable(Storage& storage, ModuleTable& modules) noexcept
       : storage_(storage), modules_(modules) {}
-  // Maps memory for the indexes of the stacks. Returns false if there is no memory.
+  // Maps memory for the indexes of the stacks. Must be called before other functions. Returns false
+  // if there is no memory.
   bool create() noexcept { return ids_.create() && ids_by_locations_.create(); }
 
   // Returns the id of the stack with these frames; stores the stack if it is new. 0 if there is no
   // room. `frames`: innermost first; each is an address inside the call instruction. `truncated`:
-  // true if deeper frames were cut off. `added`: set to true if the stack is new, otherwise to
+  // true if outer frames were cut off. `added`: set to true if the stack is new, otherwise to
   // false; may be null.
   StackId intern(std::span<const Frame> frames, bool truncated, bool* added = nullptr) noexcept;
-  // Calls visit(path) for each frame of the stack, with the path of the frame's module (the program
+  // Calls visit(path) for each frame of the stack. `path`: that of the frame's module (the program
   // or a library); empty if unknown. Stops when a call returns false. Returns true if all calls
-  // returned true; false also for the id 0.
+  // returned true, and false otherwise or for the id 0.
   template <class Visit>
   bool all_modules(StackId id, const Visit& visit) const noexcept {
     if (id.value == 0) return false;
@@ -44,13 +45,13 @@ class StackTable {
     return true;
   }
   // Must be called after a dlclose. Ends the rows of modules that were unloaded. Stacks through an
-  // unloaded module are no longer found by their addresses, where other code may be loaded. If the
-  // caller has cached a StackId or GroupId for such addresses, it must drop it.
+  // unloaded module are no longer found by their addresses, where other code may be loaded. A
+  // caller that has cached a StackId or GroupId by addresses must drop it.
   void modules_changed() noexcept;
 
  private:
-  // Removes all stacks with a frame in this range from the index by addresses, because other code
-  // may be loaded there. Their rows stay.
+  // Removes all stacks with a frame in this range of addresses from the index by addresses, because
+  // other code may be loaded there. The rows of these stacks stay.
   void retire(ModuleTable::Gone range) noexcept;
   std::uint32_t find(std::uint64_t hash, std::span<const Frame> frames,
                      bool truncated) const noexcept;
