@@ -28,18 +28,19 @@ struct BackingRequest {
   bool without_populate;        // true: do not use MADV_POPULATE_WRITE, as before Linux 5.14
 };
 
-// A system call that the kernel refused when more of the ledger's file was to be used.
+// The step that failed when the ledger was last to grow, in its file or in memory.
 struct RefusedGrowth {
-  GrowthOperation operation = GrowthOperation::none;  // none: nothing was refused so far
-  int error = 0;                                      // errno of the call; 0: nothing was refused
+  GrowthOperation operation = GrowthOperation::none;  // none: no step has failed so far
+  int error = 0;                                      // errno of the step; 0: none has failed
 };
 
 // The mapping of one ledger: of its file or, without a file, of anonymous memory. Offsets count
 // from the start of the mapping.
 class BackingFile {
  public:
-  // Makes the file in the first folder that works, and maps it; maps memory if none works. Only the
-  // header is accessible then. Returns false if there is no memory either.
+  // Makes the ledger's file in the first folder that works, and maps the file. Maps anonymous
+  // memory if no folder works. Of the mapping, only the header is accessible at first. Returns
+  // false if there is no memory either.
   bool create(const BackingRequest&) noexcept;
 
   // Returns true if the ledger has a file; false if it is in memory only, or remove() was called.
@@ -52,30 +53,32 @@ class BackingFile {
   // Return the device and inode of the ledger's file; 0 if there is no file.
   dev_t device() const noexcept { return in_file() ? device_ : 0; }
   ino_t inode() const noexcept { return in_file() ? inode_ : 0; }
-  // Returns the start of the mapping.
+  // Returns the start of the ledger's mapping, at which its header begins.
   std::byte* base() const noexcept { return static_cast<std::byte*>(mapping_.data()); }
-  // Returns the division of the mapping into regions.
+  // Returns the division of the ledger's mapping into regions (tables, and heaps of bytes).
   const Geometry& geometry() const noexcept { return geometry_; }
 
   // Makes [offset, offset + bytes) of the file accessible, and allocates its blocks on the disk, so
-  // that no access can raise SIGBUS. Returns false if the kernel refuses (refused_growth()). Parts
-  // that were not filled yet are inaccessible, so that an mlockall() of the program ignores them.
+  // that no access can raise SIGBUS. Returns false, with the reason in refused_growth(), on
+  // failure. Until it is filled, a part is inaccessible, so that an mlockall() of the program
+  // ignores it.
   bool fill(std::uint64_t offset, std::uint64_t bytes) noexcept;
-  // Makes [offset, offset + bytes) accessible where the mapping is anonymous memory. Returns false
-  // if the kernel refuses (refused_growth()).
+  // Makes [offset, offset + bytes) of the mapping accessible, where it is anonymous memory. Returns
+  // false, with the reason in refused_growth(), if the kernel refuses.
   bool open_memory(std::uint64_t offset, std::uint64_t bytes) noexcept;
-  // Makes a range accessible without allocating it, so that the kernel splits the mapping now. A
-  // later fill() or open_memory() there works even if the process has no mappings left.
+  // Makes [offset, offset + bytes) of the mapping accessible without allocating blocks or memory,
+  // so that the kernel splits the mapping now. A later fill() or open_memory() there works even if
+  // the process may have no more mappings.
   void open_ahead(std::uint64_t offset, std::uint64_t bytes) noexcept {
     mapping_.open(offset, bytes);
   }
-  // Maps anonymous memory over [offset, offset + bytes), which must be unused yet, for the rest of
-  // a region that cannot grow in the file. open_memory() then makes it accessible. Returns false if
-  // the kernel refuses: the range must not be touched then.
+  // Maps anonymous memory over [offset, offset + bytes), the unused rest of a region that cannot
+  // grow in the file. The caller then makes parts of it accessible by open_memory(). Returns false
+  // if the kernel refuses: the range must not be touched any more.
   bool replace_by_memory(std::uint64_t offset, std::uint64_t bytes) noexcept;
-  // Unlinks the file, if its path still leads to it. The mapping stays.
+  // Unlinks the ledger's file, if its path still leads to it. The mapping stays usable.
   void remove() noexcept;
-  // Returns the system call that the kernel refused last.
+  // Returns the step that failed when the ledger last could not grow.
   RefusedGrowth refused_growth() const noexcept { return refused_growth_; }
 
  private:
@@ -91,8 +94,8 @@ class BackingFile {
   Mapping mapping_;
   Geometry geometry_;
   RefusedGrowth refused_growth_;
-  bool populate_unknown_ = false;  // true if the kernel does not know MADV_POPULATE_WRITE
-  bool locked_ = false;            // is_locked()
+  bool populate_unknown_ = false;  // true: MADV_POPULATE_WRITE is not known, or not to be used
+  bool locked_ = false;            // true if the file has a lock (flock) that the mapping holds
   dev_t device_ = 0;
   ino_t inode_ = 0;
   char path_[PATH_MAX] = {};

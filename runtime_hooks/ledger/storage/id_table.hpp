@@ -14,7 +14,8 @@ namespace cuwarden::ledger {
 // Maps hashes of a ledger table's rows to their row numbers.
 class IdTable {
  public:
-  // Maps memory for the first slots. Returns false if there is no memory.
+  // Maps memory for the first slots; must be called before other functions. Returns false if there
+  // is no memory.
   bool create() noexcept {
     Mapping memory = Mapping::anonymous(page_bytes * 2);
     if (!memory) return false;
@@ -25,9 +26,9 @@ class IdTable {
     return true;
   }
 
-  // Returns a row with this hash for which matches(row) returns true; 0 if there is none. May be
-  // called without the lock, but may then miss a row that another thread is inserting. So a caller
-  // that wants to insert a row takes lock() and looks again.
+  // Returns a row with this hash for which matches(row) returns true; 0 if there is none. Without
+  // lock(), find() may miss a row that another thread is inserting. So a caller that wants to
+  // insert a row takes lock() and searches again.
   template <class Matches>
   std::uint32_t find(std::uint64_t hash, const Matches& matches) const noexcept {
     const Slots* const slots = slots_.load(std::memory_order_acquire);
@@ -68,11 +69,11 @@ class IdTable {
   // Row number of a slot whose row retire() has removed. The slot keeps its half of the hash.
   static constexpr std::uint32_t retired = UINT32_MAX;
 
-  // The hash table of the ids: what lies in the mapping at the address of a Slots object. The
-  // mapping holds nothing else.
+  // The index's hash table, at the start of a mapping of its own.
   struct Slots {
     std::uint64_t mask;  // number of slots - 1
-    // The slots, of which there are mask + 1: upper half of a hash << 32 | row; 0: an empty slot.
+    // Array of mask + 1 slots, which goes on after the object. Upper 32 bits of a slot: upper half
+    // of a row's hash. Lower 32 bits: the row. 0: an empty slot.
     std::atomic<std::uint64_t> slot[1];
   };
 
@@ -84,7 +85,7 @@ class IdTable {
     slots.slot[i].store(value, std::memory_order_release);
   }
 
-  // Replaces a slot's `value` by another one. Returns false if no slot has the value.
+  // Finds the slot that has `value`, and stores `by` in it. Returns false if no slot has `value`.
   static bool replace(Slots& slots, std::uint64_t value, std::uint64_t by) noexcept {
     for (std::uint64_t i = (value >> 32) & slots.mask;; i = (i + 1) & slots.mask) {
       const std::uint64_t slot = slots.slot[i].load(std::memory_order_relaxed);

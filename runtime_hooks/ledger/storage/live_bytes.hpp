@@ -32,13 +32,14 @@ class LiveBytes {
   // `thread_shards` outlives the object.
   explicit LiveBytes(ThreadShards& thread_shards) noexcept : thread_shards_(thread_shards) {}
 
-  // Effect of rise() or fall() on the counter Series::live_bytes.
+  // The effect that a call of rise() or fall() had on the counter Series::live_bytes.
   struct Change {
     bool seen = false;         // false: only a credit changed, and the counter did not
     std::uint64_t before = 0;  // value of the counter before the change; 0 if `seen` is false
   };
-  // Counts `bytes` that the calling thread has allocated. `shard`: the thread's shard. `row`: the
-  // series' row in its table.
+  // Counts `bytes` that the calling thread has allocated. `shard`: the thread's part of the
+  // counters. `series`, `row`: the series (all memory of one kind on one device) and its row in the
+  // table. `now_ns`: time since process start.
   Change rise(ThreadShard& shard, Series& series, std::size_t row, std::uint64_t bytes,
               std::uint64_t now_ns) noexcept {
     if (row >= ThreadShard::series_limit || !thread_shards_.several())
@@ -46,7 +47,9 @@ class LiveBytes {
     if (bytes > 0 && shard.spend(row, bytes)) return {};
     return rise_for_all(series, row, bytes, now_ns);
   }
-  // Counts `bytes` that the calling thread has freed. The arguments are those of rise().
+  // Counts `bytes` that the calling thread has freed. `shard`: the thread's part of the counters.
+  // `series`, `row`: the series (all memory of one kind on one device) and its row in the table.
+  // `now_ns`: time since process start.
   Change fall(ThreadShard& shard, Series& series, std::size_t row, std::uint64_t bytes,
               std::uint64_t now_ns) noexcept {
     if (!may_keep_credits(shard, row))
@@ -61,8 +64,8 @@ class LiveBytes {
   // counter itself.
   struct alignas(64) Epoch {
     std::atomic<std::uint32_t> number{0};     // number of the present epoch
-    std::atomic<std::uint32_t> collected{0};  // last odd epoch whose credits were all collected
-    std::atomic<std::uint64_t> since_ns{0};   // beginning of the last odd epoch
+    std::atomic<std::uint32_t> collected{0};  // last odd epoch that has collected all credits
+    std::atomic<std::uint64_t> since_ns{0};  // beginning of the last odd epoch, since process start
   };
   static bool keeps_credits(std::uint32_t epoch) noexcept { return epoch % 2 == 0; }
   // Returns true if the shard may keep a credit for the series in this row, in any epoch. A thread
@@ -70,9 +73,9 @@ class LiveBytes {
   bool may_keep_credits(const ThreadShard& shard, std::size_t row) const noexcept {
     return row < ThreadShard::series_limit && !shard.is_shared() && thread_shards_.several();
   }
-  // Adds freed bytes to the shard's credit, which the series' counter does not know yet. Returns
-  // false if the epoch is odd, or if the credit would become too large: the caller then subtracts
-  // the bytes from the counter.
+  // Adds `bytes`, which the thread has freed, to the shard's credit for the series in this row:
+  // freed bytes that the series' counter does not know yet. Returns false if the series' epoch is
+  // odd or the credit would become too large: the caller then subtracts the bytes from the counter.
   bool keep(ThreadShard& shard, const Series& series, std::size_t row,
             std::uint64_t bytes) noexcept {
     const Epoch& epoch = epochs_[row];
@@ -84,20 +87,20 @@ class LiveBytes {
            (keeps_credits(epoch.number.load(std::memory_order_seq_cst)) ||
             !shard.spend(row, bytes));
   }
-  // Returns the most freed bytes that one shard may keep to itself (its credit) for a series with
-  // this peak.
+  // Returns the most freed bytes that one shard may keep to itself (its credit) for a series whose
+  // live bytes were `peak_bytes` at most.
   static std::uint64_t largest_credit(std::uint64_t peak_bytes) noexcept {
     return std::max<std::uint64_t>(16 << 10, peak_bytes / 4096);
   }
-  // rise_for_all() and fall_for_all() count as rise() and fall() do, but in the series' counter
-  // itself, which all threads share.
+  // rise_for_all() and fall_for_all() count `bytes` as rise() and fall() do, but always in the
+  // series' counter, which all threads share, and never in a credit.
   Change rise_for_all(Series&, std::size_t row, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   Change fall_for_all(Series&, std::size_t row, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  // Takes the credits (freed bytes that shards kept to themselves) of all shards away, and
-  // subtracts them from the series' counter.
+  // Takes away the credits of all shards for the series in this row (freed bytes that they kept to
+  // themselves), and subtracts them from the series' counter.
   void collect(Series&, std::size_t row) noexcept;
-  // Waits until the credits for this odd epoch are collected. Gives up after some microseconds if
-  // the collecting thread does not run.
+  // Waits until the thread that began the odd epoch `epoch` has collected all credits. Gives up
+  // after some microseconds if that thread does not run.
   static void wait_for_collector(Epoch&, std::uint32_t epoch) noexcept;
 
   ThreadShards& thread_shards_;

@@ -9,7 +9,8 @@ namespace cuwarden::ledger {
 // A clock that begins with the recorded process.
 class ProcessTime {
  public:
-  // `start_ns`: time of CLOCK_MONOTONIC at which the process began.
+  // Sets the beginning of the process to `start_ns`, a time of CLOCK_MONOTONIC. Must be called
+  // before other functions.
   void set_start(std::uint64_t start_ns) noexcept { start_ns_ = start_ns; }
 
   // Returns the nanoseconds since the process began.

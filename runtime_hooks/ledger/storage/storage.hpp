@@ -34,16 +34,17 @@ class Storage {
     return reinterpret_cast<T*>(starts_[index_of(id)]);
   }
 
-  // Hands out `count` rows in sequence. Returns the number of the first one; 0 if the region is
-  // full. Row 0 is never handed out, so that 0 can mean no row.
+  // Hands out `count` neighbouring rows of the region, filled with zeros. Returns the number of the
+  // first one; 0 if there is no room. Row 0 is never handed out, so that 0 can mean no row.
   std::uint64_t allocate(RegionId, std::uint64_t count) noexcept;
   // Hands out rows 0 to `count` - 1 of the hooks table, which unlike others begins with row 0.
   // Returns false if there is no room.
   bool allocate_hooks(std::uint64_t count) noexcept;
   // Makes memory writable in each region for as many further rows as the region has now, and for
-  // some rows at least. Later calls of allocate() for these rows make no system call.
+  // some rows at least. allocate() then hands these rows out without a system call.
   void make_room_ahead() noexcept;
-  // Stores a copy of the text in the strings region. Returns an empty text if there is no room.
+  // Stores a copy of the text in the strings region. Returns a reference to the copy; one to an
+  // empty text if there is no room.
   StringRef store(std::string_view) noexcept;
 
   // Returns the number of rows that the region can have at most, including row 0.
@@ -51,11 +52,12 @@ class Storage {
     const RegionExtent& extent = file_.geometry().regions[index_of(id)];
     return extent.capacity_bytes / extent.row_bytes;
   }
-  // Returns the number of rows that were handed out so far, including row 0.
+  // Returns the number of the region's rows that were handed out so far, including row 0.
   std::uint64_t used(RegionId id) const noexcept {
     return header().regions[index_of(id)].used.load(std::memory_order_acquire);
   }
-  // Adds a reason why the ledger is incomplete to its header.
+  // Adds a reason why the ledger is incomplete to its header. (A full table is no further reason if
+  // recording stopped or a thread was confined: that is why the table could not grow.)
   void add_reason(Reason reason) noexcept {
     const std::uint32_t present = header().reasons.load(std::memory_order_relaxed);
     // If one of these reasons is set, it is the cause of a full table.
@@ -68,16 +70,16 @@ class Storage {
   // The state of one region's growth.
   struct Fill {
     std::atomic<std::uint64_t> ready{0};  // bytes from the region's start that are writable
-    // Most bytes that the region may still grow to. Becomes `ready` once neither the file nor
-    // memory could be had for more.
+    // Size in bytes to which the region can grow. Becomes equal to `ready` once the region could
+    // grow neither in the file nor in memory.
     std::atomic<std::uint64_t> capacity{0};
     FutexLock lock;        // held while the region grows
     bool in_file = false;  // true as long as the region grows in the file, not in memory
   };
-  // Makes the first `bytes` of the region writable. Returns false if there is no room.
+  // Makes the region's first `bytes` bytes writable. Returns false if there is no room.
   bool make_ready(RegionId, std::uint64_t bytes) noexcept;
-  // Copies the system call that the kernel refused last (BackingFile::refused_growth()) to the
-  // ledger's header.
+  // Stores in the ledger's header which step of growing failed last
+  // (BackingFile::refused_growth()).
   void note_refusal() noexcept;
 
   BackingFile file_;
@@ -85,9 +87,9 @@ class Storage {
   std::array<Fill, region_count> fills_;
 };
 
-// Holds one of the ledger's locks for a scope. Converts to false if the lock was given up: another
-// holder has kept it for more than ten seconds. Then the ledger gets reason_recording_stopped, and
-// the caller must return without changing anything.
+// Holds one of the ledger's locks for a scope. Converts to false if FutexLock::lock() failed, in
+// most cases because another holder has kept the lock for more than ten seconds. The ledger then
+// gets reason_recording_stopped, and the caller must return without changing anything.
 class [[nodiscard]] LedgerLocked : public Locked {
  public:
   LedgerLocked(FutexLock& lock, Storage& storage) noexcept : Locked(lock) {

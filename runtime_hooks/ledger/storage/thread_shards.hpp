@@ -25,7 +25,8 @@ class ThreadShard {
   // series has one counter that all threads share.
   static constexpr std::size_t series_limit = 64;
 
-  // Adds to a counter that belongs to this shard. A negative `amount` is given in two's complement.
+  // Adds `amount` to a counter that belongs to this shard. Must be called by the shard's thread. A
+  // negative amount is given in two's complement.
   void add(std::atomic<std::uint64_t>& counter, std::uint64_t amount) const noexcept {
     if (is_shared()) {
       counter.fetch_add(amount, std::memory_order_relaxed);
@@ -43,8 +44,8 @@ class ThreadShard {
   // --- Credits: freed bytes of a series that its counter does not know yet (live_bytes.hpp). Only
   // the shard's own thread adds credits; any thread may take them away. `row`: the series' row.
 
-  // Takes `bytes` from the shard's credit for a series: freed bytes that the series' counter does
-  // not know yet. Returns false, and takes nothing, if the credit is smaller.
+  // Takes `bytes` from the shard's credit for the series in this row: freed bytes that the series'
+  // counter does not know yet. Returns false, and takes nothing, if the credit is smaller.
   bool spend(std::size_t row, std::uint64_t bytes) noexcept {
     std::uint64_t credit = credits_[row].load(std::memory_order_relaxed);
     while (credit >= bytes) {
@@ -53,17 +54,17 @@ class ThreadShard {
     }
     return false;
   }
-  // Adds `bytes`, which the thread has freed, to the shard's credit for a series instead of
-  // changing the series' counter. Returns false, and adds nothing, if the credit would exceed
-  // `largest`.
+  // Adds `bytes`, which the thread has freed, to the shard's credit for the series in this row,
+  // instead of changing the series' counter. Returns false, and adds nothing, if the credit would
+  // exceed `largest` bytes.
   bool keep(std::size_t row, std::uint64_t bytes, std::uint64_t largest) noexcept {
     if (bytes > largest || credits_[row].load(std::memory_order_relaxed) > largest - bytes)
       return false;
     credits_[row].fetch_add(bytes, std::memory_order_seq_cst);
     return true;
   }
-  // Sets the shard's credit for a series to 0 and returns its former value: freed bytes that the
-  // caller must subtract from the series' counter.
+  // Sets the shard's credit for the series in this row to 0. Returns its former value: freed bytes
+  // that the caller must subtract from the series' counter.
   std::uint64_t take_credit(std::size_t row) noexcept {
     if (credits_[row].load(std::memory_order_seq_cst) == 0) return 0;
     return credits_[row].exchange(0, std::memory_order_seq_cst);
@@ -72,15 +73,17 @@ class ThreadShard {
   // --- Changes that class SlabPages keeps in the shard before it makes them in the ledger. Only
   // the shard's own thread makes them.
 
-  // Returns a change of the series' locked bytes (memory that partly live slabs hold back), in
-  // two's complement, that is not yet in Series::slab_locked_bytes. `row`: the series' row.
+  // Returns the counter of this shard's changes of a series' locked bytes (free bytes in partly
+  // live slabs) that are not yet in Series::slab_locked_bytes. `row`: the series' row. A negative
+  // sum is in two's complement.
   std::atomic<std::uint64_t>& locked(std::size_t row) noexcept { return locked_[row]; }
-  // Returns the thread's last freed allocation that its slab's page still counts, packed by
-  // SlabPages::Piece; 0: none.
+  // Returns the thread's last freed small allocation, if its slab page still counts it as live. It
+  // is packed into one word by SlabPages::Piece. 0: there is none.
   std::uint64_t freed_piece() const noexcept {
     return freed_piece_.load(std::memory_order_relaxed);
   }
-  // Replaces freed_piece() by `to` in one instruction, if it is `from`. Returns false otherwise.
+  // Sets freed_piece() to `to`, in one instruction, if it is `from`. Returns false, and changes
+  // nothing, if it is not.
   bool change_freed_piece(std::uint64_t from, std::uint64_t to) noexcept {
     bool changed = false;
     asm volatile("cmpxchgq %3, %1"
@@ -99,7 +102,7 @@ class ThreadShard {
   std::atomic<std::uint32_t> owner_;   // kernel's id of the thread; 0: no thread has had the shard
   std::atomic<std::uint64_t>* calls_;  // counters of calls by HookId; null: there was no room
   std::size_t hooks_;                  // number of counters in calls_
-  // Allocations less frees that this shard has counted, by row of series, in two's complement.
+  // Allocations less frees that this shard has counted, by the series' row, in two's complement.
   std::atomic<std::uint64_t> live_[series_limit];
   std::atomic<std::uint64_t> credits_[series_limit];
   std::atomic<std::uint64_t> locked_[series_limit];
@@ -119,12 +122,12 @@ class ThreadShards {
 
   // `storage` outlives the object.
   explicit ThreadShards(Storage& storage) noexcept : storage_(storage) {}
-  // Makes the shards. Returns false if there is no memory. `serial`: a number from 1 that no other
-  // writer of the process has. `pid`: pid of the recorded process; threads of other processes that
-  // share its memory get the shared shard.
+  // Makes the shards; must be called before other functions. `serial`: a number from 1 that no
+  // other ledger writer of the process has. `pid`: pid of the recorded process; threads of vfork
+  // children, which share its memory, get the shared shard. Returns false if there is no memory.
   bool create(std::uint32_t serial, std::uint32_t pid) noexcept;
 
-  // Returns the calling thread's shard; the shared one if all others are taken by living threads,
+  // Returns the calling thread's shard; the shared one (shard 0) if living threads have all others,
   // or if a seccomp filter of the program confines the thread.
   ThreadShard& mine() noexcept {
     const Mine& mine = mine_;
@@ -135,14 +138,15 @@ class ThreadShards {
   // Returns the calling thread's row in the ledger's threads table, as set_my_row() has set it; 0
   // if it was not set.
   std::uint32_t my_row() const noexcept { return mine_.serial == serial_ ? mine_.row : 0; }
-  // Sets the value that my_row() returns to the calling thread. A confined thread must not call
-  // this: it has the shared shard, and takes no other.
+  // Sets the calling thread's row in the ledger's threads table, which my_row() returns; no_row:
+  // the table had no room. A confined thread (seccomp) must not call this function.
   void set_my_row(std::uint32_t row) noexcept {
     mine();
     mine_.row = row;
   }
-  // Returns the counters of the group `id` that only this shard changes. Makes them at the first
-  // call; if there is no room, returns the counters of the shard that made the group.
+  // Returns the counters of the group `id` that only `shard` changes. `group`: the group's row.
+  // Makes the counters at the first call; if there is no room, returns those of the shard that made
+  // the group.
   Counters& counters_of(ThreadShard& shard, Group& group, GroupId id) noexcept {
     if (group.shard == shard.number_) return group.counters;
     const std::uint64_t known =
@@ -173,8 +177,8 @@ class ThreadShards {
     for (std::uint32_t i = 1; i < used; ++i) visit(thread_shards()[i]);
   }
 
-  // Adds `amount` to the number of live allocations of a series. A negative amount is given in
-  // two's complement. `row`: the series' row.
+  // Adds `amount` to the number of live allocations of a series. `shard`: the calling thread's.
+  // `row`: the series' row. A negative amount is given in two's complement.
   void add_live(ThreadShard& shard, Series& series, std::size_t row,
                 std::uint64_t amount) noexcept {
     if (row < ThreadShard::series_limit && !shard.is_shared()) {
@@ -187,8 +191,8 @@ class ThreadShards {
   std::uint64_t live_count(const Series&, std::size_t row) const noexcept;
 
  private:
-  // The calling thread's shard and row, valid if `serial` is that of the ThreadShards object. A
-  // thread of a process with several writers has those of the writer that it used last.
+  // A thread's shard, and its row in the threads table, for the ThreadShards object with this
+  // serial number: the object that the thread used last, if the process has several.
   struct Mine {
     ThreadShard* shard;
     std::uint32_t serial, row;
