@@ -16,7 +16,7 @@ inline bool asks_again_when_refused(std::string_view path) {
 }
 
 // True if the library at `path` (a loaded object's) is known to keep device memory and to hand out
-// parts of it. Its behaviour when a request is refused does not matter.
+// parts of it, with or without a second request when one was refused.
 inline bool is_caching_allocator(std::string_view path) {
   const std::string_view file = path.substr(path.rfind('/') + 1);
   for (const char* name : {"librmm", "libumpire", "libamrex", "libtensorflow", "libonnxruntime",

@@ -38,8 +38,8 @@ class Clock {
   virtual std::uint64_t now_ns() noexcept = 0;
   // Sleeps for about `ns` nanoseconds, or until a signal arrives.
   virtual void sleep_ns(std::uint64_t ns) noexcept = 0;
-  // Sleeps while `word` holds `value`, for about `ns` nanoseconds at most, until futex_wake_all().
-  // May return at any time, so the caller must check the word.
+  // Sleeps while `word` holds `value`, until futex_wake_all() of the word, for about `ns`
+  // nanoseconds at most. May return at any time, so the caller must check the word.
   virtual void wait_ns(const std::atomic<std::uint32_t>& word, std::uint32_t value,
                        std::uint64_t ns) noexcept = 0;
 

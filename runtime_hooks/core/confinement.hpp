@@ -16,8 +16,8 @@ namespace cuwarden {
 namespace detail {
 
 // Pointer to a function that returns true if the calling thread has a seccomp filter which the
-// program installed itself. Null until the program installs its first filter; the shim sets it
-// then.
+// program installed itself. Null until the program installs its first filter; the shim then sets
+// the pointer.
 inline constinit std::atomic<bool (*)() noexcept> asks_confinement{nullptr};
 // True if all seccomp filters that the program installed allow the system call by which
 // is_readable() (readable.hpp) asks the kernel if memory can be read.
@@ -35,8 +35,8 @@ inline bool is_confined() noexcept {
   return ask != nullptr && ask();
 }
 
-// True if is_readable() must not ask the kernel: either the answer would be wrong, or a seccomp
-// filter of the calling thread may forbid the system call.
+// True if is_readable() must not ask the kernel if memory can be read: the answer would be wrong,
+// or a seccomp filter of the calling thread may forbid the system call.
 inline bool is_probing_forbidden() noexcept {
   if (detail::probing_fails.load(std::memory_order_relaxed)) return true;
   return is_confined() && !detail::confined_may_probe.load(std::memory_order_relaxed);

@@ -7,8 +7,8 @@
 
 namespace cuwarden {
 
-// A reference to a callable, such as FunctionRef<int(long)>. The callable must outlive the
-// reference.
+// A reference to a callable. FunctionRef<int(long)>, for example, refers to a callable that takes a
+// long and returns an int. The callable must outlive the reference.
 template <class Signature>
 class FunctionRef;
 
@@ -17,7 +17,7 @@ class FunctionRef<Result(Parameters...)> {
  public:
   template <class Callable>
   requires(!std::is_same_v<std::remove_cvref_t<Callable>, FunctionRef>)
-      // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): copies fail the constraint
+      // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): the constraint leaves copies out
       FunctionRef(Callable&& callable)
   noexcept
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),

@@ -31,7 +31,8 @@ class FutexLock {
   // milliseconds (0 to 999), and true if the sleep ended sooner.
   using Sleep = bool (*)(const std::atomic<std::uint32_t>& word, std::uint32_t value,
                          long ms) noexcept;
-  // The Sleep that is used outside of tests: FUTEX_WAIT.
+  // Sleeps in the kernel (FUTEX_WAIT) while `word` holds `value`, for `ms` milliseconds (0 to 999)
+  // at most. Returns false if that time has passed, and true if the sleep ended sooner.
   static bool sleep_in_kernel(const std::atomic<std::uint32_t>& word, std::uint32_t value,
                               long ms) noexcept {
     const timespec limit{.tv_sec = 0, .tv_nsec = ms * 1'000'000};
@@ -43,7 +44,8 @@ class FutexLock {
   static inline constinit std::atomic<Sleep> sleep_while{sleep_in_kernel};
 
   // Takes the lock, and waits for it if necessary. Returns false, without the lock, if another
-  // thread has kept it for more than ten seconds, or if the caller's WaitBudget is used up.
+  // thread has kept it for more than ten seconds. Also returns false if the calling thread has a
+  // WaitBudget (a bound on its waiting for all locks) and the budget is used up.
   [[nodiscard]] bool lock() noexcept {
     std::uint32_t expected = free;
     return state_.compare_exchange_strong(expected, held, std::memory_order_acquire,
@@ -52,8 +54,8 @@ class FutexLock {
   }
 
   // Takes a lock whose holder may rightly keep it for more than ten seconds, after which lock()
-  // gives up. Repeats lock() until it succeeds or ten minutes have passed; then returns false,
-  // without the lock. A thread that has a WaitBudget calls lock() only once.
+  // gives up. Waits for about ten minutes before it returns false, without the lock. A thread that
+  // has a WaitBudget (a bound on its waiting for all locks) waits no longer than lock() does.
   [[nodiscard]] bool lock_for_long() noexcept {
     for (int attempt = 0; attempt < 60'000; ++attempt) {
       if (lock()) return true;
@@ -74,8 +76,8 @@ class FutexLock {
   }
 
   // Releases the lock, which the caller must hold. No locked instruction is needed if no thread
-  // waits. A thread that goes to sleep between the load and the store below is not woken; it finds
-  // the lock free after its first wait of 1 ms.
+  // waits. A thread that goes to sleep between the load and the store in this function is not
+  // woken; it finds the lock free after its first wait of 1 ms.
   void unlock() noexcept {
     turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (state_.load(std::memory_order_relaxed) == held) {
@@ -88,8 +90,8 @@ class FutexLock {
  private:
   static constexpr std::uint32_t free = 0, held = 1, contended = 2, given_up = 3;
   static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
-  // A thread makes many short waits instead of a long one. If the process is frozen meanwhile,
-  // only one short wait is used up.
+  // A thread waits many times for first_wait_ms to longest_wait_ms, not once for patience_ms, after
+  // which it gives the lock up. If the process is frozen meanwhile, only one wait is used up.
   static constexpr long first_wait_ms = 1, longest_wait_ms = 64, patience_ms = 10'000;
 
   bool lock_contended() noexcept {
@@ -138,12 +140,12 @@ class FutexLock {
   std::atomic<std::uint32_t> turns_{0};  // Number of times that the lock was released.
 };
 
-// Holds a lock for the length of a scope. Converts to false if lock() failed, because another
-// thread has kept the lock for more than ten seconds: then the lock is not held.
+// Holds a FutexLock for the length of a scope. Converts to false if the lock could not be taken, in
+// most cases because another thread has kept it for more than ten seconds.
 class [[nodiscard]] Locked {
  public:
   explicit Locked(FutexLock& lock) noexcept : lock_(lock), holds_(lock.lock()) {}
-  // A tag: the constructor that has this parameter takes the lock by lock_for_long().
+  // A tag for the constructor. With it, a Locked takes the lock by lock_for_long(), not by lock().
   struct ForLong {};
   Locked(FutexLock& lock, ForLong) noexcept : lock_(lock), holds_(lock.lock_for_long()) {}
   ~Locked() {

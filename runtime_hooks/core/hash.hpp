@@ -26,8 +26,8 @@ constexpr std::uint64_t hash_pair(std::uint64_t a, std::uint64_t b) noexcept {
   return fold_product(fold_product(a ^ hash_salt[0], hash_salt[1]) ^ b, hash_salt[2]);
 }
 
-// Returns a hash of a sequence of words, of their number and of their order. Two chains run side by
-// side, so that their multiplications overlap: 30 words take about 20 ns.
+// Returns a hash of a sequence of words, which depends also on their number and order. Two chains
+// run side by side, so that their multiplications overlap: 30 words take about 20 ns.
 constexpr std::uint64_t hash_words(std::span<const std::uint64_t> words) noexcept {
   std::uint64_t left = hash_salt[0] ^ words.size(), right = hash_salt[1];
   std::size_t i = 0;

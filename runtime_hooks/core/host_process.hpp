@@ -10,19 +10,20 @@ namespace cuwarden {
 // the interface. Several threads may call the functions at once.
 class HostProcess {
  public:
-  // Returns true if a library is loaded that shares device memory with other processes by handles
-  // of the CUDA driver. Memory of cuwarden's pool has no such handles.
+  // Returns true if a library is loaded that shares device memory with other processes by the CUDA
+  // driver's IPC handles. The driver makes no such handles for memory of cuwarden's pool.
   virtual bool shares_memory() noexcept = 0;
   // Returns true if a library is loaded that may make network cards, disks or other hardware access
-  // device memory without a call of the CUDA driver. Such memory must not be moved.
+  // device memory without a call of the CUDA driver. Device memory must not be moved then.
   virtual bool reaches_memory() noexcept = 0;
-  // Returns true if the calling thread holds the lock of this name. Known names: "python:gil".
+  // Returns true if the calling thread holds the program's lock `name`. The only known name is
+  // "python:gil" (Python's global interpreter lock); for other names, returns false.
   virtual bool holds_lock(std::string_view name) noexcept = 0;
   // Returns the bytes of host memory that may be taken: those available to the process, within its
   // cgroup's limit, less a reserve that is left to the host.
   virtual std::uint64_t host_room_bytes() noexcept = 0;
-  // Starts a detached thread that runs work(argument) and takes no signal of the program's. Returns
-  // false if the thread cannot be started.
+  // Starts a detached thread that calls work(argument) once. The thread blocks the program's
+  // signals. Returns false if the thread cannot be started.
   virtual bool start_thread(void* (*work)(void*), void* argument) noexcept = 0;
 
  protected:

@@ -32,7 +32,8 @@ inline constexpr std::array<std::array<std::string_view, 2>, 6> job_id_variables
     {"JOB_ID", "sge"},
 }};
 inline constexpr std::string_view step_variable = "SLURM_STEP_ID";  // For Job::step.
-// Environment variables for Job::array_task; the first one with a valid value counts.
+// Environment variables that may hold the job's index in an array of jobs (Job::array_task). They
+// are looked up in this order; the first one with a valid value counts.
 inline constexpr std::array<std::string_view, 5> array_task_variables{
     "SLURM_ARRAY_TASK_ID",
     "PBS_ARRAY_INDEX",  // PBS Professional, OpenPBS.
@@ -46,9 +47,9 @@ struct RankVariable {
   std::string_view name;
   int first = 0;  // The variable's value in the process that has rank 0.
 };
-// The variables that may hold a rank. They are looked up in this order until one holds a valid
-// rank. A launcher's own variable comes before the scheduler's: several launchers may run in one
-// task of the scheduler.
+// Environment variables that may hold the process's rank in its job. They are looked up in this
+// order until one holds a valid rank. A launcher's own variable comes before the scheduler's,
+// because several launchers may run in one task of the scheduler.
 inline constexpr std::array<RankVariable, 11> rank_variables{{
     {"PMIX_RANK"},  // PMIx: Open MPI 5, srun --mpi=pmix.
     {"OMPI_COMM_WORLD_RANK"},
@@ -62,14 +63,15 @@ inline constexpr std::array<RankVariable, 11> rank_variables{{
     {"LSF_PM_TASKID", 1},  // blaunch.
     {"RANK"},              // torchrun.
 }};
-// torchrun sets this variable beside RANK. Its workers share one task of the scheduler, which may
-// have given that task a rank of its own. So if this variable is set, RANK is looked up before all
-// other rank variables.
+// An environment variable that torchrun sets beside RANK. torchrun's workers share one task of the
+// scheduler, which may have given the task a rank of its own. So if this variable is set, RANK is
+// looked up before all other rank variables.
 inline constexpr std::string_view torchrun_variable = "TORCHELASTIC_RUN_ID";
-// Slurm sets this variable to BATCH in a batch script. Programs that srun starts there inherit it.
+// An environment variable that Slurm sets to BATCH in a batch script. Programs that srun starts in
+// the script inherit the value.
 inline constexpr std::string_view batch_variable = "ENVIRONMENT";
 
-// Returns the number that the text consists of; none unless the text is 1 to 9 decimal digits.
+// Returns the value of a text of 1 to 9 decimal digits; none for any other text.
 constexpr std::optional<int> parse_rank(std::string_view text) {
   if (text.empty() || text.size() > 9) return std::nullopt;
   int rank = 0;
@@ -101,9 +103,9 @@ constexpr bool is_special_step(std::string_view step) {
   return step.size() == 10 && step >= "4294967290" && step <= "4294967295";
 }
 
-// True unless the process belongs to Slurm's batch script or interactive shell. There SLURM_PROCID
-// is 0 in all processes, so it is no rank. `lookup(name)` returns the value of an environment
-// variable as std::optional<std::string_view>; none: not set.
+// False if the process belongs to Slurm's batch script or interactive shell, where SLURM_PROCID is
+// 0 in all processes and no rank; otherwise true. `lookup(name)` returns the value of an
+// environment variable as std::optional<std::string_view>; none: not set.
 template <class Lookup>
 constexpr bool is_slurm_task(const Lookup& lookup) {
   const std::optional<std::string_view> step = lookup(step_variable);

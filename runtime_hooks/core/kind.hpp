@@ -6,8 +6,8 @@
 
 namespace cuwarden {
 
-// The kind of a recorded allocation: the report's `kind` column. The ledger stores these values, so
-// they are part of its layout.
+// The kind of memory of a recorded allocation: the report's `kind` column. The ledger stores these
+// values, so the enumerators' order is part of the ledger's layout.
 enum class Kind : std::uint8_t {
   device,          // Linear device memory (cuMemAlloc and relatives).
   pinned,          // Page-locked host memory (cuMemHostAlloc).
@@ -46,8 +46,8 @@ constexpr std::string_view kind_name(Kind kind) {
   return "unknown";
 }
 
-// True if memory of this kind is counted among the used bytes of its device. Page-locked and
-// registered memory is the host's. Managed memory is not counted: the driver does not tell how much
+// True if memory of this kind counts as used memory of its device. False for page-locked and
+// registered memory, which is the host's, and for managed memory: the driver does not tell how much
 // of it is on the device.
 constexpr bool is_in_device_account(Kind kind) {
   return kind != Kind::pinned && kind != Kind::registered && kind != Kind::managed;

@@ -24,7 +24,8 @@ constexpr std::size_t round_up(std::size_t value, std::size_t multiple) noexcept
 class Mapping {
  public:
   Mapping() = default;
-  // Takes over a range that mmap returned; MAP_FAILED gives an empty mapping.
+  // Takes over the range of `bytes` at `start`, which mmap returned: the destructor unmaps it. A
+  // `start` of MAP_FAILED gives an empty mapping.
   Mapping(void* start, std::size_t bytes) noexcept
       : start_(start == MAP_FAILED ? nullptr : start), bytes_(start_ == nullptr ? 0 : bytes) {}
   ~Mapping() { reset(); }
@@ -64,16 +65,16 @@ class Mapping {
     return made;
   }
 
-  // Allows reading and writing of [offset, offset + bytes), counted from the range's start.
-  // `offset` is a multiple of the page size. Returns false if the kernel refuses.
+  // Allows reading and writing of the bytes [offset, offset + bytes) of the range. `offset` is a
+  // multiple of the page size. Returns false if the kernel refuses.
   bool open(std::size_t offset, std::size_t bytes) const noexcept {
     const ErrnoGuard guard;
     return mprotect(static_cast<std::byte*>(start_) + offset, bytes, PROT_READ | PROT_WRITE) == 0;
   }
 
-  // Unlocks the range if the program has called mlockall(MCL_FUTURE). After that call, the kernel
-  // locks each new mapping and touches all of its pages, unless access is denied. So a large
-  // mapping is made without access, unlocked by this function, and opened afterwards.
+  // Unlocks the range, in case the program has called mlockall(MCL_FUTURE). The kernel then locks
+  // each new mapping, and touches all of its pages if they are accessible. So a large mapping is
+  // made without access, unlocked by this function, and opened afterwards.
   void keep_unlocked() const noexcept {
     if (start_ == nullptr || is_confined()) return;
     const ErrnoGuard guard;
@@ -94,8 +95,8 @@ class Mapping {
   std::size_t size() const noexcept { return bytes_; }
   std::span<std::byte> bytes() const noexcept { return {static_cast<std::byte*>(start_), bytes_}; }
 
-  // Empties this object without unmapping the range, which then stays mapped. Returns the range's
-  // address.
+  // Empties this object without unmapping the range: the caller owns the range then. Returns the
+  // range's address; null if there was no range.
   void* release() noexcept {
     bytes_ = 0;
     return std::exchange(start_, nullptr);

@@ -12,8 +12,9 @@
 
 namespace cuwarden {
 
-// True if eight bytes can be read at the address. Takes about 0.1 us and keeps errno. False for all
-// addresses if a seccomp filter forbids the question, or may forbid it to the calling thread.
+// True if eight bytes can be read at the address, which may be any number. Takes about 0.1 us and
+// keeps errno. False for all addresses if a seccomp filter forbids the system call by which the
+// kernel is asked, or may forbid it to the calling thread.
 //
 // The kernel is asked to change the signal mask in a way that does not exist. It copies the signal
 // set from the address before it rejects the request with EINVAL. Any other answer counts as

@@ -13,7 +13,7 @@
 
 namespace cuwarden {
 
-// A set of signals, as the kernel takes it: bit N - 1 stands for signal N.
+// A set of signals, in the form that the kernel takes: bit N - 1 stands for signal N.
 using SignalSet = std::uint64_t;
 
 // Returns the set of these signals.
@@ -23,8 +23,8 @@ constexpr SignalSet signal_set(std::initializer_list<int> signals) noexcept {
   return set;
 }
 
-// Signals that an instruction of the thread itself raises, such as SIGSEGV. A thread that blocks
-// them is killed instead.
+// Signals that a thread raises by its own instructions or calls, such as SIGSEGV. If an instruction
+// raises one that its thread blocks, the kernel kills the process without calling a handler.
 inline constexpr SignalSet own_signals =
     signal_set({SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS});
 

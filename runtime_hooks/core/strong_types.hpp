@@ -14,13 +14,14 @@ struct Strong {
   friend constexpr auto operator<=>(Strong, Strong) = default;
 };
 
+// A number of bytes.
 using ByteCount = Strong<struct ByteCountTag, std::uint64_t>;
 // A device or host address, or an opaque CUDA handle, as the driver gives it.
 using DeviceAddress = Strong<struct DeviceAddressTag, std::uint64_t>;
 // A device's CUDA ordinal as the process sees it, from 0; no_device for host memory.
 using DeviceOrdinal = Strong<struct DeviceOrdinalTag, std::int32_t>;
 inline constexpr DeviceOrdinal no_device{-1};  // Stands for the host.
-// A CUcontext as a number; 0 means none.
+// A CUDA context: the CUcontext handle as a number; 0 means none.
 using ContextId = Strong<struct ContextIdTag, std::uint64_t>;
 
 // Row numbers in the ledger's tables of stacks, groups, records, threads, incidents and modules.

@@ -5,13 +5,14 @@
 
 namespace cuwarden {
 
-// A small number that one living thread has at a time. After its end, another thread may get it.
+// A small number that one living thread of the process has at a time. After the thread's end,
+// another one may get the number.
 struct ThreadSlot {
   static constexpr std::uint32_t count = 65;  // Numbers, including 0.
 
   std::uint32_t number = 0;  // 1 to count - 1; 0: the thread has no number of its own.
-  // Tells the thread from earlier ones with this number: each thread that gets the number has a
-  // tenancy that is larger by 1.
+  // Number of threads that have had `number` so far, this one included. It tells the thread from
+  // earlier ones with an equal number.
   std::uint32_t tenancy = 0;
 };
 

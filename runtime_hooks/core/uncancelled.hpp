@@ -9,8 +9,8 @@
 namespace cuwarden {
 
 // Disables cancellation of the calling thread (pthread_cancel) for the length of a scope. A pending
-// request acts at the program's next cancellation point after the scope.
-// A scope that a signal handler leaves by a jump ends with end_left().
+// request acts at the program's next cancellation point after the scope. If a signal handler jumps
+// out of the scope, cancellation stays disabled until end_left() is called.
 class [[nodiscard]] Uncancelled {
  public:
   // outermost_ is set before the state changes, and is 0 again only after the state was restored: a
@@ -29,8 +29,9 @@ class [[nodiscard]] Uncancelled {
   Uncancelled(const Uncancelled&) = delete;
   Uncancelled& operator=(const Uncancelled&) = delete;
 
-  // Gives the calling thread the state back that it had before it entered scopes which it has left
-  // by a jump. To be called only where the thread can be inside none.
+  // Ends scopes of this class that the calling thread has left by a jump: sets the thread's
+  // cancellation state to that before the outermost of them. Does nothing if there are none. To be
+  // called only where the thread can be inside no scope of this class.
   static void end_left() noexcept {
     if (outermost_ == 0) return;
     int ours = 0;
@@ -45,7 +46,7 @@ class [[nodiscard]] Uncancelled {
  private:
   // A process without libpthread (before glibc 2.34) has a stub that writes nothing here.
   int before_ = PTHREAD_CANCEL_ENABLE;
-  // 1 plus the state before the thread's outermost scope; 0 outside of all scopes.
+  // 1 plus the thread's cancellation state before its outermost scope; 0 outside of all scopes.
   // Volatile, so that the compiler keeps the order in which the constructor and the destructor
   // write it.
   [[gnu::tls_model(

@@ -1,12 +1,12 @@
-// The time for which a wait for memory that was in vain is not repeated.
+// The time for which a wait for device memory is not repeated after it was in vain.
 #pragma once
 
 #include <cstdint>
 
 namespace cuwarden {
 
-// Least time between attempts that wait for memory, or pause the program, after one was in vain:
-// this many times the length of that attempt.
+// A factor. If an attempt waited for memory or paused the program, and brought no memory, the next
+// such attempt begins only after this many times the length of the vain one.
 inline constexpr std::uint64_t vain_times = 10;
 
 }  // namespace cuwarden

@@ -10,11 +10,12 @@
 
 namespace cuwarden {
 
-// The time that threads may still spend waiting for locks of type FutexLock. A thread uses the
-// budget that WaitBudget::Scope has given to it; a thread without one waits as long as a lock
-// allows.
+// The time that threads may still spend waiting for locks of type FutexLock, over all locks
+// together. A thread gets a budget by a WaitBudget::Scope, and several threads may share one. A
+// thread without a budget waits as long as each lock allows.
 class WaitBudget {
-  // A table, since thread-local memory is scarce.
+  // A thread (the kernel's id; 0: the entry is free) and the budget that the thread has now.
+  // Entries are in a table, because thread-local memory is scarce.
   struct Entry {
     std::atomic<int> thread{0};
     std::atomic<WaitBudget*> budget{nullptr};
@@ -42,9 +43,9 @@ class WaitBudget {
     return entry == nullptr ? nullptr : entry->budget.load(std::memory_order_relaxed);
   }
 
-  // Gives the calling thread a budget for the length of a scope. The budget must outlive the scope.
-  // Null takes the thread's budget away for that time. Has no effect if 32 other threads are in
-  // such scopes.
+  // Gives the calling thread a budget for the length of a scope; the destructor restores the
+  // earlier one. The budget must outlive the scope. Null: the thread has no budget in the scope.
+  // Has no effect if 32 other threads are in such scopes.
   class [[nodiscard]] Scope {
    public:
     explicit Scope(WaitBudget* budget) noexcept : entry_(entry_of(own_thread_id())) {

@@ -26,11 +26,12 @@ inline std::array<std::uint8_t, 16> read_boot_id() noexcept {
   return id;
 }
 
-// The result of comparing a stored boot id with the current one: `this_one` if they are equal,
-// `another` if the machine was started again since; `unknown` if either id is unknown.
+// The result of comparing a stored boot id with the kernel's current one. `this_one`: they are
+// equal. `another`: they differ, so the stored id is from another start or machine. `unknown`: at
+// least one of them is unknown.
 enum class Boot { unknown, this_one, another };
-// Compares a stored boot id with the kernel's current one. An id of zeros, or one that has not 16
-// bytes, is unknown.
+// Compares the stored boot id `id` with the kernel's current one. An id of zeros, or one with a
+// length other than 16 bytes, is unknown.
 inline Boot which_boot(std::span<const std::uint8_t> id) noexcept {
   constexpr std::array<std::uint8_t, 16> none{};
   const std::array<std::uint8_t, 16> now = read_boot_id();

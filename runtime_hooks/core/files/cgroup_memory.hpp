@@ -58,18 +58,18 @@ class CgroupFolder {
     take(open_folder(AT_FDCWD, path, Links::refused));
   }
   explicit operator bool() const noexcept { return static_cast<bool>(folder_); }
-  // True if the folder belongs to cgroup version 2; false for version 1.
+  // True if the folder belongs to cgroup version 2; false for version 1, or if no folder is open.
   bool is_version_2() const noexcept { return version_2_; }
 
-  // Returns the folder's inode number; 0 if unknown. A later cgroup at an equal path has another
-  // inode number.
+  // Returns the inode number of the cgroup's folder; 0 if unknown. A later cgroup at an equal path
+  // has another inode number.
   std::uint64_t inode() const noexcept {
     struct stat status {};
     // The system call is used directly, as in reporters/files/file_status.hpp.
     return syscall(SYS_fstat, folder_.number(), &status) == 0 ? status.st_ino : 0;
   }
-  // Closes this folder and opens its parent instead. Returns false at the top of the mounted
-  // cgroups, or if the parent cannot be opened.
+  // Closes the cgroup's folder and opens that of the cgroup above it instead. Returns false if
+  // there is none above, or if its folder cannot be opened.
   bool go_up() noexcept {
     const std::uint64_t here = inode();
     const Descriptor below = std::move(folder_);
@@ -77,12 +77,13 @@ class CgroupFolder {
     return folder_ && inode() != here;
   }
 
-  // Opens the file `name` of this folder for reading; the result is empty on failure.
+  // Opens the file `name` in the cgroup's folder for reading. The result is empty, with errno set,
+  // on failure.
   Descriptor open_file(const char* name) const noexcept {
     return open_to_read(folder_.number(), name, Links::refused);
   }
-  // Returns the number in the line "KEY NUMBER" of this folder's file `file`; with an empty `key`,
-  // the number in the file's first line. Null if there is no such number, or no such file.
+  // Returns the number in the line "KEY NUMBER" of the file `file` in the cgroup's folder; with an
+  // empty `key`, the number in the file's first line. Null if there is no such number or file.
   std::optional<std::uint64_t> number(const char* file, std::string_view key = {}) const noexcept {
     const Descriptor opened = open_file(file);
     if (!opened) return std::nullopt;
@@ -91,15 +92,14 @@ class CgroupFolder {
     return cgroup_number({text, length > 0 ? static_cast<std::size_t>(length) : 0}, key);
   }
 
-  // Returns the number of this cgroup's processes that the kernel has killed for lack of memory.
-  // The memory may have lacked in this cgroup, in one above it, or in the whole machine. Null if
-  // unknown.
+  // Returns the number of this cgroup's processes that the kernel has killed so far for lack of
+  // memory: in this cgroup, in one above it, or in the whole machine. Null if unknown.
   std::optional<std::uint64_t> oom_kills() const noexcept {
     return number(version_2_ ? "memory.events" : "memory.oom_control", "oom_kill");
   }
 
  private:
-  // Keeps the folder if it is a cgroup's.
+  // Makes `folder` the open folder if it is a cgroup's; otherwise closes it.
   void take(Descriptor folder) noexcept {
     if (!folder) return;
     struct statfs system {};
@@ -161,14 +161,14 @@ struct CgroupRoom {
   // Memory used in the cgroup that has this limit, or in the cgroup itself if there is no limit;
   // null if unknown. Includes the page cache.
   std::optional<std::uint64_t> used_bytes;
-  // Part of `used_bytes` that is page cache, which the kernel gives up before it refuses memory. 0
-  // if there is no limit.
+  // The part of `used_bytes` that is page cache, which the kernel gives up before it refuses
+  // memory. 0 if there is no limit, or if unknown.
   std::uint64_t cache_bytes = 0;
 };
 
-// Returns the limit that leaves the least room, among the cgroup `folder` and all cgroups above it.
-// Moves `folder` to the top. `Folder` is CgroupFolder, or a type with its functions in tests, which
-// cannot make a cgroup everywhere.
+// Returns the memory limit that leaves the least room, among the limits of the cgroup `folder` and
+// of all cgroups above it. Leaves `folder` at the top cgroup. `Folder` is CgroupFolder, or in tests
+// a type with equal functions, since tests cannot make a cgroup everywhere.
 template <class Folder>
 CgroupRoom tightest_cgroup(Folder& folder) noexcept {
   const bool new_files = folder.is_version_2();

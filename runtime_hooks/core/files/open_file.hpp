@@ -73,12 +73,14 @@ class Descriptor {
   int number_ = -1;
 };
 
-// Treatment of a path whose last component is a symbolic link. Links before that are followed.
+// Treatment of a path whose last component is a symbolic link: the link is followed, or opening
+// fails. Links before the last component are always followed.
 enum class Links { followed, refused };
 
 namespace detail {
 
-// Fills `status` in for an open descriptor; returns false, with errno set, on failure.
+// Fills `status` with the facts about the file that is open as `descriptor`, as fstat does. Returns
+// false, with errno set, on failure.
 inline bool status_of(int descriptor, struct stat& status) noexcept {
   return syscall(SYS_fstat, descriptor, &status) == 0;  // glibc's function is newer than 2.28.
 }
@@ -98,8 +100,8 @@ inline Descriptor open_high(int folder, const char* path, int flags, mode_t mode
   return Descriptor(fcntl(opened.number(), F_DUPFD_CLOEXEC, StandardNumbersHeld::count));
 }
 
-// Returns an empty Descriptor, and sets errno for a file that is of the wrong type: EISDIR for a
-// folder, otherwise ENXIO. `mode`: stat::st_mode of the file.
+// Sets errno for a file that is of the wrong type, and so must not be opened: EISDIR for a folder,
+// otherwise ENXIO. `mode`: stat::st_mode of the file. Returns an empty Descriptor.
 inline Descriptor refused(mode_t mode) noexcept {
   errno = S_ISDIR(mode) ? EISDIR : ENXIO;
   return {};
@@ -107,8 +109,9 @@ inline Descriptor refused(mode_t mode) noexcept {
 
 }  // namespace detail
 
-// Opens a regular file for reading; `path` is relative to the descriptor `folder`, or to the
-// current folder for AT_FDCWD. Returns an empty Descriptor, with errno set, on failure.
+// Opens a regular file for reading. `path` is relative to the descriptor `folder`, or to the
+// current folder for AT_FDCWD. Returns an empty Descriptor, with errno set, on failure, also for a
+// file that is not regular.
 inline Descriptor open_to_read(int folder, const char* path,
                                Links links = Links::followed) noexcept {
   Descriptor file = detail::open_high(
@@ -121,23 +124,24 @@ inline Descriptor open_to_read(const char* path, Links links = Links::followed) 
   return open_to_read(AT_FDCWD, path, links);
 }
 
-// Opens the folder `path`, relative to the descriptor `above`, so that paths below the folder can
-// be opened. The folder's entries cannot be listed. Returns an empty Descriptor, with errno set, on
-// failure.
+// Opens the folder `path`, so that paths below the folder can be opened; its entries cannot be
+// listed. `path` is relative to the descriptor `above`, or to the current folder for AT_FDCWD.
+// Returns an empty Descriptor, with errno set, on failure.
 inline Descriptor open_folder(int above, const char* path, Links links = Links::followed) noexcept {
   return detail::open_high(above, path,
                            O_PATH | O_DIRECTORY | (links == Links::refused ? O_NOFOLLOW : 0));
 }
 
-// Opens the folder `path`, relative to the descriptor `above`, so that its entries can be listed
-// (each_folder_entry()). Returns an empty Descriptor, with errno set, on failure.
+// Opens the folder `path`, so that its entries can be listed by each_folder_entry(). `path` is
+// relative to the descriptor `above`, or to the current folder for AT_FDCWD. Returns an empty
+// Descriptor, with errno set, on failure.
 inline Descriptor open_folder_to_list(int above, const char* path) noexcept {
   return detail::open_high(above, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 }
 
-// Opens a regular file, a terminal or /dev/null for adding to its end. A missing file is made with
-// mode 0600 if `may_make`, otherwise opening fails. Returns an empty Descriptor, with errno set, on
-// failure.
+// Opens a regular file, a terminal or /dev/null for adding to its end. A missing file is made, with
+// mode 0600, if `may_make` is true. Returns an empty Descriptor, with errno set, on failure, also
+// for other types of files and for a symbolic link.
 inline Descriptor open_to_append(const char* path, bool may_make) noexcept {
   Descriptor file = detail::open_high(
       AT_FDCWD, path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOFOLLOW | (may_make ? O_CREAT : 0),
@@ -154,15 +158,15 @@ inline Descriptor open_to_append(const char* path, bool may_make) noexcept {
   return detail::refused(status.st_mode);
 }
 
-// Makes a file with mode 0600 and opens it; `path` is relative to the descriptor `folder`. `access`
-// is O_WRONLY or O_RDWR. Returns an empty Descriptor, with errno set, on failure; EEXIST if the
-// path exists.
+// Makes a file with mode 0600 and opens it. `path` is relative to the descriptor `folder`, or to
+// the current folder for AT_FDCWD. `access`: O_WRONLY or O_RDWR. Returns an empty Descriptor, with
+// errno set, on failure; EEXIST if the path exists.
 inline Descriptor make_file(int folder, const char* path, int access) noexcept {
   return detail::open_high(folder, path, access | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 }
 
 // Opens an existing regular file for reading and writing. Returns an empty Descriptor, with errno
-// set, on failure.
+// set, on failure, also for other types of files and for a symbolic link.
 inline Descriptor open_to_change(const char* path) noexcept {
   Descriptor file = detail::open_high(AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_NOFOLLOW);
   struct stat status {};
@@ -171,8 +175,8 @@ inline Descriptor open_to_change(const char* path) noexcept {
 }
 
 // Returns the descriptor number that a path like /dev/stdout, /dev/fd/5 or /proc/self/fd/5 names;
-// none for other paths. The caller writes to that descriptor instead of opening the path. No check
-// is made that the descriptor is open.
+// none for other paths. The caller can use the descriptor instead of opening the path. The
+// descriptor need not be open: this is not checked.
 inline std::optional<int> descriptor_named(std::string_view path) noexcept {
   if (path == "/dev/stdin") return 0;
   if (path == "/dev/stdout") return 1;

@@ -12,9 +12,9 @@
 
 namespace cuwarden {
 
-// Reads a file's first bytes into `into`, as many as fit, and returns them; empty if the file
-// cannot be read. `path` is relative to the descriptor `folder`, or to the current folder for
-// AT_FDCWD.
+// Reads a file's first bytes into `into`, as many as fit. Returns them as a text in `into`; empty
+// if the file cannot be read. `path` is relative to the descriptor `folder`, or to the current
+// folder for AT_FDCWD.
 inline std::string_view read_small_file(int folder, const char* path,
                                         std::span<char> into) noexcept {
   const Descriptor file = open_to_read(folder, path);
@@ -32,8 +32,8 @@ inline std::string_view read_small_file(const char* path, std::span<char> into) 
 }
 
 // Returns the decimal number with which the text begins, after blanks and tabs, and removes both
-// from the text. Null if there is no number, or one that needs more than 64 bits. Also null unless
-// a blank, a tab or a line feed follows the number, because the number may be cut off.
+// from the text. Null if there is no number, or one that needs more than 64 bits. Also null if the
+// number may be cut off: no blank, tab or line feed follows.
 inline std::optional<std::uint64_t> take_number(std::string_view& text) noexcept {
   while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
   std::uint64_t value = 0;

@@ -25,7 +25,8 @@ namespace cuwarden {
 
 namespace detail {
 
-// The state that all objects of class StandardNumbersHeld in a process share.
+// The state that all objects of class StandardNumbersHeld in a process share: which of the
+// descriptor numbers 0 to 2 are occupied, by how many objects.
 struct StandardNumbers {
   // Process id of the thread that may change the fields below; 0: no thread may at this moment.
   std::atomic<int> holder{0};
@@ -39,7 +40,7 @@ struct StandardNumbers {
 
 // Keeps the descriptor numbers 0 to 2 occupied for the length of a scope, so that no file opened in
 // the scope gets one of them. Any number of threads and scopes may do so at once. To be used around
-// each opening of a file, also around calls of libraries that open files.
+// each opening of a file by cuwarden, also around its calls of libraries that open files.
 class [[nodiscard]] StandardNumbersHeld {
  public:
   StandardNumbersHeld() noexcept {
@@ -77,8 +78,8 @@ class [[nodiscard]] StandardNumbersHeld {
   static inline constinit detail::StandardNumbers shared_{};
 
   // A lock over `shared_` for the length of a scope. A waiting thread gives up after 10 ms: it may
-  // have interrupted the holder by a signal handler, or the holder may have left by longjmp.
-  // Converts to false then; the file is opened without stand-in descriptors.
+  // have interrupted the holder by a signal handler, or the holder may have left by longjmp. The
+  // object then converts to false, and the file is opened without occupied numbers.
   class Turn {
    public:
     Turn() noexcept : process_(static_cast<int>(syscall(SYS_getpid))) {
