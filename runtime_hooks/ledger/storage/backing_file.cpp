@@ -149,6 +149,7 @@ bool BackingFile::create_in(const char* folder, const BackingRequest& request,
   }
   if (usable && fill(0, round_up(sizeof(Header), page_bytes))) return true;
   mapping_.reset();
+  locked_ = false;
   unlink(path_);
   path_[0] = '\0';
   return false;

@@ -209,7 +209,8 @@ void Devices::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given
 }
 
 std::uint64_t Devices::lent_context_bytes(DeviceOrdinal ordinal) noexcept {
-  const Device* const device = row(ordinal);
+  const LedgerLocked locked(lock_, storage_);
+  const Device* const device = locked ? row(ordinal) : nullptr;
   return device == nullptr ? 0
                            : device->lent_first_context_bytes.load(relaxed) +
                                  device->lent_context_bytes.load(relaxed);
