@@ -1,15 +1,12 @@
 #include "reporters/text/text_report.hpp"
 
-#include <algorithm>
 #include <csignal>
-#include <map>
 #include <vector>
 
-#include "reporters/text/leak_check.hpp"
-#include "reporters/text/merged_rows.hpp"
 #include "reporters/text/text_elements.hpp"
 #include "reporters/text/text_history.hpp"
 #include "reporters/text/text_incidents.hpp"
+#include "reporters/text/text_leaks.hpp"
 #include "reporters/text/text_memory.hpp"
 #include "reporters/text/text_summary.hpp"
 #include "reporters/words/paths.hpp"
@@ -18,9 +15,6 @@
 
 namespace cuwarden {
 namespace {
-
-// Most frames that are shown of one stack; the report has all.
-constexpr std::size_t most_frames = 24;
 
 // Returns a text if the kernel's OOM killer may have ended the process: it died unseen or by
 // SIGKILL, and the cgroup counts kills. Empty otherwise.
@@ -150,166 +144,6 @@ void add_failures(const IndexedReport& report, const Paint& paint, std::string& 
             (failures == 1 ? " request for " : " requests for ") +
             memory_name(row.kind, row.device) + ": the program saw " +
             (failures == 1 ? "it" : "them") + " fail\n";
-  }
-}
-
-// Returns the growth by the minute if the group was watched for some seconds; a shorter time gives
-// only a guess.
-std::string growth_of(const model::LeakGroup& group) {
-  constexpr std::uint64_t long_enough_ns = 5'000'000'000;
-  const std::uint64_t rate = group.growth_bytes_per_minute.value_or(0);
-  const std::uint64_t first = group.first_ns.value_or(0), last = group.last_ns.value_or(0);
-  if (rate == 0 || last < first + long_enough_ns) return "growing";
-  return "growing by " + human_bytes(rate) + " a minute";
-}
-
-void add_group(const IndexedReport& report, const model::LeakGroup& group, std::size_t rank,
-               const Paint& paint, std::string& text) {
-  const bool growing = group.growth == "growing";
-  text += "\n" + padded(std::to_string(rank) + ".", 3, true) + " " +
-          paint.bold(human_bytes(group.bytes.value_or(0))) + " in " +
-          allocations(group.count.value_or(0)) + " · " + memory_name(group.kind, group.device) +
-          " · " + text_or(group.api, "unknown call") + " · " +
-          (growing ? paint.red(growth_of(group)) : "one time");
-  const std::string module = printable(report.module_name(group.module));
-  if (!module.empty()) text += " · " + module;
-  text += "\n";
-  add_stack(report, group.stack, most_frames, paint, text);
-  std::string life;
-  if (group.first_ns) {
-    const std::uint64_t first = group.first_ns.value_or(0), last = group.last_ns.value_or(0);
-    const std::string from = human_time(first), to = human_time(last);
-    life = from == to ? "made at " + from : "made between " + from + " and " + to;
-    const std::uint64_t made = group.allocations.value_or(0);
-    if (made > group.count.value_or(0)) {
-      const std::uint64_t freed = made - group.count.value_or(0);
-      life += "; " + human_count(freed) + " of " + human_count(made) + " made here " +
-              (freed == 1 ? "was freed" : "were freed");
-    }
-  }
-  if (const std::uint64_t unmapped = group.unmapped_count.value_or(0)) {
-    life += std::string(life.empty() ? "" : "; ") + human_count(unmapped) +
-            (unmapped == 1 ? " handle is" : " handles are") + " unmapped but never released";
-  }
-  if (!life.empty()) text += paint.dim("       " + life) + "\n";
-}
-
-void add_sums(const IndexedReport& report, const std::vector<model::LeakGroup>& groups,
-              const TextOptions& options, const Paint& paint, std::string& text) {
-  struct Sum {
-    std::uint64_t bytes = 0, count = 0, groups = 0, growing = 0;
-  };
-  std::map<std::string, Sum> sums;
-  for (const auto& group : groups) {
-    std::string name;
-    if (options.by == GroupBy::module) name = printable(report.module_name(group.module));
-    if (options.by == GroupBy::api) name = text_or(group.api, "");
-    if (options.by == GroupBy::kind) name = memory_name(group.kind, group.device);
-    Sum& sum = sums[name.empty() ? "unknown" : name];
-    sum.bytes += group.bytes.value_or(0);
-    sum.count += group.count.value_or(0);
-    ++sum.groups;
-    sum.growing += group.growth == "growing" ? 1 : 0;
-  }
-  std::vector<std::pair<std::string, Sum>> rows(sums.begin(), sums.end());
-  std::ranges::stable_sort(rows, [](const auto& left, const auto& right) {
-    return left.second.bytes > right.second.bytes;
-  });
-  const std::size_t shown = options.top == 0 ? rows.size() : std::min(options.top, rows.size());
-  for (std::size_t i = 0; i < shown; ++i) {
-    const Sum& sum = rows[i].second;
-    text += "  " + padded(human_bytes(sum.bytes), 10, true) + "  " + padded(rows[i].first, 28) +
-            " " + allocations(sum.count) + " from " + human_count(sum.groups) +
-            (sum.groups == 1 ? " stack" : " stacks") +
-            (sum.growing > 0 ? paint.red(", " + human_count(sum.growing) + " growing") : "") + "\n";
-  }
-  if (shown < rows.size()) {
-    text +=
-        paint.dim("  … " + std::to_string(rows.size() - shown) + " more; --top 0 shows all") + "\n";
-  }
-}
-
-bool wanted(const IndexedReport& report, const model::LeakGroup& group,
-            const TextOptions& options) {
-  if (group.bytes.value_or(0) < options.min_bytes) return false;
-  return options.module.empty() || is_in_module(report, group.module, options.module);
-}
-
-bool anything_recorded(const IndexedReport& report) {
-  for (const auto& row : report->totals)
-    if (row.allocations.value_or(0) > 0) return true;
-  return false;
-}
-
-void add_leaks(const IndexedReport& report, const TextOptions& options, const Paint& paint,
-               std::string& text) {
-  const auto& leaks = report->leaks;
-  const std::uint64_t count = leaks.count.value_or(0);
-  const bool running = was_running(report);
-  text += "\n";
-  if (!anything_recorded(report)) {
-    text += "nothing to judge: ";
-    text += lacks_records(report) ? "no allocation is known, but records are missing (see above)\n"
-                                  : "no allocation was recorded\n";
-  } else if (count == 0) {
-    const bool doubtful = lacks_records(report).has_value();
-    text += (running    ? "nothing is allocated"
-             : doubtful ? "no leaks are known, but records are missing (see above)"
-                        : paint.green("no leaks")) +
-            ": every recorded allocation was freed" +
-            (leaks.released_by_context_bytes.value_or(0) > 0 ? " or went with its context" : "") +
-            "\n";
-  } else if (running) {
-    // Memory that a process still works with is no leak yet.
-    text += paint.bold("STILL ALLOCATED") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
-            allocations(count) + "\n";
-  } else if (was_at_work(report)) {
-    text += paint.red("NOT FREED") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
-            allocations(count) +
-            " when the process ended: growing ones may be leaks, the others may have been in use\n";
-  } else {
-    text += paint.red("LEAKS") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
-            allocations(count) + " never freed\n";
-  }
-
-  std::vector<model::LeakGroup> groups;
-  std::uint64_t hidden_bytes = 0, hidden = 0;
-  for (model::LeakGroup& group : merged_leaks(report)) {
-    if (wanted(report, group, options)) {
-      groups.push_back(std::move(group));
-    } else {
-      ++hidden;
-      hidden_bytes += group.bytes.value_or(0);
-    }
-  }
-  if (options.by == GroupBy::stack) {
-    const std::size_t shown =
-        options.top == 0 ? groups.size() : std::min(options.top, groups.size());
-    for (std::size_t i = 0; i < shown; ++i) add_group(report, groups[i], i + 1, paint, text);
-    if (shown < groups.size()) {
-      std::uint64_t rest = 0;
-      for (std::size_t i = shown; i < groups.size(); ++i) rest += groups[i].bytes.value_or(0);
-      text += "\n" +
-              paint.dim("  … " + std::to_string(groups.size() - shown) + " more stacks with " +
-                        human_bytes(rest) + "; --top 0 shows all") +
-              "\n";
-    }
-  } else {
-    add_sums(report, groups, options, paint, text);
-  }
-  if (hidden > 0) {
-    text += paint.dim("\n  left out by the filters: " + human_bytes(hidden_bytes) + " from " +
-                      human_count(hidden) + (hidden == 1 ? " stack" : " stacks")) +
-            "\n";
-  }
-  if (const std::uint64_t bytes = leaks.released_by_context_bytes.value_or(0)) {
-    text += "\n  apart from " + std::string(running ? "these" : "leaks") + ": " +
-            human_bytes(bytes) +
-            " were never freed but went when their context was destroyed or reset\n";
-    if (options.by == GroupBy::stack) add_released(report, paint, text);
-  }
-  if (const std::uint64_t bytes = leaks.suppressed_bytes.value_or(0)) {
-    text += "\n  suppressed: " + human_bytes(bytes) + "\n";
   }
 }
 

@@ -27,7 +27,7 @@ struct Settings {
   // Longest time to wait for the device to reach pending stream-ordered frees, and for all
   // reclaimers of one request together. 0: the device is not waited for, and no reclaimer is
   // called.
-  std::uint64_t sync_timeout_ns = 2'000'000'000;
+  std::uint64_t sync_timeout_ns = 0;
   // Time for which a refused request waits for other processes to free memory; 0: no waiting.
   std::uint64_t wait_ns = 0;
   // True if refused requests may be served with host memory behind device addresses.

@@ -1,0 +1,16 @@
+// The section of the text report about memory that was not freed.
+#pragma once
+
+#include <string>
+
+#include "reporters/text/text_elements.hpp"
+#include "reporters/text/text_report.hpp"
+
+namespace cuwarden {
+
+// Adds the section to `text`: one line with the sum, then the groups of allocations that were not
+// freed, by TextOptions::by. The first word says what they are: LEAKS, NOT FREED if the process was
+// killed at work, STILL ALLOCATED in a snapshot.
+void add_leaks(const IndexedReport&, const TextOptions&, const Paint&, std::string& text);
+
+}  // namespace cuwarden
