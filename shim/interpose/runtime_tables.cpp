@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"
 #include "runtime_hooks/driver/hook_list.hpp"
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
@@ -193,15 +194,16 @@ const Caller* resolve(std::uintptr_t address) {
     task.slot = &elsewhere;
     task.address = 0;
   }
-  // The search keeps a list of objects, for which a small stack has no room.
-  call_on_own_stack(
-      [](void* argument) {
-        // The function that is called may be a wrapper's, which throws.
-        make_unwinder_ready();
-        auto& work = *static_cast<Task*>(argument);
-        work.get_version = fill_slot(work.slot, work.address);
-      },
-      &task);
+  const auto fill = [](void* argument) {
+    // The function that is called may be a wrapper's, which throws.
+    make_unwinder_ready();
+    auto& work = *static_cast<Task*>(argument);
+    work.get_version = fill_slot(work.slot, work.address);
+  };
+  // The search keeps a list of objects, for which a small stack has no room. Without memory for
+  // another stack it has to do with what is left, since the call needs its functions.
+  const ErrnoGuard keep;
+  if (!call_on_own_stack_if_small(fill, &task)) fill(&task);
   task.slot->state.store(Caller::ready, std::memory_order_release);
   int number = 0;
   if (version.load(std::memory_order_relaxed) == 0 && task.get_version != nullptr &&

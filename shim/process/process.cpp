@@ -188,6 +188,7 @@ void Process::begin_anew() noexcept {
     state_.store(State::fresh, std::memory_order_relaxed);
   start_is_slow_.store(false, std::memory_order_relaxed);
   confinement_in_fork();
+  own_stacks_in_fork();
   end_turn_.reset();
   end_budget_.renew(longest_waiting_at_end_ns);
   driver::calling_threads.forked();
@@ -270,7 +271,7 @@ void Process::ledger_is_incomplete(ledger::Reason reason) noexcept {
   for (State seen : {State::recording, State::ended})
     if (stops) state_.compare_exchange_strong(seen, State::stopped);
   if (is_confined()) return;
-  call_on_own_stack(
+  call_on_own_stack_if_small(
       [](void* stopped) { say_ledger_is_incomplete(*process.ledger_, stopped != nullptr); },
       stops ? &process : nullptr);
 }

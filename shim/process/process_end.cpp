@@ -15,7 +15,6 @@
 #include "shim/process/reports.hpp"
 #include "shim/process/seccomp_watch.hpp"
 #include "shim/process/stack_room.hpp"
-#include "shim/support/held_signals.hpp"
 #include "shim/support/own_stack.hpp"
 
 namespace cuwarden::shim {
@@ -30,6 +29,7 @@ namespace cuwarden::shim {
   if (!confined && !memory_.belongs_to_caller()) return;
   if (confined) return session_->process_is_ending();
   const ErrnoGuard keep;
+  hooks::forget_left_driver_call(__builtin_frame_address(0));
   const Uncancelled whole;
   const WaitBudget::Scope bounded(&end_budget_);
   session_->process_is_ending();
@@ -43,10 +43,7 @@ namespace cuwarden::shim {
   }
 }
 
-// Handlers of signals wait, here and in finish(): one that leaves by a jump would leave the turn
-// taken and the end noted, though the process goes on.
 bool Process::report_at_exit(int status, bool with_names) noexcept {
-  const HeldSignals held(signals_with_handlers());
   if (!end_turn_.take(false)) return false;
   ledger_->set_end(ledger::EndReason::exit, status, true);
   complete_ledger();
@@ -72,13 +69,14 @@ void Process::freed_at_end(Space space, std::uint64_t address) noexcept {
 void Process::finish(ledger::EndReason reason, int status, bool status_known,
                      Afterwards afterwards) noexcept {
   const ErrnoGuard keep;
+  if (!is_confined()) hooks::forget_left_driver_call(__builtin_frame_address(0));
   const Uncancelled whole;
   if (state_.load(std::memory_order_acquire) == State::fresh) {
     // The process made no CUDA call that a hook saw. A forked child does not mention drivers in
     // other namespaces.
     if ((!dlmopen_was_called() && !is_debug_wanted()) || is_confined()) return;
     if (!enabled() || !memory_.is_ours() || !memory_.belongs_to_caller()) return;
-    call_on_own_stack([](void*) { Process::get().end_unrecorded(); }, nullptr);
+    call_on_own_stack_if_small([](void*) { Process::get().end_unrecorded(); }, nullptr);
   }
   if (!has_records()) return;
   if (is_confined_unnoticed()) {
@@ -96,7 +94,6 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
   const bool returns = reason == ledger::EndReason::abort && afterwards == Afterwards::may_return;
   if (returns && has_reported_enough()) return leave_end(reason, status, status_known);
   if (reason == ledger::EndReason::exit) end_turn_.leads_the_end();
-  const HeldSignals held(signals_with_handlers());
   if (!end_turn_.take(true)) return;
   const std::uint64_t begin_ns = now_ns();
   const WaitBudget::Scope bounded(&end_budget_);

@@ -21,7 +21,6 @@
 #include "runtime_hooks/ledger/read/reader.hpp"
 #include "shim/files/ledger_location.hpp"
 #include "shim/probes/host_room.hpp"
-#include "shim/support/held_signals.hpp"
 #include "shim/support/log.hpp"
 
 namespace cuwarden::shim {
@@ -169,8 +168,6 @@ void write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader,
   if (reports->file.wanted() == path_of_no_report) return;
   const std::uint32_t bit = 1u << verdict;
   if ((reports->verdicts.fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return;
-  // A signal handler that left by a jump would leave the lock taken.
-  const HeldSignals held(signals_with_handlers());
   const WriterLocked locked;
   if (!locked || reports->ended.load() || root_folder() != reports->root_at_start) return;
   ReportOptions options;

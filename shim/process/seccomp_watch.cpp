@@ -216,7 +216,7 @@ class ComingFilter {
     ledger->make_room_ahead();
     if (!before_.is_first) return;
     threads_before.store(ledger->threads.rows(), std::memory_order_relaxed);
-    call_on_own_stack(
+    call_on_own_stack_if_small(
         [](void* given) {
           make_unwinder_ready();
           say_of_confinement(static_cast<const ledger::Writer*>(given)->path());

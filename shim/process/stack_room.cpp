@@ -11,6 +11,7 @@
 
 #include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/stacks/captured.hpp"
 #include "runtime_hooks/stacks/stack_bounds.hpp"
 #include "shim/interpose/driver_table.hpp"
@@ -50,20 +51,10 @@ std::uintptr_t first_return_address_of_a_coroutine() noexcept {
 bool is_first_frame(std::uint64_t pc, std::uint64_t sp) noexcept {
   // The loader's frame, and the program's before it calls libc.
   constexpr std::uint64_t most_bytes = 256;
+  if (pc == libc_code.coroutine_returns_to) return false;
   if (syscall(SYS_gettid) == getpid())
     return reinterpret_cast<std::uint64_t>(__libc_stack_end) + most_bytes - sp <= 2 * most_bytes;
-  return pc > libc_code.begin && pc < libc_code.end && pc != libc_code.coroutine_returns_to;
-}
-
-PresentFrames frames_of(tracking::CallSites& sites, const void* frame) noexcept {
-  std::uint64_t frames[stacks::depth_limit];
-  const stacks::Captured captured = sites.frames_from(frame, frames);
-  const auto seen = std::span(frames).first(captured.count);
-  return {.whole = captured.whole,
-          .in_signal_handler = captured.in_signal_handler,
-          .in_driver = std::ranges::any_of(seen, is_in_driver),
-          .from_the_beginning = captured.whole && !seen.empty() &&
-                                is_first_frame(seen.back() + 1, captured.outermost_sp)};
+  return pc > libc_code.begin && pc < libc_code.end;
 }
 
 // True if the thread runs on an alternate signal stack.
@@ -79,26 +70,29 @@ bool has_room_here(tracking::CallSites& sites) noexcept {
   const void* const frame = __builtin_frame_address(0);
   if (is_confined()) return false;
   const ErrnoGuard keep;
-  return stacks::room_below(reinterpret_cast<std::uint64_t>(frame)) >=
-             own_stack_bytes + guard_of_thread &&
-         !is_on_signal_stack() && present_frames(sites, frame).from_the_beginning;
+  if (stacks::room_below(reinterpret_cast<std::uint64_t>(frame)) <
+          own_stack_bytes + guard_of_thread ||
+      is_on_signal_stack())
+    return false;
+  const PresentFrames frames = present_frames(sites, frame);
+  return frames.from_the_beginning && !frames.in_signal_handler;
 }
 
 }  // namespace
 
+// The frames are not put on the stack, which may be small. The walk stays on it: a collector that
+// stops the thread meanwhile must find the thread's own stack pointer.
 PresentFrames present_frames(tracking::CallSites& sites, const void* frame) noexcept {
-  struct Task {
-    tracking::CallSites& sites;
-    const void* frame;
-    PresentFrames answer{};
-  } task{sites, frame};
-  call_on_own_stack(
-      [](void* argument) {
-        auto& asked = *static_cast<Task*>(argument);
-        asked.answer = frames_of(asked.sites, asked.frame);
-      },
-      &task);
-  return task.answer;
+  const Mapping memory = Mapping::anonymous(stacks::depth_limit * sizeof(std::uint64_t));
+  if (!memory) return {};
+  const std::span frames(static_cast<std::uint64_t*>(memory.data()), stacks::depth_limit);
+  const stacks::Captured captured = sites.frames_from(frame, frames);
+  const auto seen = frames.first(captured.count);
+  return {.whole = captured.whole,
+          .in_signal_handler = captured.in_signal_handler,
+          .in_driver = std::ranges::any_of(seen, is_in_driver),
+          .from_the_beginning = captured.whole && !seen.empty() &&
+                                is_first_frame(seen.back() + 1, captured.outermost_sp)};
 }
 
 void note_beginnings_of_stacks() noexcept {

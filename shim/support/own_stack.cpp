@@ -1,12 +1,15 @@
 #include "shim/support/own_stack.hpp"
 
+#include <signal.h>
 #include <sys/mman.h>
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "runtime_hooks/core/confinement.hpp"
+#include "runtime_hooks/stacks/stack_bounds.hpp"
 #include "shim/support/held_signals.hpp"
 
 // Switches to `top`, calls work(argument), switches back. The frame is described to unwinders by
@@ -58,23 +61,44 @@ void* make_stack() noexcept {
 constinit void* spare = nullptr;
 constinit std::atomic<bool> spare_is_used{false};
 
-// A handler could jump away from the stack. It could overwrite an alternate signal stack that the
-// thread has left, since the kernel goes by the stack pointer. A garbage collector's looks for the
-// thread's frames from the stack pointer on. A confined thread makes no system call, so it gets all
-// signals. Signals without a handler are not held back, so that Ctrl-C still ends a program whose
-// device hangs.
+// Returns true if the thread runs on an alternate signal stack. Returns false in a confined thread,
+// which must not ask the kernel.
+bool is_on_signal_stack() noexcept {
+  stack_t stack{};
+  return !is_confined() && sigaltstack(nullptr, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0;
+}
+
+// On an alternate signal stack, signals are held back: the kernel goes by the stack pointer, so the
+// next handler would overwrite the frames of the present one. Elsewhere they are not held back. A
+// signal for the process would then be handled in another thread, such as one of the driver's. A
+// handler that jumps would take that thread to this one's stack.
 void call_on(void* stack, void (*work)(void*), void* argument) noexcept {
   std::optional<HeldSignals> held;
-  if (!is_confined()) held.emplace(signals_with_handlers());
+  if (is_on_signal_stack()) held.emplace();
   cuwarden_call_on(argument, work, static_cast<char*>(stack) + bytes);
+}
+
+// Returns false in a confined thread, which must not ask the kernel.
+bool has_room_here() noexcept {
+  // Bytes of a thread's guard, which older libraries count as part of the stack.
+  constexpr std::size_t guard_of_thread = 64 << 10;
+  const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
+  return !is_on_signal_stack() && stacks::room_below(here) >= bytes + guard_of_thread;
 }
 
 }  // namespace
 
+bool call_on_own_stack_if_small(void (*work)(void*), void* argument) noexcept {
+  if (!has_room_here()) return call_on_own_stack(work, argument);
+  work(argument);
+  return true;
+}
+
 void reserve_own_stack() noexcept {
   if (spare == nullptr) spare = make_stack();
-  spare_is_used.store(false);
 }
+
+void own_stacks_in_fork() noexcept { spare_is_used.store(false); }
 
 bool call_on_own_stack(void (*work)(void*), void* argument) noexcept {
   if (void* const stack = make_stack()) {

@@ -11,12 +11,22 @@ inline constexpr std::size_t own_stack_bytes = std::size_t{1} << 20;
 
 // Calls work(argument) on a separate stack of 1 MiB with a guard page below it. If there is no
 // memory for a new stack, uses the one that reserve_own_stack() made. Returns false if that stack
-// is in use, too, or was never made; then `work` was not called. Signal handlers of the program run
-// only after `work` has returned.
+// is in use, too, or was never made; then `work` was not called. A thread that runs on an alternate
+// signal stack gets no signal meanwhile.
 bool call_on_own_stack(void (*work)(void*), void* argument) noexcept;
+
+// Calls work(argument) on the present stack if the thread's own stack has 1 MiB below the stack
+// pointer, otherwise as call_on_own_stack(). For work that needs less than 8 KiB and runs often: a
+// coroutine's stack that is a local array of the thread's stack is not recognised. On the present
+// stack, a garbage collector may stop the thread and look at its frames.
+bool call_on_own_stack_if_small(void (*work)(void*), void* argument) noexcept;
 
 // Makes the stack that call_on_own_stack() uses when there is no memory for a new one. To be called
 // when recording starts.
 void reserve_own_stack() noexcept;
+
+// Frees the stack of reserve_own_stack() for use in a forked child, which has none of the threads
+// that were using it. To be called in the child before recording starts.
+void own_stacks_in_fork() noexcept;
 
 }  // namespace cuwarden::shim

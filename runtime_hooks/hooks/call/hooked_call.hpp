@@ -68,7 +68,6 @@ class [[nodiscard]] OwnWork {
  public:
   // `frame` is __builtin_frame_address(0) of the function that works.
   explicit OwnWork(const void* frame) noexcept : mark_(frame) {
-    forget_left_driver_call(frame);
     depth_before_ = call_state.driver_depth;
     call_state.driver_depth = static_cast<std::uint16_t>(depth_before_ + 1);
     if (depth_before_ == 0) call_state.driver_mark = &mark_;

@@ -78,15 +78,19 @@ def test_a_list_that_became_a_pipe_does_not_stop_run(workspace, tmp_path):
 
 def test_the_programs_environment_keeps_its_order_and_its_odd_entries(workspace):
     given = [b"B=2", b"A=1", b"no_value", b"B=3", b"=nameless"]
+    twice = [b"LD_PRELOAD=", b"LD_PRELOAD="]
     script = (
         "import ctypes, sys\n"
         "array = lambda words: (ctypes.c_char_p * (len(words) + 1))(*words, None)\n"
         f"words = [{str(COMMAND)!r}.encode(), b'run', b'--', b'env']\n"
-        f"ctypes.CDLL(None).execve(words[0], array(words), array({given!r}))\n"
+        f"ctypes.CDLL(None).execve(words[0], array(words), array({given + twice!r}))\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     assert [line for line in done.stdout.splitlines() if line in given] == given
+    # The loader takes the last entry.
+    (preload,) = [line for line in done.stdout.splitlines() if line.startswith(b"LD_PRELOAD=")]
+    assert b"libcuwarden.so" in preload
 
 
 def test_a_process_that_still_runs_is_said_to_do_so(cuwarden, workspace):

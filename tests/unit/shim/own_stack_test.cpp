@@ -94,7 +94,7 @@ TEST(OwnStack, exceptions_can_be_thrown_and_caught_on_a_fresh_stack) {
   EXPECT_TRUE(caught);
 }
 
-// --- signals
+// --- on an alternate signal stack
 
 volatile std::sig_atomic_t second_came = 0, second_came_inside = 0;
 
@@ -127,14 +127,6 @@ TEST(OwnStack, a_signal_waits_until_the_thread_is_back_on_its_signal_stack) {
   ASSERT_EQ(sigaltstack(&stack_before, nullptr), 0);
   signal(SIGUSR1, SIG_DFL);
   signal(SIGUSR2, SIG_DFL);
-}
-
-TEST(OwnStack, a_signal_without_a_handler_does_not_wait) {
-  sigset_t blocked;
-  call_on_own_stack(
-      [](void* answer) { pthread_sigmask(SIG_BLOCK, nullptr, static_cast<sigset_t*>(answer)); },
-      &blocked);
-  EXPECT_EQ(sigismember(&blocked, SIGTERM), 0);
 }
 
 // --- without memory

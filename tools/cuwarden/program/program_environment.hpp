@@ -20,10 +20,12 @@ class Environment {
   // Sets the variable. A variable that was not set comes last among the entries.
   void set(const std::string& name, const std::string& value) {
     const auto entry = find(name);
-    if (entry == entries_.end())
-      entries_.push_back(name + "=" + value);
-    else
-      *entry = name + "=" + value;
+    if (entry == entries_.end()) return entries_.push_back(name + "=" + value);
+    *entry = name + "=" + value;
+    entries_.erase(
+        std::remove_if(entry + 1, entries_.end(),
+                       [&](const std::string& other) { return other.starts_with(name + "="); }),
+        entries_.end());
   }
   // Sets the variable unless it has a value, which may be empty.
   void set_if_missing(const std::string& name, const std::string& value) {

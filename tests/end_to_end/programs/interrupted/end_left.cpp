@@ -1,6 +1,5 @@
-// end_left HOW MILLISECONDS: a signal handler leaves a call by a jump, so many milliseconds after
-// the call: exit() (`exit`), abort() (`abort`), or a refused request (`refused`). The program
-// allocates more. Then another thread calls exit(5), or main() returns 5 after `exit`.
+// end_left MILLISECONDS: a signal handler leaves exit() by a jump, so many milliseconds after the
+// call. The program allocates more, and then returns 5 from main().
 #include <cuda_runtime_api.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -8,8 +7,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <string>
-#include <thread>
 
 namespace {
 
@@ -26,24 +23,15 @@ void allocate(int count) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
-  const std::string how = argv[1];
+  if (argc != 2) return 2;
   allocate(before);
-  signal(SIGABRT, [](int) {
-    for (;;) pause();
-  });
   signal(SIGALRM, [](int) { siglongjmp(outside, 1); });
   if (sigsetjmp(outside, 1) == 0) {
     const itimerval soon{.it_interval = {},
-                         .it_value = {.tv_sec = 0, .tv_usec = 1000 * std::atoi(argv[2])}};
+                         .it_value = {.tv_sec = 0, .tv_usec = 1000 * std::atoi(argv[1])}};
     setitimer(ITIMER_REAL, &soon, nullptr);
-    if (how == "exit") std::exit(1);
-    if (how == "abort") std::abort();
-    void* block = nullptr;
-    if (how == "refused") cudaMalloc(&block, std::size_t{1} << 45);
-    pause();
+    std::exit(1);
   }
   allocate(after);
-  if (how == "exit") return 5;
-  std::thread([] { std::exit(5); }).join();
+  return 5;
 }
