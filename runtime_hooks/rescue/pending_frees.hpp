@@ -86,8 +86,9 @@ class PendingFrees {
     ~Marks();
     Marks(const Marks&) = delete;
     Marks& operator=(const Marks&) = delete;
-    // Puts events into streams with pending frees of the device's other live contexts, except their
-    // default streams. Returns true if it added any.
+    // Puts events into streams of the device's live contexts other than the current one: into those
+    // in which memory was freed and that were not synchronised since, except default streams.
+    // Returns true if it put in any.
     bool add_others();
     // Returns true while the object knows pending frees that were not synchronised yet. False, too,
     // once synchronise_reached() has found that a stream capture was begun in the process.

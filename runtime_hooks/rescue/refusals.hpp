@@ -75,7 +75,7 @@ class Refusals {
  private:
   using Refused = ledger::Refused;
   // Counts a refused request for which no rung is tried. `result`: the driver's answer.
-  // `given_back_bytes`: Needed::given_back.
+  // `given_back_bytes`: bytes that the driver gave back to make room before it refused; 0: none.
   void refused(const tracking::Caller&, const Request&, CUresult result,
                std::uint64_t given_back_bytes = 0) noexcept;
   // Returns an incident for a refusal that is not counted yet, with the facts that the call itself

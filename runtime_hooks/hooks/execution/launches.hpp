@@ -90,7 +90,7 @@ class GraphInstantiation {
  private:
   HookedCall& call_;
   ImplicitSpan span_;
-  // The current context at the instantiation, and its device.
+  // The context that was current when the CUDA graph was instantiated, and its device.
   CurrentContext here_;
 };
 
