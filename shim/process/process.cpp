@@ -148,12 +148,11 @@ hooks::Session* Process::start() noexcept {
     ++hooks::call_state.driver_depth;
     // The start gets a stack of its own: the first call may come from a thread with 16 KiB.
     hooks::Session* made = nullptr;
-    const bool tried = call_on_own_stack(
+    call_on_own_stack(
         [](void* answer) {
           *static_cast<hooks::Session**>(answer) = Process::get().start_recording();
         },
         &made);
-    if (!tried) log_warn("no memory for a stack of 1 MiB; nothing is recorded");
     --hooks::call_state.driver_depth;
     if (made != nullptr)
       state_.store(State::recording, std::memory_order_release);

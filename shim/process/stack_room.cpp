@@ -1,6 +1,5 @@
 #include "shim/process/stack_room.hpp"
 
-#include <signal.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -9,11 +8,9 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/stacks/captured.hpp"
-#include "runtime_hooks/stacks/stack_bounds.hpp"
 #include "shim/interpose/driver_table.hpp"
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/own_stack.hpp"
@@ -57,24 +54,11 @@ bool is_first_frame(std::uint64_t pc, std::uint64_t sp) noexcept {
   return pc > libc_code.begin && pc < libc_code.end;
 }
 
-// True if the thread runs on an alternate signal stack.
-bool is_on_signal_stack() noexcept {
-  stack_t stack{};
-  return sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_ONSTACK) != 0;
-}
-
-// Returns false in a confined thread, which must not ask the kernel.
-bool has_room_here(tracking::CallSites& sites) noexcept {
-  // Bytes of a thread's guard, which older libraries count as part of the stack.
-  constexpr std::size_t guard_of_thread = 64 << 10;
-  const void* const frame = __builtin_frame_address(0);
-  if (is_confined()) return false;
+// True if the present stack is certainly the thread's own, with room for larger work.
+bool is_roomy_own_stack(tracking::CallSites& sites) noexcept {
   const ErrnoGuard keep;
-  if (stacks::room_below(reinterpret_cast<std::uint64_t>(frame)) <
-          own_stack_bytes + guard_of_thread ||
-      is_on_signal_stack())
-    return false;
-  const PresentFrames frames = present_frames(sites, frame);
+  if (!has_room_here()) return false;
+  const PresentFrames frames = present_frames(sites, __builtin_frame_address(0));
   return frames.from_the_beginning && !frames.in_signal_handler;
 }
 
@@ -102,7 +86,7 @@ void note_beginnings_of_stacks() noexcept {
 }
 
 bool call_with_room(tracking::CallSites& sites, void (*work)(void*), void* argument) noexcept {
-  if (!has_room_here(sites)) return call_on_own_stack(work, argument);
+  if (!is_roomy_own_stack(sites)) return call_on_own_stack(work, argument);
   work(argument);
   return true;
 }

@@ -41,7 +41,7 @@ namespace cuwarden::shim {
 
 namespace {
 
-constexpr std::size_t bytes = own_stack_bytes, guard = 4096;
+constexpr std::size_t bytes = std::size_t{1} << 20, guard = 4096;
 
 // Returns a stack; null if there is no memory. The lowest page has no access rights, so that too
 // deep a call is a fault instead of a write into another mapping. A confined thread has no such
@@ -78,15 +78,14 @@ void call_on(void* stack, void (*work)(void*), void* argument) noexcept {
   cuwarden_call_on(argument, work, static_cast<char*>(stack) + bytes);
 }
 
-// Returns false in a confined thread, which must not ask the kernel.
+}  // namespace
+
 bool has_room_here() noexcept {
   // Bytes of a thread's guard, which older libraries count as part of the stack.
   constexpr std::size_t guard_of_thread = 64 << 10;
   const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
   return !is_on_signal_stack() && stacks::room_below(here) >= bytes + guard_of_thread;
 }
-
-}  // namespace
 
 bool call_on_own_stack_if_small(void (*work)(void*), void* argument) noexcept {
   if (!has_room_here()) return call_on_own_stack(work, argument);

@@ -2,12 +2,7 @@
 // of an incident. A signal handler, a coroutine or a thread of 16 KiB may not have enough left.
 #pragma once
 
-#include <cstddef>
-
 namespace cuwarden::shim {
-
-// Size in bytes of the stack on which call_on_own_stack() calls, with the guard page.
-inline constexpr std::size_t own_stack_bytes = std::size_t{1} << 20;
 
 // Calls work(argument) on a separate stack of 1 MiB with a guard page below it. If there is no
 // memory for a new stack, uses the one that reserve_own_stack() made. Returns false if that stack
@@ -15,10 +10,13 @@ inline constexpr std::size_t own_stack_bytes = std::size_t{1} << 20;
 // signal stack gets no signal meanwhile.
 bool call_on_own_stack(void (*work)(void*), void* argument) noexcept;
 
-// Calls work(argument) on the present stack if the thread's own stack has 1 MiB below the stack
-// pointer, otherwise as call_on_own_stack(). For work that needs less than 8 KiB and runs often: a
-// coroutine's stack that is a local array of the thread's stack is not recognised. On the present
-// stack, a garbage collector may stop the thread and look at its frames.
+// Returns true if the thread's own stack has 1 MiB below the stack pointer, and the thread runs on
+// no alternate signal stack. A coroutine's stack that is a local array of the thread's stack is not
+// recognised. Returns false in a confined thread, which must not ask the kernel.
+bool has_room_here() noexcept;
+// Calls work(argument) on the present stack if has_room_here(), otherwise as call_on_own_stack().
+// For work that needs less than 8 KiB and runs often. On the present stack, a garbage collector may
+// stop the thread and look at its frames.
 bool call_on_own_stack_if_small(void (*work)(void*), void* argument) noexcept;
 
 // Makes the stack that call_on_own_stack() uses when there is no memory for a new one. To be called
