@@ -6,8 +6,8 @@
 #include "runtime_hooks/hooks/execution/launches.hpp"
 #include "runtime_hooks/hooks/memory/pool_answers.hpp"
 #include "runtime_hooks/serving/pool_memory.hpp"
+#include "shim/interpose/caller_tables.hpp"
 #include "shim/interpose/driver_table.hpp"
-#include "shim/interpose/runtime_tables.hpp"
 #include "shim/process/process.hpp"
 
 namespace cuwarden::shim {
@@ -30,12 +30,6 @@ namespace {
 // by a program that was linked against a newer one, with lazy binding.
 constexpr CUresult missing_in_driver = CUDA_ERROR_NOT_FOUND;
 constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
-
-// Returns the functions that a hooked call goes on to. Within a hooked call these are libcuda's
-// own: a wrapper behind the shim has called the driver by name, and so has come back to the shim.
-[[gnu::always_inline]] inline const driver::RealDriver& driver_below() {
-  return hooks::call_state.driver_depth == 0 ? next_driver() : real_driver();
-}
 
 // Reports a failed launch of a kernel that was launched before. Such a launch may lack memory, too:
 // the context had to give some back, or the launch is in another context.
@@ -90,29 +84,32 @@ void note_free_at_end() {}
 #define CUWARDEN_EXPORT extern "C" [[gnu::visibility("default")]]
 #define CUWARDEN_CALL(...) (call __VA_OPT__(, ) __VA_ARGS__)
 
-// A driver's hook. A call through the exported symbol goes on to the next definition behind the
-// shim, which may be a wrapper's. A call through a pointer from a lookup goes on to libcuda's own
-// function. The part that records is a function of its own, so that a call that only goes through
-// needs no frame.
-#define CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, body)           \
-  namespace cuwarden::shim {                                                      \
-  namespace recording::linked {                                                   \
-  CUWARDEN_RECORDING(result, name, parameters, driver_below(), body)              \
-  }                                                                               \
-  namespace recording::looked_up {                                                \
-  CUWARDEN_RECORDING(result, name, parameters, real_driver(), body)               \
-  }                                                                               \
-  namespace looked_up {                                                           \
-  result CUDAAPI name parameters {                                                \
-    CUWARDEN_RECORD_OR_PASS(name, arguments, recording::looked_up, real_driver()) \
-  }                                                                               \
-  }                                                                               \
-  }                                                                               \
-  CUWARDEN_EXPORT result CUDAAPI name parameters {                                \
-    using namespace cuwarden::shim;                                               \
-    CUWARDEN_RECORD_OR_PASS(name, arguments, recording::linked, next_driver())    \
+// A driver's hook. A call through the exported symbol goes on to the function that the caller would
+// reach without the shim, which may be a wrapper's. A call through a pointer from a lookup goes on
+// to libcuda's own function. The part that records is a function of its own, so that a call that
+// only goes through needs no frame.
+#define CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, body)                            \
+  namespace cuwarden::shim {                                                                       \
+  namespace recording::linked {                                                                    \
+  CUWARDEN_RECORDING(result, name, CUWARDEN_WITH_NEXT parameters, next, body)                      \
+  }                                                                                                \
+  namespace recording::looked_up {                                                                 \
+  CUWARDEN_RECORDING(result, name, parameters, real_driver(), body)                                \
+  }                                                                                                \
+  namespace looked_up {                                                                            \
+  result CUDAAPI name parameters {                                                                 \
+    CUWARDEN_RECORD_OR_PASS(name, arguments, recording::looked_up, arguments, real_driver())       \
+  }                                                                                                \
+  }                                                                                                \
+  }                                                                                                \
+  CUWARDEN_EXPORT result CUDAAPI name parameters {                                                 \
+    using namespace cuwarden::shim;                                                                \
+    const cuwarden::driver::RealDriver& next = next_driver_for(__builtin_return_address(0));       \
+    CUWARDEN_RECORD_OR_PASS(name, arguments, recording::linked, CUWARDEN_AND_NEXT arguments, next) \
   }
 
+#define CUWARDEN_WITH_NEXT(...) (__VA_ARGS__ __VA_OPT__(, ) const driver::RealDriver& next)
+#define CUWARDEN_AND_NEXT(...) (__VA_ARGS__ __VA_OPT__(, ) next)
 #define CUWARDEN_RECORDING(result, name, parameters, below, body)              \
   [[gnu::noinline]] static result name parameters {                            \
     hooks::forget_left_driver_call(__builtin_frame_address(0));                \
@@ -123,16 +120,16 @@ void note_free_at_end() {}
     return inside.returned(body);                                              \
   }
 
-// Launches are many and short. A launch of a kernel that was launched before goes through: it reads
-// no thread-local variable and is not counted. The functions are not looked up here: if they are
-// not found yet, no kernel was launched.
-#define CUWARDEN_LAUNCH(name, arguments, launching, below)                             \
+// Launches are many and short. A launch of a kernel that was launched before goes through and is
+// not counted. For pointers from a lookup the functions are not looked up here: if they are not
+// found yet, no kernel was launched.
+#define CUWARDEN_LAUNCH(name, arguments, launching, arguments_there, below)            \
   const cuwarden::driver::RealDriver& real = below;                                    \
   const CUfunction kernel = cuwarden::hooks::kernel_among arguments;                   \
   const bool known = cuwarden::tracking::launched_kernels.expected_slot_has(kernel) || \
                      cuwarden::shim::passes_through.load(std::memory_order_relaxed);   \
   if (!known || real.name == nullptr) [[unlikely]]                                     \
-    return launching::name arguments;                                                  \
+    return launching::name arguments_there;                                            \
   cuwarden::driver::Submission at_the_gate;                                            \
   const CUresult answer = at_the_gate.returned(real.name arguments);                   \
   if (answer == CUDA_SUCCESS) [[likely]]                                               \
@@ -155,23 +152,25 @@ void note_free_at_end() {}
                                                     [&] { return real.name arguments; }));        \
   }
 
-#define LAUNCH(result, name, parameters, arguments)                                \
-  namespace cuwarden::shim {                                                       \
-  namespace launching::linked {                                                    \
-  CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, driver_below()) \
-  }                                                                                \
-  namespace launching::looked_up {                                                 \
-  CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, real_driver())  \
-  }                                                                                \
-  namespace looked_up {                                                            \
-  result CUDAAPI name parameters {                                                 \
-    CUWARDEN_LAUNCH(name, arguments, launching::looked_up, detail::functions)      \
-  }                                                                                \
-  }                                                                                \
-  }                                                                                \
-  CUWARDEN_EXPORT result CUDAAPI name parameters {                                 \
-    CUWARDEN_LAUNCH(name, arguments, cuwarden::shim::launching::linked,            \
-                    cuwarden::shim::detail::wrapped_functions)                     \
+#define LAUNCH(result, name, parameters, arguments)                                         \
+  namespace cuwarden::shim {                                                                \
+  namespace launching::linked {                                                             \
+  CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, CUWARDEN_WITH_NEXT parameters, arguments, next) \
+  }                                                                                         \
+  namespace launching::looked_up {                                                          \
+  CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, real_driver())           \
+  }                                                                                         \
+  namespace looked_up {                                                                     \
+  result CUDAAPI name parameters {                                                          \
+    CUWARDEN_LAUNCH(name, arguments, launching::looked_up, arguments, detail::functions)    \
+  }                                                                                         \
+  }                                                                                         \
+  }                                                                                         \
+  CUWARDEN_EXPORT result CUDAAPI name parameters {                                          \
+    const cuwarden::driver::RealDriver& next =                                              \
+        cuwarden::shim::next_driver_for(__builtin_return_address(0));                       \
+    CUWARDEN_LAUNCH(name, arguments, cuwarden::shim::launching::linked,                     \
+                    CUWARDEN_AND_NEXT arguments, next)                                      \
   }
 
 // Queries are many and short. Without a pool the driver's answer is passed on as it is.
@@ -206,7 +205,7 @@ void note_free_at_end() {}
   result CUDAAPI name parameters { body(name, arguments, cuwarden::shim::real_driver()) } \
   }                                                                                       \
   CUWARDEN_EXPORT result CUDAAPI name parameters {                                        \
-    body(name, arguments, cuwarden::shim::driver_below())                                 \
+    body(name, arguments, cuwarden::shim::next_driver_for(__builtin_return_address(0)))   \
   }
 #define QUERY(result, name, parameters, arguments) \
   CUWARDEN_UNRECORDED_HOOK(result, name, parameters, arguments, CUWARDEN_QUERY)
@@ -215,9 +214,9 @@ void note_free_at_end() {}
 #define WAIT(result, name, parameters, arguments) \
   CUWARDEN_UNRECORDED_HOOK(result, name, parameters, arguments, CUWARDEN_WAIT)
 
-#define CUWARDEN_RECORD_OR_PASS(name, arguments, recording, below)                       \
-  if (!passes_through.load(std::memory_order_relaxed)) return recording::name arguments; \
-  const auto& real = below;                                                              \
+#define CUWARDEN_RECORD_OR_PASS(name, arguments, recording, arguments_there, below)            \
+  if (!passes_through.load(std::memory_order_relaxed)) return recording::name arguments_there; \
+  const auto& real = below;                                                                    \
   return real.name != nullptr ? real.name arguments : missing_in_driver;
 
 #define HOOK(result, name, parameters, arguments) \
@@ -227,18 +226,18 @@ void note_free_at_end() {}
 #define COUNT(result, name, parameters, arguments) \
   CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, call.real().name arguments)
 
-#define RUNTIME(result, name, parameters, arguments)                                            \
-  CUWARDEN_EXPORT result CUDARTAPI name parameters {                                            \
-    using namespace cuwarden;                                                                   \
-    hooks::forget_left_runtime_call(__builtin_frame_address(0));                                \
-    constexpr driver::Row row = driver::Row::name;                                              \
-    const driver::RealRuntime& real = shim::real_runtime_for(__builtin_return_address(0), row); \
-    if (real.name == nullptr) return shim::missing_in_runtime;                                  \
-    if (shim::passes_through.load(std::memory_order_relaxed)) return real.name arguments;       \
-    const hooks::RuntimeCall call(row);                                                         \
-    const result answer = real.name arguments;                                                  \
-    if (answer == cudaErrorCudartUnloading) shim::note_free_at_end<row> arguments;              \
-    return answer;                                                                              \
+#define RUNTIME(result, name, parameters, arguments)                                       \
+  CUWARDEN_EXPORT result CUDARTAPI name parameters {                                       \
+    using namespace cuwarden;                                                              \
+    hooks::forget_left_runtime_call(__builtin_frame_address(0));                           \
+    constexpr driver::Row row = driver::Row::name;                                         \
+    const driver::RealRuntime& real = shim::next_runtime_for(__builtin_return_address(0)); \
+    if (real.name == nullptr) return shim::missing_in_runtime;                             \
+    if (shim::passes_through.load(std::memory_order_relaxed)) return real.name arguments;  \
+    const hooks::RuntimeCall call(row);                                                    \
+    const result answer = real.name arguments;                                             \
+    if (answer == cudaErrorCudartUnloading) shim::note_free_at_end<row> arguments;         \
+    return answer;                                                                         \
   }
 #include "runtime_hooks/driver/hooks.def"
 

@@ -8,9 +8,10 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
+#include "shim/interpose/caller_tables.hpp"
 #include "shim/interpose/driver_table.hpp"
 #include "shim/interpose/namespaces.hpp"
-#include "shim/interpose/runtime_tables.hpp"
+#include "shim/interpose/search_order.hpp"
 #include "shim/process/process.hpp"
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/real_libc.hpp"
@@ -42,36 +43,42 @@ bool is_pseudo_handle(const void* handle) { return handle == RTLD_NEXT || handle
 bool is_visible(const char* name, std::uintptr_t caller) {
   bool visible = false;
   with_loaded_objects_held([&] {
-    const auto defines = [&](const LoadedObject& object) {
-      return !object.is_shim() && object.find(name) != nullptr;
-    };
-    // Objects that a dlopen made global lie behind these objects; libc's dlsym finds them.
-    visible = any_startup_object_behind_shim(defines);
-    const LoadedObject module = object_at(caller);
-    if (!visible && module) visible = defines(module) || any_object_needed_by(module, defines);
+    visible = any_object_searched_for(object_at(caller), [&](const LoadedObject& object, Scope) {
+      return object.find(name) != nullptr;
+    });
   });
   return visible || real_libc().libc_dlsym(RTLD_NEXT, name) != nullptr;
 }
 
-// Returns the function for a wrapper that asks for the next cuMemAlloc (RTLD_NEXT). A wrapper
-// before the shim gets the shim's, so that its call is recorded. A wrapper behind the shim was
-// called by the shim, and gets a function that does not lead back to itself.
-void* next_of_driver(void* ours, const char* name, std::uintptr_t caller) {
-  bool caller_behind_us = false;
+// Returns true if the object at this address is searched before the shim.
+bool is_before_the_shim(std::uintptr_t address) {
+  bool before = false;
+  any_loaded_object([&](const LoadedObject& object) {
+    before = !object.is_shim() && object.contains(address);
+    return before || object.is_shim();
+  });
+  return before;
+}
+
+// Answers a wrapper that asks for the next cuMemAlloc (RTLD_NEXT). A wrapper before the shim gets
+// the shim's, so that its call is recorded. Any other was called by the shim, and gets a function
+// that does not lead back to itself.
+Next next_of_driver(void* real, const char* name, std::uintptr_t caller) {
+  bool before_shim = false;
   void* found = nullptr;
   with_loaded_objects_held([&] {
-    any_startup_object_behind_shim([&](const LoadedObject& object) {
-      if (object.contains(caller)) {
-        caller_behind_us = true;
-        return false;
-      }
-      if (caller_behind_us) found = object.find(name);
+    const LoadedObject module = object_at(caller);
+    before_shim = !module || is_before_the_shim(caller);
+    if (before_shim) return;
+    any_object_searched_behind(module, [&](const LoadedObject& object, Scope) {
+      found = object.find(name);
       return found != nullptr;
     });
   });
-  if (!caller_behind_us) return ours;
-  const bool other_wrapper = found != nullptr && hook_for(found) == nullptr;
-  return other_wrapper ? found : looked_up_hook_named(name);
+  if (before_shim) return {nullptr, hook_named(name)};
+  if (found == nullptr) return {real, nullptr};
+  const bool is_drivers = hook_for(found) != nullptr;
+  return {nullptr, is_drivers ? looked_up_hook_named(name) : found};
 }
 
 // RTLD_NEXT and RTLD_DEFAULT search from the calling object on, which libc finds by the return
@@ -87,18 +94,8 @@ Next pseudo_lookup(void* real, void* handle, const char* name, std::uintptr_t ca
   // A wrapper that asks for the next cudaMalloc means the cudart behind it, which calls the
   // driver's hooks. A wrapper that asks for the next cuMemAlloc would bypass the shim.
   const bool driver_function = !std::string_view(name).starts_with("cuda");
-  if (driver_function && handle == RTLD_NEXT) return {nullptr, next_of_driver(ours, name, caller)};
+  if (driver_function && handle == RTLD_NEXT) return next_of_driver(real, name, caller);
   return {real, nullptr};
-}
-
-// Returns true if the object at this address is searched before the shim.
-bool is_before_the_shim(std::uintptr_t address) {
-  bool before = false;
-  any_loaded_object([&](const LoadedObject& object) {
-    before = !object.is_shim() && object.contains(address);
-    return before || object.is_shim();
-  });
-  return before;
 }
 
 // Another interposer of dlsym finds the next dlsym by version, as every interposer of dlsym must.
@@ -173,8 +170,9 @@ extern "C" {
 }
 
 // RTLD_DEEPBIND would put a library's own libc before our dlsym.
-[[gnu::visibility("hidden")]] Next cuwarden_before_dlopen(const char*, int mode) {
+[[gnu::visibility("hidden")]] Next cuwarden_before_dlopen(const char* path, int mode) {
   const ErrnoGuard keep;
+  if (Process::get().enabled()) note_dlopen(path, mode);
   if ((mode & RTLD_DEEPBIND) != 0 && Process::get().drops_deepbind()) mode &= ~RTLD_DEEPBIND;
   return {code(real_libc().dlopen), reinterpret_cast<void*>(static_cast<std::intptr_t>(mode))};
 }
@@ -198,7 +196,7 @@ extern "C" {
   // after the work is done, so until then every thread does that work.
   const std::uint64_t unloaded = unloaded_objects();
   if (unloaded != noticed_unloaded.load(std::memory_order_acquire)) {
-    forget_callers_of_runtime();
+    forget_unloaded_callers();
     Process::get().modules_changed();
     noticed_unloaded.store(unloaded, std::memory_order_release);
   }

@@ -5,7 +5,7 @@
 #include "reporters/verdicts/verdicts.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
-#include "shim/interpose/runtime_tables.hpp"
+#include "shim/interpose/caller_tables.hpp"
 #include "shim/probes/incident_facts.hpp"
 #include "shim/process/reports.hpp"
 #include "shim/process/seccomp_watch.hpp"

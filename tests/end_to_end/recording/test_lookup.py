@@ -227,6 +227,42 @@ def test_a_wrapper_that_asks_for_the_next_function_is_never_led_back_to_itself(
         assert (totals["allocations"], totals["frees"]) == (2, 2)
 
 
+# The libraries that a program opens, and how many of its requests then reach the wrapper.
+OPENED = {
+    "local:own_wrapper": "all",
+    "local:wrapper_root": "all",
+    "global:caching_wrapper local:wrapper_user": "all",
+    # The loader binds a library when it opens it, so a wrapper that comes later does not count.
+    "local:wrapper_user_without_jumps global:caching_wrapper local:wrapper_user_without_jumps": "none",
+    "global:CUDA local:own_wrapper": "none",
+    "global:CUDA deep:own_wrapper_without_jumps": "all",
+}
+
+
+@pytest.mark.parametrize("opened", OPENED)
+@pytest.mark.parametrize("wrapped", ["runtime", "driver"])
+def test_a_wrapper_that_is_opened_by_dlopen_works_as_without_the_shim(
+    run_both, library_path, wrapped, opened
+):
+    cuda = {"runtime": "libcudart.so.13", "driver": "libcuda.so.1"}[wrapped]
+    free = {"runtime": "cudaFree", "driver": "cuMemFree_v2"}[wrapped]
+
+    def path(library):
+        how, name = library.split(":")
+        return f"{how}:{cuda if name == 'CUDA' else PROGRAMS / f'lib{name}_{wrapped}.so'}"
+
+    command = [program("opened_wrapper"), free, *map(path, opened.split())]
+    # run_both compares the outputs, which show each call of the wrapper.
+    run = run_both(command, {"LD_LIBRARY_PATH": library_path}, preload=NO_CUDA)
+    assert run.returncode == 0, run.stdout
+    assert run.said == []
+    assert ("the wrapper allocates" in run.stdout) == (OPENED[opened] == "all")
+    # A driver call is recorded before the wrapper, a runtime call in the driver calls behind it.
+    in_front = wrapped == "driver" or OPENED[opened] == "none"
+    recorded = run.stdout.count("taken" if in_front else "the wrapper allocates")
+    assert run.report.totals()["device"]["allocations"] == recorded
+
+
 def test_a_driver_that_the_program_unloads_stays_good_for_the_report(run_both, library_path):
     run = run_both(
         [program("unloading"), "driver", library_path / "libcuda.so.1"],
