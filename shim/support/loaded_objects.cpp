@@ -74,10 +74,13 @@ const Elf64_Sym* LoadedObject::find_by_gnu_hash(std::string_view name) const {
   std::uint32_t hash = 5381;
   for (const char c : name) hash = hash * 33 + static_cast<unsigned char>(c);
   const std::uint32_t bucket_count = gnu_hash_[0], first_hashed = gnu_hash_[1];
-  const std::uint32_t filter_words = gnu_hash_[2];
-  if (bucket_count == 0) return nullptr;
-  const std::uint32_t* buckets =
-      gnu_hash_ + 4 + std::size_t{filter_words} * 2;  // 64-bit filter words
+  const std::uint32_t filter_words = gnu_hash_[2], filter_shift = gnu_hash_[3];
+  if (bucket_count == 0 || filter_words == 0) return nullptr;
+  // The filter has two bits for each name of the table. Most objects lack most names.
+  const auto* filter = reinterpret_cast<const std::uint64_t*>(gnu_hash_ + 4);
+  const std::uint64_t bits = filter[hash / 64 % filter_words];
+  if ((bits >> (hash % 64) & bits >> ((hash >> filter_shift) % 64) & 1) == 0) return nullptr;
+  const std::uint32_t* buckets = reinterpret_cast<const std::uint32_t*>(filter + filter_words);
   const std::uint32_t* chain = buckets + bucket_count;
   std::uint32_t index = buckets[hash % bucket_count];
   if (index < first_hashed) return nullptr;
