@@ -1,6 +1,5 @@
 #include "shim/process/end_turn.hpp"
 
-#include "runtime_hooks/core/futex_wait.hpp"
 #include "runtime_hooks/core/thread_id.hpp"
 
 namespace cuwarden::shim {
@@ -36,46 +35,37 @@ std::uint64_t EndTurn::longest_wait_ns() const noexcept {
   return longest_writing_ns + symbol_time_ns_;
 }
 
-bool EndTurn::take(bool is_last) noexcept {
-  const Thread caller = self();
-  const std::uint64_t deadline_ns = clock_.now_ns() + longest_wait_ns();
-  while (over_.load(std::memory_order_acquire) == 0) {
-    Thread writer = 0;
-    if (writer_.compare_exchange_strong(writer, caller)) {
-      if (over_.load(std::memory_order_acquire) == 0) {
-        writes_last_.store(is_last);
-        return true;
-      }
-      writer_.store(0);
+bool EndTurn::take(bool is_last, bool is_outermost) noexcept {
+  if (over_.load(std::memory_order_acquire) != 0) return false;
+  using enum WritingTurn::Answer;
+  switch (writing_.take(is_outermost, longest_wait_ns())) {
+    case not_given:
       return false;
-    }
-    // The calling thread interrupted its own writing by a signal handler, which ends the process.
-    if (writer == caller) return is_last && !writes_last_.exchange(true);
-    // A thread that ended inside a signal handler has not given its turn back.
-    if (has_ended(writer)) {
-      writer_.compare_exchange_strong(writer, 0);
-      continue;
-    }
-    if (clock_.now_ns() >= deadline_ns) return false;
-    clock_.wait_ns(writer_, writer, look_again_ns);
+    case interrupted:  // by a signal handler that ends the process
+      return is_last && !writes_last_.exchange(true);
+    case taken:
+    case taken_over:
+      break;
   }
-  return false;
+  if (over_.load(std::memory_order_acquire) != 0) {
+    writing_.give_back();
+    return false;
+  }
+  writes_last_.store(is_last);
+  return true;
 }
 
 void EndTurn::give_back(bool is_last) noexcept {
   if (is_last) over_.store(1, std::memory_order_release);
-  writer_.store(0);
-  futex_wake_all(writer_);
+  writing_.give_back();
 }
 
 void EndTurn::wait_until(std::atomic<std::uint32_t>& done) noexcept {
-  const Thread caller = self();
   const std::uint64_t begun_ns = clock_.now_ns();
   while (done.load(std::memory_order_acquire) == 0) {
-    const Thread writer = writer_.load();
     const std::uint64_t waited_ns = clock_.now_ns() - begun_ns;
-    if (writer == caller || waited_ns >= longest_wait_ns()) return;
-    if (waited_ns >= longest_beginning_ns && (writer == 0 || has_ended(writer))) return;
+    if (writing_.is_callers() || waited_ns >= longest_wait_ns()) return;
+    if (waited_ns >= longest_beginning_ns && writing_.is_free_or_ended()) return;
     clock_.wait_ns(done, 0, look_again_ns);
   }
 }
@@ -105,7 +95,7 @@ void EndTurn::wait_for_leader() noexcept {
     Thread leader = leader_.load(std::memory_order_acquire);
     clock_.sleep_ns(look_again_ns);
     const std::uint64_t at_ns = clock_.now_ns();
-    if (writer_.load() == 0) foreign_ns += at_ns - last_ns;
+    if (writing_.is_free()) foreign_ns += at_ns - last_ns;
     last_ns = at_ns;
     if (foreign_ns < longest_foreign_ns && at_ns - begun_ns < longest_wait_ns()) continue;
     // Without a leader, each handler that this thread still reaches would wait. The handlers
@@ -117,7 +107,7 @@ void EndTurn::wait_for_leader() noexcept {
 }
 
 void EndTurn::reset() noexcept {
-  writer_.store(0, std::memory_order_relaxed);
+  writing_.reset();
   over_.store(0, std::memory_order_relaxed);
   first_in_exit_.store(0, std::memory_order_relaxed);
   first_in_quick_exit_.store(0, std::memory_order_relaxed);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "runtime_hooks/core/clock.hpp"
+#include "shim/process/writing_turn.hpp"
 
 namespace cuwarden::shim {
 
@@ -14,7 +15,8 @@ namespace cuwarden::shim {
 class EndTurn {
  public:
   // `clock`: the clock of all waits, which must outlive the object.
-  explicit constexpr EndTurn(Clock& clock = system_clock) noexcept : clock_(clock) {}
+  explicit constexpr EndTurn(Clock& clock = system_clock) noexcept
+      : clock_(clock), writing_(clock) {}
 
   // Sets the longest time, in nanoseconds, that the last report may take to name functions
   // (CUWARDEN_SYMBOL_TIME). Threads that wait for the report wait longer by that time. To be called
@@ -22,11 +24,12 @@ class EndTurn {
   void set_symbol_time(std::uint64_t ns) noexcept { symbol_time_ns_ = ns; }
 
   // Waits until no other thread writes a report. Returns true if the calling thread must write one
-  // now and call give_back() afterwards. `is_last`: true for the process's last report. Returns
-  // false if the last report was already written, or if another thread is stuck in writing. A
-  // signal handler may have interrupted the calling thread's own writing; then returns true only if
-  // `is_last`, and the interrupted report is not the last one.
-  bool take(bool is_last) noexcept;
+  // now and call give_back() afterwards. `is_last`: true for the process's last report.
+  // `is_outermost`: as for WritingTurn::take(). Returns false if the last report was already
+  // written, or if another thread is stuck in writing. A signal handler may have interrupted the
+  // calling thread's own writing; then returns true only if `is_last`, and the interrupted report
+  // is not the last one.
+  bool take(bool is_last, bool is_outermost) noexcept;
   // Ends the turn that take() gave to the calling thread, and wakes threads that wait in take().
   // `is_last`: true if no other report is to be written from now on; later calls of take() then
   // return false.
@@ -76,8 +79,8 @@ class EndTurn {
   std::uint64_t longest_wait_ns() const noexcept;
 
   Clock& clock_;
-  std::atomic<Thread> writer_{0};               // thread that writes a report; 0: none
-  std::atomic<bool> writes_last_{false};        // true if `writer_` writes the last report
+  WritingTurn writing_;                         // the turn of the thread that writes a report
+  std::atomic<bool> writes_last_{false};        // true if that thread writes the last report
   std::atomic<std::uint32_t> over_{0};          // 1: the last report is written; 0: not yet
   std::atomic<Thread> first_in_exit_{0};        // first thread in exit(); 0: none yet
   std::atomic<Thread> first_in_quick_exit_{0};  // first thread in quick_exit(); 0: none yet

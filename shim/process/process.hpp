@@ -145,8 +145,9 @@ class Process final : public tracking::CompletenessListener {
   bool wait_for_start() noexcept;
   // Writes a report inside exit(), with names of functions and lines or without them. While it is
   // written, the ledger says that the process has ended with `status`; afterwards, that it runs.
-  // Returns false, and writes nothing, if another thread writes the last report.
-  bool report_at_exit(int status, bool with_names) noexcept;
+  // `is_outermost`: as for WritingTurn::take(). Returns false, and writes nothing, if another
+  // thread writes the last report.
+  bool report_at_exit(int status, bool with_names, bool is_outermost) noexcept;
   // True if an abort() that a signal handler prevents needs no further report. Either an earlier
   // report already contains all that was recorded, or reports of such calls of abort() have taken
   // more than one second in all. Then only the ledger stores the end.
@@ -167,8 +168,9 @@ class Process final : public tracking::CompletenessListener {
   void ledger_is_incomplete(ledger::Reason) noexcept override;
   // Says in debug lines, at the end of a process without a recorded CUDA call, why there is none.
   void end_unrecorded() noexcept;
-  // Writes the last report. Returns false if that failed.
-  bool write_report() noexcept;
+  // Writes the last report. `is_outermost`: as for WritingTurn::take(). Returns false if that
+  // failed.
+  bool write_report(bool is_outermost) noexcept;
   // Tells `cuwarden run` the path of a ledger or a report, by a line in Settings::report_list. Does
   // nothing if the process was not started by `cuwarden run`.
   static void tell(std::string_view path) noexcept;

@@ -15,12 +15,11 @@
 #include "reporters/reports/report_policy.hpp"
 #include "reporters/symbols/naming.hpp"
 #include "reporters/symbols/symbol_budget.hpp"
-#include "runtime_hooks/core/futex_lock.hpp"
-#include "runtime_hooks/core/thread_id.hpp"
-#include "runtime_hooks/core/wait_budget.hpp"
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 #include "shim/files/ledger_location.hpp"
 #include "shim/probes/host_room.hpp"
+#include "shim/process/writing_turn.hpp"
 #include "shim/support/log.hpp"
 
 namespace cuwarden::shim {
@@ -80,44 +79,45 @@ struct Reports {
   ReportFile file;
   std::chrono::nanoseconds symbol_time;
   Root root_at_start;
-  // Made for the first report that has names; later reports reuse the names. Used under the lock.
+  // Made for the first report that has names; later reports reuse the names. Used in `writing`.
   std::optional<Names> names;
   // Nanoseconds that write_report_at_exit() has taken. They do not count as time of the program.
   std::uint64_t taken_ns = 0;
   // Contents of the report with names that write_report_at_exit() wrote; null if it wrote none.
-  // Used under the lock.
+  // Used in `writing`.
   std::optional<Contents> written;
-  // Held by the thread that writes, because all reports are the same file.
-  FutexLock lock;
-  std::atomic<int> writer{0};              // thread that holds the lock; 0: none
   std::atomic<bool> ended{false};          // true once the last report has been begun
   std::atomic<std::uint32_t> verdicts{0};  // verdicts for which a report was written: a bit each
 };
 alignas(Reports) constinit unsigned char storage[sizeof(Reports)]{};
 constinit Reports* reports = nullptr;
 
-// Holds the lock of all reports for the length of a scope, if the thread that writes gives it back.
-// The wait for that thread does not count against the time for the end, since it does work of the
-// end.
-class [[nodiscard]] WriterLocked {
+// The turn of the thread that writes, because all reports are the same file.
+constinit WritingTurn writing{system_clock};
+
+// Holds the turn to write for the length of a scope. Converts to false if another thread has kept
+// it for ten seconds. That wait does not count against the time for the end, since the other thread
+// does work of the end.
+class [[nodiscard]] MyTurn {
  public:
-  WriterLocked() {
-    if (locked_) reports->writer.store(own_thread_id());
+  explicit MyTurn(bool is_outermost) : answer_(writing.take(is_outermost, longest_wait_ns)) {}
+  ~MyTurn() {
+    if (answer_ == WritingTurn::Answer::taken || answer_ == WritingTurn::Answer::taken_over)
+      writing.give_back();
   }
-  ~WriterLocked() {
-    if (!locked_) return;
-    reports->writer.store(0);
-    reports->lock.unlock();
+  MyTurn(const MyTurn&) = delete;
+  MyTurn& operator=(const MyTurn&) = delete;
+  explicit operator bool() const { return answer_ != WritingTurn::Answer::not_given; }
+  // True if the calling thread was interrupted while it wrote a report, by a signal handler.
+  bool interrupts() const { return answer_ == WritingTurn::Answer::interrupted; }
+  // True if `reports` may be half changed, by a thread that was interrupted or jumped away.
+  bool finds_half_done() const {
+    return interrupts() || answer_ == WritingTurn::Answer::taken_over;
   }
-  WriterLocked(const WriterLocked&) = delete;
-  WriterLocked& operator=(const WriterLocked&) = delete;
-  explicit operator bool() const { return locked_; }
 
  private:
-  bool locked_ = [] {
-    const WaitBudget::Scope unbounded(nullptr);
-    return reports->lock.lock();
-  }();
+  static constexpr std::uint64_t longest_wait_ns = 10'000'000'000;
+  const WritingTurn::Answer answer_;
 };
 
 std::optional<ledger::Reader> open_ledger(const ledger::Writer& ledger) {
@@ -156,6 +156,7 @@ bool say_one_is_being_written(const ledger::Writer& ledger) {
 }  // namespace
 
 void set_up_reports(const std::string& path, std::chrono::nanoseconds symbol_time) {
+  writing.reset();
   reports = new (storage) Reports(path, symbol_time);
 }
 
@@ -163,13 +164,32 @@ std::string_view told_of_report() noexcept {
   return reports->file.path().empty() ? no_report_wanted : std::string_view(reports->file.path());
 }
 
+// Sets up another object for the reports, where a thread has left the present one half changed. The
+// file that it wrote last is replaced. The present object is never freed, since the thread may use
+// it again. Throws std::bad_alloc.
+void leave_half_done(ledger::Writer& ledger, const ledger::Reader& reader) {
+  const bool is_there = ledger.header().report_number.load(std::memory_order_relaxed) != 0;
+  const std::string earlier = is_there ? reports->file.path() : std::string();
+  const ledger::ProcessView process = reader.process();
+  ReportFile::remove_unfinished(process);
+  auto* const fresh = new Reports(std::string(process.report_path), reports->symbol_time);
+  fresh->root_at_start = reports->root_at_start;
+  fresh->taken_ns = reports->taken_ns;
+  fresh->verdicts.store(reports->verdicts.load());
+  if (is_there) fresh->file.adopt(earlier);
+  reports = fresh;
+}
+
 void write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader,
                            std::uint32_t verdict) {
   if (reports->file.wanted() == path_of_no_report) return;
   const std::uint32_t bit = 1u << verdict;
   if ((reports->verdicts.fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return;
-  const WriterLocked locked;
-  if (!locked || reports->ended.load() || root_folder() != reports->root_at_start) return;
+  // Incidents are explained in outermost calls alone.
+  const MyTurn turn(true);
+  if (!turn || turn.interrupts()) return;
+  if (turn.finds_half_done()) leave_half_done(ledger, reader);
+  if (reports->ended.load() || root_folder() != reports->root_at_start) return;
   ReportOptions options;
   options.end_ns = ledger.time.now_ns();
   options.symbol_time = symbol_time_at_incident;
@@ -178,31 +198,14 @@ void write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader,
     log_info(formatted("report of an incident written to {}", reports->file.path()));
 }
 
-// Writes the last report if a signal handler ends the process while its own thread writes an
-// earlier report. The thread keeps the lock for ever, so another object writes, and replaces the
-// file. Returns false if the other object was interrupted, too.
-bool leave_interrupted_report(ledger::Writer& ledger, const ledger::Reader& reader) {
-  alignas(Reports) static constinit unsigned char other[sizeof(Reports)]{};
-  if (static_cast<void*>(reports) == other) return false;
-  const bool is_there = ledger.header().report_number.load(std::memory_order_relaxed) != 0;
-  const std::string earlier = is_there ? reports->file.path() : std::string();
-  const ledger::ProcessView process = reader.process();
-  ReportFile::remove_unfinished(process);
-  auto* const fresh = new (other) Reports(std::string(process.report_path), reports->symbol_time);
-  fresh->root_at_start = reports->root_at_start;
-  if (is_there) fresh->file.adopt(earlier);
-  reports = fresh;
-  return true;
-}
-
-void write_report_at_exit(ledger::Writer& ledger, bool with_names) noexcept try {
+void write_report_at_exit(ledger::Writer& ledger, bool with_names, bool is_outermost) noexcept try {
   // A failure is logged by the last report.
-  if (root_folder() != reports->root_at_start || reports->ended.load() ||
-      reports->writer.load() == own_thread_id())
-    return;
+  if (root_folder() != reports->root_at_start || reports->ended.load()) return;
   const auto reader = open_ledger(ledger);
-  const WriterLocked locked;
-  if (!reader || !locked || reports->ended.load()) return;
+  const MyTurn turn(is_outermost);
+  if (!reader || !turn || turn.interrupts()) return;
+  if (turn.finds_half_done()) leave_half_done(ledger, *reader);
+  if (reports->ended.load()) return;
   ReportOptions options;
   options.symbolise = with_names;
   const std::uint64_t begin_ns = ledger.time.now_ns();
@@ -241,7 +244,7 @@ bool write_last_report(ledger::Writer& ledger, const ledger::Reader& reader,
 }
 
 // Returns true if all that the user wants is on disk, with symbols or without.
-bool write_final_report(ledger::Writer& ledger) noexcept try {
+bool write_final_report(ledger::Writer& ledger, bool is_outermost) noexcept try {
   const auto reader = open_ledger(ledger);
   if (!reader) return false;
   ReportOptions options;
@@ -257,11 +260,10 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
                   ledger.path()));
     return false;
   }
-  if (reports->writer.load() == own_thread_id() && !leave_interrupted_report(ledger, *reader))
-    return say_one_is_being_written(ledger);
+  const MyTurn turn(is_outermost);
+  if (turn.finds_half_done()) leave_half_done(ledger, *reader);
   reports->ended.store(true);
-  const WriterLocked locked;
-  if (!locked) return say_one_is_being_written(ledger);
+  if (!turn) return say_one_is_being_written(ledger);
   if (!is_wanted) {
     reports->file.remove();
     ledger.header().report_number.store(0, std::memory_order_relaxed);

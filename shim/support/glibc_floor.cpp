@@ -10,7 +10,7 @@
 extern "C" {
 
 // A function of glibc 2.35 by which the unwinder finds a frame's unwind table. It is forwarded if
-// the loader has it, which takes no lock. Otherwise the loader's list is walked, as older unwinders
+// libc has it, which takes no lock. Otherwise the loader's list is walked, as older unwinders
 // do.
 [[gnu::visibility("hidden")]] int _dl_find_object(void* address, dl_find_object* result) noexcept {
   using Find = int (*)(void*, dl_find_object*);
@@ -18,7 +18,7 @@ extern "C" {
   static constinit std::atomic<bool> looked{false};
   if (!looked.load(std::memory_order_acquire)) {
     cuwarden::shim::any_loaded_object([](const cuwarden::shim::LoadedObject& object) {
-      if (!object.soname().starts_with("ld-linux")) return false;
+      if (object.soname() != "libc.so.6") return false;
       real.store(reinterpret_cast<Find>(object.find("_dl_find_object")));
       return true;
     });

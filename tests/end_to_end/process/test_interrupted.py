@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import termios
+import time
 
 import pytest
 
@@ -46,8 +47,16 @@ def test_a_coroutines_stack_inside_the_threads_own_stack_is_not_overrun(workspac
 
 
 @pytest.mark.parametrize("milliseconds", [1, 5, 20])
-def test_a_process_that_left_its_exit_by_a_jump_goes_on_being_recorded(workspace, milliseconds):
-    run = workspace.run([program("end_left"), milliseconds])
+@pytest.mark.parametrize("what", ["exit", "abort", "request"])
+def test_a_process_that_left_a_report_by_a_jump_goes_on_being_recorded(
+    workspace, what, milliseconds
+):
+    begun = time.monotonic()
+    # A thread of the driver's handles a signal that is blocked in the program's threads. The jump would
+    # then go to another thread's stack.
+    run = workspace.run([program("end_left"), what, milliseconds], {"CUWARDEN_SIM_THREADS": "1"})
+    # A thread that waits in vain for another one's report waits ten seconds and longer.
+    assert time.monotonic() - begun < 9
     assert (run.returncode, run.said) == (5, [])
     assert run.report["leaks"]["count"] == 31_000
     assert run.report["process"]["exit_status"] == 5

@@ -1,5 +1,10 @@
 // Entry points for initialisation, versions, and lookups.
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
 #include <cstring>
+#include <thread>
 
 #include "tools/simulated_gpu/driver/entry.hpp"
 #include "tools/simulated_gpu/driver/export_guard.hpp"
@@ -45,6 +50,18 @@ CUresult look_up(const char* symbol, void** function, int version, cuuint64_t fl
   return CUDA_SUCCESS;
 }
 
+// Starts threads that do nothing. As measured, the driver's threads block no signal, so a signal
+// for the process that its own threads block is handled in one of them.
+void start_threads(int count) {
+  for (int i = 0; i < count; ++i)
+    std::thread([] {
+      sigset_t none;
+      sigemptyset(&none);
+      pthread_sigmask(SIG_SETMASK, &none, nullptr);
+      for (;;) pause();
+    }).detach();
+}
+
 }  // namespace
 
 namespace entry {
@@ -54,7 +71,10 @@ CUresult cuInit(unsigned int flags) {
   if (forked_child()) return CUDA_ERROR_NOT_INITIALIZED;
   Locked at;
   if (at.sim.devices.empty()) return CUDA_ERROR_NO_DEVICE;
-  if (!at.sim.initialised) arm_end_of_process();
+  if (!at.sim.initialised) {
+    arm_end_of_process();
+    start_threads(at.sim.settings.threads);
+  }
   at.sim.initialised = true;
   return CUDA_SUCCESS;
 }

@@ -256,6 +256,11 @@ Settings read_settings() {
          settings.kernel_time = value;
          return true;
        });
+  read("CUWARDEN_SIM_THREADS", "a number from 0 to 64", parse_integer, [&](long long value) {
+    if (value < 0 || value > 64) return false;
+    settings.threads = static_cast<int>(value);
+    return true;
+  });
   read("CUWARDEN_SIM_END_TIME", "a duration such as 100ms", parse_duration,
        [&](std::chrono::nanoseconds value) {
          settings.end_time = value;

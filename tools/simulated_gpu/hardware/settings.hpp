@@ -96,6 +96,8 @@ struct Settings {
   int driver_version = 13000;  // CUWARDEN_SIM_DRIVER_VERSION, such as 13000 for CUDA 13.0.
   // CUWARDEN_SIM_KERNEL_TIME: time for which each kernel keeps its stream busy.
   std::chrono::nanoseconds kernel_time{0};
+  // CUWARDEN_SIM_THREADS: threads of its own that the driver starts in cuInit.
+  int threads = 0;
   // CUWARDEN_SIM_END_TIME: time that the driver's exit handler takes.
   std::chrono::nanoseconds end_time{0};
   std::vector<FaultRule> faults;              // Rules of CUWARDEN_SIM_FAIL.

@@ -1,0 +1,58 @@
+// The right to write a report, which one thread at a time has. A thread loses it if it ends, or if
+// a jump (longjmp) out of a signal handler leaves its writing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime_hooks/core/clock.hpp"
+#include "runtime_hooks/hooks/call/hooked_call.hpp"
+
+namespace cuwarden::shim {
+
+// Gives a turn to one thread at a time. Any thread may call the functions, also in a signal
+// handler. A thread takes the turn inside a hooked call or an OwnWork, whose mark tells other
+// threads if the thread has left its writing by a jump.
+class WritingTurn {
+ public:
+  // The results of take(). `taken`: the calling thread has the turn. `taken_over`: it has the turn
+  // of a thread that ended or jumped away, and that has left its work half done. `interrupted`: a
+  // signal handler has interrupted the calling thread, which already has the turn. `not_given`:
+  // another thread has kept the turn for the whole wait.
+  enum class Answer { taken, taken_over, interrupted, not_given };
+
+  // `clock`: the clock of all waits, which must outlive the object.
+  explicit constexpr WritingTurn(Clock& clock) noexcept : clock_(clock) {}
+
+  // Waits up to `longest_ns` nanoseconds for the turn. After `taken` and `taken_over` the calling
+  // thread calls give_back(). `is_outermost`: true if the calling thread was in no other hooked
+  // call or work of cuwarden's when its present one began. So it cannot have interrupted its own
+  // writing, and has left that by a jump.
+  Answer take(bool is_outermost, std::uint64_t longest_ns) noexcept;
+  // Ends the calling thread's turn, and wakes threads that wait in take().
+  void give_back() noexcept;
+
+  // True if no thread has the turn.
+  bool is_free() const noexcept { return writer_.load() == 0; }
+  // True if the calling thread has the turn.
+  bool is_callers() const noexcept;
+  // True if no thread has the turn, or if the thread that has it has ended.
+  bool is_free_or_ended() const noexcept;
+
+  // Takes the turn from whatever thread has it. To be called in a forked child, which has none of
+  // its parent's threads.
+  void reset() noexcept;
+
+ private:
+  // Returns true if the thread `writer`, which has the turn, will not give it back any more.
+  // `is_callers_lost`: true if the calling thread has lost its own turn.
+  bool is_lost(std::uint32_t writer, bool is_callers_lost) const noexcept;
+
+  Clock& clock_;
+  // Kernel's id of the thread that has the turn; 0: none.
+  std::atomic<std::uint32_t> writer_{0};
+  // Mark of the hooked call or OwnWork in which `writer_` took the turn; null if it has none.
+  std::atomic<const hooks::CallMark*> mark_{nullptr};
+};
+
+}  // namespace cuwarden::shim
