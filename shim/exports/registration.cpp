@@ -12,7 +12,6 @@
 #include "shim/process/process.hpp"
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/log.hpp"
-#include "shim/support/ready_unwinder.hpp"
 
 namespace cuwarden::shim {
 namespace {
@@ -63,7 +62,6 @@ extern "C" {
   if (std::string_view(name).size() > 63)
     return refuse(name, "its name is longer than 63 characters");
   if (all.size() > 255) return refuse(name, "its modules are longer than 255 characters");
-  make_unwinder_ready();  // for exceptions of the reclaimer
   const int number = reclaimers.add(name, all, function, argument);
   return number != 0 ? number : refuse(name, formatted("there are {} already", reclaimers.limit));
 } catch (...) {

@@ -15,7 +15,6 @@
 #include "shim/interpose/search_order.hpp"
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/own_stack.hpp"
-#include "shim/support/ready_unwinder.hpp"
 
 namespace cuwarden::shim {
 namespace {
@@ -273,8 +272,6 @@ const Caller* resolve(std::uintptr_t address) {
     task.address = 0;
   }
   const auto fill = [](void* argument) {
-    // The function that is called may be a wrapper's, which throws.
-    make_unwinder_ready();
     auto& work = *static_cast<Task*>(argument);
     work.get_version = fill_slot(work.slot, work.address);
   };

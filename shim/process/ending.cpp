@@ -17,6 +17,7 @@
 #include "shim/process/seccomp_watch.hpp"
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/message_output.hpp"
+#include "shim/support/ready_unwinder.hpp"
 #include "shim/support/real_libc.hpp"
 #include "shim/support/start_environment.hpp"
 
@@ -98,6 +99,8 @@ void wait_at_quick_exit(void*) {
   // libc's functions are looked up now, because a vforked child or a signal handler that calls
   // _exit must not do so.
   real_libc();
+  // Later, a signal handler might interrupt this work, and wait for a thread that waits for it.
+  make_unwinder_ready();
   begin_noticing_filters();
   remember_stderr();
   Process::get().loaded();

@@ -211,7 +211,7 @@ void Process::loaded() noexcept {
 int Process::owner() const noexcept { return memory_.is_ours() ? memory_.owner() : getpid(); }
 
 hooks::Session* Process::start_recording() noexcept {
-  make_unwinder_ready();
+  make_unwinder_ready();  // if a library's constructor calls CUDA before the shim's own runs
   try {
     confinement_at_start();
     read_settings_and_set_up_log();

@@ -22,7 +22,6 @@
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/log.hpp"
 #include "shim/support/own_stack.hpp"
-#include "shim/support/ready_unwinder.hpp"
 #include "shim/support/real_libc.hpp"
 
 // Pointers of seccomp_entry.S to the functions that the program meant to call.
@@ -217,10 +216,7 @@ class ComingFilter {
     if (!before_.is_first) return;
     threads_before.store(ledger->threads.rows(), std::memory_order_relaxed);
     call_on_own_stack_if_small(
-        [](void* given) {
-          make_unwinder_ready();
-          say_of_confinement(static_cast<const ledger::Writer*>(given)->path());
-        },
+        [](void* given) { say_of_confinement(static_cast<const ledger::Writer*>(given)->path()); },
         ledger);
   }
 

@@ -5,11 +5,16 @@
 
 namespace cuwarden::shim {
 
-// Blocks all signals of the calling thread that do not come from one of its own instructions, nor
-// from libc itself. They stay pending and arrive at the end of the scope. Leaves errno alone.
+// Blocks signals of the calling thread. They stay pending and arrive at the end of the scope.
+// Signals that come from one of the thread's own instructions, or from libc itself, are never
+// blocked. Leaves errno alone.
 class [[nodiscard]] HeldSignals {
  public:
-  HeldSignals() noexcept : before_(change_blocked_signals(SIG_BLOCK, held)) {}
+  // The signals to block. `but_collectors`: not those by which garbage collectors stop threads, so
+  // that a collector does not wait for this thread while the thread waits for a lock.
+  enum class Which { all, but_collectors };
+  explicit HeldSignals(Which which = Which::all) noexcept
+      : before_(change_blocked_signals(SIG_BLOCK, which == Which::all ? held : held_early)) {}
   ~HeldSignals() { change_blocked_signals(SIG_SETMASK, before_); }
   HeldSignals(const HeldSignals&) = delete;
   HeldSignals& operator=(const HeldSignals&) = delete;
@@ -17,6 +22,9 @@ class [[nodiscard]] HeldSignals {
  private:
   // libc cancels a thread with signal 32, and changes the user of all threads with 33.
   static constexpr SignalSet held = ~(own_signals | signal_set({32, 33}));
+  // Collectors use these and the real-time signals, which are 34 and above.
+  static constexpr SignalSet held_early =
+      held & (signal_set({32}) - 1) & ~signal_set({SIGPWR, SIGXCPU, SIGUSR1, SIGUSR2, SIGURG});
 
   SignalSet before_;
 };

@@ -118,10 +118,12 @@ void* LoadedObject::find(std::string_view name) const {
   return symbol == nullptr ? nullptr : reinterpret_cast<void*>(base_ + symbol->st_value);
 }
 
-// Signals are held back from the first object on. A handler that jumped away would leave the
-// loader's lock held for ever. A garbage collector's handler may stop a thread that holds the lock,
-// or that waits for it.
+// Signals are held back, because a handler that jumped away or that waited for another thread would
+// keep the loader's lock for ever. A garbage collector's handler may stop a thread that holds the
+// lock; signals of collectors are held back only once this thread has the lock, too.
 bool detail::visit_loaded_objects(VisitObject visit, void* argument) {
+  std::optional<HeldSignals> held_before;
+  if (!is_confined()) held_before.emplace(HeldSignals::Which::but_collectors);
   struct Task {
     VisitObject visit;
     void* argument;

@@ -1,5 +1,7 @@
 #include "shim/support/ready_unwinder.hpp"
 
+#include <unwind.h>
+
 #include <atomic>
 
 #include "runtime_hooks/core/confinement.hpp"
@@ -11,11 +13,10 @@ void make_unwinder_ready() noexcept {
   static constinit std::atomic<bool> is_ready{false};
   if (is_ready.load(std::memory_order_relaxed) || is_confined()) return;
   const ErrnoGuard keep;
-  try {
-    throw 0;
-  } catch (...) {
-    is_ready.store(true, std::memory_order_relaxed);
-  }
+  // Unlike an exception, this takes no memory and so no lock, with which a signal handler could
+  // jump away.
+  _Unwind_Backtrace([](_Unwind_Context*, void*) { return _URC_NORMAL_STOP; }, nullptr);
+  is_ready.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace cuwarden::shim
