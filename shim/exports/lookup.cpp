@@ -60,22 +60,18 @@ bool is_before_the_shim(std::uintptr_t address) {
   return before;
 }
 
-// Answers a wrapper that asks for the next cuMemAlloc (RTLD_NEXT). A wrapper before the shim gets
-// the shim's, so that its call is recorded. Any other was called by the shim, and gets a function
-// that does not lead back to itself.
+// Answers a wrapper that asks for the next cuMemAlloc (RTLD_NEXT). For a wrapper before the shim,
+// libc finds the shim's, so that the call is recorded, or a second wrapper's. Any other wrapper was
+// called by the shim, and gets a function that does not lead back to itself.
 Next next_of_driver(void* real, const char* name, std::uintptr_t caller) {
-  bool before_shim = false;
   void* found = nullptr;
   with_loaded_objects_held([&] {
-    const LoadedObject module = object_at(caller);
-    before_shim = !module || is_before_the_shim(caller);
-    if (before_shim) return;
-    any_object_searched_behind(module, [&](const LoadedObject& object, Scope) {
+    if (is_before_the_shim(caller)) return;
+    any_object_searched_behind(object_at(caller), [&](const LoadedObject& object, Scope) {
       found = object.find(name);
       return found != nullptr;
     });
   });
-  if (before_shim) return {nullptr, hook_named(name)};
   if (found == nullptr) return {real, nullptr};
   const bool is_drivers = hook_for(found) != nullptr;
   return {nullptr, is_drivers ? looked_up_hook_named(name) : found};

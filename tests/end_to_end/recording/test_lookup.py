@@ -206,18 +206,21 @@ def test_another_preloaded_wrapper_works_as_without_the_shim(workspace, wrapped,
         assert run.report["leaks"]["bytes"] == (0 if wrapped == "runtime" else 1000)
 
 
-@pytest.mark.parametrize("order", ["before_the_shim", "behind_the_shim", "twice_behind_the_shim"])
+@pytest.mark.parametrize(
+    "order",
+    ["before_the_shim", "twice_before_the_shim", "behind_the_shim", "twice_behind_the_shim"],
+)
 @pytest.mark.parametrize("enabled", ["1", "0"])
 def test_a_wrapper_that_asks_for_the_next_function_is_never_led_back_to_itself(
     workspace, tmp_path, order, enabled
 ):
     wrapper = PROGRAMS / "libcounting_driver.so"
     wrappers = [wrapper]
-    if order == "twice_behind_the_shim":
+    if order.startswith("twice"):
         wrappers.append(shutil.copy(wrapper, tmp_path / "libanother.so"))
     command = [program("frees_in_child")]
     bare = workspace.run(command, shim=False, preload=(*wrappers, DRIVER))
-    preload = [*wrappers, SHIM] if order == "before_the_shim" else [SHIM, *wrappers]
+    preload = [*wrappers, SHIM] if order.endswith("before_the_shim") else [SHIM, *wrappers]
     preload = ":".join(map(str, [*preload, DRIVER]))
     run = workspace.run(command, {"LD_PRELOAD": preload, "CUWARDEN_ENABLED": enabled})
     assert (run.stdout, run.returncode) == (bare.stdout, 0)
