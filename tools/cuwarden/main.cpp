@@ -152,8 +152,7 @@ int command_line(int count, char** arguments) {
   try {
     if (std::current_exception()) throw;
   } catch (const std::bad_alloc&) {
-    print_no_memory();
-    _exit(wrong_usage);
+    _exit(no_memory());
   } catch (...) {
   }
   std::abort();
@@ -165,8 +164,7 @@ int whole_command(int count, char** arguments) {
   try {
     return finish_output(command_line(count, arguments));
   } catch (const std::bad_alloc&) {
-    print_no_memory();
-    return wrong_usage;
+    return no_memory();
   } catch (const std::exception& error) {
     print_error(std::string("internal error: ") + error.what());
     return wrong_usage;

@@ -144,20 +144,40 @@ def test_the_command_works_with_a_small_stack_and_leaves_its_limit_to_the_progra
     assert (shown.returncode, shown.stderr) == (0, "") and "LEAKS" in shown.stdout
 
 
-@pytest.mark.parametrize("mebibytes", [50, 150, 200, 300, 400])
-def test_a_report_that_needs_more_memory_than_is_allowed_gives_one_line(
-    cuwarden, workspace, mebibytes
-):
+@pytest.fixture
+def large_report(workspace):
     run = workspace.run([program("allocate")])
     report = dict(run.report.data)
     report["frames"] = report["frames"] + report["frames"][:1] * 300_000
     large = workspace.work / "large.json"
     large.write_text(json.dumps(report))
+    return large
 
-    def little_memory():
-        resource.setrlimit(resource.RLIMIT_AS, (mebibytes << 20, mebibytes << 20))
 
-    done = cuwarden("report", large, preexec_fn=little_memory)
+def set_limit_of_memory(mebibytes):
+    resource.setrlimit(resource.RLIMIT_AS, (mebibytes << 20, mebibytes << 20))
+
+
+@pytest.mark.parametrize("mebibytes", [150, 300])
+def test_run_ends_with_the_programs_status_if_memory_runs_out_before_the_reports_are_shown(
+    cuwarden, workspace, large_report, mebibytes
+):
+    temporary = workspace.work / "temporary"
+    temporary.mkdir()
+    script = f"printf '{large_report}\\0' >> $CUWARDEN_REPORT_LIST; exit 7"
+    env = {"TMPDIR": temporary}
+    done = cuwarden("run", "--", "sh", "-c", script, env=env,
+                    preexec_fn=lambda: set_limit_of_memory(mebibytes))  # fmt: skip
+    assert done.returncode == 7, done.stderr
+    assert "not enough memory" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("mebibytes", [50, 150, 200, 300, 400])
+def test_a_report_that_needs_more_memory_than_is_allowed_gives_one_line(
+    cuwarden, large_report, mebibytes
+):
+    done = cuwarden("report", large_report, preexec_fn=lambda: set_limit_of_memory(mebibytes))
     assert (done.returncode, done.stdout) == (2, "")
     assert "not enough memory" in done.stderr and len(done.stderr.splitlines()) == 1
 

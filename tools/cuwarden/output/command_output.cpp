@@ -19,6 +19,8 @@ void (*before_a_crash)() = nullptr;
 namespace {
 
 int stdout_error = 0;  // errno of the first write to standard output that failed
+// Exit status if memory runs out.
+int no_memory_status = 2;
 
 void write_whole(int descriptor, std::string_view text) {
   while (!text.empty()) {
@@ -66,10 +68,13 @@ void print_error(std::string_view line) {
   print_line(STDERR_FILENO, "cuwarden: " + std::string(line));
 }
 
-void print_no_memory() {
+int no_memory() {
   write_whole(STDERR_FILENO,
               "cuwarden: not enough memory; allow more (ulimit -v), or give smaller input\n");
+  return no_memory_status;
 }
+
+void status_without_memory(int status) { no_memory_status = status; }
 
 std::string name_in_a_line(const std::string& name) { return name.empty() ? "''" : name; }
 

@@ -18,8 +18,11 @@ void prepare_output();
 // Writes "cuwarden: ", the line and a line feed to standard error. Line feeds and control
 // characters in `line` become question marks.
 void print_error(std::string_view line);
-// Writes the error line for a lack of memory. Allocates nothing.
-void print_no_memory();
+// Ends the command where memory has run out: writes an error line, allocates nothing, and returns
+// the exit status for it. This is 2, or the status that status_without_memory() was given.
+int no_memory();
+// Sets the exit status that no_memory() returns.
+void status_without_memory(int status);
 // Writes the line and a line feed to the descriptor. Line feeds and control characters in `line`
 // become question marks.
 void print_line(int descriptor, std::string_view line);

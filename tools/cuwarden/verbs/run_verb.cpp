@@ -20,7 +20,6 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <new>
 #include <optional>
 #include <string_view>
 
@@ -331,7 +330,7 @@ int run_verb(const RunVerb& verb) {
   }
   ProgramFile program;
   if (verb.simulated_bytes) program = inspect_program(*path);
-  const TemporaryFile list;
+  TemporaryFile list;
   std::optional<TemporaryFile> devices;
   if (verb.simulated_bytes) devices.emplace();
   if (list.error() != 0) {
@@ -351,13 +350,13 @@ int run_verb(const RunVerb& verb) {
     return error == ENOENT ? status_not_found : status_not_runnable;
   }
   if (WIFSIGNALED(wait_status)) child.signal = WTERMSIG(wait_status);
-  try {
-    tell_reports(verb, environment, list, run_paths, child);
-  } catch (const std::bad_alloc&) {
-    // The program has ended, and its status is this command's whatever can be said of it.
-    print_error("too little memory to show the reports; they are where CUWARDEN_REPORT says");
-  }
-  return child.signal ? 128 + *child.signal : WEXITSTATUS(wait_status);
+  // The program's status is this command's, whatever becomes of the reports.
+  const int status = child.signal ? 128 + *child.signal : WEXITSTATUS(wait_status);
+  status_without_memory(status);
+  list.remove_name();
+  if (devices) devices->remove_name();
+  tell_reports(verb, environment, list, run_paths, child);
+  return status;
 }
 
 }  // namespace cuwarden

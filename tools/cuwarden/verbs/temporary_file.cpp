@@ -63,7 +63,8 @@ TemporaryFile::TemporaryFile() {
   remove_left_files(folder);
   path_ = folder + "/" + std::string(name_start) + "XXXXXX";
   descriptor_ = mkostemp(path_.data(), O_CLOEXEC);
-  if (descriptor_ < 0) {
+  has_name_ = descriptor_ >= 0;
+  if (!has_name_) {
     error_ = errno;
   } else if (has_own_locks(descriptor_)) {
     flock(descriptor_, LOCK_EX | LOCK_NB);
@@ -71,9 +72,13 @@ TemporaryFile::TemporaryFile() {
 }
 
 TemporaryFile::~TemporaryFile() {
-  if (descriptor_ < 0) return;
-  unlink(path_.c_str());
-  close(descriptor_);
+  remove_name();
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+void TemporaryFile::remove_name() {
+  if (has_name_) unlink(path_.c_str());
+  has_name_ = false;
 }
 
 // Reads by the descriptor, because the path may lead to a pipe by now.

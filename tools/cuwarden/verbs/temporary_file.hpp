@@ -20,6 +20,9 @@ class TemporaryFile {
   ~TemporaryFile();
   // Returns the path of the file.
   const std::string& path() const { return path_; }
+  // Removes the file's name, so that nothing is left however the command ends. The entries can
+  // still be read.
+  void remove_name();
   // Returns an errno if the temporary file could not be made; otherwise 0.
   int error() const { return error_; }
   // Returns the entries of the file that are absolute paths (of ledgers and reports), each once, in
@@ -36,6 +39,7 @@ class TemporaryFile {
   std::string path_;
   int descriptor_ = -1;  // descriptor that holds the lock; -1 if the file could not be made
   int error_ = 0;
+  bool has_name_ = false;
 };
 
 // Appends an entry (a text without null bytes) and a null byte to the file at `path`, the temporary
