@@ -32,6 +32,17 @@ def test_a_signal_that_interrupts_the_driver_may_end_the_process(workspace, how,
     assert run.report["leaks"]["count"] in (1, 2)
 
 
+@pytest.mark.parametrize("milliseconds", [1, 20])
+@pytest.mark.parametrize("what", ["exit", "abort", "request"])
+def test_a_process_that_left_a_report_by_a_jump_goes_on_being_recorded(
+    workspace, what, milliseconds
+):
+    run = workspace.run([built(END_TO_END / "end_left"), what, milliseconds], timeout_s=20)
+    assert (run.returncode, run.said) == (5, [])
+    assert run.report["leaks"]["count"] == 31_000
+    assert run.report["process"]["exit_status"] == 5
+
+
 @pytest.mark.parametrize("ways", ["exit", "return+exit", "handler", "quick_exit", "pthread_exit+exit"])
 def test_threads_that_end_the_process_at_once_leave_one_whole_report(workspace, ways):
     for _ in range(5):
