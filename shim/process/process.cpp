@@ -32,7 +32,7 @@
 #include "shim/interpose/namespaces.hpp"
 #include "shim/policy/host_process.hpp"
 #include "shim/policy/pool_policy.hpp"
-#include "shim/policy/rescue_notices.hpp"
+#include "shim/policy/serving_notices.hpp"
 #include "shim/policy/spilling.hpp"
 #include "shim/probes/memory_of_others.hpp"
 #include "shim/process/debug_lines.hpp"
@@ -83,7 +83,7 @@ void read_settings_and_set_up_log() {
 
 constinit EarlyLookups early_lookups;
 constinit IncidentExplanations incident_explanations;
-constinit RescueNotices rescue_notices;
+constinit ServingNotices serving_notices;
 
 }  // namespace
 
@@ -238,7 +238,7 @@ hooks::Session* Process::start_recording() noexcept {
         hooks::Session(*ledger_, real_driver(),
                        {.process = this_process,
                         .completeness = *this,
-                        .notices = rescue_notices,
+                        .notices = serving_notices,
                         .probes = incident_explanations},
                        {.stack_depth = settings.stack_depth,
                         .ladder = {.enabled = settings.pool != PoolMode::off,

@@ -1,5 +1,5 @@
-// Messages to the user while the program runs: about requests that were refused for lack of memory,
-// and about memory that cuwarden serves in the driver's stead.
+// Messages to the user while the program runs, about memory that cuwarden serves in the driver's
+// stead, and about requests for which it waits.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace cuwarden::shim {
 
 // Writes each message as a warning or error line to cuwarden's log (CUWARDEN_LOG).
-class RescueNotices final : public serving::NoticeWriter {
+class ServingNotices final : public serving::NoticeWriter {
  public:
   // Writes the line for the notice, unless the calling thread is confined by a seccomp filter. The
   // device is no_device if the notice is about host memory. `bytes`: size of the request or of the

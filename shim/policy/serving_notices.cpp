@@ -1,4 +1,4 @@
-#include "shim/policy/rescue_notices.hpp"
+#include "shim/policy/serving_notices.hpp"
 
 #include <unistd.h>
 
@@ -11,8 +11,8 @@
 
 namespace cuwarden::shim {
 
-void RescueNotices::write(serving::Notice notice, DeviceOrdinal device, std::uint64_t bytes,
-                          std::uint64_t host_bytes) noexcept try {
+void ServingNotices::write(serving::Notice notice, DeviceOrdinal device, std::uint64_t bytes,
+                           std::uint64_t host_bytes) noexcept try {
   if (is_confined()) return;  // the seccomp filter may forbid the write
   using enum serving::Notice;
   const std::string of = "CUWARDEN_SPILL: request of " + human_bytes(bytes) + " on GPU " +
@@ -90,7 +90,7 @@ void RescueNotices::write(serving::Notice notice, DeviceOrdinal device, std::uin
 } catch (...) {
 }  // no memory to say it with
 
-void RescueNotices::write(serving::ReclaimerFailure failure, std::string_view name) noexcept try {
+void ServingNotices::write(serving::ReclaimerFailure failure, std::string_view name) noexcept try {
   using enum serving::ReclaimerFailure;
   const auto text = [failure] {
     switch (failure) {
