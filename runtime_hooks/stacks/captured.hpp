@@ -24,6 +24,9 @@ struct Captured {
   // True if the walk passed the frame that the kernel puts on the stack for a signal handler. False
   // also if libgcc's unwinder did the walk.
   bool in_signal_handler = false;
+  // True if the walk passed the frame of this shared object (the shim) that the caller of capture()
+  // looked for. False also if libgcc's unwinder did the walk.
+  bool met_own_frame = false;
   // Value of the stack pointer (rsp) in the outermost frame that the walk reached. 0 if libgcc's
   // unwinder did the walk.
   std::uint64_t outermost_sp = 0;

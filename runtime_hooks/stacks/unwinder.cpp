@@ -38,6 +38,8 @@ struct Unwinder::Registers {
 
 struct Unwinder::Walk {
   std::uint64_t start = 0;
+  // Address of the frame of this object that is looked for; all ones: none.
+  std::uint64_t wanted_own_frame = ~std::uint64_t{0};
   std::span<std::uint64_t> frames;
   Captured result;
   Region region;
@@ -64,9 +66,11 @@ Unwinder::Unwinder(std::atomic<std::uint64_t>* counts) noexcept
       memory_(Mapping::anonymous(RuleTable::bytes)),
       rules_(memory_.data()) {}
 
-Captured Unwinder::capture(const void* frame, std::span<std::uint64_t> frames) noexcept {
+Captured Unwinder::capture(const void* frame, std::span<std::uint64_t> frames,
+                           const void* own_frame) noexcept {
   if (frames.empty()) return {0, true};
   Walk state;
+  if (own_frame != nullptr) state.wanted_own_frame = reinterpret_cast<std::uint64_t>(own_frame);
   state.start = reinterpret_cast<std::uint64_t>(frame);
   state.frames = frames;
   if (!memory_) return walk_slowly(frames);
@@ -187,8 +191,14 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
   std::uint64_t* const frames = w.frames.data();
   const std::size_t room = w.frames.size();
   std::size_t count = 0, own_frames = 0;
+  bool met_own_frame = false;
   const auto over = [&](bool truncated) {
-    w.result = {count, truncated, !truncated && !w.ends_early, w.interrupted != 0, at.sp};
+    w.result = {.count = count,
+                .truncated = truncated,
+                .whole = !truncated && !w.ends_early,
+                .in_signal_handler = w.interrupted != 0,
+                .met_own_frame = met_own_frame,
+                .outermost_sp = at.sp};
     if (drafting) {
       notes.finish();
       w.lasts = w.lasts && notes.whole;
@@ -197,6 +207,8 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
   const auto keep_frame = [&]() __attribute__((always_inline)) {
     if (is_own(at.pc - 1)) {
       ++own_frames;
+      // A function that gives its frame address away keeps it in rbp.
+      met_own_frame = met_own_frame || at.bp == w.wanted_own_frame;
       return true;
     }
     if (count == room) return false;

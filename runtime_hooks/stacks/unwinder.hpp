@@ -60,8 +60,10 @@ class Unwinder {
   // frames, and if they are all there. `frame` is __builtin_frame_address(0) of the function to
   // begin with, which must still be running. Frames of this shared object are left out. A frame is
   // an address inside the call instruction (the return address less one), or the instruction that a
-  // signal interrupted.
-  Captured capture(const void* frame, std::span<std::uint64_t> frames) noexcept;
+  // signal interrupted. `own_frame`: frame address (__builtin_frame_address(0)) of a function of
+  // this shared object, for Captured::met_own_frame; null: none is looked for.
+  Captured capture(const void* frame, std::span<std::uint64_t> frames,
+                   const void* own_frame = nullptr) noexcept;
 
   // Gives the stack that capture() has walked from `frame` the name `name`, not 0. recognise() then
   // returns the name on this thread while the stack is unchanged. `thread` is the calling thread's

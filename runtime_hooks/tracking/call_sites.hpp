@@ -37,9 +37,10 @@ class CallSites {
   StackId whole_stack(const Caller&) noexcept;
   // Fills `into` with the calling thread's stack, innermost frame first. Returns the number of
   // frames, and if they are all there. `frame` is __builtin_frame_address(0) of the function to
-  // begin with.
-  stacks::Captured frames_from(const void* frame, std::span<std::uint64_t> into) noexcept {
-    return unwinder_.capture(frame, into);
+  // begin with, and `own_frame` that of a function of the shim to look for; null: none.
+  stacks::Captured frames_from(const void* frame, std::span<std::uint64_t> into,
+                               const void* own_frame = nullptr) noexcept {
+    return unwinder_.capture(frame, into, own_frame);
   }
   // Forgets cached stacks and unwind rules, because code was unloaded and other code may come to
   // its addresses. To be called after each dlclose.

@@ -250,6 +250,9 @@ hooks::Session* Process::start_recording() noexcept {
                         .serving = {.pool = pool_use(settings.pool),
                                     .mesh_pause_ns = mesh_pause_ns(settings),
                                     .spill = spill}});
+    hooks::frames_prove_left.store([](const void* frame, const void* own_frame) noexcept {
+      return has_left(get().session_->sites, frame, own_frame);
+    });
     incident_explanations.begin(*ledger_, session_->sites);
     serving::answers_differ.store(spill.visible_bytes != 0, std::memory_order_release);
     note_start(*ledger_, settings);

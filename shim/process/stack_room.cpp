@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/stacks/captured.hpp"
@@ -66,17 +67,26 @@ bool is_roomy_own_stack(tracking::CallSites& sites) noexcept {
 
 // The frames are not put on the stack, which may be small. The walk stays on it: a collector that
 // stops the thread meanwhile must find the thread's own stack pointer.
-PresentFrames present_frames(tracking::CallSites& sites, const void* frame) noexcept {
+PresentFrames present_frames(tracking::CallSites& sites, const void* frame,
+                             const void* own_frame) noexcept {
   const Mapping memory = Mapping::anonymous(stacks::depth_limit * sizeof(std::uint64_t));
   if (!memory) return {};
   const std::span frames(static_cast<std::uint64_t*>(memory.data()), stacks::depth_limit);
-  const stacks::Captured captured = sites.frames_from(frame, frames);
+  const stacks::Captured captured = sites.frames_from(frame, frames, own_frame);
   const auto seen = frames.first(captured.count);
   return {.whole = captured.whole,
           .in_signal_handler = captured.in_signal_handler,
           .in_driver = std::ranges::any_of(seen, is_in_driver),
+          .met_own_frame = captured.met_own_frame,
           .from_the_beginning = captured.whole && !seen.empty() &&
                                 is_first_frame(seen.back() + 1, captured.outermost_sp)};
+}
+
+bool has_left(tracking::CallSites& sites, const void* frame, const void* own_frame) noexcept {
+  if (is_confined()) return false;
+  const ErrnoGuard keep;
+  const PresentFrames frames = present_frames(sites, frame, own_frame);
+  return frames.from_the_beginning && !frames.met_own_frame;
 }
 
 void note_beginnings_of_stacks() noexcept {

@@ -18,6 +18,8 @@ struct PresentFrames {
   bool in_signal_handler = false;
   // True if a frame on the calling thread's stack is the CUDA driver's.
   bool in_driver = false;
+  // True if the shim's own frame that was looked for is on the calling thread's stack.
+  bool met_own_frame = false;
   // True if the outermost frame on the calling thread's stack is the one with which the process or
   // the thread began. False on a coroutine's stack, which begins at another frame.
   bool from_the_beginning = false;
@@ -25,7 +27,15 @@ struct PresentFrames {
 // Returns facts about the frames on the calling thread's stack. `CallSites`: the object that walks
 // stacks. `frame`: __builtin_frame_address(0) of a function that has not returned; the walk begins
 // with its frame. All members are false if there is no memory for the walk.
-PresentFrames present_frames(tracking::CallSites&, const void* frame) noexcept;
+// `own_frame`: address of a frame of the shim's to look for; null: none.
+PresentFrames present_frames(tracking::CallSites&, const void* frame,
+                             const void* own_frame = nullptr) noexcept;
+// Returns true if it is proven that a function of the shim has been left by a jump (longjmp): all
+// frames on the calling thread's own stack were found, and its frame is not among them.
+// `CallSites` and `frame`: as for present_frames(). `own_frame`: frame address
+// (__builtin_frame_address(0)) of the function that may have been left. Returns false in a confined
+// thread.
+bool has_left(tracking::CallSites&, const void* frame, const void* own_frame) noexcept;
 // Finds and stores the code of libc with which threads and coroutines begin, so that
 // present_frames() recognises their outermost frames. To be called when recording starts.
 void note_beginnings_of_stacks() noexcept;

@@ -5,6 +5,7 @@
 // hooked runtime function lends its name to the driver calls below it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "runtime_hooks/driver/hook_list.hpp"
@@ -44,6 +45,13 @@ static_assert(sizeof(CallState) <= 24);
 // The calling thread's state.
 extern constinit thread_local CallState call_state
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+// Function that returns true if the call frames of the calling thread prove that a function was
+// left by a jump. `frame` is the frame address of the hooked function that asks, and `own_frame`
+// that of the function, which belongs to this shared object. Null until the shim sets it, when
+// recording starts.
+using ProvesLeft = bool (*)(const void* frame, const void* own_frame) noexcept;
+extern constinit std::atomic<ProvesLeft> frames_prove_left;
 
 // Resets the calling thread's state if it has left its hooked calls by a longjmp, without returning
 // from them. `frame` is the frame address of the hooked function that asks.
