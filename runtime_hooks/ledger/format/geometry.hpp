@@ -1,6 +1,6 @@
-// The division of the ledger's address space into regions, and the checksum of the fields that
-// describe it. The writer lays a ledger out by these rules. A reader believes the header's numbers
-// only as far as they lie within the file.
+// The division of a ledger's file into regions, and the checksum over the header's constant fields.
+// The writer lays a ledger out by these rules. A reader believes the header's numbers only as far
+// as they lie within the file.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@ namespace cuwarden::ledger {
 // Size of a ledger's sparse file in bytes, unless a setting or a limit of the process makes it
 // smaller.
 inline constexpr std::uint64_t default_total_bytes = std::uint64_t{8} << 30;
-// Least size in bytes at which a ledger's file is worth making. If the process's limit on file
-// sizes (RLIMIT_FSIZE) is lower, the ledger is kept in memory, unless that could not hold more.
+// Least size in bytes at which a ledger's file is worth making. If RLIMIT_FSIZE allows less, the
+// ledger is made in memory without a file, unless other limits allow no larger ledger there.
 inline constexpr std::uint64_t smallest_useful_file_bytes = std::uint64_t{64} << 20;
 
 // The part of a ledger's file that one region (a table, or a heap of bytes) occupies: its offset in
@@ -28,8 +28,8 @@ struct RegionExtent {
 
 // The division of a ledger's file among its regions (tables and heaps of bytes).
 struct Geometry {
-  std::array<RegionExtent, region_count> regions;  // by index_of(RegionId)
-  std::uint64_t total_bytes = 0;                   // size of the file; 0: no division was possible
+  std::array<RegionExtent, region_count> regions;  // a region's entry is at index_of(its RegionId)
+  std::uint64_t total_bytes = 0;  // size of the file; 0: no division fits the limit
 };
 
 // Returns the region's index in Geometry::regions and Header::regions.
@@ -40,12 +40,13 @@ constexpr std::size_t index_of(RegionId id) { return static_cast<std::size_t>(id
 constexpr std::uint64_t first_row(RegionId id) { return id == RegionId::hooks ? 0 : 1; }
 
 // Divides a ledger's file of about `total_bytes` among its regions. `hooks`: number of rows that
-// the hooks table needs. Each region has room for a few rows at least, so the result may be larger.
+// the hooks table needs. Each region has room for a few rows at least, so the result's file may be
+// larger than `total_bytes`.
 Geometry plan_geometry(std::uint64_t total_bytes, std::size_t hooks) noexcept;
 
-// Divides the largest ledger file that fits into `limit_bytes`: default_total_bytes, halved until
-// it fits. `hooks`: number of rows that the hooks table needs. The result's total_bytes is 0 if
-// nothing fits.
+// Divides the largest ledger file that fits into `limit_bytes`. The sizes that are tried begin with
+// default_total_bytes, and each is half of the one before. `hooks`: number of rows that the hooks
+// table needs. The result's total_bytes is 0 if nothing fits.
 Geometry largest_geometry(std::uint64_t limit_bytes, std::size_t hooks) noexcept;
 
 // Returns the FNV-1a checksum of the header's fields that never change once the ledger is

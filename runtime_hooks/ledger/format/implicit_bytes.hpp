@@ -15,11 +15,12 @@ struct ImplicitBytes {
   // Bytes of the device in use just after this process made its first context there. Memory of
   // other processes is included; allocations that this process had recorded by then are not.
   std::uint64_t used_after_first_context = 0;
-  std::uint64_t further_contexts = 0;  // taken by all contexts after the first one
-  // Taken by loaded code, by kernels' local memory, by the heap of malloc() in kernels, by streams.
+  std::uint64_t further_contexts = 0;  // taken by contexts after the first one
+  // Bytes taken by loaded code, by kernels' local memory, by the heap of malloc() in kernels, and
+  // by streams.
   std::uint64_t modules = 0, local_memory = 0, heap = 0, streams = 0;
-  // Local memory for one thread of the kernel that needs most; 0: no launched kernel needed more
-  // local memory than there was.
+  // Bytes of local memory for one thread of that launched kernel which needs most; 0: no kernel
+  // needed more than a context provides at first (1 KiB).
   std::uint64_t largest_local = 0;
 
   // Upper bound of a context's own size in bytes (measured: 527 MiB on an H200). If
@@ -33,8 +34,9 @@ struct ImplicitBytes {
   }
 };
 
-// Copies the device's numbers of implicit memory one after the other. They belong together only if
-// Device::version (a seqlock) was even and did not change during the call, which the caller checks.
+// Copies the device's numbers of memory that the driver took by itself, one after the other. They
+// belong together only if Device::version (a seqlock) was even and did not change during the call,
+// which the caller checks.
 inline ImplicitBytes implicit_bytes_of(const Device& device) noexcept {
   const auto get = [](const std::atomic<std::uint64_t>& field) {
     return field.load(std::memory_order_acquire);

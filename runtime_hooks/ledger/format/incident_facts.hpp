@@ -17,23 +17,25 @@ namespace cuwarden::ledger {
 // A request that was refused for lack of memory, and the facts that were known at the refusal.
 struct IncidentFacts {
   Asked asked{};            // the thing that the call asked for
-  int result = 0;           // the driver's CUresult
+  int result = 0;           // the CUresult with which the driver refused the request
   std::uint64_t bytes = 0;  // size of the request; 0: unknown
-  // This process's live allocations at the refusal, indexed by Kind: on the device of the request,
-  // or on the host if host memory was requested.
+  // Bytes and number of this process's live allocations at the refusal, indexed by Kind: on the
+  // device of the request, or on the host if host memory was requested.
   std::array<std::uint64_t, kind_count> live_bytes{}, live_count{};
-  // Values of the facts, indexed by Fact and in the unit that Fact gives; unknown_bytes: not known.
+  // Values of the facts, indexed by Fact and in the unit that Fact gives; unknown_bytes: the fact
+  // is not known.
   std::array<std::uint64_t, fact_count> facts = [] {
     std::array<std::uint64_t, fact_count> unknown{};
     unknown.fill(unknown_bytes);
     return unknown;
   }();
 
-  // Returns the fact's value; none if the fact is not known.
+  // Returns the fact's value, in the unit that Fact gives; none if the fact is not known.
   std::optional<std::uint64_t> fact(Fact which) const noexcept {
     const std::uint64_t value = facts[static_cast<std::size_t>(which)];
     return value == unknown_bytes ? std::nullopt : std::optional(value);
   }
+  // Stores a fact's value, in the unit that Fact gives.
   void set(Fact which, std::uint64_t value) noexcept {
     facts[static_cast<std::size_t>(which)] = value;
   }
@@ -42,14 +44,17 @@ struct IncidentFacts {
 // A holder of memory on the device of a refused request (or on the host) at the moment of the
 // refusal: a group of this process's allocations with one call stack, or another process.
 struct IncidentHolding {
-  GroupId group;                       // 0: the holder is another process
-  std::uint32_t pid = 0;               // pid of the other process; 0: the holder is a group
-  std::uint64_t count = 0, bytes = 0;  // live allocations of the group; bytes of the process
+  GroupId group;          // 0: the holder is another process
+  std::uint32_t pid = 0;  // pid of the other process; 0: the holder is a group
+  // Number of the group's live allocations; 0 for another process. Bytes of these allocations, or
+  // of the other process on the device; unknown_bytes: not known.
+  std::uint64_t count = 0, bytes = 0;
   // Rate at which the group's live bytes grew in the last three quarters of the time since its
-  // oldest live allocation; null: they do not grow steadily.
+  // oldest live allocation. Null: they do not grow steadily, or the holder is another process.
   std::optional<std::uint64_t> growth_bytes_per_minute{};
-  // Free bytes of the driver's slabs that the group's allocations in these slabs lock; null: not
-  // determined.
+  // The group's part of the locked bytes: these are free, but in slabs of the driver with live
+  // allocations. A slab's locked bytes are divided equally among its live allocations. Null: 0,
+  // small or not determined.
   std::optional<std::uint64_t> slab_locked_bytes{};
 };
 

@@ -11,7 +11,8 @@
 
 namespace cuwarden::ledger {
 
-// Value in the ledger of a number that is not known, even if the number is no byte count.
+// Value in the ledger of a number that is not known, even if the number counts something else than
+// bytes.
 inline constexpr std::uint64_t unknown_bytes = UINT64_MAX;
 
 // The thing that a refused call asked for: memory (an allocation), a context, loaded code, a kernel
@@ -24,19 +25,19 @@ inline constexpr std::uint8_t asked_count = 7;  // number of enumerators
 // the value unknown_bytes. The enumerators' numbers are part of the ledger's layout.
 enum class Fact : std::uint8_t {
   // Facts about the device of the refused request, in bytes.
-  total_bytes,
-  free_bytes,
+  total_bytes,             // size of the device's memory
+  free_bytes,              // free memory of the device, as the driver gives it
   memory_pool_idle_bytes,  // bytes that this process's memory pools and graphs keep unused
   slab_locked_bytes,       // free bytes in partly live slabs (2 MiB units) of the driver
-  rounding_bytes,          // bytes that rounding added to live requests
+  rounding_bytes,          // bytes by which the driver's rounding enlarged live requests
   context_bytes,           // taken by this process's contexts
   module_bytes,            // taken by loaded code
   local_memory_bytes,      // taken by kernels' local memory
   heap_bytes,              // taken by the heap of malloc() in kernels
   stream_bytes,            // taken by streams
   other_processes_bytes,   // taken by other processes
-  // Facts about the host, in bytes if the name says so. A limit that does not exist has the value
-  // no_limit.
+  // Facts about the host, in bytes if the name says so. Words like MemTotal are fields of
+  // /proc/meminfo. A limit that does not exist has the value no_limit.
   ram_bytes,                  // MemTotal
   ram_available_bytes,        // MemAvailable
   swap_free_bytes,            // SwapFree
@@ -48,8 +49,8 @@ enum class Fact : std::uint8_t {
   largest_gap_bytes,          // largest range of this process's address space without a mapping
   mappings,                   // number of this process's mappings
   max_mappings,               // vm.max_map_count
-  cgroup_limit_bytes,         // limit of the memory cgroup that leaves the least room
-  cgroup_used_bytes,          // bytes used in the cgroup of cgroup_limit_bytes
+  cgroup_limit_bytes,  // limit of that memory cgroup of the process with the fewest bytes left
+  cgroup_used_bytes,   // bytes used in the cgroup of cgroup_limit_bytes
   // Restrictions of the device's use, and the device's memory according to NVML.
   compute_mode,        // CUcomputemode; known only if a context was refused and it is not DEFAULT
   whole_device_bytes,  // size of the whole device, if this one is a slice of it (MIG)
@@ -58,7 +59,7 @@ enum class Fact : std::uint8_t {
   // Further facts about the device.
   slab_count,        // slabs of the driver with at least one live allocation of this process
   graph_rest_bytes,  // bytes that graphs hold in partly used chunks, and no allocation of them has
-  given_back_bytes,  // bytes that the driver gave back while it refused; free_bytes includes them
+  given_back_bytes,  // bytes that the driver freed by itself as it refused; part of free_bytes
   spilled_bytes,     // bytes of live device allocations that are in host memory
   arena_unused_bytes,             // bytes that cuwarden's pool holds and that no allocation has
   spilled_in_stream_order_bytes,  // the part of spilled_bytes in stream-ordered allocations
@@ -100,19 +101,20 @@ struct Incident {
   std::uint8_t reserved[3];
   std::uint32_t number;  // position among the incidents of its group, from 1
   // Number of refusals that this row counts after its first one; time (since process start) and
-  // size of the last refusal that it counts.
+  // size of the last refusal that the row counts.
   std::atomic<std::uint64_t> repeats, last_ns, last_bytes;
   // Number of refusals that the program saw as an error, and after which the refused thread soon
   // had an equal request served.
   std::atomic<std::uint64_t> recovered;
-  // Number of refusals that reached the program. Refusals that are counted neither here nor in
-  // `rescued` are of requests for which rungs are still being tried.
+  // Number of refused requests that no rung served, so that the program got the error. Refusals
+  // that are counted neither here nor in `rescued` are of requests for which rungs are still being
+  // tried.
   std::atomic<std::uint64_t> failed;
   // Number of requests that each rung has served, so that the program saw no refusal; by Rung.
   std::atomic<std::uint64_t> rescued[rung_count];
   std::atomic<std::uint64_t> rescued_bytes;  // size of all requests that rungs have served
-  // This process's live memory, by Kind, on the request's device (or on the host, for a request of
-  // host memory) at the incident's first refusal.
+  // Bytes and number of this process's live allocations, by Kind, at the incident's first refusal:
+  // on the request's device, or on the host for a request of host memory.
   std::uint64_t live_bytes[kind_count];
   std::uint64_t live_count[kind_count];
   std::atomic<std::uint64_t> facts[fact_count];  // by Fact; unknown_bytes: not known
@@ -125,12 +127,16 @@ struct IncidentHolder {
   std::uint32_t incident;            // row of the incidents table
   std::uint32_t group;               // row of the groups table; 0: another process
   std::uint32_t pid;                 // pid of the other process; 0: the holder is a group
-  std::uint64_t count, bytes;        // live allocations of the group; bytes of the process
+  // Number of the group's live allocations; 0 for another process. Bytes of these allocations, or
+  // of the other process on the device; unknown_bytes: not known.
+  std::uint64_t count, bytes;
   // Rate at which the group's live bytes grew in the last three quarters of the time since its
-  // oldest live allocation; unknown_bytes: they do not grow steadily.
+  // oldest live allocation. unknown_bytes: they do not grow steadily, or the holder is another
+  // process.
   std::atomic<std::uint64_t> growth_bytes_per_minute;
-  // Free bytes of the driver's slabs that the group's allocations in these slabs lock;
-  // unknown_bytes: not determined.
+  // The group's part of the locked bytes: these are free, but in slabs of the driver with live
+  // allocations. A slab's locked bytes are divided equally among its live allocations.
+  // unknown_bytes: 0, small or not determined.
   std::atomic<std::uint64_t> slab_locked_bytes;
 };
 
@@ -158,7 +164,7 @@ struct IncidentRung {
 };
 
 // One of the driver's slabs (2 MiB units of device memory) at the moment of an incident's first
-// refusal. All slabs of the request's device have rows; none has if there was no room for all.
+// refusal. Either all slabs of the request's device have rows or, for lack of room, none has.
 struct IncidentSlab {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t incident;            // row of the incidents table

@@ -6,7 +6,7 @@
 //
 // The file is sparse: regions lie far apart and are filled from their start. Rows never move and
 // row 0 of each table is unused, so that 0 means none. A row is published by a release store to
-// its `state`; a reader that finds state 0 (or, for records, an even generation) skips the row.
+// its `state`; a reader that finds state 0 (for records: an even state) skips the row.
 // Offsets are from the start of the file; integers are little-endian and fixed in width.
 #pragma once
 
@@ -77,15 +77,15 @@ enum Reason : std::uint32_t {
   reason_recording_stopped = 1u << 3,    // a thread never released a lock: later calls are missing
   reason_superseded = 1u << 4,           // an address was allocated twice: a free was not seen
   reason_driver_out_of_sight = 1u << 5,  // calls of a libcuda in a dlmopen namespace are missing
-  reason_names_missing = 1u << 6,  // the table of threads, modules, devices or settings is full
-  // Nothing is incomplete: the program asked for an IPC handle of memory in cuwarden's pool, and
-  // was refused.
+  reason_names_missing = 1u << 6,        // no room for a thread, module, device, setting or text
+  // The program asked for an IPC handle of memory in cuwarden's pool, and was refused. Nothing is
+  // incomplete.
   reason_pool_not_shared = 1u << 7,
-  reason_confined = 1u << 8,  // entries of threads with a seccomp filter found no room
+  reason_confined = 1u << 8,  // a seccomp filter kept a table from growing: entries are missing
 };
 
 // The steps in which a ledger grows: its file is opened, blocks of the file are allocated, memory
-// is mapped where the file cannot grow, access to pages is allowed.
+// is mapped where the file cannot grow, access to pages is allowed. `none` stands for no step.
 enum class GrowthOperation : std::uint32_t { none, open, allocate, map, allow_access };
 
 // The way in which the recorded process ended. `underscore_exit` is _exit().
@@ -105,8 +105,8 @@ struct Process {
   std::uint32_t pid;
   std::uint32_t parent;              // pid of the parent process
   std::int64_t start_realtime_ns;    // start of the process, since 1970
-  std::uint64_t start_monotonic_ns;  // start by CLOCK_MONOTONIC; the ledger's times count from it
-  std::uint64_t start_ticks;         // field 22 of /proc/PID/stat: tells a reused pid
+  std::uint64_t start_monotonic_ns;  // start by CLOCK_MONOTONIC; other times count from it
+  std::uint64_t start_ticks;         // start in ticks since boot (field 22 of /proc/PID/stat)
   std::uint32_t pid_namespace;       // inode of the pid namespace in which `pid` counts; 0: unknown
   // 1: the ledger's file has a lock (flock) as long as the process lives, because the file's
   // mapping holds the lock. 0: the file system does not keep such a lock, or there is no file.
@@ -139,19 +139,19 @@ struct Header {
   // also sees bytes that could not be stored in the file; to other readers they are zeros.
   std::uint64_t mapped_at;
   Process process;
-  std::atomic<std::uint32_t> published;   // 1 when all fields above are written
+  std::atomic<std::uint32_t> published;   // 1: all fields above and `regions` are written
   std::atomic<std::uint32_t> reasons;     // Reason bits
   std::atomic<std::uint32_t> end_reason;  // EndReason
-  // Status that the process passed to exit(); known if exit_status_known is 1.
+  // Status that the process passed to exit(); valid only if exit_status_known is 1.
   std::atomic<std::uint32_t> exit_status;
   std::atomic<std::uint32_t> exit_status_known;
   std::atomic<std::uint32_t> runtime_version;  // as cudaRuntimeGetVersion gives it; 0: unknown
   std::atomic<std::uint32_t> driver_version;   // as cuDriverGetVersion gives it; 0: unknown
-  std::atomic<std::uint32_t> cuda_seen;        // 1: CUDA was called; 0: unknown
-  std::atomic<std::uint64_t> recorded_calls;   // recorded calls that RegionId::shard_calls lacks
-  std::atomic<std::uint64_t> shim_ns;          // time of the shim's own work; 0: not measured
-  std::atomic<std::uint64_t> unknown_frees;    // frees of addresses that were never recorded
-  std::atomic<std::uint64_t> superseded;       // records replaced because a free was not seen
+  std::atomic<std::uint32_t> cuda_seen;        // always 0: no code sets it
+  std::atomic<std::uint64_t> recorded_calls;   // calls that neither Hook::calls nor shard_calls has
+  std::atomic<std::uint64_t> shim_ns;  // time that the shim's own work took so far; 0: not measured
+  std::atomic<std::uint64_t> unknown_frees;  // frees of addresses that were never recorded
+  std::atomic<std::uint64_t> superseded;     // live records ended because a free was not seen
   // The module epoch: number of modules (loaded object files) that were unloaded so far. An address
   // belongs to one module only within an epoch.
   std::atomic<std::uint64_t> module_epoch;
@@ -161,7 +161,7 @@ struct Header {
   // 1: the final report is on disk, but the ledger is kept: the process may go on after all (an
   // abort whose signal handler jumps away). A later CUDA call sets it to 0.
   std::atomic<std::uint32_t> report_written;
-  // The number in the file name of the process's report, plus 1; 0: there is no report yet.
+  // The number in the report's file name plus 1 (1: the name has no number); 0: no report yet.
   std::atomic<std::uint32_t> report_number;
   // The GrowthOperation that failed when the ledger last could not grow, and its errno. Both are 0
   // if the ledger could always grow.
@@ -183,8 +183,8 @@ struct Record {
   // For a vmm_mapping: row of the mapped handle's record; 0: unknown. For a second vmm_handle of
   // one memory: row of the record that counts its bytes. For all others: 0.
   std::uint64_t related;
-  std::uint32_t thread;      // row of the threads table
-  std::uint32_t mappings;    // of a vmm_handle: live mappings and second handles
+  std::uint32_t thread;      // row of the threads table; 0: unknown
+  std::uint32_t mappings;    // of a vmm_handle: live mappings and second handles of its memory
   std::uint32_t references;  // of a vmm_handle: creations and retains, less releases; IPC: openings
   Space space;
   std::uint8_t flags;  // RecordFlag bits
@@ -204,7 +204,7 @@ enum RecordFlag : std::uint8_t {
 struct Counters {
   std::atomic<std::uint64_t> allocations, allocated_bytes;
   std::atomic<std::uint64_t> frees, freed_bytes;
-  std::atomic<std::uint64_t> last_ns;  // time of the last allocation
+  std::atomic<std::uint64_t> last_ns;  // time of the last allocation since process start; 0: none
 };
 
 // All allocations of one kind, by one API, on one device, from one call stack. An allocation is
@@ -219,14 +219,14 @@ struct Group {
   std::uint32_t series;  // row of the group's Series; 0: there was no room for one
   std::atomic<std::uint32_t> first_shard;  // row of the group's first GroupShard; 0: none
   std::uint32_t next_in_series;            // next group of the series; 0 ends the list
-  std::uint32_t peak_version;              // Series::peak_version at which `at_peak_*` were copied
-  std::atomic<std::uint64_t> first_ns;     // time of the first allocation
-  std::atomic<std::uint64_t> failures;     // requests that were refused to the program
-  std::atomic<std::uint64_t> released_count, released_bytes;  // ended with their context
+  std::uint32_t peak_version;           // Series::peak_version after `at_peak_*` were last copied
+  std::atomic<std::uint64_t> first_ns;  // time of the first allocation since process start; 0: none
+  std::atomic<std::uint64_t> failures;  // requests that failed, with an error to the program
+  std::atomic<std::uint64_t> released_count, released_bytes;  // ended with context, not by a free
   // The counters of the shard that made the group. They have a cache line of their own.
   Counters counters;
-  std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;  // live when the series was at its peak
-  std::atomic<std::uint32_t> incident;  // row of the latest incident; 0: none was stored
+  std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;  // live allocations at the series' peak
+  std::atomic<std::uint32_t> incident;  // row of the group's latest incident; 0: none
   std::uint32_t reserved;
 };
 static_assert(offsetof(Group, counters) == 64 && sizeof(Group) == 128);
@@ -246,9 +246,9 @@ struct Stack {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row
   std::uint32_t count;               // number of frames
   std::uint64_t first;               // index of the innermost frame in the frames region
-  std::uint64_t hash;                // of the frames' addresses
+  std::uint64_t hash;                // of the frames' addresses and `truncated`
   std::uint64_t module_epoch;        // Header::module_epoch when the stack was captured
-  std::uint32_t truncated;           // 1: deeper frames are missing
+  std::uint32_t truncated;           // 1: outer frames were cut off
   std::uint32_t reserved;
 };
 // A frame is an address inside the call instruction (return address - 1; the interrupted
@@ -276,14 +276,14 @@ struct Thread {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row
   std::uint32_t tid;                 // the kernel's thread id
   char name[16];                     // as the kernel knows it; ends with a zero byte
-  std::uint64_t first_ns;            // time of the first recorded call
+  std::uint64_t first_ns;            // time of the first recorded call since process start
 };
 
-// A span of Series::width_ns in a series' timeline of live bytes. `max_bytes`: highest live bytes
-// in the span, those at its beginning included; 0 if they did not change in the span.
+// A span of Series::width_ns in a series' timeline. `max_bytes`: highest live bytes in the span,
+// those at its beginning included; 0: they did not change there, and `last_bytes` is not valid.
 struct Bucket {
   std::atomic<std::uint64_t> max_bytes;
-  std::atomic<std::uint64_t> last_bytes;  // live bytes at the end; not valid in the newest bucket
+  std::atomic<std::uint64_t> last_bytes;  // live bytes at its end; not valid in the newest bucket
 };
 inline constexpr std::size_t bucket_count = 240;  // buckets of each series
 
@@ -296,7 +296,7 @@ struct Series {
   std::uint8_t kind;                 // Kind, or series_host_rss
   std::uint8_t reserved[3];
   std::atomic<std::uint32_t> first_group;   // row of the first of the series' groups; 0: none
-  std::atomic<std::uint32_t> peak_version;  // odd while groups' live values are copied at a peak
+  std::atomic<std::uint32_t> peak_version;  // odd while the groups' `at_peak_*` are copied
   std::atomic<std::uint32_t> fold_version;  // odd while buckets are being folded
   std::atomic<std::uint64_t> live_count;    // live allocations that no shard's own counter counts
   // Live bytes, plus freed bytes that threads have not subtracted yet: at most 1 MiB or 1/64 of
@@ -305,7 +305,7 @@ struct Series {
   std::atomic<std::uint64_t> peak_count, peak_bytes, peak_ns;  // live at the peak; time of the peak
   // Sum of Group::at_peak_bytes over the series' groups; usually at most 1% below peak_bytes.
   std::atomic<std::uint64_t> copied_peak_bytes;
-  std::atomic<std::uint64_t> width_ns;  // length of one bucket; the first begins at process start
+  std::atomic<std::uint64_t> width_ns;      // length of a bucket; the first begins at process start
   std::atomic<std::uint32_t> buckets_used;  // buckets from the first to the newest
   std::uint32_t reserved2;
   Bucket buckets[bucket_count];
@@ -316,13 +316,14 @@ struct Series {
   // Bytes of the driver's slabs that are locked now: free, but in slabs that are partly live.
   // Threads add their changes in batches, so the number may be a little too high or too low.
   std::atomic<std::uint64_t> slab_locked_bytes;
-  std::atomic<std::uint64_t> page_rounding_bytes;  // now lost to rounding of requests to pages
+  std::atomic<std::uint64_t> page_rounding_bytes;  // now lost to rounding requests up to pages
+  // At the latest worst moment: locked bytes, bytes lost to rounding, time since process start.
   std::atomic<std::uint64_t> worst_locked_bytes, worst_page_rounding_bytes, worst_ns;
-  std::atomic<std::uint32_t> slabs_not_counted;  // 1: there was no room for some slabs
+  std::atomic<std::uint32_t> slabs_not_counted;  // 1: there was no room for some slabs' rows
   // Seqlock of the series' WorstHolder rows and of `holders_*`, `pieces_seen` and `read_*`, which
   // are set at some of the worst moments: odd while they change; 0: they were never set.
   std::atomic<std::uint32_t> holders_version;
-  std::atomic<std::uint32_t> first_holder;  // first of `worst_holder_count` rows; 0: none
+  std::atomic<std::uint32_t> first_holder;  // row of the series' first WorstHolder; 0: none
   // 1: at `holders_ns`, too many allocations did not fit the layout of slabs in slab_layout.hpp.
   std::atomic<std::uint32_t> slabs_misfit;
   // Time at which WorstHolder rows were last filled, and bytes locked then by all groups; 0: never.
@@ -333,7 +334,7 @@ struct Series {
   std::atomic<std::uint64_t> read_ns, read_free_bytes, read_memory_pool_idle_bytes;
 };
 
-// Occasion of the last reading of a device's memory: none so far, near a recorded call, at the end.
+// Occasion of a reading of a device's memory: none so far, near a recorded call, at process end.
 enum class ReadingAt : std::uint32_t { none, last_call, exit };
 // A device that the process used, and the last reading of its memory.
 struct Device {
@@ -342,8 +343,8 @@ struct Device {
   std::uint8_t uuid[16];
   char name[128];                      // ends with a zero byte
   std::atomic<std::uint32_t> version;  // seqlock: odd while the reading or implicit memory changes
-  std::atomic<std::uint32_t> at;       // ReadingAt
-  std::atomic<std::uint64_t> time_ns, total_bytes, free_bytes;  // of the reading
+  std::atomic<std::uint32_t> at;       // ReadingAt: the last reading's occasion
+  std::atomic<std::uint64_t> time_ns, total_bytes, free_bytes;  // of the device's last reading
   // In the last reading, idle bytes of the process's memory pools and graphs, or unknown_bytes.
   std::atomic<std::uint64_t> memory_pool_idle_bytes;
   std::atomic<std::uint64_t> other_processes_bytes;  // used by other processes; 0: unknown
@@ -367,15 +368,15 @@ struct Device {
   // Bytes that the driver gave back after it had refused a request, and that no kernel launch has
   // taken again: of the device's first context, and of all further ones.
   std::atomic<std::uint64_t> lent_first_context_bytes, lent_context_bytes;
-  // Bytes of local memory for one thread of the launched kernel that needs most; 0: no kernel
-  // needed more local memory than its context had.
+  // Bytes of local memory for one thread of that launched kernel which needs most; 0: no kernel
+  // needed more than a context provides at first (1 KiB).
   std::atomic<std::uint64_t> largest_local_bytes;
   StringRef largest_local_kernel;  // name of that kernel, as the driver gives it; empty: unknown
 };
 
 // A hooked function of CUDA. Row i of the hooks table is hook i of driver/hooks.def.
 struct Hook {
-  std::atomic<std::uint64_t> calls;  // by threads without a shard; others are in shard_calls
+  std::atomic<std::uint64_t> calls;  // calls by threads without a shard; others are in shard_calls
   StringRef name;                    // the function's name
 };
 

@@ -60,7 +60,7 @@ struct SlabPage {
   std::atomic<std::uint32_t> state;     // 1: readers may use the row; 0: not filled in yet
   std::int32_t device;                  // CUDA ordinal
   std::uint64_t address;                // of the page's first byte
-  std::atomic<std::uint64_t> contents;  // present live pieces, as SlabContents::word()
+  std::atomic<std::uint64_t> contents;  // live pieces now, as SlabContents::word()
   // The page's contents at worst moment number `at_worst_version`, copied from `contents` before
   // their first change after that moment. If Series::worst_version is another number, the page has
   // not changed since the worst moment: then `contents` are those of the moment.
