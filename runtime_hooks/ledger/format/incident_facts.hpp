@@ -53,8 +53,8 @@ struct IncidentHolding {
   // oldest live allocation. Null: they do not grow steadily, or the holder is another process.
   std::optional<std::uint64_t> growth_bytes_per_minute{};
   // The group's part of the locked bytes: these are free, but in slabs of the driver with live
-  // allocations. A slab's locked bytes are divided equally among its live allocations. Null: 0,
-  // small or not determined.
+  // allocations. A slab's locked bytes are divided equally among its live allocations. Null: not
+  // determined, or not among the four largest parts.
   std::optional<std::uint64_t> slab_locked_bytes{};
 };
 

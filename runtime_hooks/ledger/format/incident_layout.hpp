@@ -136,7 +136,7 @@ struct IncidentHolder {
   std::atomic<std::uint64_t> growth_bytes_per_minute;
   // The group's part of the locked bytes: these are free, but in slabs of the driver with live
   // allocations. A slab's locked bytes are divided equally among its live allocations.
-  // unknown_bytes: 0, small or not determined.
+  // unknown_bytes: not determined, or not among the four largest parts.
   std::atomic<std::uint64_t> slab_locked_bytes;
 };
 

@@ -25,9 +25,9 @@ class GroupSums {
   // Adds a group's counts to the sums of its kind and device. Does nothing if the group has an
   // impossible device.
   void add(const GroupView&) noexcept;
-  // Replaces the counts and live bytes in the argument by the sums for its kind and device. Raises
-  // its peak to the live bytes if the peak is below. Does nothing for the series of the process's
-  // resident memory, or if the device is impossible.
+  // Sets the series' counts and live bytes to the sums for its kind and device. If its peak bytes
+  // are below its live bytes, the peak becomes the live ones. Does nothing for the series of the
+  // process's resident memory, or if the device is impossible.
   void put_into(SeriesView&) const noexcept;
 
   // Returns the group's live bytes; 0 if its live count is 0. A thread of a running process changes
@@ -42,7 +42,8 @@ class GroupSums {
   struct Sum {
     std::uint64_t allocations = 0, frees = 0, failures = 0, live_count = 0, live_bytes = 0;
   };
-  // Returns the index in sums_; null if the kind or the device is impossible.
+  // Returns the index in sums_ for this kind and device; null if the kind or the device is
+  // impossible.
   static std::optional<std::size_t> slot_of(Kind, DeviceOrdinal) noexcept;
   // Sums at kind * (most_devices + 1) + ordinal + 1; no_device has the ordinal -1.
   std::array<Sum, kind_count*(most_devices + 1)> sums_{};

@@ -27,12 +27,12 @@ namespace cuwarden::ledger {
 struct RecordView {
   RecordId id;
   GroupId group;
-  DeviceAddress address;  // address or handle
-  ByteCount bytes;        // size as the program requested it
-  std::uint64_t time_ns = 0;
-  ContextId context;  // context that the memory belongs to; 0: none
-  // For a mapping of virtual memory: row of the mapped handle's record. For stream-ordered memory:
-  // its CUmemoryPool. 0: unknown, or memory of another kind.
+  DeviceAddress address;      // address or handle
+  ByteCount bytes;            // size as the program requested it
+  std::uint64_t time_ns = 0;  // time of the allocation since process start
+  ContextId context;          // context that the memory belongs to; 0: none
+  // For a mapping of virtual memory: row of the mapped handle's record; 0: unknown. For a second
+  // handle of virtual memory: row of the record that counts its bytes. For all others: 0.
   std::uint64_t related = 0;
   ThreadId thread;  // thread that allocated; 0: unknown
   // `mappings`: live mappings and second handles of the memory of a virtual memory handle.
@@ -50,10 +50,11 @@ struct GroupView {
   HookId api;
   Kind kind{};
   DeviceOrdinal device = no_device;
-  // `failures`: requests that failed for lack of memory. `released_*`: allocations that ended with
-  // their context. `first_ns`, `last_ns`: times of the first and the last allocation, since process
-  // start. `at_peak_*`: the group's live allocations when the live bytes of its kind on its device
-  // were highest.
+  // `allocations`, `allocated_bytes`, `frees`: totals since process start. `failures`: requests
+  // that failed for lack of memory. `released_*`: allocations that ended with their context.
+  // `first_ns`, `last_ns`: times of the first and the last allocation, since process start.
+  // `at_peak_*`: the group's live allocations when the live bytes of its kind on its device were
+  // highest.
   std::uint64_t live_count = 0, live_bytes = 0, allocations = 0, allocated_bytes = 0, frees = 0,
                 failures = 0, released_count = 0, released_bytes = 0, first_ns = 0, last_ns = 0,
                 at_peak_count = 0, at_peak_bytes = 0;
@@ -82,14 +83,15 @@ struct ThreadView {
   std::string_view name;
   std::uint64_t first_ns = 0;  // time of the thread's first recorded call
 };
-// A copy of a Bucket: the highest and the last live bytes in a span of a series' timeline. The span
-// begins `time_ns` after process start and is `width_ns` long.
+// A copy of a Bucket: the highest live bytes in a span of a series' timeline, and those at the
+// span's end. The span begins `time_ns` after process start and is `width_ns` long.
 struct BucketView {
   std::uint64_t time_ns = 0, width_ns = 0, max_bytes = 0, last_bytes = 0;
 };
 // A copy of a WorstHolder: number and bytes of one group's live allocations in the driver's slabs
 // at a moment with many locked bytes (unused, but in slabs with a live allocation). `locked_bytes`:
-// the group's share of these.
+// sum of the group's parts of them; a slab's locked bytes are divided equally among its live
+// allocations.
 struct WorstHolderView {
   GroupId group;
   std::uint64_t count = 0, bytes = 0, locked_bytes = 0;
@@ -99,9 +101,10 @@ struct SeriesView {
   bool host_rss = false;  // true: the bytes are the process's resident memory (RSS)
   Kind kind{};            // meaningless if `host_rss` is true
   DeviceOrdinal device = no_device;
-  // Until GroupSums::put_into() adds up the groups, the first four counts are 0 and `live_bytes`
-  // may be too high. `failures`: requests that failed for lack of memory. `peak_*`: highest live
-  // bytes so far, number of live allocations at that moment, and its time since process start.
+  // Until GroupSums::put_into() adds up the groups, `allocations`, `frees`, `failures` and
+  // `live_count` are 0, and `live_bytes` may be too high. `failures`: requests that failed for lack
+  // of memory. `peak_*`: highest live bytes so far, number of live allocations at that moment, and
+  // its time since process start.
   std::uint64_t allocations = 0, frees = 0, failures = 0, live_count = 0, live_bytes = 0,
                 peak_count = 0, peak_bytes = 0, peak_ns = 0;
   // The worst moment of a device's linear memory: that at which the most bytes were locked. Locked
@@ -133,7 +136,8 @@ struct SeriesView {
   std::size_t buckets_used = 0;      // number of entries of `buckets` in use
   BucketView buckets[bucket_count];  // the timeline, from the start of the process
 };
-// A copy of a SlabPage: a 2 MiB page that the driver cuts small requests from.
+// A copy of a SlabPage: a 2 MiB page that the driver cuts small requests from. `contents`: the
+// page's live allocations at the moment at which most bytes of the device were locked.
 struct SlabPageView {
   DeviceOrdinal device = no_device;
   DeviceAddress address;
@@ -162,7 +166,9 @@ struct DeviceView {
   // Occasion of the last reading of the device's memory. None: no reading is known, so `time_ns`,
   // `total_bytes`, `free_bytes` and `memory_pool_idle_bytes` are not valid.
   ReadingAt at = ReadingAt::none;
-  std::uint64_t time_ns = 0, total_bytes = 0, free_bytes = 0;  // the last reading
+  // Time of the last reading of the device's memory, since process start; size and free bytes of
+  // that memory then.
+  std::uint64_t time_ns = 0, total_bytes = 0, free_bytes = 0;
   // Bytes that the process's memory pools and graphs kept unused when the device's memory was last
   // read; null: unknown.
   std::optional<std::uint64_t> memory_pool_idle_bytes;
@@ -171,8 +177,9 @@ struct DeviceView {
   // far. `spilled_count`: number of allocations that ever had host memory.
   std::uint64_t spilled_bytes = 0, spilled_peak_bytes = 0, spilled_count = 0;
   std::uint64_t spilled_in_stream_order_bytes = 0;  // part in stream-ordered allocations
+  // Figures of cuwarden's pool on the device.
   ArenaView arena;
-  ImplicitBytes implicit;
+  ImplicitBytes implicit;  // memory that the driver took by itself, such as for contexts
   // Name of the kernel that needs most local memory for each thread; empty: unknown.
   std::string_view largest_local_kernel;
 };
@@ -180,29 +187,31 @@ struct DeviceView {
 // known at that moment, and counts of later refusals at the same call site.
 struct IncidentView : IncidentFacts {
   IncidentId id;
-  GroupId group;    // group of the call site
-  ThreadId thread;  // thread that made the request
-  std::uint64_t time_ns = 0;
+  GroupId group;              // the group that the request counts in: its call site
+  ThreadId thread;            // thread that made the request; 0: unknown
+  std::uint64_t time_ns = 0;  // time of the first refusal, since process start
   // `repeats`: refusals that this incident counts after its first one. `last_*`: time (since
-  // process start) and size of the last of all. `recovered`: refusals after which the thread soon
-  // had an equal request served. `failed`: refusals that the program saw as an error.
+  // process start) and size of the last refusal that it counts. `recovered`: refusals after which
+  // the thread soon had an equal request served. `failed`: refusals that the program saw as an
+  // error.
   std::uint64_t repeats = 0, last_ns = 0, last_bytes = 0, recovered = 0, failed = 0;
   std::array<std::uint64_t, rung_count> rescued{};  // requests that each rung served, by Rung
   std::uint64_t rescued_bytes = 0;                  // bytes of these requests
 };
-// A copy of an IncidentHolder: a group of the process, or another process, that held memory when
-// the incident's request was refused.
+// A copy of an IncidentHolder: a group of the process, or another process, that held memory of the
+// device (or the host) when the incident's request was refused.
 struct IncidentHolderView : IncidentHolding {
   IncidentId incident;
 };
 // A copy of an IncidentClass: the driver's slabs of one size class when the incident's request was
-// refused. `class_bytes`: largest size of the class's allocations, a power of two. `live_*`: number
-// and bytes of all live allocations in these slabs.
+// refused. `class_bytes`: largest size of the class's allocations, a power of two. `slab_count`:
+// number of the slabs. `live_*`: number and requested bytes of all live allocations in them.
 struct IncidentClassView {
   IncidentId incident;
   std::uint64_t class_bytes = 0, slab_count = 0, live_count = 0, live_bytes = 0;
 };
-// A copy of an IncidentRung: an attempt to serve the incident's request.
+// A copy of an IncidentRung: an attempt (rung) to serve the incident's request, with its outcome
+// and the time that it took.
 struct IncidentRungView {
   IncidentId incident;
   std::uint32_t order = 0;  // position among the incident's rungs, from 1
@@ -214,7 +223,8 @@ struct IncidentRungView {
   std::string_view name;
 };
 // A copy of an IncidentSlab: one of the driver's slabs when the incident's request was refused.
-// `live_*`: live allocations in the slab.
+// `address`: the slab's first byte. `live_*`: number and requested bytes of the live allocations in
+// it.
 struct IncidentSlabView {
   IncidentId incident;
   DeviceAddress address;
@@ -226,7 +236,8 @@ struct HookView {
   std::string_view name;
   std::uint64_t calls = 0;
 };
-// A copy of a NamedCount: a CUDA memory function without a hook, and the number of its lookups.
+// A copy of a NamedCount: a CUDA memory function without a hook, and how often the program looked
+// up its address.
 struct NamedCountView {
   std::string_view name;
   std::uint64_t count = 0;
@@ -258,23 +269,23 @@ struct ProcessView {
   // of the report to be written. Empty: unknown.
   std::string_view host, program, command_line, report_path;
   EndReason end_reason = EndReason::unknown;  // the way in which the process ended, or `running`
-  bool report_written = false;                // true if the final report is complete on disk
+  bool report_written = false;                // true: the final report is complete on disk
   // Number in the file name of the process's report. 0: the name has no number. Null: there is no
   // report.
   std::optional<unsigned> report_number;
-  std::optional<int> exit_status;               // null: unknown
+  std::optional<int> exit_status;  // status that the process passed to exit(); null: unknown
   int driver_version = 0, runtime_version = 0;  // of CUDA; 13000 stands for 13.0; 0: unknown
-  bool cuda_seen = false;                       // true if the process has called a hooked function
+  bool cuda_seen = false;                       // always false: no code sets it in the ledger
   // Reasons why the ledger or the recording is incomplete: bits of Reason.
   std::uint32_t reasons = 0;
-  // Step that failed when the ledger last could not grow; none: the ledger could always grow.
+  // Step that failed when the ledger last could not grow; `none`: the ledger could always grow.
   GrowthOperation growth_operation = GrowthOperation::none;
-  int growth_error = 0;  // errno of `growth_operation`
+  int growth_error = 0;  // errno of the failed step; 0: none has failed
   // Number of call stacks that were not walked to their end, by the cause (stacks::Exception).
   std::array<std::uint64_t, stack_exceptions> stacks_cut{};
   // `recorded_calls`: calls of hooked functions. `shim_ns`: time that cuwarden's own work took; 0:
-  // not measured. `unknown_frees`: frees of addresses without a record. `superseded`: records that
-  // were replaced because a free was not seen.
+  // not measured. `unknown_frees`: frees of addresses without a record. `superseded`: live records
+  // that were ended because a free was not seen.
   std::uint64_t recorded_calls = 0, shim_ns = 0, unknown_frees = 0, superseded = 0;
   // Page-locked host memory of cuwarden's pool: requests that the pool ever served, their bytes,
   // and bytes that the pool holds now.
@@ -293,9 +304,9 @@ struct ReadError {
 // Reads the rows of one ledger.
 class Reader {
  public:
-  // Makes a reader of the bytes of a ledger's file or mapping. Returns null, and sets the error, if
-  // they do not begin with the header of a readable ledger. The bytes must outlive the reader and
-  // all views that it returns. Other threads and processes may change them meanwhile.
+  // Makes a reader of the bytes of a ledger's file or mapping. If they do not begin with the header
+  // of a readable ledger, returns null and sets the error. The bytes must outlive the reader and
+  // all views that it returns. Other threads and processes may change the bytes at any time.
   static std::optional<Reader> open(std::span<const std::byte>, ReadError&) noexcept;
 
   // Returns the facts in the ledger's header.
@@ -304,8 +315,9 @@ class Reader {
   // Returns the number of the table's rows, from row 0 to the last one in use. Row 0 is reserved,
   // except in the hooks table.
   std::uint64_t rows(RegionId) const noexcept;
-  // Functions that take a `row` return a copy of the row with this number in the table of the
-  // function's name. They return null if the row is unused, half-written or damaged.
+  // record() and the other functions that take a `row` return a copy of the row with this number in
+  // the table that they are named for. They return null if the row is unused, half-written or
+  // damaged.
   std::optional<RecordView> record(std::uint64_t row) const noexcept;
   std::optional<GroupView> group(std::uint64_t row) const noexcept;
   std::optional<StackView> stack(std::uint64_t row) const noexcept;
@@ -325,13 +337,13 @@ class Reader {
   // device were locked. `version`: SeriesView::Worst::version of the device's linear memory. Null
   // if the row is unused or damaged.
   std::optional<SlabPageView> slab_page(std::uint64_t row, std::uint32_t version) const noexcept;
-  std::optional<HookView> hook(std::uint64_t row) const noexcept;  // rows count from 0
+  std::optional<HookView> hook(std::uint64_t row) const noexcept;  // the first row is 0
   std::optional<NamedCountView> unhooked_lookup(std::uint64_t row) const noexcept;
   std::optional<NamedValueView> setting(std::uint64_t row) const noexcept;
   std::optional<NamedValueView> environment(std::uint64_t row) const noexcept;
 
   // Returns the module that was loaded at the address `frame` in the module epoch of its stack
-  // (StackView::module_epoch); null if unknown.
+  // (StackView::module_epoch); null if no known module was.
   std::optional<ModuleView> module_at(Frame, std::uint64_t module_epoch) const noexcept;
 
  private:
@@ -348,7 +360,8 @@ class Reader {
   // Returns the row at `index`; null if it is unused, or if its writer has not completed it.
   template <class Row>
   const Row* published(RegionId, std::uint64_t index) const noexcept;
-  // Returns a text of the strings region; empty if it is damaged or longer than `longest` bytes.
+  // Returns a text of the strings region. The result is empty if the reference is damaged, or if
+  // the text is longer than `longest` bytes.
   std::string_view text(const StringRef&, std::uint64_t longest) const noexcept;
   std::uint64_t calls_of(std::uint64_t hook) const noexcept;
   std::optional<NamedValueView> named_value(RegionId, std::uint64_t index) const noexcept;

@@ -9,8 +9,8 @@
 
 namespace cuwarden::ledger {
 
-// Most attempts to read a row of a ledger while the recorded process changes the row. After the
-// last one, a record is skipped, a device's reading is left out, and a timeline is taken as it is.
+// Most attempts to read a row of a ledger while the recorded process changes the row. If all fail,
+// a record is skipped, a device's reading is left out, and a timeline is taken as it is.
 inline constexpr int attempts = 64;
 // Length of the longest path that Linux accepts, in bytes. A longer path in a ledger is damaged,
 // and is read as an empty text.
@@ -22,7 +22,7 @@ inline std::string_view fixed_text(const char* text, std::size_t capacity) noexc
   return {text, strnlen(text, capacity)};
 }
 
-// Returns the value of an atomic field of a row, loaded with acquire order.
+// Loads an atomic field of a row with acquire order, and returns its value.
 template <class T>
 T get(const std::atomic<T>& value) noexcept {
   return value.load(std::memory_order_acquire);
