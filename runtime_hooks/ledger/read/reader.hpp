@@ -81,7 +81,7 @@ struct ThreadView {
   ThreadId id;
   std::uint32_t tid = 0;  // the kernel's id of the thread
   std::string_view name;
-  std::uint64_t first_ns = 0;  // time of the thread's first recorded call
+  std::uint64_t first_ns = 0;  // time of the thread's first recorded call, since process start
 };
 // A copy of a Bucket: the highest live bytes in a span of a series' timeline, and those at the
 // span's end. The span begins `time_ns` after process start and is `width_ns` long.

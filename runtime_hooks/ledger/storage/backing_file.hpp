@@ -21,34 +21,36 @@ namespace cuwarden::ledger {
 
 // The arguments with which a ledger's file is made.
 struct BackingRequest {
-  std::span<const char* const> folders;  // folders for the file, tried in order
-  const char* name;                      // file name, without a folder
+  // Folders for the file, tried in order; null ones are skipped.
+  std::span<const char* const> folders;
+  const char* name;             // the file's name, without a folder
   std::uint64_t largest_bytes;  // largest size of the file; 0: only the process's limits count
   std::size_t hooks;            // number of hooks, for which the hooks table gets rows
   bool without_populate;        // true: do not use MADV_POPULATE_WRITE, as before Linux 5.14
 };
 
-// The step that failed when the ledger was last to grow, in its file or in memory.
+// The step that failed when the ledger last could not grow, in its file or in memory.
 struct RefusedGrowth {
   GrowthOperation operation = GrowthOperation::none;  // none: no step has failed so far
-  int error = 0;                                      // errno of the step; 0: none has failed
+  int error = 0;  // errno of the step; 0: no step has failed so far
 };
 
 // The mapping of one ledger: of its file or, without a file, of anonymous memory. Offsets count
 // from the start of the mapping.
 class BackingFile {
  public:
-  // Makes the ledger's file in the first folder that works, and maps the file. Maps anonymous
-  // memory if no folder works. Of the mapping, only the header is accessible at first. Returns
-  // false if there is no memory either.
+  // Makes the ledger's file in the first folder that works, and maps the file. If no folder works,
+  // maps anonymous memory instead. At first, only the header's pages are accessible. Returns false
+  // if there is no memory either.
   bool create(const BackingRequest&) noexcept;
 
-  // Returns true if the ledger has a file; false if it is in memory only, or remove() was called.
+  // Returns true if the ledger has a file. False: the ledger is in memory only, or remove() was
+  // called.
   bool in_file() const noexcept { return path_[0] != '\0'; }
-  // Returns the absolute path of the file; empty if there is no file.
+  // Returns the absolute path of the ledger's file; empty if there is no file, or after remove().
   const char* path() const noexcept { return path_; }
-  // Returns true if the file has a lock (flock) that ends with the mapping, so that readers can
-  // tell that the process lives.
+  // Returns true if the file has a lock (flock) that lasts as long as the ledger's mapping. By this
+  // lock, readers in other processes can tell that the recorded process lives.
   bool is_locked() const noexcept { return locked_; }
   // Return the device and inode of the ledger's file; 0 if there is no file.
   dev_t device() const noexcept { return in_file() ? device_ : 0; }
@@ -60,11 +62,11 @@ class BackingFile {
 
   // Makes [offset, offset + bytes) of the file accessible, and allocates its blocks on the disk, so
   // that no access can raise SIGBUS. Returns false, with the reason in refused_growth(), on
-  // failure. Until it is filled, a part is inaccessible, so that an mlockall() of the program
-  // ignores it.
+  // failure. Parts that were not filled are inaccessible, so that an mlockall() of the program
+  // ignores them.
   bool fill(std::uint64_t offset, std::uint64_t bytes) noexcept;
-  // Makes [offset, offset + bytes) of the mapping accessible, where it is anonymous memory. Returns
-  // false, with the reason in refused_growth(), if the kernel refuses.
+  // Makes [offset, offset + bytes) of the mapping readable and writable; that part must be
+  // anonymous memory. Returns false, with the reason in refused_growth(), if the kernel refuses.
   bool open_memory(std::uint64_t offset, std::uint64_t bytes) noexcept;
   // Makes [offset, offset + bytes) of the mapping accessible without allocating blocks or memory,
   // so that the kernel splits the mapping now. A later fill() or open_memory() there works even if
@@ -72,13 +74,14 @@ class BackingFile {
   void open_ahead(std::uint64_t offset, std::uint64_t bytes) noexcept {
     mapping_.open(offset, bytes);
   }
-  // Maps anonymous memory over [offset, offset + bytes), the unused rest of a region that cannot
-  // grow in the file. The caller then makes parts of it accessible by open_memory(). Returns false
-  // if the kernel refuses: the range must not be touched any more.
+  // Maps inaccessible anonymous memory over [offset, offset + bytes), the unused rest of a region
+  // that cannot grow in the file. The caller then makes parts of it accessible by open_memory().
+  // Returns false if the kernel refuses: the range must then not be touched any more.
   bool replace_by_memory(std::uint64_t offset, std::uint64_t bytes) noexcept;
-  // Unlinks the ledger's file, if its path still leads to it. The mapping stays usable.
+  // Unlinks the ledger's file, unless its path leads to another file by now. The mapping stays
+  // usable; in_file() is false from now on.
   void remove() noexcept;
-  // Returns the step that failed when the ledger last could not grow.
+  // Returns the step that failed when the ledger last could not grow; `none` if no step has failed.
   RefusedGrowth refused_growth() const noexcept { return refused_growth_; }
 
  private:
@@ -88,7 +91,7 @@ class BackingFile {
   bool has_room_on_disk(std::uint64_t bytes) const noexcept;
   bool fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexcept;
   Descriptor open_again() const noexcept;
-  // Stores the operation and errno for refused_growth(). Always returns false.
+  // Stores the operation and the present errno for refused_growth(). Always returns false.
   bool refused(GrowthOperation) noexcept;
 
   Mapping mapping_;

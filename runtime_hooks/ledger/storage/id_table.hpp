@@ -11,11 +11,12 @@
 
 namespace cuwarden::ledger {
 
-// Maps hashes of a ledger table's rows to their row numbers.
+// Maps hashes of a ledger table's rows to their row numbers, from 1. Several rows may have one
+// hash.
 class IdTable {
  public:
-  // Maps memory for the first slots; must be called before other functions. Returns false if there
-  // is no memory.
+  // Maps memory for the index's first slots; must be called before other functions. Returns false
+  // if there is no memory.
   bool create() noexcept {
     Mapping memory = Mapping::anonymous(page_bytes * 2);
     if (!memory) return false;
@@ -26,9 +27,9 @@ class IdTable {
     return true;
   }
 
-  // Returns a row with this hash for which matches(row) returns true; 0 if there is none. Without
-  // lock(), find() may miss a row that another thread is inserting. So a caller that wants to
-  // insert a row takes lock() and searches again.
+  // Returns a row with this hash for which matches(row) returns true; 0 if there is none. Takes no
+  // lock, so it may miss a row that another thread is inserting. So a caller that wants to insert a
+  // row takes lock() and searches again.
   template <class Matches>
   std::uint32_t find(std::uint64_t hash, const Matches& matches) const noexcept {
     const Slots* const slots = slots_.load(std::memory_order_acquire);
@@ -58,8 +59,8 @@ class IdTable {
     ++count_;
   }
 
-  // Removes a row from the index, so that find() no longer returns it. The caller holds lock(). The
-  // row may be inserted again later.
+  // Removes this row with this hash from the index, so that find() no longer returns it. The caller
+  // holds lock(). The row may be inserted again later.
   void retire(std::uint64_t hash, std::uint32_t row) noexcept {
     replace(*slots_.load(std::memory_order_relaxed), tag_of(hash) << 32 | row,
             tag_of(hash) << 32 | retired);
@@ -96,7 +97,8 @@ class IdTable {
     }
   }
 
-  // Copies the slots into a mapping with twice as many. Returns null if there is no memory.
+  // Copies the slots into a mapping with twice as many, which the index then uses. Returns the new
+  // slots; null, and changes nothing, if there is no memory.
   Slots* grown(Slots& old) noexcept {
     const std::uint64_t capacity = (old.mask + 1) * 2;
     const std::size_t bytes = sizeof(Slots) + capacity * sizeof(old.slot[0]);

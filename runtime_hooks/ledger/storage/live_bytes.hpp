@@ -34,7 +34,9 @@ class LiveBytes {
 
   // The effect that a call of rise() or fall() had on the counter Series::live_bytes.
   struct Change {
-    bool seen = false;         // false: only a credit changed, and the counter did not
+    // True: the counter changed. False: only a credit changed (freed bytes that a thread keeps to
+    // itself).
+    bool seen = false;
     std::uint64_t before = 0;  // value of the counter before the change; 0 if `seen` is false
   };
   // Counts `bytes` that the calling thread has allocated. `shard`: the thread's part of the
@@ -67,6 +69,8 @@ class LiveBytes {
     std::atomic<std::uint32_t> collected{0};  // last odd epoch that has collected all credits
     std::atomic<std::uint64_t> since_ns{0};  // beginning of the last odd epoch, since process start
   };
+  // True if shards keep credits (freed bytes that the series' counter does not know yet) in the
+  // epoch of this number.
   static bool keeps_credits(std::uint32_t epoch) noexcept { return epoch % 2 == 0; }
   // Returns true if the shard may keep a credit for the series in this row, in any epoch. A thread
   // that is alone needs none.

@@ -19,16 +19,16 @@ namespace cuwarden::ledger {
 // may call the functions at any time after create().
 class Storage {
  public:
-  // Makes the ledger's file, or memory in its stead, and divides it into regions. Returns false if
-  // there is no memory.
+  // Makes the ledger's file, or anonymous memory in its stead, and divides it into regions. Returns
+  // false if there is no memory.
   bool create(const BackingRequest&) noexcept;
 
   Header& header() const noexcept { return *reinterpret_cast<Header*>(file_.base()); }
   BackingFile& file() noexcept { return file_; }
   const BackingFile& file() const noexcept { return file_; }
 
-  // Returns the array of a region's rows. Only rows that allocate() has handed out may be read or
-  // written.
+  // Returns the address of a region's row 0, from which the rows follow as an array. Only rows that
+  // allocate() has handed out may be read or written.
   template <class T>
   T* rows(RegionId id) const noexcept {
     return reinterpret_cast<T*>(starts_[index_of(id)]);
@@ -37,14 +37,14 @@ class Storage {
   // Hands out `count` neighbouring rows of the region, filled with zeros. Returns the number of the
   // first one; 0 if there is no room. Row 0 is never handed out, so that 0 can mean no row.
   std::uint64_t allocate(RegionId, std::uint64_t count) noexcept;
-  // Hands out rows 0 to `count` - 1 of the hooks table, which unlike others begins with row 0.
-  // Returns false if there is no room.
+  // Hands out rows 0 to `count` - 1 of the hooks table, filled with zeros. (Other tables begin with
+  // row 1.) Returns false if there is no room.
   bool allocate_hooks(std::uint64_t count) noexcept;
   // Makes memory writable in each region for as many further rows as the region has now, and for
   // some rows at least. allocate() then hands these rows out without a system call.
   void make_room_ahead() noexcept;
-  // Stores a copy of the text in the strings region. Returns a reference to the copy; one to an
-  // empty text if there is no room.
+  // Stores a copy of the text in the ledger's strings region. Returns a reference to the copy. If
+  // there is no room, the reference is to an empty text, and the ledger gets reason_names_missing.
   StringRef store(std::string_view) noexcept;
 
   // Returns the number of rows that the region can have at most, including row 0.
@@ -76,7 +76,8 @@ class Storage {
     FutexLock lock;        // held while the region grows
     bool in_file = false;  // true as long as the region grows in the file, not in memory
   };
-  // Makes the region's first `bytes` bytes writable. Returns false if there is no room.
+  // Makes the region's first `bytes` bytes writable, if they are not yet. Returns false if there is
+  // no room.
   bool make_ready(RegionId, std::uint64_t bytes) noexcept;
   // Stores in the ledger's header which step of growing failed last
   // (BackingFile::refused_growth()).

@@ -21,11 +21,11 @@ namespace cuwarden::ledger {
 // series is all memory of one kind on one device.
 class ThreadShard {
  public:
-  // Number of series that have counters in the shards: those in rows below this one. Each further
-  // series has one counter that all threads share.
+  // Number of series (all memory of one kind on one device) that have counters in the shards: those
+  // in rows below this one. Each further series has one counter that all threads share.
   static constexpr std::size_t series_limit = 64;
 
-  // Adds `amount` to a counter that belongs to this shard. Must be called by the shard's thread. A
+  // Adds `amount` to a counter that belongs to this shard. Only the shard's thread may call it. A
   // negative amount is given in two's complement.
   void add(std::atomic<std::uint64_t>& counter, std::uint64_t amount) const noexcept {
     if (is_shared()) {
@@ -73,17 +73,17 @@ class ThreadShard {
   // --- Changes that class SlabPages keeps in the shard before it makes them in the ledger. Only
   // the shard's own thread makes them.
 
-  // Returns the counter of this shard's changes of a series' locked bytes (free bytes in partly
-  // live slabs) that are not yet in Series::slab_locked_bytes. `row`: the series' row. A negative
-  // sum is in two's complement.
+  // Returns the counter of those changes of a series' locked bytes (free bytes in partly live
+  // slabs) that this shard has not added to Series::slab_locked_bytes yet. `row`: the series' row.
+  // A negative sum is in two's complement.
   std::atomic<std::uint64_t>& locked(std::size_t row) noexcept { return locked_[row]; }
-  // Returns the thread's last freed small allocation, if its slab page still counts it as live. It
-  // is packed into one word by SlabPages::Piece. 0: there is none.
+  // Returns the small allocation that the shard's thread freed last, if the allocation's slab page
+  // still counts it as live. It is packed into one word by SlabPages::Piece. 0: there is none.
   std::uint64_t freed_piece() const noexcept {
     return freed_piece_.load(std::memory_order_relaxed);
   }
-  // Sets freed_piece() to `to`, in one instruction, if it is `from`. Returns false, and changes
-  // nothing, if it is not.
+  // Sets freed_piece() to `to`, in one instruction, if its value is `from`. Otherwise returns
+  // false, and changes nothing.
   bool change_freed_piece(std::uint64_t from, std::uint64_t to) noexcept {
     bool changed = false;
     asm volatile("cmpxchgq %3, %1"
@@ -138,15 +138,16 @@ class ThreadShards {
   // Returns the calling thread's row in the ledger's threads table, as set_my_row() has set it; 0
   // if it was not set.
   std::uint32_t my_row() const noexcept { return mine_.serial == serial_ ? mine_.row : 0; }
-  // Sets the calling thread's row in the ledger's threads table, which my_row() returns; no_row:
-  // the table had no room. A confined thread (seccomp) must not call this function.
+  // Sets the value that my_row() returns for the calling thread: its row in the ledger's threads
+  // table, or no_row if the table has no room. A confined thread (seccomp) must not call this
+  // function.
   void set_my_row(std::uint32_t row) noexcept {
     mine();
     mine_.row = row;
   }
-  // Returns the counters of the group `id` that only `shard` changes. `group`: the group's row.
-  // Makes the counters at the first call; if there is no room, returns those of the shard that made
-  // the group.
+  // Returns the counters of the group `id` that only `shard` changes. `shard`: that of the calling
+  // thread. `group`: the group's row. The counters are made at the first call; if there is no room,
+  // the result is those of the shard that made the group.
   Counters& counters_of(ThreadShard& shard, Group& group, GroupId id) noexcept {
     if (group.shard == shard.number_) return group.counters;
     const std::uint64_t known =
@@ -155,7 +156,8 @@ class ThreadShards {
     return storage_.rows<GroupShard>(RegionId::group_shards)[static_cast<std::uint32_t>(known)]
         .counters;
   }
-  // Counts a call of a hook in the calling thread's shard.
+  // Counts a call of a hook in the calling thread's shard, or in the hook's row if the shard has no
+  // counter for it.
   void count_call(HookId hook) noexcept {
     const ThreadShard& shard = mine();
     if (hook.value < shard.hooks_) {
