@@ -16,8 +16,8 @@ namespace cuwarden::ledger {
 
 // A reading of a device's memory: the driver's answer at one moment.
 struct Reading {
-  ReadingAt at = ReadingAt::none;  // the occasion of the reading
-  std::uint64_t total_bytes = 0, free_bytes = 0;
+  ReadingAt at = ReadingAt::none;                 // the occasion of the reading
+  std::uint64_t total_bytes = 0, free_bytes = 0;  // size and free bytes of the device's memory
   // Bytes that this process's memory pools (CUmemoryPool) and graphs hold and that no allocation
   // has; null: unknown.
   std::optional<std::uint64_t> memory_pool_idle_bytes;
@@ -25,7 +25,7 @@ struct Reading {
 
 // Figures of cuwarden's pool on one device: the present ones, and totals since the process began.
 struct ArenaUse {
-  // Device memory that the pool holds now, and the part of it in live allocations.
+  // Bytes of the device that the pool holds now, and the part of them in live allocations.
   std::uint64_t held_bytes = 0, live_bytes = 0;
   // Totals: requests that the pool has served, their bytes, and bytes that it gave back to the
   // device.
@@ -49,8 +49,8 @@ struct ImplicitChange {
   // (modules), local memory of kernels, the heap of malloc() in kernels, and streams.
   std::int64_t context_bytes = 0, module_bytes = 0, local_memory_bytes = 0, heap_bytes = 0,
                stream_bytes = 0;
-  // Bytes that the driver gave back without a sign of their use. They are subtracted from local
-  // memory, then from code, then from contexts.
+  // Bytes that the driver gave back to the device, without telling from what. They are subtracted
+  // from local memory, then from code, then from contexts.
   std::uint64_t given_back_bytes = 0;
   // Bytes that contexts gave back earlier (given_back_bytes) and have taken again now; at most
   // Devices::lent_context_bytes().
@@ -58,11 +58,11 @@ struct ImplicitChange {
   // Bytes that the end of one context gave back while other contexts of the device remain. They are
   // subtracted from context_bytes, then from local memory, code, heap and streams.
   std::uint64_t one_ended_bytes = 0;
-  // Local memory in bytes for one thread of a launched kernel, if the kernel needs more than all
-  // kernels before; otherwise 0.
+  // Bytes of local memory for one thread of a launched kernel, if the kernel needs more than all
+  // kernels before in its context; otherwise 0.
   std::uint64_t largest_local_bytes = 0;
-  // Mangled name of the kernel that needs largest_local_bytes; empty: unknown. The text need not
-  // outlive the call that stores it.
+  // Mangled name of the kernel that needs largest_local_bytes; empty: unknown.
+  // Devices::change_implicit() copies the text.
   std::string_view largest_local_kernel{};
 };
 
@@ -73,27 +73,29 @@ class Devices {
   // All references outlive the object.
   Devices(Storage& storage, const ProcessTime& time) noexcept : storage_(storage), time_(time) {}
 
-  // Stores the device's name and UUID. Only the first call for a device has an effect.
+  // Stores copies of the device's name (at most 127 bytes) and UUID. Only the first call for a
+  // device has an effect.
   void identify(DeviceOrdinal, std::string_view name, const std::uint8_t (&uuid)[16]) noexcept;
-  // Stores a reading of the device's memory, taken now, in place of the last one.
+  // Stores a reading of the device's memory in place of the last one, with the present time.
   void note_reading(DeviceOrdinal, const Reading&) noexcept;
-  // Sets the bytes of the device that other processes use.
+  // Stores how many bytes of the device other processes use, in place of the last such number.
   void set_other_processes(DeviceOrdinal, ByteCount) noexcept;
-  // Counts an allocation of this kind on the device of which this many bytes are in host memory (a
-  // spilled allocation).
+  // Counts a new spilled allocation of this kind on the device. The bytes are those of its bytes
+  // that are in host memory.
   void spilled(DeviceOrdinal, Kind, ByteCount) noexcept;
-  // Subtracts the bytes in host memory of a spilled allocation that was freed. The arguments equal
-  // those that spilled() was given for the allocation.
+  // Takes the bytes of a spilled allocation from the device's spilled bytes, because the allocation
+  // was freed. The arguments equal those that spilled() was given for the allocation.
   void unspilled(DeviceOrdinal, Kind, ByteCount) noexcept;
   // Returns the bytes of live allocations on the device that are in host memory.
   std::uint64_t spilled_bytes_on(DeviceOrdinal) noexcept;
   // Returns the part of spilled_bytes_on() that belongs to stream-ordered allocations
   // (cuMemAllocAsync).
   std::uint64_t spilled_in_stream_order_on(DeviceOrdinal) noexcept;
-  // Replaces the figures of cuwarden's pool on the device by the present ones.
+  // Stores the present figures of cuwarden's pool on the device, in place of the last ones.
   void set_arena(DeviceOrdinal, const ArenaUse&) noexcept;
-  // Adds the change to the device's implicit memory (which the driver takes without an allocation).
-  // Stores the change's kernel if it needs more local memory than all kernels before.
+  // Adds the change to the device's numbers of implicit memory, which the driver takes without an
+  // allocation. If the change's kernel needs more local memory than all kernels before, stores its
+  // need and its name.
   void change_implicit(DeviceOrdinal, const ImplicitChange&) noexcept;
   // Returns the bytes of the device's contexts that the driver gave back while it refused a
   // request, and that no kernel launch has taken again.

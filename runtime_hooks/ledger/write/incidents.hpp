@@ -1,5 +1,5 @@
-// The table of incidents: requests that were refused for lack of memory, one row for each call
-// site, with the facts known at its first refusal.
+// The table of incidents: requests that were refused for lack of memory. Each call site has one row
+// or more, with the facts known at the row's first refusal.
 #pragma once
 
 #include <array>
@@ -25,12 +25,12 @@ struct Refused {
   std::uint64_t time_ns = 0, last_ns = 0, last_bytes = 0;
 };
 // The groups that held most memory of the device (or the host) when a request was refused: at most
-// 8, largest first. Up to 4 groups may follow that locked most memory: it is free, but in slabs of
-// the driver that are partly live.
+// 8, largest first. Up to 4 groups may follow because of their locked bytes: free memory of the
+// driver's slabs in which the groups have live allocations.
 class IncidentHoldings {
  public:
-  // Returns the entry of this group, which the object keeps; adds an empty one if the group has
-  // none. Null if all 12 entries are in use by other groups.
+  // Returns the entry of this group; adds an empty one if the group has none. The entry is valid as
+  // long as the object. Null if all 12 entries are in use by other groups.
   IncidentHolding* of(GroupId) noexcept;
   // Return the entries in use, of at most 12 groups, in the order in which they were added.
   std::span<IncidentHolding> all() noexcept { return std::span(all_).first(count_); }
@@ -45,14 +45,16 @@ class IncidentHoldings {
 };
 // The driver's slabs of one size class on the device, at the moment at which a request was refused.
 // `class_bytes`: size of the allocations that fill most of each slab, rounded up to a power of two.
-// `live_*`: number and bytes of all live allocations in these slabs.
+// `slab_count`: number of the slabs. `live_*`: number and requested bytes of all live allocations
+// in them.
 struct SlabClassRow {
   std::uint64_t class_bytes = 0, slab_count = 0, live_count = 0, live_bytes = 0;
 };
 // One of the driver's slabs on the device, at the moment at which a request was refused.
 struct SlabRow {
-  DeviceAddress address;                         // start of the slab
-  std::uint64_t live_count = 0, live_bytes = 0;  // live allocations in the slab
+  DeviceAddress address;  // start of the slab
+  // Number and requested bytes of its live allocations.
+  std::uint64_t live_count = 0, live_bytes = 0;
 };
 // One attempt (rung) to serve a refused request, with its outcome.
 struct RungRow {
@@ -78,26 +80,27 @@ class Incidents {
   // began. Of `refusal`, only `asked`, `result` and `bytes` are read. For a group of 0, which the
   // ledger had no room for, nothing is counted.
   Refused refused(GroupId, const IncidentFacts& refusal, ThreadId, std::uint64_t now_ns) noexcept;
-  // Counts a failure: no rung has served the request, so the program gets the error. The Refused is
-  // refused()'s result for the request, and the other arguments are those that it was given.
-  // Returns the incident that counts the request from now on: a new one, with `first` true, if
-  // rungs have served all earlier refusals of the old one.
+  // Counts a failure: no rung has served the request, so the program gets the error. The first
+  // argument is refused()'s result for the request; the others equal those of that call. Returns
+  // the incident that counts the request from now on. If rungs have served earlier refusals of the
+  // old incident and none has failed, that is a new incident, with `first` true.
   Refused failed(const Refused&, GroupId, const IncidentFacts& refusal, ThreadId,
                  std::uint64_t now_ns) noexcept;
-  // Adds the process's present live memory on the device (no_device: in host memory), by kind, to
-  // the facts. Adds the 8 groups with the most of it to the holdings, largest first.
+  // Adds to the facts, by kind, the bytes and number of the process's live allocations on the
+  // device (no_device: in host memory). Adds the 8 groups with the most of these bytes to the
+  // holdings, largest first.
   void measure(DeviceOrdinal, IncidentFacts&, IncidentHoldings&) const noexcept;
   // Writes the facts and holdings that are known so far to the incident's rows. The first call
-  // makes the incident visible to readers; later calls add facts that were unknown before. To be
-  // called before each question to the driver, in which the process may end or hang.
+  // makes the incident visible to readers; later calls add facts that were unknown before. The
+  // caller calls it before each question to the driver, in which the process may end or hang.
   void write(IncidentId, const IncidentFacts&, IncidentHoldings&) noexcept;
   // Adds another process that held memory of the device when the incident's request was refused.
-  // `bytes`: memory of that process on the device; unknown_bytes if unknown.
+  // `bytes`: that process's memory on the device; unknown_bytes: not known.
   void add_process(IncidentId, std::uint32_t pid, std::uint64_t bytes) noexcept;
   // Adds the slabs of one size class to the incident. Does nothing if the table is full.
   void add_slab_class(IncidentId, const SlabClassRow&) noexcept;
-  // Adds all slabs of the request's device to the incident; to be called at most once for an
-  // incident. Stores none of them if they would take more than half of the table's remaining room.
+  // Adds all slabs of the request's device to the incident. Stores none of them if they would take
+  // more than half of the table's remaining rows. Must be called at most once for an incident.
   void add_slabs(IncidentId, std::span<const SlabRow>) noexcept;
   // Counts `times` refusals of the incident as recovered: the program saw an error, but soon after
   // each an equal request of the same thread was served.
@@ -119,9 +122,9 @@ class Incidents {
   IncidentHolder& holder_row(std::uint64_t row) const noexcept {
     return storage_.rows<IncidentHolder>(RegionId::incident_holders)[row];
   }
-  // Makes a new incident's row for the refusal's call site, whose latest incident is in row
-  // `latest` (0: none). Returns the new row. Returns 0 if there is no room, or if another thread
-  // has made a new row first: then sets `latest` to that row.
+  // Makes a new incident's row for the refusal's call site (group). `latest`: row of the site's
+  // latest incident; 0: none. Returns the new row. Returns 0 if there is no room, or if another
+  // thread has made a new row first; only then, `latest` is set to that thread's row.
   std::uint32_t begin(GroupId, const IncidentFacts& refusal, ThreadId, std::uint64_t now_ns,
                       std::uint32_t& latest) noexcept;
   // Adds a holder of memory to the incident. Returns the holder's row in the table of holders; 0 if

@@ -10,7 +10,7 @@
 
 namespace cuwarden::ledger {
 
-// Stores texts in the ledger. All threads may call the functions at any time.
+// Stores copies of texts in the ledger. All threads may call the functions at any time.
 class Names {
  public:
   // `storage` outlives the object.
@@ -19,7 +19,8 @@ class Names {
   // Counts a lookup (dlsym, cuGetProcAddress) of the CUDA function `name`, which handles memory and
   // has no hook in cuwarden, so that its calls are not recorded.
   void count_unhooked_lookup(std::string_view name) noexcept;
-  // Returns the number of different functions for which count_unhooked_lookup() was called.
+  // Returns the number of different CUDA functions without a hook whose lookups
+  // count_unhooked_lookup() has counted.
   std::uint64_t unhooked_lookups() const noexcept;
   // Stores the value of the cuwarden setting `name`. `from_environment`: true if an environment
   // variable gave the value, false if it is the default.

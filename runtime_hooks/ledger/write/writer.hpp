@@ -24,10 +24,10 @@ class Threads;
 class Totals;
 class VirtualMemory;
 
-// The arguments of Writer::create().
+// The arguments of Writer::create(), which copies all texts.
 struct Creation {
-  // Folders in which the ledger's file may be made, tried in order. One on a network file system is
-  // passed over. If no folder works, the ledger is kept in memory.
+  // Folders in which the ledger's file may be made, tried in order. A folder on a network file
+  // system is passed over. If no folder works, the ledger is kept in memory.
   std::span<const char* const> folders;
   std::span<const std::string_view> hook_names;  // names of the hooks, by HookId
   std::string_view report_path;  // absolute path of the report, with all % fields filled in
@@ -39,10 +39,11 @@ struct Creation {
   bool without_populate = false;
 };
 
-// The writing side of one ledger.
+// Writes one ledger: the memory-mapped file with a process's allocation records, or anonymous
+// memory in its stead.
 class Writer {
  public:
-  // Makes and maps a ledger's file. Uses anonymous memory instead if no file can be made
+  // Makes and maps a ledger's file. If no file can be made, uses anonymous memory instead
   // (reason_ledger_in_memory). Returns null only if there is no memory either. The writer is never
   // destroyed. A forked child must not use it, since children do not inherit the mapping.
   static Writer* create(const Creation&) noexcept;
@@ -52,8 +53,8 @@ class Writer {
   // Returns the path of the ledger's file; empty if the ledger is in memory only, or if the file
   // was removed.
   std::string_view path() const noexcept;
-  // Unlinks the ledger's file, to be called once the complete report is on disk. The mapping stays
-  // usable.
+  // Unlinks the ledger's file; the mapping stays usable. Callers do so once the complete report is
+  // on disk.
   void remove_file() noexcept;
   // Returns the ledger's whole mapping, for a Reader in this process: also the parts that are in
   // memory only. Pages of rows that no table has used yet may be inaccessible.
@@ -63,8 +64,8 @@ class Writer {
   // Stores the versions of the CUDA driver and runtime, as CUDA gives them (13000 stands for 13.0).
   // A version of 0 is not stored: the earlier one stays.
   void set_versions(int driver, int runtime) noexcept;
-  // Stores the way in which the process ends. `status_known`: false if the process's exit status is
-  // not known; `exit_status` is then not used.
+  // Stores the way in which the process ends, and its exit status. `status_known`: false if the
+  // exit status is not known; `exit_status` is then of no meaning.
   void set_end(EndReason, int exit_status, bool status_known) noexcept;
   // Adds a reason why the ledger or the recording is incomplete.
   void add_reason(Reason) noexcept;

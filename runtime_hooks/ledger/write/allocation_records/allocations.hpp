@@ -35,18 +35,19 @@ class Allocations {
   void add(NewRecord&& given) noexcept { add(given); }
   // Ends the allocation record of an address that the program is about to free, and counts the
   // free. Must be called before the driver's free, after which another thread may get the address.
-  // The result is false if the address has no record. If the driver refuses the free, the caller
-  // passes the result to put_back().
+  // The result converts to false if the address has no record. If the driver refuses the free, the
+  // caller passes the result to put_back().
   TakenRecord take(Space, DeviceAddress) noexcept;
-  // Makes an allocation live again that take() has ended, for a free that the driver refused. Does
-  // nothing if take() found no record.
+  // Makes an allocation live again that take() has ended, and takes back the free, because the
+  // driver refused it. Does nothing if take() found no record.
   void put_back(const TakenRecord&) noexcept;
   // Counts one more opening of memory that the program has already opened by an IPC handle. Such
-  // memory is one allocation, which lasts until its last close. Returns false if the address has no
-  // record that counts openings; then the caller adds a record.
+  // memory is one allocation, which lasts until its last close. Returns false, and changes nothing,
+  // if the address has no record that counts openings; the caller then adds a record.
   bool opened_again(Space, DeviceAddress) noexcept;
   // Counts a close of memory that was opened by an IPC handle, if further openings remain. Returns
-  // false, and changes nothing, for the last close: the caller then ends the record with take().
+  // false, and changes nothing, for the last close or if the address has no such record: the caller
+  // then ends the record with take().
   bool closed_not_last(Space, DeviceAddress) noexcept;
   // Counts a free of an address that has no allocation record.
   void count_unknown_free() noexcept;

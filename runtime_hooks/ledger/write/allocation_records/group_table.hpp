@@ -29,7 +29,8 @@ class GroupTable {
   // no memory.
   bool create() noexcept { return ids_.create(); }
 
-  // Returns the group with this key. Makes a row for a new group; returns 0 if the table is full.
+  // Returns the id of the group with this key, and makes a row for a new group. Returns 0 if the
+  // table is full.
   GroupId get(const GroupKey& key) noexcept {
     const std::uint64_t what = std::uint64_t{key.api.value} << 40 |
                                std::uint64_t{static_cast<std::uint8_t>(key.kind)} << 32 |

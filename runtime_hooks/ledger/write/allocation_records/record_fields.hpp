@@ -15,8 +15,8 @@ struct RecordFields {
   ByteCount bytes;            // size as the program requested it
   std::uint64_t time_ns = 0;  // time of the allocation in nanoseconds since process start
   ContextId context;          // context that the memory belongs to; 0: none
-  // For a mapping or a second handle of virtual memory: row of the record of the memory's handle.
-  // For stream-ordered memory: its CUmemoryPool. 0: none.
+  // For a mapping or a second handle of virtual memory: row of the record of the memory's handle;
+  // 0: unknown. For all other memory: 0.
   std::uint64_t related = 0;
   ThreadId thread;  // thread that allocated; 0: unknown
   // Number of references that keep the allocation live: openings of an IPC handle, or references to
@@ -32,9 +32,9 @@ struct NewRecord : RecordFields {
   DeviceAddress address;
 };
 
-// An allocation record that Allocations::take() has ended before the driver's free. False if the
-// address had no record. If the driver refuses the free, Allocations::put_back() makes it live
-// again.
+// An allocation record that Allocations::take() has ended before the driver's free. Converts to
+// false if the address had no record. If the driver refuses the free, Allocations::put_back() makes
+// the record live again.
 struct TakenRecord {
   Space space{};
   DeviceAddress address;

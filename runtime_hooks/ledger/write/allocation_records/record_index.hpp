@@ -42,23 +42,23 @@ class RecordIndex {
     // caller must pass the row to recycle() after reading its fields. 0: no record had the key.
     RecordId replaced;
   };
-  // Ends the live record with this key, copies its fields into the RecordFields, and frees its row
+  // Ends the live record with this key, copies its fields into the last argument, and frees its row
   // for another record. Returns false, and changes nothing, if no live record has the key.
   bool take(Space, DeviceAddress, RecordFields&) noexcept;
   // Adds a live record with this key and these fields. Ends an older live record with the key; the
-  // caller must recycle() its row (Inserted::replaced).
+  // caller must then pass that record's row (Inserted::replaced) to recycle().
   Inserted insert(Space, DeviceAddress, const RecordFields&) noexcept;
   // Results of restore(). `yes`: the record is live again. `address_in_use`: the driver has given
   // the address to another allocation since take(). `no_room`: there is no row or index slot left.
   enum class Restored { yes, address_in_use, no_room };
-  // Makes a record live again that take() has ended, in any row. The arguments are the record's key
-  // and the fields that take() has copied.
+  // Makes a record live again that take() has ended, in the same row or another one. The arguments
+  // are the record's key and the fields that take() has copied.
   Restored restore(Space, DeviceAddress, const RecordFields&) noexcept;
 
-  // Ends the record in a row that the caller found by scanning the table without a lock. The row
-  // keeps its contents until recycle() or restore(). Returns false, and changes nothing, if the
-  // row's record has ended meanwhile, or if `owner` is given and that context does not own the
-  // record. Null: the record may have any owner.
+  // Ends the live record in a row that the caller found by scanning the table without a lock. The
+  // row keeps its contents until recycle() or restore(). `owner`: a context that must own the
+  // record; null: the record may have any owner. Returns false, and changes nothing, if the row's
+  // record has ended since the scan, or if `owner` does not own it.
   bool remove(RecordId, const ContextId* owner = nullptr) noexcept;
   // Makes the record in this row live again, which remove() has ended. Returns false if its address
   // has another live record by now, or if the index has no room.
@@ -76,20 +76,21 @@ class RecordIndex {
 
   // Returns the row of the live record with this key; 0 if there is none.
   RecordId find(Space, DeviceAddress) noexcept;
-  // Removes the live record with this key from the index; the record stays live. The driver may
-  // give the key's handle value to other memory now. Returns the record's row; 0 if no live record
-  // has the key.
+  // Removes the live record with this key from the index; the record stays live. From then on,
+  // another record may have the key: the driver may give the handle's value to other memory.
+  // Returns the record's row; 0 if no live record has the key.
   RecordId hide(Space, DeviceAddress) noexcept;
   // Adds a live record to the index again that hide() has removed. The record gets this address,
-  // which may differ from its earlier one. Returns false if the address has another live record, or
-  // if the index has no room.
+  // which may differ from its earlier one. Returns false, and changes nothing, if the address has
+  // another live record, or if the index has no room.
   bool show(RecordId, DeviceAddress) noexcept;
-  // Ends a live record that hide() has removed from the index. The row keeps its contents.
+  // Ends a live record that hide() has removed from the index. The row keeps its contents until
+  // recycle().
   void end_hidden(RecordId) noexcept;
   // Makes a record live again that end_hidden() has ended.
   void revive_hidden(RecordId) noexcept;
 
-  // Returns true if the allocation of this record exists at the moment. Takes no lock.
+  // Returns true if the record is live: its allocation has not ended. Takes no lock.
   static bool is_live(const Record& record) noexcept {
     return (record.state.load(std::memory_order_acquire) & 1) != 0;
   }

@@ -36,9 +36,9 @@ class SlabPages {
   bool create() noexcept;
 
   // Adds an allocation to the contents of its slab. `id`: the allocation's group; groups of other
-  // memory than linear device memory (cuMemAlloc) are ignored. `bytes`: size as requested.
-  // `now_ns`: time since process start. Must be called before the allocation's record is added.
-  // Must not be called for memory from cuwarden's pool.
+  // memory than linear device memory (cuMemAlloc) are ignored. `bytes`: size as the program
+  // requested it. `now_ns`: time since process start. Must be called before the allocation's record
+  // is added. Must not be called for memory from cuwarden's pool.
   void allocated(GroupId id, DeviceAddress address, std::uint64_t bytes,
                  std::uint64_t now_ns) noexcept {
     if (is_linear(id)) change(id, address, bytes, true, now_ns);
@@ -52,13 +52,13 @@ class SlabPages {
   // Removes an allocation that ended with its context from the contents of its slab. `id`,
   // `address`, `bytes`: as given to allocated(). While a context's allocations are removed one by
   // one, locked bytes may rise for an instant. They do not count as a new highest value, because
-  // the context's memory really ends all at once.
+  // the driver frees a context's memory all at once.
   void released(GroupId id, DeviceAddress address, std::uint64_t bytes) noexcept {
     if (is_linear(id)) change(id, address, bytes, false, no_moment);
   }
-  // Returns the locked bytes of a series (here: linear memory of one device): unused bytes in slab
-  // pages with live allocations. A page whose only allocation takes more than half of it does not
-  // count. Small changes that threads still keep to themselves are missing.
+  // Returns the bytes of a series (here: linear memory of one device) that are locked now: unused,
+  // but in slab pages with live allocations. A page whose only allocation takes more than half of
+  // it does not count. Small changes that threads still keep to themselves are missing.
   std::uint64_t locked_bytes(const Series& series) const noexcept;
 
  private:

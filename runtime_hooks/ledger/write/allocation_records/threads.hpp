@@ -33,7 +33,8 @@ class Threads {
   }
   // Returns the number of rows in use in the threads table, including the reserved row 0.
   std::uint64_t rows() const noexcept { return storage_.used(RegionId::threads); }
-  // Returns the calling thread's slot: a small number that no other living thread has.
+  // Returns the calling thread's slot: a small number that no other living thread has, or number 0,
+  // which all threads without a number of their own share.
   ThreadSlot slot() noexcept { return thread_shards_.mine().slot(); }
 
  private:

@@ -30,13 +30,14 @@ class Totals {
   // process start. Must be called before the allocation's record is added: otherwise another thread
   // could count the free first.
   void allocated(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  // Takes back a call of allocated() with equal arguments, for an allocation whose record could not
-  // be added.
+  // Takes back a call of allocated(), because the allocation's record could not be added. The
+  // arguments equal those of that call.
   void undo_allocated(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  // Counts the free of an allocation of `bytes` in its group and the group's series. `now_ns`: time
-  // since process start.
+  // Counts the free of an allocation of `bytes` in its group and the group's series (all memory of
+  // one kind on one device). `now_ns`: time since process start.
   void freed(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  // Takes back a call of freed() with equal arguments, for a free that the driver refused.
+  // Takes back a call of freed(), because the driver refused the free. The group and `bytes` equal
+  // those of that call. `now_ns`: present time since process start.
   void undo_freed(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   // Counts the end of an allocation of `bytes` that ended with its context. The group counts it as
   // released, not as freed. `now_ns`: time since process start.
@@ -46,9 +47,9 @@ class Totals {
   // since process start.
   void learned_size(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
 
-  // Returns the process's live bytes on the device (no_device: the host). `only`: counts this kind
-  // alone; null: counts all kinds for which is_in_device_account() is true. Threads report frees
-  // late, so each kind may be too high by 1 MiB or 1/64 of its peak, whichever is more.
+  // Returns the process's live bytes on the device (no_device: the host). `only`: the kind that
+  // counts; null: all kinds for which is_in_device_account() is true. Threads report frees late, so
+  // each kind may be too high by 1 MiB or 1/64 of its peak, whichever is more.
   std::uint64_t live_bytes_on(DeviceOrdinal,
                               std::optional<Kind> only = std::nullopt) const noexcept;
 
@@ -90,8 +91,8 @@ class Totals {
     FutexLock lock_;
     std::atomic<std::uint64_t> held_since_ns_;  // 0: not held
   };
-  // Sets reason_recording_stopped in the ledger if the lock's holder seems never to unlock it
-  // (TriedLock::was_left()). `now_ns`: time since process start.
+  // Sets reason_recording_stopped in the ledger if the lock has been held for more than 10 s, so
+  // that its holder will never unlock it. `now_ns`: present time since process start.
   void watch(const TriedLock&, std::uint64_t now_ns) noexcept;
 
   // Data of a series that only the writer needs, and that is not in the ledger's file.
@@ -119,7 +120,8 @@ class Totals {
   // Subtracts one allocation of `bytes` from the live ones of the group's series. The shard is the
   // calling thread's. `now_ns`: time since process start.
   void lower(ThreadShard&, const Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  // Stores the present live bytes of each group of the series as those at the series' peak.
+  // Stores the present live number and bytes of each group of the series as those at the series'
+  // peak. Does nothing if another thread is doing so. `now_ns`: time since process start.
   void copy_peak(Series&, std::uint64_t now_ns) noexcept;
   // Adds a change of the live bytes, from `before` to `after`, to the timeline of the series.
   // `now_ns`: time of the change since process start.

@@ -32,8 +32,9 @@ class VirtualMemory {
   // record.
   void retained(DeviceAddress handle) noexcept;
   // Counts a reference that cuMemRetainAllocationHandle made for the address `mapped`. `handle`:
-  // the driver's answer, which may be a new value for the memory. Returns false, and records
-  // nothing, if neither the handle nor a mapping at the address has a record.
+  // the handle that the driver returned, which may be a new value for the memory. Returns false,
+  // and records nothing, if neither the handle nor a mapping at the address has a record, or if
+  // there is no room.
   bool retained_from_mapping(DeviceAddress mapped, DeviceAddress handle) noexcept;
   // Counts one reference less to the virtual memory handle. Must be called before the driver's
   // cuMemRelease, after which another handle may get the value. If the driver refuses, the caller
@@ -41,12 +42,13 @@ class VirtualMemory {
   bool release_begin(DeviceAddress handle) noexcept;
   // Restores the reference that release_begin() removed, since the driver refused the release.
   void release_undo(DeviceAddress handle) noexcept;
-  // Adds the record of a mapping of `handle` (cuMemMap), with the mapping's address, size and
-  // group. An imported handle gets its size from the mapping.
+  // Adds the record of a mapping (cuMemMap) of `handle`: the first arguments are the mapping's
+  // address and size, and its group. If the memory was imported, the handle's record gets its size
+  // from the mapping.
   void mapped(DeviceAddress, ByteCount, DeviceAddress handle, GroupId) noexcept;
-  // Ends the records of all mappings that begin in the range, given by its start and size. Must be
-  // called before the driver's cuMemUnmap; if the driver refuses, the caller calls unmap_undo().
-  // Returns false if no mapping there has a record.
+  // Ends the records of all mappings that begin in the range with this start and size in bytes.
+  // Must be called before the driver's cuMemUnmap; if the driver refuses, the caller calls
+  // unmap_undo(). Returns false if no mapping that begins there has a record.
   bool unmap_begin(DeviceAddress, ByteCount) noexcept;
   // Restores the mappings that unmap_begin() with the same range has ended, since the driver
   // refused to unmap them.

@@ -37,8 +37,9 @@ class ModuleTable {
   bool create(StringRef program) noexcept;
 
   // Asks the loader for the modules of these frames, unless they are known already. Must be called
-  // before other functions of the class are called with these frames. Code outside all modules (of
-  // a JIT compiler) causes a new scan only if a module was loaded since the last one.
+  // before other functions of the class are called with these frames. If the only unknown frames
+  // are outside all modules (code of a JIT compiler), asks only if a module was loaded since the
+  // last time.
   void cover(std::span<const Frame> frames) noexcept;
   // Makes rows in the ledger for those modules of these frames that have none. Must be called after
   // cover(), and before a stack of these frames is stored.
@@ -54,7 +55,7 @@ class ModuleTable {
   bool are_same_locations(std::span<const Frame> frames, const Frame* stored,
                           std::uint64_t epoch) noexcept;
 
-  // The addresses [start, end) of a module, in most uses of one that was unloaded.
+  // The addresses [start, end) of a loaded or unloaded module.
   struct Gone {
     std::uint64_t start, end;
   };
@@ -90,6 +91,9 @@ class ModuleTable {
   Known* known() const noexcept { return static_cast<Known*>(known_.data()); }
   Known* find(std::uint64_t address) const noexcept;
   std::size_t lower_bound(std::uint64_t start) const noexcept;
+  // Result of coverage(). `complete`: all frames are in known modules. `generated_code`: some
+  // frames are in no module that was loaded at the last scan. `missing`: a frame is in a loaded
+  // module that is not known yet.
   enum class Coverage { complete, generated_code, missing };
   Coverage coverage(std::span<const Frame> frames) noexcept;
   void note_loaded(const ModuleDescription&, bool first) noexcept;

@@ -27,10 +27,10 @@ class StackTable {
   // if there is no memory.
   bool create() noexcept { return ids_.create() && ids_by_locations_.create(); }
 
-  // Returns the id of the stack with these frames; stores the stack if it is new. 0 if there is no
-  // room. `frames`: innermost first; each is an address inside the call instruction. `truncated`:
-  // true if outer frames were cut off. `added`: set to true if the stack is new, otherwise to
-  // false; may be null.
+  // Returns the id of the stack with these frames, and stores the stack if it is new. Returns 0 if
+  // there is no room. `frames`: innermost first; each is an address inside the call instruction.
+  // `truncated`: true if outer frames were cut off. `added`: set to true if the stack is new,
+  // otherwise to false; may be null.
   StackId intern(std::span<const Frame> frames, bool truncated, bool* added = nullptr) noexcept;
   // Calls visit(path) for each frame of the stack. `path`: that of the frame's module (the program
   // or a library); empty if unknown. Stops when a call returns false. Returns true if all calls
@@ -44,7 +44,7 @@ class StackTable {
       if (!visit(modules_.path_at(frames[i], stack.module_epoch))) return false;
     return true;
   }
-  // Must be called after a dlclose. Ends the rows of modules that were unloaded. Stacks through an
+  // Ends the rows of modules that were unloaded; must be called after a dlclose. Stacks through an
   // unloaded module are no longer found by their addresses, where other code may be loaded. A
   // caller that has cached a StackId or GroupId by addresses must drop it.
   void modules_changed() noexcept;
