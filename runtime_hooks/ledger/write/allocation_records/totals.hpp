@@ -91,8 +91,9 @@ class Totals {
     FutexLock lock_;
     std::atomic<std::uint64_t> held_since_ns_;  // 0: not held
   };
-  // Sets reason_recording_stopped in the ledger if the lock has been held for more than 10 s, so
-  // that its holder will never unlock it. `now_ns`: present time since process start.
+  // Sets reason_recording_stopped in the ledger if the lock has been held for more than 10 s: its
+  // holder has then most likely left without unlocking it. `now_ns`: present time since process
+  // start.
   void watch(const TriedLock&, std::uint64_t now_ns) noexcept;
 
   // Data of a series that only the writer needs, and that is not in the ledger's file.
