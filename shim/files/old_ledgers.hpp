@@ -9,9 +9,9 @@ namespace cuwarden::shim {
 // Removes old ledgers from the folder in which `own`, the calling process's ledger, lies. Only
 // ledgers of dead processes count: of this user, with the same executable, and from this boot of
 // the machine and this pid namespace. The `keep` newest of them stay (CUWARDEN_REPORT_KEEP, 1 or
-// more). The others are removed together with the reports that their processes had begun or
-// written. Does nothing if `own` is in memory, without a file. Reads other ledgers by pread(2): a
-// mapping of a file that shrinks would raise SIGBUS. May stop early, after 0.2 s.
+// more). Together with each of the others, the report that its process had begun or written is
+// removed. Does nothing if `own` is in memory, without a file. Reads other ledgers by pread(2): a
+// mapping of a file that shrinks would raise SIGBUS. After 0.2 s, it looks at no further files.
 void remove_old_ledgers(const ledger::Writer& own, unsigned keep) noexcept;
 
 }  // namespace cuwarden::shim
