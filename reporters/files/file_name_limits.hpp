@@ -15,8 +15,8 @@ inline constexpr std::size_t shortest_name_limit = 143;
 inline constexpr std::size_t usual_name_limit = 255;
 
 // Returns the position of a file name's ending, such as ".json": that of the last dot, if a letter
-// stands behind it. Returns the name's size if there is no ending. A dot at the beginning hides a
-// file and begins no ending, except in ".json".
+// stands behind it. Returns the name's size if there is no ending. A dot at the name's beginning
+// begins an ending only in ".json"; otherwise it hides the file.
 std::size_t ending_of(std::string_view name) noexcept;
 
 // Returns the file name with a number before its ending: "ci.json" and 2 become "ci.2.json". If
@@ -25,14 +25,17 @@ std::string numbered_name(std::string_view name, unsigned number);
 
 // Returns the file name, shortened to at most `most` bytes if it is longer. `most`: 32 or larger. A
 // shortened name is the name's beginning, "~", a checksum of the whole name, and the name's end.
-// The end has a third of `most` bytes, in which default names have the pid. Different names stay
-// different, but for equal checksums. No character of UTF-8 is cut in two.
+// The end takes a third of `most` bytes, so that it keeps the pid of a default name. Different
+// names get different results, unless their checksums are equal. No character of UTF-8 is cut in
+// two.
 std::string fitting_name(std::string_view name, std::size_t most);
 
-// Returns the most bytes that a file name may have in the folder that is open as `descriptor`.
+// Returns the most bytes that a file name may have in the folder that is open as `descriptor`;
+// usual_name_limit if the system does not tell.
 std::size_t name_limit(int descriptor) noexcept;
 // Returns the most bytes that a file name may have in the folder at `path`. If the folder does not
-// exist yet, the nearest existing folder above it counts.
+// exist yet, the nearest existing folder above it counts. Returns usual_name_limit if the system
+// does not tell.
 std::size_t name_limit(std::string path) noexcept;
 
 }  // namespace cuwarden

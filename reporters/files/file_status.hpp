@@ -11,8 +11,9 @@
 namespace cuwarden {
 
 // Fill `result` with a file's status: status_at() as fstatat() does, status_of() as fstat() does.
-// They need no function of a new glibc. They return 0, or -1 with errno set. `flags`:
-// AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH, or 0.
+// They need no function of a new glibc. They return 0, or -1 with errno set. `folder`: descriptor
+// of the folder in which a relative `path` begins, or AT_FDCWD. `flags`: AT_SYMLINK_NOFOLLOW,
+// AT_EMPTY_PATH, or 0.
 inline int status_at(int folder, const char* path, struct stat& result, int flags) noexcept {
   return static_cast<int>(syscall(SYS_newfstatat, folder, path, &result, flags));
 }

@@ -12,16 +12,18 @@
 
 namespace cuwarden {
 
-// Waits until a non-blocking descriptor accepts more bytes, without a limit of time. Returns false
-// if waiting fails. A signal ends the wait early, with true.
+// Waits until a non-blocking descriptor accepts more bytes, without a limit of time. Returns true
+// if it does, or if a signal has ended the wait early; false if waiting fails.
 bool wait_for_room(int descriptor) noexcept;
 
-// A buffer of 64 KiB in front of a file descriptor.
+// Collects output in a buffer of 64 KiB in front of a file descriptor. The owner calls finish() at
+// the end: the destructor writes nothing.
 class Output {
  public:
-  // The descriptor remains the caller's: this object does not close it.
+  // Writes to `descriptor`, which remains the caller's: this object does not close it.
   explicit Output(int descriptor) noexcept;
-  // Writes to the descriptor only while it belongs to `file`, the status of the file by fstat().
+  // Writes to `descriptor` only while it belongs to `file`, the status of a file by fstat(). The
+  // descriptor remains the caller's: this object does not close it.
   Output(int descriptor, const struct stat& file) noexcept
       : descriptor_(descriptor), device_(file.st_dev), inode_(file.st_ino) {}
   Output(const Output&) = delete;
@@ -29,13 +31,15 @@ class Output {
 
   // Adds text to the buffer, which is written when it is full. Does nothing after a failure.
   void write(std::string_view text) noexcept;
-  // Writes the bytes that are still buffered. Returns 0 if all output was written, else the errno
-  // of the first failure. To be called at the end: the destructor writes nothing.
+  // Writes the bytes that are still buffered; to be called at the end, since the destructor writes
+  // nothing. Returns 0 if all output was written, otherwise the errno of the first failure.
   int finish() noexcept;
-  // False if the program has closed the descriptor, or its number is another file's by now.
+  // True if the descriptor still belongs to the file that it belonged to when this object was made,
+  // or if that file is unknown. False if the program has closed the descriptor, or its number is
+  // another file's by now.
   bool is_same_file() const noexcept;
-  // Returns the errno of the first failed write so far; 0 if none failed. EBADF if the descriptor
-  // was closed meanwhile; its number may be another file's by now.
+  // Returns the errno of the first failed write so far; 0 if none failed. EBADF also if
+  // is_same_file() was false at a write.
   int error() const noexcept { return error_; }
 
  private:
