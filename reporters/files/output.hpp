@@ -29,7 +29,8 @@ class Output {
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  // Adds text to the buffer, which is written when it is full. Does nothing after a failure.
+  // Adds text to the buffer. Whenever the buffer is full, it is written to the descriptor. Does
+  // nothing once a write has failed.
   void write(std::string_view text) noexcept;
   // Writes the bytes that are still buffered; to be called at the end, since the destructor writes
   // nothing. Returns 0 if all output was written, otherwise the errno of the first failure.
