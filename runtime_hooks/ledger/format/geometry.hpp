@@ -50,8 +50,8 @@ Geometry plan_geometry(std::uint64_t total_bytes, std::size_t hooks) noexcept;
 Geometry largest_geometry(std::uint64_t limit_bytes, std::size_t hooks) noexcept;
 
 // Returns the FNV-1a checksum of the header's fields that never change once the ledger is
-// published: all up to `process`, except the checksum itself, and each region's offset, capacity
-// and row size.
+// published: all up to and including `process`, except the checksum itself, and each region's
+// offset, capacity and row size.
 std::uint64_t header_checksum(const Header&) noexcept;
 
 }  // namespace cuwarden::ledger

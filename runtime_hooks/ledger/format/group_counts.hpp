@@ -14,7 +14,8 @@ namespace cuwarden::ledger {
 // rounded up to whole cache lines, so that no two shards share one.
 constexpr std::uint64_t calls_in_shard(std::uint64_t hooks) { return (hooks + 7) / 8 * 8; }
 
-// The counters of one group, summed up over the shards of all threads.
+// The counters of one group (all allocations that one call stack made by one API), summed up over
+// the shards of all threads.
 struct GroupCounts {
   // Totals since the process began: allocations, their bytes, and frees. An allocation that ended
   // with its context counts as no free.

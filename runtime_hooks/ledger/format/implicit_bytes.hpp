@@ -27,7 +27,8 @@ struct ImplicitBytes {
   // used_after_first_context is larger, most of it is other processes' memory, and the size of the
   // first context is unknown.
   static constexpr std::uint64_t largest_context = std::uint64_t{1} << 30;
-  // Returns the bytes of all contexts; without the first one if its size is unknown.
+  // Returns the bytes that this process's contexts on the device take together. If the size of the
+  // first context is unknown, it is left out.
   std::uint64_t contexts() const noexcept {
     return (used_after_first_context <= largest_context ? used_after_first_context : 0) +
            further_contexts;

@@ -324,13 +324,13 @@ struct Series {
   // are set at some of the worst moments: odd while they change; 0: they were never set.
   std::atomic<std::uint32_t> holders_version;
   std::atomic<std::uint32_t> first_holder;  // row of the series' first WorstHolder; 0: none
-  // 1: at `holders_ns`, too many allocations did not fit the layout of slabs in slab_layout.hpp.
+  // 1: at `holders_ns`, many addresses did not fit slab_layout.hpp, so locked bytes may be wrong.
   std::atomic<std::uint32_t> slabs_misfit;
-  // Time at which WorstHolder rows were last filled, and bytes locked then by all groups; 0: never.
+  // Time since process start at which WorstHolders were last filled; bytes locked then; 0: never.
   std::atomic<std::uint64_t> holders_ns, holders_locked_bytes;
   std::atomic<std::uint64_t> pieces_seen;  // allocations that shared a slab page, at `holders_ns`
-  // The last reading of the device's memory before `holders_ns`: its time (0: there was none), free
-  // bytes, and idle bytes of memory pools (unknown_bytes: not known).
+  // The last reading of the device's memory before `holders_ns`: its time since process start (0:
+  // none), free bytes, and idle bytes of memory pools (unknown_bytes: not known).
   std::atomic<std::uint64_t> read_ns, read_free_bytes, read_memory_pool_idle_bytes;
 };
 

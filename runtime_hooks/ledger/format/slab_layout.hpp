@@ -11,8 +11,8 @@ namespace cuwarden::ledger {
 // Usual size of the driver's pages of linear device memory, and the granularity to which the driver
 // rounds requests up inside a page, in bytes. Readers check both by the addresses of allocations.
 inline constexpr std::uint64_t slab_page_bytes = 2 << 20, slab_step_bytes = 512;
-// Largest request in bytes that the driver cuts from a page that other pieces may share. A larger
-// request gets whole pages.
+// Largest request in bytes that the driver cuts from a page of 2 MiB that other requests may share.
+// A larger request gets whole pages.
 inline constexpr std::uint64_t largest_slab_piece = slab_page_bytes - slab_step_bytes;
 
 // The live pieces of one page of 2 MiB, packed into one 64-bit word so that all three numbers
@@ -53,8 +53,8 @@ struct SlabContents {
 // set while a thread copies `contents` to `contents_at_worst`.
 inline constexpr std::uint32_t slab_copying = 1u << 31;
 
-// A page of 2 MiB of device memory from which the driver cut pieces. The worst moment of a device
-// is that at which the most bytes were locked: free, but in partly live pages.
+// A page of 2 MiB of device memory from which the driver cut pieces (small allocations). The worst
+// moment of a device is that at which the most bytes were locked: free, but in partly live pages.
 // Series::worst_version counts the worst moments; each replaces the one before.
 struct SlabPage {
   std::atomic<std::uint32_t> state;     // 1: readers may use the row; 0: not filled in yet

@@ -18,12 +18,13 @@ namespace cuwarden::ledger {
 // shows.
 class GroupSums {
  public:
-  // Makes sums that are 0, for groups to be added by add().
+  // Makes sums that are 0. The caller adds groups by add().
   GroupSums() = default;
-  // Makes the sums of all groups of the ledger.
+  // Makes the sums of all groups of the reader's ledger, as they are at the moment. The reader is
+  // not kept.
   explicit GroupSums(const Reader&) noexcept;
-  // Adds a group's counts to the sums of its kind and device. Does nothing if the group has an
-  // impossible device.
+  // Adds a group's counts and live bytes to the sums of its kind and device. Does nothing if the
+  // kind or the device is impossible.
   void add(const GroupView&) noexcept;
   // Sets the series' counts and live bytes to the sums for its kind and device. If its peak bytes
   // are below its live bytes, the peak becomes the live ones. Does nothing for the series of the

@@ -247,7 +247,8 @@ struct NamedValueView {
   std::string_view name, value;
   bool from_environment = false;  // false: the value is the setting's default
 };
-// Facts about the recorded process and its ledger, from the ledger's header.
+// Facts about the recorded process and its ledger, copied from the ledger's header. Texts and
+// `boot_id` point into the ledger's bytes.
 struct ProcessView {
   std::uint32_t pid = 0, parent = 0;   // pids of the process and of its parent
   std::int64_t start_realtime_ns = 0;  // start of the process, since 1970
@@ -301,7 +302,7 @@ struct ReadError {
   explicit operator bool() const { return text != nullptr; }
 };
 
-// Reads the rows of one ledger.
+// Reads the rows of one ledger, whose bytes it neither owns nor trusts.
 class Reader {
  public:
   // Makes a reader of the bytes of a ledger's file or mapping. If they do not begin with the header
@@ -312,8 +313,8 @@ class Reader {
   // Returns the facts in the ledger's header.
   ProcessView process() const noexcept;
 
-  // Returns the number of the table's rows, from row 0 to the last one in use. Row 0 is reserved,
-  // except in the hooks table.
+  // Returns the number of this table's rows in use, including row 0, which is reserved except in
+  // the hooks table. So rows are numbered up to the result - 1.
   std::uint64_t rows(RegionId) const noexcept;
   // record() and the other functions that take a `row` return a copy of the row with this number in
   // the table that they are named for. They return null if the row is unused, half-written or

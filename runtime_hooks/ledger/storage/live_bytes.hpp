@@ -29,7 +29,8 @@ namespace cuwarden::ledger {
 // may call the functions at any time.
 class LiveBytes {
  public:
-  // `thread_shards` outlives the object.
+  // `thread_shards`: the shards of the ledger's threads, which keep the credits; must outlive the
+  // object.
   explicit LiveBytes(ThreadShards& thread_shards) noexcept : thread_shards_(thread_shards) {}
 
   // The effect that a call of rise() or fall() had on the counter Series::live_bytes.
@@ -41,7 +42,7 @@ class LiveBytes {
   };
   // Counts `bytes` that the calling thread has allocated. `shard`: the thread's part of the
   // counters. `series`, `row`: the series (all memory of one kind on one device) and its row in the
-  // table. `now_ns`: time since process start.
+  // table. `now_ns`: time since process start. Returns the effect on Series::live_bytes.
   Change rise(ThreadShard& shard, Series& series, std::size_t row, std::uint64_t bytes,
               std::uint64_t now_ns) noexcept {
     if (row >= ThreadShard::series_limit || !thread_shards_.several())
@@ -51,7 +52,7 @@ class LiveBytes {
   }
   // Counts `bytes` that the calling thread has freed. `shard`: the thread's part of the counters.
   // `series`, `row`: the series (all memory of one kind on one device) and its row in the table.
-  // `now_ns`: time since process start.
+  // `now_ns`: time since process start. Returns the effect on Series::live_bytes.
   Change fall(ThreadShard& shard, Series& series, std::size_t row, std::uint64_t bytes,
               std::uint64_t now_ns) noexcept {
     if (!may_keep_credits(shard, row))
@@ -72,8 +73,8 @@ class LiveBytes {
   // True if shards keep credits (freed bytes that the series' counter does not know yet) in the
   // epoch of this number.
   static bool keeps_credits(std::uint32_t epoch) noexcept { return epoch % 2 == 0; }
-  // Returns true if the shard may keep a credit for the series in this row, in any epoch. A thread
-  // that is alone needs none.
+  // Returns true if the shard may keep a credit (freed bytes that the series' counter does not know
+  // yet) for the series in this row. A thread that is alone needs none.
   bool may_keep_credits(const ThreadShard& shard, std::size_t row) const noexcept {
     return row < ThreadShard::series_limit && !shard.is_shared() && thread_shards_.several();
   }
@@ -96,8 +97,9 @@ class LiveBytes {
   static std::uint64_t largest_credit(std::uint64_t peak_bytes) noexcept {
     return std::max<std::uint64_t>(16 << 10, peak_bytes / 4096);
   }
-  // rise_for_all() and fall_for_all() count `bytes` as rise() and fall() do, but always in the
-  // series' counter, which all threads share, and never in a credit.
+  // Count `bytes` that were allocated (rise_for_all) or freed (fall_for_all), always in the series'
+  // counter, which all threads share, and never in a credit. `row`: the series' row. `now_ns`: time
+  // since process start.
   Change rise_for_all(Series&, std::size_t row, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   Change fall_for_all(Series&, std::size_t row, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   // Takes away the credits of all shards for the series in this row (freed bytes that they kept to

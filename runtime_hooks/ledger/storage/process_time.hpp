@@ -6,7 +6,7 @@
 
 namespace cuwarden::ledger {
 
-// A clock that begins with the recorded process.
+// A clock that counts nanoseconds from the start of the recorded process.
 class ProcessTime {
  public:
   // Sets the beginning of the process to `start_ns`, a time of CLOCK_MONOTONIC. Must be called

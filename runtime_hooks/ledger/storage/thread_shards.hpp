@@ -120,7 +120,7 @@ class ThreadShards {
   static constexpr std::uint32_t count = ThreadSlot::count;
   static_assert(count <= 256);
 
-  // `storage` outlives the object.
+  // `storage`: the memory of the ledger, which holds the groups' counters; must outlive the object.
   explicit ThreadShards(Storage& storage) noexcept : storage_(storage) {}
   // Makes the shards; must be called before other functions. `serial`: a number from 1 that no
   // other ledger writer of the process has. `pid`: pid of the recorded process; threads of vfork
@@ -136,7 +136,7 @@ class ThreadShards {
   // Result of my_row() for a thread for which the threads table had no room.
   static constexpr std::uint32_t no_row = UINT32_MAX;
   // Returns the calling thread's row in the ledger's threads table, as set_my_row() has set it; 0
-  // if it was not set.
+  // if it was not set, no_row if the table had no room.
   std::uint32_t my_row() const noexcept { return mine_.serial == serial_ ? mine_.row : 0; }
   // Sets the value that my_row() returns for the calling thread: its row in the ledger's threads
   // table, or no_row if the table has no room. A confined thread (seccomp) must not call this
@@ -204,7 +204,8 @@ class ThreadShards {
   ThreadShard& take() noexcept;
   // Counts a call in the hook's own row, by a locked instruction.
   void count_for_all(HookId) noexcept;
-  // Finds or makes the GroupShard row of this shard and group.
+  // Finds or makes the GroupShard row of this shard and group, and returns its counters. If there
+  // is no room, returns the counters in the group's own row.
   Counters& find_group_shard(ThreadShard&, Group&, GroupId) noexcept;
 
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Mine mine_;

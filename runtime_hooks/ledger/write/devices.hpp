@@ -14,7 +14,7 @@
 
 namespace cuwarden::ledger {
 
-// A reading of a device's memory: the driver's answer at one moment.
+// A reading of a device's memory: the driver's figures at one moment.
 struct Reading {
   ReadingAt at = ReadingAt::none;                 // the occasion of the reading
   std::uint64_t total_bytes = 0, free_bytes = 0;  // size and free bytes of the device's memory
@@ -70,7 +70,8 @@ struct ImplicitChange {
 // threads may call the functions at any time.
 class Devices {
  public:
-  // All references outlive the object.
+  // `storage`: the memory of the ledger. `time`: clock of the ledger's times. Both must outlive the
+  // object.
   Devices(Storage& storage, const ProcessTime& time) noexcept : storage_(storage), time_(time) {}
 
   // Stores copies of the device's name (at most 127 bytes) and UUID. Only the first call for a
@@ -86,10 +87,10 @@ class Devices {
   // Takes the bytes of a spilled allocation from the device's spilled bytes, because the allocation
   // was freed. The arguments equal those that spilled() was given for the allocation.
   void unspilled(DeviceOrdinal, Kind, ByteCount) noexcept;
-  // Returns the bytes of live allocations on the device that are in host memory.
+  // Returns how many bytes of the device's live allocations are in host memory at the moment.
   std::uint64_t spilled_bytes_on(DeviceOrdinal) noexcept;
-  // Returns the part of spilled_bytes_on() that belongs to stream-ordered allocations
-  // (cuMemAllocAsync).
+  // Returns how many bytes of the device's live stream-ordered allocations (cuMemAllocAsync) are in
+  // host memory at the moment.
   std::uint64_t spilled_in_stream_order_on(DeviceOrdinal) noexcept;
   // Stores the present figures of cuwarden's pool on the device, in place of the last ones.
   void set_arena(DeviceOrdinal, const ArenaUse&) noexcept;

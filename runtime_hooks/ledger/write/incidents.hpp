@@ -71,7 +71,7 @@ struct RungRow {
 // site (group), or begins a new one. All threads may call the functions at any time.
 class Incidents {
  public:
-  // `storage` outlives the object.
+  // `storage`: the memory of the ledger that gets the incidents; must outlive the object.
   explicit Incidents(Storage& storage) noexcept : storage_(storage) {}
 
   // Counts a refusal by the driver at `now_ns` (since process start), before any rung is tried. A

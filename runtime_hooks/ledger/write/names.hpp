@@ -13,7 +13,7 @@ namespace cuwarden::ledger {
 // Stores copies of texts in the ledger. All threads may call the functions at any time.
 class Names {
  public:
-  // `storage` outlives the object.
+  // `storage`: the memory of the ledger that gets the texts; must outlive the object.
   explicit Names(Storage& storage) noexcept : storage_(storage) {}
 
   // Counts a lookup (dlsym, cuGetProcAddress) of the CUDA function `name`, which handles memory and

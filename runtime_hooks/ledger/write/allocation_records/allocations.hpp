@@ -18,7 +18,8 @@ namespace cuwarden::ledger {
 // (class VirtualMemory). All threads may call the functions at any time.
 class Allocations {
  public:
-  // All references outlive the object.
+  // The arguments are parts of one ledger's writer, which the object uses and does not own. They
+  // must outlive it.
   Allocations(Storage& storage, RecordIndex& records, Totals& totals, SlabPages& slabs,
               Threads& threads, const ProcessTime& time) noexcept
       : storage_(storage),

@@ -22,7 +22,8 @@ struct GroupKey {
 // time after create().
 class GroupTable {
  public:
-  // All references outlive the object.
+  // The arguments are parts of one ledger's writer, which the object uses and does not own. They
+  // must outlive it.
   GroupTable(Storage& storage, ThreadShards& thread_shards, Totals& totals) noexcept
       : storage_(storage), thread_shards_(thread_shards), totals_(totals) {}
   // Maps memory for the index of the groups; must be called before get(). Returns false if there is

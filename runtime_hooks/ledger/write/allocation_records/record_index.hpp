@@ -26,7 +26,7 @@ namespace cuwarden::ledger {
 // and address; at most one live record has a key. All threads may call the functions at any time.
 class RecordIndex {
  public:
-  // `storage` outlives the object.
+  // `storage`: the memory of the ledger whose records are indexed; must outlive the object.
   explicit RecordIndex(Storage& storage) noexcept : storage_(storage) {}
 
   // Returns the record in row `id`, which may be live or ended. The index must have handed out the
@@ -42,17 +42,19 @@ class RecordIndex {
     // caller must pass the row to recycle() after reading its fields. 0: no record had the key.
     RecordId replaced;
   };
-  // Ends the live record with this key, copies its fields into the last argument, and frees its row
-  // for another record. Returns false, and changes nothing, if no live record has the key.
+  // Ends the live record with this space and address, copies its fields into the last argument, and
+  // frees its row for another record. Returns false, and changes nothing, if there is no such
+  // record.
   bool take(Space, DeviceAddress, RecordFields&) noexcept;
-  // Adds a live record with this key and these fields. Ends an older live record with the key; the
-  // caller must then pass that record's row (Inserted::replaced) to recycle().
+  // Adds a live record with this space, address and fields. Ends an older live record with this
+  // space and address; the caller must then pass that record's row (Inserted::replaced) to
+  // recycle().
   Inserted insert(Space, DeviceAddress, const RecordFields&) noexcept;
   // Results of restore(). `yes`: the record is live again. `address_in_use`: the driver has given
   // the address to another allocation since take(). `no_room`: there is no row or index slot left.
   enum class Restored { yes, address_in_use, no_room };
   // Makes a record live again that take() has ended, in the same row or another one. The arguments
-  // are the record's key and the fields that take() has copied.
+  // are the record's space and address, and the fields that take() has copied.
   Restored restore(Space, DeviceAddress, const RecordFields&) noexcept;
 
   // Ends the live record in a row that the caller found by scanning the table without a lock. The
@@ -60,25 +62,25 @@ class RecordIndex {
   // record; null: the record may have any owner. Returns false, and changes nothing, if the row's
   // record has ended since the scan, or if `owner` does not own it.
   bool remove(RecordId, const ContextId* owner = nullptr) noexcept;
-  // Makes the record in this row live again, which remove() has ended. Returns false if its address
-  // has another live record by now, or if the index has no room.
+  // Makes the record in this row live again, which remove() has ended. Returns false, and changes
+  // nothing, if its address has another live record by now, or if the index has no room.
   bool restore(RecordId) noexcept;
   // Frees a row for another record. The row's own record must have ended, and its contents must not
   // be needed any more.
   void recycle(RecordId) noexcept;
 
-  // Counts one more reference to the live record with this key. Returns false, and changes nothing,
-  // if no live record has the key, or if the record counts no references.
+  // Counts one more reference to the live record with this space and address. Returns false, and
+  // changes nothing, if there is no such record, or if the record counts no references.
   bool add_reference(Space, DeviceAddress) noexcept;
-  // Counts one reference less to the live record with this key. Returns false, and changes nothing,
-  // if the record has fewer than two references, or if no live record has the key.
+  // Counts one reference less to the live record with this space and address. Returns false, and
+  // changes nothing, if there is no such record, or if it has fewer than two references.
   bool drop_reference(Space, DeviceAddress) noexcept;
 
-  // Returns the row of the live record with this key; 0 if there is none.
+  // Returns the row of the live record with this space and address; 0 if there is none.
   RecordId find(Space, DeviceAddress) noexcept;
-  // Removes the live record with this key from the index; the record stays live. From then on,
-  // another record may have the key: the driver may give the handle's value to other memory.
-  // Returns the record's row; 0 if no live record has the key.
+  // Removes the live record with this space and address from the index; the record stays live. From
+  // then on, another record may have the address: the driver may give a handle's value to other
+  // memory. Returns the record's row; 0 if there was no such record.
   RecordId hide(Space, DeviceAddress) noexcept;
   // Adds a live record to the index again that hide() has removed. The record gets this address,
   // which may differ from its earlier one. Returns false, and changes nothing, if the address has
@@ -87,7 +89,7 @@ class RecordIndex {
   // Ends a live record that hide() has removed from the index. The row keeps its contents until
   // recycle().
   void end_hidden(RecordId) noexcept;
-  // Makes a record live again that end_hidden() has ended.
+  // Makes a record live again that end_hidden() has ended. The record stays out of the index.
   void revive_hidden(RecordId) noexcept;
 
   // Returns true if the record is live: its allocation has not ended. Takes no lock.

@@ -28,7 +28,8 @@ namespace cuwarden::ledger {
 // allocations. All threads may call the functions at any time after create().
 class SlabPages {
  public:
-  // All references outlive the object.
+  // The arguments are parts of one ledger's writer, which the object uses and does not own. They
+  // must outlive it.
   SlabPages(Storage& storage, ThreadShards& thread_shards) noexcept
       : storage_(storage), thread_shards_(thread_shards) {}
   // Maps memory for the index of the slab pages; must be called before other functions. Returns
@@ -62,7 +63,7 @@ class SlabPages {
   std::uint64_t locked_bytes(const Series& series) const noexcept;
 
  private:
-  // Value for a change's time: the change is not compared with the highest locked bytes so far.
+  // Value for a change's time: the change never makes a new highest number of locked bytes.
   static constexpr std::uint64_t no_moment = UINT64_MAX;
   // Entry of the index for 2 MiB of addresses: row of the first SlabPage with these addresses; 0:
   // none. Pages of other devices with these addresses follow by SlabPage::next.

@@ -14,7 +14,8 @@ namespace cuwarden::ledger {
 // Gives each thread of the process its row in the ledger's threads table.
 class Threads {
  public:
-  // All references outlive the object.
+  // The arguments are parts of one ledger's writer, which the object uses and does not own. They
+  // must outlive it.
   Threads(Storage& storage, ThreadShards& thread_shards, const ProcessTime& time) noexcept
       : storage_(storage), thread_shards_(thread_shards), time_(time) {}
 

@@ -19,11 +19,12 @@ namespace cuwarden::ledger {
 // device). All threads may call the functions at any time after create().
 class Totals {
  public:
-  // All references outlive the object.
+  // The arguments are parts of one ledger's writer, which the object uses and does not own. They
+  // must outlive it.
   Totals(Storage& storage, ThreadShards& thread_shards) noexcept
       : storage_(storage), thread_shards_(thread_shards), live_bytes_(thread_shards) {}
-  // Maps memory for the data of each series that is not in the ledger; must be called before other
-  // functions. Returns false if there is no memory.
+  // Maps memory for those data of the series that are not in the ledger; must be called before
+  // other functions. Returns false if there is no memory.
   bool create() noexcept;
 
   // Counts an allocation of `bytes` in its group and the group's series. `now_ns`: time since
@@ -114,12 +115,12 @@ class Totals {
     return static_cast<Side*>(sides_.data())[&series - storage_.rows<Series>(RegionId::series)];
   }
   Group& row(GroupId id) noexcept { return storage_.rows<Group>(RegionId::groups)[id.value]; }
-  // Adds `count` allocations of together `bytes` to the live ones of the group's series. The shard
-  // is the calling thread's. `now_ns`: time since process start.
+  // Adds `count` live allocations of together `bytes` to the group's series. The shard is the
+  // calling thread's. `now_ns`: time since process start.
   void raise(ThreadShard&, const Group&, std::uint64_t count, std::uint64_t bytes,
              std::uint64_t now_ns) noexcept;
-  // Subtracts one allocation of `bytes` from the live ones of the group's series. The shard is the
-  // calling thread's. `now_ns`: time since process start.
+  // Subtracts one live allocation of `bytes` from the group's series. The shard is the calling
+  // thread's. `now_ns`: time since process start.
   void lower(ThreadShard&, const Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   // Stores the present live number and bytes of each group of the series as those at the series'
   // peak. Does nothing if another thread is doing so. `now_ns`: time since process start.

@@ -17,16 +17,18 @@
 
 namespace cuwarden::ledger {
 
-// Adds and ends the records of virtual memory. All threads may call the functions at any time.
+// Adds and ends the records of virtual memory: of handles (CUmemGenericAllocationHandle) and of
+// their mappings. All threads may call the functions at any time.
 class VirtualMemory {
  public:
-  // All references outlive the object.
+  // The arguments are parts of one ledger's writer, which the object uses and does not own. They
+  // must outlive it.
   VirtualMemory(Storage& storage, RecordIndex& records, Totals& totals, Threads& threads,
                 const ProcessTime& time) noexcept
       : storage_(storage), records_(records), totals_(totals), threads_(threads), time_(time) {}
 
   // Adds the record of a virtual memory handle that was created (cuMemCreate) or imported. The
-  // handle has one reference.
+  // handle gets one reference.
   void created(NewRecord) noexcept;
   // Counts one more reference to the virtual memory handle. Does nothing if the handle has no
   // record.
@@ -37,10 +39,11 @@ class VirtualMemory {
   // there is no room.
   bool retained_from_mapping(DeviceAddress mapped, DeviceAddress handle) noexcept;
   // Counts one reference less to the virtual memory handle. Must be called before the driver's
-  // cuMemRelease, after which another handle may get the value. If the driver refuses, the caller
-  // calls release_undo(). Returns false if the handle has no record.
+  // cuMemRelease, after which another handle may get this one's value. If the driver refuses, the
+  // caller calls release_undo(). Returns false, and changes nothing, if the handle has no record.
   bool release_begin(DeviceAddress handle) noexcept;
-  // Restores the reference that release_begin() removed, since the driver refused the release.
+  // Adds the reference again that release_begin() removed from the handle, because the driver
+  // refused the release.
   void release_undo(DeviceAddress handle) noexcept;
   // Adds the record of a mapping (cuMemMap) of `handle`: the first arguments are the mapping's
   // address and size, and its group. If the memory was imported, the handle's record gets its size
@@ -50,8 +53,8 @@ class VirtualMemory {
   // Must be called before the driver's cuMemUnmap; if the driver refuses, the caller calls
   // unmap_undo(). Returns false if no mapping that begins there has a record.
   bool unmap_begin(DeviceAddress, ByteCount) noexcept;
-  // Restores the mappings that unmap_begin() with the same range has ended, since the driver
-  // refused to unmap them.
+  // Makes the records of those mappings live again that unmap_begin() has ended, because the driver
+  // refused to unmap them. The arguments equal those of that call.
   void unmap_undo(DeviceAddress, ByteCount) noexcept;
 
  private:

@@ -30,7 +30,7 @@ struct ModuleDescription;
 // time.
 class ModuleTable {
  public:
-  // `storage` outlives the object.
+  // `storage`: the memory of the ledger that gets the rows; must outlive the object.
   explicit ModuleTable(Storage& storage) noexcept : storage_(storage) {}
   // Maps memory for the table; must be called before other functions. `program`: path of the
   // executable, which the loader does not tell. Returns false if there is no memory.

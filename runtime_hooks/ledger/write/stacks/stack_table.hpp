@@ -20,7 +20,8 @@ namespace cuwarden::ledger {
 // Stores call stacks in the ledger. All threads may call the functions at any time after create().
 class StackTable {
  public:
-  // All references outlive the object.
+  // `storage`: the memory of the ledger. `modules`: the ledger's table of loaded objects. Both must
+  // outlive the object.
   StackTable(Storage& storage, ModuleTable& modules) noexcept
       : storage_(storage), modules_(modules) {}
   // Maps memory for the indexes of the stacks. Must be called before other functions. Returns false
