@@ -1,7 +1,8 @@
-// An arena holds the memory for one context's small and badly rounded requests, in one wide range
-// of addresses. Blocks lie side by side, without the driver's rounding and slabs, and only pages
-// that hold a block have memory. A page whose last block was freed keeps its memory for the next
-// block, until give_back() is called.
+// An arena holds device memory for those requests of one context that the driver would serve
+// wastefully. Blocks (one for each request) lie side by side in one wide range of reserved
+// addresses, without the driver's rounding and slabs. A page (2 MiB) gets memory when a block needs
+// it. A page whose last block was freed keeps its memory for the next block, until give_back() is
+// called.
 #pragma once
 
 #include <atomic>
@@ -19,22 +20,25 @@
 namespace cuwarden::pool {
 
 // Figures of an arena (the pool's memory for one context), or their sum over all arenas of a
-// device. Bytes and counts are totals since the start, except for held_bytes, live_bytes and
-// idle_bytes, which hold for the present.
+// device. held_bytes, live_bytes and idle_bytes are the present values. All others are totals since
+// the process began.
 struct ArenaCounts {
   std::uint64_t held_bytes = 0;  // Bytes of device memory that the arena holds now.
-  std::uint64_t live_bytes = 0;  // Bytes that the program asked for and has not freed.
-  // Bytes of `held_bytes` that can be given back to the driver at once: no block uses them.
+  // Bytes of the blocks that the program has not freed: the sizes that it asked for.
+  std::uint64_t live_bytes = 0;
+  // Bytes of device memory that the arena holds without a block in them. They can be given back to
+  // the driver at once.
   std::uint64_t idle_bytes = 0;
   // Number of blocks (one for each request) that the pool ever handed out, and the sum of the bytes
   // that these requests asked for.
   std::uint64_t served_count = 0, served_bytes = 0;
   // Bytes of memory that the pool ever gave back to the driver, including those that meshing saved.
+  // Memory of contexts that ended does not count.
   std::uint64_t returned_bytes = 0;
-  // Totals since the start: pages of addresses that came to share memory by meshing, and bytes of
-  // memory that meshing saved. `pause_ns` is the time for which the program was paused for it.
+  // Totals since the start: pages of addresses that came to share memory by meshing, bytes of
+  // device memory that meshing saved, and nanoseconds for which the program was paused for meshing.
   std::uint64_t meshed_pages = 0, meshed_bytes = 0, pause_ns = 0;
-  // Bytes of the program's blocks and the pages around them that have no memory any more. Meshing
+  // Bytes of pages that have lost their memory, although blocks of the program lie in them. Meshing
   // had unmapped these pages and failed, and the driver refused to map their memory again. 0 if
   // that never happened.
   std::uint64_t lost_bytes = 0;
@@ -52,8 +56,8 @@ struct Pause {
   FunctionRef<std::uint64_t()> end;
 };
 
-// The pool's memory for one context: one wide range of reserved addresses, in which only pages (2
-// MiB) that hold a block have memory. A block is memory that was handed out for one request.
+// The pool's memory for one context: one wide range of reserved addresses, in which a page (2 MiB)
+// gets memory when a block needs it. A block is memory that was handed out for one request.
 //
 // All functions may be called by several threads at once. They hold the arena's lock while they
 // call the driver's functions for mapped memory, so that two threads do not map the same page.
@@ -65,17 +69,19 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Returns the device whose memory the arena holds; no_device before open().
+  // Returns the device that the arena was last opened for, also after end(); no_device before the
+  // first open().
   DeviceOrdinal device() const noexcept { return {device_.load(std::memory_order_relaxed)}; }
-  // Returns the context that the arena was last opened for; 0 before open().
+  // Returns the context that the arena was last opened for, also after end(); 0 before the first
+  // open().
   ContextId context() const noexcept { return {context_.load(std::memory_order_acquire)}; }
 
   // Reserves a range of addresses: twice the device's memory, or less if the process cannot have so
-  // many. `context` must be the current context. The arena must be new, or end() must have been
-  // called. Returns false if the device cannot map memory or no addresses can be reserved. May
-  // throw std::bad_alloc, and has changed nothing then.
+  // many. `context` must be the current context, and `device` its device. The arena must be new, or
+  // end() must have been called. Returns false, with nothing changed, if the device cannot map
+  // memory or no addresses can be reserved. May throw std::bad_alloc, and has changed nothing then.
   bool open(const driver::RealDriver&, DeviceOrdinal device, ContextId context);
-  // True if the arena has addresses: between open() and end().
+  // True if the arena has a reserved range of addresses: after open(), until end().
   bool is_open() const noexcept { return !has_ended(); }
   // True if the address lies in the arena's reserved range, in a block or not.
   bool has(std::uint64_t address) const noexcept {
@@ -104,17 +110,18 @@ class Arena {
   // is none.
   std::optional<Block> block_around(std::uint64_t address) noexcept;
   // Records that the program has set (`on` true) or cleared CU_POINTER_ATTRIBUTE_SYNC_MEMOPS of the
-  // block that begins at the address `start`.
+  // block that begins at the address `start`. Does nothing if no block begins there.
   void set_sync_memops(std::uint64_t start, bool on) noexcept;
 
-  // Gives memory back to the driver that has held no block since `until_ns`, a time on the ledger's
-  // clock; UINT64_MAX means all memory without blocks. Returns the bytes given back.
+  // Gives the memory of pages back to the driver if they have held no block since `until_ns`, a
+  // time on the ledger's clock; UINT64_MAX means all pages without blocks. Returns the bytes given
+  // back.
   std::uint64_t give_back(const driver::RealDriver&, std::uint64_t until_ns) noexcept;
   // Makes little used pages share memory, and gives the saved memory back to the driver. Blocks are
-  // copied in pauses of the program, but keep their addresses. The arena's device must be that of
-  // the current context. Does nothing if less than `least_bytes` can be saved; stops once
-  // `enough_bytes` are saved. Returns the bytes saved. May throw std::bad_alloc, and has saved
-  // nothing then.
+  // copied in pauses of the program, which the functions of `Pause` begin and end, but keep their
+  // addresses. The arena's device must be that of the current context. Does nothing if less than
+  // `least_bytes` can be saved; stops once `enough_bytes` are saved. Returns the bytes saved. May
+  // throw std::bad_alloc, and has saved nothing then.
   std::uint64_t mesh(const driver::RealDriver&, const Pause&, std::uint64_t least_bytes,
                      std::uint64_t enough_bytes);
   // Adds `ns` nanoseconds to ArenaCounts::pause_ns, for a pause of the program in which no memory
@@ -129,8 +136,8 @@ class Arena {
   // called after the context has ended. open() may then be called again.
   void end(const driver::RealDriver&) noexcept;
   // Lets the device `peer` use the memory that the arena has now, or forbids it (`may` false).
-  // Memory that is mapped later follows the constructor's Peers instead. Returns the driver's last
-  // error; CUDA_SUCCESS if there was none.
+  // Memory that is mapped later gets the access that Peers, the record given to the constructor,
+  // then says. Returns the driver's last error; CUDA_SUCCESS if there was none.
   CUresult change_access(const driver::RealDriver&, DeviceOrdinal peer, bool may) noexcept;
 
   // Returns the arena's figures. All are 0 if another thread has kept the arena's lock for too
@@ -138,13 +145,14 @@ class Arena {
   ArenaCounts counts() noexcept;
 
  private:
-  // Number of a run: its index in `runs_` plus 1; 0 means no run.
+  // Number of a run (pages whose memory is given back together): its index in `runs_` plus 1; 0
+  // means no run.
   using RunIndex = std::uint32_t;
   // A page of addresses (2 MiB) of the arena, with or without memory.
   struct Page {
     // Number of blocks of which at least a part lies in the page.
     std::uint32_t blocks = 0;
-    // The run that the page's memory belongs to; 0 if the page has no memory.
+    // Number of the run that the page's memory belongs to; 0 if the page has no memory.
     RunIndex run = 0;
     // The next page that shares this page's memory, as its index in `pages_` plus 1; 0 if this is
     // the last one or the memory is not shared.
@@ -169,7 +177,7 @@ class Arena {
   };
   class Meshing;
 
-  // Returns the run with this number, which must not be 0.
+  // Returns the run with the number `index` (its index in `runs_` plus 1), which must not be 0.
   Run& run(RunIndex index) noexcept { return runs_[index - 1]; }
   // True if the arena has no addresses: before open() and after end().
   bool has_ended() const noexcept { return bytes_.load(std::memory_order_relaxed) == 0; }
@@ -179,14 +187,17 @@ class Arena {
   }
   // Returns the address at which the page with the index `page` begins.
   std::uint64_t address_of(std::uint64_t page) const noexcept { return base_ + page * page_bytes; }
-  // Maps memory for those pages of the block that have none. Returns false if the driver refuses.
+  // Maps memory for those pages in which a part of the block lies and that have none. Returns false
+  // if the driver refuses; some of the pages may have got memory then. `now_ns` is the time on the
+  // ledger's clock.
   bool back(const driver::RealDriver&, const Block&, std::uint64_t now_ns);
-  // Maps new memory at `count` pages, from the page with the index `first` on, and enters them as a
-  // run. Returns false if the driver refuses.
+  // Maps new memory at `count` pages, from the page with the index `first` on, and enters them in
+  // `runs_` as one run. Returns false, with nothing mapped, if the driver refuses. `now_ns` is the
+  // time on the ledger's clock.
   bool map_run(const driver::RealDriver&, std::uint64_t first, std::uint64_t count,
                std::uint64_t now_ns) noexcept;
-  // Returns the number of pages without memory, from the page with the index `first` on; at most
-  // `limit`.
+  // Returns the number of pages without memory between the page with the index `first` and the next
+  // page with memory; at most `limit`.
   std::uint64_t pages_ahead(std::uint64_t first, std::uint64_t limit) const noexcept;
   // Returns the index of the page that follows `page` in the run. `page` must not be the run's last
   // one.
@@ -204,11 +215,14 @@ class Arena {
       visit(now);
     }
   }
-  // Unmaps the run's memory and removes the run. Returns false if the driver refuses.
+  // Unmaps the run's memory and removes the run. Returns false if the driver refuses: the run is
+  // then kept, but a shared run may have lost some of its pages.
   bool unmap_run(const driver::RealDriver&, Run&) noexcept;
-  // Removes the run from `runs_` and from its pages, after its memory was unmapped.
+  // Empties the run's row in `runs_` and enters its pages as pages without memory. The caller must
+  // have unmapped the run's memory before.
   void drop_run(Run&) noexcept;
-  // Counts the block in Page::blocks of each page that it touches.
+  // Adds 1 to Page::blocks of each page in which a part of the block lies. All these pages must
+  // have memory.
   void use_pages(const Block&) noexcept;
 
   std::atomic<std::int32_t> device_{-1};
@@ -223,11 +237,12 @@ class Arena {
   // Properties with which cuMemCreate makes the arena's memory.
   CUmemAllocationProp where_{};
   Packing packing_;
-  // One entry for each page from the range's start to the last one that ever held a block.
+  // One entry for each page (2 MiB) of the arena's range, from the range's start at least to the
+  // last page that ever had memory.
   std::vector<Page> pages_;
-  // All runs, and rows that no run uses.
+  // Rows of all runs (pages whose memory is given back together), and rows that no run uses.
   std::vector<Run> runs_;
-  // Numbers of the rows of `runs_` that no run uses.
+  // Numbers (index plus 1) of the rows of `runs_` that no run uses.
   std::vector<RunIndex> unused_runs_;
   ArenaCounts counts_;
 };

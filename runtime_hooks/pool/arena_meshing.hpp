@@ -25,8 +25,8 @@ class Arena::Meshing {
   // Memory that a pass of meshing moves pages into: `new_memory` that it allocates, or
   // `own_memory`, which is that of runs of the arena with a single page.
   enum class Into : std::uint8_t { new_memory, own_memory };
-  // Plans a pass of meshing, which run() carries out. The caller holds the arena's lock until the
-  // object is destroyed. May throw std::bad_alloc.
+  // Plans a pass of meshing, which run() carries out. `arena` and `real` outlive the object. The
+  // caller holds the arena's lock until the object is destroyed. May throw std::bad_alloc.
   Meshing(Arena& arena, const driver::RealDriver& real, Into into) : arena_(arena), real_(real) {
     if (into == Into::new_memory) {
       find_moves();
@@ -36,8 +36,8 @@ class Arena::Meshing {
     }
     reserve();
   }
-  // Gives up the addresses at which new memory was mapped while blocks were copied to it. Pages
-  // that were moved keep their new memory.
+  // Frees the scratch addresses, at which new memory was mapped while blocks were copied to it.
+  // Pages that were moved keep their new memory.
   ~Meshing() { give_up_targets(); }
   Meshing(const Meshing&) = delete;
   Meshing& operator=(const Meshing&) = delete;
@@ -49,8 +49,9 @@ class Arena::Meshing {
     for (const Candidate& candidate : candidates_) held += arena_.run(candidate.run).bytes();
     return held - std::min(held, used_targets_ * page_bytes);
   }
-  // Reserves the scratch addresses at which new memory is mapped while blocks are copied to it.
-  // Returns false if the driver refuses.
+  // Reserves the scratch addresses at which new memory is mapped while blocks are copied to it. To
+  // be called once, before run(). Returns false if the driver refuses; true also if the plan needs
+  // none.
   bool take_scratch() noexcept {
     return scratch_bytes() == 0 ||
            real_.cuMemAddressReserve(&scratch_, scratch_bytes(), 0, 0, 0) == CUDA_SUCCESS;
@@ -66,8 +67,8 @@ class Arena::Meshing {
   struct Move {
     // Index of the page in the arena.
     std::uint64_t page = 0;
-    // Number of the plan's item that the page belongs to, and the index in `targets_` of the memory
-    // that the page moves to. All pages of an item move to one target.
+    // `item`: number of the page's item, which is a page, or all pages that share memory already.
+    // `target`: index in `targets_` of the memory that the item's pages move to.
     std::uint32_t item = 0, target = 0;
   };
   // A run (pages whose memory is mapped together) that may be moved, as a whole. Each page with
@@ -118,7 +119,8 @@ class Arena::Meshing {
   bool make(Target&) noexcept;
   void drop(Target&) noexcept;
   void give_up_targets() noexcept;
-  // Returns the size of the reserved scratch addresses.
+  // Returns the bytes of the scratch addresses, at which new memory is mapped while blocks are
+  // copied to it.
   std::uint64_t scratch_bytes() const noexcept {
     return whole_addresses(new_targets_ * page_bytes);
   }

@@ -57,8 +57,9 @@ class DevicePool {
   // none.
   std::optional<ArenaBlock> around(std::uint64_t address) noexcept;
 
-  // Returns the list of blocks that the program has freed, but that the device may still use. They
-  // keep their memory until the device can be waited for.
+  // Returns the list of blocks that the program has freed, but that the device may still use. A
+  // block on the list keeps its memory. A caller that takes a block out must wait for the block's
+  // context, then call Arena::give() for the block.
   Deferred<ArenaBlock>& deferred() noexcept { return deferred_; }
 
   // Gives memory back to the driver that has held no block since `until_ns`, a time on the ledger's
@@ -72,8 +73,8 @@ class DevicePool {
   // must be one of the device. Returns the bytes saved.
   std::uint64_t mesh(const driver::RealDriver&, DeviceOrdinal, const Pause&,
                      std::uint64_t needed_bytes) noexcept;
-  // Adds `ns` nanoseconds to ArenaCounts::pause_ns of the device, for a pause of the program in
-  // which no memory was moved. Does nothing if the device has no arena.
+  // Adds `ns` nanoseconds to the device's ArenaCounts::pause_ns (time of pauses for meshing), for a
+  // pause of the program in which no memory was moved. Does nothing if the device has no arena.
   void was_paused(DeviceOrdinal device, std::uint64_t ns) noexcept {
     if (Arena* const arena = find([&](const Arena& any) { return any.device() == device; }))
       arena->was_paused(ns);
@@ -82,22 +83,22 @@ class DevicePool {
   // context. Marked arenas serve no more requests. `is_ending` false removes the mark, because the
   // driver did not end the context.
   void set_ending(ContextId, bool is_ending) noexcept;
-  // Gives up the arenas that set_ending() has marked for the context, with all blocks in them. Must
-  // be called after the driver has ended the context. Arenas without the mark are kept: they belong
-  // to a new context with the same handle.
+  // Frees the addresses and memory of the arenas that set_ending() has marked for the context, with
+  // all blocks in them. Must be called after the driver has ended the context. Arenas without the
+  // mark are kept: they belong to a new context with the same handle.
   void context_ended(const driver::RealDriver&, ContextId) noexcept;
   // Lets the device `peer` use the memory that arenas of `device` have now, or forbids it (`may`
-  // false). The caller must have changed Peers before, which decides about memory that is mapped
-  // later. Returns the driver's last error; CUDA_SUCCESS if there was none.
+  // false). The caller must have changed the constructor's Peers before, which decides about memory
+  // that is mapped later. Returns the driver's last error; CUDA_SUCCESS if there was none.
   CUresult change_access(const driver::RealDriver&, DeviceOrdinal device, DeviceOrdinal peer,
                          bool may) noexcept;
   // Returns the sums of the figures of all arenas of the device, also of those whose context ended.
   ArenaCounts counts(DeviceOrdinal) noexcept;
 
  private:
-  // Returns the open arena of the context, or opens one. Returns null if no addresses can be
-  // reserved for it, there are `most_arenas` open arenas, or another thread has kept the lock for
-  // too long.
+  // Returns the open arena of the context, or opens one. Returns null if another thread has kept
+  // the lock for too long, or if none could be opened for the context, now or in an earlier call.
+  // An arena cannot be opened if no addresses can be reserved, or if `most_arenas` (256) are open.
   Arena* find_or_make(const driver::RealDriver&, DeviceOrdinal, ContextId);
   // Calls visit(arena) for each arena, including those whose context has ended.
   template <class Visit>
@@ -117,7 +118,8 @@ class DevicePool {
     return found;
   }
 
-  // Most arenas of the process. A new context may reuse the arena of one that has ended.
+  // Most arenas of the process, each of which serves one context. A new context may reuse the arena
+  // of one that has ended.
   static constexpr std::uint32_t most_arenas = 256;
   const Peers& peers_;
   FutexLock lock_;

@@ -15,7 +15,7 @@
 
 namespace cuwarden::pool {
 
-// A block: addresses inside a region that were handed out for one request.
+// A block: a stretch of addresses that was handed out for one request.
 struct Block {
   std::uint64_t start = 0;        // The address at which the block begins.
   std::uint64_t bytes = 0;        // Bytes that the program asked for.
@@ -38,8 +38,8 @@ class Packing {
   // multiples of 512 (step_bytes). Regions must not overlap. May throw std::bad_alloc, and has
   // changed nothing then.
   void add_region(std::uint64_t start, std::uint64_t bytes);
-  // Removes the region that begins at the address `start`. Returns false, with nothing removed, if
-  // there is none or a block lies in it.
+  // Removes the region (addresses that add_region() has added) that begins at the address `start`.
+  // Returns false, with nothing removed, if there is none or a block lies in it.
   bool remove_region(std::uint64_t start) noexcept;
 
   // Returns a new block of `bytes`; none if `bytes` is 0 or no hole is large enough. May throw
@@ -103,9 +103,9 @@ class Packing {
  private:
   // Number of a node in `chunks_`; 0 means no node.
   using Index = std::uint32_t;
-  // The use of a stretch of addresses. Withheld addresses are free, but no block may use them;
-  // retired ones belong to a block that the program has freed. `unused` marks a node without
-  // addresses.
+  // The use of a stretch of addresses. `hole`: free. `withheld`: free, but no block may use it.
+  // `live`: a block of the program. `retired`: a block that the program has freed, but the device
+  // may still use. `unused`: a node without addresses.
   enum class State : std::uint8_t { unused, hole, withheld, live, retired };
   // A stretch of addresses in a region: a block, a hole between blocks, or free addresses that are
   // withheld from blocks.

@@ -1,6 +1,7 @@
-// Serves page-locked memory for requests up to a limit, cut from larger pieces of the driver's
-// memory. The driver takes half a millisecond to lock pages, and as long to unlock them. Free
-// memory is kept for later requests until a function gives it back.
+// Serves requests for page-locked host memory of up to 64 MiB, with blocks that are cut from larger
+// pieces of the driver's memory. Each call of the driver that locks or unlocks pages takes half a
+// millisecond. So memory without blocks is kept for later requests, until give_back() or
+// give_back_some() frees it.
 #pragma once
 
 #include <atomic>
@@ -60,7 +61,8 @@ class PinnedPool {
   // Returns the block that contains the address and that the program has not freed; none if there
   // is none.
   std::optional<PinnedBlock> around(std::uint64_t address) noexcept;
-  // True if the address lies in memory of the pool, but in no block that the program holds.
+  // True if the address lies in memory of the pool that is free: in no block, or in one that the
+  // program has freed. False also if another thread has kept the pool's lock for too long.
   bool is_hole(std::uint64_t address) noexcept;
 
   // Marks the block that begins at the address `start` as freed by the program, and returns it. The
@@ -74,8 +76,9 @@ class PinnedPool {
   // retire(). The device must not use the block any more. `now_ns` is the time on the ledger's
   // clock.
   void give(std::uint64_t start, std::uint64_t now_ns) noexcept;
-  // Returns the list of blocks that the program has freed, but that the device may still use. They
-  // keep their memory until the device can be waited for.
+  // Returns the list of blocks that the program has freed, but that the device may still use. A
+  // block on the list keeps its memory. A caller that takes a block out must wait for the block's
+  // context, then call give() for the block.
   Deferred<PinnedBlock>& deferred() noexcept { return deferred_; }
 
   // Frees all pieces of memory that have held no block since `until_ns`, a time on the ledger's
@@ -103,7 +106,8 @@ class PinnedPool {
   std::uint64_t served_bytes() const noexcept {
     return served_bytes_.load(std::memory_order_relaxed);
   }
-  // Returns the bytes of page-locked memory that the pool holds, in blocks or not.
+  // Returns the bytes of page-locked memory that the pool holds, in blocks or not; 0 if another
+  // thread has kept the pool's lock for too long.
   std::uint64_t held_bytes() noexcept;
 
  private:
@@ -136,7 +140,7 @@ class PinnedPool {
   // piece's context is about to end.
   Pieces::iterator piece_around(std::uint64_t address) noexcept;
   // Returns a new block of `bytes` in memory that the heap has already; none if no hole is large
-  // enough.
+  // enough. `now_ns` is the time on the ledger's clock.
   std::optional<Block> take(Heap&, std::uint64_t bytes, std::uint64_t now_ns);
   // Adds to the heap `bytes` of memory that the driver has allocated at the address `start`.
   void add_piece(Heap&, std::uint64_t start, std::uint64_t bytes);

@@ -1,5 +1,6 @@
-// Address ranges that the program got instead of the driver's memory (spilled requests). The
-// program sees each as one allocation; the driver sees mappings of several physical handles.
+// Spilled allocations: address ranges that the program got instead of the driver's memory, because
+// the device was full. For the program, each is one allocation; for the driver, several mappings of
+// physical memory.
 #pragma once
 
 #include <array>
@@ -19,7 +20,7 @@ namespace cuwarden::pool {
 struct Range {
   std::uint64_t start = 0;           // The address at which the allocation begins.
   std::uint64_t bytes = 0;           // Bytes that the program asked for.
-  std::uint64_t mapped_bytes = 0;    // Bytes that are mapped, in whole pages.
+  std::uint64_t mapped_bytes = 0;    // Bytes that are mapped, in whole pages of 2 MiB.
   std::uint64_t host_bytes = 0;      // Bytes of `mapped_bytes` that are host memory.
   DeviceOrdinal device = no_device;  // The device that the program allocated memory of.
   ContextId context;                 // The context in which the program allocated the memory.
@@ -34,7 +35,7 @@ struct Range {
   bool sync_memops = false;  // True if the program set CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.
   // Most mappings (pieces) of which a range may consist.
   static constexpr std::size_t most_pieces = 48;
-  // Number of the range's mappings.
+  // Number of the range's mappings, which together hold all its memory.
   std::uint32_t piece_count = 0;
   // Bytes of each mapping, in the order of addresses, because a mapping can be undone only as a
   // whole. Entries from `piece_count` on mean nothing.
@@ -66,8 +67,9 @@ class Ranges {
   // Removes and returns one range for whose memory this context must be waited for next:
   // Range::used_in, or Range::context where `used_in` is 0. Returns none if the set has none left.
   std::optional<Range> take_used_in(ContextId) noexcept;
-  // Calls visit(range) for each range, with the set's lock held: no range is unmapped meanwhile.
-  // `visit` must not call code of the program.
+  // Calls visit(range) for each range, with the set's lock held, so that no range is unmapped
+  // during the call. Calls nothing if another thread has kept the lock for too long. `visit` must
+  // not call code of the program.
   template <class Visit>
   void each(const Visit& visit) noexcept {
     if (!any()) return;

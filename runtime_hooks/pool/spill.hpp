@@ -1,6 +1,6 @@
-// Serves a request that the device has no room for: device memory as far as there is some, and host
-// memory for the rest, behind one range of addresses. Kernels and copies notice only the speed: the
-// host's part is read over the bus.
+// Spilling: a request that is larger than the device's free memory gets device memory as far as
+// there is some, and host memory for the rest, behind one range of addresses. Kernels and copies
+// work as before, but reach the host's part over the bus, which is slower.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@ struct SpillSettings {
   // Most bytes of host memory that all spilled allocations may use together; 0 turns spilling off.
   std::uint64_t most_host_bytes = 0;
   // Bytes that are added to each device's total memory in the answers of cuMemGetInfo; 0 if the
-  // answers stay as they are. The free memory grows by these bytes, too, less the host memory
-  // already in use for spilling.
+  // answers stay as they are. They are also added to the free memory in these answers, less the
+  // host memory that spilling uses already.
   std::uint64_t visible_bytes = 0;
 };
 
@@ -70,11 +70,12 @@ class Spill {
   void give_back(const driver::RealDriver&, const Range&) noexcept;
 
   // Enters a spilled allocation in ranges() again. The caller had taken the range out to free it,
-  // and the free has failed.
+  // and the free has failed. If the range cannot be entered, it stays mapped until the process
+  // ends.
   void put_back(const driver::RealDriver&, const Range&) noexcept;
   // Keeps a spilled allocation that the program has freed, because the device may still use it.
   // take_deferred() returns it later. If host memory is lacking, or another thread has kept a lock
-  // for too long, the range is forgotten, and stays mapped.
+  // for too long, the range is forgotten, and stays mapped until the process ends.
   void defer(const Range&) noexcept;
   // Removes and returns one range that defer() has kept and for whose memory this context must be
   // waited for next: Range::used_in, or Range::context where `used_in` is 0. Returns none if there
@@ -98,8 +99,8 @@ class Spill {
     }
   }
   // Lets the device `peer` use all spilled allocations of `device`, or forbids it (`may` false).
-  // The caller must have changed Peers before, which decides about later ones. Returns the driver's
-  // last error; CUDA_SUCCESS if there was none.
+  // The caller must have changed the constructor's Peers before, which decides about allocations
+  // that are spilled later. Returns the driver's last error; CUDA_SUCCESS if there was none.
   CUresult change_access(const driver::RealDriver&, DeviceOrdinal device, DeviceOrdinal peer,
                          bool may) noexcept;
 
@@ -108,14 +109,17 @@ class Spill {
   // with nothing counted, if SpillSettings::most_host_bytes would be exceeded or the host has too
   // little free memory. Then writes the reason to `failure`.
   bool reserve_host(std::uint64_t bytes, SpillFailure& failure) noexcept;
-  // Lets the device and its peers use the range, and enters the range in ranges(). Returns false if
-  // the driver refuses or the lock of ranges() cannot be had.
+  // Lets the device and its peers use the range, and enters the range in ranges(). Returns false,
+  // with nothing entered, if the driver refuses or another thread has kept the lock of ranges() for
+  // too long.
   bool insert_and_grant(const driver::RealDriver&, const Range&);
-  // Maps `bytes` of new physical memory at the end of what the range has. Returns the driver's
-  // result.
+  // Maps `bytes` of new physical memory, with the given properties, right after the memory that the
+  // range has. Returns the driver's result; CUDA_ERROR_OUT_OF_MEMORY if the range has
+  // Range::most_pieces mappings already.
   static CUresult add_piece(const driver::RealDriver&, Range&, CUmemAllocationProp&,
                             std::uint64_t bytes) noexcept;
-  // Maps up to `wanted` bytes of device memory at the start of the range.
+  // Maps up to `wanted` bytes of device memory at the start of the range, which has no memory yet.
+  // Range::mapped_bytes then tells how much was mapped.
   static void fill_from_device(const driver::RealDriver&, Range&, std::uint64_t wanted) noexcept;
   // Unmaps the range's memory, and frees its addresses, which were reserved for `reserved_bytes` of
   // memory.
