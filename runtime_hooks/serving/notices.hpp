@@ -10,8 +10,9 @@
 
 namespace cuwarden::serving {
 
-// Messages to the user. Spilling is to serve a request with host memory behind device addresses.
-// Meshing is to move the pool's memory together, so that two pages of addresses share one page.
+// Messages to the user about memory that cuwarden serves, and about refused requests. Spilling is
+// to serve a request with host memory behind device addresses. Meshing is to move the pool's memory
+// together, so that two pages of addresses share one page.
 enum class Notice : std::uint8_t {
   spilled,        // a part of an allocation is in host memory, which is slower
   cap_reached,    // not spilled: the most host memory that the user allows would be exceeded
@@ -23,12 +24,12 @@ enum class Notice : std::uint8_t {
   // spilled memory and the pool's memory.
   not_granted,
   pool_not_shared,     // the program asked for an IPC handle of the pool's memory, which has none
-  lost,                // the driver refused to map memory again that meshing had moved
+  lost,                // meshing failed and lost contents: the driver refused to map memory again
   pool_not_supported,  // the device or its driver cannot map memory, so the pool does not serve it
   waits,               // a request waits for memory of other processes
   waited_in_vain,      // a request failed after it waited
   // Reasons why the pool's memory is not moved, although that could serve a request:
-  memory_has_handle,       // the program made a handle by which others reach the memory
+  memory_has_handle,       // the program made a handle by which other processes may reach it
   library_reaches_memory,  // a loaded library may reach the memory without a call of the driver
   unknown_functions,       // the program uses driver functions that cuwarden does not hook
 };
@@ -44,19 +45,22 @@ enum class ReclaimerFailure : std::uint8_t {
 // Writes messages to the user. The shim (the part of cuwarden that is preloaded) implements it.
 class NoticeWriter {
  public:
-  // Writes a message. `device`: the device of the memory; no_device for host memory. `bytes`: the
-  // number in the message, in most cases the size of the request. `host_bytes`: the part of an
-  // allocation in host memory; only for `spilled` and `not_shared`.
+  // Writes a message. `device`: the device of the memory; no_device for host memory. `bytes`: size
+  // of the request or allocation. For `lost`: bytes whose contents are lost. For reasons not to
+  // move memory: bytes that moving might free. For `not_granted` and `pool_not_supported`: 0.
+  // `host_bytes`: the part of an allocation in host memory for `spilled` and `not_shared`;
+  // otherwise 0.
   virtual void write(Notice, DeviceOrdinal device, std::uint64_t bytes,
                      std::uint64_t host_bytes) noexcept = 0;
-  // Writes a message about the reclaimer of this name.
+  // Writes a message that the reclaimer which was registered with the name `reclaimer` has failed.
   virtual void write(ReclaimerFailure, std::string_view reclaimer) noexcept = 0;
 
  protected:
   ~NoticeWriter() = default;
 };
 
-// Writes messages once. All threads may call the functions at any time.
+// Writes each kind of message to the user only once in the process. All threads may call the
+// functions at any time.
 class Notices {
  public:
   NoticeWriter& writer;  // writes messages that may come more than once; outlives the object
@@ -72,7 +76,7 @@ class Notices {
   }
 
  private:
-  std::atomic<std::uint32_t> told_{0};  // a bit for each Notice that was written
+  std::atomic<std::uint32_t> told_{0};  // bit N is set once the Notice of value N was written
 };
 
 }  // namespace cuwarden::serving

@@ -13,11 +13,12 @@ namespace cuwarden::serving {
 // of page-locked memory, or spilled to host memory. Hooks answer the program's questions about it
 // as the driver would for an allocation of its own.
 struct PoolMemory {
-  std::uint64_t start = 0, bytes = 0;  // address and size as the program knows them
-  // Address and size of the mapped pages that hold the allocation; both 0 for page-locked memory.
+  std::uint64_t start = 0, bytes = 0;  // address, and size in bytes, as the program knows them
+  // Address, and size in bytes, of the mapped pages that hold the allocation; both 0 for
+  // page-locked memory.
   std::uint64_t mapped_start = 0, mapped_bytes = 0;
-  // Number that no other allocation of the pools has, for CU_POINTER_ATTRIBUTE_BUFFER_ID. 0: the
-  // driver's own buffer id is unique.
+  // Number that no other allocation of the pools has, for CU_POINTER_ATTRIBUTE_BUFFER_ID. 0 for
+  // spilled memory, of which the driver's own buffer id is unique.
   std::uint64_t serial = 0;
   bool sync_memops = false;          // value of CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
   bool is_pinned = false;            // true: page-locked host memory
@@ -27,8 +28,8 @@ struct PoolMemory {
   // CUmemoryPool that the program is told for stream-ordered memory; 0: other memory.
   std::uint64_t memory_pool = 0;
 };
-// Returns the allocation of the pools, or the spilled one, that contains the address; null if there
-// is none.
+// Returns the live allocation of the pools, or the live spilled one, that contains the address;
+// null if there is none.
 std::optional<PoolMemory> pool_memory_around(ServingPools&, std::uint64_t address) noexcept;
 
 // Returns true if cuwarden has to free the address: it lies in the addresses of the pool of device
@@ -37,16 +38,22 @@ bool is_of_pool(CUdeviceptr) noexcept;
 // Returns true if the address lies inside a live allocation of the pools, or inside a spilled one.
 bool is_in_pool(CUdeviceptr) noexcept;
 
-// Returns true if the address lies in the pool of page-locked memory.
+// Returns true if the address lies in cuwarden's pool of page-locked memory, allocated or not. The
+// memory must then be freed by free_of_pinned_pool(). Also true if a lock cannot be had.
 bool is_of_pinned_pool(const void*) noexcept;
-// Frees page-locked memory for which is_of_pinned_pool() is true, as cuMemFreeHost does. Returns
-// the driver's codes; CUDA_ERROR_INVALID_VALUE if no allocation begins at the address.
+// Frees page-locked memory for which is_of_pinned_pool() is true, after waiting for the context
+// that it was allocated in. Waiting is forbidden while a stream is captured, so then the memory is
+// freed later. Returns CUDA_SUCCESS in both cases. Returns CUDA_ERROR_INVALID_VALUE if no
+// allocation begins at the address. Returns the driver's error, with nothing freed, if the wait
+// fails.
 CUresult free_of_pinned_pool(const driver::RealDriver&, void*) noexcept;
 
-// Frees memory for which is_of_pool() is true, as cuMemFree does: after waiting for the memory's
-// context. Waiting is forbidden while a stream is captured, so then the memory is freed later,
-// after waiting also for `used_in`. `used_in`: context of the stream in which the program freed the
-// memory; 0: none. Returns the driver's codes.
+// Frees memory for which is_of_pool() is true, after waiting for the context that it was allocated
+// in. Waiting is forbidden while a stream is captured, so then the memory is freed later, spilled
+// memory after waiting also for `used_in`. Returns CUDA_SUCCESS in both cases. `used_in`: context
+// of the stream in which the program freed the memory; 0: none. Returns CUDA_ERROR_INVALID_VALUE if
+// no allocation begins at the address. Returns the driver's error, with nothing freed, if the wait
+// fails.
 CUresult free_of_pool(const driver::RealDriver&, CUdeviceptr, ContextId used_in = {}) noexcept;
 
 }  // namespace cuwarden::serving

@@ -27,12 +27,13 @@ namespace cuwarden::serving {
 // sizes that the driver cuts from slabs, or rounds up much.
 enum class PoolUse : std::uint8_t {
   never,
-  // On each device, once more than a fiftieth of it is unused memory in the driver's slabs.
+  // On each device, once more than a fiftieth of its memory is locked: freed by the program, but in
+  // slabs that are partly live.
   when_slabs_lock,
   from_start,
 };
 
-// The settings of class ServingPools.
+// Settings of the memory that cuwarden serves instead of the driver.
 struct ServingSettings {
   PoolUse pool = PoolUse::never;
   // Longest pause of the program, in nanoseconds, in which memory is moved behind its addresses
@@ -67,7 +68,8 @@ struct Pools {
 // threads may call the functions at any time.
 class ServingPools final : public tracking::ReadingListener {
  public:
-  // All references outlive the object. `clock`: the clock of the pauses for meshing.
+  // All references outlive the object. `settings` is copied. `process` tells how much memory the
+  // host has free. `clock`: the clock of the pauses for meshing.
   ServingPools(const ServingSettings& settings, HostProcess& process, ledger::Writer& ledger,
                const driver::RealDriver& real, const tracking::DeviceQueries& queries,
                tracking::LiveContexts& contexts, tracking::Captures& captures,
@@ -84,6 +86,8 @@ class ServingPools final : public tracking::ReadingListener {
                .captures = captures,
                .spill{settings.spill, parts_.peers, process}} {}
 
+  // Returns the pools, and the parts of the process that they work with. They live as long as this
+  // object.
   Pools& parts() noexcept { return parts_; }
 
   // --- New requests.
@@ -101,7 +105,8 @@ class ServingPools final : public tracking::ReadingListener {
 
   // --- Ways to make room for a refused request.
 
-  // Returns true if the pool has, or had, memory of the device; for no_device, page-locked memory.
+  // Returns true if the pool has ever held device memory, of whatever device; for no_device,
+  // page-locked memory.
   bool has_memory_of(DeviceOrdinal device) const noexcept {
     return device == no_device ? parts_.pinned.any() : parts_.device.any();
   }
@@ -115,7 +120,9 @@ class ServingPools final : public tracking::ReadingListener {
   // Moves memory of the pool together behind unchanged addresses, so that whole pages of the
   // current context's device become free for a refused request of `wanted_bytes`. Pauses the
   // program during the moves. Returns `served` if some memory went back to the device: the caller
-  // then asks the driver again.
+  // then asks the driver again. `nothing_to_do`: moving would not free enough. `unsafe`: a stream
+  // is captured, or code may reach the memory without a hooked call. `timed_out`: the program could
+  // not be paused.
   ledger::RungOutcome mesh(const tracking::CurrentContext&, std::uint64_t wanted_bytes) noexcept;
   // Returns true if spill_to_host() may be called for a request in the current context on this
   // device. False, for example, if spilling is off, or if the request is small enough for a slab.
@@ -143,48 +150,55 @@ class ServingPools final : public tracking::ReadingListener {
   }
   // Gives page-locked memory back to the host that has had no allocation for a second, or that
   // exceeds the amount kept for later requests. Unlocking memory waits for the device, so this
-  // should be called after the device was waited for anyway.
+  // should be called after the device was waited for anyway. Does nothing while a stream is
+  // captured.
   void unlock_idle() noexcept;
 
   // --- Contexts and devices.
 
-  // Must be called after a context of the device was made or retained. Grants the process's
-  // devices access to each other's pool memory. Without that, a copy between devices that needs no
-  // cuCtxEnablePeerAccess for the driver's memory would fail for the pool's (measured).
+  // Grants the device, and the other devices on which the process has a context, access to each
+  // other's pool memory. Must be called after a context of the device was made or retained. Does
+  // nothing if the device is known to have a context. Without the access, a copy between devices
+  // that needs no cuCtxEnablePeerAccess for the driver's memory would fail for the pool's
+  // (measured).
   void device_is_used(DeviceOrdinal device) noexcept {
     if (may_serve() && !is_used(device)) grant_for(device);
   }
-  // Must be called with `is_ending` true before the driver ends a context, so that the pools serve
-  // nothing more from it. Must be called with false if the driver has refused to end it. May be
-  // called even if the process records nothing any more.
+  // Marks the pools' memory of the context (`is_ending` true), so that the pools serve nothing more
+  // from it; must be called before the driver ends the context. `is_ending` false removes the mark,
+  // because the driver has refused to end the context. May be called even if the process records
+  // nothing any more.
   void set_ending(ContextId context, bool is_ending) noexcept {
     parts_.device.set_ending(context, is_ending);
     parts_.pinned.set_ending(context, is_ending);
   }
-  // Drops the pools' memory of a context that has ended. Must be called after the ledger's records
-  // of this memory have ended.
+  // Frees the pools' memory, and the spilled memory, of a context that has ended. Must be called
+  // after the ledger's records of this memory have ended.
   void context_ended(ContextId) noexcept;
   // Allows (or forbids, if `may` is false) the device `peer` to use all pool memory and spilled
   // memory of `device`. Returns false if the driver refused it for some of the memory.
   bool change_access(DeviceOrdinal device, DeviceOrdinal peer, bool may) noexcept;
-  // To be called after the free memory of the device was read. Gives those pages of its pool back
-  // that have had no allocation for a second. Under PoolUse::when_slabs_lock, turns the pool on for
-  // the device once its slabs lock more than 2 % of `total_bytes`, the size of the device.
+  // Gives those pages of the device's pool back that have had no allocation for a second, and
+  // writes the pool's figures to the ledger. Under PoolUse::when_slabs_lock, turns the pool on for
+  // the device once more than 2 % of `total_bytes` are locked: freed by the program, but in slabs
+  // that are partly live. `total_bytes`: size of the device's memory. To be called after the
+  // device's free memory was read.
   void device_was_read(DeviceOrdinal, std::uint64_t total_bytes) noexcept override;
-  // Must be called when the process begins to end. Writes the pools' figures to the ledger, without
-  // calling the driver. From then on, the pools give nothing back when a device is read.
+  // Writes the pools' figures to the ledger, without calling the driver. From then on,
+  // device_was_read() does nothing. Must be called when the process begins to end.
   void process_is_ending() noexcept;
 
   // --- Other processes.
 
-  // Must be called after the program made or opened an IPC handle, each time. From then on, pools
-  // under PoolUse::when_slabs_lock serve no new requests, since their memory can have no handle.
+  // Records that the program has made or opened an IPC handle; must be called after each. From then
+  // on, under PoolUse::when_slabs_lock, the pool serves no new requests for device memory, since
+  // its memory can have no handle.
   void shares_by_ipc() noexcept { is_shared_.store(true, std::memory_order_relaxed); }
-  // Must be called after the driver refused to make an IPC handle for this address. Tells the user
-  // the reason if the address is in memory that cuwarden served.
+  // Tells the user why the driver refused to make an IPC handle for this address, if the address is
+  // in memory that cuwarden served. Must be called after each such refusal.
   void shared_in_vain(CUdeviceptr) noexcept;
-  // Must be called after the program made a handle to memory of the pool. Others may then reach
-  // pages by the handle, so from then on no memory of the pool is moved.
+  // Records that the program has made a handle to memory of the pool, by which other processes may
+  // reach the memory. From then on, no memory of the pool is moved.
   void memory_is_reached() noexcept { is_reached_.store(true, std::memory_order_relaxed); }
 
  private:
@@ -196,7 +210,7 @@ class ServingPools final : public tracking::ReadingListener {
   bool may_serve() const noexcept {
     return parts_.spill.enabled() || settings_.pool != PoolUse::never;
   }
-  // Returns true if the device is known to have a context, or if it has no bit.
+  // Returns true if the device is known to have a context, or if its ordinal is not from 0 to 63.
   bool is_used(DeviceOrdinal device) const noexcept {
     return (~used_.load(std::memory_order_relaxed) & bit_of(device)) == 0;
   }
@@ -208,8 +222,8 @@ class ServingPools final : public tracking::ReadingListener {
     parts_.peers.device_ended(device);
     used_.fetch_and(~bit_of(device));
   }
-  // Sets `serving_pools` and `answers_differ` below, before the program gets its first memory of
-  // the pools.
+  // Has the hooks look for memory of the pools, by the global variables `serving_pools` and
+  // `answers_differ`. Must be called before the program gets memory of the pools.
   void memory_is_out() noexcept;
   // Returns the address that allocate(device, context) returns for the current context; 0 if the
   // driver has to serve the request.
@@ -222,12 +236,14 @@ class ServingPools final : public tracking::ReadingListener {
             parts_.pinned.deferred().any()) &&
            !parts_.captures.any();
   }
-  // Returns true if the current context has no unfinished work.
+  // Returns true if the current context has no unfinished work; false also if that is not found out
+  // within a millisecond.
   bool is_idle_here() noexcept;
+  // Does the work of free_deferred(). No stream may be captured.
   void free_deferred_now() noexcept;
 
-  // Returns true if no context of the process has unfinished work. The submission gate must be
-  // closed. `current`: the current context.
+  // Returns true if no context of the process has unfinished work. The calling thread must have
+  // closed the submission gate. `current`: the current context.
   bool all_are_idle(ContextId current) noexcept;
   // Returns the reason why memory must not be moved, as far as the program's calls have shown it;
   // null: none.
@@ -252,8 +268,9 @@ class ServingPools final : public tracking::ReadingListener {
   // Time of clock_, in nanoseconds, before which mesh() does not pause the program again after a
   // pause in vain; 0: mesh() may pause it at any time.
   std::atomic<std::uint64_t> mesh_not_before_ns_{0};
-  std::atomic<bool> is_ending_{false};   // true once process_is_ending() was called
-  std::atomic<bool> is_reached_{false};  // true once memory_is_reached() was called
+  std::atomic<bool> is_ending_{false};  // true once the process has begun to end
+  // True once the program has made a handle to memory of the pool, so that none may be moved.
+  std::atomic<bool> is_reached_{false};
   // True if the process shares memory with others by IPC handles.
   std::atomic<bool> is_shared_{false};
   // Under PoolUse::when_slabs_lock: bit N is set if the pool serves requests for the device of
@@ -266,8 +283,9 @@ class ServingPools final : public tracking::ReadingListener {
   Pools parts_;
 };
 
-// The process's ServingPools object, once it has served memory; null: none has. Remains set even if
-// the process records nothing any more, since the program may still use or free the memory.
+// The object that serves the process's requests from cuwarden's pools. Null until it has served
+// memory. Stays set even if the process records nothing any more, since the program may still use
+// or free the memory.
 inline constinit std::atomic<ServingPools*> serving_pools{nullptr};
 // True if hooks must correct the driver's answers about addresses and sizes: cuwarden has served
 // memory, or tells the program of more device memory than there is.
