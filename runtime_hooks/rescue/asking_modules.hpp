@@ -8,12 +8,13 @@
 namespace cuwarden::rescue {
 
 // Returns true if the call stack leads through a known allocator (such as that of PyTorch) which,
-// when a request is refused, empties its own cache and asks again.
+// when a request is refused, empties its own cache and asks again. Returns false for the id 0: the
+// stack is unknown.
 bool asked_by_caching_allocator(const ledger::StackTable&, StackId) noexcept;
 
 // Returns true if no frame of the call stack is in one of the modules. `modules`: a comma-separated
-// list of parts of libraries' paths. The stack must have been walked to its end; 0 stands for a
-// stack that was not. False also if the library of a frame is not known.
+// list of parts of libraries' paths. The stack must have been walked to its end. Returns false for
+// the id 0, which stands for a stack that was not, and if the library of a frame is not known.
 bool has_none_of(const ledger::StackTable&, StackId, std::string_view modules) noexcept;
 
 }  // namespace cuwarden::rescue

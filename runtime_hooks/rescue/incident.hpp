@@ -13,8 +13,8 @@ namespace cuwarden::rescue {
 // A request that was refused for lack of memory, with the facts known at that moment. Lives on the
 // stack of the thread that made the request.
 struct Incident {
-  // Row of the incident in the ledger. 0: the refusal did not begin an incident, so it is only
-  // counted, without questions about facts to the device and the host.
+  // Row of the incident in the ledger. 0: the refusal did not begin a new incident. It is then only
+  // counted, and no further facts are asked of the device and the host.
   IncidentId id{};
   GroupId group;  // group of the call site that made the request; 0: there was no room for one
   Request request;
@@ -35,7 +35,7 @@ class IncidentProbes {
   // the thread whose request was refused: usually before any rung is tried. If the incident begins
   // only because no rung has served the request, called after the rungs.
   virtual void explain(Incident&) noexcept = 0;
-  // Called once for each new incident when its outcome is known, before the refused call returns to
+  // Takes note of the outcome of a new incident. Called once, before the refused call returns to
   // the program. `served`: true if a rung has served the request.
   virtual void settled(const Incident&, bool served) noexcept = 0;
 

@@ -14,12 +14,12 @@ namespace cuwarden::rescue {
 // at any time.
 class Ladder {
  public:
-  // `settings` says which rungs may be tried. `clock` measures the times of all rungs and outlives
-  // the object.
+  // `settings`, of which the object keeps a copy, says which rungs may be tried. `clock` measures
+  // the times of all rungs and outlives the object.
   explicit Ladder(const Settings& settings, Clock& clock) noexcept
       : settings_(settings), clock_(clock) {}
 
-  // Returns true if any rungs are tried for refused requests.
+  // Returns true if the settings allow rungs to be tried for refused requests.
   bool enabled() const noexcept { return settings_.enabled; }
   // Returns true if meshing, waiting or spilling is turned on, or if a reclaimer is registered.
   // These rungs cost the program something, and run only if Situation::is_last_resort_due is true.
@@ -33,7 +33,8 @@ class Ladder {
   // may be tried that the earlier rescue has not tried.
   bool is_worth_climbing(const Situation&) const noexcept;
   // Tries the rungs in order until the request is served, or the driver fails with an error other
-  // than OUT_OF_MEMORY. Adds each rung to `TriedRungs`, before and after it runs.
+  // than OUT_OF_MEMORY. `Situation` holds the facts by which the rungs are chosen. Adds each rung
+  // to `TriedRungs`, before and after it runs.
   Rescued climb(const RefusedCall&, const Situation&, TriedRungs&);
 
  private:
@@ -41,7 +42,8 @@ class Ladder {
   std::uint32_t reclaimers() const noexcept {
     return settings_.reclaimers == nullptr ? 0 : settings_.reclaimers->changes();
   }
-  // Returns true if a reclaimer is registered and may be called.
+  // Returns true if a reclaimer (a callback that empties a cache) is registered and the settings
+  // allow time to call it.
   bool has_reclaimers() const noexcept {
     return settings_.reclaimers != nullptr && settings_.sync_timeout_ns != 0 &&
            settings_.reclaimers->any();
@@ -50,7 +52,8 @@ class Ladder {
   // rungs were tried that the settings turn on.
   void found_nothing(const Situation&, bool tried_all) noexcept;
 
-  // Number of entries of `before_`. Devices whose ordinals differ by a multiple of it share one.
+  // Number of entries of `before_`, the list of earlier attempts in vain. Devices whose ordinals
+  // differ by a multiple of it share one.
   static constexpr std::uint32_t devices = 64;
   const Settings settings_;
   Clock& clock_;

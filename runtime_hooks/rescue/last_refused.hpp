@@ -16,9 +16,9 @@ namespace cuwarden::rescue {
 // number: a forked child inherits this object, but has a Refusals object of its own.
 class LastRefused {
  public:
-  // Adds a refusal by the driver at `now_ns` (a time of the rungs' clock), which `incident` counts.
-  // `recorder`: number of the process's Refusals object. If the request differs from the last one,
-  // or the last refusal is more than 10 s ago, forgets the earlier refusals.
+  // Adds a refusal by the driver at `now_ns` (a time of the rungs' clock), which `incident` counts;
+  // 0: none does. `recorder`: number of the process's Refusals object. If the request differs from
+  // the last one, or the last refusal is more than 10 s ago, forgets the earlier refusals.
   void add(std::uint32_t recorder, const Request& request, IncidentId incident,
            std::uint64_t now_ns) noexcept {
     const bool smaller = recorder_ == recorder && request_.device == request.device &&
@@ -112,7 +112,7 @@ class LastRefused {
   std::uint32_t recorder_ = 0;     // number of the Refusals object; 0: no request was refused
   bool was_served_other_ = false;  // true if a different request was served since
   bool had_larger_ = false;        // true if a larger request was refused right before
-  std::uint64_t time_ns_ = 0;      // time of the last refusal
+  std::uint64_t time_ns_ = 0;      // time of the last refusal, on the rungs' clock
   Count counts_[3];                // refusals of the request, by incident
 };
 

@@ -32,15 +32,16 @@ namespace cuwarden::rescue {
 class PendingFrees {
   // A stream with pending frees.
   struct NotedStream {
-    // The stream's handle; for a default stream, its context's handle with one of two low bits set.
-    // 0: the row is vacant.
+    // The stream's handle. For a context's legacy default stream, the context's handle with bit 0
+    // set; for its threads' own default streams, with bit 1 set. 0: the row is vacant.
     std::atomic<std::uint64_t> key{0};
-    std::atomic<std::uint64_t> context{0};  // CUcontext of the stream
+    std::atomic<std::uint64_t> context{0};  // handle of the stream's context (CUcontext)
     // Only for a row of the threads' own default streams, which a context's threads share: an
-    // address in the thread-local memory of the thread that freed memory there, or several_threads.
+    // address in the thread-local memory of the thread that freed memory there; 1 if several
+    // threads did. 0 in other rows.
     std::atomic<std::uint64_t> thread{0};
-    std::atomic<bool> again{
-        false};  // true if memory was freed after an event was put into the stream
+    // True if memory was freed in the stream after an event was last put into it.
+    std::atomic<bool> again{false};
   };
   // An event that was put into a stream after the stream's pending frees. The device has reached
   // these frees once it has reached the event.
@@ -70,8 +71,9 @@ class PendingFrees {
   // Removes all streams of a context from those with pending frees. Must be called before the
   // driver ends the context. 0: the context is unknown, so the streams of all contexts are removed.
   void context_ends(ContextId) noexcept;
-  // Must be called before a stream capture begins. From then on, this object puts no events into
-  // streams: an event in a stream that is captured, or joins a capture, would become part of it.
+  // Stops this object from putting events into streams from now on. Must be called before a stream
+  // capture begins: an event in a stream that is captured, or joins a capture, would become part of
+  // it.
   void capture_begins() noexcept;
 
   // The events by which one refused request waits for pending frees (memory freed in streams that
@@ -79,10 +81,13 @@ class PendingFrees {
   // thread's own default stream, and those that are no default streams. Used by one thread.
   class Marks {
    public:
-    // Puts the first events into streams. `current`: the current context. `device`: device of the
-    // request, to whose other contexts add_others() turns. All references outlive the object.
+    // Puts events into the streams of the current context in which memory was freed and that were
+    // not synchronised since. Of the default streams, only the calling thread's own one gets an
+    // event. `current`: the current context. `device`: device of the request, to whose other
+    // contexts add_others() turns. All references outlive the object.
     Marks(PendingFrees&, const driver::RealDriver&, const tracking::LiveContexts&,
           ContextId current, DeviceOrdinal device);
+    // Destroys the events that are left.
     ~Marks();
     Marks(const Marks&) = delete;
     Marks& operator=(const Marks&) = delete;
@@ -159,14 +164,17 @@ class PendingFrees {
   // Returns true if the calling thread has freed memory in its own default stream of this context,
   // and the stream was not synchronised since.
   bool frees_in_own_stream(ContextId) const noexcept;
-  // Forgets the calling thread's pending frees in its own default stream, whose event was
-  // synchronised. `key`: NotedStream::key of the stream.
+  // Forgets the calling thread's pending frees in its own default stream, after an event in the
+  // stream was synchronised. Keeps them if the thread has freed memory there after the event.
+  // `key`: NotedStream::key of the stream.
   void own_stream_is_reached(std::uint64_t key) noexcept;
   // Returns true if events may be put into streams: no stream capture was ever begun, and no stream
-  // was destroyed without the lock. The caller holds the lock.
+  // or context was ended without the lock. The caller holds the lock.
   bool may_ask() const noexcept { return !captures_ && !left_.load(); }
 
-  const std::uint32_t first_version_;  // value of version_ when this object was made
+  // Number by which a thread knows the object that has noted its frees. An earlier object of the
+  // process, or of its parent, has another one.
+  const std::uint32_t first_version_;
   NotedStream streams_[most_streams];
   // An event in a stream of a context that is not the current one of its thread. Another thread may
   // end that context at any time. Guarded by lock_.
@@ -175,16 +183,18 @@ class PendingFrees {
     ContextId context;
     Mark mark{};
   };
-  static constexpr std::size_t most_elsewhere = 64;  // for all threads together
+  // Most events in streams of contexts that are not current, for all threads together.
+  static constexpr std::size_t most_elsewhere = 64;
   Elsewhere elsewhere_[most_elsewhere];
-  std::uint32_t last_owner_ = 0;         // last value that a Marks::owner_ has got
-  std::atomic<std::uint32_t> noted_{0};  // value of noted()
+  std::uint32_t last_owner_ = 0;  // last value that a Marks::owner_ has got
+  // A number that changes when a stream without pending frees gets one.
+  std::atomic<std::uint32_t> noted_{0};
   // A number that changes when a stream is removed, or gets an event. It tells each thread that its
   // next free must be noted, even if it is in the same stream as the last one.
   static inline constinit std::atomic<std::uint32_t> version_{1};
-  // Held while an event is put into a stream or asked for, so that no thread destroys the stream or
-  // its context meanwhile: the driver does not check handles well. The driver's functions that are
-  // called under the lock neither wait nor call anything of the program's.
+  // Held while an event is put into a stream or asked for. No other thread can then destroy the
+  // stream or its context, whose handle the driver would not check well. The driver's functions
+  // that are called under the lock neither wait nor call anything of the program's.
   FutexLock lock_;
   bool captures_ = false;  // true once a stream capture was begun
   // True once a stream or context was ended, or a stream capture begun, without the lock, which

@@ -51,10 +51,11 @@ class Reclaimers {
   // Removes the reclaimer `id`. No new call of it begins; waits for a call under way until
   // `deadline_ns` of the constructor's clock. Returns true once no call runs. Returns false if no
   // reclaimer has the id, or if the call has not returned in time: then remove() may be called
-  // again to wait on. A reclaimer may remove itself: that call waits for nothing.
+  // again to wait on. A reclaimer may remove itself: remove() then waits for nothing and returns
+  // true.
   bool remove(int id, std::uint64_t deadline_ns) noexcept;
-  // Must be called in a forked child. Ends the calls that were under way, whose threads the child
-  // does not have.
+  // Ends the calls that were under way, so that their reclaimers may be called again or are
+  // removed. Must be called in a forked child, which does not have the threads of these calls.
   void forked() noexcept;
 
   // Returns true if a reclaimer is registered.
@@ -96,8 +97,8 @@ class Reclaimers {
   // answer is `returned`; otherwise to 0.
   Answer call(std::size_t index, int id, const Wanted&, std::size_t& given_back) noexcept;
 
-  // Returns true if it is asked for the first time about this failure of the reclaimer at `index`:
-  // then the user is told of the failure.
+  // Returns true if this function is called for the first time for this failure of the reclaimer at
+  // `index` (0 to limit - 1). The caller then tells the user of the failure.
   bool is_first_time(std::size_t index, serving::ReclaimerFailure) noexcept;
 
  private:
@@ -111,14 +112,15 @@ class Reclaimers {
     Entry entry{};
     ReclaimFunction function = nullptr;
     void* argument = nullptr;
-    Wanted wanted{};             // argument of the call under way
-    Answer answer{};             // result of the last call
-    std::size_t given_back = 0;  // bytes that the last call gave back
-    Reclaimers* owner = nullptr;
+    Wanted wanted{};                         // argument of the call under way
+    Answer answer{};                         // result of the last call
+    std::size_t given_back = 0;              // bytes that the last call gave back
+    Reclaimers* owner = nullptr;             // the object that has this slot
     std::atomic<std::uint32_t> returned{0};  // number of calls that have returned
-    std::atomic<std::uint32_t> told{0};      // a bit for each failure that the user was told of
+    // Bit N is set once the user was told of the ReclaimerFailure of value N.
+    std::atomic<std::uint32_t> told{0};
   };
-  // Runs in the thread that calls a reclaimer.
+  // Start function of the thread that calls a reclaimer: that of `slot`, a Slot. Returns null.
   static void* run(void* slot);
   // Calls the slot's reclaimer in the present thread. Sets `given_back` to the bytes that it has
   // freed; returns how it ended.

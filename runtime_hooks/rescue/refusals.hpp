@@ -43,11 +43,12 @@ class Refusals {
   // be cancelled inside the driver.
   Rescued rescue(const tracking::Caller&, const tracking::Allocation& asked_for,
                  FunctionRef<CUresult()> request, Accepts);
-  // Counts a request for memory that the driver has refused and that no rung is tried for.
+  // Counts a request for memory that the driver has refused for lack of memory, and for which no
+  // rung is tried.
   void refused(const tracking::Caller&, const tracking::Allocation& asked_for) noexcept;
-  // Must be called after each call that asks for something other than memory, such as a context or
-  // a module, with the call's result. Counts a refusal if the result is a lack of memory, or if the
-  // device's compute mode forbids the context. `device`: no_device for the current one.
+  // Counts a refusal if a call for something other than memory, such as a context or a module, has
+  // failed for lack of memory. Also counts one if the device's compute mode forbids the context.
+  // Must be called after each such call, with its result. `device`: no_device for the current one.
   void refused(const tracking::Caller&, CUresult, ledger::Asked,
                DeviceOrdinal = no_device) noexcept;
   // Memory that a call other than an allocation needed for itself, for example a kernel launch.
@@ -58,14 +59,15 @@ class Refusals {
     // Bytes that the driver gave back to make room, before it refused the call after all.
     std::uint64_t given_back = 0;
   };
-  // Must be called after each call that needs memory for itself, such as a kernel launch, with the
-  // call's result. `ledger::Asked` is the thing that it asked for. Counts a refusal if the driver
-  // refused the call for lack of memory.
+  // Counts a refusal if the driver has refused a call that needs memory for itself, such as a
+  // kernel launch, for lack of memory. Must be called after each such call, with its result.
+  // `ledger::Asked`: the thing that the call asked for. `DeviceOrdinal`: the device of the memory.
   void refused_for_itself(const tracking::Caller&, CUresult, ledger::Asked, DeviceOrdinal,
                           const Needed&) noexcept;
-  // Must be called after the driver has served a request without refusing it. If an equal request
-  // of this thread failed in the last 10 s, the ledger gets that the program has recovered by
-  // itself. Costs one load if no request of the process was ever refused.
+  // Tells the ledger that the program has recovered by itself, if an equal request of this thread
+  // failed in the last 10 s. Must be called after the driver has served a request without refusing
+  // it. `device`: the device of the memory; no_device: host memory. Costs one load if no request of
+  // the process was ever refused.
   void served(const tracking::Caller& caller, const tracking::Allocation& allocation,
               DeviceOrdinal device) noexcept {
     if (was_refused_.load(std::memory_order_relaxed))
@@ -102,8 +104,8 @@ class Refusals {
   // Returns true if the device's compute mode is the reason for this result of a context's
   // creation.
   bool compute_mode_refuses(CUresult, DeviceOrdinal) const noexcept;
-  // Tells the ledger if the program has recovered: an equal request of this thread failed in the
-  // last 10 s, and this one was served.
+  // Tells the ledger that the program has recovered, if an equal request of this thread failed in
+  // the last 10 s. The driver has served `Request`.
   void note_served(const Request&) noexcept;
   // Returns a number that no other object of the process has, from 1.
   static std::uint32_t next_serial() noexcept;

@@ -24,18 +24,19 @@ namespace cuwarden::rescue {
 // and for how long.
 struct Settings {
   bool enabled = false;  // true if rungs are tried for refused requests at all
-  // Longest time to wait for the device to reach pending stream-ordered frees, and for all
-  // reclaimers of one request together. 0: the device is not waited for, and no reclaimer is
-  // called.
+  // Longest time, in nanoseconds, to wait for the device to reach pending stream-ordered frees, and
+  // for all reclaimers of one request together. 0: the device is not waited for, and no reclaimer
+  // is called.
   std::uint64_t sync_timeout_ns = 0;
-  // Time for which a refused request waits for other processes to free memory; 0: no waiting.
+  // Nanoseconds for which a refused request waits for other processes to free memory; 0: no
+  // waiting.
   std::uint64_t wait_ns = 0;
   // True if refused requests may be served with host memory behind device addresses.
   bool spills = false;
   // True if the program may be paused to compact cuwarden's pool, so that whole pages become free.
   bool meshes = false;
-  // Functions of the program that empty caches, to be called for a refused request; null: none can
-  // be registered.
+  // The list of the program's functions that empty caches, to be called for a refused request;
+  // outlives the ladder. Null: none can be registered.
   Reclaimers* reclaimers = nullptr;
 };
 
@@ -46,7 +47,8 @@ struct Situation {
   std::uint32_t device = 0;
   // Live bytes of this process on the device; for host memory, its live page-locked bytes.
   std::uint64_t live_bytes = 0;
-  // Value of PendingFrees::noted(), a number that changes when memory is freed in a further stream.
+  // A number that has changed if memory was freed in a further stream (cuMemFreeAsync) since an
+  // earlier rescue: the value of PendingFrees::noted() at the refusal.
   std::uint32_t noted = 0;
   // Size of the refused request.
   std::uint64_t bytes = 0;
@@ -58,19 +60,21 @@ struct Situation {
   bool fits_device = true;  // false if the request is larger than the whole device
 };
 
-// The last rescue on one device that found no memory, and waits on the device that were in vain.
-// All times are of the ladder's clock, in nanoseconds.
+// The last attempts in vain on one device: a rescue that found no memory, a wait for other
+// processes to free some, and a wait for the device to reach pending stream-ordered frees. All
+// times are of the ladder's clock, in nanoseconds.
 struct VainAttempts {
-  // Time of the rescue, the process's live bytes on the device then, and the size of the request
-  // that was not served. A time of 0: there was no such rescue.
+  // Time of the rescue that found no memory, the process's live bytes on the device then, and the
+  // size in bytes of the request that was not served. A time of 0: there was no such rescue.
   std::atomic<std::uint64_t> time_ns{0}, live_bytes{0}, bytes{0};
-  // Value of PendingFrees::noted() at that time: a number that changes when memory is freed in a
-  // further stream.
+  // The value of PendingFrees::noted() at the time of the rescue: a number that changes when memory
+  // is freed in a further stream (cuMemFreeAsync).
   std::atomic<std::uint32_t> noted{0};
-  // `tried_all`: true if the rescue has tried all rungs that are turned on. `tried_spill`: true if
-  // it has tried to spill, too.
+  // `tried_all`: true if the rescue that found no memory has tried all rungs that are turned on.
+  // `tried_spill`: true if the rescue has tried to spill, too.
   std::atomic<bool> tried_all{false}, tried_spill{false};
-  // Number of reclaimers that had been registered by then (Reclaimers::changes()).
+  // Number of reclaimers that had ever been registered by the time of the rescue
+  // (Reclaimers::changes()).
   std::atomic<std::uint32_t> reclaimers{0};
   // Times at which the last wait for other processes (`waited_ns`), and the last wait for pending
   // frees, ended without memory. 0: there was none, or a later one was not in vain.
@@ -88,7 +92,8 @@ struct Rescued {
 // A refused request, and the objects that serve it. Lives on the stack of the requesting thread.
 struct RefusedCall {
   const Parts& parts;
-  // Streams in which memory was freed that cannot serve other requests yet.
+  // The streams in which memory was freed (cuMemFreeAsync) and that were not synchronised since:
+  // this memory cannot serve other requests yet.
   PendingFrees& pending;
   const tracking::Caller& caller;         // the program's call
   const tracking::Allocation& asked_for;  // the request as its hook understands it
@@ -125,7 +130,7 @@ struct Rescue {
   const RefusedCall& call;
   const Situation& situation;
   const Settings& settings;
-  // Earlier attempts on the request's device that were in vain.
+  // Earlier attempts on the request's device that were in vain. Rungs update the times of waits.
   VainAttempts& before;
   Clock& clock;
   // The rungs that were tried so far, as rows of the ledger.
@@ -134,7 +139,8 @@ struct Rescue {
   // True if a request on this device waited for other processes' memory in vain shortly before this
   // rescue began.
   bool earlier_wait_was_vain = was_in_vain(before.waited_ns, settings.wait_ns);
-  // True if the pool has unused memory that it could not give back because a stream is captured.
+  // True if cuwarden's pool has unused memory that it could not give back because a stream is
+  // captured.
   bool pool_must_wait = false;
   // True if a spill rung has run.
   bool has_spilled = false;
@@ -163,17 +169,18 @@ struct Rescue {
   }
   // True if the request is for device memory, false for host memory.
   bool is_on_device() const { return call.request.device != no_device; }
-  // Returns true if a wait of `waited_ns` nanoseconds has ended in vain, less than ten times that
-  // long ago. It is not repeated then, since nothing is likely to have changed. `until_ns`: the
-  // time of `clock` at which the wait ended; 0: there was none.
+  // Returns true if a wait of `waited_ns` nanoseconds has ended in vain less than ten times
+  // `waited_ns` ago. The wait is not repeated then, since nothing is likely to have changed.
+  // `until_ns`: the time of `clock` at which the wait ended; 0: there was none.
   bool was_in_vain(const std::atomic<std::uint64_t>& until_ns, std::uint64_t waited_ns) const {
     const std::uint64_t until = until_ns.load(std::memory_order_relaxed);
     return until != 0 && (clock.now_ns() - until) / vain_times < waited_ns;
   }
 };
 
-// An attempt to serve a refused request, or several of a kind. An error other than a lack of memory
-// ends the rescue. The program then gets its first error, and meets the other one in its next call.
+// An attempt to serve a refused request, or several attempts of a kind. If the driver answers an
+// attempt with an error other than a lack of memory, the rescue ends. The program then gets the
+// error of its original call, a lack of memory.
 struct Rung {
   ledger::Rung name;
   // Returns true if the rung is to be tried in this rescue.
@@ -184,15 +191,16 @@ struct Rung {
   // Makes several attempts by Rescue::attempt(), until the rescue has ended or nothing is left to
   // try. Null for a rung that has `run`.
   void (*run_each)(Rescue&) = nullptr;
-  // True if an obstacle to the rung may last for ever. Its failure is then no reason to try rungs
-  // again soon.
+  // True if the rung may fail for a reason that never goes away. Its failure is then no reason to
+  // try rungs again soon.
   bool obstacles_last = false;
 };
 
 // Waits until the device has reached stream-ordered frees that are not synchronised yet, makes
 // their memory available, and asks the driver again. `deadline_ns`: the time of the rescue's clock
 // at which it gives up (timed_out). `nothing_to_do`: there were no such frees. `no_memory`: their
-// memory was not enough.
+// memory was not enough. `served`, `other_error`: the driver has granted the request, or refused it
+// with another error.
 RungOutcome settle_pending_frees(Rescue&, std::uint64_t deadline_ns);
 
 }  // namespace cuwarden::rescue

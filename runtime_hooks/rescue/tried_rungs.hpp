@@ -31,7 +31,7 @@ struct RungReport {
 // Collects the reports of one rescue's rungs. Used by the requesting thread only.
 class TriedRungs {
  public:
-  // The last report of one rung, with a copy of the text to which the report refers.
+  // The last report of one rung, with a copy of the reclaimer's name.
   struct Row {
     RungReport report;  // its `reclaimer` points to `name`
     char name[sizeof Reclaimers::Entry::name];
@@ -44,8 +44,8 @@ class TriedRungs {
   TriedRungs(const TriedRungs&) = delete;
   TriedRungs& operator=(const TriedRungs&) = delete;
 
-  // Adds a report about a rung. If the last report's rung was still under way, the new report
-  // replaces it.
+  // Adds a report about a rung. If the last report said that its rung was under way, the new report
+  // replaces it; otherwise it is added as a new row.
   void add(const RungReport& report) noexcept {
     const bool goes_on = count_ != 0 && rows_[count_ - 1].report.outcome == RungOutcome::under_way;
     if (goes_on || count_ != most) {
@@ -60,7 +60,8 @@ class TriedRungs {
   void write(IncidentId incident) const noexcept {
     for (std::size_t i = 0; i < count_; ++i) write(incident, i);
   }
-  // Returns the last reports of the rungs, in the order in which they were tried.
+  // Returns the last report of each attempt, in the order in which the rungs were tried. The rows
+  // stay in this object.
   std::span<const Row> rows() const noexcept { return {rows_, count_}; }
   // Returns true if the request has waited for other processes' memory, and got none in the time
   // that the settings allow.
