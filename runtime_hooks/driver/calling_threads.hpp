@@ -16,7 +16,8 @@ namespace cuwarden::driver {
 // Counts, for each thread of the process, the calls of the CUDA driver that have not returned.
 class CallingThreads {
  public:
-  // Most threads that can have counters of their own at a time.
+  // Most threads that can have counters of their own at a time. Further threads share one common
+  // counter.
   static constexpr std::size_t most = 1024;
 
   // The counters of one thread, which only that thread changes.
@@ -28,13 +29,15 @@ class CallingThreads {
     std::atomic<std::int32_t> id{0};  // the kernel's thread id; 0: no thread has these counters
   };
 
-  // Returns the calling thread's counters, which the thread's first call takes. Null if all are
-  // taken by other threads, or if the thread is confined (seccomp).
+  // Returns the calling thread's counters, which the thread takes with its first call of this
+  // function or of enter(). Null if all are taken by other threads, or if the thread is confined by
+  // a seccomp filter.
   Thread* own() noexcept {
     Thread* const mine = any_own();
     return mine == &nobody_ ? nullptr : mine;
   }
-  // Returns the calling thread's counters without taking any; null if the thread has none.
+  // Returns the calling thread's counters; null if the thread has not taken any by own() or
+  // enter().
   Thread* known() const noexcept { return own_ == &nobody_ ? nullptr : own_; }
   // True once some thread has got no counters of its own, because all were taken or a seccomp
   // filter confined the thread.
@@ -79,7 +82,9 @@ class CallingThreads {
   }
 
  private:
+  // Returns the calling thread's counters; `nobody_` if it can have none.
   Thread* any_own() noexcept { return own_ != nullptr ? own_ : take_row(); }
+  // Takes unused counters for the calling thread and returns them; `nobody_` if it can have none.
   Thread* take_row() noexcept;
 
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Thread* own_;
@@ -91,6 +96,7 @@ class CallingThreads {
   Thread nobody_;  // stands in for the counters of threads that have none of their own
   Thread threads_[most];
 };
+// Counts the hooked calls of the CUDA driver that are under way, for all threads of the process.
 extern constinit CallingThreads calling_threads;
 
 // True once a call of the program got an error that says that a device, or the process's access to
@@ -101,9 +107,9 @@ extern constinit std::atomic<bool> device_is_lost;
 // work of the process will fail, too.
 [[gnu::cold]] void note_failed_call(CUresult) noexcept;
 
-// A call of the driver that is under way, counted in CallingThreads from the construction until
-// returned(), which the caller must call with the driver's result. There is no destructor: a call
-// that is left by a longjmp stays counted.
+// A call of the driver that is under way. `calling_threads` counts the calling thread as inside the
+// driver from the construction until returned(), which the caller must call with the driver's
+// result. There is no destructor: a call that is left by a longjmp stays counted.
 class DriverCall {
  public:
   [[gnu::always_inline]] DriverCall() noexcept : thread_(calling_threads.enter()) {}

@@ -18,8 +18,8 @@ inline bool can_tell_idle([[maybe_unused]] const RealDriver& real) noexcept {
 }
 
 // Returns true if `context`, which must be current, has no unfinished work in any stream. Returns
-// false also if the driver cannot tell. No stream of the context may be in a capture, because the
-// question would end the capture (cuda.h, cuCtxRecordEvent).
+// false also if the driver cannot tell, as before CUDA 12.5. No stream of the context may be in a
+// capture, because the question would end the capture (cuda.h, cuCtxRecordEvent).
 inline bool is_idle([[maybe_unused]] const RealDriver& real,
                     [[maybe_unused]] ContextId context) noexcept {
 #if CUDA_VERSION >= 12050
@@ -36,10 +36,10 @@ inline bool is_idle([[maybe_unused]] const RealDriver& real,
 #endif
 }
 
-// Waits until all work that was submitted to the context is done, as is necessary before
-// cuMemUnmap, which does not wait (measured). Returns the result of cuCtxSynchronize. If a stream
-// of the context is in a capture, the result is an error about the capture. Any other error is one
-// of the device, which the caller must pass on to the program.
+// Waits until all work that was submitted to the context, which need not be current, is done. Must
+// be called before cuMemUnmap, which does not wait (measured). Returns the result of
+// cuCtxSynchronize. If a stream of the context is in a capture, the result is an error about the
+// capture. Any other error is one of the device, which the caller must pass on to the program.
 inline CUresult wait_for_context(const RealDriver& real, ContextId context) noexcept {
   if (real.cuCtxSynchronize == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   return in_context(real, context, [&] { return real.cuCtxSynchronize(); });

@@ -1,4 +1,5 @@
-// Reads how full the current context's device is, in a way that breaks no stream capture.
+// Reads the total and free memory of the current context's device, in a way that ends no stream
+// capture.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ class RelaxedCaptures {
   }
   RelaxedCaptures(const RelaxedCaptures&) = delete;
   RelaxedCaptures& operator=(const RelaxedCaptures&) = delete;
-  // False if the mode could not be set: then no function may be called that ends a capture.
+  // True if the mode was set to RELAXED. If false, the thread must not call functions that would
+  // end a capture.
   explicit operator bool() const noexcept { return relaxed_; }
 
  private:
@@ -33,12 +35,12 @@ class RelaxedCaptures {
   bool relaxed_ = false;
 };
 
-// Size of a device's memory, and the part that is free.
+// Size of a device's memory, and the part that no process uses, in bytes.
 struct DeviceReading {
   std::uint64_t total_bytes = 0, free_bytes = 0;
 };
-// Asks the driver for the total and free bytes of the current context's device, without breaking a
-// stream capture. Returns none if the driver does not answer, such as without a current context.
+// Asks the driver for the total and free bytes of the current context's device, without ending a
+// stream capture. Returns none if the driver gives an error, such as without a current context.
 inline std::optional<DeviceReading> read_current_device(const RealDriver& real) noexcept {
   const RelaxedCaptures relaxed(real);
   std::size_t free = 0, total = 0;

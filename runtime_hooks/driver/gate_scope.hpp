@@ -1,4 +1,5 @@
-// The submission gate (submission_gate.hpp), for hooked calls that are recorded.
+// A scope in which cuwarden moves no memory behind unchanged addresses, for hooked calls that are
+// recorded. It passes the submission gate (submission_gate.hpp).
 #pragma once
 
 #include "runtime_hooks/driver/calling_threads.hpp"
@@ -8,8 +9,9 @@ namespace cuwarden::driver {
 
 // Passes the submission gate for the length of a scope: waits while another thread has closed the
 // gate to move memory. While the scope lasts, a thread that closes the gate waits for the scope's
-// end. For hooks that record, in which a DriverCall already counts the thread as inside the driver.
-// Other calls use Submission, which counts the thread, too.
+// end. Does nothing if the gate is not armed. For hooks that record, where a DriverCall already
+// counts the thread as inside the driver. Other calls use the class Submission, which counts the
+// thread, too.
 class GateScope {
  public:
   GateScope() noexcept : thread_(submission_gate.is_armed() ? calling_threads.own() : nullptr) {

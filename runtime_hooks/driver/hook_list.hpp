@@ -1,4 +1,4 @@
-// The rows of hooks.def as numbers and names.
+// The hooked functions of CUDA (the rows of hooks.def) as numbers and names.
 #pragma once
 
 #include <array>
@@ -40,7 +40,8 @@ inline constexpr std::array<std::string_view, row_count> row_names = {
 #include "runtime_hooks/driver/hooks.def"
 };
 
-// Returns the row's number as the ledger uses it.
+// Returns the number by which the ledger knows the hooked function: its index in the list of hooks,
+// from 0.
 constexpr HookId hook_id(Row row) { return HookId{static_cast<std::uint16_t>(row)}; }
 
 }  // namespace cuwarden::driver

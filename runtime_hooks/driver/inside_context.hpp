@@ -6,9 +6,10 @@
 
 namespace cuwarden::driver {
 
-// Makes the context `wanted` current for the calling thread, for the length of a scope. `current`:
-// the context that is current now (0: none); if it is `wanted`, nothing is done. Converts to false
-// if the context could not be made current.
+// Makes the context `wanted` current for the calling thread, from the construction to the
+// destruction, which makes `current` current again. `current`: the context that is current before
+// (0: none); if it is `wanted`, nothing is done. Converts to false if `wanted` could not be made
+// current.
 class Inside {
  public:
   Inside(const RealDriver& real, ContextId wanted, ContextId current) : real_(real) {

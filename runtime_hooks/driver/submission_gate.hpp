@@ -14,17 +14,18 @@
 
 namespace cuwarden::driver {
 
-// A gate that submissions of work to devices pass, and that one thread can close for all others.
+// A gate that each submission of work to a device (a launch, a copy, a fill) passes. One thread can
+// close it for all others, which then wait before they submit.
 class SubmissionGate {
  public:
   using Thread = CallingThreads::Thread;
 
-  // Makes later submissions count themselves, so that the gate can be closed. To be called before
-  // cuwarden's pool has memory that may be moved. Further calls do nothing and return true. Returns
-  // false if the gate cannot be closed, because the kernel has no membarrier (before Linux 4.14) or
-  // there is no memory.
+  // Arms the gate: later submissions count themselves, so that the gate can be closed. To be called
+  // before cuwarden's pool has memory that may be moved. Further calls do nothing and return true.
+  // Returns false if the gate cannot be closed, because the kernel has no membarrier (before Linux
+  // 4.14) or there is no memory.
   bool arm() noexcept;
-  // True once arm() has succeeded.
+  // True once the gate can be closed, because submissions count themselves.
   bool is_armed() const noexcept { return is_armed_.load(std::memory_order_relaxed); }
 
   // Closes the gate for all threads but the calling one, and waits until their submissions under
@@ -41,8 +42,7 @@ class SubmissionGate {
 
   // Passes the gate: waits while another thread has it closed, and counts a submission that begins.
   // To be called before each submission if the gate is armed. `mine`: the calling thread's
-  // counters, which are not null. A thread may submit inside a submission; only the outermost one
-  // waits.
+  // counters. A thread may submit inside a submission; only the outermost one waits.
   void enter(Thread& mine) noexcept {
     const std::uint32_t depth = mine.submissions.load(std::memory_order_relaxed);
     mine.submissions.store(depth + 1, std::memory_order_relaxed);
@@ -58,8 +58,11 @@ class SubmissionGate {
   }
 
  private:
-  static constexpr std::uint32_t is_open = 0, is_closed = 1;
+  static constexpr std::uint32_t is_open = 0, is_closed = 1;  // values of state_
+  // Waits until the gate is open, and then counts a submission in the calling thread's counters.
   void wait_until_open(Thread&) noexcept;
+  // Waits until no other thread is submitting. Returns false if the clock shows `deadline_ns`
+  // first.
   bool have_all_left(std::uint64_t deadline_ns, Clock&) noexcept;
 
   std::atomic<bool> is_armed_{false};
@@ -93,7 +96,7 @@ class GateClosed {
 };
 
 // A call of the driver that submits work to a device. Waits at the construction while another
-// thread has closed `submission_gate`, and keeps that gate from being closed until the destruction.
+// thread has closed `submission_gate`. Until the destruction, a thread that closes the gate waits.
 // CallingThreads counts the call until returned(), which the caller must call with the driver's
 // result: the destructor does not. A call that is left by a longjmp stays counted.
 class Submission {
