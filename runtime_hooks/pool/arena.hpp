@@ -47,10 +47,11 @@ struct ArenaCounts {
 // Functions that pause the program for Arena::mesh(), which moves blocks: in a pause no thread and
 // no stream uses the device's memory. Meshing may ask for several pauses, one after the other.
 struct Pause {
-  // Starts a pause of the program. Returns false if none can be had; then end() must not be called.
+  // Starts a pause of the program, in which no thread and no stream uses the device's memory.
+  // Returns true if it has begun: end() must be called then. Returns false if none can be had.
   FunctionRef<bool()> begin;
-  // Returns true once the present pause has lasted as long as it may. Then no further run of pages
-  // is moved in this pause.
+  // Returns true once the pause that begin() has started has lasted as long as it may. Meshing then
+  // moves no further run of pages before it calls end().
   FunctionRef<bool()> is_over;
   // Ends the pause that begin() has started. Returns the pause's length in nanoseconds.
   FunctionRef<std::uint64_t()> end;
@@ -64,7 +65,7 @@ struct Pause {
 // These functions of the driver call no code of the program, but may wait.
 class Arena {
  public:
-  // `peers`, which records what devices may use this device's memory, outlives the arena.
+  // `peers`, the record of the devices that may use each other's memory, outlives the arena.
   explicit Arena(const Peers& peers) noexcept : peers_(peers) {}
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -89,9 +90,9 @@ class Arena {
     return address - base_.load(std::memory_order_relaxed) < bytes;
   }
 
-  // Returns a new block of `bytes`, with memory behind it; none if the driver refuses memory, no
-  // addresses are left, or the context is about to end. `now_ns` is the time on the ledger's clock.
-  // May throw std::bad_alloc; then no block is handed out.
+  // Returns a new block of `bytes` (memory for one request), with device memory behind it; none if
+  // the driver refuses memory, no addresses are left, or the context is about to end. `now_ns` is
+  // the time on the ledger's clock. May throw std::bad_alloc; then no block is handed out.
   std::optional<Block> allocate(const driver::RealDriver&, std::uint64_t bytes,
                                 std::uint64_t now_ns);
   // Marks the block that begins at the address `start` as freed by the program, and returns it. The
@@ -135,9 +136,9 @@ class Arena {
   // Gives back all addresses and memory, also of blocks that the program has not freed. Must be
   // called after the context has ended. open() may then be called again.
   void end(const driver::RealDriver&) noexcept;
-  // Lets the device `peer` use the memory that the arena has now, or forbids it (`may` false).
-  // Memory that is mapped later gets the access that Peers, the record given to the constructor,
-  // then says. Returns the driver's last error; CUDA_SUCCESS if there was none.
+  // Lets the device `peer` use the memory that the arena has now, or forbids it (`may` false). For
+  // memory that is mapped later, the record of peers that the constructor got decides. Returns the
+  // driver's last error; CUDA_SUCCESS if there was none.
   CUresult change_access(const driver::RealDriver&, DeviceOrdinal peer, bool may) noexcept;
 
   // Returns the arena's figures. All are 0 if another thread has kept the arena's lock for too
@@ -181,7 +182,8 @@ class Arena {
   Run& run(RunIndex index) noexcept { return runs_[index - 1]; }
   // True if the arena has no addresses: before open() and after end().
   bool has_ended() const noexcept { return bytes_.load(std::memory_order_relaxed) == 0; }
-  // Returns the index in `pages_` of the page that contains the address.
+  // Returns the index in `pages_` of the page (2 MiB) that contains the address, which must lie in
+  // the arena's reserved range.
   std::uint64_t page_of(std::uint64_t address) const noexcept {
     return (address - base_) / page_bytes;
   }
@@ -204,8 +206,8 @@ class Arena {
   std::uint64_t page_after(const Run& run, std::uint64_t page) const noexcept {
     return run.is_shared ? pages_[page].next - std::uint64_t{1} : page + 1;
   }
-  // Calls visit(index of the page) for each page of the run. `visit` may change the page that it
-  // gets.
+  // Calls visit(index) for each page of the run, with the page's index in `pages_`. `visit` may
+  // change that entry of `pages_`.
   template <class Visit>
   void each_page(const Run& run, const Visit& visit) {
     std::uint64_t page = run.first;
@@ -234,7 +236,7 @@ class Arena {
   // Bytes of the arena's reserved range of addresses; 0 before open() and after end().
   std::atomic<std::uint64_t> bytes_{0};
   FutexLock lock_;
-  // Properties with which cuMemCreate makes the arena's memory.
+  // Properties with which cuMemCreate makes the arena's memory: the device, and GPUDirect RDMA.
   CUmemAllocationProp where_{};
   Packing packing_;
   // One entry for each page (2 MiB) of the arena's range, from the range's start at least to the

@@ -59,13 +59,14 @@ class Arena::Meshing {
   // Moves the planned runs, in pauses of the program, until `enough_bytes` are saved, `pauses_left`
   // is 0 or a move fails. Subtracts 1 from `pauses_left` for each pause. Returns the bytes saved.
   std::uint64_t run(const Pause& pause, std::uint64_t enough_bytes, int& pauses_left) noexcept;
-  // True if run() could not move some run for lack of free device memory.
+  // True if run() could not move some run (pages whose memory is mapped together) for lack of free
+  // device memory.
   bool lacked_room() const noexcept { return lacked_room_; }
 
  private:
   // The move of one page of addresses to new memory.
   struct Move {
-    // Index of the page in the arena.
+    // Index of the page in Arena::pages_: its number in the arena's range, from 0.
     std::uint64_t page = 0;
     // `item`: number of the page's item, which is a page, or all pages that share memory already.
     // `target`: index in `targets_` of the memory that the item's pages move to.
@@ -87,8 +88,8 @@ class Arena::Meshing {
   enum class Moved : std::uint8_t { all, no_room, failed };
   // A page of memory that one or several pages of addresses are moved to.
   struct Target {
-    // The driver's handle of the memory. 0 until make() has allocated the memory, or has got the
-    // handle of memory that the arena had already.
+    // The driver's handle of the memory. 0 while new memory is not allocated, or while the driver
+    // was not asked for the handle of memory that the arena had already.
     CUmemGenericAllocationHandle handle = 0;
     // The address at which the memory is mapped while blocks are copied to it.
     CUdeviceptr at = 0;

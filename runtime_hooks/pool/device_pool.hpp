@@ -27,7 +27,7 @@ inline ContextId context_of(const ArenaBlock& found) noexcept { return found.are
 // context. All functions may be called by several threads at once.
 class DevicePool {
  public:
-  // `peers`, which records what devices may use each other's memory, outlives the pool.
+  // `peers`, the record of the devices that may use each other's memory, outlives the pool.
   explicit DevicePool(const Peers& peers) noexcept : peers_(peers) {}
   ~DevicePool();
   DevicePool(const DevicePool&) = delete;
@@ -35,7 +35,7 @@ class DevicePool {
 
   // True if the driver would waste memory on a request of `bytes`. That holds for requests that are
   // at least 512 bytes smaller than a page (2 MiB). It also holds for a larger request if rounding
-  // it up to whole pages adds more than a sixteenth of their size. False for 0.
+  // it up to whole pages adds more than a sixteenth of the rounded size. False for 0.
   static constexpr bool is_wasteful(std::uint64_t bytes) {
     const std::uint64_t whole = up_to_page(bytes);
     if (bytes == 0 || whole < bytes || whole - bytes < Packing::step_bytes) return false;

@@ -42,8 +42,8 @@ class Packing {
   // Returns false, with nothing removed, if there is none or a block lies in it.
   bool remove_region(std::uint64_t start) noexcept;
 
-  // Returns a new block of `bytes`; none if `bytes` is 0 or no hole is large enough. May throw
-  // std::bad_alloc, and has changed nothing then.
+  // Returns a new block (addresses for one request) of `bytes`; none if `bytes` is 0 or no hole is
+  // large enough. May throw std::bad_alloc, and has changed nothing then.
   std::optional<Block> take(std::uint64_t bytes);
   // Marks the block that begins at the address `start` as freed by the program, and returns it. Its
   // addresses are not used again before give(). Returns none if no live block begins there.
@@ -51,7 +51,8 @@ class Packing {
   // Makes the block that begins at the address `start` live again, after retire() has marked it as
   // freed. Does nothing if no block begins there.
   void unretire(std::uint64_t start) noexcept;
-  // True if this very block, not a later one at the same address, is marked as freed by retire().
+  // True if `Block`, not a later block at the same address, is marked as freed by retire() and is
+  // not a hole yet.
   bool has_retired(const Block&) const noexcept;
   // Turns the block that begins at the address `start` into a hole, which later blocks may use. The
   // block may be live or marked as freed. Returns false if no block begins there.

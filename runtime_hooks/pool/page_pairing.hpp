@@ -21,7 +21,7 @@ class PageSteps {
   // Number of steps in a page: 4096.
   static constexpr std::uint32_t count = page_bytes / Packing::step_bytes;
 
-  // Marks the steps from number `first` up to, but not including, `end` as taken.
+  // Marks the steps (of 512 bytes) from number `first` up to, but not including, `end` as taken.
   void take(std::uint32_t first, std::uint32_t end) noexcept {
     for (std::uint32_t at = first; at < end;) {
       const std::uint32_t bits = std::min(64 - at % 64, end - at);
@@ -29,7 +29,7 @@ class PageSteps {
       at += bits;
     }
   }
-  // Marks the steps that `other` takes as taken.
+  // Marks all steps (of 512 bytes) as taken that are taken in the page `other`.
   void take(const PageSteps& other) noexcept {
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
   }
@@ -41,7 +41,7 @@ class PageSteps {
         return true;
     return false;
   }
-  // Returns the number of steps that are taken, from 0 to 4096.
+  // Returns the number of the page's steps (of 512 bytes) that blocks take, from 0 to 4096.
   std::uint32_t taken() const noexcept {
     std::uint32_t sum = 0;
     for (const std::uint64_t word : words_) sum += static_cast<std::uint32_t>(std::popcount(word));
@@ -55,7 +55,8 @@ class PageSteps {
 // Says which pages of addresses are to share memory. A target stands for one page of memory, which
 // is shared by all pages that are assigned to the target.
 struct MeshPlan {
-  // For each page, in the order given to plan_mesh(), the number of its target: 0 to targets - 1.
+  // For each page, in the order given to plan_mesh(), the number of its target (a page of memory):
+  // 0 to targets - 1.
   std::vector<std::uint32_t> target_of;
   // Number of targets, which is the number of pages of memory after meshing.
   std::uint32_t targets = 0;

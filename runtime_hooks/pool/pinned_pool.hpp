@@ -134,7 +134,8 @@ class PinnedPool {
   // Pieces by the address at which they begin.
   using Pieces = std::map<std::uint64_t, Piece>;
 
-  // Returns the heap of the context with these flags, and makes one if there is none.
+  // Returns the heap (all memory of one context and flags) of the context with these flags, which
+  // are cuMemHostAlloc's or `as_alloc_host`. Makes one if there is none.
   Heap& heap_of(ContextId, unsigned flags);
   // Returns the piece that contains the address; the end of `pieces_` if there is none or the
   // piece's context is about to end.

@@ -54,7 +54,8 @@ class Spill {
   // `free` free bytes. SpillSettings::visible_bytes are added, less the host memory in use for
   // spilling. 64 MiB are subtracted, because spilling leaves so much of the device free.
   std::uint64_t visible_free_bytes(std::uint64_t free) const noexcept;
-  // Returns SpillSettings::visible_bytes, by which the program sees each device larger.
+  // Returns the bytes by which cuMemGetInfo is to report each device's memory larger than it is; 0
+  // if the driver's answers stay as they are.
   std::uint64_t visible_bytes() const noexcept { return settings_.visible_bytes; }
   // Returns the set of spilled allocations that the program has not freed.
   Ranges& ranges() noexcept { return ranges_; }
@@ -81,7 +82,8 @@ class Spill {
   // waited for next: Range::used_in, or Range::context where `used_in` is 0. Returns none if there
   // is none left.
   std::optional<Range> take_deferred(ContextId) noexcept;
-  // True if defer() keeps a range.
+  // True if memory of spilled allocations is kept that the program has freed, because the device
+  // may still use it.
   bool has_deferred() const noexcept { return deferred_.any(); }
   // Gives back the memory of all ranges that were allocated in `context`, which has ended. Calls
   // gone(range) for each range that the program had not freed. A freed range of another context
