@@ -67,7 +67,9 @@ class Notices {
 
   explicit Notices(NoticeWriter& given) noexcept : writer(given) {}
   // Writes the message if it is the first one of its enumerator, for any device; otherwise does
-  // nothing. The arguments are those of NoticeWriter::write().
+  // nothing. `device`: the device of the memory; no_device for host memory. `bytes`: in most
+  // messages, the size of the request or allocation. `host_bytes`: its part in host memory, if the
+  // message names it.
   void tell_once(Notice notice, DeviceOrdinal device, std::uint64_t bytes,
                  std::uint64_t host_bytes = 0) noexcept {
     const std::uint32_t bit = 1u << static_cast<unsigned>(notice);

@@ -92,12 +92,12 @@ class ServingPools final : public tracking::ReadingListener {
 
   // --- New requests.
 
-  // Serves a request for linear memory (cuMemAlloc) in the current context from the pool. Returns
-  // the address; 0 if the driver has to serve the request.
+  // Serves a request for linear memory (cuMemAlloc) in the current context from cuwarden's pool.
+  // Returns the address; 0 if the driver has to serve the request.
   std::uint64_t allocate(std::uint64_t bytes) noexcept;
-  // Serves a request for page-locked host memory from the pool. `flags`: those of cuMemHostAlloc;
-  // null for a call of cuMemAllocHost. Returns the address; 0 if the driver has to serve the
-  // request.
+  // Serves a request for page-locked host memory in the current context from cuwarden's pool.
+  // `flags`: those of cuMemHostAlloc; null for a call of cuMemAllocHost. Returns the address; 0 if
+  // the driver has to serve the request.
   std::uint64_t allocate_pinned(std::uint64_t bytes, std::optional<unsigned> flags) noexcept;
 
   // Returns true if the settings allow the pool to serve requests at some time.
@@ -110,9 +110,9 @@ class ServingPools final : public tracking::ReadingListener {
   bool has_memory_of(DeviceOrdinal device) const noexcept {
     return device == no_device ? parts_.pinned.any() : parts_.device.any();
   }
-  // Gives the pool's pages that have no allocation back to the device; for no_device, to the host.
-  // Returns true if there were any, and false if not. Returns null, and does nothing, while a
-  // stream is captured: the driver would refuse.
+  // Gives those pages of cuwarden's pool that have no allocation back to the device; for no_device,
+  // page-locked memory back to the host. Returns true if there were any, and false if not. Returns
+  // null, and does nothing, while a stream is captured: the driver would refuse.
   std::optional<bool> give_back_unused(DeviceOrdinal) noexcept;
   // Returns true if mesh() may be called: the settings allow it, the pool has served device memory,
   // and the driver can tell if a context is idle.
@@ -124,12 +124,13 @@ class ServingPools final : public tracking::ReadingListener {
   // is captured, or code may reach the memory without a hooked call. `timed_out`: the program could
   // not be paused.
   ledger::RungOutcome mesh(const tracking::CurrentContext&, std::uint64_t wanted_bytes) noexcept;
-  // Returns true if spill_to_host() may be called for a request in the current context on this
-  // device. False, for example, if spilling is off, or if the request is small enough for a slab.
+  // Returns true if spill_to_host() may be called for a request (`Allocation`) in the current
+  // context on this device. False, for example, if spilling is off, or if the request is small
+  // enough for a slab.
   bool can_spill(const tracking::Allocation&, const tracking::CurrentContext&,
                  DeviceOrdinal) noexcept;
-  // Serves a refused request in the current context on this device: with the device memory that is
-  // left, and host memory for the rest. To be called only if can_spill() is true.
+  // Serves a refused request (`Allocation`) in the current context on this device: with the device
+  // memory that is left, and host memory for the rest. To be called only if can_spill() is true.
   SpillAttempt spill_to_host(const tracking::Allocation&, const tracking::CurrentContext&,
                              DeviceOrdinal) noexcept;
 
@@ -142,14 +143,14 @@ class ServingPools final : public tracking::ReadingListener {
   void free_deferred() noexcept {
     if (may_free_deferred()) free_deferred_now();
   }
-  // Frees memory as free_deferred() does, but only if the current context has no unfinished work,
-  // so that the call does not wait. For hooks of functions that do not wait for the device
-  // themselves.
+  // Frees memory of the current context that the program freed while a stream was captured. Does
+  // nothing while any stream is captured, or if the context has unfinished work: the call does not
+  // wait. For hooks of functions that do not wait for the device themselves.
   void free_deferred_if_idle() noexcept {
     if (may_free_deferred() && is_idle_here()) free_deferred_now();
   }
   // Gives page-locked memory back to the host that has had no allocation for a second, or that
-  // exceeds the amount kept for later requests. Unlocking memory waits for the device, so this
+  // exceeds the 64 MiB kept for later requests. Unlocking memory waits for the device, so this
   // should be called after the device was waited for anyway. Does nothing while a stream is
   // captured.
   void unlock_idle() noexcept;
@@ -202,7 +203,8 @@ class ServingPools final : public tracking::ReadingListener {
   void memory_is_reached() noexcept { is_reached_.store(true, std::memory_order_relaxed); }
 
  private:
-  // Returns the device's bit in pool_on_ and used_; 0 for ordinals outside 0 to 63.
+  // Returns the device's bit in sets of devices, such as `used_`: bit N for the ordinal N. Returns
+  // 0 for ordinals outside 0 to 63.
   static std::uint64_t bit_of(DeviceOrdinal device) noexcept {
     return device.value >= 0 && device.value < 64 ? std::uint64_t{1} << device.value : 0;
   }
@@ -214,7 +216,8 @@ class ServingPools final : public tracking::ReadingListener {
   bool is_used(DeviceOrdinal device) const noexcept {
     return (~used_.load(std::memory_order_relaxed) & bit_of(device)) == 0;
   }
-  // Lets this device and all others with a context reach each other's pool memory.
+  // Lets this device and all others with a context reach each other's pool memory. If the driver
+  // refuses that, sets `are_apart_`.
   void grant_for(DeviceOrdinal) noexcept;
   // To be called after the device's last context has ended. Removes the permissions that
   // grant_for() has recorded between this device and the others, and the device's bit in used_.
@@ -230,7 +233,8 @@ class ServingPools final : public tracking::ReadingListener {
   template <class Allocate>
   std::uint64_t allocate_here(const Allocate&) noexcept;
 
-  // Returns true if freed memory waits for free_deferred(), and no stream is captured.
+  // Returns true if memory that the program freed during a stream capture is still kept, and no
+  // stream is captured now.
   bool may_free_deferred() noexcept {
     return (parts_.spill.has_deferred() || parts_.device.deferred().any() ||
             parts_.pinned.deferred().any()) &&
