@@ -42,10 +42,10 @@ class LastRefused {
       if (count.times > (count.incident == now ? 1u : 0u)) return true;
     return had_larger_;
   }
-  // Must be called after a rung has served the request that add() added last. `now`: the incident
-  // that counts the refusal. Calls visit(incident, times) for the earlier refusals of equal
-  // requests, which failed in the program. Then forgets all refusals. `recorder`: number of the
-  // process's Refusals object.
+  // Calls visit(incident, times) for the earlier refusals of requests that equal the last one,
+  // which failed in the program. Then forgets all refusals. Must be called after a rung has served
+  // the request that add() added last. `now`: the incident that counts the refusal of this request.
+  // `recorder`: number of the process's Refusals object.
   template <class Visit>
   void rescued(std::uint32_t recorder, IncidentId now, const Visit& visit) noexcept {
     for (const Count& count : counts_) {
@@ -69,10 +69,10 @@ class LastRefused {
   // may have taken long. `now_ns` is a time of the rungs' clock. An equal request that is served
   // within 10 s from then on counts as the program's next attempt.
   void refused_at(std::uint64_t now_ns) noexcept { time_ns_ = now_ns; }
-  // Must be called after the driver has served a request without refusing it. If an equal request
-  // was refused in the last 10 s of `clock`, calls visit(incident, times) for its refusals. Forgets
-  // the refusals of an equal request. The clock is asked only for an equal request. `recorder`:
-  // number of the process's Refusals object.
+  // Calls visit(incident, times) for the refusals of an equal request, if the last one was in the
+  // last 10 s of `clock`. Then forgets these refusals. Must be called after the driver has served
+  // `request` without refusing it. The clock is asked only if an equal request was refused.
+  // `recorder`: number of the process's Refusals object.
   template <class Visit>
   void served(std::uint32_t recorder, const Request& request, Clock& clock,
               const Visit& visit) noexcept {

@@ -159,7 +159,7 @@ class PendingFrees {
   // Most streams that are known at a time. Frees in further streams pend until the program itself
   // synchronises them.
   static constexpr std::size_t most_streams = 512;
-  // Makes the row vacant if it still has this key.
+  // Makes the row vacant if its stream still has the key `key`; otherwise does nothing.
   void remove(NotedStream&, std::uint64_t key) noexcept;
   // Returns true if the calling thread has freed memory in its own default stream of this context,
   // and the stream was not synchronised since.

@@ -35,7 +35,8 @@ class Reclaimers {
  public:
   static constexpr std::size_t limit = 16;  // most reclaimers at a time
 
-  // `process` and `clock` outlive the object.
+  // `process`, which starts threads, and `clock`, by which calls are waited for, outlive the
+  // object.
   explicit constexpr Reclaimers(HostProcess& process, Clock& clock = system_clock) noexcept
       : process_(process), clock_(clock) {}
   Reclaimers(const Reclaimers&) = delete;
@@ -127,7 +128,8 @@ class Reclaimers {
   static Answer run_function(Slot&, const Wanted&, std::size_t& given_back);
   // Stores the result of a slot's call, and wakes the threads that wait for it.
   void returned(Slot&, Answer, std::size_t given_back) noexcept;
-  // Waits until Slot::returned differs from `before`. Returns false if `deadline_ns` comes first.
+  // Waits until Slot::returned, the number of the reclaimer's calls that have returned, differs
+  // from `before`. Returns false if the time `deadline_ns` of the constructor's clock comes first.
   bool wait_for(Slot&, std::uint32_t before, std::uint64_t deadline_ns) noexcept;
 
   HostProcess& process_;

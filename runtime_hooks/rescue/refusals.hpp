@@ -48,7 +48,8 @@ class Refusals {
   void refused(const tracking::Caller&, const tracking::Allocation& asked_for) noexcept;
   // Counts a refusal if a call for something other than memory, such as a context or a module, has
   // failed for lack of memory. Also counts one if the device's compute mode forbids the context.
-  // Must be called after each such call, with its result. `device`: no_device for the current one.
+  // Must be called after each such call, with its result. `DeviceOrdinal`: the device of the call;
+  // no_device: that of the current context.
   void refused(const tracking::Caller&, CUresult, ledger::Asked,
                DeviceOrdinal = no_device) noexcept;
   // Memory that a call other than an allocation needed for itself, for example a kernel launch.
@@ -62,6 +63,7 @@ class Refusals {
   // Counts a refusal if the driver has refused a call that needs memory for itself, such as a
   // kernel launch, for lack of memory. Must be called after each such call, with its result.
   // `ledger::Asked`: the thing that the call asked for. `DeviceOrdinal`: the device of the memory.
+  // `Needed`: the amount of that memory.
   void refused_for_itself(const tracking::Caller&, CUresult, ledger::Asked, DeviceOrdinal,
                           const Needed&) noexcept;
   // Tells the ledger that the program has recovered by itself, if an equal request of this thread
@@ -83,11 +85,12 @@ class Refusals {
   // Returns an incident for a refusal that is not counted yet, with the facts that the call itself
   // tells. `result`: the driver's answer.
   Incident refusal_of(const tracking::Caller&, const Request&, CUresult result) noexcept;
-  // Counts a refusal by the driver in the ledger. If that begins a new incident, describes it.
+  // Counts a refusal by the driver in the ledger. If that begins a new incident, fills in its facts
+  // and writes them to the ledger. Returns the incident that counts the refusal, and if it is new.
   Refused note_refusal(Incident&) noexcept;
   // Counts that a request which the driver has refused fails in the program, too. `Refused`: the
   // refusal as note_refusal() has counted it. Returns the refusal as it is counted from now on. If
-  // that begins a new incident, describes it.
+  // that begins a new incident, fills in its facts and writes them to the ledger.
   Refused note_failure(const Refused&, Incident&) noexcept;
   // Fills the incident with the facts of this moment, and writes them to its row `IncidentId` of
   // the ledger.
@@ -107,7 +110,7 @@ class Refusals {
   // Tells the ledger that the program has recovered, if an equal request of this thread failed in
   // the last 10 s. The driver has served `Request`.
   void note_served(const Request&) noexcept;
-  // Returns a number that no other object of the process has, from 1.
+  // Returns a number, from 1, that no other Refusals object of the process has.
   static std::uint32_t next_serial() noexcept;
 
   const Parts parts_;

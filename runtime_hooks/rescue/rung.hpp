@@ -45,12 +45,13 @@ struct Settings {
 struct Situation {
   // The ordinal of the request's device + 1; 0: host memory.
   std::uint32_t device = 0;
-  // Live bytes of this process on the device; for host memory, its live page-locked bytes.
+  // Bytes of this process's live allocations on the device; for a request for host memory, those of
+  // its live page-locked memory.
   std::uint64_t live_bytes = 0;
   // A number that has changed if memory was freed in a further stream (cuMemFreeAsync) since an
   // earlier rescue: the value of PendingFrees::noted() at the refusal.
   std::uint32_t noted = 0;
-  // Size of the refused request.
+  // Size of the refused request, in bytes.
   std::uint64_t bytes = 0;
   // True if rungs with a cost to the program may be tried: meshing, reclaimers, waiting, spilling.
   // False if all of these are turned off. False, too, at the first refusal of an allocator that,
