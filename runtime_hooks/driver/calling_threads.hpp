@@ -23,21 +23,21 @@ class CallingThreads {
   // The counters of one thread, which only that thread changes.
   struct alignas(64) Thread {
     std::atomic<std::uint32_t> calls{0};  // hooked calls of the driver that have not returned
-    // Calls that submit work to a device and have not returned: the thread has passed the
-    // SubmissionGate.
+    // Calls that submit work to a device and have not returned. The thread has passed the gate that
+    // cuwarden closes to move memory (SubmissionGate).
     std::atomic<std::uint32_t> submissions{0};
     std::atomic<std::int32_t> id{0};  // the kernel's thread id; 0: no thread has these counters
   };
 
-  // Returns the calling thread's counters, which the thread takes with its first call of this
-  // function or of enter(). Null if all are taken by other threads, or if the thread is confined by
-  // a seccomp filter.
+  // Returns the counters of the calling thread's unfinished calls of the driver, which the thread
+  // takes with its first call of this function or of enter(). Null if all are taken by other
+  // threads, or if the thread is confined by a seccomp filter.
   Thread* own() noexcept {
     Thread* const mine = any_own();
     return mine == &nobody_ ? nullptr : mine;
   }
-  // Returns the calling thread's counters; null if the thread has not taken any by own() or
-  // enter().
+  // Returns the counters of the calling thread's unfinished calls of the driver; null if the thread
+  // has not taken any by own() or enter().
   Thread* known() const noexcept { return own_ == &nobody_ ? nullptr : own_; }
   // True once some thread has got no counters of its own, because all were taken or a seccomp
   // filter confined the thread.
@@ -72,8 +72,8 @@ class CallingThreads {
   // forked child, which has no other threads.
   void forked() noexcept;
 
-  // Calls visit(thread) for the counters of all threads, and for unused counters, too. Stops and
-  // returns false as soon as visit() returns false; otherwise returns true.
+  // Calls visit(thread), with a Thread, for the counters of all threads, and for unused counters,
+  // too. Stops and returns false as soon as visit() returns false; otherwise returns true.
   template <class Visit>
   bool all_of(const Visit& visit) noexcept {
     for (Thread& thread : threads_)

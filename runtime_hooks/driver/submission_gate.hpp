@@ -20,29 +20,30 @@ class SubmissionGate {
  public:
   using Thread = CallingThreads::Thread;
 
-  // Arms the gate: later submissions count themselves, so that the gate can be closed. To be called
-  // before cuwarden's pool has memory that may be moved. Further calls do nothing and return true.
-  // Returns false if the gate cannot be closed, because the kernel has no membarrier (before Linux
-  // 4.14) or there is no memory.
+  // Arms the gate: later submissions (calls that submit work to a device) count themselves, so that
+  // the gate can be closed. To be called before cuwarden's pool has memory that may be moved.
+  // Further calls do nothing and return true. Returns false if the gate cannot be closed, because
+  // the kernel has no membarrier (before Linux 4.14) or there is no memory.
   bool arm() noexcept;
   // True once the gate can be closed, because submissions count themselves.
   bool is_armed() const noexcept { return is_armed_.load(std::memory_order_relaxed); }
 
   // Closes the gate for all threads but the calling one, and waits until their submissions under
-  // way have returned. Returns true if the gate is closed; the caller must then call open().
-  // Returns false, with the gate open, if some submissions have not returned, or another thread
-  // keeps the gate closed, until `clock` shows `deadline_ns`. Returns false at once if the gate is
-  // not armed, if the calling thread is itself submitting, or if a thread has no counters
-  // (CallingThreads::are_too_many()). The calling thread gets no signals until it opens the gate,
-  // because a handler might never return.
+  // way (calls that submit work to a device) have returned. Returns true if the gate is closed; the
+  // caller must then call open(). Returns false, with the gate open, if some submissions have not
+  // returned, or another thread keeps the gate closed, until `clock` shows `deadline_ns`. Returns
+  // false at once if the gate is not armed, if the calling thread is itself submitting, or if a
+  // thread has no counters (CallingThreads::are_too_many()). The calling thread gets no signals
+  // until it opens the gate, because a handler might never return.
   [[nodiscard]] bool close(std::uint64_t deadline_ns, Clock& clock = system_clock) noexcept;
   // Opens the gate, which the calling thread must have closed, and allows the thread's signals
   // again.
   void open() noexcept;
 
-  // Passes the gate: waits while another thread has it closed, and counts a submission that begins.
-  // To be called before each submission if the gate is armed. `mine`: the calling thread's
-  // counters. A thread may submit inside a submission; only the outermost one waits.
+  // Passes the gate: waits while another thread has it closed, and counts a submission (a call that
+  // submits work to a device) that begins. To be called before each submission if the gate is
+  // armed. `mine`: the calling thread's counters. A thread may submit inside a submission; only the
+  // outermost one waits.
   void enter(Thread& mine) noexcept {
     const std::uint32_t depth = mine.submissions.load(std::memory_order_relaxed);
     mine.submissions.store(depth + 1, std::memory_order_relaxed);
@@ -50,8 +51,8 @@ class SubmissionGate {
     if (state_.load(std::memory_order_relaxed) != is_open && depth == 0) [[unlikely]]
       wait_until_open(mine);
   }
-  // Counts the end of a submission. To be called after the submission has returned, once for each
-  // call of enter(). `mine`: the calling thread's counters.
+  // Counts the end of a submission (a call that submits work to a device). To be called after the
+  // submission has returned, once for each call of enter(). `mine`: the calling thread's counters.
   static void leave(Thread& mine) noexcept {
     mine.submissions.store(mine.submissions.load(std::memory_order_relaxed) - 1,
                            std::memory_order_release);
@@ -77,9 +78,10 @@ class SubmissionGate {
 };
 extern constinit SubmissionGate submission_gate;  // the gate of all submissions of the process
 
-// Closes `submission_gate` for the length of a scope, and arms it before if necessary. Converts to
-// true if the gate is closed; to false if it could not be closed within `patience_ns` nanoseconds,
-// which begin after the arming. The destructor opens the gate again.
+// Keeps other threads from submitting work to devices for the length of a scope: closes
+// `submission_gate`, and arms it before if necessary. Converts to true if the gate is closed; to
+// false if it could not be closed within `patience_ns` nanoseconds, which begin after the arming.
+// The destructor opens the gate again.
 class GateClosed {
  public:
   explicit GateClosed(std::uint64_t patience_ns) noexcept
