@@ -6,35 +6,37 @@
 
 namespace cuwarden::simulated_gpu {
 
-// An array. Its handle, a CUarray, is its address.
+// A CUDA array of the simulated driver. Its handle, a CUarray, is the object's address.
 struct Array {
-  CUDA_ARRAY3D_DESCRIPTOR shape{};
-  Context* context = nullptr;  // The context in which the array was made.
-  CUdeviceptr data = 0;        // Address of the first element.
-  std::size_t size = 0;        // Bytes of all elements.
+  CUDA_ARRAY3D_DESCRIPTOR shape{};  // Extents in elements, format, and channels.
+  Context* context = nullptr;       // The context in which the array was made.
+  CUdeviceptr data = 0;             // Device address of the first element.
+  std::size_t size = 0;             // Bytes of all elements.
   // True for a level of a mipmapped array. The program must not destroy a level: it ends with the
   // mipmapped array.
   bool level = false;
 
-  // Bytes of an element, with all its channels.
+  // Returns the bytes of an element, with all its channels; 0 if the format is not known.
   std::size_t element() const;
-  // Bytes of a row.
+  // Returns the bytes of a row.
   std::size_t row() const { return shape.Width * element(); }
-  // Number of rows of a slice; 1 for a one-dimensional array.
+  // Returns the number of rows of a slice; 1 for a one-dimensional array.
   std::size_t rows() const { return shape.Height > 0 ? shape.Height : 1; }
-  // Number of slices (layers); 1 unless the array is three-dimensional.
+  // Returns the number of slices (layers); 1 for an array of one or two dimensions.
   std::size_t slices() const { return shape.Depth > 0 ? shape.Depth : 1; }
 };
 
-// A mipmapped array. Its handle, a CUmipmappedArray, is its address.
+// A mipmapped array: a list of arrays (levels), each with half the extents of the one before. Its
+// handle, a CUmipmappedArray, is the object's address.
 struct MipmappedArray {
-  std::vector<Array*> levels;  // From the largest to the smallest; not owned.
+  std::vector<Array*> levels;  // The levels, largest first. The table arrays() owns them.
 };
 
-// Returns all arrays of the process, with the levels of mipmapped arrays. To be used under the
-// simulator's lock.
+// Returns the table of all arrays of the process, which also owns the levels of mipmapped arrays.
+// Callers hold Simulator::mutex while they use the table.
 Handles<Array>& arrays();
-// Returns all mipmapped arrays of the process.
+// Returns the table of all mipmapped arrays of the process. Callers hold Simulator::mutex while
+// they use the table.
 Handles<MipmappedArray>& mipmapped_arrays();
 
 }  // namespace cuwarden::simulated_gpu

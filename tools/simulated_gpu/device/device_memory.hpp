@@ -6,35 +6,38 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Counts `bytes` of the device as used. If there is no room, gives unused memory of pools and
-// graphs back to the device (trim_device()) and tries again. Returns false, and counts nothing, if
-// there is still no room.
+// Counts `bytes` of the device as used by this process. If the device has too few free bytes, first
+// gives unused memory of its memory pools and graphs back to it (trim_device()). Returns false, and
+// counts nothing, if that does not suffice.
 bool charge_device(Device& device, std::size_t bytes);
 // Counts `bytes` of host memory as mapped by the device, and takes device memory for the page
-// tables of the mapping. Returns false, and counts nothing, if the device has no room for the
-// tables.
+// tables of the mapping. Returns false, and counts nothing, if the device has too few free bytes
+// for the tables.
 bool map_host(Device& device, std::size_t bytes);
-// Counts `bytes` of host memory as no longer mapped by the device, and gives back the device memory
-// for the page tables of the mapping.
+// Counts `bytes` of host memory, which map_host() has counted, as no longer mapped by the device.
+// Gives back the device memory for the page tables of the mapping.
 void unmap_host(Device& device, std::size_t bytes);
-// Gives memory back to the device that the driver keeps for later: free chunks of memory pools, and
-// memory of graphs that is not in use.
+// Gives memory back to the device that the simulated driver keeps for later: the unused chunks of
+// the device's memory pools, and memory of launched graphs that is not in use.
 void trim_device(Device& device);
 
-// Returns the address of `size` bytes of device memory; 0 if the device has no room. A request of
-// up to kSlabLimit bytes gets memory inside a slab (2 MiB that many requests share), aligned to 512
-// bytes, and `in_slab` becomes true. A larger request gets whole pages of 2 MiB. `held` becomes the
-// bytes that were taken from the device for this request alone: 0 inside a slab, since the slab's
-// page counts once.
+// Takes `size` bytes of device memory for the context, and returns their address; 0 if the device
+// has too few free bytes. A request of up to kSlabLimit bytes gets memory inside a slab (2 MiB that
+// many requests share), aligned to 512 bytes. A larger request gets whole pages of 2 MiB. Sets
+// `in_slab` to true for memory inside a slab. Sets `held` to the bytes taken from the device for
+// this request alone: 0 inside a slab. The caller frees the memory by release_range().
 CUdeviceptr take_linear(Context& context, std::size_t size, bool& in_slab, std::size_t& held);
-// Frees the memory of a range, of whatever kind, and removes the range from Simulator::ranges.
+// Removes a range of any kind from Simulator::ranges, and frees its memory. `range`: may be the
+// table's own entry. Memory of kinds `registered`, `mapping` and `graph` is not freed here: the
+// program, the physical handle or the device keeps it.
 void release_range(const Range& range);
-// Frees all memory that ends with the context: all but blocks of memory pools and mappings of
-// physical handles.
+// Frees all memory that the program has allocated in the context, because the context ends. Blocks
+// of memory pools and mappings of physical handles stay, because they belong to no context.
 void release_context_memory(Context& context);
 
-// Returns the device memory, in bytes, for `bytes` of local memory for each thread that the device
-// can run at once. Does not count the 1,024 bytes for each thread that a context always has.
+// Returns the bytes of device memory that it takes to give `bytes` of local memory to each thread
+// that the device can run at once. Does not count the first 1,024 bytes of each thread, which a
+// context has from its start.
 std::size_t local_memory_cost(std::size_t bytes);
 
 }  // namespace cuwarden::simulated_gpu

@@ -8,17 +8,19 @@
 
 namespace cuwarden::simulated_gpu {
 
-// An exported function of the driver. One static object stands for each.
+// An exported function of the simulated driver. Each function has one static object of this type.
 struct CallSite {
   const char* name;  // Full name, such as cuMemAlloc_v2.
-  // Says if rules name the function. 0: not yet looked up, 1: no rule does, 2: some rule does.
+  // Says if a rule of CUWARDEN_SIM_FAIL names the function. 0: not yet looked up; 1: no rule names
+  // it; 2: a rule names it.
   std::atomic<int> inspected{0};
 };
 
 // Counts a call of the function, and returns the error with which the call must fail by the rules
 // of CUWARDEN_SIM_FAIL; CUDA_SUCCESS if it may go on. `needs_device`: false for functions such as
-// cuDriverGetVersion; if true, the call also fails once a rule has said that the device is lost.
-// May send a signal or never return, if a rule says so.
+// cuDriverGetVersion; if true, the call also fails once a rule has said that the device is lost. If
+// a rule says so, raises SIGUSR1 in the calling thread, or never returns. Callers do not hold
+// Simulator::mutex.
 CUresult requested_failure(CallSite& site, bool needs_device);
 
 }  // namespace cuwarden::simulated_gpu

@@ -8,57 +8,66 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Kinds of work that a node of a graph stands for. `allocate` and `release`: the node allocates or
-// frees memory of the graph. `child`: another graph. `other`: a kind whose work is not simulated.
+// Kinds of work that a node of a graph stands for. `empty`: none. `host`: a host function.
+// `allocate` and `release`: the node allocates or frees device memory. `child`: another graph.
+// `event`: use of an event. `other`: a kind whose work is not simulated.
 enum class NodeKind { empty, kernel, copy, fill, host, allocate, release, child, event, other };
 
 struct Graph;
 
-// A node of a graph. Its handle, a CUgraphNode, is its address.
+// A node of a graph. Its handle, a CUgraphNode, is the object's address.
 struct Node {
-  Graph* graph = nullptr;  // The graph that the node belongs to.
+  Graph* graph = nullptr;  // The graph that contains the node.
   NodeKind kind = NodeKind::empty;
-  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;  // The type that the program is told.
-  std::vector<Node*> dependencies;                  // Nodes of the graph that must run before.
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;  // Result of cuGraphNodeGetType.
+  // Nodes of the same graph that must have run before this node runs.
+  std::vector<Node*> dependencies;
   bool destroyed = false;
-  bool enabled = true;                      // False: a launch leaves the node out.
-  CUDA_MEM_ALLOC_NODE_PARAMS allocation{};  // Only for kind `allocate`.
-  CUdeviceptr freed = 0;                    // Only for kind `release`: the address that is freed.
-  // The work that a launch does for the node, in the given stream; null: none. Called under the
-  // simulator's lock, so it must be short.
+  bool enabled = true;  // False: a launch leaves the node out.
+  // Only for kind `allocate`: what the node allocates; `dptr` is the reserved address.
+  CUDA_MEM_ALLOC_NODE_PARAMS allocation{};
+  CUdeviceptr freed = 0;  // Only for kind `release`: the address that is freed.
+  // Function that a launch of the graph calls for the node, with the stream of the launch; null:
+  // none. The caller holds Simulator::mutex, so the function must be short.
   std::function<void(Stream&)> work;
-  Graph* child = nullptr;            // Only for kind `child`: the graph that is inserted.
-  CUDA_KERNEL_NODE_PARAMS kernel{};  // Only for kind `kernel`.
-  CUDA_HOST_NODE_PARAMS host{};      // Only for kind `host`.
-  CUevent event = nullptr;           // Only for kind `event`.
+  Graph* child = nullptr;            // Only for kind `child`: the graph that the node runs.
+  CUDA_KERNEL_NODE_PARAMS kernel{};  // Only for kind `kernel`: the launch.
+  CUDA_HOST_NODE_PARAMS host{};      // Only for kind `host`: the function and its argument.
+  CUevent event = nullptr;           // Only for kind `event`: the event.
 };
 
-// A graph. Its handle, a CUgraph, is its address.
+// A graph. Its handle, a CUgraph, is the object's address.
 struct Graph {
-  std::vector<Node*> nodes;  // In the order in which they were added; owned by nodes().
+  // The graph's nodes, in the order in which they were added. The table nodes() owns them.
+  std::vector<Node*> nodes;
   bool destroyed = false;
 };
 
-// A graph that was instantiated, so that it can be launched. Its handle, a CUgraphExec, is its
-// address.
+// A graph that was instantiated, so that it can be launched. Its handle, a CUgraphExec, is the
+// object's address.
 struct GraphExec {
   Context* context = nullptr;  // The context in which the graph was instantiated.
-  // Copies of the graph's nodes, in an order in which each comes after its dependencies.
+  // Copies of the graph's nodes, sorted so that each comes after the nodes on which it depends.
   std::vector<Node> nodes;
   unsigned long long flags = 0;  // CUgraphInstantiate_flags
 };
 
-// A capture (cuStreamBeginCapture): calls in its streams become nodes of a graph, and are not done.
+// A capture (cuStreamBeginCapture): a call in one of its streams becomes a node of a graph, and its
+// work is not done until the graph is launched.
 struct Capture {
   Graph* graph = nullptr;  // The graph that gets the nodes.
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   std::thread::id thread;     // The thread that began the capture.
   Stream* origin = nullptr;   // The stream in which the capture began, and must end.
   unsigned long long id = 0;  // Number of the capture, as cuStreamGetCaptureInfo tells it.
-  bool invalidated = false;   // True after a forbidden call: the capture can only be ended.
-  bool owns_graph = true;     // False if the program gave the graph (cuStreamBeginCaptureToGraph).
-  // For each stream that takes part in the capture: the nodes that the next node of the stream will
-  // depend on.
+  // True after a call that the capture forbids: the program can only end the capture, with an
+  // error.
+  bool invalidated = false;
+  // True if the capture has made its graph; false if the program gave the graph
+  // (cuStreamBeginCaptureToGraph).
+  bool owns_graph = true;
+  // For each stream that takes part in the capture: the nodes on which the next node that the
+  // stream adds will depend.
   std::map<Stream*, std::vector<Node*>> heads;
 };
 
@@ -69,25 +78,27 @@ Handles<Node>& nodes();
 // Returns the table of all instantiated graphs of the process.
 Handles<GraphExec>& graph_execs();
 
-// Adds a node without dependencies to the graph. Returns the node, which nodes() owns.
+// Adds a node without dependencies to the graph. Returns the node, which the table nodes() owns.
 Node* add_node(Graph& graph, NodeKind kind, CUgraphNodeType type);
-// Adds a node to the graph that a call of the program names, such as cuGraphAddEmptyNode.
-// `dependencies`: handles of `count` nodes of the graph. Sets `node` to the new node and *out to
-// its handle. Returns CUDA_ERROR_INVALID_VALUE, and adds nothing, if a handle is not valid or `out`
-// is null.
+// Adds a node to a graph, for a call of the program such as cuGraphAddEmptyNode. `graph`: handle of
+// the graph. `dependencies`: handles of `count` nodes of the graph, on which the new node depends.
+// Sets `node` to the new node, which the table nodes() owns, and *out to its handle. Returns
+// CUDA_ERROR_INVALID_VALUE, and adds nothing, if a handle is not valid or `out` is null.
 CUresult add_node(Node*& node, CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
                   std::size_t count, NodeKind kind, CUgraphNodeType type);
-// Adds a node to the graph of the stream's capture, after everything that the stream has captured
-// so far. The stream must be capturing.
+// Adds a node to the graph into which the stream is being captured. The node depends on the nodes
+// that Capture::heads lists for the stream, and replaces them there. Returns the node, which the
+// table nodes() owns. `stream.capture` must not be null.
 Node* capture_node(Stream& stream, NodeKind kind, CUgraphNodeType type);
-// Reserves an address range for an allocation node, and stores it in Node::allocation. A range of
-// this size that the same graph frees before the node is used again; otherwise the range is new.
-// The memory itself is taken only when the graph is launched. Returns an error if the size is 0, or
-// if there is no room.
+// Reserves an address range for a node of kind `allocate`, and stores its start in
+// `node.allocation.dptr`. Takes a range of equal size that an earlier node of the same graph frees;
+// without one, a new range. The memory itself is taken only when the graph is launched. Returns
+// CUDA_ERROR_INVALID_VALUE if the size is 0 or the device unknown. Returns CUDA_ERROR_OUT_OF_MEMORY
+// if the size exceeds the device's memory or the process has too little address space.
 CUresult reserve_graph_memory(Node& node);
-// Frees memory that an allocation node gave out in a launch, for a call such as cuMemFree. `range`:
-// the memory, which is removed from the table of ranges. The device's bytes are kept for later
-// launches, until the device is trimmed.
+// Frees memory that a launched graph has allocated, for a call such as cuMemFree. `range`: the
+// memory, an entry of `sim.ranges`, which is removed. The driver keeps the device's bytes for later
+// launches of graphs, until trim_device() gives them back.
 void release_graph_memory(Simulator& sim, Range& range);
 
 }  // namespace cuwarden::simulated_gpu

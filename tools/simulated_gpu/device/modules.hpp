@@ -14,12 +14,12 @@ namespace cuwarden::simulated_gpu {
 
 struct Module;
 
-// A kernel. Its handle, a CUfunction or CUkernel, is its address.
+// A kernel. Its handle, a CUfunction or CUkernel, is the object's address.
 struct Kernel {
   Module* module = nullptr;  // The module or library that contains the kernel.
   std::string name;
-  // Bytes of local memory that a thread of the kernel needs: from the PTX text, or from
-  // CUWARDEN_SIM_LOCAL_MEMORY.
+  // Bytes of local memory that each thread of the kernel needs, as CUWARDEN_SIM_LOCAL_MEMORY or
+  // else the PTX text says; 0 if neither does.
   std::size_t local_bytes = 0;
   bool uses_heap = false;  // True if the kernel calls the device-side malloc.
   // Values of two function attributes (cuFuncSetAttribute): most bytes of dynamic shared memory for
@@ -31,24 +31,29 @@ struct Kernel {
 // A module (CUmodule), which belongs to one context, or a library (CUlibrary), which serves all
 // contexts. The handle is the object's address.
 struct Module {
-  Context* context = nullptr;  // Null for a library.
+  Context* context = nullptr;  // The context of a module; null for a library.
   bool library = false;        // True for a library.
-  bool unloaded = false;
-  std::optional<PtxCode> ptx;  // The parsed image; none if the image was not PTX text.
-  // Bytes of the device that the context was charged for the variables that the PTX text declares.
+  bool unloaded = false;       // True once the module or library was unloaded.
+  // Kernels and variables that the image declares; null if the image was not PTX text.
+  std::optional<PtxCode> ptx;
+  // Bytes of the device that were counted as the context's, for the variables that the PTX text
+  // declares; 0 for a library.
   std::size_t charged_bytes = 0;
-  std::map<std::string, Kernel*> kernels;  // Kernels that were asked for, by name.
-  // Device addresses of variables that were asked for, by context and name. Each has 64 KiB,
-  // whatever size the program declares.
+  // Kernels that the program has asked for, by name. The table kernels() owns them.
+  std::map<std::string, Kernel*> kernels;
+  // Device addresses of variables that the program has asked for, by context and name. Each
+  // variable has 64 KiB, whatever size the program declares.
   std::map<std::pair<Context*, std::string>, CUdeviceptr> variables;
 };
 
-// Unloads all modules of a context that ends. Libraries stay, but forget the addresses of their
-// variables in this context.
+// Unloads all modules of a context, because the context ends. Libraries stay, but forget the
+// addresses of their variables in this context; the caller frees the variables' memory.
 void unload_modules(Context& context);
-// Returns all modules and libraries of the process.
+// Returns the table of all modules and libraries of the process. Callers hold Simulator::mutex
+// while they use the table.
 Handles<Module>& modules();
-// Returns all kernels that the program has asked for by name, of all modules and libraries.
+// Returns the table of the kernels that the program has asked for by name, of all modules and
+// libraries. Callers hold Simulator::mutex while they use the table.
 Handles<Kernel>& kernels();
 
 }  // namespace cuwarden::simulated_gpu

@@ -1,8 +1,8 @@
 // Memory pools (CUmemoryPool) for stream-ordered allocation, as by cuMemAllocAsync. A pool takes
 // chunks from the device and cuts them into blocks. A block that was freed in a stream is pending
-// until the program has synchronised with that stream. Until then a request in the same stream may
-// get the block at once; a request in another stream only by waiting for the first one; and the
-// device not at all.
+// until the program has synchronised with that stream. A request in the same stream may get a
+// pending block at once; a request in another stream only after a wait. A chunk with a pending
+// block does not go back to the device.
 #pragma once
 
 #include <map>
@@ -12,19 +12,22 @@
 
 namespace cuwarden::simulated_gpu {
 
-// A memory pool. Its handle, a CUmemoryPool, is its address. Guarded by the simulator's lock.
+// A memory pool. Its handle, a CUmemoryPool, is the object's address. Callers hold
+// Simulator::mutex.
 struct MemoryPool {
+  // `owner`: the device whose memory the pool gives out; not null, and outlives the pool.
   explicit MemoryPool(Device* owner) : device(owner) {}
 
   // State of a block. used: the program has it. pending: freed in a stream that has not been
   // synchronised since. free: any stream may have it.
   enum class State { used, pending, free };
-  // A part of a chunk. The blocks of a chunk fill it without gaps.
+  // A part of a chunk that is given out, pending or free as a whole. The blocks of a chunk fill it
+  // without gaps.
   struct Block {
     std::size_t size = 0;  // In bytes, a multiple of 512.
     State state = State::used;
     Stream* stream = nullptr;  // Only for pending blocks: the stream in which the block was freed.
-    CUdeviceptr chunk = 0;     // Start of the chunk that contains the block.
+    CUdeviceptr chunk = 0;     // Start address of the chunk that contains the block.
   };
   // Device memory that a memory pool has taken from the device in one piece, and cuts into blocks.
   struct Chunk {
@@ -33,54 +36,57 @@ struct MemoryPool {
     std::size_t pending = 0;  // Bytes in pending blocks.
   };
 
-  Device* device;
+  Device* device;           // The device whose memory the pool gives out.
   bool is_default = false;  // True for the pool that the device has from the start.
   bool imported = false;    // True for a pool of another process, which gives out no memory here.
-  bool destroyed = false;
-  // When a stream is synchronised, the pool gives free chunks back to the device until it has at
-  // most this many bytes.
+  bool destroyed = false;   // True once the program has destroyed the pool.
+  // Bytes that the pool may keep. When the program synchronises with a stream, the pool gives free
+  // chunks back to the device until all its chunks together have at most this many bytes.
   std::size_t release_threshold = 0;
   std::size_t max_size = 0;  // Most bytes that the pool may take from the device; 0: no limit.
-  // reserved: bytes of all chunks. used: bytes of all used blocks. The _high fields are the largest
-  // values of both so far, which the program may reset.
+  // reserved: bytes of all chunks. used: bytes of all used blocks. reserved_high, used_high:
+  // largest values of `reserved` and `used` since the start or since the program last reset them.
   std::size_t reserved = 0, reserved_high = 0;
   std::size_t used = 0, used_high = 0;
   // Values of the reuse attributes of cuMemPoolSetAttribute; stored, but without effect.
   int reuse_event_dependencies = 1, reuse_opportunistic = 1, reuse_internal = 1;
-  CUmemAllocationHandleType handle_types = CU_MEM_HANDLE_TYPE_NONE;  // Handles it can export.
-  std::map<int, CUmemAccess_flags> access;  // Access of other devices, by device ordinal.
-  std::map<CUdeviceptr, Chunk> chunks;      // By start.
-  std::map<CUdeviceptr, Block> blocks;      // By start.
-  // Size and start of each block that the program does not have. Blocks freed in a stream that was
-  // not synchronised since are listed under that stream; blocks that any stream may have, under
-  // null.
+  // Types of handles for export that the program asked for (cuMemPoolCreate); stored, but without
+  // effect.
+  CUmemAllocationHandleType handle_types = CU_MEM_HANDLE_TYPE_NONE;
+  // Access of other devices to the pool's memory, by the device's ordinal.
+  std::map<int, CUmemAccess_flags> access;
+  std::map<CUdeviceptr, Chunk> chunks;  // All chunks, by start address.
+  std::map<CUdeviceptr, Block> blocks;  // All blocks of all chunks, by start address.
+  // Size in bytes and start of each block that is not used. Pending blocks are listed under the
+  // stream in which they were freed; free blocks under null.
   std::map<Stream*, std::set<std::pair<std::size_t, CUdeviceptr>>> available;
 
-  // Returns the start of a block of at least `size` bytes, for use in the stream; 0 if the device
-  // has no room. If only pending blocks of other streams are left, takes these and makes `stream`
-  // busy until all streams of the device are idle.
+  // Marks a block of `size` bytes, rounded up to 512, as used, and returns its start; 0 if the
+  // device has too little memory. `stream`: the stream of the request. If only blocks that are
+  // pending in other streams suffice, makes `stream` busy until all streams of the device are idle.
   CUdeviceptr take(std::size_t size, Stream* stream);
-  // Frees the used block at `start` in the order of the stream: the block is pending until the
-  // program has synchronised with the stream.
+  // Frees the used block that starts at `start`, in stream order: the block is pending until the
+  // program has synchronised with `stream`.
   void give_pending(CUdeviceptr start, Stream* stream);
-  // Frees the used block at `start` at once: any stream may have it.
+  // Frees the used block that starts at `start` at once, so that any stream may get it.
   void give_now(CUdeviceptr start);
-  // Marks the blocks that were freed in the stream as free for all streams, because the program has
-  // synchronised with it. Null: the pending blocks of all streams.
+  // Marks the pending blocks that were freed in `stream` as free for all streams, because the
+  // program has synchronised with that stream. `stream` null: the pending blocks of all streams.
   void observe(Stream* stream);
-  // Gives chunks without used or pending blocks back to the device, until the pool has at most
-  // `keep` bytes or no such chunk is left.
+  // Gives chunks without used or pending blocks back to the device, until all chunks together have
+  // at most `keep` bytes or each chunk left has a used or pending block.
   void trim(std::size_t keep);
   // Gives all chunks back to the device, even those with used blocks; for a pool that ends.
   void release_all();
 
  private:
-  // Takes `size` bytes from the smallest sufficient block that is listed under `owner` in
-  // `available`, and returns their start; 0 if there is no such block. `owner`: a stream, or null
-  // for free blocks.
+  // Takes `size` bytes from the smallest block in available[owner] that suffices, and returns their
+  // start; 0 if there is no such block. `owner`: a stream whose pending blocks are meant; null: the
+  // free blocks.
   CUdeviceptr cut(Stream* owner, std::size_t size);
-  // Takes a chunk of at least `size` bytes from the device; of 32 MiB or more if there is room.
-  // Returns false if the device has no room or max_size would be exceeded.
+  // Takes a chunk of at least `size` bytes from the device, of 32 MiB or more if possible, and
+  // makes it one free block. Returns false, and takes nothing, if the device has too few free bytes
+  // or max_size would be exceeded.
   bool grow(std::size_t size);
   // Marks `block`, which begins at `start`, with `state`: free (then `stream` is null) or pending
   // (then `stream` has freed it). Joins it with neighbours in the chunk that have equal state and

@@ -1,17 +1,18 @@
 // Functions that the simulated driver (libcuda) exports for the simulated NVML alone. No real
-// driver has them. Processes that share the devices (CUWARDEN_SIM_SHARED) are known to them.
+// driver has them. They also know of other processes that share the devices (CUWARDEN_SIM_SHARED).
 #pragma once
 
 namespace cuwarden::simulated_gpu {
 
-// A process that holds memory of a device.
+// A process that holds memory of one simulated device.
 struct ListedProcess {
   unsigned pid;
-  unsigned long long used_bytes;  // Memory of the device that the process holds.
+  unsigned long long used_bytes;  // Bytes of the device that the process holds; not 0.
 };
 
-// Results of cuSimulatedGpuProcesses() and cuSimulatedGpuWhole(). kNoSuchDevice: the machine has no
-// such device. kListRefused: by CUWARDEN_SIM_NVML=refuse, NVML may not answer.
+// Results by which cuSimulatedGpuProcesses() and cuSimulatedGpuWhole() say that they failed.
+// kNoSuchDevice: the machine has no device of the given number. kListRefused: NVML must return
+// NVML_ERROR_NO_PERMISSION to the program, because of CUWARDEN_SIM_NVML=refuse.
 constexpr int kNoSuchDevice = -1, kListRefused = -2;
 
 // Sizes of a device, written by cuSimulatedGpuWhole(). If CUWARDEN_SIM_MIG is set, the device that
@@ -19,7 +20,8 @@ constexpr int kNoSuchDevice = -1, kListRefused = -2;
 struct WholeDevice {
   bool is_sliced;            // True if the device is a slice.
   unsigned long long bytes;  // Bytes of the whole device; 0 if the device is not a slice.
-  // Size and free bytes of the device or slice itself.
+  // own_bytes: bytes of the device or slice that programs see. own_free_bytes: those of them that
+  // no process holds.
   unsigned long long own_bytes, own_free_bytes;
 };
 
@@ -27,12 +29,13 @@ struct WholeDevice {
 
 // Writes the processes that hold memory of a device to the array `into`, at most `capacity` of
 // them. `board`: number of the device in the machine, from 0; this process need not see the device.
-// Returns how many processes there are, which may be more than `capacity`. Otherwise returns
-// kNoSuchDevice (the machine has no such device) or kListRefused (CUWARDEN_SIM_NVML=refuse).
+// Returns the number of such processes, which may be more than `capacity`. Returns kNoSuchDevice if
+// the machine has no such device, or kListRefused with CUWARDEN_SIM_NVML=refuse; then writes
+// nothing.
 extern "C" __attribute__((visibility("default"))) int cuSimulatedGpuProcesses(
     int board, cuwarden::simulated_gpu::ListedProcess* into, int capacity);
-// Writes the sizes of a device to *into. `board`: number of the device in the machine, from 0.
-// Returns 0; kNoSuchDevice, without writing, if the machine has no such device; or kListRefused,
-// after writing, with CUWARDEN_SIM_NVML=refuse.
+// Writes the sizes of a simulated device to *into. `board`: number of the device in the machine,
+// from 0. Returns 0; kNoSuchDevice, without writing, if the machine has no such device; or
+// kListRefused, after writing, with CUWARDEN_SIM_NVML=refuse.
 extern "C" __attribute__((visibility("default"))) int cuSimulatedGpuWhole(
     int board, cuwarden::simulated_gpu::WholeDevice* into);

@@ -1,4 +1,4 @@
-// Reads from PTX text how much memory its kernels and variables need.
+// Reads from PTX text how much device memory its kernels and variables need.
 #pragma once
 
 #include <cstddef>
@@ -8,22 +8,23 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Needs of one kernel (an .entry of the PTX text).
+// Memory that one kernel (an .entry of a PTX text) needs when it runs.
 struct PtxKernel {
-  // Bytes of local memory for each thread that the kernel itself declares, without functions that
-  // the kernel calls.
+  // Bytes of local memory that the kernel declares for each of its threads, without the local
+  // memory of functions that the kernel calls.
   std::size_t local_bytes = 0;
   bool uses_heap = false;  // True if the kernel calls the device-side malloc.
 };
 
-// Needs of one PTX text.
+// Kernels that one PTX text declares, and device memory that its variables need.
 struct PtxCode {
-  std::map<std::string, PtxKernel> kernels;  // Kernels that the text declares, by name.
-  std::size_t global_bytes = 0;              // Bytes of all variables in global memory.
+  std::map<std::string, PtxKernel> kernels;  // By the kernel's name, mangled as in the text.
+  std::size_t global_bytes = 0;              // Bytes of all variables in global memory together.
 };
 
-// Returns the needs of a code image; null if the image is not PTX text but, for example, a cubin or
-// a fat binary. `image`: the pointer that the program gives to cuModuleLoadData.
+// Returns the kernels of a code image and the device memory that its code needs. Returns null if
+// the image is not PTX text but, for example, a cubin or a fat binary. `image`: the pointer that
+// the program gives to cuModuleLoadData; PTX text ends with a null byte.
 std::optional<PtxCode> read_ptx(const void* image);
 
 }  // namespace cuwarden::simulated_gpu

@@ -1,8 +1,8 @@
 // The state of the simulated driver in this process, and functions that the driver's exported
 // functions (entry points) share.
 //
-// Lock rule: one mutex, Simulator::mutex, guards everything. No thread sleeps or calls functions of
-// the program while it holds the mutex.
+// Lock rule: one mutex, Simulator::mutex (the simulator's lock), guards all state. No thread sleeps
+// or calls functions of the program while it holds the mutex.
 #pragma once
 
 #include <atomic>
@@ -15,32 +15,33 @@
 
 namespace cuwarden::simulated_gpu {
 
-// The state of the simulated driver. The one object is made at the first call, and never destroyed,
-// since calls arrive until the very end of the process.
+// The state of the simulated driver in this process. The only object is made at the first call of
+// the driver, and never destroyed, since calls arrive until the very end of the process.
 struct Simulator {
   // Reads the settings and makes the devices that this process sees.
   Simulator();
 
   const Settings settings;
-  std::mutex mutex;  // The simulator's lock, which guards all state.
+  std::mutex mutex;  // The simulator's lock, which guards all state but `settings`.
   // Notified each time a host function that a stream runs (cuLaunchHostFunc) has returned.
   std::condition_variable callbacks_done;
-  std::atomic<bool> initialised{false};          // True after cuInit; also read without the lock.
-  DeviceShare share;                             // Shares the devices with other processes.
+  std::atomic<bool> initialised{false};  // True after cuInit; also read without the lock.
+  DeviceShare share;  // This process's part in devices that several processes share.
   std::vector<std::unique_ptr<Device>> devices;  // By ordinal.
   Handles<Context> contexts;
   Handles<Stream> streams;
   Handles<Event> events;
   Handles<MemoryPool> pools;
-  RangeTable ranges;                               // All device and host memory that was allocated.
-  std::size_t pinned_bytes = 0;                    // Page-locked and registered host memory.
-  unsigned long long next_id = 1;                  // Id of the next context, stream or capture.
+  RangeTable ranges;               // All live device and host memory of the program's allocations.
+  std::size_t pinned_bytes = 0;    // Bytes of live page-locked and registered host memory.
+  unsigned long long next_id = 1;  // Id of the next context, stream or capture.
   std::vector<std::shared_ptr<Capture>> captures;  // Captures that have not ended.
 
-  // Sizes of the address ranges that cuMemAddressReserve returned, by start.
+  // Bytes of each address range that the program has reserved by cuMemAddressReserve and not given
+  // back, by the range's start.
   std::map<CUdeviceptr, std::size_t> reservations;
 
-  // True if the address lies in a range of `reservations`.
+  // True if the address lies in a range that the program has reserved by cuMemAddressReserve.
   bool reserved(CUdeviceptr address) const {
     auto next = reservations.upper_bound(address);
     return next != reservations.begin() && address - (--next)->first < next->second;
@@ -52,35 +53,39 @@ struct Simulator {
   }
 };
 
-// Returns the one object; the first call makes it.
+// Returns the state of the simulated driver in this process; the first call makes it.
 Simulator& simulator();
 
-// True once the driver's exit handler has run: from then on every call returns
-// CUDA_ERROR_DEINITIALIZED.
+// True once the simulated driver's exit handler has run: from then on every exported function of
+// the driver returns CUDA_ERROR_DEINITIALIZED.
 bool deinitialised();
-// True in a child that was forked after cuInit: calls that need a device return
-// CUDA_ERROR_NOT_INITIALIZED.
+// True in a child process that was forked after cuInit. There, exported functions of the simulated
+// driver that need a device return CUDA_ERROR_NOT_INITIALIZED.
 bool forked_child();
-// Registers the driver's exit handler and its fork handler. Called once, inside cuInit.
+// Registers an exit handler, after which deinitialised() is true, and a fork handler, after which
+// forked_child() is true in the child. Called once, inside cuInit.
 void arm_end_of_process();
 
-// State of a thread. Trivially destructible, because exit handlers of the program run after the
-// destructors of thread-local objects and may still call the driver.
+// The simulated driver's state of one thread. Trivially destructible, because exit handlers of the
+// program run after the destructors of thread-local objects and may still call the driver.
 struct ThreadState {
-  static constexpr int kDepth = 128;  // Most contexts on the stack.
-  Context* stack[kDepth];             // The thread's context stack (cuCtxPushCurrent).
-  int depth;                          // Number of contexts in `stack`; the last is current.
+  static constexpr int kDepth = 128;  // Most contexts on the thread's context stack.
+  // The thread's context stack (cuCtxPushCurrent); null entries stand for no context.
+  Context* stack[kDepth];
+  int depth;  // Number of entries in `stack`; the last one is the thread's current context.
   // True inside a call of a function whose name ends in _ptsz or _ptds: the default stream is then
   // the thread's own.
   bool per_thread_default;
-  // The captures that forbid calls to this thread (cuThreadExchangeStreamCaptureMode).
+  // The thread's capture mode, as cuThreadExchangeStreamCaptureMode sets it; it says which captures
+  // of streams forbid calls to the thread.
   CUstreamCaptureMode capture_mode;
 };
 // Returns the state of the calling thread.
 ThreadState& thread_state();
 
-// Sets `context` to the calling thread's current context. Returns CUDA_ERROR_INVALID_CONTEXT if
-// there is none, and CUDA_ERROR_CONTEXT_IS_DESTROYED if the context was destroyed.
+// Sets `context` to the calling thread's current context, and returns CUDA_SUCCESS. Returns
+// CUDA_ERROR_INVALID_CONTEXT if there is none, and CUDA_ERROR_CONTEXT_IS_DESTROYED if that context
+// was destroyed; then `context` must not be used.
 CUresult current_context(Context*& context);
 
 }  // namespace cuwarden::simulated_gpu

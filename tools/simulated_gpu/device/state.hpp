@@ -1,7 +1,6 @@
 // The objects behind the simulated driver's handles (CUstream, CUcontext and others). A handle is
-// the object's address. Objects are kept, with a mark, after the program has destroyed them, so
-// that the use of a stale handle always gives an error. Everything here is guarded by
-// Simulator::mutex.
+// the object's address. Objects stay allocated after the program has destroyed them, so that the
+// use of a stale handle always gives an error. Simulator::mutex guards all objects.
 #pragma once
 
 #include <algorithm>
@@ -33,69 +32,76 @@ struct Device;
 struct MemoryPool;
 struct PhysicalHandle;
 
-// A stream. Work in the stream is not executed, but takes time: the stream only stores the moment
-// until which it is busy.
+// A stream. Its handle, a CUstream, is the object's address. Work in the stream takes time without
+// being executed: the stream only stores the moment until which it is busy.
 struct Stream {
   Context* context = nullptr;  // The context that the stream belongs to.
   unsigned flags = 0;          // CUstream_flags
-  int priority = 0;
-  unsigned long long id = 0;  // No other stream or context of the process has it.
-  bool destroyed = false;
-  Clock::time_point busy_until{};  // The moment at which all work in the stream is done.
-  Clock::time_point last_free{};  // The moment at which the stream reaches its last cuMemFreeAsync.
-  // Numbers of host functions (cuLaunchHostFunc) of the stream. running_callbacks: queued or
-  // running now. callbacks_queued: ever queued. callbacks_finished: ever returned.
+  int priority = 0;            // As given to cuStreamCreateWithPriority.
+  unsigned long long id = 0;   // Id that no other stream or context of the process has.
+  bool destroyed = false;      // True once the stream or its context was destroyed.
+  // The moment at which all work that is queued in the stream is done; it may have passed.
+  Clock::time_point busy_until{};
+  // The moment at which the stream reaches its last cuMemFreeAsync; the clock's epoch: none so far.
+  Clock::time_point last_free{};
+  // Numbers of host functions (cuLaunchHostFunc) of the stream. running_callbacks: those that are
+  // queued or running now. callbacks_queued: all that were ever queued. callbacks_finished: all
+  // that have ever returned.
   unsigned running_callbacks = 0;
   unsigned long long callbacks_queued = 0;
   unsigned long long callbacks_finished = 0;
-  std::shared_ptr<Capture> capture;  // Null if the stream is not being captured into a graph.
+  // The capture into a graph in which the stream takes part; null if there is none.
+  std::shared_ptr<Capture> capture;
 };
 
-// An event. Its handle, a CUevent, is its address.
+// An event. Its handle, a CUevent, is the object's address.
 struct Event {
   Context* context = nullptr;  // The context in which the event was made.
   unsigned flags = 0;          // CUevent_flags
   bool destroyed = false;
-  bool recorded = false;     // True once cuEventRecord was called.
-  Stream* stream = nullptr;  // The stream in which the event was last recorded.
-  Clock::time_point at{};    // The moment at which `stream` reaches the event.
-  // The capture into a graph during which the event was recorded; null if there was none. Then the
-  // event has no time `at`, and captured_nodes are the graph's nodes (Node*) that come before the
-  // event.
+  bool recorded = false;  // True once the event was recorded outside of a capture into a graph.
+  // The stream in which the event was last recorded; null: none, or all streams of a context
+  // (cuCtxRecordEvent).
+  Stream* stream = nullptr;
+  Clock::time_point at{};  // The moment at which the recorded event happens, if `recorded` is true.
+  // captured: the capture into a graph during which the event was last recorded; null if there was
+  // none or it is over. captured_nodes: the nodes (Node*) of that graph on which work behind the
+  // event depends.
   std::weak_ptr<Capture> captured;
   std::vector<void*> captured_nodes;
 };
 
-// Kinds of memory in the table of ranges.
+// Kinds of memory that the program has allocated or made known to the driver (Range::kind).
 enum class RangeKind {
-  device,          // Linear device memory, from cuMemAlloc and similar functions, or of an array.
+  device,          // Linear device memory, from cuMemAlloc and similar functions, of an array or a
+                   // variable.
   stream_ordered,  // A block of a memory pool, from cuMemAllocAsync.
   managed,         // From cuMemAllocManaged.
   pinned,          // Page-locked host memory, from cuMemHostAlloc.
   registered,      // Host memory of the program that cuMemHostRegister has page-locked.
-  mapping,         // A physical handle that cuMemMap has mapped into reserved addresses.
-  imported,        // Opened from a handle of other memory: IPC, external memory, pool pointer.
+  mapping,         // Reserved addresses to which cuMemMap has mapped a physical handle.
+  imported,        // Memory opened by a handle: an IPC handle or external memory.
   graph,           // From an allocation node of a launched graph.
 };
 
-// Value of Range::flags for memory of another process (RangeKind::imported) that the program may
-// free by cuMemFree.
+// Value of Range::flags for a range of kind RangeKind::imported that the program may free by
+// cuMemFree, such as a mapped buffer of external memory.
 constexpr unsigned kImportedFreeable = 1;
 // Value of Range::flags for device memory that belongs to an array or to a module's variable: the
 // program may not free it by cuMemFree.
 constexpr unsigned kArrayMemory = 2;
 
-// A range of addresses that the driver gave to the program, or that the program made known to it by
-// cuMemHostRegister.
+// A range of addresses that the simulated driver gave to the program, or that the program made
+// known to the driver by cuMemHostRegister.
 struct Range {
   CUdeviceptr start = 0;      // First address.
   std::size_t requested = 0;  // Bytes that the program asked for.
-  // Bytes that were taken for this range alone, from the device or the host; 0 for a part of a slab
-  // or of a memory pool, whose bytes are counted there.
+  // Bytes that were taken from the device or the host for this range alone; 0 for a part of a slab,
+  // a memory pool or a physical handle, whose bytes are counted as a whole.
   std::size_t held = 0;
   RangeKind kind = RangeKind::device;
-  Context* context = nullptr;  // Null if no context owns the range.
-  Device* device = nullptr;    // Null for host memory.
+  Context* context = nullptr;  // The context with which the range ends; null: no context.
+  Device* device = nullptr;    // The device that has the memory; null for host memory.
   // Flags that the program gave to the call that made the range; kImportedFreeable for some
   // imported ranges; kArrayMemory for device memory of arrays and of modules' variables.
   unsigned flags = 0;
@@ -108,30 +114,32 @@ struct Range {
   // the device with ordinal n, bit 63 for the host (kHostBit).
   std::uint64_t readable = 0;
   std::uint64_t writable = 0;
-  // Only for kind `imported`: number of times that the program has opened the memory and not closed
-  // it. Otherwise 1.
+  // Only for kind `imported`: number of times that the program has opened the memory, less the
+  // number of times that it has closed it. For other kinds 1.
   int references = 1;
-  // Only for kind `imported`: bytes between the start of the mapped file and `start`.
+  // Only for kind `imported`: bytes from the start of the mapped file to the range's first address.
   std::size_t lead = 0;
   // Only for memory opened from an IPC handle: a number that identifies the memory and the process
   // that made the handle. Otherwise 0.
   unsigned long long source = 0;
 };
 
-// All ranges of the process, by start.
+// The ranges of addresses that the driver gave to the program or that the program registered, by
+// start address. Callers hold Simulator::mutex.
 class RangeTable {
  public:
-  // Adds the range, with a new buffer_id; replaces a range of the table that begins at the same
-  // address. Returns the range in the table, which stays valid until it is erased.
+  // Adds a copy of the range, with a new buffer_id; replaces an entry that begins at the same
+  // address. Returns the entry; the reference is valid until the entry is erased.
   Range& insert(const Range& range);
   // Returns the range that begins at `start`; null if there is none.
   Range* at(CUdeviceptr start);
-  // Returns the range in which the address lies, among the bytes that the program asked for. Null
-  // if there is none.
+  // Returns the range that contains the address among the bytes that the program asked for
+  // (Range::requested); null if there is none.
   Range* around(CUdeviceptr address);
-  // Returns true if a range of the table shares an address with [start, start + size).
+  // True if a range of the table shares an address with [start, start + size). `size`: bytes.
   bool overlaps(CUdeviceptr start, std::size_t size);
-  // Removes the range that begins at `start` from the table; the memory is not freed.
+  // Removes the range that begins at `start` from the table, without freeing its memory. Does
+  // nothing if no range begins there.
   void erase(CUdeviceptr start) { ranges_.erase(start); }
   // Returns the starts of all ranges for which condition(range) is true.
   template <typename Condition>
@@ -148,14 +156,14 @@ class RangeTable {
   unsigned long long next_buffer_id_ = 1;
 };
 
-// Memory of cuMemAlloc that the program has freed by cuMemFreeAsync. The device memory stays taken
-// until the program has synchronised with the stream in which it was freed.
+// Memory from cuMemAlloc that the program has freed by cuMemFreeAsync. The device memory counts as
+// used until the program has synchronised with the stream in which it was freed.
 struct DeferredFree {
-  Range range;               // A copy: the table of ranges has it no more.
+  Range range;               // A copy of the memory's entry, which the RangeTable no longer has.
   Stream* stream = nullptr;  // The stream in which the memory was freed.
 };
 
-// A context. Its handle, a CUcontext, is its address.
+// A context. Its handle, a CUcontext, is the object's address.
 struct Context {
   Device* device = nullptr;
   bool primary = false;  // True for the device's primary context.
@@ -164,34 +172,42 @@ struct Context {
   // CUDA version of the function that made the context, such as 3020 for cuCtxCreate_v2; the result
   // of cuCtxGetApiVersion.
   unsigned api_version = 3020;
-  unsigned long long id = 0;
-  std::size_t overhead = 0;     // Bytes of the device that the context itself takes.
-  std::size_t local_bytes = 0;  // Bytes of local memory that each device thread has at present.
-  // True after a launch found no room for local memory: the context then has given back all of it,
-  // even the part that it had from the start.
+  unsigned long long id = 0;  // Id that no other context or stream of the process has.
+  // Bytes of the device that the driver uses for the context itself, without allocations of the
+  // program.
+  std::size_t overhead = 0;
+  // Bytes of local memory that each thread of the device has in this context at present; 0: the
+  // 1,024 bytes from the context's start, or none if local_given_back is true.
+  std::size_t local_bytes = 0;
+  // True after a launch failed for lack of local memory: the context then has given back all local
+  // memory, even the part that it had from its start.
   bool local_given_back = false;
   bool device_runtime = false;  // True once the code for device-side malloc is loaded.
   bool heap_made = false;       // True once memory was taken for the heap of device-side malloc.
   // Number of threads that wait inside cuMemFree until the context is idle; allocations of linear
   // memory wait until the number is 0.
   unsigned frees_waiting = 0;
-  SlabHeap slabs;
-  Stream legacy;  // The legacy default stream.
+  SlabHeap slabs;  // The 2 MiB pages from which small allocations of the context are cut.
+  Stream legacy;   // The context's legacy default stream.
   // Default streams of single threads (CU_STREAM_PER_THREAD), by kernel thread id.
   std::map<int, std::unique_ptr<Stream>> per_thread;
-  std::set<Stream*> streams;  // Streams that the program has made.
+  std::set<Stream*> streams;  // Live streams that the program has made; not owned.
   std::set<int> peers;        // Ordinals of other devices whose memory the context may access.
-  std::vector<DeferredFree> deferred;  // Frees whose stream was not synchronised since.
-  std::map<int, std::size_t> limits;   // Values of cuCtxSetLimit, by CUlimit.
+  // Memory from cuMemAlloc that was freed by cuMemFreeAsync in streams with which the program has
+  // not synchronised since.
+  std::vector<DeferredFree> deferred;
+  std::map<int, std::size_t> limits;  // Values of cuCtxSetLimit, by CUlimit.
+  // Values of cuCtxSetCacheConfig and cuCtxSetSharedMemConfig; stored, but without effect.
   CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
   CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
 };
 
-// A simulated device, as this process sees it.
+// A simulated device that the program in this process can use, with this process's use of its
+// memory.
 struct Device {
-  // `number`: ordinal in this process. `board_number`: number in the machine. `memory`: bytes of
-  // the device. `others`: bytes that another, made-up process holds. `processes` outlives the
-  // object.
+  // `number`: CUDA ordinal in this process. `board_number`: number of the device in the machine, 0
+  // to 63. `memory`: bytes of the device. `others`: bytes that another, made-up process holds.
+  // `processes`: tells of the memory that other processes hold; outlives the object.
   Device(int number, int board_number, std::size_t memory, std::size_t others,
          DeviceShare& processes)
       : ordinal(number),
@@ -201,13 +217,14 @@ struct Device {
         other_process(others),
         arena(memory) {}
 
-  // Returns the bytes that neither this process nor another one holds.
+  // Returns the bytes of the device that no process holds.
   std::size_t free_bytes() const {
     const std::size_t taken = used + other_process + share.used_by_others(board);
     return taken < capacity ? capacity - taken : 0;
   }
-  // Counts `bytes` as used by this process, for all processes to see. Returns false, and counts
-  // nothing, if fewer bytes are free, or if the process would hold more than process_limit.
+  // Counts `bytes` of the device as used by this process, also for the processes that share the
+  // device. Returns false, and counts nothing, if fewer bytes are free, or if the process would
+  // hold more than process_limit.
   bool charge(std::size_t bytes) {
     const DeviceShare::Taking taking(share);
     if (bytes > free_bytes() || bytes > process_limit - std::min(used, process_limit)) return false;
@@ -215,61 +232,65 @@ struct Device {
     share.publish(board, used);
     return true;
   }
-  // Counts `bytes` as free again.
+  // Counts `bytes` of the device, which charge() has counted as used, as free again.
   void refund(std::size_t bytes) {
     used -= bytes;
     share.publish(board, used);
   }
 
-  int ordinal;  // Number of the device in this process.
-  int board;    // Number of the device in the machine.
-  DeviceShare& share;
+  int ordinal;                // CUDA ordinal of the device in this process.
+  int board;                  // Number of the device in the machine, from 0.
+  DeviceShare& share;         // Tells processes that share the device how much memory others hold.
   std::size_t capacity;       // Bytes of the device.
   std::size_t other_process;  // Bytes that a made-up process holds (CUWARDEN_SIM_OTHER_PROCESS).
   // Most bytes of the device that this process may hold, set by an MPS server; SIZE_MAX: no limit.
   std::size_t process_limit = SIZE_MAX;
   std::size_t used = 0;      // Bytes of the device that this process holds.
-  AddressArena arena;        // Addresses for the device's memory.
+  AddressArena arena;        // Gives out addresses for the device's memory.
   bool had_context = false;  // True once the device had a context; its first one takes more memory.
-  Context* primary = nullptr;       // The primary context; null if there is none.
-  unsigned primary_references = 0;  // Number of cuDevicePrimaryCtxRetain without a release.
-  unsigned primary_flags = 0;       // Flags with which the primary context is made.
+  Context* primary = nullptr;  // The primary context; null if there is none.
+  // Number of calls of cuDevicePrimaryCtxRetain, less that of cuDevicePrimaryCtxRelease, for the
+  // present primary context.
+  unsigned primary_references = 0;
+  unsigned primary_flags = 0;  // CUctx_flags with which the next primary context is made.
   // host_mapped: bytes of host memory that the device has mapped. host_tables: bytes of the device
   // that the page tables for this host memory take.
   std::size_t host_mapped = 0;
   std::size_t host_tables = 0;
-  MemoryPool* default_pool = nullptr;  // The pool that the device has from the start.
-  MemoryPool* current_pool = nullptr;  // The pool that cuMemAllocAsync uses.
+  MemoryPool* default_pool = nullptr;  // The memory pool that the device has from the start.
+  MemoryPool* current_pool = nullptr;  // The memory pool that cuMemAllocAsync uses.
   // Bytes of the device for memory of launched graphs. graph_used: in use now. graph_reserved: in
-  // use or kept for the next launch, until the device is trimmed. The _high fields are the largest
-  // values of both so far, which the program may reset.
+  // use, or kept for the next launch until trim_device() gives them back. graph_used_high,
+  // graph_reserved_high: largest values of graph_used and graph_reserved since the program last
+  // reset them.
   std::size_t graph_used = 0;
   std::size_t graph_reserved = 0;
   std::size_t graph_used_high = 0;
   std::size_t graph_reserved_high = 0;
 };
 
-// All objects of one type T that have handles. A handle is an object's address; it is live until
-// the object is removed, and stale afterwards. Removed objects stay allocated, so that stale
-// handles are recognised.
+// All objects of one type T to which the program has handles. A handle is an object's address; it
+// is live until the object is removed, and stale afterwards. Removed objects stay allocated, so
+// that no later object gets the address of a stale handle.
 template <typename T>
 class Handles {
  public:
-  // Returns the object of a handle. Null if the value is no handle of this type, or if its object
-  // was removed. `Handle`: the handle's type, such as CUstream.
+  // Returns the object whose live handle `handle` is; null if it is no handle of this table or a
+  // stale one. `Handle`: the handle's type, such as CUstream.
   template <typename Handle>
   T* find(Handle handle) {
     T* object = reinterpret_cast<T*>(handle);
     return live_.count(object) != 0 ? object : nullptr;
   }
-  // Adds an object, whose handle becomes live. Returns the object, which this table owns.
+  // Adds an object, and makes its address a live handle. Returns the object, which this table owns
+  // from now on.
   T* add(std::unique_ptr<T> object) {
     T* raw = object.get();
     live_.insert(raw);
     kept_.push_back(std::move(object));
     return raw;
   }
-  // True if the value is or was a handle of this type.
+  // True if `handle` is a live or a stale handle of this table.
   template <typename Handle>
   bool was(Handle handle) const {
     const T* const object = reinterpret_cast<T*>(handle);
@@ -278,15 +299,15 @@ class Handles {
     }
     return false;
   }
-  // Makes the object's handle stale.
+  // Makes the object's handle stale; the object stays allocated.
   void remove(T* object) { live_.erase(object); }
-  // Makes the handle of an object that was removed live again.
+  // Makes the stale handle of an object that remove() has removed live again.
   void revive(T* object) { live_.insert(object); }
   // Returns all objects with live handles.
   const std::unordered_set<T*>& all() const { return live_; }
 
  private:
-  std::unordered_set<T*> live_;
+  std::unordered_set<T*> live_;           // Objects whose handles are live.
   std::vector<std::unique_ptr<T>> kept_;  // All objects that were ever added.
 };
 

@@ -10,30 +10,36 @@ namespace cuwarden::simulated_gpu {
 // Memory behind a CUmemGenericAllocationHandle, whose value is the object's address.
 struct PhysicalHandle {
   CUmemAllocationProp properties{};  // As given to cuMemCreate.
-  Device* device = nullptr;          // Null for host memory.
-  std::size_t size = 0;              // In bytes.
-  // Address at which the simulator itself has mapped the memory; mappings for the program are made
-  // from it (mremap). Null once the memory is gone.
+  Device* device = nullptr;          // The device that has the memory; null for host memory.
+  std::size_t size = 0;              // Bytes of the memory.
+  // Address at which the simulator itself has mapped the memory; mappings for the program are
+  // copies of this one (mremap). Null once the memory was freed.
   void* window = nullptr;
-  // Descriptor of the memory's file, if the handle may be exported or was imported; otherwise -1.
+  // Descriptor of the file that contains the memory, if the handle may be exported or was imported;
+  // otherwise -1. Closed when the memory is freed.
   int descriptor = -1;
-  // True if the memory is another handle's, imported from a descriptor, and is counted there.
+  // True if the handle was imported from a descriptor: another handle made the memory, and its
+  // bytes are counted as used for that handle alone.
   bool imported = false;
-  unsigned references = 1;  // Number of cuMemCreate, import and retain without cuMemRelease.
-  unsigned mappings = 0;    // Number of address ranges at which the program has mapped the handle.
+  // Number of the program's calls that gave it the handle (create, import, retain), less the number
+  // of its calls of cuMemRelease.
+  unsigned references = 1;
+  unsigned mappings = 0;  // Number of address ranges at which the program has mapped the handle.
 };
 
-// Returns all physical handles of the process.
+// Returns the table of all physical handles of the process. Callers hold Simulator::mutex while
+// they use the table.
 Handles<PhysicalHandle>& physical_handles();
 
-// Makes a physical handle of `size` bytes. `descriptor`: file with the memory, which the handle
-// owns from now on if the call succeeds; -1: new memory. `imported`: true if another handle's
-// memory is imported, whose bytes are counted already; otherwise the bytes are taken from the
-// device. Returns null if the system or the device has no room.
+// Makes a physical handle of `size` bytes, with one reference; the table physical_handles() owns
+// it. `descriptor`: file that contains the memory; the handle closes it if the call succeeds, else
+// the caller. -1: anonymous memory. `imported`: true if another handle has made the memory;
+// otherwise its bytes are counted as used of the device. Returns null if the system or the device
+// has too little memory.
 PhysicalHandle* make_physical(const CUmemAllocationProp& properties, std::size_t size,
                               int descriptor, bool imported);
-// Gives the handle's memory back if the handle has no references and no mappings left; otherwise
-// does nothing.
+// Frees the handle's memory if the handle has no references and no mappings left; otherwise does
+// nothing. The object itself stays in memory.
 void drop_physical(PhysicalHandle& handle);
 
 // The bit that stands for the host in Range::readable and Range::writable, in which bit n stands

@@ -1,6 +1,6 @@
-// Submits copies and fills to streams. Bytes move at once, when the program makes the call; only
-// the time that the work takes passes in the stream. In a stream that is captured into a graph, the
-// work becomes a node instead.
+// Submits copies and fills to streams. Bytes move at once, when the program makes the call; in the
+// stream the work takes no time. In a stream that is captured into a graph, the work becomes a node
+// instead.
 #pragma once
 
 #include <utility>
@@ -11,9 +11,9 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Calls work(), which moves the bytes, and returns its CUresult. If the stream is being captured
-// into a graph, adds a node instead, which calls work() at each launch and ignores its result.
-// `kind` and `type`: those of the node.
+// Calls work(), which moves the bytes of a copy or fill, and returns its CUresult. If the stream is
+// being captured into a graph, adds a node instead, which calls work() at each launch of the graph
+// and ignores its result. `kind` and `type`: those of that node.
 template <typename Work>
 CUresult submit(Stream& stream, NodeKind kind, CUgraphNodeType type, Work work) {
   if (stream.capture) {
@@ -26,8 +26,9 @@ CUresult submit(Stream& stream, NodeKind kind, CUgraphNodeType type, Work work) 
 }
 
 // Takes the device memory that a launch of the kernel needs: local memory, and for device-side
-// malloc its code and heap. Called when the kernel is launched or its graph instantiated. Returns
-// an error if the device has no room.
+// malloc its code and heap. Memory that the context has already is not taken again. Called when the
+// kernel is launched or its graph instantiated. Returns CUDA_ERROR_OUT_OF_MEMORY if the device has
+// too little memory, or CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES if it has too little for the heap.
 CUresult prepare_launch(Context&, const Kernel&);
 
 // True if the device of the calling thread's context may access `size` bytes from `address`. They
@@ -36,11 +37,12 @@ CUresult prepare_launch(Context&, const Kernel&);
 bool accessible(Simulator& sim, CUdeviceptr address, std::size_t size, bool write,
                 bool host_allowed);
 
-// Copies the rows that the parameters describe, at once. Returns an error at the first row that is
-// not accessible; the rows before it are copied.
+// Copies the rows that the parameters describe, at once. Returns CUDA_ERROR_INVALID_VALUE if a row
+// is longer than a pitch, or at the first row that the current context's device may not access; the
+// rows before that one are copied.
 CUresult copy_box(const CUDA_MEMCPY3D&);
-// Fills the rows that the parameters describe, at once. Returns an error, and fills nothing, if an
-// address is not accessible.
+// Fills the rows that the parameters describe, at once. Returns CUDA_ERROR_INVALID_VALUE, and fills
+// nothing, if the current context's device may not write to all these rows.
 CUresult fill_rows(const CUDA_MEMSET_NODE_PARAMS&);
 // True if the parameters of a fill are valid: elements of 1, 2 or 4 bytes, an address that is a
 // multiple of that size, and a pitch that is not smaller than a row. Does not check if the memory

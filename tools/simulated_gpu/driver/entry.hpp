@@ -25,16 +25,18 @@ struct Locked {
   std::unique_lock<std::mutex> lock{sim.mutex};
 };
 
-// Holds the simulator's lock, and finds the calling thread's current context. `error`:
-// CUDA_SUCCESS, or the error that the exported function must return because no context is usable.
+// Holds the simulator's lock (Simulator::mutex) while the object exists, and finds the calling
+// thread's current context. `error`: CUDA_SUCCESS, or the error that the exported function must
+// return because that context is missing or destroyed; then `context` must not be used.
 struct InContext : Locked {
   Context* context = nullptr;
   CUresult error = current_context(context);
 };
 
-// To be called by functions that must not be called during a capture of streams into a graph. If a
-// capture forbids such calls to the calling thread, by its mode and the thread's, invalidates the
-// capture and returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED. Otherwise returns CUDA_SUCCESS.
+// Invalidates each capture of streams into a graph that forbids the running call, by the modes of
+// the capture and of the calling thread. Returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, which the
+// caller returns to the program, if there is such a capture; otherwise CUDA_SUCCESS. Called by
+// exported functions that CUDA forbids during a capture.
 CUresult refuse_under_capture(Simulator& sim);
 
 }  // namespace cuwarden::simulated_gpu

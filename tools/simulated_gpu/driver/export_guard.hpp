@@ -10,12 +10,13 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Checks at the start of a call of an exported function if the call may go on, and sets the
-// thread's default stream for it. Lives for the length of the call.
+// Checks at the start of a call of an exported function of the simulated driver if the call may go
+// on. While the object exists, the thread's default stream is the one that the function's name
+// stands for. Each exported function has one object for the length of the call.
 class ExportGuard {
  public:
-  // `site`: the called function. `per_thread`: true if its name ends in _ptsz or _ptds, so that the
-  // default stream is the thread's own during the call.
+  // `site`: the function that the program has called. `per_thread`: true if its name ends in _ptsz
+  // or _ptds, so that the default stream is the thread's own during the call.
   ExportGuard(CallSite& site, bool per_thread)
       : refusal(refuse(site)), outer_(thread_state().per_thread_default) {
     if (per_thread) thread_state().per_thread_default = true;
@@ -24,8 +25,9 @@ class ExportGuard {
   ExportGuard(const ExportGuard&) = delete;
   ExportGuard& operator=(const ExportGuard&) = delete;
 
-  // If not CUDA_SUCCESS, the call must do nothing and return this error: the process is ending, is
-  // a forked child, has not called cuInit, or a rule of CUWARDEN_SIM_FAIL wants a failure.
+  // CUDA_SUCCESS if the call may go on; otherwise the error that the call must return without doing
+  // anything. The process is then ending, is a forked child, or has not called cuInit, or a rule of
+  // CUWARDEN_SIM_FAIL makes the call fail.
   const CUresult refusal;
 
  private:
@@ -33,18 +35,18 @@ class ExportGuard {
   bool outer_;  // ThreadState::per_thread_default before the call.
 };
 
-// One row of the table behind cuGetProcAddress: the function that a name means from one CUDA
-// version on.
+// One row of the table from which the simulated cuGetProcAddress answers: the function that a name
+// means from one CUDA version on.
 struct LookupRow {
-  const char* name;  // Without _vN, _ptsz or _ptds, such as cuMemAlloc.
-  // CUDA version from which on the row holds, such as 3020 for 3.2. A later row of the name
-  // replaces it from that row's version on.
+  const char* name;  // The function's name without _vN, _ptsz or _ptds, such as cuMemAlloc.
+  // CUDA version from which on the row holds, such as 3020 for 3.2. The row holds up to the version
+  // of the next row with the same name.
   int since;
   void* plain;       // The function with the legacy default stream.
   void* per_thread;  // The function with the thread's own default stream; null if there is none.
 };
-// The table behind cuGetProcAddress and its number of rows; generated from CUDA's headers. Sorted
-// by name; for each name, rows of older versions come first.
+// The table from which the simulated cuGetProcAddress answers, and its number of rows; generated
+// from CUDA's headers. Sorted by name; for each name, rows of older versions come first.
 extern const LookupRow lookup_rows[];
 extern const std::size_t lookup_row_count;
 

@@ -21,30 +21,32 @@ class DeviceShare {
   DeviceShare(const DeviceShare&) = delete;
   DeviceShare& operator=(const DeviceShare&) = delete;
 
-  // Joins the processes that share the file at `path`; makes the file if there is none. If the file
-  // cannot be used or all its 64 slots are taken, writes one line to stderr, and the devices are
-  // not shared.
+  // Makes this process one of those that share the simulated devices by the file at `path`, which
+  // is made if missing. If the file cannot be used, or 64 processes share it already, writes one
+  // line to stderr, and the devices are not shared.
   void join(const std::string& path);
-  // True if join() has succeeded.
+  // True if this process shares the devices with others: join() has succeeded.
   bool joined() const { return slots_ != nullptr; }
 
   // Returns the bytes of the device that other living processes hold; 0 if the devices are not
   // shared. `device`: number in the machine, 0 to 63.
   std::size_t used_by_others(int device) const;
-  // Writes to the shared file that this process holds `used` bytes of the device. `device`: number
-  // in the machine, 0 to 63. Does nothing if the devices are not shared.
+  // Tells the processes that share the devices that this process holds `used` bytes of the device,
+  // all in all. `device`: number in the machine, 0 to 63. Does nothing if the devices are not
+  // shared.
   void publish(int device, std::size_t used);
-  // Calls visit(pid, used) for every living process that holds memory of the device, also for this
-  // one. `device`: number in the machine, 0 to 63. `used`: bytes. Does nothing if the devices are
-  // not shared.
+  // Calls visit(pid, used) for each living process that holds memory of the device, this process
+  // included. `used`: bytes of the device that the process holds. `device`: number in the machine,
+  // 0 to 63. Does nothing if the devices are not shared.
   void each(int device, const std::function<void(int, std::size_t)>& visit) const;
 
-  // A lock among the processes, held while the object exists. A process that takes device memory
-  // holds it from the moment at which it reads the free bytes until it has called publish(). So two
-  // processes cannot take the last free bytes both.
+  // Holds a lock among the processes that share the devices while the object exists. A process that
+  // takes device memory holds the lock from its look at the free bytes until it has called
+  // publish(). So two processes cannot both take the last free bytes.
   class Taking {
    public:
-    // Waits for the lock. Does nothing if the devices are not shared.
+    // Waits until no other process holds the lock, and takes it. Does nothing if the devices are
+    // not shared. `share` outlives the object.
     explicit Taking(const DeviceShare& share);
     ~Taking();
     Taking(const Taking&) = delete;
@@ -57,10 +59,11 @@ class DeviceShare {
  private:
   static constexpr int kSlots = 64;    // Most processes that can share the devices.
   static constexpr int kDevices = 64;  // Most devices of the machine.
-  // A slot of the file: what one process holds.
+  // A slot of the shared file: the device memory that one process holds.
   struct Slot {
     std::atomic<int> pid;
-    std::atomic<std::size_t> used[kDevices];  // Bytes, by device.
+    // Bytes that the process holds of each device, by the device's number in the machine.
+    std::atomic<std::size_t> used[kDevices];
   };
 
   // True if another living process owns the slot with this index.

@@ -8,11 +8,11 @@
 
 namespace cuwarden::simulated_gpu {
 
-// A device's UUID, as cuDeviceGetUuid_v2 gives it.
+// UUID of a simulated device, in the 16 bytes that cuDeviceGetUuid_v2 writes.
 using DeviceUuid = std::array<char, 16>;
 
-// Returns the UUID of a device: the first 16 letters of "simulated-gpu-NN". `device`: number in the
-// machine, 0 to 99.
+// Returns the UUID of a simulated device: the 16 letters of "simulated-gpu-NN". NN is `device`, the
+// number of the device in the machine, 0 to 99.
 inline DeviceUuid uuid_of_device(int device) {
   char text[32];
   std::snprintf(text, sizeof text, "simulated-gpu-%02d", device);
@@ -21,9 +21,10 @@ inline DeviceUuid uuid_of_device(int device) {
   return uuid;
 }
 
-// Returns the UUID of a device as NVML writes it, such as
-// "GPU-73696d75-6c61-7465-642d-6770752d3030". `slice`: true if the device is a MIG slice; then the
-// text begins with "MIG".
+// Returns the UUID of a simulated device in the form that NVML uses, such as
+// "GPU-73696d75-6c61-7465-642d-6770752d3030". `device`: number of the device in the machine, 0 to
+// 99 (no CUDA ordinal). `slice`: true if the device is a MIG slice; then the text begins with "MIG"
+// instead of "GPU".
 inline std::string uuid_text_of_device(int device, bool slice) {
   std::string text = slice ? "MIG" : "GPU";
   int at = 0;

@@ -28,54 +28,59 @@ struct FaultRule {
     // need a device fail.
     lost,
   };
-  std::string function;      // A function's full name, or the name without _vN, _ptsz, _ptds.
+  // Name of the function: the full name, or the name without _vN, _ptsz or _ptds.
+  std::string function;
   unsigned long long n = 0;  // The number n in the rule's text, from 1; 0 (`*`): every call fails.
-  Calls calls = Calls::nth;
+  Calls calls = Calls::nth;  // Says which calls fail if n is not 0.
   int code = 2;  // The CUresult that failing calls return; 2 is CUDA_ERROR_OUT_OF_MEMORY.
-  // Action of the call, instead of a failure. With Calls::lost, `hang` concerns the calls after the
-  // device was lost.
+  // Action of a call that the rule names, instead of a failure. With Calls::lost, `hang` concerns
+  // the calls after the one that lost the device.
   enum class Instead {
     nothing,  // The call fails.
-    signal,  // The call raises SIGUSR1 in its thread while it holds the driver's lock, and goes on.
-    hang,    // The call takes the driver's lock and never returns.
+    // The call raises SIGUSR1 in its thread while it holds the simulated driver's lock, and goes
+    // on.
+    signal,
+    hang,  // The call takes the simulated driver's lock and never returns.
   };
   Instead instead = Instead::nothing;
 };
 
-// One rule of CUWARDEN_SIM_LOCAL_MEMORY, `part-of-kernel-name:bytes`: the local memory that kernels
-// need.
+// One rule of CUWARDEN_SIM_LOCAL_MEMORY, `part-of-kernel-name:bytes`: the local memory that some
+// kernels need.
 struct LocalMemoryRule {
-  std::string kernel;     // A part of the names of the kernels.
-  std::size_t bytes = 0;  // Local memory for each thread of these kernels.
+  std::string kernel;     // The rule holds for all kernels whose names contain this text.
+  std::size_t bytes = 0;  // Bytes of local memory for each thread of these kernels.
 };
 
-// Value of CUWARDEN_SIM_NVML: the processes that the simulated NVML lists for a device.
+// Values of CUWARDEN_SIM_NVML: the processes that the simulated NVML lists for a device.
 enum class ProcessList {
   all,          // All processes that hold memory of the device (the default).
   hide_others,  // `hide_others`: the asking process alone, as in a container.
-  refuse,       // `refuse`: none; NVML answers NVML_ERROR_NO_PERMISSION.
+  refuse,       // `refuse`: none; NVML returns NVML_ERROR_NO_PERMISSION.
 };
 
-// Value of CUWARDEN_SIM_COMPUTE_MODE: the contexts that each device allows.
+// Values of CUWARDEN_SIM_COMPUTE_MODE: the contexts that each simulated device allows.
 enum class ComputeMode {
-  shared,             // `default`: any number of contexts, of any processes.
+  shared,             // `default`: any number of contexts, of any processes (the default).
   prohibited,         // `prohibited`: no context.
   exclusive_process,  // `exclusive_process`: one context at a time, among all processes.
 };
 
-// Value of CUWARDEN_SIM_VMM: memory that the virtual memory functions (cuMemCreate, cuMemMap) can
-// map.
+// Values of CUWARDEN_SIM_VMM: the memory that the virtual memory functions (cuMemCreate, cuMemMap)
+// can map on the simulated GPU.
 enum class VirtualMemory {
   all,          // `all`: memory of devices and of the host (the default).
   device_only,  // `device`: the host's memory cannot be mapped.
   none,         // `none`: no memory, as with an old driver or a virtual GPU.
 };
 
-// The values of all settings; the defaults are those of variables that are not set.
+// The values of all settings of the simulated GPU. A member keeps its initial value here if its
+// environment variable is not set.
 struct Settings {
   std::size_t memory = 16 * kGiB;  // CUWARDEN_SIM_MEMORY: bytes of each device.
   int devices = 1;                 // CUWARDEN_SIM_DEVICES: devices of the machine.
-  // Numbers of the devices that this process sees (CUDA_VISIBLE_DEVICES), by ordinal.
+  // Numbers in the machine, from 0, of the devices that this process can use
+  // (CUDA_VISIBLE_DEVICES), by their CUDA ordinal.
   std::vector<int> visible{0};
   // CUWARDEN_SIM_PINNED_LIMIT: most bytes of page-locked host memory; 0: no limit.
   std::size_t pinned_limit = 0;
@@ -90,22 +95,22 @@ struct Settings {
   // CUWARDEN_SIM_MIG: each device is a slice (MIG) of a whole device of this many bytes; 0: devices
   // are no slices.
   std::size_t whole_memory = 0;
-  // CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: most bytes that this process may have of a device, by
-  // ordinal. Empty unless CUWARDEN_SIM_MPS is 1, which stands for a running MPS server.
+  // CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: most bytes that this process may have of a device, by CUDA
+  // ordinal; a missing device has no limit. Read only if CUWARDEN_SIM_MPS is 1, which stands for a
+  // running MPS server.
   std::map<int, std::size_t> memory_limits;
   int driver_version = 13000;  // CUWARDEN_SIM_DRIVER_VERSION, such as 13000 for CUDA 13.0.
   // CUWARDEN_SIM_KERNEL_TIME: time for which each kernel keeps its stream busy.
   std::chrono::nanoseconds kernel_time{0};
-  // CUWARDEN_SIM_THREADS: threads of its own that the driver starts in cuInit.
-  int threads = 0;
-  // CUWARDEN_SIM_END_TIME: time that the driver's exit handler takes.
+  int threads = 0;  // CUWARDEN_SIM_THREADS: number of threads that the driver starts in cuInit.
+  // CUWARDEN_SIM_END_TIME: time for which the driver's exit handler sleeps.
   std::chrono::nanoseconds end_time{0};
   std::vector<FaultRule> faults;              // Rules of CUWARDEN_SIM_FAIL.
   std::vector<LocalMemoryRule> local_memory;  // Rules of CUWARDEN_SIM_LOCAL_MEMORY.
 };
 
-// Reads the settings from the environment. For a value that is not accepted, writes one line to
-// stderr and uses the default.
+// Returns the settings of the simulated GPU, read from the environment variables. For a value that
+// is not accepted, writes one line to stderr and uses the default.
 Settings read_settings();
 
 }  // namespace cuwarden::simulated_gpu

@@ -8,13 +8,15 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Moves the pages of `size` bytes from `start` into a file in memory. `size`: a multiple of 4 KiB.
-// Returns the file's descriptor, which the caller must not close; if the pages were moved before,
-// that of the earlier call. Returns -1 on failure. Callers hold the simulator's lock.
+// Moves the pages of `size` bytes from `start` into a file in memory (memfd), so that other
+// processes can map them; addresses and contents stay. `start` and `size`: multiples of 4 KiB.
+// Returns the file's descriptor, which the caller must not close; a later call for the same start
+// returns the same one. Returns -1, and moves nothing, on failure. Callers hold Simulator::mutex.
 int share_pages(CUdeviceptr start, std::size_t size);
-// Makes pages that share_pages() moved private to this process again, zeroed, and closes the file.
-// To be called when the memory is freed. `start` and `size`: as given to share_pages(). Does
-// nothing if the pages were not moved, or if the system has no memory.
+// Makes pages that share_pages() has moved into a file private to this process again, filled with
+// zeros, and closes the file. Called when the memory is freed. `start` and `size`: as given to
+// share_pages(). Does nothing if the pages were not moved, or if the system has no memory. Callers
+// hold Simulator::mutex.
 void unshare_pages(CUdeviceptr start, std::size_t size);
 
 }  // namespace cuwarden::simulated_gpu

@@ -1,7 +1,6 @@
-// Slabs: pages of 2 MiB of device memory from which many small requests are served, as real drivers
-// do. A slab is handed out in units of 512 bytes. It stays with its context until its last piece is
-// freed, so that one small allocation can hold 2 MiB. That is the fragmentation that real drivers
-// show.
+// Slabs: pages of 2 MiB of device memory from which many small requests are served, in units of 512
+// bytes. A slab goes back to the device only when all its units are free, so that one small
+// allocation can keep 2 MiB. Real drivers have the same fragmentation.
 #pragma once
 
 #include <array>
@@ -15,24 +14,26 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Bytes of the units in which a slab is handed out. Each request is rounded up to a multiple.
+// Bytes of the units in which a slab's memory is given out. A request's size is rounded up to a
+// multiple of them.
 constexpr std::size_t kSlabStep = 512;
-// Largest request, in bytes, that is served from a slab. A request that needs a whole page of 2 MiB
-// gets one of its own.
+// Largest request, in bytes, that is served from a slab. Larger requests get pages of 2 MiB of
+// their own.
 constexpr std::size_t kSlabLimit = kPage - kSlabStep;
 
-// One slab: a bit for each unit of 512 bytes says if the unit is taken.
+// One slab, a page of 2 MiB of device memory, in units of 512 bytes that are taken or free. The
+// object has no address; units are named by their index from 0.
 class Slab {
  public:
   // Number of units in a slab.
   static constexpr unsigned kUnits = kPage / kSlabStep;
 
-  // Takes `units` consecutive units, from the first gap that is long enough. Returns the index of
-  // the first one. `units` must not exceed largest_run().
+  // Marks `units` consecutive units as taken, in the first gap that is long enough. Returns the
+  // index of the first unit. `units`: 1 to largest_run().
   unsigned take(unsigned units);
-  // Frees `units` units from the index `first` on.
+  // Marks `units` units from the index `first` on, which take() has returned, as free.
   void give(unsigned first, unsigned units);
-  // Returns the number of units in the longest gap.
+  // Returns the number of units in the longest run of free units; 0 if all are taken.
   unsigned largest_run() const { return largest_; }
   // True if no unit is taken.
   bool empty() const { return used_ == 0; }
@@ -49,23 +50,26 @@ class Slab {
   unsigned largest_ = kUnits;                       // Units in the longest gap.
 };
 
-// All slabs of one context. The caller takes the slabs' pages from the device and gives them back
-// to it, because the caller counts the device's used bytes.
+// All slabs of one context. A slab is a page of 2 MiB of device memory for small requests. The
+// caller takes the pages from the device and gives them back, because it counts the device's used
+// bytes.
 class SlabHeap {
  public:
-  // Returns the address of `size` bytes, at most kSlabLimit, in one of the slabs. Returns 0 if no
-  // slab has room; then the caller adds a slab by open() and calls again.
+  // Takes `size` bytes, at most kSlabLimit, in one of the slabs, and returns their address. Returns
+  // 0 if no slab has so many free bytes in a row; then the caller adds a slab by open() and calls
+  // again.
   CUdeviceptr take(std::size_t size);
   // Adds an empty slab. `page`: address of a page of 2 MiB that the caller has taken from the
   // device.
   void open(CUdeviceptr page);
-  // Frees the memory at `start` that take(size) returned. Sets `page` to the address of its slab.
-  // Returns true if the slab is empty now: then it is removed, and the caller gives the page back
-  // to the device.
+  // Frees the `size` bytes at `start` that take(size) has returned. Sets `page` to the address of
+  // their slab's page. Returns true if the slab is empty now: then the slab is removed, and the
+  // caller gives the page back to the device.
   bool give(CUdeviceptr start, std::size_t size, CUdeviceptr& page);
   // Returns the number of slabs.
   std::size_t pages() const { return slabs_.size(); }
-  // Removes all slabs, and calls visit_page(address) for the page of each.
+  // Removes all slabs, and calls visit_page(address) for the page of each, which the caller gives
+  // back to the device.
   template <typename Visit>
   void clear(Visit visit_page) {
     for (auto& [page, slab] : slabs_) visit_page(page);
@@ -74,8 +78,8 @@ class SlabHeap {
   }
 
  private:
-  std::map<CUdeviceptr, Slab> slabs_;  // By address of the page.
-  // Units in the longest gap, and address, of each slab that is not full.
+  std::map<CUdeviceptr, Slab> slabs_;  // All slabs, by address of the page.
+  // Number of units in the longest gap, and address of the page, of each slab that is not full.
   std::set<std::pair<unsigned, CUdeviceptr>> by_room_;
 };
 

@@ -1,7 +1,7 @@
 // The simulated runtime's calls of the driver. The runtime finds libcuda.so.1 by dlopen, its
 // cuGetProcAddress_v2 by dlsym, and all other functions by cuGetProcAddress_v2, each by name and
 // version. dlopen and dlsym are called by the usual linkage, so that a preloaded library such as
-// cuwarden's sees these calls, as with the real runtime.
+// cuwarden's can stand in for them, as with the real runtime.
 #pragma once
 
 #include <atomic>
@@ -13,17 +13,18 @@
 
 namespace cuwarden::simulated_runtime {
 
-// Returns the driver's function, by cuGetProcAddress; null if there is no driver or it lacks the
-// function. `name`: without _vN, such as cuMemAlloc. `version`: CUDA version that chooses among the
-// function's versions. `per_thread`: true for the form whose default stream is the thread's own.
+// Returns the address of a function of the driver (libcuda), as cuGetProcAddress finds it; null if
+// there is no driver or it lacks the function. `name`: without _vN, such as cuMemAlloc. `version`:
+// CUDA version that chooses among the function's versions, such as 12000 for 12.0. `per_thread`:
+// true for the form whose default stream is the thread's own.
 void* query_driver(const char* name, int version, bool per_thread);
 
 // True during a call of a runtime function whose name ends in _ptsz or _ptds, in the calling
 // thread: the default stream is then the thread's own.
 bool per_thread_default();
 
-// Sets, while the object exists, if the calling thread's default stream is its own
-// (per_thread_default()) or the legacy one.
+// Says, while the object exists, if the calling thread's default stream is the thread's own or the
+// legacy one; the result of per_thread_default(). The destructor restores the earlier state.
 class PerThreadDefault {
  public:
   // `per_thread`: true if the default stream is the thread's own.
@@ -36,8 +37,9 @@ class PerThreadDefault {
   bool outer_;  // Result of per_thread_default() before the object was made.
 };
 
-// A function of the driver, as a callable object. `AskedAs` has the name and version by which
-// cuGetProcAddress finds the function; `Function` is the type of a pointer to it.
+// A function of the driver (libcuda), as a callable object. `AskedAs`: type with the static members
+// `name` and `version`, by which cuGetProcAddress finds the function. `Function`: type of a pointer
+// to the function.
 template <typename AskedAs, typename Function>
 struct DriverFunction;
 

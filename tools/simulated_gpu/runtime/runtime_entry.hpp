@@ -7,14 +7,15 @@
 
 namespace cuwarden::simulated_runtime {
 
-// Converts a pointer of the runtime into device memory to the driver's type for it.
+// Returns the address to which a pointer of the runtime points, in the driver's type for addresses
+// of device memory.
 inline CUdeviceptr device_address(const void* pointer) {
   return reinterpret_cast<CUdeviceptr>(pointer);
 }
 
 // Makes sure that the calling thread has a current context, and calls the driver's function
-// `symbol` with the arguments. If either fails, returns the cudaError_t from the function in which
-// the macro stands.
+// `symbol`, such as cuMemAlloc_v2, with the arguments. If one of both fails, returns the
+// cudaError_t from the function in which the macro stands.
 #define CALL(symbol, ...)                               \
   do {                                                  \
     RUNTIME_TRY(ensure_context());                      \

@@ -13,16 +13,16 @@ namespace cuwarden::simulated_runtime {
       return runtime_result;                                                            \
   } while (false)
 
-// Returns the runtime's error for an error of the driver. Since CUDA 10.1 both enumerations have
-// equal values.
+// Returns the runtime's error (cudaError_t) for a result of the driver. Since CUDA 10.1 both
+// enumerations have equal values.
 inline cudaError_t error_of(CUresult result) { return static_cast<cudaError_t>(result); }
 
-// Calls cuInit once in the process. Returns the result of that one call each time, or
+// Calls cuInit, once in the process. Returns the result of that call, also when called again, or
 // cudaErrorInsufficientDriver if there is no driver.
 cudaError_t initialise();
 // Makes sure that the calling thread has a current context. A context that the program made current
 // stays; otherwise the primary context of the thread's device becomes current, and is made if
-// needed.
+// needed. Returns cudaSuccess, or the error of the driver call that failed.
 cudaError_t ensure_context();
 // Stores `error` as the calling thread's last error, for cudaGetLastError, unless it is
 // cudaSuccess. Returns `error`.
@@ -33,17 +33,20 @@ cudaError_t last_error(bool clear);
 
 // Returns the ordinal of the calling thread's device (cudaSetDevice); 0 at first.
 int thread_device();
-// Sets the calling thread's device. If `with_context`, also makes the device's primary context
-// current. Returns cudaErrorInvalidDevice if there is no such device.
+// Sets the calling thread's device. `device`: CUDA ordinal. If `with_context`, also makes the
+// device's primary context current. Returns cudaErrorInvalidDevice, and changes nothing, if there
+// is no such device.
 cudaError_t set_thread_device(int device, bool with_context);
-// Forgets the primary context of a device, which the program has reset (cudaDeviceReset). Threads
-// for which it is current retain a new one at their next call.
+// Forgets the primary context that the runtime has retained of a device, because the program has
+// reset the device (cudaDeviceReset). Threads in which it is current get a new one at their next
+// call. `device`: CUDA ordinal.
 void forget_primary(int device);
-// Releases every primary context that the runtime has retained; called when the process ends.
+// Releases every primary context that the runtime has retained. Called when the process ends.
 void release_primaries();
 
-// Calls a function of the driver for a function of the runtime with equal parameters, converted by
-// as(). Before, makes sure that the thread has a current context. Returns the runtime's error.
+// Makes sure that the calling thread has a current context, then calls a function of the driver
+// with the arguments, each converted to the driver's type by as(). For functions of the runtime
+// whose parameters are those of `function`. Returns cudaSuccess or the runtime's error.
 template <typename... Parameters, typename AskedAs, typename... Arguments>
 cudaError_t forward(DriverFunction<AskedAs, CUresult (*)(Parameters...)> function,
                     Arguments... arguments) {
