@@ -9,23 +9,25 @@
 
 namespace cuwarden {
 
-// A process that `cuwarden top` shows. The pointers are never null, and are not owned.
+// A process that `cuwarden top` shows. The pointers are not null once the maker of the object has
+// set them; their objects are not owned here and must outlive this one.
 struct WatchedProcess {
-  pid_t pid = 0;
+  pid_t pid = 0;                           // in the pid namespace of this command
   const ledger::Reader* reader = nullptr;  // reads the process's ledger
-  const Recent* recent = nullptr;          // the last samples; at least one
+  const Recent* recent = nullptr;          // the process's last samples; at least one
   const GrowingGroups* growing = nullptr;  // call stacks whose memory keeps growing
-  bool ended = false;  // true if the process has ended; no more samples are added
+  bool ended = false;                      // true once the process was found to have ended
 };
 
-// Returns an object for the output of `cuwarden top --json` with this moment's time and cuwarden's
-// version, but without processes.
+// Returns an answer (the rows that `cuwarden top` shows) with cuwarden's version and the present
+// time, but without processes.
 TopAnswer new_answer();
-// Adds to the answer one row for the process, one for each of its devices, and one for the totals
-// of each kind of memory and device.
+// Adds rows to the answer: one for the process, one for each of its devices, and one with the
+// totals of each kind of memory on each device. Adds no call stacks.
 void add_process(const WatchedProcess&, TopAnswer&);
-// Returns the row of a group: all allocations of the process with one call stack, kind of memory
-// and device. The names of the code that makes the allocations are left null.
+// Returns the row of a group of the process: all allocations with one call stack, kind of memory
+// and device. `GroupSample`: the group's numbers in the newest sample. The row's `api` and `where`,
+// which name the code that makes the allocations, are null; the caller sets them.
 StackRow stack_row(const WatchedProcess&, const GroupSample&);
 
 }  // namespace cuwarden

@@ -6,7 +6,8 @@
 
 namespace cuwarden {
 
-// Writes the JSON object to the output. `with_stacks`: if false, the object has no member "stacks".
+// Writes the rows as the JSON object of `cuwarden top --json`. `with_stacks`: if false, the object
+// has no member "stacks". The caller finishes the output.
 void write_top_json(const TopAnswer&, bool with_stacks, Output&);
 
 }  // namespace cuwarden

@@ -1,6 +1,6 @@
 // Names the code that makes allocations, for the view of `cuwarden top`. Reading debug information
-// can take seconds, so another thread does it. Until then the view shows a library and an offset in
-// it.
+// can take seconds, so another thread does it. Until it has a name, the view shows a library and an
+// offset in it.
 #pragma once
 
 #include <condition_variable>
@@ -18,9 +18,9 @@ namespace cuwarden {
 
 // The name of a call site: the code that makes a group's allocations. Texts are printable.
 struct CallSiteName {
-  // `api`: the function that was called, such as cudaMalloc. `where`: the innermost frame outside
-  // of CUDA's libraries, as function, file and line ("f  a.cpp:7"); if they are not known, as
-  // library and offset.
+  // `api`: the CUDA function that was called, such as cudaMalloc. `where`: the innermost frame
+  // outside of CUDA's libraries, as function, file and line ("f  a.cpp:7"); if they are not known,
+  // as library and offset in bytes ("liba.so+0x1f0"). Both are empty if no name was asked for.
   std::string api, where;
 };
 
@@ -28,20 +28,21 @@ struct CallSiteName {
 // stack, kind of memory and device; its id is its row in the ledger. Any thread may call.
 class CallSiteNames {
  public:
-  // Starts the thread that reads debug information. `LedgerFile`: the ledger of the process; the
-  // thread keeps it open, too.
+  // Starts the thread that reads debug information. `LedgerFile`: the ledger of the process; not
+  // null. The thread keeps it open until the thread ends.
   explicit CallSiteNames(std::shared_ptr<const LedgerFile>);
   CallSiteNames(const CallSiteNames&) = delete;
   CallSiteNames& operator=(const CallSiteNames&) = delete;
-  // Ends the thread, without waiting for names that it is looking up.
+  // Tells the thread that reads debug information to end, and does not wait for it: the thread
+  // first finishes the names that it is looking up.
   ~CallSiteNames();
 
-  // Returns the best name known so far for the group with this id. The texts are empty until want()
-  // was called for the group.
+  // Returns the best name known so far for the code that makes the group's allocations. `group`:
+  // the group's row in the ledger. The texts are empty until want() was called for the group.
   CallSiteName get(std::uint32_t group) const;
-  // Asks for the names of groups. `groups`: their ids. Finds library and offset of each call site
-  // at once, so that get() returns them; then the object's thread looks up functions and lines.
-  // Groups that were asked for before are not looked up again.
+  // Asks for the names of groups. `groups`: their rows in the ledger. Finds library and offset of
+  // each call site before it returns, so that get() returns them; the object's thread then looks up
+  // functions and lines. Groups that were asked for before are not looked up again.
   void want(const std::vector<std::uint32_t>& groups);
   // Returns true if the object's thread has looked up functions and lines of all groups that were
   // given to want().
