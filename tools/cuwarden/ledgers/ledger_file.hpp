@@ -1,6 +1,7 @@
 // Opens ledgers for reading. A ledger is the memory-mapped file in which a process records its
 // allocations. That process may still change the file, or may be hostile. So the file is read only
-// by ledger::Reader, which checks all contents. If it shrinks meanwhile, zeros are read.
+// by ledger::Reader, which checks all contents. If the file shrinks while it is read, zeros are
+// read.
 #pragma once
 
 #include <sys/types.h>
@@ -15,69 +16,72 @@
 
 namespace cuwarden {
 
-// Installs a handler of SIGBUS, for the whole command; to be called once, at its start. Afterwards,
-// a read of a mapped file behind the end of the file gives zeros instead of ending the command.
+// Installs a handler of SIGBUS: from then on, a read of a mapped file behind the end of the file
+// gives zeros instead of ending the command. Called once, at the start of the command.
 void zeros_where_files_shrink();
 
 // True if the file at `path` begins with the magic number of ledgers; its other contents are not
-// checked. False also if it cannot be read, or if `path` is a symbolic link.
+// checked. False also if the file cannot be read, or if `path` is a symbolic link.
 bool is_ledger(const std::string& path);
 
-// Returns "it belongs to NAME", part of an error message about a file; "it belongs to user UID" if
-// the user has no name.
+// Returns "it belongs to NAME", a part of an error message about a file. NAME is the user's name,
+// or "user UID" if the user has no name.
 std::string belongs_to(uid_t);
 
-// A ledger's file that is open for reading and usually mapped. The destructor closes and unmaps it.
+// A ledger's file that is open for reading, and mapped if it was opened by open(). The destructor
+// closes and unmaps it.
 class LedgerFile {
  public:
   // Reasons why a file could not be opened as a ledger.
   enum class Failure : std::uint8_t {
-    none,
+    none,        // the file was opened
     unreadable,  // the file does not exist, may not be read, or is not a regular file
     other_user,  // the file belongs to another user, and the caller asked for Kind::ours
     unfinished,  // the process that made the file has not completed its header
     no_ledger,   // the file is no ledger, is one of another version, or is damaged
   };
-  // Files that open() accepts.
+  // Files that open() and open_unread() accept.
   enum class Kind : std::uint8_t {
     any,          // a file of any user; symbolic links are not followed
     ours,         // a file of this process's effective user; symbolic links are not followed
     kernel_link,  // a file of any user behind a link of the kernel's, /proc/PID/map_files/...
   };
-  // Opens and maps a ledger, and checks its header. On failure, returns null, sets `error` to the
-  // reason in words, without the path, and sets *failure unless `failure` is null. `kind` must be
-  // Kind::ours if this process acts on what the file says, such as the path of a report.
+  // Opens and maps the ledger at `path`, and checks its header. On failure, returns null, sets
+  // `error` to the reason in words, without the path, and sets *failure if `failure` is not null.
+  // `kind`: the files to accept; Kind::ours if this process will write to a path that the ledger
+  // contains.
   static std::unique_ptr<LedgerFile> open(const std::string& path, std::string& error,
                                           Failure* failure = nullptr, Kind kind = Kind::any);
-  // Opens a file without reading its contents, in order to lock and remove it; reader() must not be
-  // called then. On failure, returns null, sets `error` to the reason in words, without the path,
-  // and sets *failure unless `failure` is null. `kind`: the files to accept.
+  // Opens the file at `path` without reading its contents, so that the caller can lock and remove
+  // it; reader() must not be called. On failure, returns null, sets `error` to the reason in words,
+  // without the path, and sets *failure if `failure` is not null. `kind`: the files to accept.
   static std::unique_ptr<LedgerFile> open_unread(const std::string& path, std::string& error,
                                                  Failure* failure, Kind kind);
   LedgerFile(const LedgerFile&) = delete;
   LedgerFile& operator=(const LedgerFile&) = delete;
   ~LedgerFile();
 
-  // Returns the path that was given to open().
+  // Returns the path by which the file was opened.
   const std::string& path() const { return path_; }
   // Returns the reader of the ledger's contents, which lives as long as this object.
   const ledger::Reader& reader() const { return *reader_; }
   // Returns the file's inode number.
   ino_t inode() const { return inode_; }
-  // Returns the file's modification time when it was opened, in nanoseconds since 1970. A process's
-  // writes through its mapping may not have changed it.
+  // Returns the modification time that the file had when it was opened here, in nanoseconds since
+  // 1970. The recorded process's writes need not have changed it, since it writes by a mapping.
   std::int64_t modified_realtime_ns() const { return modified_realtime_ns_; }
 
-  // Locks the file (flock) until this object is destroyed, without waiting. Returns false if that
-  // fails, and sets `error`: 0 if the recorded process or another cuwarden holds the lock; an errno
-  // if locks do not work on this file system.
+  // Locks the file (flock) until this object is destroyed, and returns true. Does not wait: returns
+  // false if another process has the lock (then `error` is 0: the recorded process or another
+  // cuwarden), or if locks do not work on this file system (then `error` is an errno).
   bool lock(int& error) const;
-  // Returns true if this is the file that the recorded process made; false if it is a copy. The
-  // ledger contains the device and inode numbers of the file that was made.
+  // True if this is the file that the recorded process made, false if it is a copy. The ledger
+  // contains the device and inode numbers of the file that was made.
   bool is_original() const;
-  // Returns true if path() still leads to the file that is open here.
+  // True if path() still leads to the file that is open here; false if the file was removed,
+  // renamed or replaced.
   bool is_still_at_its_path() const;
-  // Removes the file, unless path() leads to another file by now.
+  // Removes the file from its folder; does nothing if path() leads to another file or to none.
   void remove() const;
   // Renames the damaged ledger within its folder, to cuwarden-damaged-ledger-..., so that searches
   // for ledgers do not find it any more. Returns the new path; the old one if the file was not
@@ -92,7 +96,8 @@ class LedgerFile {
   ino_t inode_ = 0;
   std::int64_t modified_realtime_ns_ = 0;
   void* start_ = nullptr;  // address of the mapping; null if the file is not mapped
-  // Size of the file when it was opened, and bytes of the blocks that its file system gave to it.
+  // bytes_: size of the file when it was opened. blocks_bytes_: bytes of the blocks that its file
+  // system had given to it then.
   std::size_t bytes_ = 0, blocks_bytes_ = 0;
   std::optional<ledger::Reader> reader_;
 };
