@@ -9,18 +9,20 @@
 
 namespace cuwarden {
 
-// The verbs of the `cuwarden` command, such as `run`: what the user can give as the first word. The
-// options of a verb get their values when CLI11 parses a command line.
+// The verbs of the `cuwarden` command, such as `run`, which the user gives as the first word, and
+// their options. The options get their values when CLI11, the library that parses command lines,
+// parses one.
 struct Verbs {
-  // Declares the verbs and their options. `app`: CLI11's parser of the command line, which must
-  // outlive the object.
+  // Declares the verbs and their options to CLI11, the library that parses command lines. `app`:
+  // CLI11's parser of the whole command line, which must outlive the object.
   explicit Verbs(CLI::App& app);
   Verbs(const Verbs&) = delete;
   Verbs& operator=(const Verbs&) = delete;
 
-  // Returns CLI11's parser of the verb of this name; null if there is no such verb.
+  // Returns CLI11's parser of the verb with this name, which CLI11 owns; null if there is no such
+  // verb.
   CLI::App* find(const std::string& name) const;
-  // Returns the names of all verbs in the form "run, report and version", for a sentence.
+  // Returns the names of all verbs in one text, such as "run, report and version".
   std::string names() const;
 
   RunVerb run;
@@ -28,8 +30,8 @@ struct Verbs {
   SnapshotVerb snapshot;
   RecoverVerb recover;
   TopVerb top;
-  std::string topic;  // the verb that `help` is asked about; empty: none
-  // CLI11's parser of each verb, in the order in which the help names the verbs.
+  std::string topic;  // name of the verb whose help the user asks for (`help VERB`); empty: none
+  // CLI11's parser of each verb, in the order in which the help names the verbs; owned by CLI11.
   CLI::App* const run_app;
   CLI::App* const report_app;
   CLI::App* const snapshot_app;

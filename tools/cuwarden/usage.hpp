@@ -8,21 +8,24 @@
 
 namespace cuwarden {
 
-// Sets the first line of the --help of a verb (the command's first word, such as `run`) to "Usage:
-// cuwarden " and `usage`, in place of CLI11's line. `usage`: such as "doctor [-- CMD...]".
+// Sets the first line of the --help text of a verb (the command's first word, such as `run`) to
+// "Usage: cuwarden " and `usage`. `App`: the parser of the verb, or of the whole command line, in
+// CLI11, the library that parses command lines. `usage`: such as "doctor [-- CMD...]".
 void set_usage(CLI::App&, const std::string& usage);
 
-// Returns the message about a wrong command line, without a line feed. `ParseError`: the exception
-// by which CLI11 refused the command line. `app`: CLI11's parser of the whole command line. `verb`:
-// the verb that the user gave, such as "run".
+// Returns the message for the user about a wrong command line, in one line without a line feed.
+// `ParseError`: the exception by which CLI11, the library that parses command lines, refused it.
+// `app`: CLI11's parser of the whole command line. `verb`: the verb that the user gave, such as
+// "run".
 std::string usage_line(const CLI::ParseError&, const CLI::App& app, const std::string& verb);
 
 // Returns the number of bytes that a text such as "4096", "64MiB" or "1.5GB" means. Throws a
 // CLI::ValidationError, with the option's name in its message, for any other text. `option`: name
 // of the option, such as "--min-bytes".
 std::uint64_t size_value(const char* option, const std::string& text);
-// Returns the number that the text is, in decimal digits. Throws a CLI::ValidationError, with the
-// option's name in its message, for any other text. `option`: name of the option, such as "--top".
+// Returns the number that a text of decimal digits means. Throws a CLI::ValidationError, with the
+// option's name in its message, for any other text and for numbers of 2^64 or more. `option`: name
+// of the option, such as "--top".
 std::uint64_t count_value(const char* option, const std::string& text);
 
 }  // namespace cuwarden

@@ -72,8 +72,8 @@ class LedgerFile {
   std::int64_t modified_realtime_ns() const { return modified_realtime_ns_; }
 
   // Locks the file (flock) until this object is destroyed, and returns true. Does not wait: returns
-  // false if another process has the lock (then `error` is 0: the recorded process or another
-  // cuwarden), or if locks do not work on this file system (then `error` is an errno).
+  // false if another process has the lock (then `error` is 0; usually it is the recorded process or
+  // another cuwarden), or if locks do not work on this file system (then `error` is an errno).
   bool lock(int& error) const;
   // True if this is the file that the recorded process made, false if it is a copy. The ledger
   // contains the device and inode numbers of the file that was made.

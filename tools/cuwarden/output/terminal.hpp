@@ -1,5 +1,5 @@
-// Draws on the terminal, for the live view of `cuwarden top`. Meanwhile each key is read at once
-// and without echo, the alternate screen is shown, and the cursor is hidden.
+// Draws on the terminal, for the live view of `cuwarden top`. While the view is shown, each key is
+// read at once and without echo, the alternate screen is shown, and the cursor is hidden.
 #pragma once
 
 #include <csignal>
@@ -8,17 +8,19 @@
 
 namespace cuwarden {
 
-// Size of a terminal in letters; 80 by 24 if it is unknown.
+// Size of a terminal in letters; 80 columns by 24 rows if it is unknown.
 struct TerminalSize {
   std::size_t columns = 80, rows = 24;
 };
 
-// The terminal of standard input and output while the command draws on it. Its old state is
-// restored by the destructor, and when a signal ends the command. There is one object at a time.
+// The terminal of standard input and output while the command draws on it. The terminal gets its
+// old state back in the destructor, and before a signal ends the command. There is at most one
+// object at a time.
 class Terminal {
  public:
-  // Prepares the terminal of standard input and output for drawing, and installs signal handlers.
-  // Returns null if one of the two is not a terminal, or if TERM is empty or "dumb".
+  // Prepares the terminal of standard input and output for drawing, installs signal handlers, and
+  // returns the object. Returns null, and changes nothing, if standard input or output is not a
+  // terminal, or if TERM is empty or "dumb".
   static std::unique_ptr<Terminal> take();
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
@@ -26,20 +28,23 @@ class Terminal {
 
   // Returns the present size of the terminal.
   TerminalSize size() const;
-  // Draws lines, separated by line feeds, over the whole screen. Leaves out lines below the last
-  // row. A line must not be longer than the terminal is wide.
+  // Draws lines, separated by line feeds, over the whole screen. Leaves out lines below the
+  // screen's last row. No line may have more letters than the terminal has columns.
   void draw(const std::string& lines) const;
 
   // The reason why wait() returned.
   struct Event {
-    // time: the time is over. key: a key was pressed. redraw: the terminal's size has changed, or
-    // the command was stopped and continued. end: the command must end.
+    // time: the wait is over without another event. key: a key was pressed. redraw: the caller must
+    // draw again, because the terminal's size has changed or the command was stopped and continued.
+    // end: the command must end.
     enum class Kind : std::uint8_t { time, key, redraw, end } kind = Kind::time;
     char key = 0;  // the key's letter; 0 unless `kind` is `key`
-    // Only if `kind` is `end`: the signal that ends the command; 0: the terminal is gone.
+    // Only if `kind` is `end`: the signal by which the command must end; 0: no signal came, but the
+    // terminal no longer exists.
     int signal = 0;
   };
-  // Waits until a key is pressed or a signal comes, for at most `milliseconds`.
+  // Waits until a key is pressed or a signal comes, for at most `milliseconds`, and returns the
+  // reason why the wait ended. Signals are blocked outside of this call, except those of a crash.
   Event wait(int milliseconds);
 
  private:

@@ -7,11 +7,12 @@
 
 namespace cuwarden {
 
-// Returns the path of libcuwarden.so, the library to preload into programs; null if it is not
-// found.
+// Returns the path of the installed libcuwarden.so, the library to preload into programs; null if
+// it is neither in the folder of the `cuwarden` command's own file nor in a lib folder beside that
+// one.
 std::optional<std::string> find_shim();
-// Returns the folder of the simulated GPU's libraries, such as libcuda.so.1; null if it is not
-// found.
+// Returns the path of the folder with the simulated GPU's libraries, such as its libcuda.so.1,
+// without a slash at the end; null if it is not found.
 std::optional<std::string> find_simulated_gpu();
 
 }  // namespace cuwarden

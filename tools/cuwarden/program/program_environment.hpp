@@ -9,15 +9,17 @@
 
 namespace cuwarden {
 
-// The program's environment: this command's own, in its order, with some variables set. Like
-// getenv(), the functions mean the first entry of a name.
+// The environment of the program that `cuwarden run` starts: a copy of this command's own, in the
+// same order, with some variables set. If a name has several entries, the first one counts, as for
+// getenv().
 class Environment {
  public:
-  // Begins with the variables of this process.
+  // Copies the variables of this process.
   Environment() {
     for (char** entry = environ; *entry != nullptr; ++entry) entries_.emplace_back(*entry);
   }
-  // Sets the variable. A variable that was not set comes last among the entries.
+  // Sets the variable `name` in this copy, and removes further entries of the name. A new variable
+  // becomes the last entry.
   void set(const std::string& name, const std::string& value) {
     const auto entry = find(name);
     if (entry == entries_.end()) return entries_.push_back(name + "=" + value);
@@ -27,16 +29,17 @@ class Environment {
                        [&](const std::string& other) { return other.starts_with(name + "="); }),
         entries_.end());
   }
-  // Sets the variable unless it has a value, which may be empty.
+  // Sets the variable `name` if it is not set; a variable with an empty value counts as set.
   void set_if_missing(const std::string& name, const std::string& value) {
     if (find(name) == entries_.end()) set(name, value);
   }
-  // Returns the variable's value; empty if it is not set.
+  // Returns the value of the variable `name`; empty if it is not set.
   std::string get(const std::string& name) {
     const auto entry = find(name);
     return entry == entries_.end() ? std::string() : entry->substr(name.size() + 1);
   }
-  // Puts `value` and a colon before the variable's value; sets it to `value` if it is empty.
+  // Puts `value` and a colon before the value of the variable `name`. If the variable is not set or
+  // empty, sets it to `value`.
   void prepend(const std::string& name, const std::string& value) {
     const std::string old = get(name);
     set(name, old.empty() ? value : value + ":" + old);

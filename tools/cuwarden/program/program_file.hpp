@@ -14,31 +14,31 @@ struct NeededLibrary {
   std::string path;  // path of the file that would be loaded; empty if none is found
 };
 
-// Facts about a program. For a script (#!), all but `interpreters` are those of its last
-// interpreter.
+// Facts about a program's file. If the program is a script (#!), all members but `interpreters`
+// concern the script's last interpreter.
 struct ProgramFile {
   std::string path;  // path of the executable file
   // Interpreters of a script: the one in its first line, then that one's own, if it is a script,
   // too. Empty if the program is no script.
   std::vector<std::string> interpreters;
-  bool is_elf = false;
-  bool is_64_bit_x86 = false;
-  bool is_static = false;  // true if linked without a dynamic linker: nothing can be preloaded
+  bool is_elf = false;         // true if the file at `path` is an ELF file
+  bool is_64_bit_x86 = false;  // true if it is an ELF file for x86-64
+  bool is_static = false;      // true if linked without a dynamic linker: nothing can be preloaded
   // True if the dynamic linker ignores LD_PRELOAD, because the file gives other rights: those of
   // another user or group (set-user-ID, set-group-ID), or capabilities.
   bool drops_preloads = false;
-  std::string run_path;                  // RUNPATH, or RPATH without one; empty: neither
-  std::vector<NeededLibrary> libraries;  // all libraries that are loaded at the start
+  std::string run_path;  // RUNPATH of the file, or its RPATH if it has no RUNPATH; empty: neither
+  std::vector<NeededLibrary> libraries;  // all libraries that are loaded at the program's start
   // Paths of the program and libraries into which a CUDA runtime (cudart) is linked statically.
   std::vector<std::string> static_runtimes;
 };
 
-// Returns the path of a command's file. A command with a slash is a path already; others are
-// searched for in the folders of PATH. Null if there is no such file.
+// Returns the path of the file that a command means. A command with a slash is returned as it is;
+// others are searched for in the folders of PATH. Null if there is no such file.
 std::optional<std::string> find_program(const std::string& command);
 
-// Returns the facts about the program at `path`, a result of find_program(). Starts the dynamic
-// linker to list the libraries.
+// Returns the facts about the program whose file is at `path`. Starts the dynamic linker to list
+// the libraries; the program itself does not run.
 ProgramFile inspect_program(const std::string& path);
 
 }  // namespace cuwarden

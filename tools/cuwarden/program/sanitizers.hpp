@@ -18,18 +18,20 @@ namespace cuwarden {
 // "libasan.so.8"; empty if it is none. `library`: file name or path.
 std::string_view sanitizer_of(std::string_view library);
 
-// Returns true if the library is a sanitizer's runtime that ends the program if another library is
-// preloaded before it. `library`: file name or path.
+// True if the library is a sanitizer's runtime that ends the program at its start if another
+// library is preloaded before the runtime. `library`: file name or path.
 bool insists_on_being_first(std::string_view library);
 
-// Returns a value for LD_PRELOAD that also contains cuwarden's libraries, `preloads`. `users`: the
-// value that the user has set, or empty. `preloads` comes before the user's libraries, but behind
-// the sanitizers' runtimes with which `users` begins. Colons separate libraries in all three texts.
+// Returns a value for LD_PRELOAD: the user's value, with cuwarden's libraries added. `users`: the
+// value that the user has set, or empty. `preloads`: cuwarden's libraries, separated by colons.
+// They come before the user's libraries, but behind the sanitizers' runtimes with which `users`
+// begins.
 std::string preloaded_behind_sanitizers(std::string_view users, const std::string& preloads);
 
-// Returns a value for ASAN_OPTIONS with verify_asan_link_order=0: with it, AddressSanitizer's
-// runtime accepts a library that is preloaded before it. `users`: the value that the user has set,
-// or empty; returned unchanged if it sets verify_asan_link_order already.
+// Returns a value for ASAN_OPTIONS: the user's value, with verify_asan_link_order=0 added. With
+// this option, AddressSanitizer's runtime accepts a library that is preloaded before the runtime.
+// `users`: the value that the user has set, or empty; returned unchanged if it contains the option
+// already.
 std::string options_behind_preloads(std::string users);
 
 }  // namespace cuwarden

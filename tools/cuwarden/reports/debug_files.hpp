@@ -10,15 +10,17 @@
 
 namespace cuwarden {
 
-// Searches given folders, and remembers the files that it has found.
+// Finds ELF files with debug information by build id in given folders, and stores the files that it
+// has found.
 class DebugFiles {
  public:
-  // `folders`: folders to search, with all folders below them.
+  // `folders`: paths of the folders to search, with all folders below them.
   explicit DebugFiles(std::vector<std::string> folders) : folders_(std::move(folders)) {}
 
-  // Returns the path of a file with this build id (in hexadecimal digits), preferably one with
-  // debug information; empty if there is none. Looks for the usual names first. If they do not lead
-  // to debug information, reads the build ids of all files in the folders, once for this object.
+  // Returns the path of a file with this build id (in hexadecimal digits), one with debug
+  // information if there is one; empty if no file has the build id. Looks for the usual names
+  // first, such as .build-id/ab/cdef.debug. If they do not lead to debug information, reads the
+  // build ids of all files in the folders, once for this object.
   std::string find(const std::string& build_id);
   // True if there are no folders to search.
   bool empty() const { return folders_.empty(); }
@@ -27,17 +29,19 @@ class DebugFiles {
   // The best file found so far for a build id.
   struct Found {
     std::string path;
-    bool has_lines = false;  // true if the file has debug information
+    bool has_lines = false;  // true if the file has debug information, such as line numbers
   };
-  // Enters the file in found_ by its build id, if it is an ELF file with one.
+  // Enters the file at `path` in found_, if it is an ELF file with a build id and is better than
+  // the one that found_ has for that build id.
   void look_at(const std::string& path);
-  // Notes the build ids of all files in the folders of debug files and below them, a million files
-  // and folders at most. Later calls do nothing.
+  // Calls look_at() for all files in folders_ and in the folders below them; stops after a million
+  // files and folders. Later calls do nothing.
   void look_at_all();
 
   std::vector<std::string> folders_;
-  std::map<std::string, Found> found_;  // by build id
-  bool has_looked_at_all_ = false;      // true once look_at_all() was called
+  // The best files found so far, by build id in hexadecimal digits.
+  std::map<std::string, Found> found_;
+  bool has_looked_at_all_ = false;  // true once look_at_all() was called
 };
 
 }  // namespace cuwarden

@@ -6,7 +6,7 @@
 
 namespace cuwarden {
 
-// The reports and ledgers that contents_of() found.
+// The reports and ledgers that were found in a folder and in the folders below it.
 struct FolderContents {
   int error = 0;  // an errno if the folder itself could not be read; otherwise 0
   // Paths of the reports, and of the ledgers (files with the allocation records of processes).
@@ -16,15 +16,15 @@ struct FolderContents {
   std::vector<std::string> unreadable;
 };
 
-// Finds the reports and ledgers in the folder and in the folders below it (folders_from()), by the
-// first bytes of each file. Symbolic links to files are followed, and a file with several names is
-// listed once. Leaves out reports that are just being written, and damaged ledgers whose report was
-// made (cuwarden-damaged-ledger-...).
+// Returns the reports and ledgers in the folder at the path `folder` and in the folders below it
+// (folders_from()), recognised by the first bytes of each file. Symbolic links to files are
+// followed, and a file with several names is listed once. Leaves out reports that are just being
+// written (.cuwarden-...), and damaged ledgers whose report was made (cuwarden-damaged-ledger-...).
 FolderContents contents_of(const std::string& folder);
 
-// Returns the path of `folder` and the paths of the folders below it, each folder before the
-// folders inside it. Leaves out hidden folders, and folders behind symbolic links. Stops at eight
-// levels below `folder`, and at ten thousand folders.
+// Returns the path `folder` itself and the paths of the folders below it, each before the folders
+// inside it. Leaves out hidden folders, folders behind symbolic links, and those more than eight
+// levels below `folder`. Returns at most ten thousand paths.
 std::vector<std::string> folders_from(const std::string& folder);
 
 }  // namespace cuwarden

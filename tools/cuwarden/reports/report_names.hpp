@@ -12,33 +12,37 @@
 
 namespace cuwarden {
 
-// Looks up names of functions and source lines that reports lack. All reports that one object is
-// used for share one limit of time and memory.
+// Looks up names of functions and source lines that reports lack. One object has one limit of time
+// and memory for all its reports together; what exceeds it stays without names.
 class ReportNames {
  public:
-  // `symbol_folders`: folders with debug files (--symbols). A file there is read for names instead
-  // of the file from which the process loaded its program or library.
+  // `symbol_folders`: paths of folders with debug files (--symbols); empty: none. A file there with
+  // the right build id is read for names, instead of the file from which the process loaded its
+  // program or library.
   explicit ReportNames(std::vector<std::string> symbol_folders = {});
 
-  // Says if files may be read for names at the paths that a report contains, which are paths of
-  // programs and libraries. distrusted: only files in the symbol folders are read. Used if root
-  // reads another user's report, since that user chose the paths.
+  // Says if files may be read for names at the paths of programs and libraries that a report
+  // contains. trusted: they may. distrusted: only files in the symbol folders are read, because
+  // this process is root's and another user has chosen the paths.
   enum class Paths { trusted, distrusted };
-  // Returns `distrusted` if this process is root's and the report does not come from a file of
-  // root's own, else `trusted`. `report_path`: path of the report; "-" is standard input.
+  // Says if files may be read for names at the paths that a report contains. Returns
+  // Paths::distrusted if this process is root's and the report's file belongs to another user, or
+  // is standard input; otherwise Paths::trusted. `report_path`: path of the report; "-": standard
+  // input.
   Paths paths_in(const std::string& report_path) const;
 
-  // Looks up names of functions and lines that the report in memory lacks, and adds them. `Paths`:
-  // the result of paths_in() for the report.
+  // Looks up names of functions and lines that the report lacks, and adds them to the report in
+  // memory; its file is not changed. `Paths`: the result of paths_in() for the report.
   void complete(model::Report&, Paths);
-  // Adds missing names to the report's file at `path`, by replacing the file. Does nothing if the
-  // report's process may still run, because that process will replace the file itself. Does nothing
-  // if the paths in the report are distrusted (paths_in()), or if the file cannot be replaced.
+  // Adds missing names of functions and lines to the report's file at `path`, by replacing the
+  // file. Does nothing if the report's process may still run, because that process will replace the
+  // file itself. Does nothing if the paths in the report are distrusted (paths_in()), or if the
+  // file cannot be replaced.
   void complete_file(const std::string& path);
 
  private:
-  // Returns the object that looks names up, which the first call makes, set to read files at the
-  // paths in the report or not.
+  // Returns naming_, which the first call makes. `Paths`: says if it reads files at the paths in
+  // the report.
   Naming& naming(Paths);
 
   DebugFiles debug_files_;

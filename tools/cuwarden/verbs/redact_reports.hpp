@@ -6,10 +6,10 @@
 
 namespace cuwarden {
 
-// Writes a redacted copy of each report in ReportVerb::files, to ReportVerb::output or, if that is
-// empty, beside the report. Before, adds the function names that `ReportNames` can find. Prints the
-// paths of the copies, and an error line for each report that failed. Returns the exit status: 0,
-// or 2 if a report failed.
+// Writes a redacted copy of each report in ReportVerb::files to the path ReportVerb::output or, if
+// that is empty, beside the report. The copies also get the function names that `ReportNames` can
+// find. Prints the path of each copy to stderr, and an error line for each report that could not be
+// read or copied. Returns the command's exit status: 0, or 2 after an error line.
 int redact_reports(const ReportVerb&, ReportNames&);
 
 }  // namespace cuwarden

@@ -1,5 +1,5 @@
-// Collects the reports of all processes that a program had which `cuwarden run` ran, after the
-// program has ended.
+// Collects the reports of all processes of a program that `cuwarden run` has run, after the program
+// has ended.
 #pragma once
 
 #include <ctime>
@@ -12,21 +12,22 @@
 
 namespace cuwarden {
 
-// A report that a process of the program wrote, or that was made from its ledger.
+// The report of one process of a program that `cuwarden run` has run. The process wrote it, or it
+// was made from the process's ledger.
 struct RunReport {
   std::string path;  // absolute path of the report
-  // The report's text, if the report belongs to another user: it was read with that user's rights,
-  // since the path may lead anywhere. Null otherwise: then the report is to be read from `path`.
+  // The report's text, if the report belongs to another user: the text was read with that user's
+  // rights, since the path may lead anywhere. Null if the caller may read the report from `path`.
   std::optional<std::string> content;
 };
 
 // The reports of all processes of a program that `cuwarden run` ran, and facts about missing ones.
 struct RunReports {
   std::vector<RunReport> reports;
-  // True if the user needs no message about reports: an error line has said why one is missing, or
-  // the program was another `cuwarden run`, which has shown its own reports.
+  // True if the user needs no message about missing reports: an error line was printed, or the
+  // program was another `cuwarden run`, which has shown its own reports.
   bool said = false;
-  bool unwanted = false;  // true if, by CUWARDEN_REPORT_IF, a process was to have no report
+  bool unwanted = false;  // true if a process has no report because of CUWARDEN_REPORT_IF
 };
 
 // Paths of one `cuwarden run`: its list file, in which processes enter their ledgers and reports,
@@ -34,16 +35,19 @@ struct RunReports {
 struct RunPaths {
   // Path of the list file; all processes have it in the environment variable CUWARDEN_REPORT_LIST.
   std::string list;
-  std::string report_folder = ".";          // folder of the path in CUWARDEN_REPORT
-  std::vector<std::string> ledger_folders;  // folders in which ledgers may lie
-  std::time_t start = 0;  // start of the run, in seconds since 1970; older files are not looked at
+  std::string report_folder = ".";  // folder in which the processes write reports (CUWARDEN_REPORT)
+  std::vector<std::string> ledger_folders;  // folders in which the processes may have ledgers
+  // Start of the run, in seconds since 1970. The search ignores files that were last changed
+  // before.
+  std::time_t start = 0;
 };
 
-// Returns the reports that the list file names, and makes the reports of processes that died
-// without one, from the ledgers that the list names. If the list has neither, or if this process is
-// root, also searches the folders of RunPaths. (A process that took another user's rights before
-// its first CUDA call could not open the list.) `child`: options for making reports; its
-// `waited_for` and `signal` are those of the program's first process.
+// Returns the reports of all processes of a program that has ended. Reads paths of reports and
+// ledgers from `list`, the list file, and makes the reports of processes that died without one,
+// from their ledgers. If no report was found so, or if this process is root, also searches the
+// folders of RunPaths. (A process that took another user's rights before its first CUDA call could
+// not open the list.) `child`: options for making reports, with the pid (`waited_for`) and the
+// deadly signal of the program's first process.
 RunReports reports_of_run(const TemporaryFile& list, const RunPaths&, const RecoveryRequest& child);
 
 }  // namespace cuwarden

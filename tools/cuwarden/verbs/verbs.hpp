@@ -22,43 +22,50 @@ struct ReportVerb {
   // standard input.
   std::vector<std::string> files;
   TextOptions text;  // options of the text, such as the grouping and the number of groups
-  // Format of a report that is shown whole; of several reports in a folder one line each is shown.
+  // Format in which a report is shown whole; never null, not owned. Of a folder with several
+  // reports, each is shown in one line of text.
   const Format* format = &report_formats().front();
-  // True: exit with 1 if there are leaks, or if a report is too incomplete to tell.
+  // True: the exit status is 1 if a report shows leaks, or is too incomplete to exclude them.
   bool fail_on_leak = false;
   std::vector<std::string> symbol_folders;  // folders of debug files, which are found by build id
   bool redact = false;  // true: write a copy without private facts instead of showing the report
-  // Path of the redacted copy; empty: beside the report, with another name; "-": standard output.
+  // Path of the redacted copy if `redact` is true; empty: beside the report, with another name;
+  // "-": standard output.
   std::string output;
 };
-// Shows reports, or writes redacted copies. Returns 0, 1 (a check failed) or 2 (a file could not be
-// read or written).
+// Runs `cuwarden report`: shows reports, or writes redacted copies of them. Returns the command's
+// exit status: 0, 1 if ReportVerb::fail_on_leak is true and the check failed, or 2 if a file could
+// not be read or written.
 int report_verb(const ReportVerb&);
 
 // Options of `cuwarden run`.
 struct RunVerb {
   std::vector<std::string> command;  // the program and its arguments; not empty
-  // Environment variables to set for the program, each with its value, such as CUWARDEN_POOL and
+  // Environment variables to set for the program: name and value of each, such as CUWARDEN_POOL and
   // "on".
   std::vector<std::pair<std::string, std::string>> settings;
-  std::optional<std::uint64_t> simulated_bytes;  // memory of a simulated GPU; null: a real GPU
+  // Bytes of memory of the simulated GPU on which the program runs; null: it runs on a real GPU.
+  std::optional<std::uint64_t> simulated_bytes;
 };
-// Runs a program with libcuwarden.so preloaded, and shows the reports of its processes. Returns the
-// program's exit status; 128 and the signal's number if a signal killed the program; 127 or 126 if
-// the program is not found or cannot be run; 2 if cuwarden is not set up for it.
+// Runs `cuwarden run`: runs a program with libcuwarden.so preloaded, waits for its end, and shows
+// the reports of its processes. Returns the program's exit status, or 128 plus the signal's number
+// if a signal killed the program. Returns 127 if the program is not found, 126 if it cannot be run,
+// and 2 if the shim or the simulated GPU cannot be used for it.
 int run_verb(const RunVerb&);
 
 // Options of `cuwarden snapshot`.
 struct SnapshotVerb {
-  pid_t pid = 0;  // the running process whose report is made
-  // Format in which the report is shown on standard output; null: it is written as JSON to
-  // `output`.
+  pid_t pid = 0;  // pid of the running process whose report is made
+  // Format in which the report is shown on standard output; not owned. Null: the report is written
+  // as JSON to `output`.
   const Format* format = nullptr;
-  // Path of the report, or of a folder for it; empty: the current folder; "-": standard output.
+  // Path of the JSON report, or of a folder for it; empty: the current folder; "-": standard
+  // output. Ignored if `format` is not null.
   std::string output;
 };
-// Makes the report of a running process, from its ledger and without disturbing the process.
-// Returns 0, or 2 if there is no ledger or the report could not be written.
+// Runs `cuwarden snapshot`: makes the report of a running process from its ledger, without
+// disturbing the process. Returns the command's exit status: 0, or 2 if the process has no ledger
+// that can be read or the report could not be written.
 int snapshot_verb(const SnapshotVerb&);
 
 // Options of `cuwarden recover`.
@@ -68,28 +75,30 @@ struct RecoverVerb {
   // Longest time that root spends on one ledger of another user; null: usual_time_for_a_ledger (two
   // minutes).
   std::optional<std::chrono::nanoseconds> longest;
-  // Path of the report, or of a folder for reports; empty: the paths that CUWARDEN_REPORT of the
-  // killed processes names.
+  // Path of the report, or of a folder for reports; empty: the path to which each killed process
+  // would have written its report (CUWARDEN_REPORT).
   std::string output;
 };
-// Makes the reports of processes that died without writing one, from their ledgers. Returns 0, or 2
-// if one could not be made.
+// Runs `cuwarden recover`: makes the reports of processes that died without writing one, from their
+// ledgers. Returns the command's exit status: 0, or 2 if a report could not be made or a location
+// is not usable.
 int recover_verb(const RecoverVerb&);
 
 // Options of `cuwarden top`.
 struct TopVerb {
-  pid_t pid = 0;      // the process to show; 0: all processes that have a ledger
-  bool once = false;  // true: print the view once, instead of drawing it again each second
-  bool json = false;  // true: print the numbers once, as one JSON object
+  pid_t pid = 0;      // pid of the process to show; 0: all running processes that have a ledger
+  bool once = false;  // true: print the view once; false: on a terminal, redraw it each second
+  bool json = false;  // true: print the numbers once, as one JSON object, instead of the view
 };
-// Shows the live memory of running processes. Returns 2 if the process has no ledger that can be
-// read; otherwise ends the command itself, with exit status 0, 2 if the output failed, or by the
-// signal that stopped the view.
+// Runs `cuwarden top`: shows the live memory of running processes. Returns 2 if TopVerb::pid names
+// a process without a ledger that can be read. Otherwise does not return: ends the command, with
+// exit status 0, with 2 if the output failed, or by the signal that stopped the view.
 int top_verb(const TopVerb&);
 
-// Prints if the shim and the CUDA driver can work on this machine and, if a program is given, how
-// the program reaches CUDA. `command`: the program and its arguments; may be empty. Returns 0 if
-// all is well, 1 if not, 2 if there is no such program.
+// Runs `cuwarden doctor`: prints if the shim and the CUDA driver can work on this machine and, if a
+// program is given, how the program reaches CUDA. `command`: the program and its arguments; empty:
+// no program. Returns the command's exit status: 0 if all checks succeed, 1 if one fails, 2 if
+// there is no such program.
 int doctor_verb(const std::vector<std::string>& command);
 
 }  // namespace cuwarden
