@@ -17,7 +17,7 @@ class CallMark {
   CallMark(const CallMark&) = delete;
   CallMark& operator=(const CallMark&) = delete;
 
-  // Returns the frame address of the hooked function that made the mark.
+  // Returns the frame address that was passed to the constructor.
   const void* frame() const noexcept { return frame_; }
 
   // Returns true if it is proven that the hooked call that made `mark` was left, as by a longjmp.
@@ -26,22 +26,23 @@ class CallMark {
   // worse, because a call of cuwarden's own might be recorded.
   //
   // `mark` may point to memory that is unmapped or reused. A call that is under way keeps its mark
-  // whole, so a damaged mark proves the end. A whole mark may be left over if nothing has
-  // overwritten it. This is proven if `frame` is at the address of the mark's frame or above it, on
-  // the thread's own stack. On other stacks (a signal handler's, a fibre's) the order of addresses
-  // proves nothing.
+  // whole, so a damaged mark is a proof. A whole mark may also be left over, because nothing has
+  // overwritten it. The proof is then that `frame` is at the address of the mark's frame or above
+  // it, on the thread's own stack. On other stacks (a signal handler's, a fibre's) the order of
+  // addresses proves nothing.
   static bool is_over(const CallMark* mark, const void* frame) noexcept;
 
  private:
-  // Returns the value of seal_ in a whole mark that lies at `mark` and holds `frame`. The function
-  // reads neither of them.
+  // Returns the value that `seal_` has in an undamaged mark at the address `mark` whose `frame_` is
+  // `frame`. Uses the two addresses as numbers, and reads no memory there.
   static std::uintptr_t seal_of(const CallMark* mark, const void* frame) noexcept {
     return reinterpret_cast<std::uintptr_t>(frame) ^ reinterpret_cast<std::uintptr_t>(mark) ^
            std::uintptr_t{0x9e3779b97f4a7c15};
   }
 
   const void* frame_;
-  // The result of seal_of() while the call is under way, then 0.
+  // A number by which an undamaged mark is recognised: the result of seal_of() while the call is
+  // under way, 0 after the mark's destructor.
   volatile std::uintptr_t seal_;
 };
 

@@ -1,8 +1,8 @@
 // One call of the program into CUDA, as seen by the hook that understands it.
 //
-// A call counts once, under its outermost API: while a thread is inside a hooked driver function
-// (or inside the shim's own work), further driver calls of that thread go straight through; a
-// hooked runtime function lends its name to the driver calls below it.
+// A call counts once. While a thread is inside a hooked driver function or inside cuwarden's own
+// work, further driver calls of the thread go straight to the driver. Driver calls that a hooked
+// function of the CUDA runtime makes are recorded under the runtime function's name.
 #pragma once
 
 #include <atomic>
@@ -19,19 +19,21 @@
 
 namespace cuwarden::hooks {
 
-// Tells if a seccomp filter that was installed after recording began confines a thread. `none`: no
-// such filter was seen. `confined`: cuwarden must not make system calls in the thread that the
-// filter may forbid. `unknown`: this was not looked up yet for the thread.
+// Tells if a seccomp filter confines a thread: one that the program itself has installed since
+// cuwarden was loaded. `none`: no such filter was seen. `confined`: cuwarden must make no system
+// call in the thread that the filter may forbid. `unknown`: not looked up yet for the thread.
 enum class Confinement : std::uint32_t { unknown, none, confined };
 
 // The state of one thread's hooked calls. It lies in thread-local memory that is taken out of every
 // thread's stack, so it must stay tiny.
 struct CallState {
-  // Number of hooked driver functions that the thread is inside, one called by the other.
+  // Number of hooked driver functions and scopes of cuwarden's own work that the thread is inside,
+  // one within the other; 0: none.
   std::uint16_t driver_depth = 0;
   // driver::Row + 1 of the outermost hooked function of the CUDA runtime that the thread is inside;
   // 0 if there is none.
   std::uint16_t runtime_row = 0;
+  // Tells if a seccomp filter that the program installed confines the thread.
   Confinement confinement = Confinement::unknown;
   // Mark of the outermost hooked driver function, or of cuwarden's own work, that the thread is
   // inside. Null outside of both, and during the start of recording. A longjmp that leaves the
@@ -42,7 +44,8 @@ struct CallState {
   const CallMark* runtime_mark = nullptr;
 };
 static_assert(sizeof(CallState) <= 24);
-// The calling thread's state.
+// The state of the calling thread's hooked calls: how deep it is inside them, under which runtime
+// function, and the marks by which calls are found that a longjmp has left.
 extern constinit thread_local CallState call_state
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -53,28 +56,30 @@ extern constinit thread_local CallState call_state
 using ProvesLeft = bool (*)(const void* frame, const void* own_frame) noexcept;
 extern constinit std::atomic<ProvesLeft> frames_prove_left;
 
-// Resets the calling thread's state if it has left its hooked calls by a longjmp, without returning
-// from them. `frame` is the frame address of the hooked function that asks.
+// Resets the parts of the calling thread's `call_state` that describe calls which the thread has
+// provably left by a longjmp, without returning from them. `frame` is __builtin_frame_address(0) of
+// the hooked function that has just begun.
 void forget_left_calls(const void* frame) noexcept;
 
-// Calls forget_left_calls() if the thread seems to be inside a hooked driver function. To be called
-// before the thread's state decides about a driver call. `frame` is the frame address of the hooked
-// function.
+// Resets the calling thread's `call_state` if a longjmp has left the hooked driver function that
+// the thread seems to be inside. To be called at the beginning of a hooked driver function, before
+// `call_state` is used. `frame` is the function's __builtin_frame_address(0).
 inline void forget_left_driver_call(const void* frame) noexcept {
   if (call_state.driver_depth != 0 && call_state.driver_mark != nullptr) forget_left_calls(frame);
 }
-// Calls forget_left_calls() if the thread seems to be inside a hooked function of the CUDA runtime.
-// To be called before the thread's state decides about a runtime call. `frame` is the frame address
-// of the hooked function.
+// Resets the calling thread's `call_state` if a longjmp has left the hooked function of the CUDA
+// runtime that the thread seems to be inside. To be called at the beginning of a hooked runtime
+// function, before `call_state` is used. `frame` is the function's __builtin_frame_address(0).
 inline void forget_left_runtime_call(const void* frame) noexcept {
   if (call_state.runtime_row != 0) forget_left_calls(frame);
 }
 
-// Marks cuwarden's own work in a thread for the length of a scope: driver calls that it makes are
-// not recorded. If a longjmp leaves the scope, a later call finds that out, as for a hooked call.
+// Marks the calling thread as doing cuwarden's own work, for the length of a scope: driver calls of
+// the thread are not recorded in the scope. If a longjmp leaves the scope, a later hooked call
+// of the thread finds that out and ends the work.
 class [[nodiscard]] OwnWork {
  public:
-  // `frame` is __builtin_frame_address(0) of the function that works.
+  // `frame` is __builtin_frame_address(0) of the function in which this object is a local variable.
   explicit OwnWork(const void* frame) noexcept : mark_(frame) {
     depth_before_ = call_state.driver_depth;
     call_state.driver_depth = static_cast<std::uint16_t>(depth_before_ + 1);
@@ -97,9 +102,9 @@ class [[nodiscard]] OwnWork {
 // hooked call is recorded: driver calls inside it go straight to the driver.
 class HookedCall {
  public:
-  // `row` is the hooked function's row in hooks.def, and `real` the driver's functions. `session`
-  // records the call; null if nothing is recorded. Always inlined, so that
-  // __builtin_frame_address(0) is the hooked function's frame.
+  // `row` is the hooked function's row in hooks.def, and `real` the driver's own functions.
+  // `session` records the call; null: nothing is recorded. `real` and `session` must outlive the
+  // object. Always inlined, so that __builtin_frame_address(0) is the hooked function's frame.
   [[gnu::always_inline]] HookedCall(const driver::RealDriver& real, Session* session,
                                     driver::Row row)
       : real_(real), session_(nullptr), row_(row), mark_(__builtin_frame_address(0)) {
@@ -128,14 +133,17 @@ class HookedCall {
   // Returns the driver's own functions, which the hook calls.
   const driver::RealDriver& real() const { return real_; }
 
-  // True if this call is to be recorded: a recording is on, and the call is the thread's outermost
-  // one. memory(), graphs() and execution() may be called only then.
+  // True if this call is to be recorded: recording is on, and the thread is inside no other hooked
+  // driver call. Only then may memory(), graphs() and execution() be called.
   bool recording() const { return session_ != nullptr; }
-  // Returns the session's parts for hooks of memory calls. Only if recording().
+  // Returns the parts of the recording that hooks of memory calls use. Must not be called if
+  // recording() is false.
   MemoryParts memory() const { return MemoryParts(*session_); }
-  // Returns the session's parts for hooks of graph calls. Only if recording().
+  // Returns the parts of the recording that hooks of graph calls use. Must not be called if
+  // recording() is false.
   GraphParts graphs() const { return GraphParts(*session_); }
-  // Returns the session's parts for hooks of contexts, streams and kernels. Only if recording().
+  // Returns the parts of the recording that hooks of contexts, streams and kernels use. Must not be
+  // called if recording() is false.
   ExecutionParts execution() const { return ExecutionParts(*session_); }
 
   // Returns the call as the report shows it, and the frame at which its stack begins. If a function
@@ -147,9 +155,9 @@ class HookedCall {
             mark_.frame()};
   }
 
-  // To be called after the driver's allocating function, with its result. Records `allocation` if
-  // the function succeeded. If memory was lacking, counts a refused request, unless the ladder has
-  // done so.
+  // Records the outcome of a request for memory. `result` is that of the driver's allocating
+  // function, after allocate(). Records `allocation` on success. After CUDA_ERROR_OUT_OF_MEMORY,
+  // records a refused request, unless the ladder has recorded it. Does nothing if not recording().
   void allocated(CUresult result, const tracking::Allocation& allocation) {
     if (!recording()) return;
     if (result == CUDA_SUCCESS) {
@@ -163,16 +171,17 @@ class HookedCall {
     }
   }
 
-  // To be called after a driver function that was not asked for memory but may need some, on
-  // `device` or (for no_device) on the current one. `asked` says what it was asked for. Records an
-  // incident if the function lacked memory, or if the device's compute mode forbade a context.
+  // Records an incident if `result` says that a driver function lacked memory, or that the device's
+  // compute mode forbade a context. To be called after a function that was not asked for memory but
+  // may need some, on `device` or (for no_device) on the current one. `asked`: what the program
+  // asked it for.
   void refused(CUresult result, ledger::Asked asked, DeviceOrdinal device = no_device) const {
     if (recording()) session_->refusals.refused(caller(), result, asked, device);
   }
-  // To be called after a driver function that needs device memory for its own work. Records an
-  // incident if the function lacked memory. `asked` says what it was asked for. `device`: the
-  // device whose memory the function needs. `needed`: how many bytes the function needed (0:
-  // unknown), and how many the driver gave back to the device in vain.
+  // Records an incident if `result` says that a driver function lacked the device memory that it
+  // needs for its own work. `asked`: what the program asked it for. `device`: the device whose
+  // memory the function needs. `needed`: how many bytes it needed (0: unknown), and how many the
+  // driver gave back to the device before it refused the call after all.
   void refused_for_itself(CUresult result, ledger::Asked asked, DeviceOrdinal device,
                           const rescue::Refusals::Needed& needed) const {
     if (recording()) session_->refusals.refused_for_itself(caller(), result, asked, device, needed);
@@ -185,7 +194,7 @@ class HookedCall {
   CUresult allocate(const tracking::Allocation& asked_for, RealCall real_call) {
     return allocate(asked_for, real_call, rescue::Accepts::drivers_memory).result;
   }
-  // The result of allocate() with rescue::Accepts.
+  // The outcome of a request for memory, after all attempts to serve it.
   struct Allocated {
     CUresult result = CUDA_SUCCESS;  // The result for the program.
     // Address of memory that is not the driver's, for the hook to hand to the program. 0 if the
@@ -195,7 +204,7 @@ class HookedCall {
   // Calls `real_call`, which asks the driver for the memory that `asked_for` describes. If the
   // driver refuses for lack of memory and rescues are on, the ladder of rungs tries to make room
   // and calls `real_call` again. With Accepts::any_memory a rung may serve the request with
-  // cuwarden's own memory instead.
+  // cuwarden's own memory instead; the caller must then hand its address to the program.
   template <class RealCall>
   Allocated allocate(const tracking::Allocation& asked_for, RealCall real_call,
                      rescue::Accepts accepts) {
@@ -234,8 +243,8 @@ class HookedCall {
   const CallMark mark_;
 };
 
-// Lasts as long as a hooked function of the CUDA runtime runs. Driver calls inside it are recorded
-// under the runtime function's name.
+// Marks the calling thread as being inside a hooked function of the CUDA runtime, for the length of
+// a scope. Driver calls in the scope are recorded under the name of the outermost such function.
 class RuntimeCall {
  public:
   // `row` is the runtime function's row in hooks.def. Always inlined, so that
@@ -255,7 +264,7 @@ class RuntimeCall {
   RuntimeCall(const RuntimeCall&) = delete;
   RuntimeCall& operator=(const RuntimeCall&) = delete;
 
-  // True if no other hooked runtime function has called this one.
+  // True if the hooked runtime function was not called by another hooked runtime function.
   bool outermost() const { return outermost_; }
 
  private:

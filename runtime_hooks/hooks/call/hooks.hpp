@@ -8,8 +8,9 @@
 namespace cuwarden::hooks {
 
 #define CUWARDEN_WITH_CALL(...) (HookedCall & call __VA_OPT__(, ) __VA_ARGS__)
-// Declares the hook of each HOOK row of hooks.def. A hook takes the call that it belongs to and the
-// parameters of the hooked function, and returns the result for the program.
+// Declares the hook of each HOOK row of hooks.def: a function that stands in for CUDA's function
+// `name`. It takes an object for the running call and the parameters of CUDA's function, and
+// returns the result for the program.
 #define HOOK(result, name, parameters, arguments) result name CUWARDEN_WITH_CALL parameters;
 #include "runtime_hooks/driver/hooks.def"
 #undef CUWARDEN_WITH_CALL

@@ -22,7 +22,8 @@ using tracking::ImplicitMemory;
 using tracking::launched_kernels;
 using tracking::loaded_kernels;
 
-// Parts of the shim that a session calls. The caller keeps them alive as long as the session.
+// Parts of the shim that a Session (the recording of a process's CUDA calls) calls. The caller
+// keeps them alive as long as the Session.
 struct Surroundings {
   HostProcess& process;  // The process that cuwarden is loaded into.
   // Listener that is told when the ledger is no longer complete.
@@ -30,11 +31,11 @@ struct Surroundings {
   serving::NoticeWriter& notices;  // Writes messages to the user.
   // Probes that add facts from outside CUDA (host, NVML) to the record of a refused request.
   rescue::IncidentProbes& probes;
-  // The clock by which refused requests are served, with all waits that this needs.
+  // The clock that measures time and waits while refused requests are served. Tests replace it.
   Clock& clock = system_clock;
 };
 
-// The user's choices for a session.
+// The user's choices for a Session, the recording of a process's CUDA calls.
 struct SessionSettings {
   // Number of frames that are kept of each call stack; 0: no stacks are captured.
   std::size_t stack_depth = 0;
@@ -66,17 +67,20 @@ class Session {
   tracking::AllocationRecorder allocations;
   rescue::Refusals refusals;
 
-  // To be called when a hooked call begins, and again when it ends. The call may change the
-  // device's memory, so that measurements of other calls under way do not count.
+  // Invalidates measurements of the current device's memory that are under way around other calls.
+  // To be called when a hooked driver call begins, and again when it ends, since the call may
+  // change the device's memory.
   void call_passes() noexcept {
     if (implicit.any_span()) disturb_spans();
   }
-  // To be called when the process begins to end, before the driver is shut down.
+  // Writes the figures of cuwarden's pools to the ledger, and makes process_ends() true. From then
+  // on, the pools give no memory back when a device is read. To be called when the process begins
+  // to end, before the driver is shut down.
   void process_is_ending() noexcept {
     ending_.store(true, std::memory_order_relaxed);
     pools.process_is_ending();
   }
-  // True once process_is_ending() was called.
+  // True once the process has begun to end: process_is_ending() was called.
   bool process_ends() const noexcept { return ending_.load(std::memory_order_relaxed); }
 
  private:

@@ -1,6 +1,7 @@
-// Each class holds the parts of the session that the hooks of one room use, and no others. Events
-// that concern several parts are its functions. Objects are made for one use and cost nothing,
-// since they are inlined. The parts live as long as the session.
+// Each class holds the parts of a Session (the recording of a process's CUDA calls) that the hooks
+// in one folder use, and no others. Events that concern several parts are its functions. Objects
+// are made for one use and cost nothing, since they are inlined. The parts live as long as the
+// Session.
 #pragma once
 
 #include "runtime_hooks/hooks/call/session.hpp"
@@ -8,8 +9,9 @@
 
 namespace cuwarden::hooks {
 
-// The parts of a session for hooks of calls that allocate, free, share or describe memory. Made for
-// one use; the parts live as long as the session.
+// The parts of a Session (the recording of a process's CUDA calls) for hooks of calls that
+// allocate, free, share or describe memory. Made for one use; the parts live as long as the
+// Session.
 class MemoryParts {
  public:
   explicit MemoryParts(Session& session) noexcept
@@ -32,8 +34,9 @@ class MemoryParts {
   ImplicitMemory& implicit;
   tracking::DeviceQueries& queries;
 
-  // Returns the context whose memory the stream's work uses. For a stream of a green context,
-  // returns the device's primary context.
+  // Returns the context that owns memory allocated in the stream: the stream's own, or the current
+  // one for a default stream; 0 if there is none. For a green context's stream, returns the primary
+  // context of the device, if it is recorded.
   ContextId owner_of(CUstream stream) const noexcept {
     return session_.contexts.owner(queries.context_of(stream));
   }
@@ -41,8 +44,8 @@ class MemoryParts {
   DeviceOrdinal device_of(CUstream stream) const noexcept {
     return session_.contexts.device_of(queries.context_of(stream));
   }
-  // To be called before the driver frees memory in the order of this stream. If rescues are on, the
-  // stream is remembered: a refused request may then wait for the free.
+  // Remembers, if rescues are on, that memory is freed in the order of this stream, so that a
+  // refused request may wait for the free. To be called before the driver's cuMemFreeAsync.
   void freed_in(CUstream stream) const noexcept {
     rescue::Refusals& refusals = session_.refusals;
     if (refusals.rescues() && !refusals.pending().was_noted_last(stream))
@@ -53,8 +56,8 @@ class MemoryParts {
   Session& session_;
 };
 
-// The parts of a session for hooks of calls that make graphs, launch them or capture streams. Made
-// for one use; the parts live as long as the session.
+// The parts of a Session (the recording of a process's CUDA calls) for hooks of calls that make
+// graphs, launch them or capture streams. Made for one use; the parts live as long as the Session.
 class GraphParts {
  public:
   explicit GraphParts(Session& session) noexcept
@@ -76,17 +79,18 @@ class GraphParts {
   ContextId current_owner() const noexcept {
     return session_.contexts.owner(session_.queries.current().context);
   }
-  // To be called when a graph gets a node that allocates memory of this device. From then on,
-  // cuwarden reads the device and asks the driver about the device's memory pools.
+  // Notes that the process uses the device: from then on, cuwarden asks the driver about the
+  // device's memory pools, and reads at the end of the process how full the device is. To be called
+  // when a graph gets a node that allocates memory of the device.
   void uses(DeviceOrdinal device) const noexcept {
     session_.memory_pools.used_on(device);
     session_.readings.meet(device);
   }
-  // Notes in the ledger that it is not complete, for this reason.
+  // Marks the ledger as incomplete: some allocations or frees are missing in it, for this reason.
   void incomplete(ledger::Reason reason) const noexcept { session_.ledger.add_reason(reason); }
-  // To be called before the driver begins a capture of the stream. `per_thread` is true if a null
-  // stream means the calling thread's own default stream. Returns true if the capture was counted
-  // as under way. Returns false if rescues are off, or if the stream is captured already or cannot
+  // Counts a capture of the stream as under way; to be called before the driver begins it.
+  // `per_thread` is true if a null stream means the calling thread's own default stream. Returns
+  // false, with nothing counted, if rescues are off, or if the stream is captured already or cannot
   // be captured. If the result is true and the driver then refuses the capture, the caller must
   // call Captures::ended().
   bool capture_begins(CUstream, bool per_thread) const noexcept;
@@ -95,9 +99,9 @@ class GraphParts {
   Session& session_;
 };
 
-// The parts of a session for hooks of contexts, streams, modules and kernels: calls that take
-// device memory without being asked for it. Made for one use; the parts live as long as the
-// session.
+// The parts of a Session (the recording of a process's CUDA calls) for hooks of contexts, streams,
+// modules and kernels: calls that take device memory without being asked for it. Made for one use;
+// the parts live as long as the Session.
 class ExecutionParts {
  public:
   explicit ExecutionParts(Session& session) noexcept
@@ -124,16 +128,15 @@ class ExecutionParts {
 
   // True once the process has begun to end.
   bool process_ends() const noexcept { return session_.process_ends(); }
-  // To be called after a context has ended. Removes the records of the memory that it owned, and
-  // all that is known of the context.
+  // Removes the records of the memory that the context owned, and all that is known of the context.
+  // To be called after the driver has ended the context.
   void context_ended(ContextId) const noexcept;
-  // To be called before the driver destroys the stream. Refused requests then no longer wait for
-  // frees in this stream, and a capture of the stream counts as ended. Does nothing if rescues are
-  // off.
+  // Forgets the stream: refused requests no longer wait for frees in it, and a capture of it counts
+  // as ended. Does nothing if rescues are off. To be called before the driver destroys the stream.
   void stream_ends(CUstream) const noexcept;
-  // To be called before the driver ends a context with its streams. Refused requests then no longer
-  // wait for frees in these streams. `context`: the context that ends; 0: unknown, so that no frees
-  // in any stream of any context are waited for.
+  // Forgets the streams of `context`: refused requests no longer wait for frees in them. To be
+  // called before the driver ends the context. 0: it is not known which context ends, so the
+  // streams of all contexts are forgotten.
   void streams_end(ContextId context) const noexcept {
     if (session_.refusals.rescues()) session_.refusals.pending().context_ends(context);
   }

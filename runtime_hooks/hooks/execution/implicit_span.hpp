@@ -16,45 +16,50 @@ namespace cuwarden::hooks {
 // asked for it.
 class ImplicitSpan {
  public:
-  // `call` is the hooked call inside which the measured call is made. Nothing is measured before
-  // begin().
+  // `call` is the program's call whose hook makes the driver call to be measured. It must outlive
+  // this object. The constructor measures nothing; begin() does.
   explicit ImplicitSpan(HookedCall& call) noexcept : call_(call) {}
-  // Ends the measurement if taken() was not called.
+  // Ends a measurement that is still under way, without a result.
   ~ImplicitSpan();
   ImplicitSpan(const ImplicitSpan&) = delete;
   ImplicitSpan& operator=(const ImplicitSpan&) = delete;
 
-  // Begins the measurement of the device, right before the call. Does nothing if the hooked call is
-  // not recorded or the device cannot be read.
+  // Reads how much memory of the device is free; to be called right before the measured call. The
+  // device must be that of the current context. Does nothing if the program's call is not recorded,
+  // the ordinal is not from 0 to 63, or the device cannot be read.
   void begin(DeviceOrdinal) noexcept;
-  // True between a begin() that could read the device, and taken().
+  // True while a measurement is under way: from a begin() that could read the device, to taken().
   bool has_begun() const noexcept { return begun_; }
-  // Ends the measurement, right after the call. Returns the bytes of device memory that the call
-  // took, negative if it gave memory back. Returns none if begin() did not read the device, or if
-  // another call may have changed the device's memory meanwhile.
+  // Ends the measurement, right after the measured call. Returns the bytes of device memory that
+  // the call took, negative if it gave memory back. Returns none if the device could not be read
+  // before or after the call, or if another call of this process may have changed its memory in
+  // between.
   std::optional<std::int64_t> taken() noexcept;
-  // Ends the measurement as taken() does, after a call that loads code. Returns none also if more
-  // than 2 GiB were taken, which is no code: another process took memory meanwhile.
+  // Ends the measurement of a call that loads code. Returns the bytes of device memory that the
+  // call took, negative if it gave memory back. Returns none if taken() would, or for more than 2
+  // GiB: no code is so large, so another process must have taken memory.
   std::optional<std::int64_t> taken_by_code() noexcept;
-  // Adds the change to the measured device's implicit memory in the ledger. Enters the reading of
-  // the device that taken() made at the end of the measurement. To be called after taken().
+  // Adds the change to the measured device's implicit memory (memory that calls take without being
+  // asked for it) in the ledger. Also writes taken()'s reading of the device there. To be called
+  // after taken() has returned a number.
   void book(const ledger::ImplicitChange&) noexcept;
-  // To be called after taken(), if the measured call was refused and the driver gave `bytes` back
-  // to the device in vain: memory of the kernels of this context. Subtracts `bytes` from the
-  // device's implicit memory in the ledger. Later launches in the context take that memory again,
-  // so all kernels count as not launched. The bytes may even include memory that the context has
-  // had from its start (measured: 414 MiB after a stack limit, 1,342 MiB after a launch that needed
+  // Subtracts `bytes` from the device's implicit memory in the ledger. To be called after taken(),
+  // if the driver refused the measured call, but before that gave `bytes` back to the device:
+  // memory for kernels of this context. Later launches in the context take that memory again, so
+  // all kernels count as not launched. The bytes may even include memory that the context has had
+  // from its start (measured: 414 MiB after a stack limit, 1,342 MiB after a launch that needed
   // 2,112).
   void book_given_back(std::uint64_t bytes, ContextId) noexcept;
-  // Books memory that is in use on the device, and in no record, as that of the device's first
-  // context. That context was just made, and must be current.
+  // Enters into the ledger, as taken by the device's first context, all memory in use on the device
+  // that no record and no memory pool of this process accounts for. The context was just made, and
+  // must be current.
   void book_first_context(DeviceOrdinal) noexcept;
 
  private:
   HookedCall& call_;
   DeviceOrdinal device_ = no_device;
   bool begun_ = false;  // True while the measurement is under way.
-  // Size and free bytes of the device before and after the measured call.
+  // Total and free bytes of the device's memory before and after the measured call.
   driver::DeviceReading before_, after_;
 };
 

@@ -49,12 +49,13 @@ std::uint64_t block_threads(const CUlaunchConfig* config, Rest...) {
 // is called right after.
 class FirstLaunch {
  public:
-  // `block_threads` is the number of threads of a block; 0 if the launching function's arguments do
-  // not say it.
+  // Reads the device's free memory, unless it was read too often before. `HookedCall` is the
+  // program's call, which outlives the object, and `CUfunction` the kernel. `block_threads` is the
+  // number of threads of a block; 0: unknown.
   FirstLaunch(HookedCall&, CUfunction, std::uint64_t block_threads) noexcept;
-  // Books the memory that the launch took, and remembers the kernel as launched. Takes the driver's
-  // result; if the launch was refused for lack of memory, records an incident. Does nothing if the
-  // call is not recorded.
+  // Enters the device memory that the launch took into the ledger, and remembers the kernel as
+  // launched. `CUresult` is the launch's result; if it was refused for lack of memory, records an
+  // incident. Does nothing if the call is not recorded.
   void done(CUresult) noexcept;
 
  private:
@@ -83,8 +84,9 @@ class FirstLaunch {
 class GraphInstantiation {
  public:
   explicit GraphInstantiation(HookedCall&) noexcept;
-  // Books the local memory or the heap that the instantiation took. To be called right after the
-  // driver's call, if it succeeded.
+  // Enters the device memory that the instantiation took, for local memory or the heap of
+  // device-side malloc, into the ledger. To be called right after the driver's call, if it
+  // succeeded.
   void done() noexcept;
 
  private:
@@ -94,9 +96,9 @@ class GraphInstantiation {
   CurrentContext here_;
 };
 
-// Calls `launch`, the first launch of `kernel` by the driver, and returns its result. Measures and
-// books the device memory that it takes, as FirstLaunch does. `block_threads` is the number of
-// threads of a block; 0 if it is not known.
+// Calls `launch`, the driver's function for the first launch of `kernel`, and returns its result.
+// Measures the device memory that the launch takes, and enters it into the ledger if `call` is
+// recorded. `block_threads` is the number of threads of a block; 0: unknown.
 template <class Launch>
 CUresult first_launch(HookedCall& call, CUfunction kernel, std::uint64_t block_threads,
                       Launch launch) {

@@ -23,17 +23,18 @@ class NodeMakers {
  public:
   // A program's call that made an allocation node.
   struct Maker {
-    GroupId group;            // The group of allocations that the call belongs to.
+    GroupId group;            // The ledger's group for allocations by this call; 0: none.
     std::uint64_t bytes = 0;  // Bytes that the node allocates.
     std::uint64_t order = 0;  // A number that rises from node to node, from 1.
   };
   // Most nodes with the same address that are kept.
   static constexpr std::size_t most_of_one_address = 8;
 
-  // Enters a node that allocates `bytes` at `address`, made by a call of this group.
+  // Enters a node that allocates `bytes` at `address`. `GroupId` is the ledger's group for
+  // allocations by the call that made the node.
   void made(std::uint64_t address, std::uint64_t bytes, GroupId) noexcept;
   // Fills `to` with the calls that made the kept nodes with this address, the latest first. Returns
-  // their number.
+  // the number of calls; 0 also if the table's lock cannot be had.
   std::size_t makers_of(std::uint64_t address, Maker (&to)[most_of_one_address]) noexcept;
   // True once the table's lock could not be had, because a thread has left it locked. Since then
   // nodes are missing from the table.
@@ -58,7 +59,8 @@ class NodeMakers {
   // Protects the table. While it is held, no other lock is taken and no code from outside is
   // called.
   FutexLock lock_;
-  // Index in nodes_ of the row that the next node is written to.
+  // Index in `nodes_` of the row that the next node is written to; in a full table that is the
+  // oldest node's.
   std::size_t oldest_ = 0;
   std::uint64_t made_ = 0;  // Number of nodes that were ever entered.
   // For each bucket, the number (index plus 1) of its latest row; 0 if it is empty.
@@ -71,7 +73,7 @@ struct Effect {
   std::uint64_t exec = 0;     // The executable graph: its CUgraphExec.
   std::uint64_t address = 0;  // The address that is allocated or freed.
   std::uint64_t bytes = 0;    // Bytes that are allocated; 0 for a free.
-  GroupId group;              // The group of the call that made the node; none for a free.
+  GroupId group;              // The ledger's group for the memory; 0 for a free.
   bool allocates = false;     // True for an allocation, false for a free.
 };
 

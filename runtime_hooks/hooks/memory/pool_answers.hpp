@@ -9,9 +9,9 @@
 namespace cuwarden::hooks {
 
 // Declares a function name_of_pool() for each QUERY row of hooks.def, which are driver functions
-// that describe memory. Each takes cuwarden's pools, the driver's `answer` and the parameters of
-// the driver's function. For an address of the pools it corrects the answer and what the driver has
-// written. Returns the result for the program.
+// that describe memory. Each takes cuwarden's pools, the driver's result (`answer`) and the
+// parameters of the driver's function. For an address of the pools it corrects the result and the
+// values that the driver has written to the program's memory. Returns the result for the program.
 #define QUERY(result, name, parameters, arguments) \
   result name##_of_pool CUWARDEN_WITH_ANSWER parameters;
 #define CUWARDEN_WITH_ANSWER(...) \

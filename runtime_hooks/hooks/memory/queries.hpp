@@ -11,10 +11,10 @@ namespace cuwarden::hooks {
 // reports it; 0 if the driver does not say.
 std::uint64_t extent_of(HookedCall&, CUdeviceptr pointer);
 
-// Returns true if `stream` is being captured, so that the call becomes a node of a graph. Returns
-// false, without asking the driver, if no capture was ever begun in the process or the call is not
-// recorded. `query` is the driver's cuStreamIsCapturing, in the variant (legacy or per thread) in
-// which the program's call names its default stream; null if the driver has none.
+// Returns true if `stream` is being captured, so that the program's call becomes a node of a graph.
+// Returns false, without asking the driver, if no capture was ever begun in the process or the call
+// is not recorded. `query` is the driver's cuStreamIsCapturing, in the variant (legacy or per
+// thread) in which the program's call names its default stream; null if the driver has none.
 bool is_capturing(HookedCall&, CUstream stream,
                   CUresult(CUDAAPI* query)(CUstream, CUstreamCaptureStatus*));
 
