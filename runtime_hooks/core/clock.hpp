@@ -1,4 +1,5 @@
-// The monotonic clock, and a sleep that is no cancellation point. Both leave errno alone.
+// Functions that read the monotonic clock and sleep, and an interface by which tests replace them.
+// They leave errno alone, and the sleep is no cancellation point.
 #pragma once
 
 #include <atomic>
@@ -34,7 +35,7 @@ inline void sleep_ns(std::uint64_t ns) noexcept {
 // A source of time that tests can replace with one that they drive.
 class Clock {
  public:
-  // Returns the nanoseconds since an arbitrary moment; never goes back.
+  // Returns the nanoseconds since an arbitrary but fixed moment; never goes back.
   virtual std::uint64_t now_ns() noexcept = 0;
   // Sleeps for about `ns` nanoseconds, or until a signal arrives.
   virtual void sleep_ns(std::uint64_t ns) noexcept = 0;

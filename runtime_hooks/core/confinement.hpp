@@ -5,8 +5,8 @@
 // program makes: its refused requests are repeated once and then refused, and the pool serves it
 // nothing.
 //
-// A filter that the process began with is another matter (a container's): the CUDA driver has begun
-// behind it, opening devices and files, and so does cuwarden.
+// A filter that the process began with (a container's) confines no thread in this sense: the CUDA
+// driver opens devices and files under that filter, and so does cuwarden.
 #pragma once
 
 #include <atomic>
@@ -35,8 +35,9 @@ inline bool is_confined() noexcept {
   return ask != nullptr && ask();
 }
 
-// True if is_readable() must not ask the kernel if memory can be read: the answer would be wrong,
-// or a seccomp filter of the calling thread may forbid the system call.
+// True if is_readable() must not ask the kernel if memory can be read: a seccomp filter of the
+// calling thread may forbid the system call, or one that the process began with makes the kernel
+// answer "no" for all memory.
 inline bool is_probing_forbidden() noexcept {
   if (detail::probing_fails.load(std::memory_order_relaxed)) return true;
   return is_confined() && !detail::confined_may_probe.load(std::memory_order_relaxed);

@@ -39,8 +39,8 @@ class FutexLock {
     return syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, &limit, nullptr, 0) == 0 ||
            errno != ETIMEDOUT;
   }
-  // The function by which all locks of the process sleep. Tests replace it by one that returns at
-  // once, as if the time had passed.
+  // The function by which threads sleep while they wait for any FutexLock of the process. Tests
+  // replace it by one that returns at once, as if the time had passed.
   static inline constinit std::atomic<Sleep> sleep_while{sleep_in_kernel};
 
   // Takes the lock, and waits for it if necessary. Returns false, without the lock, if another
@@ -140,8 +140,8 @@ class FutexLock {
   std::atomic<std::uint32_t> turns_{0};  // Number of times that the lock was released.
 };
 
-// Holds a FutexLock for the length of a scope. Converts to false if the lock could not be taken, in
-// most cases because another thread has kept it for more than ten seconds.
+// Takes a FutexLock, and releases it at the end of the scope. Converts to false if the lock could
+// not be taken, in most cases because another thread has kept it for more than ten seconds.
 class [[nodiscard]] Locked {
  public:
   explicit Locked(FutexLock& lock) noexcept : lock_(lock), holds_(lock.lock()) {}

@@ -19,11 +19,11 @@ class HostProcess {
   // Returns true if the calling thread holds the program's lock `name`. The only known name is
   // "python:gil" (Python's global interpreter lock); for other names, returns false.
   virtual bool holds_lock(std::string_view name) noexcept = 0;
-  // Returns the bytes of host memory that may be taken: those available to the process, within its
-  // cgroup's limit, less a reserve that is left to the host.
+  // Returns the bytes of host memory that cuwarden may still take for spilled device memory: those
+  // available to the process, within its cgroup's limit, less a reserve that is left to the host.
   virtual std::uint64_t host_room_bytes() noexcept = 0;
-  // Starts a detached thread that calls work(argument) once. The thread blocks the program's
-  // signals. Returns false if the thread cannot be started.
+  // Starts a detached thread that calls work(argument) once and ignores its result. The thread
+  // blocks the program's signals. Returns false if the thread cannot be started.
   virtual bool start_thread(void* (*work)(void*), void* argument) noexcept = 0;
 
  protected:

@@ -31,7 +31,8 @@ inline constexpr std::array<std::array<std::string_view, 2>, 6> job_id_variables
     {"FLUX_JOB_ID", "flux"},
     {"JOB_ID", "sge"},
 }};
-inline constexpr std::string_view step_variable = "SLURM_STEP_ID";  // For Job::step.
+// The environment variable that holds the id of Slurm's job step (Job::step).
+inline constexpr std::string_view step_variable = "SLURM_STEP_ID";
 // Environment variables that may hold the job's index in an array of jobs (Job::array_task). They
 // are looked up in this order; the first one with a valid value counts.
 inline constexpr std::array<std::string_view, 5> array_task_variables{

@@ -55,8 +55,9 @@ class Mapping {
     return made;
   }
 
-  // Reserves `bytes` of address space, rounded up to whole pages, which cannot be accessed before
-  // open(). The result is empty on failure.
+  // Reserves `bytes` of address space, rounded up to whole pages, for memory of zeros that cannot
+  // be accessed before open(). The result is empty on failure. Forked children do not inherit the
+  // range, except in a confined thread (seccomp).
   static Mapping reserved(std::size_t bytes) noexcept {
     const ErrnoGuard guard;
     Mapping made = map(bytes, PROT_NONE);

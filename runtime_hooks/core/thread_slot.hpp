@@ -5,10 +5,10 @@
 
 namespace cuwarden {
 
-// A small number that one living thread of the process has at a time. After the thread's end,
-// another one may get the number.
+// A small number by which a thread finds its entries in tables. One living thread of the process
+// has it at a time. After the thread's end, another thread may get the number.
 struct ThreadSlot {
-  static constexpr std::uint32_t count = 65;  // Numbers, including 0.
+  static constexpr std::uint32_t count = 65;  // Number of values of `number`.
 
   std::uint32_t number = 0;  // 1 to count - 1; 0: the thread has no number of its own.
   // Number of threads that have had `number` so far, this one included. It tells the thread from

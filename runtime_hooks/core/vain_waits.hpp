@@ -5,8 +5,8 @@
 
 namespace cuwarden {
 
-// A factor. If an attempt waited for memory or paused the program, and brought no memory, the next
-// such attempt begins only after this many times the length of the vain one.
+// A factor of time. An attempt that waited for device memory or paused the program for it, and
+// brought none, is repeated only after this many times its own length.
 inline constexpr std::uint64_t vain_times = 10;
 
 }  // namespace cuwarden

@@ -43,8 +43,9 @@ class WaitBudget {
     return entry == nullptr ? nullptr : entry->budget.load(std::memory_order_relaxed);
   }
 
-  // Gives the calling thread a budget for the length of a scope; the destructor restores the
-  // earlier one. The budget must outlive the scope. Null: the thread has no budget in the scope.
+  // Limits the calling thread's waiting for locks by a budget for the length of a scope. The
+  // destructor restores the thread's earlier budget. The budget must outlive the scope. Null: the
+  // thread has no budget in the scope.
   // Has no effect if 32 other threads are in such scopes.
   class [[nodiscard]] Scope {
    public:

@@ -12,7 +12,8 @@
 namespace cuwarden {
 
 // Maps `bytes` of zeroed memory, which a forked child finds filled with zeros again. The caller
-// must not free the memory. Returns null if there is none, or before Linux 4.14. Keeps errno.
+// must not free the memory. Returns null if no memory can be mapped, or before Linux 4.14. Keeps
+// errno.
 inline void* make_wiped_page(std::size_t bytes) noexcept {
   const ErrnoGuard keep;
   void* page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -25,8 +25,8 @@ namespace cuwarden {
 inline constexpr std::string_view cgroup_mount = "/sys/fs/cgroup";
 
 // Finds a decimal number in `text`, the contents of a cgroup's file. With a `key`, returns the
-// number of the line "KEY NUMBER"; with an empty key, that of the first line. Null if there is no
-// such line or the line holds no number ("max" is none).
+// number in the line "KEY NUMBER"; with an empty key, the number that makes up the first line.
+// Null if there is no such line, or if it holds no number of at most 64 bits (such as "max").
 inline std::optional<std::uint64_t> cgroup_number(std::string_view text,
                                                   std::string_view key) noexcept {
   while (!text.empty()) {
@@ -58,18 +58,20 @@ class CgroupFolder {
     take(open_folder(AT_FDCWD, path, Links::refused));
   }
   explicit operator bool() const noexcept { return static_cast<bool>(folder_); }
-  // True if the folder belongs to cgroup version 2; false for version 1, or if no folder is open.
+  // True if the open folder belongs to cgroup version 2, false for version 1. Has no meaning if no
+  // folder is open.
   bool is_version_2() const noexcept { return version_2_; }
 
-  // Returns the inode number of the cgroup's folder; 0 if unknown. A later cgroup at an equal path
-  // has another inode number.
+  // Returns the inode number of the open folder; 0 if no folder is open or the kernel does not say.
+  // A later cgroup at an equal path has another inode number.
   std::uint64_t inode() const noexcept {
     struct stat status {};
     // The system call is used directly, as in reporters/files/file_status.hpp.
     return syscall(SYS_fstat, folder_.number(), &status) == 0 ? status.st_ino : 0;
   }
-  // Closes the cgroup's folder and opens that of the cgroup above it instead. Returns false if
-  // there is none above, or if its folder cannot be opened.
+  // Closes the cgroup's folder, and opens that of the cgroup above it instead. Returns false if
+  // there is no cgroup above, or if its folder cannot be opened. After false, the object must not
+  // be used any more: in most cases no folder is open.
   bool go_up() noexcept {
     const std::uint64_t here = inode();
     const Descriptor below = std::move(folder_);
@@ -77,8 +79,8 @@ class CgroupFolder {
     return folder_ && inode() != here;
   }
 
-  // Opens the file `name` in the cgroup's folder for reading. The result is empty, with errno set,
-  // on failure.
+  // Opens the file `name` (no path) in the cgroup's folder for reading. Returns an empty
+  // Descriptor, with errno set, on failure.
   Descriptor open_file(const char* name) const noexcept {
     return open_to_read(folder_.number(), name, Links::refused);
   }
@@ -112,26 +114,29 @@ class CgroupFolder {
   bool version_2_ = false;
 };
 
-// Most levels of cgroups, from a process's own cgroup upwards, in which a memory limit is looked
-// for.
+// Most cgroups in which a memory limit is looked for: a process's own cgroup, the one above it, and
+// so on.
 inline constexpr int deepest_cgroup = 64;
-// A limit of this many bytes or more counts as no limit: cgroup version 1 shows "no limit" as a
-// large number.
+// A memory limit of a cgroup of this many bytes or more counts as no limit: cgroup version 1 shows
+// "no limit" as a large number.
 inline constexpr std::uint64_t no_cgroup_limit = std::uint64_t{1} << 62;
 
-// The memory use of a cgroup, and the limit that holds for it.
+// The memory use of a cgroup, and the lowest memory limit that applies to its processes.
 struct CgroupMemory {
-  // Number of the cgroup's processes that were killed for lack of memory; null if unknown.
+  // Number of the cgroup's processes that the kernel has killed so far for lack of memory; null if
+  // unknown.
   std::optional<std::uint64_t> oom_kills;
   // The lowest memory limit of the cgroup and of all cgroups above it; null if none has a limit.
   std::optional<std::uint64_t> limit_bytes;
-  // Most bytes that were ever used in the cgroup whose limit is `limit_bytes`, or in the cgroup
-  // itself if there is no limit; null if unknown.
+  // Most bytes of memory that were ever in use at a time in the cgroup that has the limit
+  // `limit_bytes`, or in the cgroup itself if there is no limit; null if unknown.
   std::optional<std::uint64_t> peak_bytes;
 };
 
-// Reads the memory use of the cgroup whose folder is `path`. `inode`: inode number of the folder
-// when the path became known. Null if that cgroup is gone, even if a later one has an equal path.
+// Returns the memory use of the cgroup whose folder is `path`, and the lowest memory limit of it
+// and of all cgroups above it. `inode`: inode number of the folder when the path became known.
+// Returns null if the folder cannot be opened or has another inode number: then the cgroup is gone,
+// and a later one may have an equal path.
 inline std::optional<CgroupMemory> read_cgroup_memory(const char* path,
                                                       std::uint64_t inode) noexcept {
   CgroupFolder folder(path);
@@ -154,21 +159,22 @@ inline std::optional<CgroupMemory> read_cgroup_memory(const char* path,
   return memory;
 }
 
-// The memory limit that leaves the least room to a cgroup's processes: its own limit, or that of a
-// cgroup above it.
+// The memory limit that a cgroup's processes will reach first. Among the limits of the cgroup and
+// of those above it, it is the one with the fewest bytes between use and limit.
 struct CgroupRoom {
   std::optional<std::uint64_t> limit_bytes;  // Null if there is no limit.
-  // Memory used in the cgroup that has this limit, or in the cgroup itself if there is no limit;
-  // null if unknown. Includes the page cache.
+  // Bytes of memory in use in the cgroup that has this limit, or in the cgroup itself if there is
+  // no limit; null if unknown. Includes the page cache.
   std::optional<std::uint64_t> used_bytes;
   // The part of `used_bytes` that is page cache, which the kernel gives up before it refuses
   // memory. 0 if there is no limit, or if unknown.
   std::uint64_t cache_bytes = 0;
 };
 
-// Returns the memory limit that leaves the least room, among the limits of the cgroup `folder` and
-// of all cgroups above it. Leaves `folder` at the top cgroup. `Folder` is CgroupFolder, or in tests
-// a type with equal functions, since tests cannot make a cgroup everywhere.
+// Returns the memory limit with the fewest bytes between use and limit, among the limits of the
+// cgroup whose folder is open in `folder` and of all cgroups above it. `folder` is moved upwards,
+// and must not be used afterwards. `Folder` is CgroupFolder, or in tests a type with equal
+// functions, since tests cannot make a cgroup everywhere.
 template <class Folder>
 CgroupRoom tightest_cgroup(Folder& folder) noexcept {
   const bool new_files = folder.is_version_2();
@@ -196,9 +202,10 @@ CgroupRoom tightest_cgroup(Folder& folder) noexcept {
   return room;
 }
 
-// Returns the memory limit that leaves the least room to processes of the cgroup whose folder is
-// `path`. `inode`: inode number of the folder when the path became known. Null if that cgroup is
-// gone, even if a later one has an equal path.
+// Returns the memory limit with the fewest bytes between use and limit, among the limits of the
+// cgroup whose folder is `path` and of all cgroups above it. `inode`: inode number of the folder
+// when the path became known. Returns null if the folder cannot be opened or has another inode
+// number: then the cgroup is gone, and a later one may have an equal path.
 inline std::optional<CgroupRoom> read_cgroup_room(const char* path, std::uint64_t inode) noexcept {
   CgroupFolder folder(path);
   if (!folder || inode == 0 || folder.inode() != inode) return std::nullopt;

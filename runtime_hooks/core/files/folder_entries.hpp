@@ -11,7 +11,8 @@
 namespace cuwarden {
 
 // Calls visit(name) for each entry of a folder, "." and ".." included, until visit returns false.
-// `descriptor`: the folder, open for reading; it stays open. Returns false if the folder could not
+// `name` is a C string that is valid during the call. `descriptor`: the folder, open for reading;
+// it stays open. Returns false if the folder could not
 // be read; true if all entries were visited, or if visit returned false.
 template <class Visit>
 bool each_folder_entry(int descriptor, const Visit& visit) {

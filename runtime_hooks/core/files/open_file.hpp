@@ -1,6 +1,6 @@
 // Opens all files of cuwarden (tests/lint/opened_by_open_file.py). A path given here may have been
 // chosen by a user, or replaced by another user who may write to its folder. So no open waits, and
-// no file is read or written before it is known to be one:
+// no file is read or written before its type is known to be an allowed one:
 //
 //   read      regular files only, also those of /proc and /sys; symbolic links are followed
 //   written   regular files, terminals and /dev/null; never through a symbolic link
@@ -59,8 +59,9 @@ class Descriptor {
     close(release());
   }
 
-  // Reads as read(2) does: returns the number of bytes read, 0 at the end of the file, -1 on an
-  // error. Repeats the call if a signal interrupted it.
+  // Reads bytes into `into`, at most as many as fit, as read(2) does. Returns the number of bytes
+  // read; 0 at the end of the file; -1, with errno set, on an error. Goes on if a signal interrupts
+  // it.
   ssize_t read_some(std::span<char> into) const noexcept {
     ssize_t got = -1;
     do {
@@ -100,8 +101,9 @@ inline Descriptor open_high(int folder, const char* path, int flags, mode_t mode
   return Descriptor(fcntl(opened.number(), F_DUPFD_CLOEXEC, StandardNumbersHeld::count));
 }
 
-// Sets errno for a file that is of the wrong type, and so must not be opened: EISDIR for a folder,
-// otherwise ENXIO. `mode`: stat::st_mode of the file. Returns an empty Descriptor.
+// Sets errno because a file is of a type that must not be opened: to EISDIR for a folder, otherwise
+// to ENXIO. `mode`: stat::st_mode of the file. Always returns an empty Descriptor, for the caller
+// to return.
 inline Descriptor refused(mode_t mode) noexcept {
   errno = S_ISDIR(mode) ? EISDIR : ENXIO;
   return {};
@@ -124,8 +126,8 @@ inline Descriptor open_to_read(const char* path, Links links = Links::followed) 
   return open_to_read(AT_FDCWD, path, links);
 }
 
-// Opens the folder `path`, so that paths below the folder can be opened; its entries cannot be
-// listed. `path` is relative to the descriptor `above`, or to the current folder for AT_FDCWD.
+// Opens the folder `path`, so that paths relative to the folder can be opened. Its entries cannot
+// be listed. `path` is relative to the descriptor `above`, or to the current folder for AT_FDCWD.
 // Returns an empty Descriptor, with errno set, on failure.
 inline Descriptor open_folder(int above, const char* path, Links links = Links::followed) noexcept {
   return detail::open_high(above, path,

@@ -31,9 +31,10 @@ inline std::string_view read_small_file(const char* path, std::span<char> into) 
   return read_small_file(AT_FDCWD, path, into);
 }
 
-// Returns the decimal number with which the text begins, after blanks and tabs, and removes both
-// from the text. Null if there is no number, or one that needs more than 64 bits. Also null if the
-// number may be cut off: no blank, tab or line feed follows.
+// Returns the decimal number with which the text begins, after blanks and tabs, and removes these
+// and the number from the text. Returns null, with only the blanks and tabs removed, if there is no
+// number, or one that needs more than 64 bits. Also null if the number may be cut off: no blank,
+// tab or line feed follows.
 inline std::optional<std::uint64_t> take_number(std::string_view& text) noexcept {
   while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
   std::uint64_t value = 0;

@@ -30,7 +30,9 @@ namespace detail {
 struct StandardNumbers {
   // Process id of the thread that may change the fields below; 0: no thread may at this moment.
   std::atomic<int> holder{0};
-  std::atomic<unsigned> turns{0};  // Odd while at least one StandardNumbersHeld occupies numbers.
+  // Raised by one when the first StandardNumbersHeld begins to occupy numbers, and when the last
+  // one has ended: odd while at least one of them occupies numbers.
+  std::atomic<unsigned> turns{0};
   int process = 0;      // Process id to which `scopes` belongs; another one: a forked child.
   unsigned scopes = 0;  // Number of StandardNumbersHeld that occupy numbers.
   bool placed[3] = {};  // True for each number that a stand-in descriptor occupies.
