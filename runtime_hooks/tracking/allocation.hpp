@@ -15,13 +15,13 @@ namespace cuwarden::tracking {
 // served the request.
 struct Allocation {
   Kind kind{};  // The kind of memory, as the report shows it.
-  // The kind of number that `address` holds, such as a pointer or a handle.
+  // The kind of number that the allocation's `address` is, such as a pointer or a handle.
   Space space = Space::pointer;
   // The pointer, handle or array that the program got; 0 if the request was not served, or asked
   // for 0 bytes.
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;  // Bytes that the program asked for.
-  // True if the driver frees the memory when the context ends that the memory was allocated in.
+  // True if the driver frees the memory when the context in which it was allocated ends.
   bool owned_by_context = false;
   // True if this is host memory, which lies on no device.
   bool host = false;
@@ -43,8 +43,8 @@ struct Allocation {
   // device. Has no meaning for other requests.
   CUmemoryPool memory_pool = nullptr;
 
-  // Returns the device of the memory if the request is made while `here` is the current context;
-  // no_device for host memory.
+  // Returns the device on which the requested memory lies: the one that the request names, or else
+  // that of `here`, the current context at the request. Returns no_device for host memory.
   DeviceOrdinal device_in(const CurrentContext& here) const noexcept {
     if (host) return no_device;
     return device != no_device ? device : here.device;

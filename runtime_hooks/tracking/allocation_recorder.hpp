@@ -20,9 +20,9 @@ namespace cuwarden::tracking {
 // complete.
 class CompletenessListener {
  public:
-  // Is called once for each reason for which the ledger (the file with a record of each allocation)
-  // is not complete, on the thread that met the reason. The calling thread holds no lock of
-  // cuwarden's.
+  // Is called at most once for each reason (a full table, or recording that has stopped) for which
+  // the ledger, the file with a record of each allocation, is not complete. The calling thread is
+  // inside a CUDA call of the program, and holds no lock of cuwarden's.
   virtual void ledger_is_incomplete(ledger::Reason) noexcept = 0;
 
  protected:
@@ -45,32 +45,34 @@ class AllocationRecorder {
         sites_(sites),
         listener_(listener) {}
 
-  // Records an allocation that the driver or cuwarden's pool has served. `Caller` is the program's
-  // call, whose stack is recorded, too. An address of 0 gets no record. Returns the device that the
-  // allocation lies on; no_device for host memory.
+  // Records an allocation that the driver or cuwarden's pool has served in the current context.
+  // `Caller` is the program's call, whose stack is recorded, too. An address of 0 gets no record.
+  // Returns the device on which the allocation lies; no_device for host memory.
   DeviceOrdinal allocated(const Caller&, const Allocation&) noexcept;
-  // Removes the record of the allocation with this address or handle, and returns it; an empty one
-  // if there is none. Must be called before the driver's free, and settle() after it. Otherwise
-  // another thread's allocation might get the same address and find the old record.
+  // Removes the record of the allocation with this address or handle from the ledger, and returns
+  // it; an empty one if there is none. `Space` is the kind of number that `address` is. Must be
+  // called before the driver's free, since another thread's allocation may get the address after
+  // it. The caller must call settle() after the free.
   ledger::TakenRecord take(Space, std::uint64_t address) noexcept;
-  // Ends a free, after the driver has returned `CUresult` for it. `TakenRecord` is the result of
-  // take(), which was called before. If the driver refused, puts the record back.
-  // CUDA_ERROR_DEINITIALIZED is no refusal: the process is ending, and the driver has freed the
-  // memory by itself. If the record is empty and the driver did free something, counts an unknown
-  // free.
+  // Confirms or undoes take() after the driver's free. `TakenRecord` is the result of take(), and
+  // `CUresult` that of the free. If the driver refused the free, puts the record back into the
+  // ledger. CUDA_ERROR_DEINITIALIZED is no refusal: the process is ending, and the driver has freed
+  // the memory by itself. If the record is empty and the driver did free something, counts a free
+  // of unknown memory in the ledger.
   void settle(const ledger::TakenRecord&, CUresult) noexcept;
 
-  // Must be called after the driver has made a handle that gets no record: one of a multicast
-  // object, or one derived from it. From then on, unknown_release() does nothing.
+  // Stops the counting of releases that have no record: from now on, unknown_release() does
+  // nothing. Must be called after the driver has made a handle that gets no record, such as one of
+  // a multicast object.
   void handle_without_record() noexcept { unrecorded_.store(true, std::memory_order_relaxed); }
-  // Counts an unknown free: the driver released a handle or unmapped a range for which there is no
-  // record. Does nothing once handle_without_record() was called, since the handle may be one that
-  // gets no record.
+  // Counts in the ledger that the driver released a handle or unmapped a range for which there is
+  // no record. Does nothing if the ledger is incomplete, or once handle_without_record() was
+  // called: the handle may be one that has no record for this reason.
   void unknown_release() noexcept;
 
-  // Tells the listener each reason for which the ledger has become incomplete and of which the
-  // listener was not told yet. The reasons are: a table of the ledger is full, or recording has
-  // stopped.
+  // Tells the constructor's `listener` each reason for which the ledger has become incomplete and
+  // of which the listener was not told yet. The reasons are: a table of the ledger is full, or
+  // recording has stopped.
   void give_notice() noexcept {
     const std::uint32_t reasons = ledger_.header().reasons.load(std::memory_order_relaxed);
     if ((reasons & noteworthy & ~noticed_.load(std::memory_order_relaxed)) != 0)

@@ -1,5 +1,5 @@
-// Call stacks of the calling thread, as rows of the ledger: the group that an allocation belongs
-// to, and the whole stack where a decision needs it.
+// Captures call stacks of the calling thread, and enters them into the ledger. An allocation's
+// group is found by its stack, up to a configured depth. Some decisions need the whole stack.
 #pragma once
 
 #include <cstddef>
@@ -32,12 +32,13 @@ class CallSites {
   // ledger is full. `Kind` and `DeviceOrdinal` are those of the memory. May change errno.
   GroupId group_unguarded(const Caller&, Kind, DeviceOrdinal) noexcept;
   // Returns the ledger's id of the call's stack, with all frames up to the thread's first one, also
-  // beyond the configured depth. Returns 0 if some frames cannot be found or the ledger is full.
-  // Takes longer than group_of(), because nothing is cached.
+  // beyond the configured depth. Returns 0 if some frames cannot be found, there are more than
+  // 1,024, or the ledger is full. Walks the stack each time, as nothing is cached.
   StackId whole_stack(const Caller&) noexcept;
-  // Fills `into` with the calling thread's stack, innermost frame first. Returns the number of
-  // frames, and if they are all there. `frame` is __builtin_frame_address(0) of the function to
-  // begin with, and `own_frame` that of a function of the shim to look for; null: none.
+  // Fills `into` with code addresses of the calling thread's stack, innermost frame first. Returns
+  // their number, and if the stack is complete. `frame` is __builtin_frame_address(0) of the
+  // function to begin with, which must still be running. Functions of cuwarden are left out.
+  // `own_frame`: frame address of one of them, for Captured::met_own_frame; null: none is looked for.
   stacks::Captured frames_from(const void* frame, std::span<std::uint64_t> into,
                                const void* own_frame = nullptr) noexcept {
     return unwinder_.capture(frame, into, own_frame);

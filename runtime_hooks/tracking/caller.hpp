@@ -1,4 +1,4 @@
-// The call that asks for memory, as the report shows it.
+// A CUDA call of the program: the function's name, and the frame from which its stack is walked.
 #pragma once
 
 #include "runtime_hooks/core/strong_types.hpp"

@@ -1,5 +1,4 @@
-// Stream captures that are in progress, as far as it was seen. A capture ends by its stream's
-// cuStreamEndCapture, with the stream, or with the context.
+// The stream captures of this process that are in progress, as far as hooks saw them begin.
 #pragma once
 
 #include <atomic>
@@ -17,25 +16,27 @@ namespace cuwarden::tracking {
 // All functions may be called by several threads at once.
 class Captures {
  public:
-  // Enters a capture of the stream; must be called before the driver begins it. `per_thread` is
-  // true if a null stream means the calling thread's own default stream. `ContextId` is the current
-  // context. Returns true if the capture was entered; if the driver then refuses to begin it, the
-  // caller must call ended(). Returns false if the stream is captured already or cannot be
-  // captured.
+  // Counts a capture of the stream as in progress; must be called before the driver begins it.
+  // `per_thread` is true if a null stream means the calling thread's own default stream.
+  // `ContextId` is the current context. Returns true if the capture was counted; if the driver then
+  // refuses to begin it, the caller must call ended(). Returns false, with nothing changed, if the
+  // stream is captured already or cannot be captured.
   bool begins(CUstream, bool per_thread, ContextId) noexcept;
-  // Removes the capture of the stream, because it has ended. `per_thread` is true if a null stream
-  // means the calling thread's own default stream.
+  // Removes the stream's capture from those in progress, because it has ended or did not begin.
+  // `per_thread` is true if a null stream means the calling thread's own default stream.
   void ended(CUstream, bool per_thread) noexcept;
-  // Removes the capture of the stream, because the stream is being destroyed.
+  // Removes the stream's capture, if there is one, from those in progress, because the stream is
+  // being destroyed.
   void stream_ends(CUstream) noexcept;
-  // Removes all captures that began while the context was current, because the context has ended.
+  // Removes all captures that began while the context was current from those in progress, because
+  // the context has ended.
   void context_ends(ContextId) noexcept;
 
   // True if a capture is in progress in the process. Costs a single load.
   bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
 
-  // Must be called after the driver has begun a stream capture, also if begins() was not called for
-  // it.
+  // Makes seen() true from now on. Must be called after the driver has begun a stream capture, also
+  // if begins() was not called for the capture.
   void began() noexcept { seen_.store(true, std::memory_order_relaxed); }
   // True once the driver has begun a stream capture in this process. From then on, hooks ask the
   // driver if a stream is being captured. Programs that never capture are not slowed down.
@@ -61,8 +62,8 @@ class Captures {
   FutexLock lock_;
   // Number of captures in progress, remembered or only counted.
   std::atomic<std::uint32_t> count_{0};
-  // Number of captures in progress whose streams are not remembered, because all entries of `all_`
-  // were in use.
+  // Number of captures in progress whose streams are not remembered, because all 64 entries of
+  // `all_` were in use.
   std::uint32_t without_room_ = 0;
   Capture all_[limit];
 };

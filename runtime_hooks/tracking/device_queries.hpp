@@ -20,14 +20,14 @@ class DeviceQueries {
   DeviceQueries(const driver::RealDriver& real, const LiveContexts& contexts) noexcept
       : real_(real), contexts_(contexts) {}
 
-  // Returns the calling thread's current context and its device.
+  // Returns the calling thread's current context and its device, from the driver.
   CurrentContext current() const noexcept;
-  // Returns the calling thread's current context and its device. May change errno.
+  // Returns the calling thread's current context and its device, from the driver. May change errno.
   CurrentContext current_unguarded() const noexcept;
   // Returns the calling thread's current context and its device. Must be called only after the
-  // driver has served a request in this context, since it is not checked if the context has ended.
-  // Asks the driver one question less than current() if the process sees a single device. May
-  // change errno.
+  // driver has served a request in the current context, since it is not checked if the context has
+  // ended. If the process sees a single device, the driver is not asked for the context's device,
+  // which saves time. May change errno.
   CurrentContext current_that_served() noexcept;
   // Returns the context that the stream belongs to. For a default stream, or if the driver does not
   // say, returns the calling thread's current context; 0 if there is none.
@@ -41,15 +41,15 @@ class DeviceQueries {
     const int count = device_count_.load(std::memory_order_relaxed);
     return (count != 0 ? count : ask_device_count()) == 1 ? DeviceOrdinal{0} : no_device;
   }
-  // Returns the bytes of memory that the device has in all; 0 if the driver does not say. Needs no
+  // Returns the device's total memory in bytes, free or not; 0 if the driver does not say. Needs no
   // context.
   std::uint64_t total_bytes_of(DeviceOrdinal) const noexcept;
   // Returns the device's CUcomputemode; CU_COMPUTEMODE_DEFAULT if the driver does not say.
   int compute_mode_of(DeviceOrdinal) const noexcept;
   // True if the device's primary context exists, or if the driver does not say.
   bool primary_is_active(DeviceOrdinal) const noexcept;
-  // Returns a context on this device that has not ended: the primary one, or one that the program
-  // created. Returns 0 if none is known.
+  // Returns a context on this device that has not ended: the primary one if it exists, otherwise
+  // one that the program created. Returns 0 if none is known.
   ContextId live_context_on(DeviceOrdinal) const noexcept;
 
  private:

@@ -17,8 +17,8 @@ namespace cuwarden::tracking {
 // An object that is told each time cuwarden has asked the driver how full a device is.
 class ReadingListener {
  public:
-  // Is called each time the driver was asked how full the device is, on the thread that asked.
-  // `total_bytes` is the size of the device's memory.
+  // Is called each time the driver has said how full the device is, on the thread that asked.
+  // `total_bytes` is the size of the device's memory, free or not.
   virtual void device_was_read(DeviceOrdinal, std::uint64_t total_bytes) noexcept = 0;
 
  protected:
@@ -43,39 +43,42 @@ class DeviceReadings {
         memory_pools_(memory_pools),
         listener_(listener) {}
 
-  // Remembers that the process uses this device. At the first time, writes the device's name and
-  // UUID into the ledger. Ignores ordinals outside [0, device_limit).
+  // Remembers that the process uses this device, so that a last reading is taken of it at the end
+  // of the process. The first call for a device writes its name and UUID into the ledger. Ignores
+  // ordinals outside [0, device_limit).
   void meet(DeviceOrdinal device) noexcept {
     if (device.value < 0 || device.value >= device_limit) return;
     if (!met_[device.value].load(std::memory_order_relaxed)) meet_first(device);
   }
 
   // Returns the bytes that memory pools (CUmemoryPool) and graphs of this process keep on the
-  // device for later requests; none if the driver does not say.
+  // device for later requests, although no allocation uses them; none if the driver does not say.
   std::optional<IdleBytes> idle_in_memory_pools(DeviceOrdinal device) const noexcept;
-  // Returns IdleBytes::unallocated of the device: bytes that memory pools and graphs of this
-  // process keep there and that no allocation uses. Returns none if the driver does not say.
+  // Returns the bytes that memory pools (CUmemoryPool) and graphs of this process keep on the
+  // device and that no allocation uses. Includes unused parts of a graph's memory that the driver
+  // counts as used. Returns none if the driver does not say.
   std::optional<std::uint64_t> idle_bytes(DeviceOrdinal device) const noexcept {
     const auto idle = idle_in_memory_pools(device);
     return idle ? std::optional(idle->unallocated) : std::nullopt;
   }
 
-  // Asks the driver how full the current context's device is, and writes that into the ledger, if
-  // the last reading of any device is more than 100 ms old. Does the same every 250 ms with the
-  // process's host memory use. `now_ns` is the time on the ledger's clock.
+  // Asks the driver how full the current context's device is, and writes the answer into the
+  // ledger, if the last reading of any device is at least 100 ms old. Every 250 ms, also writes the
+  // host memory that the process holds. `now_ns` is the time since the process began.
   void read_now_and_then(std::uint64_t now_ns) noexcept {
     if (now_ns >= next_look_ns_.load(std::memory_order_relaxed)) look_around(now_ns);
   }
-  // Takes a last reading of every device that meet() was called for and that has a live context.
-  // `may_ask` is called before each question to the driver; once it returns false, the driver is
-  // not asked any more.
+  // Takes a last reading of each device that has a live context and that meet() was called for:
+  // asks the driver how full the device is, and writes the answer into the ledger. Then writes the
+  // host memory that the process holds. `may_ask` is called before each question to the driver;
+  // once it returns false, the driver is not asked any more.
   void read_at_exit(const FunctionRef<bool()>& may_ask) noexcept;
 
  private:
   // Writes the device's name and UUID into the ledger, if no other thread has done so.
   void meet_first(DeviceOrdinal) noexcept;
   // Takes those readings of the current device and of the process's host memory use that are due.
-  // `now_ns` is the time on the ledger's clock.
+  // `now_ns` is the time since the process began.
   void look_around(std::uint64_t now_ns) noexcept;
   // Takes a reading of the current context's device, which must have this ordinal. `ReadingAt` says
   // on which occasion. `may_ask` is called before the second question to the driver, which is left
@@ -87,12 +90,13 @@ class DeviceReadings {
   const DeviceQueries& queries_;
   MemoryPools& memory_pools_;
   ReadingListener* const listener_;
-  // Time on the ledger's clock at which the next reading is due: the earlier one of
-  // `next_reading_ns_` and `next_rss_ns_`.
+  // Nanoseconds from the process's beginning to the time when the next reading is due: the earlier
+  // one of `next_reading_ns_` and `next_rss_ns_`.
   std::atomic<std::uint64_t> next_look_ns_{0};
-  // Earliest time on the ledger's clock for the next reading of a device.
+  // Nanoseconds from the process's beginning to the earliest time for the next reading of a device.
   std::atomic<std::uint64_t> next_reading_ns_{0};
-  // Earliest time on the ledger's clock for the next reading of the process's host memory use.
+  // Nanoseconds from the process's beginning to the earliest time for the next reading of the
+  // process's host memory use.
   std::atomic<std::uint64_t> next_rss_ns_{0};
   // By device ordinal: true once the process has used the device and meet() has written its name to
   // the ledger.

@@ -27,23 +27,24 @@ class ImplicitMemory {
   // All arguments outlive the object.
   ImplicitMemory(ledger::Writer&, const DeviceQueries&, DeviceReadings&) noexcept;
 
-  // Begins a measurement (span) of one call on the device. Returns false, with nothing begun, if
-  // the ordinal is not from 0 to 63. Each span must be ended by end_span(): one that a longjmp has
-  // left makes all later ones on the device count as disturbed.
+  // Begins a measurement (span) of one call on the device; the caller reads the device itself.
+  // Returns false, with nothing begun, if the ordinal is not from 0 to 63. After true, the caller
+  // must call end_span() for the device: if a longjmp prevents that, no later measurement on the
+  // device counts.
   bool begin_span(DeviceOrdinal) noexcept;
-  // Ends a measurement (span) of one call on the device. Returns true if the measurement counts: no
-  // other call that may change the device's memory was seen during it. A call that began before the
-  // span and ends after it is not noticed.
+  // Ends a measurement (span) that begin_span() has begun on the device. Returns true if the
+  // measurement counts: no other call of this process that may change the device's memory was seen
+  // to begin or end during it. A call that began before and ends after it is not noticed.
   bool end_span(DeviceOrdinal) noexcept;
   // True while a call is being measured on any device.
   bool any_span() const noexcept { return open_.load(std::memory_order_relaxed) != 0; }
-  // Tells the measurements (spans) that are open on the device that another call may change its
-  // memory, so that they do not count.
+  // Makes the measurements (spans) that are under way on the device not count, because another call
+  // may change the device's memory.
   void disturb(DeviceOrdinal device) noexcept {
     if (has_spans(device)) spans_[device.value].disturbed.store(true, std::memory_order_relaxed);
   }
-  // Tells all open measurements (spans) that another call may change the device's memory, so that
-  // they do not count.
+  // Makes all measurements (spans) that are under way, on any device, not count, because another
+  // call may change the memory of some device.
   void disturb_all() noexcept {
     for (Spans& spans : spans_) spans.disturbed.store(true, std::memory_order_relaxed);
   }
@@ -51,11 +52,11 @@ class ImplicitMemory {
   // Returns true if one more call may be measured, by readings of the device's free memory before
   // and after it, and counts the call. 256 calls are allowed at the start, and one more for every
   // 16 ms of run time. So the readings (8 us for each call) take 2 ms and 0.05 % of the run at
-  // most. `now_ns` is the time on the ledger's clock.
+  // most. `now_ns` is the time since the process began.
   bool may_read(std::uint64_t now_ns) noexcept { return may(readings_, 256, now_ns); }
   // Returns true if the device's free memory may be read before and after one more call that asks
   // about a kernel (such as cuFuncGetAttribute), and counts the call. 512 calls are allowed at the
-  // start, and one more for every 16 ms of run time. `now_ns` is the time on the ledger's clock.
+  // start, and one more for every 16 ms of run time. `now_ns` is the time since the process began.
   bool may_ask(std::uint64_t now_ns) noexcept { return may(asked_, 512, now_ns); }
 
   // Facts about the kernel launches on one device, in the context that was used there last. They
@@ -66,12 +67,12 @@ class ImplicitMemory {
     std::atomic<std::uint64_t> context{0};
     // True once a launch in the context has succeeded.
     std::atomic<bool> any{false};
-    // Bytes of local memory that each thread on the device can have without the driver taking more
-    // device memory.
+    // Bytes of local memory that each thread of a kernel can have in the context without the driver
+    // taking more device memory.
     std::atomic<std::uint64_t> local_bytes{0};
-    // Most bytes of local memory that a thread needs of a kernel whose launch was captured into a
-    // graph. 0 if no such kernel needs more than `local_bytes`. The driver takes the memory when
-    // the graph is instantiated.
+    // Bytes of local memory for each thread that the driver may take when a graph is instantiated:
+    // the largest need among kernels whose launch was captured into a graph instead of being run. 0
+    // if no captured kernel needed more than `local_bytes`, or once the memory was taken.
     std::atomic<std::uint64_t> captured_local_bytes{0};
     // Number of launches that seemed to be captured into a graph instead of being run.
     std::atomic<std::uint32_t> captured_count{0};
@@ -91,26 +92,25 @@ class ImplicitMemory {
              heap_readings.fetch_add(1, std::memory_order_relaxed) < most;
     }
   };
-  // Returns the facts about the kernel launches on the device in this context. If another context
-  // was used on the device last, they are reset first. Returns null if the ordinal is not from 0 to
-  // 63.
+  // Returns the facts about the kernel launches on the device in this context; null if the ordinal
+  // is not from 0 to 63. If another context was used on the device last, the facts are first reset
+  // to those of a context without launches. They live as long as this object.
   Launches* launches_of(DeviceOrdinal, ContextId) noexcept;
 
   // Adds a change of the device's implicit memory (which calls take without being asked for it) to
-  // the ledger. Does nothing if the ordinal is not from 0 to 63.
+  // the device's numbers in the ledger. Does nothing if the ordinal is not from 0 to 63.
   void book(DeviceOrdinal, const ledger::ImplicitChange&) noexcept;
-  // Must be called after a context has ended. Forgets all kernels that were launched or loaded. The
-  // implicit memory of devices without a live context becomes 0 in the ledger.
+  // Forgets all kernels that were launched or loaded, and sets the implicit memory of all devices
+  // without a live context to 0 in the ledger. Must be called after a context has ended.
   void context_ended() noexcept;
 
-  // Bytes of local memory that each thread of a kernel can have from the start, without a launch
+  // Bytes of local memory that each thread of a kernel can have in a new context, without a launch
   // that takes device memory for it. (Measured: 16 KiB for each thread take 15 KiB of the device.)
   static constexpr std::uint64_t initial_local_bytes = 1024;
 
  private:
-  // Returns true if fewer calls are counted in `readings` than `at_start` and one for every 16 ms
-  // of `now_ns`. Then counts one more. `now_ns` is the time on the ledger's clock, from the start
-  // of the process.
+  // Returns true, and adds 1 to `readings`, if this count of calls is below `at_start` plus one for
+  // every 16 ms of `now_ns`, the time since the process began.
   static bool may(std::atomic<std::uint64_t>& readings, std::uint64_t at_start,
                   std::uint64_t now_ns) noexcept {
     constexpr std::uint64_t a_reading_in_ns = 16'000'000;

@@ -20,18 +20,19 @@ namespace cuwarden::tracking {
 // new kernel replaces another one, whose next launch then counts as its first again.
 class LaunchedKernels {
  public:
-  // True if the kernel is found in the slot where it is looked for first. A quick test: if false,
-  // the kernel may still be in the set.
+  // A quick test for a kernel in the set. True if the slot in which the kernel is looked for first
+  // has it. If false, the kernel may still be in the set, as has() tells.
   bool expected_slot_has(CUfunction kernel) const noexcept {
     const std::uint64_t word = word_of(kernel);
     return slots_[slot_of(word)].load(std::memory_order_relaxed) == word;
   }
   // True if the kernel is in the set.
   bool has(CUfunction) const noexcept;
-  // Adds the kernel to the set; may push another one out.
+  // Adds the kernel to the set. If the part of the set for this kernel is full, another kernel is
+  // removed.
   void add(CUfunction) noexcept;
-  // Removes all kernels. To be called when a module or context ends, because new kernels may get
-  // the handles of old ones.
+  // Removes all kernels from the set. To be called when a module or context ends, because new
+  // kernels may get the handles of old ones.
   void forget_all() noexcept;
 
  private:
@@ -52,7 +53,8 @@ class LaunchedKernels {
   alignas(64) std::array<std::atomic<std::uint64_t>, std::size_t{1} << bits> slots_{};
 };
 
-// Kernels that the program has launched, by their handles.
+// Kernels that the program has launched, by their handles, so that their code is on the device.
+// Some may be missing, because the set is full or a module or context has ended.
 extern constinit LaunchedKernels launched_kernels __attribute__((visibility("hidden")));
 // Kernels, also of libraries, whose attributes the program has asked for, so that their code is on
 // the device. Each key combines a device's ordinal and a kernel's handle, because each device loads

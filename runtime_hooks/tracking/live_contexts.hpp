@@ -1,8 +1,6 @@
-// The contexts of this process that are known to be alive, because their making was seen and their
-// end was not. Only such a one may be pushed into the driver: it does not check a handle well.
-//
-// A green context is a way to use a part of a device; what is allocated while one is current
-// belongs to the device's primary context.
+// The contexts of this process that are known to be alive: hooks saw them being made, and did not
+// see them end. Only such a context is made current by cuwarden, because the driver hardly checks
+// handles.
 #pragma once
 
 #include <atomic>
@@ -14,7 +12,8 @@
 namespace cuwarden::tracking {
 
 // The contexts of this process that are known to be alive: hooks saw them being made, and did not
-// see them end. Only such a context may be pushed, because the driver hardly checks handles.
+// see them end. Only such a context is made current by cuwarden (cuCtxPushCurrent), because the
+// driver hardly checks handles.
 //
 // A green context (CUgreenCtx) gives access to a part of a device. Memory that is allocated while
 // one is current belongs to the device's primary context. All functions may be called by several
@@ -34,11 +33,11 @@ class LiveContexts {
   void created(DeviceOrdinal, ContextId) noexcept;
   // Removes the context, primary or created, because it has ended.
   void ended(ContextId) noexcept;
-  // Returns one of the live contexts that the program has created on this device, but not
-  // `not_this`; 0 if there is no other.
+  // Returns one of the live contexts that the program has created on this device (cuCtxCreate),
+  // other than `not_this`; 0 if there is no other.
   ContextId created_on(DeviceOrdinal, ContextId not_this = {}) const noexcept;
-  // True if fits(context) is true for all live contexts, primary and created. False also if more
-  // contexts were created than can be recorded.
+  // True if fits(context) is true for all live contexts, primary ones and those that the program
+  // created. False also if the program has created more contexts than can be recorded.
   template <class Fits>
   bool all_of(const Fits& fits) const noexcept {
     if (is_full_.load(std::memory_order_relaxed)) return false;
@@ -62,9 +61,9 @@ class LiveContexts {
   void green_used_as(std::uint64_t green, ContextId) noexcept;
   // Removes the green context, and returns its device; no_device if it was not recorded.
   DeviceOrdinal green_destroyed(std::uint64_t green) noexcept;
-  // Returns the context that owns memory which is allocated while `current` is the current context.
-  // For a green context that is the device's primary context, if it is recorded; otherwise
-  // `current`.
+  // Returns the context that owns memory which is allocated while `current` is the current context:
+  // the device's primary context if `current` belongs to a green context and the primary one is
+  // recorded, otherwise `current`.
   ContextId owner(ContextId current) const noexcept;
   // True if `current` belongs to a green context and the primary context of its device is not
   // recorded.
@@ -95,7 +94,7 @@ class LiveContexts {
   std::atomic<std::uint64_t> primary_[device_limit]{};
   Created created_[limit];
   Green greens_[limit];
-  // True once a green context was used as an ordinary one.
+  // True once the program has made an ordinary context for a green one (cuCtxFromGreenCtx).
   std::atomic<bool> green_seen_{false};
   // True once the program has created a context for which there was no unused row in `created_`.
   std::atomic<bool> is_full_{false};

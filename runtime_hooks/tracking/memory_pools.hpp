@@ -13,8 +13,9 @@
 
 namespace cuwarden::tracking {
 
-// Device memory that memory pools (CUmemoryPool) and graphs keep for later requests. The driver
-// counts a graph's chunk as used as a whole, even if allocations use only a part of it.
+// Device memory that memory pools (CUmemoryPool) and graphs keep for later requests. Graphs take
+// memory in chunks. The driver counts a chunk as used as a whole, even if allocations use only a
+// part of it.
 struct IdleBytes {
   // Bytes that the driver counts as unused.
   std::uint64_t unused = 0;
@@ -27,9 +28,9 @@ struct IdleBytes {
 // program created. All functions may be called by several threads at once.
 class MemoryPools {
  public:
-  // Must be called after stream-ordered memory or a graph's memory node was allocated on this
-  // device. Before that, the driver is not asked about the device's memory pools, since a question
-  // would create them.
+  // Allows idle_bytes() and trim() to ask the driver about this device from now on. Must be called
+  // after stream-ordered memory or a graph's memory node was allocated on the device. Before that,
+  // the driver is not asked, since a question would create the device's memory pools.
   void used_on(DeviceOrdinal device) noexcept {
     // Threads that allocate share this line: it is written once.
     if (is_known(device) && !used_[device.value].load(std::memory_order_relaxed))
@@ -46,9 +47,9 @@ class MemoryPools {
   // Records a memory pool that the program has created. If 64 are recorded already, the pool is
   // left out.
   void created(const Pool&) noexcept;
-  // Removes a memory pool; must be called before the driver destroys it. Returns the entry with
-  // which the pool was recorded; an empty one if there is none. If the driver refuses to destroy
-  // the pool, the caller can pass the entry to created() again.
+  // Removes a memory pool from the record; must be called before the driver destroys it. Returns
+  // the pool's entry, with a null pool if it was not recorded. If the driver then refuses to
+  // destroy the pool, the caller must pass the entry to created() again.
   Pool destroy_begin(CUmemoryPool) noexcept;
   // Returns the device on which the pool's memory lies; no_device if it is not known. If the
   // program did not create the pool, asks the driver for the default pools of all devices.
@@ -57,15 +58,16 @@ class MemoryPools {
   // size limit. Default pools are like that.
   bool is_plain(const driver::RealDriver&, DeviceOrdinal, CUmemoryPool) noexcept;
 
-  // Returns the memory of the device that pools and graphs keep for later requests; none if the
-  // driver does not say. `live_in_graphs` are the bytes that live allocations of graphs have on the
-  // device.
+  // Returns the bytes that memory pools and graphs keep on the device for later requests, zeros
+  // before used_on() was called for it; none if the driver does not say. `live_in_graphs` are the
+  // bytes that live allocations of graphs have on the device.
   std::optional<IdleBytes> idle_bytes(const driver::RealDriver&, DeviceOrdinal,
                                       std::uint64_t live_in_graphs) noexcept;
 
   // Makes the memory pools and graphs of the device give memory that no allocation uses back to the
-  // device. Returns true if the pools had unused memory or the graphs any memory. Returns false
-  // otherwise, or if the driver does not say.
+  // device. Returns false, with nothing done, if the pools had no unused memory and the graphs no
+  // memory at all, or if the driver does not say. Otherwise returns true, even if nothing came
+  // back.
   bool trim(const driver::RealDriver&, DeviceOrdinal);
 
  private:
