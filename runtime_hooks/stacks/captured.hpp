@@ -6,8 +6,8 @@
 
 namespace cuwarden::stacks {
 
-// Largest number of frames of one call stack that are kept. A buffer for so many addresses takes 8
-// KiB, on the stack of the thread that is walked.
+// Largest number of frames that are kept of one call stack, the innermost ones. A buffer for so
+// many addresses takes 8 KiB, on the stack of the thread that is walked.
 inline constexpr std::size_t depth_limit = 1024;
 
 // The length and completeness of a call stack that was walked. The frames themselves are in the
@@ -15,8 +15,9 @@ inline constexpr std::size_t depth_limit = 1024;
 struct Captured {
   // Number of frames in the buffer that was passed for the walk.
   std::size_t count = 0;
-  // True if frames are missing because the buffer was full, or because the walk met a frame whose
-  // caller it could not find. False if the walk stopped at code that no unwind table describes.
+  // True if frames are missing because the buffer was full, or because the stack or an unwind table
+  // is damaged or too unusual for the walk. False also if the walk ended at code that no unwind
+  // table describes: libgcc's unwinder ends there, too.
   bool truncated = false;
   // True if the buffer holds all frames up to the thread's first one. False if frames are missing,
   // or if libgcc's unwinder did the walk, which does not tell.

@@ -10,10 +10,11 @@ namespace cuwarden::stacks {
 
 // A rule for leaving the frame of a code address, as learn_rule() has found it in unwind tables.
 struct Learned {
-  // The way of a stack walk from the frame to its caller's, or the reason why there is none.
+  // Tells how a stack walk gets from the frame to its caller's, or why it cannot.
   Rule rule;
   // True if the rule holds as long as the module with the code is loaded. False for code of no
-  // module, which may be replaced at any time.
+  // module, which may be replaced at any time. False, too, for an interrupted instruction that no
+  // unwind table describes.
   bool lasts = false;
 };
 

@@ -147,25 +147,26 @@ class KnownStacks {
   // has changed. `start` is the address of the innermost frame (its __builtin_frame_address), at
   // which a walk would begin.
   std::uint32_t find(std::uint64_t start) const noexcept;
-  // Returns the name of the stack that find() compares first: the one that came next when the stack
-  // found last was found before. 0 if there is none. For tests.
+  // Returns the name of the stack with which find() first compares the calling thread's next stack:
+  // the one that followed the thread's last stack the time before. 0 if there is none. For tests.
   std::uint32_t expected() const noexcept;
 
   // Returns a number that each forget_all() raises. A caller reads it before it looks up a stack's
   // name, and passes it to keep(). So keep() sees if names have become invalid in between.
   std::uint32_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
   // Chooses an entry for the calling thread's stack, and puts it into the empty `draft`, for the
-  // walk to write to. `start` is the address of the innermost frame. Leaves `draft` empty if there
-  // is no memory or `ThreadSlot` has the number 0. So it does for seven of eight new stacks in a
-  // full set, and where a signal handler has interrupted the entry's writing.
+  // walk to write to. `ThreadSlot` is the calling thread's. `start` is the address of the innermost
+  // frame (its __builtin_frame_address). Leaves `draft` empty if there is no memory, `ThreadSlot`
+  // has the number 0, or the calling signal handler has interrupted the writing of the entry. A
+  // full set takes only one of eight new stacks; for the others, `draft` stays empty, too.
   void begin(Draft& draft, ThreadSlot, std::uint64_t start) noexcept;
-  // Finishes a draft after the whole stack was noted in its entry. `name` is the stack's name, not
-  // 0. `generation` is the result of generation() before the name was looked up; if it has changed
-  // since, the draft is dropped.
+  // Finishes a draft after the whole stack was noted in its entry, so that find() recognises the
+  // stack. `name` is the number that find() then returns, not 0. `generation` is the result of
+  // generation() before the name was looked up; if it has changed since, the draft is dropped.
   void keep(Draft& draft, std::uint32_t name, std::uint32_t generation) noexcept;
 
-  // Forgets all stacks of all threads. To be called when code was unloaded or names have become
-  // invalid.
+  // Forgets all stacks of all threads, and raises the number that generation() returns. To be
+  // called when code was unloaded or names of stacks have become invalid.
   void forget_all() noexcept;
 
  private:
@@ -205,7 +206,8 @@ class KnownStacks {
   // Makes the calling thread's table ready in `mine_`. Returns false if the thread has none and
   // none can be made.
   bool take_table(ThreadSlot) noexcept;
-  // Returns a new table for the thread's number; null if there is no memory.
+  // Makes the table of the thread's number in `tables_`, and returns it; null if there is no
+  // memory.
   Table* make_table(ThreadSlot) noexcept;
   // Empties the table.
   static void forget(Table&) noexcept;
@@ -218,15 +220,16 @@ class KnownStacks {
   // Returns as a Probe the innermost word of `entry` that differs from `other`; the outermost
   // return address of `entry` if there is none.
   static Probe probe_for(const Entry& entry, const Entry& other) noexcept;
-  // Returns the index in the set of the entry to write to; `ways` if the new stack is not to be
-  // remembered.
+  // Chooses an entry of the table's set with the index `set` for a new stack. Returns the entry's
+  // index in the set; `ways` if the stack is not to be remembered.
   std::size_t choose_way(Table&, std::size_t set) noexcept;
   // True if the calling thread's stack, walked from `start`, is still that of the entry. Then
   // writes the stack's name; 0 if the entry is just being finished. `top` is the upper end of the
   // thread's stack.
   static bool is_unchanged(const Entry&, std::uint64_t start, std::uint64_t top,
                            std::uint32_t& name) noexcept;
-  // Returns the name of the stack among all entries of its set; 0 if none is unchanged.
+  // Compares the calling thread's stack, whose walk would begin at `start`, with all entries of its
+  // set. Returns the name of the entry that is unchanged; 0 if there is none.
   static std::uint32_t find_elsewhere(Mine&, std::uint64_t start) noexcept;
   // Returns the set for stacks whose walk begins at this address, a multiple of 16.
   static std::size_t set_of(std::uint64_t start) noexcept { return start / 16 % sets; }

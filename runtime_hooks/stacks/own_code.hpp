@@ -13,8 +13,8 @@ extern const char _end __attribute__((visibility("hidden")));
 namespace cuwarden::stacks {
 
 // True if the code address lies in this shared object, whose frames are left out of stacks. They
-// are frames of hooks: the innermost ones, and further out that of cudaMalloc, which calls CUDA's
-// runtime.
+// are frames of hooks: the innermost ones, and further out that of a hooked function of CUDA's
+// runtime, such as cudaMalloc.
 [[gnu::always_inline]] inline bool is_own(std::uint64_t address) noexcept {
   const auto begin = reinterpret_cast<std::uint64_t>(&__ehdr_start);
   return address - begin < reinterpret_cast<std::uint64_t>(&_end) - begin;

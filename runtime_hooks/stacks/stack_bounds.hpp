@@ -47,7 +47,8 @@ struct OwnStack {
   // True once the thread was seen to run between `low` and `top`. Before that, the bounds are not
   // used.
   bool confirmed = false;
-  // True if libc is not to be asked for the bounds any more: it was asked, or must not be.
+  // True if libc must not be asked for the bounds any more: it was asked already, or ask_no_more()
+  // was called.
   bool asked = false;
 
   // True if the bounds are known and eight bytes can be read at the address inside them.
@@ -57,8 +58,8 @@ struct OwnStack {
 };
 
 // A function that asks libc for the bounds of the calling thread's stack. Writes the lowest address
-// to `low` and the address after the highest one to `high`. Returns false if they are not known.
-// Called once for each thread except the process's first one.
+// to `low` and the address after the highest byte to `high`. Returns false if libc does not know
+// them. Called at most once in each thread, and not in the process's first one.
 using AskThreadStack = bool (*)(std::uint64_t& low, std::uint64_t& high) noexcept;
 // Sets the function that asks libc for the bounds of a thread's stack; null for none. Without one,
 // only the first thread's stack is known; other stacks are checked page by page in every walk.
@@ -92,8 +93,8 @@ inline Region known_own_stack() noexcept {
   return stack.confirmed ? region_between(stack.low, stack.top, true) : Region{};
 }
 // Returns the readable region around the stack pointer, after finding or extending the known bounds
-// of the thread's stack. Asks libc and the kernel if needed. To be called if `own_stack` does not
-// hold the stack pointer.
+// of the thread's stack. Asks libc and the kernel if needed. Returns an empty region if the memory
+// cannot be read. To be called if `own_stack` does not contain the stack pointer.
 Region find_region_of_stack_pointer(std::uint64_t stack_pointer) noexcept;
 // Returns the readable region around the stack pointer, with which a walk begins.
 inline Region region_of_stack_pointer(std::uint64_t stack_pointer) noexcept {

@@ -23,8 +23,9 @@
 
 namespace cuwarden::stacks {
 
-// Reasons for which a captured stack ends before the thread's first frame. Where libgcc's unwinder
-// would have gone on, the stack is marked as truncated.
+// Reasons for which a captured stack ends before the thread's first frame. Except for
+// `foreign_code` and `no_description`, where libgcc's unwinder would end as well, the stack is
+// marked as truncated.
 enum class Exception : std::uint32_t {
   not_expressible,  // A frame whose unwind table says more than a Rule can hold.
   foreign_code,     // Code of no module, such as a JIT compiler's.
@@ -49,9 +50,9 @@ class Unwinder {
   Unwinder(const Unwinder&) = delete;
   Unwinder& operator=(const Unwinder&) = delete;
 
-  // Returns the name that remember() gave to the calling thread's present stack; 0 if the stack has
-  // none or has changed. `frame` is __builtin_frame_address(0) of the calling function or of a
-  // caller of it that is still running.
+  // Returns the name (a number) that remember() gave to the calling thread's present stack; 0 if
+  // the stack has none or has changed. `frame` is __builtin_frame_address(0) of the calling
+  // function or of a caller of it that is still running.
   std::uint32_t recognise(const void* frame) const noexcept {
     return known_.find(reinterpret_cast<std::uint64_t>(frame));
   }
@@ -84,7 +85,8 @@ class Unwinder {
   // Forgets the names of all stacks, because they have become invalid. Keeps the unwind rules.
   void forget_names() noexcept;
 
-  // Returns the number of stacks that ended before the thread's first frame for this reason.
+  // Returns the number of captured stacks that ended before the thread's first frame for this
+  // reason, as counted in the constructor's `counts`.
   std::uint64_t count_of(Exception reason) const noexcept {
     return counts_[static_cast<std::size_t>(reason)].load(std::memory_order_relaxed);
   }
@@ -94,9 +96,9 @@ class Unwinder {
   struct Walk;
   struct Notes;
   enum class Way;
-  // Walks the stack that the Walk names, and fills its result. If `drafting`, notes all words that
-  // the walk reads in the entry, from which the stack is recognised later; otherwise the entry is
-  // null.
+  // Walks the stack from the frame that Walk names, and writes the outcome to Walk. If `drafting`,
+  // writes all words of the stack that are read to the entry, by which the stack is recognised
+  // later; otherwise the entry is null.
   template <bool drafting>
   void walk(Walk&, KnownStacks::Entry*) noexcept;
   // Leaves a frame with a special rule, such as a signal handler's, by changing the registers to
