@@ -9,7 +9,7 @@ namespace cuwarden {
 // Keeps errno over a scope: the destructor sets errno to the value that it had at the construction.
 class [[nodiscard]] ErrnoGuard {
  public:
-  // The guard keeps errno's address, because each use of `errno` is a function call.
+  // Saves errno, and its address, because each use of `errno` is a function call.
   ErrnoGuard() noexcept : errno_(errno), saved_(errno_) {}
   ~ErrnoGuard() { errno_ = saved_; }
   ErrnoGuard(const ErrnoGuard&) = delete;

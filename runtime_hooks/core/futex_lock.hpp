@@ -53,9 +53,9 @@ class FutexLock {
            lock_contended();
   }
 
-  // Takes a lock whose holder may rightly keep it for more than ten seconds, after which lock()
-  // gives up. Waits for about ten minutes before it returns false, without the lock. A thread that
-  // has a WaitBudget (a bound on its waiting for all locks) waits no longer than lock() does.
+  // Takes a lock that another thread may rightly keep for more than ten seconds, after which lock()
+  // gives up. Waits for about ten minutes before it returns false, without the lock. A thread
+  // that has a WaitBudget (a bound on its waiting for all locks) waits no longer than lock() does.
   [[nodiscard]] bool lock_for_long() noexcept {
     for (int attempt = 0; attempt < 60'000; ++attempt) {
       if (lock()) return true;

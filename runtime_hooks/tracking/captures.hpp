@@ -32,7 +32,8 @@ class Captures {
   // the context has ended.
   void context_ends(ContextId) noexcept;
 
-  // True if a capture is in progress in the process. Costs a single load.
+  // True if a capture is in progress in the process, as far as begins() was called for it. Costs a
+  // single load.
   bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
 
   // Makes seen() true from now on. Must be called after the driver has begun a stream capture, also

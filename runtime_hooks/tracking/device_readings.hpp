@@ -33,7 +33,7 @@ class DeviceReadings {
   // Devices with this ordinal or a higher one are ignored.
   static constexpr std::int32_t device_limit = LiveContexts::device_limit;
 
-  // `listener` may be null. All arguments outlive the object.
+  // `listener` is told of each reading; null: no object is told. All arguments outlive this object.
   DeviceReadings(ledger::Writer& ledger, const driver::RealDriver& real,
                  const DeviceQueries& queries, MemoryPools& memory_pools,
                  ReadingListener* listener) noexcept

@@ -36,7 +36,7 @@ class ImplicitMemory {
   // measurement counts: no other call of this process that may change the device's memory was seen
   // to begin or end during it. A call that began before and ends after it is not noticed.
   bool end_span(DeviceOrdinal) noexcept;
-  // True while a call is being measured on any device.
+  // True while a measurement (span) of some call is under way on any device.
   bool any_span() const noexcept { return open_.load(std::memory_order_relaxed) != 0; }
   // Makes the measurements (spans) that are under way on the device not count, because another call
   // may change the device's memory.
@@ -60,8 +60,8 @@ class ImplicitMemory {
   bool may_ask(std::uint64_t now_ns) noexcept { return may(asked_, 512, now_ns); }
 
   // Facts about the kernel launches on one device, in the context that was used there last. They
-  // tell which launch may take device memory. If two contexts take turns, each counts as new every
-  // time. Then code that a launch loads may be counted as local memory.
+  // tell which launch may take device memory. If launches in two contexts of the device alternate,
+  // the facts are reset each time. Then code that a launch loads may be counted as local memory.
   struct Launches {
     // Handle of the context in which the launches are made; 0 if there is none.
     std::atomic<std::uint64_t> context{0};

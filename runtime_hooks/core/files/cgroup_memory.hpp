@@ -51,8 +51,9 @@ inline std::optional<std::uint64_t> cgroup_number(std::string_view text,
 // The open folder of a cgroup, or nothing. The destructor closes the folder.
 class CgroupFolder {
  public:
-  // Opens the folder at `path`. Opens nothing if the path is not below /sys/fs/cgroup, or if the
-  // folder belongs to another file system than cgroups': the path may come from an untrusted file.
+  // Opens the folder at `path`, an absolute path. Opens nothing, so that the object converts to
+  // false, if the folder cannot be opened or is no cgroup's below /sys/fs/cgroup: the path may come
+  // from an untrusted file.
   explicit CgroupFolder(const char* path) noexcept {
     if (std::strncmp(path, cgroup_mount.data(), cgroup_mount.size()) != 0) return;
     take(open_folder(AT_FDCWD, path, Links::refused));

@@ -28,7 +28,8 @@ namespace detail {
 // The state that all objects of class StandardNumbersHeld in a process share: which of the
 // descriptor numbers 0 to 2 are occupied, by how many objects.
 struct StandardNumbers {
-  // Process id of the thread that may change the fields below; 0: no thread may at this moment.
+  // A lock on the fields below: the process id of the thread that has it, 0 if it is free. In a
+  // forked child, the parent's id counts as free.
   std::atomic<int> holder{0};
   // Raised by one when the first StandardNumbersHeld begins to occupy numbers, and when the last
   // one has ended: odd while at least one of them occupies numbers.

@@ -11,7 +11,7 @@ namespace cuwarden::hooks {
 // returning from it, a later call finds the mark damaged or below its own frame.
 class CallMark {
  public:
-  // `frame` is __builtin_frame_address(0) of the hooked function.
+  // `frame` is __builtin_frame_address(0) of the hooked function in which the mark is a variable.
   explicit CallMark(const void* frame) noexcept : frame_(frame), seal_(seal_of(this, frame)) {}
   ~CallMark() { seal_ = 0; }
   CallMark(const CallMark&) = delete;
@@ -21,7 +21,8 @@ class CallMark {
   const void* frame() const noexcept { return frame_; }
 
   // Returns true if it is proven that the hooked call that made `mark` was left, as by a longjmp.
-  // `frame` is the frame address of the hooked function that asks. Returns false without proof; the
+  // `frame` is the frame address of the hooked function that asks; null: only a damaged mark is a
+  // proof. Returns false without proof; the
   // asking call then counts as part of the older call and is not recorded. A wrong true would be
   // worse, because a call of cuwarden's own might be recorded.
   //

@@ -62,8 +62,8 @@ extern constinit std::atomic<ProvesLeft> frames_prove_left;
 void forget_left_calls(const void* frame) noexcept;
 
 // Resets the calling thread's `call_state` if a longjmp has left the hooked driver function that
-// the thread seems to be inside. To be called at the beginning of a hooked driver function, before
-// `call_state` is used. `frame` is the function's __builtin_frame_address(0).
+// the thread seems to be inside. To be called by functions that the program calls, before they use
+// `call_state` for a driver call. `frame` is the calling function's __builtin_frame_address(0).
 inline void forget_left_driver_call(const void* frame) noexcept {
   if (call_state.driver_depth != 0 && call_state.driver_mark != nullptr) forget_left_calls(frame);
 }
@@ -220,8 +220,8 @@ class HookedCall {
 
   // Calls `real_free`, which has the driver free `address`, and returns its result. `space`: kind
   // of number that `address` is, such as a pointer or a handle. The allocation's record is taken
-  // out of the ledger before, and put back if the driver refuses. So no reader sees a record of
-  // memory that is already freed.
+  // out of the ledger before `real_free` is called, and put back if the driver refuses. So no
+  // reader finds a record of memory that is already freed.
   template <class RealFree>
   CUresult freed(Space space, std::uint64_t address, RealFree real_free) {
     if (!recording() || address == 0) return real_free();

@@ -45,8 +45,8 @@ std::uint64_t block_threads(const CUlaunchConfig* config, Rest...) {
 }
 
 // Measures the device memory that a kernel's first launch takes: for its code, for local memory of
-// its threads, or for the heap of device-side malloc. Made right before the driver's launch; done()
-// is called right after.
+// its threads, or for the heap of device-side malloc. The object is made right before the driver's
+// launch, and done() is called right after it.
 class FirstLaunch {
  public:
   // Reads the device's free memory, unless it was read too often before. `HookedCall` is the
@@ -78,9 +78,9 @@ class FirstLaunch {
 };
 
 // Measures the instantiation of a graph, at which the driver takes the local memory that the
-// graph's kernels need. Measures only if a captured kernel needs more local memory than all
-// launched ones, or if the heap of device-side malloc may be made. Made right before the driver's
-// call.
+// graph's kernels need. Measures only if a kernel whose launch was captured needs more local
+// memory than all launched ones, or if the heap of device-side malloc may be made. The object is
+// made right before the driver's call.
 class GraphInstantiation {
  public:
   explicit GraphInstantiation(HookedCall&) noexcept;

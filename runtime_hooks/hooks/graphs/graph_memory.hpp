@@ -21,8 +21,8 @@ void graph_instantiated(HookedCall&, CUgraphExec exec, CUgraph graph);
 // Records the memory that a launch of `exec` allocates, and removes the records of the memory that
 // it frees. To be called after each successful launch.
 void graph_launched(HookedCall&, CUgraphExec exec);
-// Returns the device of the first allocation of a launch of `exec`; no_device if a launch allocates
-// nothing.
+// Returns the device of an allocation that each launch of `exec` makes; no_device if it makes none,
+// or if the program's call is not recorded.
 DeviceOrdinal device_of_graph(HookedCall&, CUgraphExec exec) noexcept;
 // Forgets what launches of `exec` allocate and free. To be called after the driver destroyed it.
 void graph_exec_destroyed(CUgraphExec exec);

@@ -37,7 +37,7 @@ class NodeMakers {
   // the number of calls; 0 also if the table's lock cannot be had.
   std::size_t makers_of(std::uint64_t address, Maker (&to)[most_of_one_address]) noexcept;
   // True once the table's lock could not be had, because a thread has left it locked. Since then
-  // nodes are missing from the table.
+  // nodes may be missing from the table.
   bool left() const noexcept { return left_.load(std::memory_order_relaxed); }
 
  private:
