@@ -72,7 +72,8 @@ class ImplicitMemory {
     std::atomic<std::uint64_t> local_bytes{0};
     // Bytes of local memory for each thread that the driver may take when a graph is instantiated:
     // the largest need among kernels whose launch was captured into a graph instead of being run. 0
-    // if no captured kernel needed more than `local_bytes`, or once the memory was taken.
+    // if no captured kernel needed more than `local_bytes`, or once an instantiation took the
+    // memory.
     std::atomic<std::uint64_t> captured_local_bytes{0};
     // Number of launches that seemed to be captured into a graph instead of being run.
     std::atomic<std::uint32_t> captured_count{0};

@@ -78,9 +78,9 @@ class FirstLaunch {
 };
 
 // Measures the instantiation of a graph, at which the driver takes the local memory that the
-// graph's kernels need. Measures only if a kernel whose launch was captured needs more local
-// memory than all launched ones, or if the heap of device-side malloc may be made. The object is
-// made right before the driver's call.
+// graph's kernels need. Measures only if a kernel whose launch was captured needed more local
+// memory than all kernels launched before it, or if the heap of device-side malloc may be made. The
+// object is made right before the driver's call.
 class GraphInstantiation {
  public:
   explicit GraphInstantiation(HookedCall&) noexcept;
