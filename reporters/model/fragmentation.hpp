@@ -21,14 +21,15 @@ struct Fragmentation {
   // excess_bytes come: "exit" (at the end of the process) or "last_call" (during the run). Null:
   // the device was never read.
   Text at;
-  // Number of slabs; freed bytes that are locked in partly live slabs; bytes that rounding adds to
-  // requests; unused bytes of memory pools (CUmemoryPool) and graphs; largest request that the
-  // driver could serve with whole pages. mempool_idle_bytes and largest_request_bytes are null if
-  // the device was never read.
+  // slab_count: slabs with a live piece (allocation). slab_locked_bytes: their unused bytes, which
+  // cannot go back to the device before the last piece is freed. rounding_bytes: bytes that
+  // rounding adds to live requests. mempool_idle_bytes: unused bytes of memory pools (CUmemoryPool)
+  // and graphs. largest_request_bytes: largest request that the driver could serve with whole
+  // pages. The last two are null if they are unknown, as for a device that was never read.
   Figure slab_count, slab_locked_bytes, rounding_bytes, mempool_idle_bytes, largest_request_bytes;
-  // Bytes of a page (the unit that the driver takes from the device), and bytes of the step by
-  // whose multiples the driver cuts pieces from a page. Both are taken from the allocations'
-  // addresses.
+  // page_bytes: size of a page, the unit that the driver takes from the device. step_bytes: pieces
+  // of a page begin at multiples of this number. Both are derived from the addresses of live
+  // allocations.
   Figure page_bytes, step_bytes;
   // Bytes of the largest allocation that shares its page with another; null: no two share a page.
   Figure largest_piece_bytes;
@@ -41,8 +42,9 @@ struct Fragmentation {
                     excess_bytes)
 };
 
-// The slabs of one size class on a device. Rows are of the end of the process (table
-// `slab_classes`) or of the moment at which most memory was locked (table `worst_slab_classes`).
+// The slabs of one size class on a device, with the live allocations (pieces) in them. Rows of
+// table `slab_classes` are of the end of the process. Rows of table `worst_slab_classes` are of the
+// moment at which most of the device's memory was locked in slabs.
 struct SlabClass {
   Id device = 0;  // CUDA ordinal
   // Size class: the size of a slab's typical piece, rounded up to a power of two; number of slabs;
@@ -51,22 +53,26 @@ struct SlabClass {
   CUWARDEN_FIELDS(device, class_bytes, slab_count, live_count, live_bytes)
 };
 
-// A slab of a device at the end of the process.
+// A slab with a live piece at the end of the process. A slab is a page of device memory from which
+// the driver cuts small requests, its pieces.
 struct Slab {
   Id device = 0;        // CUDA ordinal
   std::string address;  // start of the slab, in hexadecimal
-  Figure class_bytes;   // power of two: rounded-up size of the pieces with most live bytes
-  Figure slots, live;   // pieces of class_bytes that fit into the slab; live pieces in it
+  // Size class of the slab, a power of two: size of the pieces that have most of the slab's live
+  // bytes, rounded up.
+  Figure class_bytes;
+  Figure slots, live;  // number of pieces of class_bytes that fit into the slab; live pieces in it
   CUWARDEN_FIELDS(device, address, class_bytes, slots, live)
 };
 
-// A call stack whose live pieces keep slabs partly live at the end of the process.
+// A call stack with live pieces in slabs at the end of the process. Pieces are small allocations
+// that the driver cuts from slabs, its 2 MiB pages.
 struct SlabHolder {
   Id device = 0;        // CUDA ordinal
   MaybeId stack;        // row of `stacks`; null: no stack was recorded
-  Figure count, bytes;  // live pieces in slabs that were allocated by this stack; their bytes
-  // Freed bytes of slabs that the live pieces of this stack lock. A slab's locked bytes are divided
-  // equally among its live pieces.
+  Figure count, bytes;  // number of live pieces in slabs that this stack allocated; their bytes
+  // Unused bytes of slabs that cannot go back to the device because of this stack's live pieces.
+  // The unused bytes of a slab count in equal parts for each of its live pieces.
   Figure locked_bytes;
   CUWARDEN_FIELDS(device, stack, count, bytes, locked_bytes)
 };
@@ -74,13 +80,16 @@ struct SlabHolder {
 // The moment of the run at which most freed memory of a device was locked in slabs.
 struct WorstFragmentation {
   Id device = 0;  // CUDA ordinal
-  // time_ns: time at which most freed memory of the device was locked in slabs. At that time:
-  // number of slabs, freed bytes locked in them, bytes that rounding added to requests.
-  // pieces_seen: pieces whose addresses showed, when last looked at, that they share pages; 0: none
-  // was seen, so the assumed layout of slabs is not confirmed.
+  // time_ns: time at which most freed memory of the device was locked in slabs. slab_count,
+  // slab_locked_bytes, rounding_bytes: number of slabs, freed bytes locked in them, and bytes that
+  // rounding added to requests at that time. pieces_seen: allocations whose addresses showed, when
+  // the holders of slabs were last looked for (at WorstSlabHolder::time_ns), that they share pages;
+  // 0: none was seen, so the assumed layout of slabs is not confirmed.
   Figure time_ns, slab_count, slab_locked_bytes, rounding_bytes, pieces_seen;
-  // Unused bytes of memory pools and graphs, and the largest request that could have been served,
-  // by the device's last reading before time_ns; time of that reading. Null: there was no reading.
+  // Result of the device's last reading before the holders of slabs were looked for
+  // (WorstSlabHolder::time_ns): unused bytes of memory pools and graphs; largest request that could
+  // have been served; time of the reading. Null: there was no reading, or the holders were never
+  // looked for.
   Figure mempool_idle_bytes, largest_request_bytes, read_ns;
   CUWARDEN_FIELDS(device, time_ns, slab_count, slab_locked_bytes, rounding_bytes, pieces_seen,
                   mempool_idle_bytes, largest_request_bytes, read_ns)
@@ -95,14 +104,17 @@ struct WorstSlab {
   CUWARDEN_FIELDS(device, address, live, live_bytes)
 };
 
-// A call stack whose live pieces locked much freed memory in slabs of a device. It was looked for
-// at `time_ns`: at or a little before the moment at which most of the device's memory was locked.
+// A call stack whose live pieces locked much freed memory in slabs of a device. The stacks were
+// looked for at `time_ns`: at or before the moment of the run at which most of the device's memory
+// was locked.
 struct WorstSlabHolder {
   Id device = 0;  // CUDA ordinal
   MaybeId stack;  // row of `stacks`; null: no stack was recorded
-  // At time_ns: live pieces of this stack in slabs; their bytes; freed bytes that they locked.
+  // At time_ns: number of this stack's live pieces in slabs; their bytes; unused bytes of the slabs
+  // that could not go back to the device because of them.
   Figure count, bytes, locked_bytes;
-  // Time at which the pieces were counted; freed bytes that all stacks locked at that time.
+  // time_ns: time at which the pieces were counted. of_locked_bytes: sum of locked_bytes over all
+  // stacks on the device at that time, also those that have no row.
   Figure time_ns, of_locked_bytes;
   CUWARDEN_FIELDS(device, stack, count, bytes, locked_bytes, time_ns, of_locked_bytes)
   CUWARDEN_MAY_LACK(time_ns, of_locked_bytes)
@@ -113,17 +125,18 @@ struct WorstSlabHolder {
 struct IncidentFragmentation {
   Id incident = 0;      // row of `incidents` about the refused request
   Id device = 0;        // CUDA ordinal
-  Figure slab_count;    // number of slabs at the refusal
+  Figure slab_count;    // number of slabs with a live piece at the refusal
   Figure slabs_listed;  // rows that `incident_slab_map` has of these slabs; may be fewer
-  // At the refusal: freed bytes locked in partly live slabs; bytes that rounding added to requests;
-  // unused bytes of memory pools and graphs; bytes of the largest request that could have been
-  // served. Null: unknown.
+  // At the refusal: freed bytes that could not go back to the device, since their slabs had live
+  // pieces; bytes that rounding added to live requests; unused bytes of memory pools (CUmemoryPool)
+  // and graphs; largest request that could have been served. Null: unknown.
   Figure slab_locked_bytes, rounding_bytes, mempool_idle_bytes, largest_request_bytes;
   CUWARDEN_FIELDS(incident, device, slab_count, slabs_listed, slab_locked_bytes, rounding_bytes,
                   mempool_idle_bytes, largest_request_bytes)
 };
 
-// The slabs of one size class, at the moment of a refused request.
+// The slabs of one size class on the device of a refused request, at the refusal, with the live
+// allocations (pieces) in them.
 struct IncidentSlabClass {
   Id incident = 0;  // row of `incidents` about the refused request
   // Size class: the size of a slab's typical piece, rounded up to a power of two; number of slabs;
@@ -132,7 +145,8 @@ struct IncidentSlabClass {
   CUWARDEN_FIELDS(incident, class_bytes, slab_count, live_count, live_bytes)
 };
 
-// A slab at the moment of a refused request.
+// A slab of the device of a refused request, at the refusal. A slab is a page of device memory from
+// which the driver cuts small requests, its pieces.
 struct IncidentSlab {
   Id incident = 0;          // row of `incidents` about the refused request
   std::string address;      // start of the slab, in hexadecimal

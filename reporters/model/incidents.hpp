@@ -14,23 +14,27 @@ namespace cuwarden::model {
 struct Incident {
   Id id = 0;       // from 1; other tables name the incident by this number
   Figure time_ns;  // time of the first refusal
-  // CUDA function that the program called; kind of memory, as in core/kind.hpp; the thing that the
-  // call asked for: "memory" for allocations, else "context", "module", "launch" and the like.
+  // api: CUDA function that the program called; null: unknown. kind: kind of memory, such as
+  // "device" or "pinned" (core/kind.hpp). asked_for: "memory" for allocations; otherwise the thing
+  // that needed memory, such as "context", "module" or "launch".
   Text api, kind, asked_for;
-  Figure bytes;         // bytes of the first refused request; null: the call does not say
-  MaybeId device;       // CUDA ordinal; null: host memory was asked for
-  Figure thread;        // kernel's thread id of the thread that was refused first
-  MaybeId stack;        // row of `stacks`; null: no stack was recorded
-  Text result;          // driver's error of the first refusal, such as "CUDA_ERROR_OUT_OF_MEMORY"
-  std::string outcome;  // "failed", "rescued", "recovered_by_caller" or "under_way"
+  Figure bytes;    // bytes of the first refused request; null: the call does not say
+  MaybeId device;  // CUDA ordinal; null: host memory was asked for
+  Figure thread;   // kernel's thread id of the thread that was refused first
+  MaybeId stack;   // row of `stacks`; null: no stack was recorded
+  Text result;     // driver's error of the first refusal, such as "CUDA_ERROR_OUT_OF_MEMORY"
+  // "rescued": all requests were served by rungs, cuwarden's attempts. "recovered_by_caller": all
+  // were served in the end, some because the program freed memory. "failed": others. "under_way":
+  // none failed, but one was still being tried.
+  std::string outcome;
   // Name of the rung (attempt of cuwarden's) that has served most of the refused requests; null:
   // all attempts were in vain.
   Text rescued_by;
-  std::string verdict;  // name of the cause, from verdicts.def
+  std::string verdict;  // name of the cause in verdicts.def, such as "slab_fragmentation"
   Figure repeats;       // number of refusals after the first one
-  // recovered_count: refusals after which the program freed memory and was soon served the same
-  // request. rescued_count: refused requests that a rung served, so that the program saw no
-  // refusal. failed_count: refusals that the program saw.
+  // recovered_count: refusals that the program saw, and after which it freed memory and soon had
+  // the same request served. rescued_count: refused requests that a rung served, so that the
+  // program saw no refusal. failed_count: all refusals that the program saw.
   Figure recovered_count, rescued_count, failed_count;
   Figure last_ns, last_bytes;  // time of the last refusal; bytes of the last refused request
   Proof proof;                 // figures that prove the verdict, by name
@@ -46,8 +50,10 @@ struct Incident {
 // Facts that were unknown have no row.
 struct IncidentFact {
   Id incident = 0;   // row of `incidents`
-  std::string fact;  // name of the fact, such as "free_bytes" or "max_mappings"
-  Figure value;      // null: the fact is a limit, and none is set
+  std::string fact;  // name of the fact, such as "free_bytes" (of the device) or "max_mappings"
+  // Value of the fact: bytes if the name ends in "bytes", otherwise a count or a mode. Null: a
+  // limit that is not set.
+  Figure value;
   CUWARDEN_FIELDS(incident, fact, value)
 };
 
@@ -69,11 +75,13 @@ struct IncidentHolder {
   Id incident = 0;      // row of `incidents`
   MaybeId stack;        // row of `stacks`; null: no stack was recorded
   std::string kind;     // kind of memory, as in core/kind.hpp
-  Figure count, bytes;  // live allocations of this stack; their bytes
-  // Growth of the live bytes; null: they did not grow steadily.
+  Figure count, bytes;  // live allocations of this stack and kind; their bytes
+  // Rate at which the bytes of these live allocations grew before the refusal; null: they did not
+  // grow steadily.
   Figure growth_bytes_per_minute;
-  // Freed bytes that the stack's live allocations lock in slabs, the driver's 2 MiB pages of small
-  // requests. Null: the stack is not among those that lock most.
+  // Unused bytes of slabs, the driver's 2 MiB pages of small requests, that could not go back to
+  // the device because of the stack's live allocations. A slab's unused bytes count in equal parts
+  // for each of its allocations. Null: the stack is not among those with most.
   Figure slab_locked_bytes;
   CUWARDEN_FIELDS(incident, stack, kind, count, bytes, growth_bytes_per_minute, slab_locked_bytes)
   CUWARDEN_MAY_LACK(growth_bytes_per_minute, slab_locked_bytes)

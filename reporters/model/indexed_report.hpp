@@ -16,14 +16,14 @@ class IndexedReport {
   const model::Report& operator*() const { return report_; }
   const model::Report* operator->() const { return &report_; }
 
-  // Return the row with this id, which lives as long as the report. They return null if the id is
-  // null or no row has it.
+  // Return the row of table `stacks`, `frames` or `modules` with this id; null if the id is null or
+  // no row has it. The row is owned by this object.
   const model::Stack* stack(model::MaybeId id) const;
   const model::Frame* frame(model::MaybeId id) const;
   const model::Module* module(model::MaybeId id) const;
 
-  // Returns the file name of the module with this id, without folders; empty if the id is null or
-  // no module has it.
+  // Returns the file name, without folders, of the module (program or library) with this id; empty
+  // if the id is null or no module has it.
   std::string module_name(model::MaybeId id) const;
 
  private:

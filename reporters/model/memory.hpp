@@ -56,13 +56,14 @@ struct DeviceProcess {
   CUWARDEN_MAY_LACK(device, incident, program)
 };
 
-// Sums of all allocations of a kind on a device.
+// Sums over the whole run of all allocations of one kind on one device.
 struct Total {
   std::string kind;  // kind of memory, as in core/kind.hpp
   MaybeId device;    // CUDA ordinal; null for host memory
-  // Allocations of this kind on this device: number ever made; number freed; requests that the
-  // program saw fail for lack of memory; number and bytes live at the process's end. peak_bytes:
-  // most bytes live at one time; peak_count: allocations live then (if no bytes: most at one time).
+  // Numbers of allocations of this kind on this device: ever made (`allocations`), freed (`frees`),
+  // and live at the process's end. failures: requests that the program saw fail for lack of memory.
+  // peak_bytes: most bytes that were live at one time. peak_count: number of allocations that were
+  // live at that time; if peak_bytes is 0, most allocations that were ever live.
   Figure allocations, frees, failures, live_count, live_bytes, peak_count, peak_bytes;
   Figure peak_time_ns;  // time at which peak_bytes were live; null: no bytes were ever live
   CUWARDEN_FIELDS(kind, device, allocations, frees, failures, live_count, live_bytes, peak_count,
@@ -90,13 +91,15 @@ struct LeakGroup {
   // Times at which the oldest and the newest allocation that was not freed were made. Null:
   // unknown, or the end of a context released them.
   Figure first_ns, last_ns;
-  MaybeId module;      // row of `modules`: that of the innermost frame outside CUDA's own libraries
-  Figure allocations;  // allocations ever made by this stack, freed or not
+  MaybeId module;  // row of `modules`: that of the innermost frame outside CUDA's own libraries
+  // Allocations that this stack ever made with this function, kind and device, freed or not.
+  Figure allocations;
   // "growing" if at least four allocations were not freed, and were made in at least three of the
   // four quarters of the time from first_ns to the process's end; else "one_time". Null: the end of
   // a context released them.
   Text growth;
-  // Rate at which the bytes that were not freed grow; null if `growth` is not "growing".
+  // Bytes that were not freed and were allocated after the first quarter of the time from first_ns
+  // to the process's end, by minute of the other three quarters; null if `growth` is not "growing".
   Figure growth_bytes_per_minute;
   // Allocations that were not freed, by quarters of the time from first_ns to the process's end, in
   // which they were made. Null: the end of a context released them.
@@ -106,7 +109,8 @@ struct LeakGroup {
   Figure lost_count, lost_bytes, reachable_count, reachable_bytes;
   Text released_by;         // "context": the end of their context released them; null: still live
   bool suppressed = false;  // true if a suppression of the user's matches the group
-  Text example_address;     // address of one of the allocations that were not freed; null: unknown
+  // Address, in hexadecimal, of one of the allocations that were not freed; null: unknown.
+  Text example_address;
   // Handles of virtual memory (cuMemCreate) that were unmapped but never released; null for all
   // kinds but virtual memory.
   Figure unmapped_count;
@@ -121,12 +125,13 @@ struct LeakGroup {
 // Sums of cuwarden's own pool, of rescued requests, of meshing and of spilled allocations.
 struct Pool {
   std::string mode;  // setting CUWARDEN_POOL: "off", "rescue", "on" or "auto"
-  // Refused requests that cuwarden's rungs served after all, and their bytes. Requests that
-  // cuwarden's own pool served, and their bytes; bytes that this pool holds at the end; bytes that
-  // it gave back to devices.
+  // rescued_*: refused requests that cuwarden's rungs served after all, and their bytes. served_*:
+  // requests that cuwarden's own pool served, and their bytes. held_bytes: memory that this pool
+  // holds at the end. returned_bytes: memory that it gave back to devices during the run.
   Figure rescued_count, rescued_bytes, served_count, served_bytes, held_bytes, returned_bytes;
-  // Meshing lets two pages of addresses share one page of memory. Pages that came to share one;
-  // bytes given back to devices by that; time for which the program's GPU work was held up for it.
+  // Meshing lets two pages of addresses share one page of memory. meshed_pages: pages of addresses
+  // that came to share memory. mesh_recovered_bytes: device memory that became free by this.
+  // mesh_pause_ns: time for which the program's GPU work was held up for it.
   Figure meshed_pages, mesh_recovered_bytes, mesh_pause_ns;
   // Bytes of host memory behind device allocations that are live at the end; the most such bytes at
   // any time (with several devices, the sum of each one's most); number of allocations that ever
@@ -145,8 +150,9 @@ struct Pool {
 
 // Live bytes of a kind on a device in a span of time: a row of the report's table `timeline`.
 struct Bucket {
-  Figure time_ns, width_ns;  // begin and length of the span
-  MaybeId device;            // CUDA ordinal; null for host memory
+  // Begin of the span, in ns since the process's start, and its length in ns.
+  Figure time_ns, width_ns;
+  MaybeId device;    // CUDA ordinal; null for host memory
   std::string kind;  // kind of memory, as in core/kind.hpp, or "host_rss" for resident memory
   Figure max_bytes, last_bytes;  // most live bytes in the span; live bytes at the span's end
   CUWARDEN_FIELDS(time_ns, width_ns, device, kind, max_bytes, last_bytes)
@@ -162,7 +168,9 @@ struct PeakHolder {
   // Allocations of this stack that were live when the most bytes of `kind` were live on `device`;
   // their bytes; allocations of `kind` on `device` that this stack ever made, freed or not.
   Figure count, bytes, allocations;
-  Figure first_ns, last_ns;  // times of the first and the last allocation that this stack made
+  // Times, in ns since the process's start, of the first and the last allocation that this stack
+  // made, freed or not.
+  Figure first_ns, last_ns;
   CUWARDEN_FIELDS(device, kind, stack, count, bytes, allocations, first_ns, last_ns)
   CUWARDEN_MAY_LACK(allocations, first_ns, last_ns)
 };

@@ -103,15 +103,16 @@ struct HookCalls {
 // hooks another version of the function (as with and without _v2). Its calls are not recorded.
 struct UnhookedLookup {
   std::string name;  // name that was looked up
-  Figure count;      // number of lookups
+  Figure count;      // number of lookups of this name
   CUWARDEN_FIELDS(name, count)
 };
 
 // The cost of recording the process.
 struct Overhead {
   Figure recorded_calls;  // calls of hooked CUDA functions
-  Figure shim_ns;         // time of the hooks' own work, estimated by samples; null: none was taken
-  Figure ledger_bytes;    // bytes that the process's ledger file uses
+  // Time of cuwarden's own work in these calls, estimated by samples; null: no sample was taken.
+  Figure shim_ns;
+  Figure ledger_bytes;  // bytes that the process's ledger file uses
   CUWARDEN_FIELDS(recorded_calls, shim_ns, ledger_bytes)
 };
 

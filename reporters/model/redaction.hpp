@@ -9,11 +9,12 @@
 namespace cuwarden {
 
 // Removes from a report the host, user names, command line, folders of paths, environment
-// variables, job id and device UUIDs. Sets the report's field `redacted`.
+// variables, job id and device UUIDs. Sets the report's field `redacted` to true.
 void redact(model::Report& report);
 
-// Returns a text without folders of paths and without the names of users and hosts that occur in
-// the report. redact() must not have been called for the report yet: it removes these names.
+// Returns `text` without folders of paths. Names of users and of the host that occur in the report
+// are replaced by "user" and "host". redact() must not have been called for the report yet, because
+// it removes these names.
 std::string redacted_text(const model::Report& report, std::string text);
 
 }  // namespace cuwarden

@@ -15,16 +15,16 @@ namespace cuwarden::model {
 // come from a damaged ledger, and are written as null.
 inline constexpr std::uint64_t largest_number = std::uint64_t{1} << 53;
 
-// A number of the report that is not negative; null: unknown. A field whose name ends in `bytes` is
-// in bytes. One that ends in `_ns` is in nanoseconds: a length, or a time since the process's
-// start. Others are counts, unless the field says otherwise.
+// A number of the report that is not negative; null: unknown, unless the field says otherwise. A
+// field whose name ends in `bytes` is in bytes. One that ends in `_ns` is in nanoseconds: a length,
+// or a time since the process's start. Others are counts, unless the field says otherwise.
 using Figure = std::optional<std::uint64_t>;
 // A number of the report that may be negative; null: unknown.
 using SignedFigure = std::optional<std::int64_t>;
 // A text of the report; null: unknown, or there is none.
 using Text = std::optional<std::string>;
-// The number by which a row of the report is named in other tables, or the CUDA ordinal of a
-// device.
+// A number by which other tables of the report name a row, or the CUDA ordinal of a device (from
+// 0).
 using Id = std::uint32_t;
 // A reference to a row of another table, or the CUDA ordinal of a device; null: none, or unknown.
 using MaybeId = std::optional<Id>;
