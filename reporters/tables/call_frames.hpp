@@ -27,7 +27,7 @@ class Naming;
 // A frame of the report's table of frames.
 struct FrameRow {
   std::uint32_t module = 0;  // module's row in the ledger; 0: the frame lies in no known module
-  // Code's address minus the module's load address; the address itself without a module.
+  // Code's address minus the module's load address; if `module` is 0, the address itself.
   std::uint64_t offset = 0;
   // Function's name and source file, owned by the CallFrames that made the row; null: unknown.
   const std::string* function = nullptr;
@@ -84,14 +84,16 @@ class CallFrames {
   const FrameRow& frame(std::uint32_t id) const { return frames_[id - 1]; }
 
  private:
-  // A code address of the added stacks, and its frames in frames_: more than one if functions are
-  // inlined there. `first_frame`: id of the innermost one.
+  // A code address of the added stacks: module's row in the ledger (0: none) and offset from its
+  // load address. Its frames in frames_ follow each other, innermost first: several if functions
+  // are inlined there. `first_frame`: id of the innermost one.
   struct Location {
     std::uint32_t module = 0;
     std::uint64_t offset = 0;
     std::uint32_t first_frame = 0, frame_count = 0;
   };
-  // Hash of a code address and the epoch in which its module was loaded.
+  // Hash of a code address and its module epoch, the number of modules that had been unloaded so
+  // far. An address belongs to one module only within an epoch.
   struct AddressHash {
     std::size_t operator()(const std::pair<std::uint64_t, std::uint64_t>& key) const {
       return std::hash<std::uint64_t>{}(key.first ^ (key.second * 0x9e3779b97f4a7c15u));
@@ -117,7 +119,8 @@ class CallFrames {
   std::set<std::uint32_t> stacks_;  // ids of the added stacks
   std::uint64_t walked_ = 0;        // number of frames of all stacks_
   std::unordered_map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t, AddressHash>
-      locations_by_address_;  // (address, module epoch) → index of locations_
+      // (address, module epoch: number of modules unloaded so far) → index of locations_.
+      locations_by_address_;
   // (module, offset) → index of locations_.
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> locations_by_offset_;
   std::vector<Location> locations_;

@@ -17,22 +17,26 @@
 
 namespace cuwarden {
 
-// Slabs of the driver, and bytes lost to rounding, by device ordinal. Made by find_fragmentation().
+// Slabs of the driver, and bytes lost to rounding, by CUDA ordinal, as find_fragmentation() returns
+// them.
 using Fragmentations = std::map<std::int32_t, Fragmentation>;
 
 // Passes the parts of each device's used bytes, at its last reading and at each refused request, to
-// the last parameter as rows of the report.
-// The series give live bytes by kind and device, as made by all_series().
+// the last parameter as rows of the report. The series are those of all_series(): the live bytes of
+// each kind of memory on each device.
 void put_accounts(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
                   const Fragmentations&, const std::vector<IncidentCase>&, Put<model::AccountItem>);
-// Passes a row of the report to the last parameter for each device: its slabs, and the bytes that
-// other requests cannot use. The series are those of all_series().
+// Passes a row of the report to the last parameter for each device in Fragmentations: its slabs,
+// and the bytes that other requests cannot use. The series are those of all_series(): the live
+// bytes of each kind of memory on each device.
 void put_fragmentation(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
                        const Fragmentations&, Put<model::Fragmentation>);
-// Passes a row of the report to the last parameter for each slab.
+// Passes a row of the report to the last parameter for each slab with a live piece: its address,
+// size class and live pieces.
 void put_slab_map(const Fragmentations&, Put<model::Slab>);
-// Passes a row of the report to the last parameter for each group of allocations that has pieces in
-// slabs. Stacks must have been added to the CallFrames before.
+// Passes a row of the report to the last parameter for each group of allocations that has live
+// pieces in slabs. The groups' stacks must have been added to the CallFrames before; rows of other
+// stacks name no stack.
 void put_slab_holders(const ledger::Reader&, const Fragmentations&, const CallFrames&,
                       Put<model::SlabHolder>);
 

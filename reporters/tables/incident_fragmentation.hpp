@@ -11,9 +11,9 @@
 
 namespace cuwarden {
 
-// Passes a row of the report to the last parameter for each refused request: the bytes of the
-// device that no other request could use at that moment. Incidents at which the slabs were not
-// looked at are left out.
+// Passes a row of the report to the last parameter for each refused request of device memory: the
+// bytes of the device that no other request could use at the refusal. Requests at whose refusal the
+// slabs were not looked at are left out.
 void put_incident_fragmentation(const ledger::Reader&, const std::vector<IncidentCase>&,
                                 Put<model::IncidentFragmentation>);
 // Passes a row of the report to the last parameter for each size class of slabs at each refused

@@ -16,8 +16,8 @@ namespace cuwarden {
 // Returns all incidents of the ledger, in the order in which they happened. Incidents whose group
 // of allocations cannot be read are left out.
 std::vector<IncidentCase> all_incidents(const ledger::Reader&);
-// Adds the call stacks of the refused requests, and of the largest holders of memory at those
-// moments, to the report's stacks.
+// Adds the call stacks of the refused requests, and of the largest holders of memory at the
+// refusals, to the report's stacks (the last parameter).
 void add_stacks(const ledger::Reader&, const std::vector<IncidentCase>&, CallFrames&);
 
 // Passes a row of the report to the last parameter for each other process that held memory of a
@@ -31,8 +31,8 @@ void put_incidents(const ledger::Reader&, const std::vector<IncidentCase>&, cons
 // Passes a row of the report to the last parameter for each number that was known at each refused
 // request, such as the device's free bytes.
 void put_incident_facts(const std::vector<IncidentCase>&, Put<model::IncidentFact>);
-// Passes a row of the report to the last parameter for each attempt of cuwarden's to serve each
-// incident's first refused request.
+// Passes a row of the report to the last parameter for each attempt (rung) by which cuwarden tried
+// to serve each incident's first refused request.
 void put_rungs(const ledger::Reader&, const std::vector<IncidentCase>&, Put<model::Rung>);
 // Passes a row of the report to the last parameter for each call stack that was among the largest
 // holders of memory at each refused request.

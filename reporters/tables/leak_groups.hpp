@@ -19,8 +19,9 @@ namespace cuwarden {
 // `released_by_context` is true, the allocations of the group that the end of a context released.
 struct LeakGroup {
   ledger::GroupView group;
-  bool released_by_context = false;    // true: released by the end of their context, false: live
-  std::uint64_t count = 0, bytes = 0;  // allocations that are live, or were released; their bytes
+  bool released_by_context = false;  // true: released by the end of their context, false: live
+  // Number of allocations that are live, or were released; their bytes.
+  std::uint64_t count = 0, bytes = 0;
   // Times at which the oldest and the newest live allocation were made, in ns since the process's
   // start. Null: unknown, or the end of their context released them.
   std::optional<std::uint64_t> first_ns, last_ns;

@@ -9,19 +9,20 @@
 
 namespace cuwarden {
 
-// Damage that was found in a ledger's file; all zero if there is none.
+// Damage that was found in a ledger's file; all members are 0 or false if none was found.
 struct LedgerDamage {
   // True if the ledger's file is shorter than its header says.
   bool cut_short = false;
   // Number of live allocations whose group (stack, function, kind and device) cannot be read.
   std::uint64_t lost_allocations = 0;
-  std::uint64_t lost_stacks = 0;  // number of call stacks of groups that cannot be read
+  std::uint64_t lost_stacks = 0;  // number of groups of allocations whose call stack cannot be read
   // Number of names of CUDA functions, settings and environment variables that cannot be read.
   std::uint64_t lost_names = 0;
   // Number of figures that no process can have, such as a size above 2^53 bytes.
   std::uint64_t absurd_figures = 0;
-  // Number of live allocations by the groups' counters, and by the rows for single allocations.
-  // Both are 0 if they differ by no more than a kill of the process explains.
+  // Number of live allocations by the counters of all groups (`counted`), and by the rows for
+  // single allocations (`listed`). Both are 0 if they differ by no more than a kill of the process
+  // explains.
   std::uint64_t counted = 0, listed = 0;
 
   // True if any damage was found.

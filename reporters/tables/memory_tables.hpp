@@ -12,7 +12,7 @@
 
 namespace cuwarden {
 
-// Returns the device's ordinal as the report has it; null if it is negative, as for host memory.
+// Returns the CUDA ordinal as the report has it; null if it is negative, as for host memory.
 model::MaybeId device_id(DeviceOrdinal);
 
 // Returns the ledger's series but that of the process's RSS. A series is the totals and the
@@ -20,7 +20,8 @@ model::MaybeId device_id(DeviceOrdinal);
 // replaced by those of `sums`, the exact sums over all groups of allocations.
 std::vector<ledger::SeriesView> all_series(const ledger::Reader&, const ledger::GroupSums&);
 
-// Passes a row of the report to the last parameter for each device, with its last reading.
+// Passes a row of the report to the last parameter for each device that the process used, with the
+// last reading of its memory.
 void put_devices(const ledger::Reader&, Put<model::Device>);
 // Passes a row of the report to the last parameter for each kind of memory on each device. The
 // series are those of all_series().

@@ -22,7 +22,8 @@ model::Process process_of(const ledger::ProcessView&, const ReportOptions&, std:
 // Returns limit, peak and OOM kills of the process's memory cgroup, as the kernel gives them now.
 // Null if they are unknown, or if the process ran on another machine or before the last boot.
 std::optional<model::MemoryCgroup> memory_cgroup_of(const ledger::ProcessView&);
-// Returns the batch job of the process, by the environment variables that the ledger keeps.
+// Returns the batch job of the process (scheduler, ids, rank), by the environment variables that
+// the ledger keeps. Fields that no variable gives are null.
 model::Job job_of(const ledger::Reader&);
 // Pass rows of the report to the last parameter: one for each setting of cuwarden, recorded
 // environment variable, hook that was called, or looked-up memory function without a hook.
@@ -30,7 +31,8 @@ void put_settings(const ledger::Reader&, Put<model::Setting>);
 void put_environment(const ledger::Reader&, Put<model::Variable>);
 void put_hooks(const ledger::Reader&, Put<model::HookCalls>);
 void put_unhooked_lookups(const ledger::Reader&, Put<model::UnhookedLookup>);
-// Returns the cost of recording.
+// Returns the cost of recording the process: recorded calls, time of the hooks' own work, bytes of
+// the ledger.
 model::Overhead overhead_of(const ledger::ProcessView&);
 
 // Return sentences for the report, each a reason why the report is incomplete. record_reasons():

@@ -12,8 +12,8 @@ namespace cuwarden {
 
 class Naming;
 
-// Options for making a report from a ledger, and facts about the process's end that the ledger may
-// lack.
+// Options for making a report from a ledger, and facts about the end of the ledger's process that
+// the ledger may lack.
 struct ReportOptions {
   // True if functions and lines are looked up for the code addresses on call stacks.
   bool symbolise = true;
@@ -33,7 +33,8 @@ struct ReportOptions {
   std::optional<ledger::EndReason> end_reason;
   // Number of the signal that killed the process; null: no signal did, or the number is unknown.
   std::optional<int> signal;
-  // True if the process has ended, so that the ledger does not change any more.
+  // True if the process has ended and its memory is gone, so that the ledger does not change any
+  // more.
   bool at_rest = false;
 };
 

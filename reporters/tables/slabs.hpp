@@ -25,24 +25,25 @@ namespace cuwarden {
 // A slab of the driver with at least one live piece.
 struct Slab {
   std::uint64_t address = 0;  // start of the slab
-  // Number of live pieces in the slab, and their bytes as requested.
+  // Number of live pieces (small allocations) in the slab, and their bytes as requested.
   std::uint64_t live_count = 0, live_bytes = 0;
-  // Bytes that the live pieces take of the slab: each piece is rounded up to a multiple of
-  // Fragmentation::step_bytes.
+  // Bytes that the live pieces take of the slab: the size of each piece is rounded up to a multiple
+  // of the device's Fragmentation::step_bytes.
   std::uint64_t cut_bytes = 0;
-  // Size class of the slab: a power of two, the rounded-up size of the pieces that have most of the
-  // live bytes (in WorstSlabs, of the average piece).
+  // Size class of the slab in bytes, a power of two: the rounded-up size of the pieces that have
+  // most of the live bytes (in WorstSlabs, of the average piece).
   std::uint64_t class_bytes = 0;
 };
 
-// All slabs of one size class on a device: their number, the live pieces in them, and the bytes of
-// these pieces.
+// All slabs of one size class on a device: their number, the number of live pieces (small
+// allocations) in them, and the requested bytes of these pieces.
 struct SlabClass {
   std::uint64_t slab_count = 0, live_count = 0, live_bytes = 0;
 };
 
-// The live pieces of slabs that one group of allocations (stack, function, kind, device) has; their
-// bytes; and the bytes that they lock. A slab's locked bytes are divided equally among its pieces.
+// The live pieces in slabs of one group of allocations (stack, function, kind, device): their
+// number, their bytes, and the unused bytes of the slabs that they keep from going back to the
+// device (lock). The unused bytes of a slab are divided equally among its live pieces.
 struct SlabHolder {
   std::uint64_t count = 0, bytes = 0, locked_bytes = 0;
 };
@@ -53,14 +54,17 @@ struct Fragmentation {
   // multiples the driver rounds the pieces of a page up. Both are the driver's usual sizes, unless
   // the addresses of allocations show others.
   std::uint64_t page_bytes = 2 << 20, step_bytes = 512;
-  // Bytes of the largest piece that shares its page with another; 0: no two share a page.
+  // Bytes of the largest live piece (small allocation) that shares its page with another; 0: no two
+  // share a page.
   std::uint64_t largest_piece = 0;
 
-  std::vector<Slab> slabs;                      // sorted by address
-  std::map<std::uint64_t, SlabClass> classes;   // by Slab::class_bytes
+  std::vector<Slab> slabs;                      // slabs with a live piece, sorted by address
+  std::map<std::uint64_t, SlabClass> classes;   // by size class in bytes
   std::map<std::uint32_t, SlabHolder> holders;  // by the group's row in the ledger
-  std::uint64_t locked_bytes = 0;               // free bytes in slabs that are partly live
-  std::uint64_t rounding_bytes = 0;  // bytes that rounding added to requests, in slabs and in pages
+  std::uint64_t locked_bytes = 0;               // unused bytes in slabs that have a live piece
+  // Bytes by which the driver rounded live requests up: to steps in slabs, to whole pages
+  // otherwise.
+  std::uint64_t rounding_bytes = 0;
 };
 
 // Returns the bytes of the largest request that the driver could serve, in whole pages. Idle memory

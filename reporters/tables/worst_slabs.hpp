@@ -1,6 +1,7 @@
-// The worst moment of each device: the moment of the run at which most of its memory was locked,
-// that is, free in slabs that had another live piece. The process counted the pieces of each page
-// during the run. slabs.hpp, in contrast, works out the slabs at the end of the process.
+// The worst moment of each device: the moment of the run at which most of its memory was locked.
+// Locked memory is unused, but in slabs (2 MiB pages that the driver cuts small requests from) that
+// had a live piece. The process counted the pieces of each slab during the run. slabs.hpp, in
+// contrast, works out the slabs at the end of the process.
 #pragma once
 
 #include <cstdint>
@@ -18,45 +19,52 @@
 
 namespace cuwarden {
 
-// The slabs of a device at its worst moment: when most freed memory was locked in partly live
-// slabs.
+// The slabs of a device at its worst moment: the moment of the run at which most unused memory was
+// locked in slabs, since they had live pieces.
 struct WorstSlabs {
-  std::uint64_t time_ns = 0;  // time of the worst moment, in ns since the process's start
-  // At the worst moment: bytes that were locked in slabs, and bytes that rounding added to
-  // requests.
+  // Time at which most memory was locked, in ns since the process's start.
+  std::uint64_t time_ns = 0;
+  // Bytes that were locked in slabs at time_ns, and bytes that rounding had added to the requests
+  // that were live then.
   std::uint64_t locked_bytes = 0, rounding_bytes = 0;
-  // Time of the device's last reading (cuMemGetInfo) before the worst moment, in ns since the
-  // process's start, and the device's free bytes then. Both are 0 if there was no reading.
+  // Time of the device's last reading (cuMemGetInfo) before holders_time_ns, in ns since the
+  // process's start, and the device's free bytes in that reading. Both are meaningless if read_ns
+  // is 0: there was no reading.
   std::uint64_t read_ns = 0, free_bytes = 0;
-  // Unused bytes of memory pools and graphs at the device's last reading before the worst moment;
-  // null: unknown.
+  // Unused bytes of the process's memory pools (CUmemoryPool) and graphs at read_ns, when the
+  // device's free bytes were read; null: unknown.
   std::optional<std::uint64_t> memory_pool_idle_bytes;
-  // Number of pieces whose addresses showed that they share a page with another one, as pieces of
-  // slabs do; 0: none was seen.
+  // Number of live pieces whose addresses showed at holders_time_ns that they share a 2 MiB page
+  // with another piece, as pieces of slabs do; 0: none was seen.
   std::uint64_t pieces_seen = 0;
-  std::vector<Slab> slabs;  // sorted by address
-  // Slabs by Slab::class_bytes; the class of a slab is that of its average piece.
+  std::vector<Slab> slabs;  // slabs with a live piece at time_ns, sorted by address
+  // Sums over the slabs of each size class, by the class in bytes (Slab::class_bytes): the size of
+  // a slab's average piece, rounded up to a power of two.
   std::map<std::uint64_t, SlabClass> classes;
-  // Time at which the groups in `holders` were copied, in ns since the process's start: at or a
-  // little before the worst moment. Bytes that were locked in all slabs at that time.
+  // Time at which `holders` was made, in ns since the process's start: the moment at which most
+  // memory was locked, or an earlier one. Bytes that were locked in all slabs at that time. Both
+  // are 0 if `holders` was never made.
   std::uint64_t holders_time_ns = 0, holders_locked_bytes = 0;
-  // Groups of allocations (stack, function, kind, device) that locked most at holders_time_ns.
+  // Groups of allocations (stack, function, kind, device) whose live pieces locked most bytes in
+  // slabs at holders_time_ns.
   std::vector<std::pair<GroupId, SlabHolder>> holders;
 };
 
-// Returns the slabs of each device at its worst moment, by device ordinal. A device is left out if
-// its driver cuts slabs in another way than the process assumed when it counted, or if there were
-// too many slabs to count. If 64 MiB or more were locked on a device that is left out, a line is
-// added to `reasons`. The second parameter is the result of find_fragmentation() for this ledger.
+// Returns the slabs of each device at its worst moment (at which most memory was locked in slabs),
+// by CUDA ordinal. A device is left out if the driver cuts slabs in another way than the process
+// assumed, or if there were too many slabs to count. If 64 MiB or more were locked on a device that
+// is left out, a sentence is added to `reasons`. The second parameter is the result of
+// find_fragmentation() for this ledger.
 std::map<std::int32_t, WorstSlabs> find_worst_slabs(const ledger::Reader&,
                                                     const std::map<std::int32_t, Fragmentation>&,
                                                     std::vector<std::string>& reasons);
 
-// Adds the call stacks of the groups of allocations that locked most at each device's worst moment
-// to the report's stacks, the last parameter.
+// Adds the call stacks of all WorstSlabs::holders, the groups of allocations that locked most
+// memory in slabs, to the report's stacks (the last parameter).
 void add_stacks(const ledger::Reader&, const std::map<std::int32_t, WorstSlabs>&, CallFrames&);
-// Pass rows of the report about each device's worst moment to the last parameter, a callback: one
-// for each device; one for each slab; one for each group of allocations that locked most.
+// Pass rows of the report to the last parameter, a callback, about each device's worst moment, at
+// which most memory was locked in slabs: one row for each device, for each slab, or for each of
+// WorstSlabs::holders.
 void put_worst_fragmentation(const std::map<std::int32_t, WorstSlabs>&,
                              Put<model::WorstFragmentation>);
 void put_worst_slab_map(const std::map<std::int32_t, WorstSlabs>&, Put<model::WorstSlab>);
