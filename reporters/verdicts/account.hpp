@@ -10,17 +10,18 @@
 
 namespace cuwarden {
 
-// Holders of a device's memory beside live allocations. The names are those of the report's table
-// `accounts`.
+// Holders of a device's memory other than this process's live allocations. The names are those of
+// the report's table `accounts`.
 enum class Holder : std::uint8_t {
-  slab_waste,       // freed memory that is locked in slabs
+  // unused memory in slabs (2 MiB pages of small requests) with a live piece
+  slab_waste,
   rounding_waste,   // bytes that rounding added to requests
   mempool_idle,     // unused memory of memory pools (CUmemoryPool) and of graphs
-  pool,             // unused memory of cuwarden's own pool
+  pool,             // memory that cuwarden's own pool holds, and no allocation has
   other_processes,  // processes that NVML lists
   context,          // contexts of this process
-  modules,          // code and constants
-  local_memory,     // local memory of kernels
+  modules,          // loaded code and constants of this process
+  local_memory,     // memory that the driver set aside for kernels' local memory
   heap,             // the heap of device-side malloc
   streams,          // streams
 };
@@ -31,36 +32,39 @@ class Account {
  public:
   // An item's name in the report, such as "live_device" or "context", and its bytes.
   using Item = std::pair<std::string, std::uint64_t>;
-  // Bytes of live device allocations that are spilled, that is, lie in host memory.
+  // Bytes of one device's live allocations that are spilled: they lie in host memory.
   struct Spilled {
-    // Spilled bytes of all kinds; the part of them in stream-ordered allocations.
+    // All spilled bytes; the part of them in stream-ordered allocations (cuMemAllocAsync). The rest
+    // is in linear memory (cuMemAlloc).
     std::uint64_t bytes = 0, in_stream_order_bytes = 0;
   };
 
-  // `used_bytes`: all used bytes of the device.
+  // Makes an account without items. `used_bytes`: all used bytes of the device.
   explicit Account(std::uint64_t used_bytes)
       : unexplained_(static_cast<std::int64_t>(used_bytes)) {}
 
-  // Adds an item. Does nothing if `bytes` is 0, or more than any device has.
+  // Adds the holder's bytes as an item. To be called once for each holder. Does nothing if `bytes`
+  // is 0, or more than any device has (2^53).
   void add(Holder, std::uint64_t bytes);
-  // Adds the live allocations of a kind as an item. `bytes`: all bytes of these allocations, from
-  // which their spilled part is subtracted.
+  // Adds the live allocations of a kind as an item. `bytes`: all bytes of these allocations. The
+  // part that is spilled, by the spilled bytes of the whole device, is subtracted.
   void add_live(Kind, std::uint64_t bytes, const Spilled&);
-  // Adds the item `other_processes`. `bytes`: bytes of the processes that NVML lists. They include
-  // memory that this process opened. Such memory is an item of live memory already, so it is
-  // subtracted. To be called after add_live().
+  // Adds the item `other_processes`. `bytes`: bytes of the device that other processes hold, as
+  // NVML lists them. They include memory that this process opened. Such memory is an item of live
+  // memory already, so it is subtracted. To be called after add_live().
   void add_other_processes(std::uint64_t bytes);
 
-  // Returns the bytes of an item; 0 if it was not added.
+  // Returns the holder's bytes; 0 if they were not added.
   std::uint64_t of(Holder) const noexcept;
   // Returns the live bytes of one kind of memory; 0 if they were not added.
   std::uint64_t live(Kind) const noexcept;
-  // Returns the live bytes of all kinds that this process allocated itself.
+  // Returns the sum of the live bytes of all kinds, without spilled memory and without memory of
+  // other processes that this process opened (Kind::imported).
   std::uint64_t own() const noexcept;
   // Returns the bytes that no allocation call asked for: those of contexts, code, kernels' local
   // memory, the device heap and streams.
   std::uint64_t implicit() const noexcept;
-  // Returns the used bytes minus the sum of the items; below 0 if the sum is more.
+  // Returns the device's used bytes minus the sum of the items; below 0 if the sum is more.
   std::int64_t unexplained() const noexcept { return unexplained_; }
   // Returns the items in the order in which they were added.
   std::vector<Item> items() const;

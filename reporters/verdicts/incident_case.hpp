@@ -27,7 +27,8 @@ inline std::uint64_t rescues_of(const ledger::IncidentView& incident) {
 
 // A refused request, and all facts from which the verdict about its cause may follow.
 struct IncidentCase {
-  ledger::IncidentView incident;     // the refusals, and the numbers known at the first of them
+  // refused request, with the facts of its first refusal and counts of later ones
+  ledger::IncidentView incident;
   Kind kind{};                       // kind of memory that was asked for
   DeviceOrdinal device = no_device;  // device of the request; no_device: host memory
   HookId api;                        // CUDA function that the program called
@@ -35,14 +36,15 @@ struct IncidentCase {
   std::string program;               // path of the program's file
   std::string requester;             // path of the module that made the request; empty: unknown
   std::string slice;                 // name of the device if it is a MIG slice; otherwise empty
-  // Paths of modules, and the live device bytes that each one had allocated at the refusal. Only
-  // the call stacks that held most memory count.
+  // Paths of modules that held device memory at the refusal, and the live bytes that each one had
+  // allocated. Only the call stacks that held most memory count. An unknown module has an empty
+  // path.
   std::vector<std::pair<std::string, std::uint64_t>> modules;
-  // Live device bytes of call stacks whose live bytes grow, among the call stacks that held most
-  // memory at the refusal.
+  // Live device bytes of the call stacks whose live bytes grew steadily until the refusal. Only the
+  // call stacks that held most memory count.
   std::uint64_t growing_bytes = 0;
-  // Setting that would permit meshing (two pages of addresses share one page of memory), such as
-  // "CUWARDEN_MESH=on". Empty: no setting forbids meshing.
+  // Setting that the user would have to change to permit meshing (two pages of addresses share one
+  // page of memory), such as "CUWARDEN_MESH=on". Empty: no setting forbids meshing.
   std::string meshing_wants;
 };
 
@@ -52,8 +54,8 @@ struct IncidentCase {
 class StackModules {
  public:
   explicit StackModules(const ledger::Reader& reader) : reader_(reader) {}
-  // Returns the path of the module that made the stack's call; empty: unknown. The text lives as
-  // long as this object.
+  // Returns the path of the module that made the CUDA call of this stack (a row of the ledger);
+  // empty: unknown. The text lives as long as this object.
   const std::string& of(StackId);
 
  private:
@@ -62,13 +64,14 @@ class StackModules {
   std::uint64_t rows_left_ = 50'000'000;  // rows of modules that may still be looked at
 };
 
-// Returns the case of an incident that is in the ledger. Null if the group of allocations to which
-// the refused call belongs cannot be read.
+// Returns the case of an incident, a row of the ledger. Null if the group of allocations (stack,
+// function, kind, device) to which the refused call belongs cannot be read.
 std::optional<IncidentCase> case_of(const ledger::Reader&, const ledger::IncidentView&,
                                     StackModules&);
-// Returns the case of a refusal that is happening in this process, from the given facts and holders
-// of memory. Only names are read from the ledger. `group`: group of allocations to which the
-// refused call belongs. Null if the ledger does not have that group.
+// Returns the case of a refusal that is happening in this process, from the given facts and the
+// largest holders of memory. `names`: reader of this process's ledger, for stacks, modules and
+// names. `group`: group of allocations (stack, function, kind, device) to which the refused call
+// belongs. Null if the ledger does not have that group.
 std::optional<IncidentCase> case_of(const ledger::Reader& names, GroupId group,
                                     const ledger::IncidentFacts&,
                                     std::span<const ledger::IncidentHolding>, StackModules&);
@@ -76,13 +79,16 @@ std::optional<IncidentCase> case_of(const ledger::Reader& names, GroupId group,
 // True if the device is a MIG slice, a part of a physical GPU, as its name tells.
 bool is_slice(const ledger::DeviceView&) noexcept;
 
-// Returns the free bytes of the request's device at the refusal, as CUDA says. If there was no
-// context, returns them as NVML says. Null if neither could be asked.
+// Returns the free bytes of the refused request's device at the refusal, as cuMemGetInfo gave them;
+// if there was no context to ask in, as NVML gave them. Null if neither is known.
 std::optional<std::uint64_t> free_bytes_of(const ledger::IncidentFacts&);
 
-// Returns the used bytes of the device at the refusal, divided into items. Null if the device was
-// not read at that moment.
+// Returns the used bytes of the refused request's device at the refusal, divided into items such as
+// live memory and contexts. The ordinal names this device. Null if host memory was requested, or if
+// the device was not read.
 std::optional<Account> account_of(DeviceOrdinal, const ledger::IncidentFacts&);
+// Returns the used bytes of the request's device at the refusal, divided into items. Null if host
+// memory was requested, or if the device was not read.
 inline std::optional<Account> account_of(const IncidentCase& given) {
   return account_of(given.device, given.incident);
 }

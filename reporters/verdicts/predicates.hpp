@@ -1,5 +1,5 @@
-// The predicates of verdicts, one for each row of verdicts.def. A predicate tells if the verdict's
-// cause explains the refusal.
+// The predicates of verdicts (causes for which a request is refused), one for each row of
+// verdicts.def. A predicate tells if the verdict's cause explains the refusal.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ template <class Proof>
 Finding(Proof, std::string) -> Finding<Proof>;
 
 // Declares a predicate of the name of each verdict. A predicate returns the finding if its
-// verdict's cause explains the refused request, else null.
+// verdict's cause explains the refused request, else null. That of `unknown` never returns null.
 #define VERDICT(name, Proof, meaning) std::optional<Finding<Proof>> name(const Shortage&);
 #include "reporters/verdicts/verdicts.def"
 #undef VERDICT

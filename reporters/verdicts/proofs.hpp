@@ -1,6 +1,7 @@
 // The proofs of verdicts: figures that show why a request was refused. All figures are as of the
-// refusal. The report leaves out null figures. `requested_bytes` is null if the call does not say
-// how much it asks for; `free_bytes` is null if the device could not be asked.
+// refusal. Figures whose names end in `bytes` are in bytes. The report leaves out null figures.
+// `requested_bytes` is null if the call does not say how much it asks for; `free_bytes` is null if
+// the device could not be asked.
 #pragma once
 
 #include <string>
@@ -16,23 +17,27 @@ using model::Text;
 // Figures that prove the verdict size_overflow: the size comes from a negative number or an
 // overflow.
 struct SizeProof {
-  // Size of the request in decimal digits, since the number may be above 2^53.
+  // Size of the request in bytes, in decimal digits, since the number may be above 2^53.
   Text requested;
-  Figure requested_bytes;  // size of the request; null in the report if above 2^53
+  Figure requested_bytes;  // size of the request in bytes; null in the report if above 2^53
   CUWARDEN_FIELDS(requested, requested_bytes)
 };
 
 // Figures that prove the verdict device_restricted: the device's compute mode, a MIG slice or a
-// quota of MPS forbids the request. Only the figures of the restriction that was found are set.
+// quota of MPS forbids the request. Figures of the other two restrictions are null.
 struct RestrictionProof {
-  Text compute_mode;  // "prohibited" or "exclusive_process"; null: another restriction
-  // Bytes that other processes hold on the device (if compute_mode is "exclusive_process"); size of
-  // the process's MIG slice. Null: another restriction was found.
+  // Compute mode of the device: "prohibited" or "exclusive_process"; null: another restriction was
+  // found.
+  Text compute_mode;
+  // other_processes_bytes: bytes that other processes hold on the device, as NVML lists them; set
+  // if compute_mode is "exclusive_process". total_bytes: size of the process's MIG slice; null:
+  // another restriction was found.
   Figure other_processes_bytes, total_bytes;
-  Text slice;  // name of the MIG slice; null: another restriction
-  // Bytes of the device of which the slice is a part; free bytes of the device; quota of MPS for
-  // the process; live bytes that the process allocated; all bytes of the process that count towards
-  // the quota; bytes asked for.
+  Text slice;  // name of the process's MIG slice; null: another restriction was found
+  // whole_device_bytes: size of the device of which the MIG slice is a part. For a quota: free
+  // bytes of the device; quota of MPS for the process; live bytes that the process allocated; all
+  // bytes of the process that count towards the quota. requested_bytes: size of the refused
+  // request; null: unknown, or a context was refused.
   Figure whole_device_bytes, free_bytes, mps_limit_bytes, own_bytes, held_bytes, requested_bytes;
   CUWARDEN_FIELDS(compute_mode, other_processes_bytes, total_bytes, slice, whole_device_bytes,
                   free_bytes, mps_limit_bytes, own_bytes, held_bytes, requested_bytes)
@@ -41,18 +46,22 @@ struct RestrictionProof {
 // Figures that prove the verdict larger_than_device: the whole device is smaller than the request.
 struct LargerProof {
   Figure total_bytes;  // bytes of the device, or of the process's MIG slice of it
-  Text slice;          // name of the MIG slice; null: the process has a whole device
-  // Bytes of the device of which the slice is a part (null: unknown, or no slice); bytes asked for.
+  Text slice;          // name of the process's MIG slice; null: the process has a whole device
+  // Size of the device of which the MIG slice is a part (null: unknown, or no slice); size of the
+  // refused request.
   Figure whole_device_bytes, requested_bytes;
   CUWARDEN_FIELDS(total_bytes, slice, whole_device_bytes, requested_bytes)
 };
 
-// Figures that prove the verdict address_space_gap: the process lacks addresses or mappings.
+// Figures that prove the verdict address_space_gap: the process lacks addresses, or may have no
+// more mappings. Null figures are unknown.
 struct AddressProof {
-  // Limit of the address space (ulimit -v; null: none); bytes of addresses in use; largest gap
-  // between mappings; number of mappings; most mappings that the kernel allows (vm.max_map_count).
+  // address_space_limit_bytes: limit of the process's address space (ulimit -v); null: none.
+  // address_space_bytes: addresses in use. largest_gap_bytes: largest range of addresses without a
+  // mapping. mappings: number of the process's mappings. max_mappings: most mappings that the
+  // kernel allows a process (vm.max_map_count).
   Figure address_space_limit_bytes, address_space_bytes, largest_gap_bytes, mappings, max_mappings;
-  Figure requested_bytes;  // bytes asked for
+  Figure requested_bytes;  // size of the refused request; null: unknown
   CUWARDEN_FIELDS(address_space_limit_bytes, address_space_bytes, largest_gap_bytes, mappings,
                   max_mappings, requested_bytes)
 };
@@ -60,21 +69,25 @@ struct AddressProof {
 // Figures that prove the verdict host_ram_exhausted: the host, or the process's cgroup, lacks
 // memory that can be page-locked.
 struct HostProof {
-  // Memory of the host; available memory; free swap; memory limit of the cgroup (null: none);
-  // memory in use in the cgroup.
+  // Bytes of the host's RAM; available bytes of it (MemAvailable); free bytes of swap.
+  // cgroup_limit_bytes: the memory limit, of the process's cgroup and those above it, that leaves
+  // least; null: none. cgroup_used_bytes: bytes in use in the cgroup that has this limit.
   Figure ram_bytes, ram_available_bytes, swap_free_bytes, cgroup_limit_bytes, cgroup_used_bytes;
-  // Value of vm.overcommit_memory; CommitLimit and Committed_AS of /proc/meminfo, in bytes, if they
-  // are the cause (else null); bytes that the process has page-locked; bytes asked for.
+  // overcommit_mode: value of vm.overcommit_memory, 0 to 2. commit_limit_bytes, committed_bytes:
+  // CommitLimit and Committed_AS of /proc/meminfo; null if they are not the cause. pinned_bytes:
+  // live page-locked memory that the process allocated. requested_bytes: size of the refused
+  // request.
   Figure overcommit_mode, commit_limit_bytes, committed_bytes, pinned_bytes, requested_bytes;
   CUWARDEN_FIELDS(ram_bytes, ram_available_bytes, swap_free_bytes, cgroup_limit_bytes,
                   cgroup_used_bytes, overcommit_mode, commit_limit_bytes, committed_bytes,
                   pinned_bytes, requested_bytes)
 };
 
-// Figures that prove the verdict pending_frees: memory that was freed in stream order waits for the
-// device.
+// Figures that prove the verdict pending_frees: memory was freed in stream order (cuMemFreeAsync),
+// but work on the device has not reached the frees.
 struct PendingProof {
-  // Bytes that wait for the device; free bytes of the device; bytes asked for.
+  // Bytes whose frees the device has not reached; free bytes of the device; size of the refused
+  // request.
   Figure pending_free_bytes, free_bytes, requested_bytes;
   CUWARDEN_FIELDS(pending_free_bytes, free_bytes, requested_bytes)
 };
@@ -82,10 +95,13 @@ struct PendingProof {
 // Figures that prove the verdict slab_fragmentation: freed memory is locked in pages (slabs) that
 // are still partly used, or memory is lost to rounding.
 struct WasteProof {
-  Figure slab_locked_bytes, rounding_bytes;  // freed bytes locked in slabs; bytes lost to rounding
+  // slab_locked_bytes: unused bytes of slabs (the driver's 2 MiB pages of small requests) with a
+  // live piece. rounding_bytes: bytes that rounding adds to live requests.
+  Figure slab_locked_bytes, rounding_bytes;
   // Bytes that cuwarden's own pool holds and that no allocation has; null: none.
   Figure pool_unused_bytes;
-  Figure free_bytes, requested_bytes;  // free bytes of the device; bytes asked for
+  // Free bytes of the device at the refusal; size of the refused request. Null: unknown.
+  Figure free_bytes, requested_bytes;
   CUWARDEN_FIELDS(slab_locked_bytes, rounding_bytes, pool_unused_bytes, free_bytes, requested_bytes)
 };
 
@@ -93,7 +109,8 @@ struct WasteProof {
 // that asked holds the memory.
 struct LibraryProof {
   Text holder;  // path of the library that holds the memory
-  // Bytes that this library holds; free bytes of the device; bytes asked for.
+  // Live bytes that this library allocated on the device; free bytes of the device; size of the
+  // refused request (null: unknown).
   Figure held_bytes, free_bytes, requested_bytes;
   CUWARDEN_FIELDS(holder, held_bytes, free_bytes, requested_bytes)
 };
@@ -102,44 +119,50 @@ struct LibraryProof {
 // live.
 struct OwnProof {
   Figure own_bytes;  // live bytes that the process allocated on the device
-  // Live bytes of call stacks whose live bytes grow; null: these are fewer than the bytes that the
-  // device lacked for the request.
+  // The part of own_bytes that belongs to call stacks whose live bytes grow steadily; null if it is
+  // less than the device lacked for the request.
   Figure growing_bytes;
-  Figure free_bytes, requested_bytes;  // free bytes of the device; bytes asked for
+  // Free bytes of the device at the refusal; size of the refused request. Null: unknown.
+  Figure free_bytes, requested_bytes;
   CUWARDEN_FIELDS(own_bytes, growing_bytes, free_bytes, requested_bytes)
 };
 
 // Figures that prove the verdicts held_by_other_processes and held_by_unlisted_owner: other
 // processes, or owners that are not visible from this process, hold the memory.
 struct OthersProof {
-  Figure other_processes_bytes;  // bytes of the other processes that NVML lists
-  Figure opened_bytes;           // memory of other processes that this process opened; null: none
-  Figure own_bytes;              // live bytes that this process allocated on the device
+  // Bytes of the device that other processes hold, as NVML lists them; null: unknown.
+  Figure other_processes_bytes;
+  // Live bytes of other processes' memory that this process opened (IPC); null: none.
+  Figure opened_bytes;
+  Figure own_bytes;  // live bytes that this process allocated on the device
   // Used bytes of the device that belong neither to this process nor to a process that NVML lists.
   // Null for the verdict held_by_other_processes.
   Figure unlisted_bytes;
-  Figure free_bytes, requested_bytes;  // free bytes of the device; bytes asked for
+  // Free bytes of the device at the refusal; size of the refused request. Null: unknown.
+  Figure free_bytes, requested_bytes;
   CUWARDEN_FIELDS(other_processes_bytes, opened_bytes, own_bytes, unlisted_bytes, free_bytes,
                   requested_bytes)
 };
 
-// Figures that prove the verdict implicit_memory: the call needs memory of its own, or contexts,
-// code, local memory and the device heap hold the memory.
+// Figures that prove the verdict implicit_memory: the refused call needs memory of its own, or this
+// process's contexts, code, local memory and device heap hold most of the device.
 struct ImplicitProof {
   // Bytes that the driver gave back to the device while it refused the request. free_bytes includes
   // them. Null: unknown.
   Figure given_back_bytes;
-  // Device bytes of contexts, of code, of kernels' local memory, of the device heap, and of
-  // streams; null: none known.
+  // Device bytes of this process's contexts, of its code, of kernels' local memory, of the device
+  // heap (malloc() in kernels), and of streams; null: none known.
   Figure context_bytes, modules_bytes, local_memory_bytes, heap_bytes, streams_bytes;
-  Figure free_bytes, requested_bytes;  // free bytes of the device; bytes asked for
+  // Free bytes of the device at the refusal; size of the refused request. Null: unknown.
+  Figure free_bytes, requested_bytes;
   CUWARDEN_FIELDS(given_back_bytes, context_bytes, modules_bytes, local_memory_bytes, heap_bytes,
                   streams_bytes, free_bytes, requested_bytes)
 };
 
 // Figures of the verdict unknown: no cause is proven.
 struct UnknownProof {
-  // Free bytes of the device; bytes of the whole device; bytes asked for.
+  // Free bytes of the device at the refusal; size of the device; size of the refused request. Null:
+  // unknown.
   Figure free_bytes, total_bytes, requested_bytes;
   CUWARDEN_FIELDS(free_bytes, total_bytes, requested_bytes)
 };

@@ -8,7 +8,8 @@
 
 namespace cuwarden {
 
-// True if memory of the kind lies in the host's memory, or may lie there, as managed memory may.
+// True if allocations of this kind lie in the host's memory, or may lie there, as managed memory
+// may.
 constexpr bool is_host_memory(Kind kind) {
   return kind == Kind::pinned || kind == Kind::registered || kind == Kind::managed;
 }
@@ -19,28 +20,30 @@ class Shortage {
   // Keeps a reference to the case, which has to outlive this object.
   explicit Shortage(const IncidentCase& given);
 
+  // Returns the case that the constructor was given.
   const IncidentCase& given() const { return case_; }
+  // Returns the refused request, with the facts of its first refusal and counts of later ones.
   const ledger::IncidentView& incident() const { return case_.incident; }
   // True if the request was for page-locked, registered or managed memory, which lies on the host
   // or may lie there.
   bool is_of_host() const { return is_host_memory(case_.kind); }
 
-  // Returns a number that was known at the refusal. Null if the number is unknown, or is a limit
-  // that is not set.
+  // Returns a fact that was known at the refusal, in the unit that Fact gives. Null if the fact is
+  // unknown, or is a limit that is not set.
   model::Figure fact(ledger::Fact which) const;
-  // Returns the free bytes of the device at the refusal; null if the device could not be asked.
+  // Returns the free bytes of the request's device at the refusal; null if they are unknown.
   model::Figure free_bytes() const { return limited(free_); }
   // Returns the bytes that the program asked for; null if the call has no size.
   model::Figure requested_bytes() const;
   // Returns the bytes of the device's memory that the holder had at the refusal; 0 if it had none,
   // or the device was not read.
   std::uint64_t held_by(Holder) const;
-  // Returns the bytes of other processes' memory that this process opened; 0 also if the device was
-  // not read.
+  // Returns the live bytes of other processes' memory that this process had opened (by IPC or as
+  // external memory); 0 also if the device was not read.
   std::uint64_t opened() const;
 
-  // Returns the bytes that the device lacked for the request; 0 if enough was free; null if
-  // unknown.
+  // Returns the bytes that the device's free memory lacked for the request and for the reserve that
+  // the driver keeps; 0 if enough was free. Null if the free bytes, or a graph's need, are unknown.
   model::Figure missing() const { return missing_; }
   // True if missing() is above 0 and the call asked for memory, a graph or a context.
   bool lacks_memory() const;
@@ -51,10 +54,12 @@ class Shortage {
   // 1/50 of the device, or 1/400 of the device and a quarter of the request.
   bool is_worth_it(std::uint64_t bytes) const;
 
-  // Returns the live bytes that this process had allocated on the device at the refusal.
+  // Returns the live bytes that this process had allocated on the device at the refusal, without
+  // spilled ones; 0 also if the device was not read.
   std::uint64_t own() const { return own_; }
-  // Returns the device bytes that no allocation call asked for: those of contexts, code, kernels'
-  // local memory, the device heap and streams.
+  // Returns the device bytes of this process that no allocation call asked for: those of contexts,
+  // code, kernels' local memory, the device heap and streams. Returns 0 also if the device was not
+  // read.
   std::uint64_t implicit() const;
   // Returns the device bytes of the other processes that NVML lists, and the bytes of other
   // processes' memory that this process opened.
@@ -76,7 +81,8 @@ class Shortage {
   const IncidentCase& case_;
   std::optional<Account> account_;
   model::Figure total_, free_, missing_;
-  // `needed_`: free bytes with which the driver would have served the request.
+  // `taken_`: bytes that the request would take of the device. `needed_`: free bytes with which the
+  // driver would have served it. `own_`: live bytes of this process on the device.
   std::uint64_t taken_ = 0, needed_ = 0, own_ = 0;
 };
 
