@@ -13,7 +13,7 @@ namespace cuwarden {
 // Holders of a device's memory other than this process's live allocations. The names are those of
 // the report's table `accounts`.
 enum class Holder : std::uint8_t {
-  // unused memory in slabs (2 MiB pages of small requests) with a live piece
+  // Unused memory in slabs (2 MiB pages of small requests) with a live piece.
   slab_waste,
   rounding_waste,   // bytes that rounding added to requests
   mempool_idle,     // unused memory of memory pools (CUmemoryPool) and of graphs

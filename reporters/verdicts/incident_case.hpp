@@ -27,7 +27,7 @@ inline std::uint64_t rescues_of(const ledger::IncidentView& incident) {
 
 // A refused request, and all facts from which the verdict about its cause may follow.
 struct IncidentCase {
-  // refused request, with the facts of its first refusal and counts of later ones
+  // The refused request, with the facts of its first refusal and counts of later ones.
   ledger::IncidentView incident;
   Kind kind{};                       // kind of memory that was asked for
   DeviceOrdinal device = no_device;  // device of the request; no_device: host memory
