@@ -42,15 +42,16 @@ class ElfFile {
   // section headers, the whole file is searched.
   bool constants_contain(std::string_view text) const;
 
-  // Reads up to `bytes` bytes at `offset` of the file. Returns the number of bytes read, which is
-  // less at the end of the file.
+  // Reads up to `bytes` bytes at `offset` of the file into `into`. Returns the number of bytes
+  // read, which is less at the end of the file or after an error.
   std::size_t read(std::uint64_t offset, void* into, std::size_t bytes) const;
   // Returns the null-terminated text at `offset` of the file, at most 16 KiB of it.
   std::string text(std::uint64_t offset) const;
 
  private:
   ElfFile() = default;
-  // Returns the build id in the notes at `offset` of the file; empty if there is none.
+  // Returns the build id in the ELF notes in `bytes` bytes at `offset` of the file; empty if there
+  // is none.
   std::vector<std::uint8_t> build_id_in(std::uint64_t offset, std::uint64_t bytes) const;
   // Calls visit(symbol, offset of the symbol's name in the file) for each symbol of .symtab, or of
   // .dynsym if there is no .symtab. Returns false if the budget's time ran out before the end.

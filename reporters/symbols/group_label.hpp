@@ -12,20 +12,21 @@ namespace cuwarden {
 // The call that made a group of allocations.
 struct GroupLabel {
   std::string api;  // CUDA function that the program called, such as "cudaMalloc"
-  // Row of the module that called this function: that of the innermost frame outside CUDA's
-  // libraries. 0: unknown.
+  // Module that called this function: that of the innermost frame outside CUDA's libraries, by the
+  // number that NamedFrame::module gives. 0: unknown.
   std::uint32_t module = 0;
 };
 
 // A frame of a call stack, with the names that are known of it. The texts are not owned.
 struct NamedFrame {
-  std::uint32_t module = 0;         // row of the module; 0: the frame lies in no known module
+  std::uint32_t module = 0;         // number of the module; 0: the frame lies in no known module
   std::string_view path, function;  // path of the module's file; demangled name; empty: unknown
   std::string_view file{};          // source file; empty: unknown
 };
 
-// Returns the label of a group of allocations. `recorded_api`: the CUDA function whose hook
-// recorded them. `frames`: their call stack, innermost first.
+// Returns the label of a group of allocations: the CUDA function and the module that called it.
+// `recorded_api`: the CUDA function whose hook recorded the allocations. `frames`: their call
+// stack, innermost first.
 //
 // If the program called a runtime function that no hook saw (of a static libcudart, or by a pointer
 // from a lookup), only the driver function inside was recorded. The label then has the outermost

@@ -13,8 +13,9 @@ namespace cuwarden {
 bool lacks_names(const model::Report&);
 
 // Looks up functions, files and lines of frames that lack them, and updates the report's statements
-// about missing names (`names` and `tool`). Returns true if the report has changed. Restricts the
-// Naming object to files that have not changed since the report's process started.
+// about missing names (`names` and `tool`). Returns true if the report has changed. The Naming
+// object then trusts a file without a build id only if it has not changed since the report's
+// process started, and the process ran on this host.
 bool complete_names(model::Report&, Naming&);
 
 }  // namespace cuwarden

@@ -1,5 +1,6 @@
-// Finds functions and source lines for offsets in files of code. Makes sure that a file is the one
-// that ran, reads each file once, and keeps a sentence about each file whose names were not found.
+// Finds functions and source lines for offsets in files of code (programs and libraries). Makes
+// sure that a file is the one that ran, reads each file once, and keeps a sentence about each file
+// whose names were not found.
 #pragma once
 
 #include <sys/types.h>
@@ -17,43 +18,48 @@
 
 namespace cuwarden {
 
-// Looks up functions and lines of modules, and collects the reasons why some were not found.
+// Looks up functions and source lines of modules (programs and libraries), and collects the reasons
+// why some were not found.
 class Naming {
  public:
-  // Keeps a reference to the budget of time and memory, which all lookups share.
+  // Keeps a reference to the budget of time and memory, which all lookups share; the caller keeps
+  // it alive.
   explicit Naming(SymbolBudget& budget) : budget_(budget) {}
 
   // A function that returns the path of an ELF file with the given build id (in hexadecimal); empty
   // if there is none.
   using FindFile = std::function<std::string(const std::string& build_id)>;
-  // Sets the function that finds files by build id. A file that it finds is read instead of the
-  // file from which the module was loaded.
+  // Sets the function that finds files by build id. name() calls it for each module with a build
+  // id, and reads the file that it finds instead of the file from which the module was loaded.
   void look_in(FindFile find) { find_ = std::move(find); }
-  // Sets if modules may be read from the paths from which they were loaded; a new object does so.
-  // If false, only files that the function of look_in() finds are read.
+  // Permits (true) or forbids (false) to read modules from the paths from which they were loaded.
+  // If false, only files that the function of look_in() finds are read. A new object permits it.
   void use_paths(bool use) { uses_paths_ = use; }
-  // Restricts the files without a build id that are read, for a report about an earlier process.
-  // Only files that have not changed since `time_ns` (nanoseconds since 1970) count as the ones
-  // that ran. Null: none of them counts.
+  // Restricts the reading of files whose module has no build id, for a report about an earlier
+  // process. Only files with an absolute path that were last changed before `time_ns` (nanoseconds
+  // since 1970) are read. Null: no such file is read.
   void trust_only_unchanged_since(std::optional<std::int64_t> time_ns);
 
-  // Names of a module that the caller of name() lacks: none, source lines, or functions as well.
+  // Names of a module that the caller of name() lacks: none, source lines only, or functions and
+  // source lines. If they are not found, name() keeps a sentence about the reason.
   enum class Missed : std::uint8_t { nothing, lines, functions };
   // Returns functions and lines for offsets in a module. `path`: path from which the module was
   // loaded. `build_id`: the module's, in hexadecimal; empty: none. `sorted`: offsets from the
   // module's load address, ascending. `missed`: names that the caller lacks. If these are not
-  // found, a reason is kept for take_reasons(). Unknown names are empty in the result.
+  // found, a reason is kept for take_reasons(). Unknown names are empty in the result, which has
+  // frames for each offset.
   Symbolised name(const std::string& path, const std::string& build_id,
                   std::span<const std::uint64_t> sorted, Missed missed = Missed::functions);
 
-  // Returns sentences about the modules whose names could not all be found since the last call: one
-  // for each unreadable or changed file, one for all files for which time or memory did not
-  // suffice. Libraries of the system are left out.
+  // Returns sentences about the modules whose names could not all be found since the last call, and
+  // forgets them: one sentence for each unreadable or changed file, one for all files for which
+  // time or memory did not suffice. Libraries of the system are left out.
   std::vector<std::string> take_reasons();
 
  private:
-  // Returns the path of the file to read for a module, and sets the last parameter to the state of
-  // this file. Only a `readable` file may be read.
+  // Returns the path of the file to read for a module (`path`: where it was loaded from;
+  // `build_id`: in hexadecimal, empty: none), and sets the last parameter to the state of this
+  // file. Only a `readable` file may be read.
   std::string find_file(const std::string& path, const std::string& build_id, FileState&) const;
 
   SymbolBudget& budget_;
@@ -62,10 +68,11 @@ class Naming {
   // only files that find_ finds are read. trusts_paths_: true if any file without a build id at a
   // module's path counts as the file that ran; false: only one unchanged since unchanged_since_ns_.
   bool uses_paths_ = true, trusts_paths_ = true;
-  // Nanoseconds since 1970; meaningless if trusts_paths_ is true. Null: no file without a build id
-  // counts as the file that ran.
+  // Time in nanoseconds since 1970; meaningless if trusts_paths_ is true. A file whose module has
+  // no build id counts as the file that ran if it was last changed before this time. Null: no such
+  // file counts.
   std::optional<std::int64_t> unchanged_since_ns_;
-  std::map<std::string, ReadFile> files_;  // files that were read, by path
+  std::map<std::string, ReadFile> files_;  // files that libbacktrace has read, by path
   // reasons_: sentences that take_reasons() returns. without_lines_: paths of modules of which
   // source lines were not found, because time or memory did not suffice. without_names_: paths of
   // modules of which function names were not found for this reason.

@@ -9,8 +9,8 @@
 
 namespace cuwarden {
 
-// Longest time for looking up functions and lines in a process that ends, unless it is set
-// otherwise (CUWARDEN_SYMBOL_TIME).
+// Longest time for looking up functions and lines in a process that ends, unless the setting
+// CUWARDEN_SYMBOL_TIME gives another time.
 inline constexpr std::chrono::milliseconds longest_symbol_time_at_exit{1600};
 // Longest time for looking up functions and lines in the `cuwarden` command. No program is delayed
 // there, but a user waits.
@@ -41,15 +41,17 @@ class SymbolBudget {
     names_until_ = Clock::now() + time;
   }
 
-  // True until the time for looking up source lines has passed.
+  // True until the time for looking up source lines has passed; always true for a budget without
+  // limits.
   bool has_time_for_lines() const noexcept { return is_before(lines_until_); }
-  // True until the time for looking up function names has passed.
+  // True until the time for looking up function names has passed; always true for a budget without
+  // limits.
   bool has_time_for_names() const noexcept { return is_before(names_until_); }
 
-  // Takes `bytes` of the budget's memory for debug information. Always returns true for a budget
-  // without limits. Returns false, and takes none, if less is left, or if filling the memory would
-  // take longer than the time left for lines: decompressing, the slowest way to fill it, cannot be
-  // interrupted.
+  // Counts `bytes` of memory for debug information as taken, for good. Returns false, and counts
+  // nothing, if the budget has less memory left, or if filling the memory would take longer than
+  // the time left for lines: decompressing, the slowest way to fill it, cannot be interrupted.
+  // Always returns true for a budget without limits.
   bool take_memory(std::size_t bytes) noexcept;
 
  private:
@@ -67,7 +69,8 @@ class SymbolBudget {
 // gives the file up. Concerns the present thread, which may have one such object at a time.
 class BoundReading {
  public:
-  // Keeps a reference to the budget.
+  // Binds libbacktrace in the calling thread to the budget, to which it keeps a reference, until
+  // this object is destroyed.
   explicit BoundReading(SymbolBudget&) noexcept;
   ~BoundReading();
   BoundReading(const BoundReading&) = delete;

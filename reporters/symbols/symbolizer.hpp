@@ -36,7 +36,7 @@ std::string demangled(const char* name);
 // `build_id` matches every ELF file.
 FileState check_file(const char* path, std::span<const std::uint8_t> build_id) noexcept;
 
-// The functions and source lines of a list of addresses.
+// The functions and source lines that symbolise() found for a list of addresses.
 struct Symbolised {
   // For each address, in the order of the list, its frames: the innermost inlined function first,
   // the function that has the code last. Frames with empty fields stand for unknown functions.
@@ -55,12 +55,15 @@ struct ReadFile {
   bool was_cut = false;
 };
 
-// Returns functions and source lines for addresses in the file at `path`. `sorted`: addresses as in
-// the file's symbol table, ascending. `kept`: keeps the read file for further calls, which must
-// give the path of the first one. Without `kept`, the file is read for one call only. The budget
-// limits time and memory.
+// Returns functions and source lines for addresses in the ELF file at `path`. `sorted`: addresses
+// as in the file's symbol table, ascending. `kept`: keeps the read file for further calls, which
+// must give the path of the first one. The budget limits time and memory. If the file cannot be
+// read, all names are empty.
 Symbolised symbolise(ReadFile& kept, const std::string& path, std::span<const std::uint64_t> sorted,
                      SymbolBudget&);
+// Returns functions and source lines for addresses in the ELF file at `path`, which is read for
+// this call only. `sorted`: addresses as in the file's symbol table, ascending. The budget limits
+// time and memory.
 Symbolised symbolise(const char* path, std::span<const std::uint64_t> sorted, SymbolBudget&);
 
 }  // namespace cuwarden
