@@ -23,7 +23,8 @@ struct Format {
   std::string (*write)(const IndexedReport&, const TextOptions&);  // returns a report in the format
 };
 
-// Returns all formats, in the order of formats.def. The one at the beginning is the default.
+// Returns all formats, in the order of formats.def. The one at the beginning is used unless the
+// user asks for another. The span is valid for ever.
 std::span<const Format> report_formats();
 
 // Returns the format of this name, which is never destroyed; null if there is none.
