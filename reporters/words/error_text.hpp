@@ -5,7 +5,7 @@
 namespace cuwarden {
 
 // Returns a text for an errno, such as "no space left on the file system"; "the system refused" for
-// an errno without a text. The text is a constant.
+// an errno without a text. The text is a literal, which is never freed.
 const char* error_text(int error) noexcept;
 
 }  // namespace cuwarden

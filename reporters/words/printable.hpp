@@ -52,7 +52,8 @@ constexpr bool acts_on_a_terminal(std::string_view text) {
 }
 
 // Returns the text with a question mark for each byte of a control character (is_control()) and for
-// each byte that is not valid UTF-8. Line feeds are control characters.
+// each byte that is not valid UTF-8. Line feeds count as control characters, so the result is one
+// line.
 inline std::string printable(std::string text) {
   for (std::size_t i = 0; i < text.size();) {
     const Utf8Letter letter = first_letter(std::string_view(text).substr(i));
@@ -108,8 +109,8 @@ constexpr bool starts_letter(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
 }
 
-// Returns the text, filled with spaces to `width` columns; unchanged if it has more. `right`: true
-// puts the spaces before the text, false behind it.
+// Returns the text, filled with spaces to `width` columns (characters in UTF-8); unchanged if it
+// has more. `right`: true puts the spaces before the text, false behind it.
 inline std::string padded(std::string text, std::size_t width, bool right = false) {
   std::size_t columns = 0;
   for (const char byte : text) columns += starts_letter(byte) ? 1 : 0;
@@ -117,7 +118,7 @@ inline std::string padded(std::string text, std::size_t width, bool right = fals
   return text;
 }
 
-// Returns the first `width` columns of the text, or all of a shorter text.
+// Returns the first `width` columns (characters in UTF-8) of the text, or all of a shorter text.
 inline std::string cut(std::string text, std::size_t width) {
   std::size_t columns = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -14,7 +14,8 @@ std::string human_bytes(std::uint64_t bytes);
 std::string human_count(std::uint64_t count);
 // Returns an address in hexadecimal, such as "0x7f1240000000".
 std::string address_text(std::uint64_t address);
-// Returns a time as text, such as "1.5 ms", "31.9 s", "5 min 3 s" or "1 h 49 min".
+// Returns a length of time, given in nanoseconds, as text such as "1.5 ms", "31.9 s", "5 min 3 s"
+// or "1 h 49 min".
 std::string human_time(std::uint64_t ns);
 
 // Parses a size such as "64MiB", "1.5 GB" or "4096". Returns the bytes; null if the text is no

@@ -15,7 +15,8 @@
 
 namespace cuwarden::setting_kinds {
 
-// Most bytes of a path in a setting, with the zero byte at its end. Longer paths are not accepted.
+// Most bytes of a path in a setting, including the zero byte at its end. Longer paths are not
+// accepted.
 inline constexpr std::size_t path_limit = 4096;
 
 // Kind of a setting that is "0" (false) or "1" (true).
@@ -78,9 +79,10 @@ struct ReportKeep {
   static std::string text(Value);
 };
 
-// Kind of CUWARDEN_STACK_DEPTH: the frames that are kept for each allocation.
+// Kind of CUWARDEN_STACK_DEPTH: the number of innermost frames that are kept of each allocation's
+// call stack.
 struct StackDepth {
-  using Value = unsigned;  // number of frames; 0: no stacks
+  using Value = unsigned;  // number of frames, up to 1024; 0: no stacks are recorded
   static constexpr std::string_view accepted = accepted_stack_depth;
   static bool read(Value&, std::string_view);
   static std::string text(Value);
@@ -97,7 +99,7 @@ struct LogTarget {
   static std::string text(const Value&);
 };
 
-// Kind of CUWARDEN_POOL: the use of cuwarden's own pool.
+// Kind of CUWARDEN_POOL: the requests that cuwarden serves instead of the driver.
 struct Pool {
   using Value = PoolMode;
   static constexpr std::string_view accepted = accepted_pool_mode;

@@ -12,21 +12,22 @@ namespace cuwarden {
 // The level of CUWARDEN_LOG: messages of this level and of more severe ones are written. `off`:
 // none.
 enum class LogLevel { off, error, warn, info, debug };
-// The value of CUWARDEN_POOL. `off`: cuwarden serves no request. `rescue`: it tries to serve
-// requests that the driver refused. `on`: its pool also serves small or badly rounded requests and
-// page-locked memory from the start. `automatic`: as `rescue`, and new device requests come from
-// the pool once the driver's slabs (2 MiB pages of small requests) lock much memory.
+// The value of CUWARDEN_POOL. `off`: the driver serves all requests. `rescue`: cuwarden tries to
+// serve requests that the driver refused. `on`: as `rescue`, and cuwarden's own pool also serves
+// small or badly rounded requests and page-locked memory from the start. `automatic`: as `rescue`,
+// and new device requests come from the pool once much memory is locked in the driver's slabs (2
+// MiB pages of small requests).
 enum class PoolMode { off, rescue, on, automatic };
 // The texts for the enumerators of LogLevel and PoolMode in settings, in the enumerators' order.
 inline constexpr std::string_view log_level_names[] = {"off", "error", "warn", "info", "debug"};
 inline constexpr std::string_view pool_mode_names[] = {"off", "rescue", "on", "auto"};
 
-// The value of CUWARDEN_SPILL: the host memory that refused device requests may use. Given in bytes
-// or in percent. Both are 0 if no request may use host memory.
+// The value of CUWARDEN_SPILL: the host memory that refused device requests of the process may use.
+// Given in bytes or in percent. Both are 0 if no request may use host memory.
 struct SpillAmount {
   std::uint64_t bytes = 0;  // bytes of host memory; 0 if `percent` is given
   unsigned percent = 0;     // share of the host's RAM, from 0 to 100; 0 if `bytes` is given
-  bool is_visible = false;  // true if cuMemGetInfo tells the program that the amount is free
+  bool is_visible = false;  // true if cuMemGetInfo counts the amount as free memory of the device
 };
 
 // The value of CUWARDEN_REPORT_IF. A report is written at the end of the process if one of the
@@ -42,40 +43,44 @@ struct ReportConditions {
 // The texts for the fields of ReportConditions in the setting, in the fields' order.
 inline constexpr std::string_view report_condition_names[] = {"leak", "incident", "abnormal"};
 
-// Parses a level such as "warn": the part of CUWARDEN_LOG before the colon.
+// Parses a log level: "off", "error", "warn", "info" or "debug", the part of CUWARDEN_LOG before
+// the colon. Returns null for any other text.
 std::optional<LogLevel> parse_log_level(std::string_view text);
-// Parses "off", "rescue", "on" or "auto".
+// Parses a value of CUWARDEN_POOL: "off", "rescue", "on" or "auto". Returns null for any other
+// text.
 std::optional<PoolMode> parse_pool_mode(std::string_view text);
-// Parses "on" (true) or "off" (false).
+// Parses "on" (true) or "off" (false). Returns null for any other text.
 std::optional<bool> parse_on_off(std::string_view text);
 // Parses a decimal number from 0 to `most`; null if the text is no such number.
 std::optional<unsigned> parse_number(std::string_view text, unsigned most);
-// Parses a length of time such as "500ms", "30s", "2m", "1h" or "0", of a year at most. Returns
-// nanoseconds.
+// Parses a length of time such as "500ms", "30s", "2m" (minutes), "1h" or "0", of a year at most.
+// Returns nanoseconds; null if the text is no such time.
 std::optional<std::uint64_t> parse_duration_ns(std::string_view text);
-// Parses an amount of host memory such as "8GiB", "25%" or "0", with or without ":visible" behind
-// it.
+// Parses a value of CUWARDEN_SPILL: an amount of host memory such as "8GiB", "25%" or "0", with or
+// without ":visible" behind it. Returns null for any other text.
 std::optional<SpillAmount> parse_spill(std::string_view text);
 
-// Parses "always" (all conditions false), or names of conditions with commas between them, such as
-// "leak,abnormal".
+// Parses a value of CUWARDEN_REPORT_IF: "always" (all conditions false), or names of conditions
+// with commas between them, such as "leak,abnormal". Returns null for any other text.
 std::optional<ReportConditions> parse_report_if(std::string_view text);
 // Returns the conditions as text that parse_report_if() accepts; "always" if all are false.
 std::string report_if_text(const ReportConditions&);
-// Parses the number of reports that stay in a folder, from 1 to 1000000.
+// Parses a value of CUWARDEN_REPORT_KEEP, the number of reports of one program that stay in a
+// folder: from 1 to 1000000. Returns null for any other text.
 std::optional<unsigned> parse_report_keep(std::string_view text);
 
-// True if CUWARDEN_REPORT may have this value: not empty, not "-", nothing below /proc or /dev
-// except /dev/null and files below /dev/shm, and only known letters behind percent signs (%e %h %p
-// %j %s %a %r %%).
+// True if CUWARDEN_REPORT may have this value. Not accepted are an empty text, "-", paths below
+// /proc, and paths below /dev other than /dev/null and files below /dev/shm. Behind a percent sign,
+// only the letters of %e %h %p %j %s %a %r %% are accepted.
 bool is_report_path(std::string_view text);
-// Value of CUWARDEN_REPORT for which no report is written.
+// The value of CUWARDEN_REPORT for which no report is written.
 inline constexpr std::string_view path_of_no_report = "/dev/null";
 // Name of the report's file if CUWARDEN_REPORT is not set, or is a folder. %e stands for the
 // program's name, %h for the host's, %p for the process id.
 inline constexpr char default_report_name[] = "cuwarden-%e-%h-%p.json";
 
-// Texts for messages about values that are not accepted: the values that each setting accepts.
+// Texts for messages about values that are not accepted. Each says in words which values one
+// setting, or one kind of settings, accepts.
 inline constexpr char accepted_log[] = "off, error, warn, info or debug, with :FILE into a file";
 inline constexpr char accepted_pool_mode[] = "off, rescue, on or auto";
 inline constexpr char accepted_on_off[] = "on or off";

@@ -7,7 +7,8 @@
 
 namespace cuwarden {
 
-// Returns a text such as "9 (SIGKILL)"; the number alone if the signal has no name.
+// Returns a text about a signal's number, such as "9 (SIGKILL)"; the number alone if it is none of
+// the usual signals.
 inline std::string numbered_signal(int signal) {
   struct Name {
     int signal;
