@@ -9,9 +9,9 @@
 
 namespace cuwarden {
 
-// Returns the path of the report that the process of a ledger has written; null if there is none.
-// The file must belong to this user, and must name the process's pid and start time. Looks only at
-// the file that the path and the report number in the ledger name.
+// Returns the path of the report that the process of a ledger has written itself; null if no such
+// file is found. The file must belong to this user, and must name the process's pid and start time.
+// Only the path and the report number that the ledger gives are looked at.
 std::optional<std::string> earlier_report(const ledger::ProcessView& process);
 
 }  // namespace cuwarden

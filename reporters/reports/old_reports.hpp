@@ -20,8 +20,9 @@ inline constexpr std::chrono::milliseconds longest_removal_afterwards{5000};
 enum class OwnReport { stays, may_go };
 
 // Removes old reports of a program. `own`: path of the report that was just written; only its
-// folder is searched. `program`: path of the executable. The policy.keep reports whose processes
-// ended last stay; if policy.keep is 0, all stay.
+// folder is searched. `program`: path of the executable. The reports of as many processes as
+// ReportPolicy::keep says stay, those that ended last; if it is 0, all stay. OwnReport says if the
+// report at `own` stays anyway.
 //
 // A file is removed only if it is a regular file of this user's, and its name is one that the
 // policy's path gives. Its content must name this program and a process that has ended. Takes about

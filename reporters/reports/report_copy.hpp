@@ -19,7 +19,8 @@ class ReportCopy {
   // line about the reason, if the file cannot be read or is no report.
   static std::optional<ReportCopy> load(const std::string& path, std::string& error);
 
-  // Returns the report, which the caller may change before replace() or write().
+  // Returns the report, which the caller may change before text(), replace() or write(). The
+  // reference is valid as long as this object.
   model::Report& report() { return report_; }
   // Returns the changed report as JSON text, which is also the content that replace() and write()
   // give to files. Properties that model::Report does not have are kept, unless the report is
@@ -27,17 +28,16 @@ class ReportCopy {
   std::string text();
 
   // Replaces the file that was loaded by the changed report, as a file of mode 0600. The file is
-  // replaced whole or not at all. Fails if the path leads to another file by now, to a symbolic
-  // link, or to a file that is not this user's. Returns an empty text, or one line about the
-  // failure.
+  // replaced whole or not at all. Fails if another file has the path by now, or if the file is a
+  // symbolic link, or is not this user's. Returns an empty text, or one line about the failure.
   std::string replace();
   // Writes the changed report to a new file of mode 0600 at `path`, whole or not at all. If the
-  // path is taken, a number is put before the ending ("ci.1.json"). `path` is set to the path of
-  // the new file. Returns an empty text, or one line about the failure.
+  // path is taken, a number is put before the ending ("ci.1.json"), and `path` is set to the path
+  // of the new file. Returns an empty text, or one line about the failure.
   std::string write(std::string& path);
 
  private:
-  // Writes the changes of report_ into root_.
+  // Puts the values of report_ into the JSON root_.
   void bring_up_to_date();
 
   std::string path_;

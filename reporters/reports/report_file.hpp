@@ -17,13 +17,14 @@ namespace cuwarden {
 class ReportFile {
  public:
   // `path`: wanted path of the file. Missing folders are made when the report is written. `advice`:
-  // end of the error line after a failure, which says what a user can do; not copied.
+  // end of the error line after a failure, which says what a user can do; not copied, so the caller
+  // keeps it alive.
   explicit ReportFile(std::string path,
                       const char* advice = "set CUWARDEN_REPORT to a path that can be written")
       : wanted_(std::move(path)), advice_(advice) {}
 
-  // Makes write() replace the file at `path`, an earlier report about this object's process. Does
-  // nothing if there is no file.
+  // Makes write() replace the file at `path`, an earlier report about the process whose reports
+  // this object writes. Does nothing if there is no file.
   void adopt(const std::string& path);
 
   // Makes the report of a ledger and writes it to the file. Returns true if the whole report is at
@@ -31,19 +32,21 @@ class ReportFile {
   // that an earlier call wrote stays as it was.
   bool write(const ledger::Reader&, const ReportOptions&) noexcept;
 
-  // Removes the file that this object wrote or adopted, unless another file has its path by now. A
-  // later write() starts from wanted() again.
+  // Removes the file that this object wrote or adopted, unless another file has taken its path.
+  // path() is empty afterwards, and a later write() starts from wanted() again.
   void remove() noexcept;
 
   // Returns the path that the constructor was given.
   const std::string& wanted() const noexcept { return wanted_; }
   // Returns the path of the file that was written or adopted; empty if there is none.
   const std::string& path() const noexcept { return path_; }
-  // Returns the number that was put before the ending of path(); 0: none, or the file was adopted.
+  // Returns the number that write() put before the ending of path(), as in "ci.1.json"; 0: none, or
+  // the file was adopted.
   unsigned number() const noexcept { return number_; }
   // Returns one line about the failure of the last write(); empty if it succeeded.
   const std::string& error() const noexcept { return error_; }
-  // True if the ledger from which the last report was made is damaged.
+  // True if the ledger from which the last report was made is damaged; false before the first
+  // report.
   bool ledger_is_damaged() const noexcept { return ledger_is_damaged_; }
 
   // Removes the temporary file that the process of a ledger has left in its report's folder if it
@@ -62,7 +65,8 @@ class ReportFile {
   std::string path_, error_;
   unsigned number_ = 0;
   bool ledger_is_damaged_ = false;
-  // Device and inode of the file at path_; 0: none.
+  // Device and inode of the file at path_ as it was written or adopted; meaningless if path_ is
+  // empty.
   dev_t device_ = 0;
   ino_t inode_ = 0;
 };

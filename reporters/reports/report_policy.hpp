@@ -14,19 +14,20 @@ namespace cuwarden {
 // The settings of a process that decide if its report is written, and how many reports stay.
 struct ReportPolicy {
   ReportConditions only_if;  // conditions of which one must hold for a report; all false: always
-  unsigned keep = 0;         // reports of this program that stay in the report's folder; 0: all
+  unsigned keep = 0;  // number of reports of this program that stay in the report's folder; 0: all
   std::string path_pattern;  // value of CUWARDEN_REPORT, with its % fields; empty: unknown
 };
 // Returns the policy of the process by the settings in its ledger.
 ReportPolicy report_policy(const ledger::Reader&);
 
-// True if the process of a ledger gets a report: one of the conditions is met, or none is set.
+// True if the process of a ledger gets a report: one of the conditions is met, or all are false.
 // False if CUWARDEN_REPORT is /dev/null. `options`: those with which the report would be made. If
 // the ledger lacks records, so that a condition about leaks or refused requests cannot be judged,
 // the condition counts as met.
 bool is_report_wanted(const ledger::Reader&, const ReportOptions&, const ReportConditions&);
 
-// Returns the reason why is_report_wanted() was false under this policy, as the end of a sentence.
+// Returns the reason why a process with this policy got no report (is_report_wanted() was false),
+// as the end of a sentence.
 std::string why_no_report(const ReportPolicy&);
 
 // Text that a process adds to the list of reports of its `cuwarden run`, instead of a path, if the
