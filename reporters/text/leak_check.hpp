@@ -14,12 +14,13 @@ namespace cuwarden {
 // The leaks of a report that count for the option --fail-on-leak.
 struct LeakCheck {
   std::uint64_t count = 0, bytes = 0;  // number of leaked allocations that count, and their bytes
-  // Reason why there may be more leaks than the report shows; null: the report has all allocations.
+  // Reason why there may be more leaks that count than were counted; null: the report has all
+  // allocations.
   std::optional<std::string> doubt;
 };
 
-// Counts the report's leaks. `module`: if not empty, only leaks of modules whose path contains that
-// text count.
+// Counts the report's leaks. `module`: if not empty, only leaks of modules (programs or libraries)
+// whose path contains that text count.
 LeakCheck check_leaks(const IndexedReport&, const std::string& module);
 
 // True if the path of the report's module with this id contains `text`. False if the id is null or

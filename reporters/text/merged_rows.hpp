@@ -31,13 +31,15 @@ class VisibleStacks {
   std::map<model::MaybeId, std::size_t> stacks_by_id_;  // stack's id → the stack's number
 };
 
-// Sets the growth of a leak row that `rows` were merged into. `merged` grows if one of `rows`
-// grows, or if Growth::growing() holds for the live allocations of all rows together.
+// Sets `growth` of `merged`, a leak row into which `rows` were merged and whose sums are set.
+// `merged` grows if one of `rows` grows, or if Growth::growing() holds for the live allocations of
+// all rows together. In the second case also sets growth_bytes_per_minute.
 void judge_growth(const IndexedReport&, const std::vector<const model::LeakGroup*>& rows,
                   model::LeakGroup& merged);
 
-// Sets the figures of a row that `rows` were merged into: the sums of their counts and bytes, and
-// the earliest and latest time at which an allocation was made.
+// Sets the figures of `merged`, a row into which `rows` were merged: the sums of their counts and
+// bytes, and the earliest and latest time at which an allocation was made. Unknown figures are left
+// out of the sums.
 template <class Row>
 void merge_figures(const IndexedReport& report, const std::vector<const Row*>& rows, Row& merged) {
   const auto add_up = [&](model::Figure Row::*figure) {

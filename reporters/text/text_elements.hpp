@@ -30,13 +30,14 @@ class Paint {
   bool colour_;
 };
 
-// Returns the text with a question mark for each byte that could control a terminal. Returns
-// `otherwise` if the text is null.
+// Returns the text with a question mark for each byte that could control a terminal. If the text is
+// null, returns `otherwise`.
 std::string text_or(const model::Text&, const char* otherwise);
 
 // Returns a text such as "1 allocation" or "1,200 allocations".
 std::string allocations(std::uint64_t count);
-// Returns a text for a kind of memory on a device, such as "device memory (GPU 0)" or "pinned".
+// Returns a text for a kind of memory (as in reports) on a device with this CUDA ordinal, such as
+// "device memory (GPU 0)"; without a device, such as "pinned".
 std::string memory_name(const std::string& kind, model::MaybeId device);
 // Returns a text such as "CUDA_VISIBLE_DEVICES=3"; null if the variable was not set in the process.
 std::optional<std::string> visible_devices(const IndexedReport&);

@@ -8,17 +8,18 @@
 
 namespace cuwarden {
 
-// Adds to `text`, for each kind of memory on each device, the call stacks that held most when most
-// bytes were live. Left out if that peak is not far above the live bytes at the end, since the list
-// of leaks then names the holders.
+// Adds a part to `text` for each kind of memory on each device: the time at which most of its bytes
+// were live (the peak), and up to three call stacks that held most of them. A kind is left out if
+// its peak is not far above its live bytes at the end, since the list of leaks then names the
+// holders.
 void add_peaks(const IndexedReport&, const Paint&, std::string& text);
 
-// Adds to `text` the call stacks with the most memory that was never freed but was released by the
-// end of its context.
+// Adds to `text` up to three call stacks with the most memory that was never freed but was released
+// by the end of its context.
 void add_released(const IndexedReport&, const Paint&, std::string& text);
 
-// If page-locked memory was never freed, adds a table to `text`: its bytes at several times of the
-// run, and the process's RSS at the same times.
+// If page-locked memory was never freed, adds a table to `text`: the live bytes of page-locked
+// memory at five times of the run, and the process's RSS at these times.
 void add_host_memory(const IndexedReport&, const Paint&, std::string& text);
 
 }  // namespace cuwarden

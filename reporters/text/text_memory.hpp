@@ -9,22 +9,27 @@
 
 namespace cuwarden {
 
-// Divisor of a device's used bytes: an amount below 1/50 of them is not worth a line in the text.
+// Least share of a device's used bytes that is worth a line in the text, as its reciprocal: 1/50 of
+// them.
 inline constexpr std::uint64_t least_share = 50;
 
-// Adds a line with a bar to `text` for each part of each device's memory at its last reading, such
-// as live allocations, contexts and free memory. Devices that were never read are left out.
+// Adds a line with a bar to `text` for each part of each device's memory at the device's last
+// reading (cuMemGetInfo), such as live allocations, contexts and free memory. Devices that were
+// never read are left out.
 void add_accounts(const IndexedReport&, const Paint&, std::string& text);
 
-// Adds a line to `text` for each library that is known to keep memory and hand out parts of it (a
-// caching allocator): the bytes that it holds. Its unused part cannot be seen from outside.
+// Adds a line to `text` for each library that is known to keep device memory and hand out parts of
+// it (a caching allocator): the live bytes that it allocated. Its unused part cannot be seen from
+// outside.
 void add_arenas(const IndexedReport&, const Paint&, std::string& text);
 
-// Adds a section to `text` for each device that loses much memory at the end of the process: bytes
-// locked in the driver's partly used 2 MiB pages (slabs), and bytes lost to rounding.
+// Adds a section to `text` for each device that loses much of its used memory at the end of the
+// process (1/50 or more): unused bytes of the driver's partly used 2 MiB pages (slabs), and bytes
+// lost to rounding.
 void add_fragmentation(const IndexedReport&, const Paint&, std::string& text);
-// Adds a section to `text` for each device of which slabs locked much memory at some moment of the
-// run, and clearly more than at the end.
+// Adds a section to `text` for each device of which 1/100 or more was at some moment of the run
+// locked in slabs: unused, but in 2 MiB pages of the driver with live pieces. Devices on which
+// hardly less is locked at the end are left out.
 void add_worst_fragmentation(const IndexedReport&, const Paint&, std::string& text);
 
 }  // namespace cuwarden

@@ -16,13 +16,13 @@ enum class GroupBy : std::uint8_t { stack, module, api, kind };
 // Options of `cuwarden report` that choose what the text shows.
 struct TextOptions {
   GroupBy by = GroupBy::stack;
-  std::size_t top = 10;         // most groups of leaks that are shown; 0: all
+  std::size_t top = 10;  // most groups of leaks (by the property `by`) that are shown; 0: all
   std::uint64_t min_bytes = 0;  // leaks of one call stack with fewer bytes are left out
   std::string module;           // only leaks of modules whose path contains this text; empty: all
   bool colour = false;          // true if the text has terminal colours
 };
 
-// Returns the text of a report, of many lines.
+// Returns the text of a report: many lines, the last one with a line feed.
 std::string text_report(const IndexedReport&, const TextOptions&);
 
 }  // namespace cuwarden

@@ -25,17 +25,17 @@ std::string process_line(const IndexedReport&, const LeakCheck&, const Paint&);
 // UUID; if that is unknown, by host and ordinal.
 class DeviceSummary {
  public:
-  // Adds the use of all devices of a report.
+  // Adds the use of all devices by the process of a report.
   void add(const IndexedReport&);
-  // Returns a line for each device; empty if the reports have no devices.
+  // Returns a line for each device, each with a line feed; empty if the reports have no devices.
   std::string lines() const;
 
  private:
   struct Device {
     std::string name, host;
-    // Number of processes that used the device; sum of these processes' live bytes at their ends;
-    // sum of the most bytes that were live at a time, of each process and kind; number of refused
-    // requests.
+    // processes: number of processes that used the device. live_bytes: sum of these processes' live
+    // bytes at their ends. peak_bytes: sum of the peaks (most live bytes at a time) of each process
+    // and kind of memory. refused: number of incidents, requests refused for lack of memory.
     std::uint64_t processes = 0, live_bytes = 0, peak_bytes = 0, refused = 0;
   };
   std::map<std::string, Device> devices_;
