@@ -27,7 +27,8 @@ namespace cuwarden {
 // finish() at the end. Numbers above 2^53 or below -2^53 are written as null.
 class JsonStream {
  public:
-  // Begins the object. Keeps a reference to the output, which also keeps failures of writing.
+  // Begins the object. Keeps a reference to the output. If writing fails, the output notes the
+  // failure, and Output::finish() returns it.
   explicit JsonStream(Output& output) : output_(output) { output_.write("{"); }
 
   // Writes a property of the object. `name` is written as it is, without escapes.
@@ -36,7 +37,8 @@ class JsonStream {
     key(name);
     write(value);
   }
-  // Begins a property whose value is an array of rows.
+  // Begins a property whose value is an array, to be filled by row() and ended by end_table().
+  // `name` is written as it is, without escapes.
   void begin_table(std::string_view name) {
     key(name);
     output_.write("[");
@@ -52,7 +54,8 @@ class JsonStream {
   }
   // Ends the table that was begun last.
   void end_table() { output_.write(first_row_ ? "]" : "\n  ]"); }
-  // Ends the object. Bytes may still be in the output's buffer.
+  // Ends the object. Its last bytes may still be in the output's buffer: the caller writes them by
+  // Output::finish().
   void finish() { output_.write("\n}\n"); }
 
  private:

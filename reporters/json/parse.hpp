@@ -19,12 +19,14 @@ namespace cuwarden {
 
 // A JSON value whose objects keep the order of their properties.
 using Json = nlohmann::ordered_json;
-// A text that follows the name of a value and says what is wrong with it, such as ".bytes is no
-// number"; null if the value is right. A text is made only for wrong values.
+// The result of parsing: null if the JSON value is right; otherwise a text that says what is wrong
+// with it, to be put behind the value's name, such as ".bytes is no number".
 using Complaint = std::optional<std::string>;
 
 template <class Value>
 Complaint parse(const Json& json, Value& value);
+// Set `value` if the JSON is of its type, and return null; otherwise return a text about what is
+// wrong. A figure of a proof that is neither text nor a number from 0 on becomes unknown.
 Complaint parse(const Json& json, std::string& value);
 Complaint parse(const Json& json, bool& value);
 Complaint parse(const Json& json, model::Proof& value);
@@ -37,34 +39,38 @@ template <class Value>
 inline constexpr bool is_optional<std::optional<Value>> = true;
 
 // A function that parses JSON for one type. `value`: points to an object of this type, which is
-// set. Returns null if the JSON is of this type; otherwise the complaint.
+// set. Returns null if the JSON is of this type; otherwise a text about what is wrong.
 using Parse = Complaint (*)(const Json&, void* value);
 template <class Value>
 Complaint parse_as(const Json& json, void* value) {
   return parse(json, *static_cast<Value*>(value));
 }
 
-// One field of a struct: its name in JSON; true if a report may lack it; pointer to the field; the
-// function that parses its type. With this, the loops over fields are compiled once for all types:
-// a report has three hundred fields.
+// One field of a struct: its name in JSON; true if a report may lack it; pointer to the field,
+// which is not owned; the function that parses its type. With this, the loops over fields are
+// compiled once for all types: a report has three hundred fields.
 struct Field {
   std::string_view name;
   bool may_lack = false;
   void* value = nullptr;
   Parse parse = nullptr;
 };
+// Parses a JSON object into the fields. Returns null, or a text about the first field that is wrong
+// or missing.
 Complaint parse_fields(const Json&, std::span<const Field>);
-// Parses `count` elements, which lie `size` bytes apart from `first` on.
+// Parses the first `count` elements of a JSON array by `Parse` into values that lie `size` bytes
+// apart from `first` on. Returns null, or a text about the first wrong element.
 Complaint parse_elements(const Json&, std::size_t count, void* first, std::size_t size, Parse);
 // Stores a whole number from `least` to `most` in `number`, a negative one as two's complement.
-// `what`: the kind of number, for the complaint.
+// Returns null, or a text if the JSON is no such number; then `number` is meaningless. `what`: the
+// kind of number, for the text.
 Complaint parse_number(const Json&, std::int64_t least, std::uint64_t most, const char* what,
                        std::uint64_t& number);
 
 }  // namespace parsing
 
-// Converts the JSON to `value`. Returns null if the JSON is of the value's type; otherwise the
-// complaint.
+// Sets `value` from JSON. Returns null if the JSON is of the value's type; otherwise a text about
+// what is wrong, and `value` may be set in part.
 template <class Value>
 Complaint parse(const Json& json, Value& value) {
   if constexpr (model::Object<Value>) {

@@ -18,12 +18,12 @@ struct ReportHead {
 };
 
 // Returns the end of the report's process in nanoseconds since 1970. Null if the head's start is no
-// valid time, or if its end is impossible.
+// valid time of the years 1970 to 2200, or if its end is more than 36 years after the start.
 std::optional<std::int64_t> end_realtime_ns(const ReportHead&);
 
-// Reads the head of the report file that is open as `descriptor`, whose offset does not matter and
-// does not change. Returns null if the file is no report of the schema cuwarden.report/1, or if the
-// head is longer than 256 KiB.
+// Reads the head of the report file that is open as `descriptor`. The descriptor's offset does not
+// matter and does not change. Returns null if the file is no report of the schema
+// cuwarden.report/1, or if the head is longer than 256 KiB.
 std::optional<ReportHead> read_report_head(int descriptor);
 
 }  // namespace cuwarden

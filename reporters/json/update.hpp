@@ -15,18 +15,22 @@ enum class Unlisted : bool { kept, dropped };
 
 template <class Value>
 void update(Json& json, const Value& value, Unlisted unlisted);
+// Replaces `json` by an object with the figures of the proof, unknown ones as null. `unlisted` has
+// no effect.
 void update(Json& json, const model::Proof& value, Unlisted unlisted);
 
 namespace updating {
 
-// One field of a struct: its name in JSON; pointer to the field; function that puts such a field
-// into JSON; function that tells if the field has the value of a new object.
+// One field of a struct: its name in JSON; pointer to the field, which is not owned; function that
+// puts such a field into JSON; function that tells if the field has the value of a new object.
 struct Field {
   std::string_view name;
   const void* value = nullptr;
   void (*update)(Json&, const void* value, Unlisted) = nullptr;
   bool (*is_default)(const void* value) = nullptr;
 };
+// Puts the fields into a JSON object; other JSON is replaced by an object of all fields. Fields
+// with default values are not added to an object that lacks them.
 void update_fields(Json&, std::span<const Field>, Unlisted);
 
 template <class Value>
@@ -41,8 +45,8 @@ bool is_default(const void* value) {
 }  // namespace updating
 
 // Changes `json` so that it has the values of `value`. Properties with unchanged values stay as
-// they are, and all keep their order. A missing property is added only if its value is not the
-// default: null, false, 0 or empty.
+// they are, and all keep their order. A property that `json` lacks is added only if its value is
+// not the default: null, false, 0 or empty.
 template <class Value>
 void update(Json& json, const Value& value, Unlisted unlisted) {
   if constexpr (model::Object<Value>) {

@@ -7,9 +7,9 @@
 
 namespace cuwarden {
 
-// Writes the report as JSON to the output, row by row, as LedgerReport::give() hands it out. The
-// last bytes are written by the caller's Output::finish(), which also returns failures of writing.
-// May throw std::bad_alloc.
+// Writes the whole report as JSON to the output, row by row, by LedgerReport::give(), which can be
+// called once. Afterwards the caller calls Output::finish(): it writes the last bytes, and returns
+// failures of writing. May throw std::bad_alloc.
 void write_report_json(LedgerReport&, Output&);
 
 }  // namespace cuwarden
