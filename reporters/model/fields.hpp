@@ -121,9 +121,9 @@ struct FieldName {
   char letters[size];
 };
 
-// A function type whose return type names the types of its arguments. FieldType has pass_fields()
-// (see CUWARDEN_FIELDS) pass a struct's fields to it, so it needs no definition: it is never
-// called.
+// A function object whose return type names the types of its arguments. FieldType passes it to
+// pass_fields() (see CUWARDEN_FIELDS), to learn the types of a struct's fields. The call is never
+// evaluated, so it has no definition.
 struct TellTypes {
   template <class... Fields>
   std::tuple<Fields...>* operator()(Fields&...) const;
@@ -136,7 +136,8 @@ using FieldType = std::tuple_element_t<
     field_position<Struct>(name),
     std::remove_pointer_t<decltype(std::declval<Struct&>().pass_fields(TellTypes()))>>;
 
-// Returns the struct's field of this name, as in field<"id">(stack).
+// Returns a reference to the object's field of this name, as in field<"id">(stack). The field has
+// to be in the struct's CUWARDEN_FIELDS.
 template <FieldName name, Object Struct>
 FieldType<Struct, name>& field(Struct& object) {
   return object.pass_fields([](auto&... fields) -> FieldType<Struct, name>& {

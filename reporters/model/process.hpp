@@ -37,7 +37,8 @@ struct Process {
   std::vector<std::string> command_line;  // arguments, the program's name first
   Text host;                              // host name
   std::string start;                      // time of the start, as ISO 8601 text in UTC
-  // End of the process, or moment of the report if the process was running; in ns since the start.
+  // End of the process, in ns since its start; if the process was still running, the moment of the
+  // report.
   Figure end_ns;
   // Way in which the process ended: "exit" (also by a return from main), "_exit", "quick_exit",
   // "abort", "signal" or "running". Null: the process died without a sign of the reason.
@@ -54,11 +55,11 @@ struct Process {
 
 // The cgroup that counts the process's memory, as the kernel describes it when the report is made.
 struct MemoryCgroup {
-  Text path;           // path of the cgroup's folder
+  Text path;           // path of the cgroup's folder in the file system
   Figure limit_bytes;  // lowest memory limit of the cgroup and those above it; null: none
-  // Most memory that was ever used in the cgroup whose limit is limit_bytes (without a limit: in
-  // the process's own cgroup). oom_kills: number of processes of the cgroup that the OOM killer has
-  // killed since the process's first CUDA call. Null: unknown.
+  // peak_bytes: most memory that was ever used in the cgroup whose limit is limit_bytes; without a
+  // limit, in the process's own cgroup. oom_kills: number of processes of the process's own cgroup
+  // that the OOM killer has killed since the process's first CUDA call. Null: unknown.
   Figure peak_bytes, oom_kills;
   CUWARDEN_FIELDS(path, limit_bytes, peak_bytes, oom_kills)
   CUWARDEN_MAY_LACK(path, limit_bytes, peak_bytes, oom_kills)

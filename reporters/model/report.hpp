@@ -35,7 +35,7 @@ struct Report {
   // Versions of hooked functions that the program looked up by name and that have no hook.
   std::vector<UnhookedLookup> unhooked_lookups;
   std::vector<Device> devices;
-  std::vector<AccountItem> accounts;            // parts of each device's used bytes
+  std::vector<AccountItem> accounts;  // parts of each device's used bytes, also at refused requests
   std::vector<DeviceProcess> device_processes;  // other processes that held memory of devices
   std::vector<Total> totals;                    // sums of allocations by kind and device
   Leaks leaks;                                  // sums of leak_groups
@@ -60,9 +60,10 @@ struct Report {
   std::vector<IncidentFragmentation> incident_fragmentation;
   std::vector<IncidentSlabClass> incident_slab_classes;
   std::vector<IncidentSlab> incident_slab_map;
-  std::optional<Pool> pool;              // null: the report is older than the pool
-  std::vector<Bucket> timeline;          // live bytes over time, by kind and device
-  std::vector<PeakHolder> peak_holders;  // call stacks that held memory when most bytes were live
+  std::optional<Pool> pool;      // null: the report is older than the pool
+  std::vector<Bucket> timeline;  // live bytes over time, by kind and device
+  // Call stacks that held memory when most bytes of a kind were live.
+  std::vector<PeakHolder> peak_holders;
   std::vector<Stack> stacks;
   std::vector<Frame> frames;
   std::vector<Module> modules;

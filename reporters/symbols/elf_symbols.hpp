@@ -17,7 +17,7 @@
 
 namespace cuwarden {
 
-// An open ELF file of 64 bits: its headers, build id and function symbols.
+// An open 64-bit ELF file (program or library): its headers, build id and function symbols.
 class ElfFile {
  public:
   // Opens the file; null if it cannot be read or is no 64-bit little-endian ELF file.

@@ -61,7 +61,8 @@ class LedgerReport {
   std::vector<ledger::SeriesView> series_;
   const Fragmentations fragmentations_;
   const std::vector<IncidentCase> incidents_;
-  Reasons unknown_slabs_;  // reasons why slabs of the worst moments are missing
+  // Sentences about devices whose worst moment (most memory locked in slabs) is unknown.
+  Reasons unknown_slabs_;
   const std::map<std::int32_t, WorstSlabs> worst_slabs_;
   const LedgerDamage damage_;
   const Reasons lost_;          // reasons why the ledger lacks allocations

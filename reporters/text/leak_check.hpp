@@ -1,4 +1,5 @@
-// Tells if a report shows leaks, for the option --fail-on-leak of `cuwarden`, which fails if so.
+// Tells if a report shows leaks, for the option --fail-on-leak of the command `cuwarden`, which
+// then ends with a failure.
 #pragma once
 
 #include <cstdint>
