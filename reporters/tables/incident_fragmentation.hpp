@@ -16,12 +16,12 @@ namespace cuwarden {
 // slabs were not looked at are left out.
 void put_incident_fragmentation(const ledger::Reader&, const std::vector<IncidentCase>&,
                                 Put<model::IncidentFragmentation>);
-// Passes a row of the report to the last parameter for each size class of slabs at each refused
-// request.
+// Passes a row of the report to the last parameter for each refused request and each size class of
+// the slabs that its device had at the refusal.
 void put_incident_slab_classes(const ledger::Reader&, const std::vector<IncidentCase>&,
                                Put<model::IncidentSlabClass>);
-// Passes a row of the report to the last parameter for each slab that the ledger lists for each
-// refused request.
+// Passes a row of the report to the last parameter for each refused request and each slab that its
+// device had at the refusal, as far as the ledger lists them.
 void put_incident_slab_map(const ledger::Reader&, const std::vector<IncidentCase>&,
                            Put<model::IncidentSlab>);
 

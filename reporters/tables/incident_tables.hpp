@@ -13,29 +13,29 @@
 
 namespace cuwarden {
 
-// Returns all incidents of the ledger, in the order in which they happened. Incidents whose group
-// of allocations cannot be read are left out.
+// Returns all incidents of the ledger, by the time of their first refusals. Incidents are left out
+// if the group of allocations (stack, function, kind, device) of their request cannot be read.
 std::vector<IncidentCase> all_incidents(const ledger::Reader&);
 // Adds the call stacks of the refused requests, and of the largest holders of memory at the
 // refusals, to the report's stacks (the last parameter).
 void add_stacks(const ledger::Reader&, const std::vector<IncidentCase>&, CallFrames&);
 
-// Passes a row of the report to the last parameter for each other process that held memory of a
-// device when a request was refused there.
+// Passes a row of the report to the last parameter for each refused request and each other process
+// that held memory of the request's device at the refusal, as NVML listed them.
 void put_device_processes(const ledger::Reader&, const std::vector<IncidentCase>&,
                           Put<model::DeviceProcess>);
 // Judges the cause of each refused request, and passes a row of the report with the verdict to the
 // last parameter.
 void put_incidents(const ledger::Reader&, const std::vector<IncidentCase>&, const CallFrames&,
                    Put<model::Incident>);
-// Passes a row of the report to the last parameter for each number that was known at each refused
-// request, such as the device's free bytes.
+// Passes a row of the report to the last parameter for each refused request and each number that
+// was known at its refusal, such as the device's free bytes.
 void put_incident_facts(const std::vector<IncidentCase>&, Put<model::IncidentFact>);
 // Passes a row of the report to the last parameter for each attempt (rung) by which cuwarden tried
 // to serve each incident's first refused request.
 void put_rungs(const ledger::Reader&, const std::vector<IncidentCase>&, Put<model::Rung>);
-// Passes a row of the report to the last parameter for each call stack that was among the largest
-// holders of memory at each refused request.
+// Passes a row of the report to the last parameter for each refused request and each call stack
+// that was among the largest holders of memory at its refusal.
 void put_incident_holders(const ledger::Reader&, const std::vector<IncidentCase>&,
                           const CallFrames&, Put<model::IncidentHolder>);
 

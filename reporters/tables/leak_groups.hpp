@@ -26,27 +26,30 @@ struct LeakGroup {
   // start. Null: unknown, or the end of their context released them.
   std::optional<std::uint64_t> first_ns, last_ns;
   std::optional<DeviceAddress> example;  // address of the oldest live allocation; null: unknown
-  // Number of handles that were unmapped but never released; null for all kinds but virtual memory.
+  // Number of handles of virtual memory (cuMemCreate) that were unmapped but never released; null
+  // for all other kinds of memory.
   std::optional<std::uint64_t> unmapped_count;
   Growth growth;  // growth of the live allocations; empty if released_by_context
 };
 
-// Returns the groups with live allocations, and those with allocations that a context released:
-// largest first by bytes, then by count. `end_ns`: end of the process, in ns since its start. Adds
-// all groups of the ledger to the third parameter, the sums by kind and device. Reads the records
-// of allocations twice, because Growth needs each group's oldest live allocation first.
+// Returns the groups of allocations (stack, function, kind, device) that have live allocations, and
+// those that have allocations which the end of a context released: largest first by bytes, then by
+// count. `end_ns`: end of the process, in ns since its start. Adds all groups of the ledger to the
+// third parameter, the sums by kind and device. Reads the records of allocations twice, because
+// Growth needs each group's oldest live allocation first.
 std::vector<LeakGroup> leak_groups(const ledger::Reader&, std::uint64_t end_ns, ledger::GroupSums&);
-// Returns the groups as leak_groups() does, for a process that still runs. Counts and bytes come
-// from the groups' counters, since the records of single allocations change while they are read.
-// The records only give times and addresses. `end_ns`: present time, in ns since the process's
-// start.
+// Returns the groups of allocations (stack, function, kind, device) that leak_groups() returns, for
+// a process that still runs. Counts and bytes come from the groups' counters, since the records of
+// single allocations change while they are read. The records only give times and addresses.
+// `end_ns`: present time, in ns since the process's start. Adds all groups of the ledger to the
+// third parameter, the sums by kind and device.
 std::vector<LeakGroup> live_groups(const ledger::Reader&, std::uint64_t end_ns, ledger::GroupSums&);
 
-// Returns the sums of all live groups (the leaks), and of the groups that contexts released.
-// Nothing counts as suppressed.
+// Returns the sums of bytes and allocations over all groups: of live allocations (the leaks), and
+// of those that the ends of contexts released. No bytes count as suppressed.
 model::Leaks leaks_of(const std::vector<LeakGroup>&);
-// Passes a row of the report to the last parameter for each group. CallFrames::name_all() must have
-// been called.
+// Passes a row of the report to the last parameter for each group of allocations that were not
+// freed. CallFrames::name_all() must have been called.
 void put_leak_groups(const ledger::Reader&, const std::vector<LeakGroup>&, const CallFrames&,
                      Put<model::LeakGroup>);
 

@@ -23,8 +23,8 @@ std::vector<ledger::SeriesView> all_series(const ledger::Reader&, const ledger::
 // Passes a row of the report to the last parameter for each device that the process used, with the
 // last reading of its memory.
 void put_devices(const ledger::Reader&, Put<model::Device>);
-// Passes a row of the report to the last parameter for each kind of memory on each device. The
-// series are those of all_series().
+// Passes a row of the report to the last parameter for each kind of memory on each device: the sums
+// of its allocations over the run. The series are those of all_series().
 void put_totals(const std::vector<ledger::SeriesView>&, Put<model::Total>);
 // Passes a row of the report to the last parameter for each span of time, of each kind of memory on
 // each device and of the process's resident memory (RSS).

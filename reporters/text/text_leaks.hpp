@@ -8,9 +8,10 @@
 
 namespace cuwarden {
 
-// Adds the section to `text`: one line with the sum, then the groups of allocations that were not
-// freed, as the options choose and group them. The first word says what they are: LEAKS, NOT FREED
-// if the process was killed at work, STILL ALLOCATED in a snapshot.
+// Adds to `text` the section about memory that was not freed: one line with the sum, then the
+// groups of allocations that were not freed, as the options choose and group them. The first word
+// says what they are: LEAKS, NOT FREED if the process was killed at work, STILL ALLOCATED in a
+// snapshot.
 void add_leaks(const IndexedReport&, const TextOptions&, const Paint&, std::string& text);
 
 }  // namespace cuwarden

@@ -33,7 +33,7 @@ class Shortage {
   model::Figure fact(ledger::Fact which) const;
   // Returns the free bytes of the request's device at the refusal; null if they are unknown.
   model::Figure free_bytes() const { return limited(free_); }
-  // Returns the bytes that the program asked for; null if the call has no size.
+  // Returns the bytes that the program asked for; null if the call names no size, or 0.
   model::Figure requested_bytes() const;
   // Returns the bytes of the device's memory that the holder had at the refusal; 0 if it had none,
   // or the device was not read.
@@ -61,13 +61,14 @@ class Shortage {
   // code, kernels' local memory, the device heap and streams. Returns 0 also if the device was not
   // read.
   std::uint64_t implicit() const;
-  // Returns the device bytes of the other processes that NVML lists, and the bytes of other
-  // processes' memory that this process opened.
+  // Returns the sum of the device bytes of other processes, as NVML lists them, and the bytes of
+  // other processes' memory that this process opened; 0 also if the device was not read.
   std::uint64_t listed() const;
   // Returns the used device bytes that belong neither to this process nor to a process that NVML
   // lists. Returns 0 if some amounts are unknown, or if the driver's own memory may explain them.
   std::uint64_t unlisted() const;
-  // Returns all device bytes of other owners than this process.
+  // Returns all used device bytes of other owners than this process, the sum of listed() and
+  // unlisted().
   std::uint64_t others() const { return listed() + unlisted(); }
   // True if `bytes`, held by one owner, are the largest amount that any owner holds, and the
   // request would have fitted without them. Owners: this process's allocations, memory that no call
