@@ -20,8 +20,8 @@ void put_incident_fragmentation(const ledger::Reader&, const std::vector<Inciden
 // the slabs that its device had at the refusal.
 void put_incident_slab_classes(const ledger::Reader&, const std::vector<IncidentCase>&,
                                Put<model::IncidentSlabClass>);
-// Passes a row of the report to the last parameter for each refused request and each slab that its
-// device had at the refusal, as far as the ledger lists them.
+// Passes a row of the report to the last parameter for each refused request and each slab of its
+// device at the refusal. The ledger may list fewer slabs than there were, or none.
 void put_incident_slab_map(const ledger::Reader&, const std::vector<IncidentCase>&,
                            Put<model::IncidentSlab>);
 

@@ -21,7 +21,7 @@ std::vector<IncidentCase> all_incidents(const ledger::Reader&);
 void add_stacks(const ledger::Reader&, const std::vector<IncidentCase>&, CallFrames&);
 
 // Passes a row of the report to the last parameter for each refused request and each other process
-// that held memory of the request's device at the refusal, as NVML listed them.
+// that held memory of its device at the refusal. The processes are those that NVML listed.
 void put_device_processes(const ledger::Reader&, const std::vector<IncidentCase>&,
                           Put<model::DeviceProcess>);
 // Judges the cause of each refused request, and passes a row of the report with the verdict to the

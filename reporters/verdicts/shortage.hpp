@@ -45,10 +45,12 @@ class Shortage {
   // Returns the bytes that the device's free memory lacked for the request and for the reserve that
   // the driver keeps; 0 if enough was free. Null if the free bytes, or a graph's need, are unknown.
   model::Figure missing() const { return missing_; }
-  // True if missing() is above 0 and the call asked for memory, a graph or a context.
+  // True if missing() is known and above 0, and the call asked for memory or a context. False for
+  // graphs, whose need of memory is unknown.
   bool lacks_memory() const;
-  // Returns the bytes that the request would take of the device. Requests above 1 MiB are rounded
-  // up to whole pages, as the driver does. For a context the result is an estimate.
+  // Returns the bytes that the request would take of the device. Requests above 1 MiB that are not
+  // stream-ordered are rounded up to whole pages (2 MiB), as the driver does. For a context the
+  // result is an estimate.
   std::uint64_t taken() const { return taken_; }
   // True if `bytes` of unused memory are enough to be named as the cause of the refusal: at least
   // 1/50 of the device, or 1/400 of the device and a quarter of the request.
