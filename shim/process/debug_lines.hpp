@@ -9,18 +9,19 @@
 
 namespace cuwarden::shim {
 
-// Writes debug lines at the first CUDA call: the path of the driver (libcuda), the function that
-// was called, the thread, and the paths of ledger and report. `ledger`: path of the ledger's file;
-// empty if the ledger is in memory. `report`: path of the report. Writes nothing if the settings do
-// not ask for debug messages.
+// Writes debug lines at the first CUDA call: the path of the driver (libcuda), the name of the
+// called function, the kernel's id of the thread, and the paths of ledger and report. `ledger`:
+// path of the ledger's file; empty if the ledger is in memory. `report`: path of the report. Writes
+// nothing if the settings do not ask for debug messages.
 void say_what_recording_begins_with(const Settings&, std::string_view ledger,
                                     const std::string& report);
 
-// True if the environment variable CUWARDEN_LOG asks for debug messages. Can be called before
-// read_settings(), and in a process without a CUDA call.
+// True if the environment variable CUWARDEN_LOG asks for debug messages. Reads the environment
+// itself, for a process that has made no CUDA call and so has not read its settings.
 bool is_debug_wanted() noexcept;
-// Writes a debug line at the end of a process without a recorded CUDA call: either no libcuda is
-// loaded, or one is loaded but the shim saw no call to it.
+// Writes a debug line that says why nothing was recorded: either no libcuda is loaded, or one is
+// loaded but the shim saw no call to it. To be called at the end of a process without a recorded
+// CUDA call, when the log is set up.
 void say_why_nothing_was_recorded();
 
 }  // namespace cuwarden::shim

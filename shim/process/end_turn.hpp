@@ -10,54 +10,58 @@
 
 namespace cuwarden::shim {
 
-// Decides which thread writes a report at the end of the process, and which thread, the leader,
-// runs exit() to its end. Any thread may call the functions, also in a signal handler.
+// Decides which thread writes a report at the end of the process, and which thread (the leader)
+// runs exit() to its end. Any thread may call the functions, also in a signal handler. There is one
+// object in a process.
 class EndTurn {
  public:
   // `clock`: the clock of all waits, which must outlive the object.
   explicit constexpr EndTurn(Clock& clock = system_clock) noexcept
       : clock_(clock), writing_(clock) {}
 
-  // Sets the longest time, in nanoseconds, that the last report may take to name functions
-  // (CUWARDEN_SYMBOL_TIME). Threads that wait for the report wait longer by that time. To be called
-  // before any thread ends the process.
+  // Sets the longest time that the last report may take to name functions (CUWARDEN_SYMBOL_TIME).
+  // `ns`: nanoseconds. Threads that wait for a report wait up to ten seconds and this time. To be
+  // called before any thread ends the process.
   void set_symbol_time(std::uint64_t ns) noexcept { symbol_time_ns_ = ns; }
 
   // Waits until no other thread writes a report. Returns true if the calling thread must write one
-  // now and call give_back() afterwards. `is_last`: true for the process's last report.
-  // `is_outermost`: as for WritingTurn::take(). Returns false if the last report was already
-  // written, or if another thread is stuck in writing. A signal handler may have interrupted the
-  // calling thread's own writing; then returns true only if `is_last`, and the interrupted report
-  // is not the last one.
+  // now and call give_back() afterwards. Returns false if the last report was already written, or
+  // if another thread is stuck in writing. `is_last`: true if the calling thread wants to write the
+  // process's last report. `is_outermost`: true if the calling thread is inside no other hooked
+  // call or work of cuwarden's. Then, if it already has the turn to write, a jump (longjmp) has
+  // left its earlier writing.
+  //
+  // A signal handler may have interrupted the calling thread's own writing. Then returns true only
+  // if `is_last`, and the interrupted report is not the last one.
   bool take(bool is_last, bool is_outermost) noexcept;
-  // Ends the turn that take() gave to the calling thread, and wakes threads that wait in take().
-  // `is_last`: true if no other report is to be written from now on; later calls of take() then
-  // return false.
+  // Ends the turn to write that take() gave to the calling thread, and wakes threads that wait in
+  // take(). `is_last`: true if no other report is to be written from now on; later calls of take()
+  // then return false.
   void give_back(bool is_last) noexcept;
 
-  // For a thread in exit() while another thread writes the report in an exit handler of libc's.
-  // Waits until that thread sets `done` to nonzero. Stops waiting if that thread has ended or is
-  // stuck.
+  // Waits until `done` is nonzero, which the thread that writes a report sets. Stops waiting if no
+  // thread is writing a report, or if the writing thread has ended or is stuck. To be called by a
+  // thread in exit() while another thread writes the report in an exit handler of libc's.
   void wait_until(std::atomic<std::uint32_t>& done) noexcept;
 
-  // Returns true in each call by the thread that called this function first, and false in all other
-  // threads. To be called by each thread that calls quick_exit().
+  // Returns true in all calls by the thread that has called this function first, and false in all
+  // other threads. To be called by each thread that calls quick_exit().
   bool is_first_in_quick_exit() noexcept;
-  // To be called by each thread that calls exit(). Returns at once in the thread that calls first.
-  // Later threads wait up to 50 ms until a leader is known (leads_the_end()), so that the first
-  // thread can become the leader.
+  // Lets the thread that has called exit() first become the leader, the thread that runs exit() to
+  // its end. Returns at once in that first thread; in others, once there is a leader or after 50
+  // ms. To be called by each thread that calls exit().
   void enter_exit() noexcept;
-  // Makes the calling thread the leader, the thread that brings the process to its end by exit().
-  // Does nothing if there is a leader already.
+  // Makes the calling thread the leader, which runs exit() to its end. Does nothing if there is a
+  // leader already.
   void leads_the_end() noexcept;
   // True if another thread is the leader, which brings the process to its end by exit(), and that
   // thread has not ended.
   bool another_leads_the_end() const noexcept;
-  // Waits for the leader, the thread that runs exit(), to end the process; usually does not
-  // return. Returns at once if there is no leader or if the calling thread is the leader. Returns
-  // later if the leader ends as a thread, without the process. The leader may also be stuck, for
-  // example in exit handlers of the program that wait for the calling thread. Then the calling
-  // thread becomes the leader and the function returns.
+  // Waits for the leader (the thread that runs exit() to its end) to end the process; usually does
+  // not return. Returns at once if there is no leader or if the calling thread is the leader.
+  // Returns later if the leader ends as a thread, without the process. The leader may also be
+  // stuck, for example in exit handlers of the program that wait for the calling thread. Then the
+  // calling thread becomes the leader and the function returns.
   void wait_for_leader() noexcept;
 
   // Forgets all threads that write reports or lead the end; to be called in a forked child, which
@@ -65,11 +69,12 @@ class EndTurn {
   void reset() noexcept;
 
  private:
-  // The kernel's id of a thread, as a word whose change can be waited for.
+  // The kernel's id of a thread, or 0 for no thread. It has 32 bits, so that a futex can wait for
+  // its change.
   using Thread = std::uint32_t;
   // Returns the calling thread's id.
   static Thread self() noexcept;
-  // Returns true if the thread does not exist any more.
+  // Returns true if the process has no thread with this id any more.
   static bool has_ended(Thread) noexcept;
   // Stores the calling thread in `first` if no thread is stored there (0). Returns true if the
   // calling thread is the stored one.
@@ -80,12 +85,12 @@ class EndTurn {
 
   Clock& clock_;
   WritingTurn writing_;                         // the turn of the thread that writes a report
-  std::atomic<bool> writes_last_{false};        // true if that thread writes the last report
+  std::atomic<bool> writes_last_{false};        // true if the turn is for the last report
   std::atomic<std::uint32_t> over_{0};          // 1: the last report is written; 0: not yet
   std::atomic<Thread> first_in_exit_{0};        // first thread in exit(); 0: none yet
   std::atomic<Thread> first_in_quick_exit_{0};  // first thread in quick_exit(); 0: none yet
   std::atomic<Thread> leader_{0};               // leading thread; 0: none yet
-  std::uint64_t symbol_time_ns_ = 0;            // longest time for naming functions
+  std::uint64_t symbol_time_ns_ = 0;            // longest time for names in the last report
 };
 
 }  // namespace cuwarden::shim

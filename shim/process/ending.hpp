@@ -1,5 +1,5 @@
-// Handlers by which libc tells that the process ends. The shim's exported exit(), _exit() and
-// abort() are in ending.cpp.
+// Registers the shim's handler for exit(). The shim's exported exit(), _exit() and abort() are in
+// ending.cpp.
 #pragma once
 
 namespace cuwarden::shim {

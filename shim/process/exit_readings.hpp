@@ -1,5 +1,5 @@
-// The last readings of the devices (free memory and what the driver tells), taken at exit() while
-// the driver still answers.
+// The last readings of the devices (free memory and other figures of the driver), taken in exit()
+// while the driver still answers.
 #pragma once
 
 #include "runtime_hooks/core/wait_budget.hpp"
@@ -7,15 +7,16 @@
 
 namespace cuwarden::shim {
 
-// Reads all devices for the last time in exit(), and writes the results to the ledger. Asks NVML
-// for the memory of other processes if some of a device's memory is unexplained.
+// Asks the driver for the last time, in exit(), how much memory of each device is free, and writes
+// the answers to the ledger. Asks NVML for the memory of other processes if more than 1 GiB in use
+// on a device is unexplained.
 //
 // Waits up to 20 ms for threads that are inside the driver. Asks nothing if the driver might not
-// answer: a device was lost, a thread stays inside the driver or left it by a jump, or the calling
-// thread runs a signal handler. `frame`: __builtin_frame_address(0) of the calling function, from
-// which the stack is searched for a signal handler. `WaitBudget`: time that the end of the process
-// may still take. The function subtracts its own time from it, and asks nothing more once none is
-// left.
+// answer: a device was lost, a thread stays inside the driver or left it by a jump (longjmp), or
+// the calling thread runs a signal handler. `frame`: __builtin_frame_address(0) of the calling
+// function, from which the stack is searched for a signal handler. `WaitBudget`: time that the end
+// of the process may still take. The function subtracts its own time from the budget, and asks
+// nothing more once none is left.
 void take_exit_readings(hooks::Session&, const void* frame, WaitBudget&) noexcept;
 
 }  // namespace cuwarden::shim

@@ -14,11 +14,12 @@ namespace cuwarden::shim {
 // calls only to get memory and to check if the filter's addresses can be read.
 class SeccompFilter {
  public:
-  // Copies the filter. `program`: the pointer that the host program gives to the kernel; it may be
-  // null or point to memory that cannot be read.
+  // Copies the filter. `program`: the pointer that the program passes to the kernel. It may be null
+  // or point to memory that cannot be read; then is_valid() is false.
   explicit SeccompFilter(const sock_fprog* program) noexcept;
 
-  // False if the filter cannot be read, is empty or is too long; the kernel refuses to install it.
+  // True if the filter can be read and has 1 to 4,096 instructions (BPF_MAXINSNS). If false, the
+  // kernel refuses to install it.
   bool is_valid() const noexcept { return is_valid_; }
 
   // True if the filter allows the system call of this number (SYS_...) with any arguments, or
@@ -28,18 +29,18 @@ class SeccompFilter {
   bool allows(std::uint32_t number) const noexcept;
 
  private:
-  // State of the filter's registers before one of its instructions.
+  // Values of the filter's registers, as far as they are known, before one of its instructions.
   struct Reached;
 
   const sock_filter* instructions() const noexcept {
     return static_cast<const sock_filter*>(memory_.data());
   }
-  // Returns the array in memory_ with a Reached for each instruction: the registers before it.
+  // Returns the array in memory_ that has a Reached for each instruction.
   Reached* states() const noexcept;
 
   bool is_valid_ = false;
-  Mapping memory_;         // the instructions, then a Reached for each of them
-  std::size_t count_ = 0;  // number of instructions in memory_
+  Mapping memory_;         // the instructions, then a Reached for each; none if there was no memory
+  std::size_t count_ = 0;  // number of instructions in memory_; 0 if they were not copied
 };
 
 }  // namespace cuwarden::shim

@@ -11,23 +11,24 @@
 
 namespace cuwarden::shim {
 
-// Adds facts from outside CUDA to incidents, judges them, and writes a report. Details are left out
-// after 64 incidents, or once two seconds were spent in all. A thread that a seccomp filter
-// confines explains nothing. There is one object in a process.
+// Adds facts from outside CUDA to incidents (requests that were refused for lack of memory), finds
+// each one's cause, and writes a report. At most 64 incidents are explained, for two seconds in
+// all; later ones have only the driver's figures. In a thread that a seccomp filter of the program
+// confines, the functions do nothing. There is one object in a process.
 class IncidentExplanations final : public rescue::IncidentProbes {
  public:
-  // Sets the ledger to write to and the object that walks stacks, and forgets the incidents counted
-  // so far. To be called before all other functions, and again in a forked child. Both references
-  // must outlive the object.
+  // Sets the ledger to write to and the object that walks stacks, and counts incidents and their
+  // time from 0 again. To be called before all other functions, and again in a forked child. Both
+  // references must outlive the object.
   void begin(ledger::Writer& ledger, tracking::CallSites& sites) noexcept;
 
-  // Adds facts to the incident: limits of the host, locked slabs, other processes. Called once for
-  // each incident, before anything is tried to serve the request. Adds nothing if there is no
-  // memory.
+  // Adds facts to the incident: the host's memory and its limits, locked memory in slabs, other
+  // processes on the device. Called once for each incident, before anything is tried to serve the
+  // request. If memory runs out, facts that were added until then stay.
   void explain(rescue::Incident&) noexcept override;
-  // Judges the incident and writes a log line with the verdict. If the request stays refused, also
-  // writes a report, at the first incident with this verdict. `served`: true if the request was
-  // served after all.
+  // Finds the incident's verdict (its cause), and writes it to the log. If the request stays
+  // refused, also writes a report, at the first incident with this verdict. `served`: true if
+  // cuwarden has served the request, false if the program gets the error.
   void settled(const rescue::Incident&, bool served) noexcept override;
 
  private:
@@ -42,8 +43,8 @@ class IncidentExplanations final : public rescue::IncidentProbes {
   // The ledger to write to, and the object that walks stacks; both null before begin().
   ledger::Writer* ledger_ = nullptr;
   tracking::CallSites* sites_ = nullptr;
-  std::atomic<std::uint32_t> explained_{0};  // number of incidents that add_facts() was called for
-  std::atomic<std::uint64_t> spent_ns_{0};   // time that within_the_budget() has taken in all
+  std::atomic<std::uint32_t> explained_{0};  // calls of add_facts() since begin()
+  std::atomic<std::uint64_t> spent_ns_{0};   // nanoseconds that explanations took in all
 };
 
 }  // namespace cuwarden::shim

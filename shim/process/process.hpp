@@ -16,96 +16,106 @@
 
 namespace cuwarden::shim {
 
-// True if nothing is recorded in this process and nothing will be, because recording is turned off
-// or could not start. The hooks then only pass calls on to the driver.
+// True once it is certain that this process records nothing: recording is turned off or could not
+// start, or the process is a forked child that ends without a CUDA call of its own. Then the hooks
+// only pass calls on to the driver.
 extern constinit std::atomic<bool> passes_through;
 
 // Owns what is recorded of this process: the session (the state of the hooks), the ledger (the file
 // with the allocation records) and the last report. Any thread may call the functions.
 class Process final : public tracking::CompletenessListener {
  public:
-  // Returns the one object, which is never destroyed.
+  // Returns the one object of this process, which is never destroyed.
   static Process& get() noexcept;
 
   // Returns the session, the state by which a hook records its call. Null if the hook must only
-  // pass the call on to the driver, unrecorded. The first call starts recording.
+  // pass the call on to the driver, unrecorded. The first call starts recording. Process keeps the
+  // session, which is never destroyed.
   hooks::Session* session() noexcept {
     if (state_.load(std::memory_order_acquire) == State::recording && memory_.is_ours())
       return session_;
     return start();
   }
 
-  // True if CUWARDEN_ENABLED allows recording; false also in a program with more rights than its
-  // caller (setuid). Can be called before the first CUDA call.
+  // True if CUWARDEN_ENABLED allows recording. False also in a program that runs with more rights
+  // than its caller (setuid). Can be called before the first CUDA call.
   bool enabled() noexcept;
   // True if RTLD_DEEPBIND must be removed from the flags of dlopen: recording is enabled, and
   // CUWARDEN_DEEPBIND is `drop`. Can be called before the first CUDA call.
   bool drops_deepbind() noexcept;
 
   // Counts, for a warning in the report, that a lookup (dlsym, cuGetProcAddress) gave the program a
-  // memory function of the driver that has no hook. `name`: the function's. Does not start
-  // recording: until the first CUDA call the name is kept outside the ledger.
+  // memory function of the driver that has no hook. `name`: the function's name, which is copied.
+  // Does not start recording: until the first CUDA call the name is kept in a list outside the
+  // ledger.
   void looked_up_unhooked(const char* name) noexcept;
 
-  // Marks this process as the owner of its memory, so that a forked child can be told from its
-  // parent. To be called by the shim's constructor.
+  // If recording is enabled, marks this process as the owner of its memory, so that a forked child
+  // can be told from its parent. To be called by the shim's constructor.
   void loaded() noexcept;
   // Returns the pid of the process that the calling process's memory belongs to. This is the
   // caller's own pid, except in a child of vfork, which shares its parent's memory and gets the
   // parent's pid.
   int owner() const noexcept;
-  // Forgets cached facts about code (unwind rules, names, stacks), since libraries were unloaded
-  // and others may be mapped at their addresses. To be called after a dlclose that unloaded an
-  // object.
+  // Forgets facts about code (unwind rules, names, stacks) that were cached for libraries which are
+  // now unloaded: others may be mapped at their addresses. To be called after a dlclose that
+  // unloaded a library.
   void modules_changed() noexcept;
-  // Registers an exit handler of the shim, which libc runs before the driver's. To be called after
-  // each cuInit that succeeds; only the first call registers the handler.
+  // Registers an exit handler that calls exit_begins(). libc runs it before the driver's own exit
+  // handlers. To be called after each cuInit that succeeds; only the first call registers the
+  // handler.
   void driver_initialised() noexcept;
-  // Writes a report, reads the devices for the last time, and writes the report again with names of
-  // functions. To be called once in exit(), by an exit handler that libc runs before the driver's,
-  // since the driver does not answer later. `status`: the process's exit status, 0 to 255.
+  // Writes a report, reads how much memory of each device is free for the last time, and writes the
+  // report again with names of functions. To be called once in exit(), by an exit handler that libc
+  // runs before the driver's, since the driver does not answer later. `status`: the process's exit
+  // status, 0 to 255.
   void exit_begins(int status) noexcept;
-  // Records that the program freed the allocation at `address`. To be called for a free of the
-  // runtime (such as cudaFree) that fails without reaching the driver, because the process is
-  // ending.
+  // Records that the program freed an allocation. `address`: the allocation's address or handle, of
+  // the kind that `Space` says. To be called for a free of the runtime (such as cudaFree) that
+  // fails without reaching the driver, because the process is ending.
   void freed_at_end(Space, std::uint64_t address) noexcept;
 
-  // Says if the process can go on after its last report. ends: it certainly ends, so the ledger's
-  // file is removed. may_return: it may go on, for example if a SIGABRT handler jumps out of
-  // abort(); the ledger's file stays until has_ended() is called.
+  // Says if the process can go on after finish() has written its last report. ends: the process
+  // certainly ends, so finish() removes the ledger's file. may_return: the process may go on, for
+  // example if a SIGABRT handler jumps out of abort(); the ledger's file stays until has_ended() is
+  // called.
   enum class Afterwards { ends, may_return };
-  // Writes the process's last report, or waits for another thread that writes it. `status`: exit
-  // status, 0 to 255; meaningless unless `status_known`. Returns at once if there is nothing to
-  // report: no CUDA call was recorded in this process, the last report is already written, or the
-  // calling thread was interrupted while it writes the last report. In a thread that a seccomp
-  // filter confines, only stores in the ledger how the process ends. A child that shares its
-  // parent's memory (vfork) writes a report only if it runs the exit handlers, since the parent
-  // cannot run them again.
+  // Writes the process's last report, or waits for another thread that writes it. `EndReason`: the
+  // way in which the process ends. `status`: exit status, 0 to 255; meaningless unless
+  // `status_known`. `Afterwards`: says if the process can go on afterwards; with `ends`, the
+  // ledger's file is removed once the report is on disk.
+  //
+  // Returns at once if there is nothing to report: no CUDA call was recorded in this process, the
+  // last report is already written, or the calling thread was interrupted while it writes the last
+  // report. In a thread that a seccomp filter confines, only stores in the ledger how the process
+  // ends. A child that shares its parent's memory (vfork) writes a report only if it runs the exit
+  // handlers, since the parent cannot run them again.
   void finish(ledger::EndReason, int status, bool status_known,
               Afterwards = Afterwards::ends) noexcept;
-  // Removes the ledger's file if the last report is on disk. To be called when it is certain that
-  // the process ends, if finish() was called with Afterwards::may_return before.
+  // Removes the ledger's file if the last report is on disk; otherwise keeps it. To be called when
+  // it is certain that the process ends, after finish() was called with Afterwards::may_return.
   void has_ended() noexcept;
-  // For an exit handler of a thread that does not write the report itself. Waits until `done` is
-  // nonzero, which the thread that writes the report sets. Stops waiting if that thread has ended
-  // or is stuck. Returns at once if nothing was recorded, or if the calling thread must not wait
-  // (in a child of vfork, or confined by a seccomp filter).
+  // Waits until `done` is nonzero, which the thread that writes the last report sets. Stops waiting
+  // if that thread has ended or is stuck. Returns at once if nothing was recorded, or if the
+  // calling thread must not wait (in a child of vfork, or confined by a seccomp filter). To be
+  // called by an exit handler in a thread that does not write the report itself.
   void wait_for_end(std::atomic<std::uint32_t>& done) noexcept;
 
   // True if another thread is ending the process by exit() and has not ended itself, so that the
   // calling thread should wait for it. False if the calling thread must not wait: nothing was
   // recorded, it is in a child of vfork, or a seccomp filter confines it.
   bool another_leads_the_end() const noexcept;
-  // To be called by each thread that calls exit(), before libc's own function. If another thread is
-  // ending the process already, waits for that thread; returns only if that thread is stuck or has
-  // ended.
+  // Waits if another thread is ending the process by exit(); returns only if that thread is stuck
+  // or has ended. Otherwise returns at once, or within 50 ms if another thread has called exit()
+  // before. To be called by each thread that calls exit(), before libc's own function.
   void exit_is_called() noexcept;
-  // To be called by each thread that calls quick_exit(), before libc's own function. If another
-  // thread has called quick_exit() before, waits until that thread has written the report and set
-  // `done` to nonzero, has ended, or is stuck.
+  // Waits if another thread has called quick_exit() before, until that thread has written the
+  // report and set `done` to nonzero, has ended, or is stuck. Otherwise returns at once. To be
+  // called by each thread that calls quick_exit(), before libc's own function.
   void quick_exit_is_called(std::atomic<std::uint32_t>& done) noexcept;
-  // To be called by a thread that is about to run exit handlers. If another thread is ending the
-  // process by exit(), waits for that thread; returns only if that thread is stuck or has ended.
+  // Waits if another thread is ending the process by exit(); returns only if that thread is stuck
+  // or has ended. Otherwise returns at once. To be called in exit handlers, so that the calling
+  // thread leaves the rest of the handlers to that thread.
   void leave_end_to_leader() noexcept;
 
   // True if this process has a ledger with records: recording is under way, was stopped by an
@@ -120,56 +130,67 @@ class Process final : public tracking::CompletenessListener {
   ledger::Writer* ledger() const noexcept { return has_records() ? ledger_ : nullptr; }
   // Returns true in a child of vfork, which shares its parent's memory. Makes a system call.
   bool shares_memory_of_another() const noexcept;
-  // Returns true if recording may start by a call of session() that is not a CUDA call: it is
-  // enabled, the process has made no CUDA call, and is not a forked child.
+  // True if session() may be called now to start recording, without a CUDA call: recording is
+  // enabled and has not been started yet, and the process is not a forked child that still has to
+  // begin its own recording.
   bool may_begin() noexcept;
   // Returns the number of the calling thread's row in the ledger's table of threads, 1 or more; 0
   // if the thread has none yet. To be called only if has_records() is true.
   std::uint64_t thread_row() const noexcept;
 
  private:
-  // fresh: no CUDA call yet. starting: a thread prepares recording, and others wait for it. ended:
-  // the last report is written or left to another process; if the process goes on after all, the
-  // next CUDA call resumes recording. stopped: an internal failure; later calls are not recorded,
-  // but the report shows the earlier ones. off: nothing is recorded in this process.
+  // State of the recording in this process. fresh: no CUDA call yet. starting: a thread prepares
+  // recording, and others wait for it. recording: calls are recorded. ended: the last report is
+  // written or left to another process; if the process goes on after all, the next CUDA call
+  // resumes recording. stopped: an internal failure; later calls are not recorded, but the report
+  // shows the earlier ones. off: nothing is recorded in this process.
   enum class State : std::uint32_t { fresh, starting, recording, ended, stopped, off };
 
-  // Starts recording, or waits for the thread that starts it, for session(). Returns null if calls
-  // are not recorded.
+  // Starts recording or resumes it, or waits for another thread that starts it; then returns the
+  // session. Returns null if calls are not recorded.
   hooks::Session* start() noexcept;
-  // Reads the settings, makes the ledger and the session. Returns null, after a warning, if that
-  // fails.
+  // Reads the settings, makes the ledger and the session, and returns the session. Returns null if
+  // that fails, after a warning in the log.
   hooks::Session* start_recording() noexcept;
-  // Waits while another thread starts recording. Returns false after ten seconds, or at once if a
-  // thread has waited that long in vain before. After false, the caller's call is not recorded.
+  // Waits while another thread starts recording. Returns true once that start has ended, with or
+  // without success. Returns false after ten seconds, or at once if a thread has waited that long
+  // in vain before; then the caller's CUDA call is not recorded.
   bool wait_for_start() noexcept;
-  // Writes a report inside exit(), with names of functions and lines or without them. While it is
-  // written, the ledger says that the process has ended with `status`; afterwards, that it runs.
-  // `is_outermost`: as for WritingTurn::take(). Returns false, and writes nothing, if another
-  // thread writes the last report.
+  // Writes a report inside exit(). `status`: exit status, 0 to 255. While the report is written,
+  // the ledger says that the process has ended with `status`; afterwards, that it runs.
+  // `with_names`: true if the report has names of functions and source lines. `is_outermost`: true
+  // if the calling thread is inside no other hooked call or work of cuwarden's. Then, if it already
+  // has the turn to write, a jump (longjmp) has left its earlier writing. Returns false, with
+  // nothing written, if the last report is already written or another thread is stuck in writing
+  // one.
   bool report_at_exit(int status, bool with_names, bool is_outermost) noexcept;
-  // True if an abort() that a signal handler prevents needs no further report. Either an earlier
-  // report already contains all that was recorded, or reports of such calls of abort() have taken
-  // more than one second in all. Then only the ledger stores the end.
+  // True if a call of abort() that a SIGABRT handler may leave by a jump needs no further report.
+  // Either an earlier report already contains all that was recorded, or reports of such calls have
+  // taken more than one second in all. Then only the ledger stores that the process ends.
   bool has_reported_enough() const noexcept;
-  // Makes all later hooked calls pass through unrecorded.
+  // Makes all later hooked calls go on to the driver unrecorded, for as long as the process runs.
   void turn_off() noexcept;
-  // Forgets, in a forked child, the parent's recording and its threads.
+  // Forgets, in a forked child, the parent's recording and its threads, so that the child's own
+  // recording can start.
   void begin_anew() noexcept;
   // True if the calling thread may wait for another thread that ends the process. False if nothing
-  // is recorded, in a vforked child, and in a thread whose seccomp filter may forbid system calls.
+  // is recorded, in a child of vfork, and in a thread that a seccomp filter of the program
+  // confines: the filter may forbid system calls of cuwarden's.
   bool may_wait_at_end() const noexcept;
-  // Stores in the ledger how the process ends, so that another process can make the report from the
-  // ledger. `status`: exit status, 0 to 255; meaningless unless `status_known`. Makes no system
-  // call.
+  // Stores in the ledger how the process ends, so that `cuwarden run` or `cuwarden recover` can
+  // make the report from the ledger. `status`: exit status, 0 to 255; meaningless unless
+  // `status_known`. Makes no system call.
   void leave_end(ledger::EndReason, int status, bool status_known) noexcept;
-  // Warns the user that some allocations are missing in the ledger. Called when an allocation could
-  // not be recorded.
+  // Warns the user that the ledger lacks some allocations; called when an allocation could not be
+  // recorded. `Reason`: why records are missing. After reason_recording_stopped, later calls are
+  // not recorded any more.
   void ledger_is_incomplete(ledger::Reason) noexcept override;
   // Says in debug lines, at the end of a process without a recorded CUDA call, why there is none.
   void end_unrecorded() noexcept;
-  // Writes the last report. `is_outermost`: as for WritingTurn::take(). Returns false if that
-  // failed.
+  // Writes the last report, and tells its path to `cuwarden run`. `is_outermost`: true if the
+  // calling thread is inside no other hooked call or work of cuwarden's. Then, if it already has
+  // the turn to write, a jump (longjmp) has left its earlier writing. Returns true if the report is
+  // on disk or CUWARDEN_REPORT_IF asks for none; false if it could not be written.
   bool write_report(bool is_outermost) noexcept;
   // Tells `cuwarden run` the path of a ledger or a report, by a line in Settings::report_list. Does
   // nothing if the process was not started by `cuwarden run`.
@@ -189,13 +210,13 @@ class Process final : public tracking::CompletenessListener {
   std::atomic<bool> exit_handler_set_{false};  // true once driver_initialised() registered it
   // True once a thread has waited ten seconds in vain for another thread to start the recording.
   std::atomic<bool> start_is_slow_{false};
-  // Nanoseconds that writing reports has taken so far, for calls of abort() that a signal handler
-  // prevented.
+  // Nanoseconds that writing reports has taken in all, for calls of abort() that a signal handler
+  // could leave by a jump.
   std::atomic<std::uint64_t> reports_of_aborts_ns_{0};
   EndTurn end_turn_;
-  // Longest time in all for which threads that end the process wait for cuwarden's locks, the
-  // driver and NVML. The time to name functions in the report is not part of it
-  // (CUWARDEN_SYMBOL_TIME).
+  // Longest time in all, in nanoseconds, for which threads that end the process wait for cuwarden's
+  // locks, the driver and NVML. The time to name functions in the report (CUWARDEN_SYMBOL_TIME) is
+  // not part of it.
   static constexpr std::uint64_t longest_waiting_at_end_ns = 500'000'000;
   WaitBudget end_budget_{longest_waiting_at_end_ns};
 };

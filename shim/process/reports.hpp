@@ -13,28 +13,34 @@
 namespace cuwarden::shim {
 
 // Sets where and how this process writes its report. To be called before any report is written, and
-// again in a forked child. `path`: absolute path of the report, with all % fields filled in.
-// `symbol_time`: longest time that the last report may take to name functions and source lines.
+// again in a forked child. `path`: absolute path of the report, with %p and the other fields of
+// CUWARDEN_REPORT already replaced; it is copied. `symbol_time`: longest time that the last report
+// may take to name functions and source lines.
 void set_up_reports(const std::string& path, std::chrono::nanoseconds symbol_time);
 
 // Writes a report now; to be called while the process runs exit(), before the program's destructors
 // run. Does nothing if CUWARDEN_REPORT_IF asks for no report. The report stays if the driver hangs
-// in the rest of exit(); otherwise write_final_report() replaces it. `with_names`: true if the
-// report has names of functions and source lines. Finding them takes long, but write_final_report()
-// then does not search again. `is_outermost`: as for WritingTurn::take().
+// in the rest of exit(); otherwise write_final_report() replaces it. `Writer`: this process's
+// ledger. `with_names`: true if the report has names of functions and source lines. Finding them
+// takes long, but write_final_report() then does not search again. `is_outermost`: true if the
+// calling thread is inside no other hooked call or work of cuwarden's. Then, if it already has the
+// turn to write, a jump (longjmp) has left its earlier writing.
 void write_report_at_exit(ledger::Writer&, bool with_names, bool is_outermost) noexcept;
 // Writes the process's last report if CUWARDEN_REPORT_IF asks for one; otherwise removes an earlier
 // report of this process. Then removes old reports of the same program, as CUWARDEN_REPORT_KEEP
-// says. `is_outermost`: as for WritingTurn::take(). Returns true if the report is on disk or none
-// is asked for. Returns false if the report could not be written, after an error line in the log.
+// says. `Writer`: this process's ledger. `is_outermost`: true if the calling thread is inside no
+// other hooked call or work of cuwarden's. Then, if it already has the turn to write, a jump
+// (longjmp) has left its earlier writing. Returns true if the report is on disk or none is asked
+// for. Returns false if the report could not be written, after an error line in the log.
 bool write_final_report(ledger::Writer&, bool is_outermost) noexcept;
 // Returns the text by which `cuwarden run` learns of this process's report: the report's path, or
-// the constant no_report_wanted if no report is on disk. Valid until the next report is written.
+// the constant no_report_wanted if no report is on disk. The text is valid until the next report is
+// written. To be called after write_final_report().
 std::string_view told_of_report() noexcept;
 
-// Writes a report at an incident (refused request), once for each verdict in a process. `Reader`:
-// reads the ledger of `Writer`. `verdict`: value of the enum Verdict, the judgement why the request
-// was refused; below 32. Writes nothing if the last report was begun or the program has changed its
+// Writes a report at an incident (refused request), once for each verdict in a process. `Writer`:
+// this process's ledger, which `Reader` reads. `verdict`: the cause of the refusal, a value of the
+// enum Verdict below 32. Writes nothing if the last report was begun or the program has changed its
 // root folder. May throw std::bad_alloc.
 void write_incident_report(ledger::Writer&, const ledger::Reader&, std::uint32_t verdict);
 

@@ -11,27 +11,27 @@
 namespace cuwarden::shim {
 
 // Makes the hooks of prctl and syscall pass calls on to the functions that the program would reach
-// without the shim; until then they call the kernel. Marks the calling thread as not confined by a
+// without the shim; before, they call the kernel. Marks the calling thread as not confined by a
 // seccomp filter. To be called by the shim's constructor, in the process's first thread.
 void begin_noticing_filters() noexcept;
 
-// Marks the calling thread as not confined, even if it has a seccomp filter already: filters that
-// were installed before recording began, such as a container's, do not count. With such a filter,
-// prctl(PR_GET_SECCOMP) cannot show later filters, so it is not used. To be called when recording
-// begins.
+// Marks the calling thread as one that may make all system calls of cuwarden's, even if it has a
+// seccomp filter already: filters that were installed before recording began, such as a
+// container's, do not count. With such a filter, prctl(PR_GET_SECCOMP) cannot show later filters,
+// so it is not used. To be called when recording begins.
 void confinement_at_start() noexcept;
-// Forgets, in a forked child, that a seccomp filter was installed for all threads of the parent. To
-// be called by a thread of the child that no filter confines: threads that it makes inherit none.
+// Forgets, in a forked child, that the parent installed a seccomp filter for all its threads. To be
+// called by a thread of the child that no filter confines: threads that it makes inherit none.
 void confinement_in_fork() noexcept;
 
-// True if a seccomp filter may forbid the calling thread system calls. Unlike is_confined()
-// (runtime_hooks/core/confinement.hpp), also finds filters that the program installed without
-// libc's prctl or syscall; that takes one system call, prctl(PR_GET_SECCOMP). To be used before
-// longer work, such as writing a report.
+// True if a seccomp filter of the program may forbid the calling thread a system call of
+// cuwarden's. Unlike is_confined() (runtime_hooks/core/confinement.hpp), also finds filters that
+// the program installed without libc's prctl or syscall; that takes one system call,
+// prctl(PR_GET_SECCOMP). To be used before longer work, such as writing a report.
 bool is_confined_unnoticed() noexcept;
 
-// True if threads that a seccomp filter of the program confines may call getpid and kill, because
-// every such filter allows both. False before the program installs a filter that confines threads.
+// True if a seccomp filter of the program confines threads, and every such filter allows the system
+// calls getpid and kill.
 bool may_confined_ask_process() noexcept;
 
 }  // namespace cuwarden::shim

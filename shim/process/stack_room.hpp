@@ -36,13 +36,14 @@ PresentFrames present_frames(tracking::CallSites&, const void* frame,
 // (__builtin_frame_address(0)) of the function that may have been left. Returns false in a confined
 // thread.
 bool has_left(tracking::CallSites&, const void* frame, const void* own_frame) noexcept;
-// Finds and stores the code of libc with which threads and coroutines begin, so that
-// present_frames() recognises their outermost frames. To be called when recording starts.
+// Finds and stores the addresses of libc's code with which threads and coroutines begin. By them,
+// present_frames() recognises the outermost frame of a stack. To be called when recording starts.
 void note_beginnings_of_stacks() noexcept;
 
-// Calls work(argument) with at least 1 MiB of stack. If the thread's own stack has less left, calls
-// on a separate stack (call_on_own_stack()). `CallSites`: the object that walks stacks. Returns
-// false if there is no memory for a separate stack; then `work` was not called.
+// Calls work(argument) with at least 1 MiB of stack, and returns true. Calls on a separate stack if
+// less is left, or if the thread runs on a coroutine's or a signal handler's stack. `CallSites`:
+// the object that walks stacks. Returns false if there is no memory for a separate stack; then
+// `work` was not called.
 bool call_with_room(tracking::CallSites&, void (*work)(void*), void* argument) noexcept;
 
 }  // namespace cuwarden::shim

@@ -10,9 +10,10 @@
 
 namespace cuwarden::shim {
 
-// Gives a turn to one thread at a time. Any thread may call the functions, also in a signal
-// handler. A thread takes the turn inside a hooked call or an OwnWork, whose mark tells other
-// threads if the thread has left its writing by a jump.
+// Gives the turn to write a report to one thread at a time. Any thread may call the functions, also
+// in a signal handler. A thread takes the turn inside a hooked call or an OwnWork (a scope of
+// cuwarden's own work). Their CallMark, which lies on the stack, tells other threads if the thread
+// has left its writing by a jump.
 class WritingTurn {
  public:
   // The results of take(). `taken`: the calling thread has the turn. `taken_over`: it has the turn
@@ -25,9 +26,9 @@ class WritingTurn {
   explicit constexpr WritingTurn(Clock& clock) noexcept : clock_(clock) {}
 
   // Waits up to `longest_ns` nanoseconds for the turn. After `taken` and `taken_over` the calling
-  // thread calls give_back(). `is_outermost`: true if the calling thread was in no other hooked
-  // call or work of cuwarden's when its present one began. So it cannot have interrupted its own
-  // writing, and has left that by a jump.
+  // thread must call give_back(). `is_outermost`: true if the calling thread is inside no other
+  // hooked call or work of cuwarden's. If it already has the turn, true means that a jump (longjmp)
+  // has left its earlier writing, and false that a signal handler has interrupted its writing.
   Answer take(bool is_outermost, std::uint64_t longest_ns) noexcept;
   // Ends the calling thread's turn, and wakes threads that wait in take().
   void give_back() noexcept;
@@ -39,19 +40,21 @@ class WritingTurn {
   // True if no thread has the turn, or if the thread that has it has ended.
   bool is_free_or_ended() const noexcept;
 
-  // Takes the turn from whatever thread has it. To be called in a forked child, which has none of
-  // its parent's threads.
+  // Takes the turn from the thread that has it, if one does; then the turn is free. To be called in
+  // a forked child, which has none of its parent's threads.
   void reset() noexcept;
 
  private:
-  // Returns true if the thread `writer`, which has the turn, will not give it back any more.
-  // `is_callers_lost`: true if the calling thread has lost its own turn.
+  // Returns true if the thread `writer` (its id in the kernel), which has the turn, will not give
+  // it back any more. `is_callers_lost`: the answer for the case that `writer` is the calling
+  // thread.
   bool is_lost(std::uint32_t writer, bool is_callers_lost) const noexcept;
 
   Clock& clock_;
-  // Kernel's id of the thread that has the turn; 0: none.
+  // Kernel's id of the thread that has the turn; 0 if none has it.
   std::atomic<std::uint32_t> writer_{0};
-  // Mark of the hooked call or OwnWork in which `writer_` took the turn; null if it has none.
+  // Mark on the stack of the call or work in which the thread `writer_` took the turn, by which
+  // other threads find out that a jump has left it. Null if no thread has the turn.
   std::atomic<const hooks::CallMark*> mark_{nullptr};
 };
 
