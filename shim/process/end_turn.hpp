@@ -47,9 +47,10 @@ class EndTurn {
   // Returns true in all calls by the thread that has called this function first, and false in all
   // other threads. To be called by each thread that calls quick_exit().
   bool is_first_in_quick_exit() noexcept;
-  // Lets the thread that has called exit() first become the leader, the thread that runs exit() to
-  // its end. Returns at once in that first thread; in others, once there is a leader or after 50
-  // ms. To be called by each thread that calls exit().
+  // Delays threads that call exit() after another thread has, so that the thread which called first
+  // becomes the leader: the thread that runs exit() to its end. Returns at once in the thread that
+  // called first; in others, once there is a leader, or after 50 ms. To be called by each thread
+  // that calls exit().
   void enter_exit() noexcept;
   // Makes the calling thread the leader, which runs exit() to its end. Does nothing if there is a
   // leader already.

@@ -5,13 +5,15 @@
 
 namespace cuwarden::shim {
 
-// Blocks signals of the calling thread. They stay pending and arrive at the end of the scope.
-// Signals that come from one of the thread's own instructions, or from libc itself, are never
-// blocked. Leaves errno alone.
+// Blocks signals of the calling thread; they stay pending until the destructor restores the
+// thread's earlier mask. Signals that come from one of the thread's own instructions (such as
+// SIGSEGV), or from libc itself (32 and 33), are never blocked. Leaves errno alone.
 class [[nodiscard]] HeldSignals {
  public:
-  // The signals to block. `but_collectors`: not those by which garbage collectors stop threads, so
-  // that a collector does not wait for this thread while the thread waits for a lock.
+  // The signals to block. all: all that the class may block. but_collectors: these, less the
+  // signals by which garbage collectors stop threads (SIGPWR, SIGXCPU, SIGUSR1, SIGUSR2, SIGURG,
+  // and 34 and above). So a collector does not wait for this thread while the thread waits for a
+  // lock.
   enum class Which { all, but_collectors };
   explicit HeldSignals(Which which = Which::all) noexcept
       : before_(change_blocked_signals(SIG_BLOCK, which == Which::all ? held : held_early)) {}
@@ -20,9 +22,11 @@ class [[nodiscard]] HeldSignals {
   HeldSignals& operator=(const HeldSignals&) = delete;
 
  private:
-  // libc cancels a thread with signal 32, and changes the user of all threads with 33.
+  // Signals that are blocked for Which::all. Left out are libc's own, too: it cancels a thread with
+  // signal 32, and changes the user of all threads with 33.
   static constexpr SignalSet held = ~(own_signals | signal_set({32, 33}));
-  // Collectors use these and the real-time signals, which are 34 and above.
+  // Signals that are blocked for Which::but_collectors. Garbage collectors use the signals left out
+  // here, among them the real-time signals, which are 34 and above.
   static constexpr SignalSet held_early =
       held & (signal_set({32}) - 1) & ~signal_set({SIGPWR, SIGXCPU, SIGUSR1, SIGUSR2, SIGURG});
 

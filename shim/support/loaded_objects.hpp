@@ -19,19 +19,20 @@ class LoadedObject {
  public:
   // Stands for no object: converts to false.
   LoadedObject() = default;
-  // Reads the object's dynamic section, in memory. `info`: argument of a callback of
-  // dl_iterate_phdr.
+  // Reads the object's dynamic section in memory. `info`: argument of a callback of
+  // dl_iterate_phdr; not kept.
   explicit LoadedObject(const dl_phdr_info& info);
 
   // False if this stands for no object, or for one without a dynamic symbol table.
   explicit operator bool() const { return dynamic_ != nullptr; }
-  // Returns the load bias: the difference between addresses in memory and those in the ELF file.
+  // Returns the load bias: the number that is added to an address in the ELF file to get the
+  // address in memory.
   std::uintptr_t base() const { return base_; }
   // True if the address lies between the object's lowest and its highest mapped address.
   bool contains(std::uintptr_t address) const { return address >= start_ && address < end_; }
-  // Returns the lowest address of the object's segments.
+  // Returns the lowest address in memory of the object's segments.
   std::uintptr_t start() const { return start_; }
-  // Returns the address behind the last byte of the object's segments.
+  // Returns the address in memory behind the last byte of the object's segments.
   std::uintptr_t end() const { return end_; }
 
   // True if the object is the shim (the shared object that cuwarden preloads, with this code).
@@ -59,11 +60,12 @@ class LoadedObject {
  private:
   const Elf64_Sym* find_by_gnu_hash(std::string_view) const;
   const Elf64_Sym* find_by_sysv_hash(std::string_view) const;
-  // True if the symbol at this index of the table is an exported function of this name, in its
-  // default version.
+  // True if entry `index` of the object's dynamic symbol table is an exported function of this
+  // name, in its default version.
   bool matches(std::uint32_t index, std::string_view) const;
 
-  // Load bias, lowest address, and the address behind the last byte.
+  // Load bias (address in memory less address in the ELF file), lowest address, and the address
+  // behind the last byte.
   std::uintptr_t base_ = 0, start_ = 0, end_ = 0;
   std::string_view path_;
   // Tables in the object's memory; null if the object lacks the table.
@@ -76,15 +78,16 @@ class LoadedObject {
 };
 
 namespace detail {
-// Calls visit(object, argument) for each loaded object, in load order, until a call returns true.
-// Returns true if one did. The arguments are VisitObject and the `argument` for it.
+// Calls VisitObject(object, argument) for each loaded object of the shim's linker namespace, in
+// load order, until a call returns true. Returns true if one did. The `void*` is the `argument` of
+// all calls. The loader's list of objects is locked during the call.
 using VisitObject = bool (*)(const LoadedObject&, void*);
 bool visit_loaded_objects(VisitObject, void*);
 }  // namespace detail
 
 // Calls visit(object) for each loaded object of the shim's linker namespace, in load order, until a
-// call returns true. Returns true if one did. The loader's list of objects is locked meanwhile, so
-// `visit` must not call dlopen, dlsym or dlclose.
+// call returns true. Returns true if one did. The loader's list of objects is locked during the
+// call, so `visit` must not call dlopen, dlsym or dlclose.
 template <class Visit>
 bool any_loaded_object(Visit visit) {
   return detail::visit_loaded_objects(
@@ -109,19 +112,19 @@ void with_loaded_objects_held(Work work) {
 std::uint64_t unloaded_objects();
 
 // Stores the number of objects that are loaded now, for any_startup_object_behind_shim(). To be
-// called by the shim's constructor, before the program runs: the objects loaded by then are, in
-// load order, the ones that the loader searches first for every symbol.
+// called by the shim's constructor, before the program runs. The objects loaded by then are the
+// first in load order, and the loader searches them before all others.
 void note_startup_objects();
 
-// Calls visit(object), until a call returns true, for each object that was loaded before the
-// program ran and that the loader searches after the shim, in the loader's order. Returns true if a
-// call did. Without the shim, a call of a function would reach the first of these objects that
-// exports the function.
+// Calls visit(object) for each object that was loaded before the program ran and that the loader
+// searches after the shim, in the loader's order, until a call returns true. Returns true if one
+// did. Without the shim, a call of a function would reach the first of these objects that exports
+// the function.
 template <class Visit>
 bool any_startup_object_behind_shim(Visit visit);
 
-// Returns the loaded object that contains this address; a LoadedObject that converts to false if
-// none does.
+// Returns the loaded object with this address between its lowest and its highest one; a
+// LoadedObject that converts to false if there is none.
 LoadedObject object_at(std::uintptr_t address);
 
 // Returns the loaded object whose soname or path is `name`, such as libcuda.so.1: the library to
@@ -131,18 +134,18 @@ LoadedObject object_named(std::string_view name);
 
 // Calls visit(other) for each library that `object` needs (DT_NEEDED), directly or through another
 // library, until a call returns true. Returns true if one did. The order is breadth first, as in
-// the loader's own search. Leaves out the shim. Looks at the DT_NEEDED entries of 96 objects at
-// most.
+// the loader's own search. The shim is left out, and the needs of at most 96 objects (`object` and
+// 95 libraries) are followed.
 template <class Visit>
 bool any_object_needed_by(const LoadedObject& object, Visit visit);
 
-// True if `soname` is `stem`, or `stem` followed by a version. Example: soname "libcuda.so.1" and
-// stem "libcuda.so".
+// True if `soname` is `stem`, or `stem` followed by a dot and a version. Example: soname
+// "libcuda.so.1" and stem "libcuda.so".
 bool is_library(std::string_view soname, std::string_view stem);
 
 namespace detail {
 // Returns the number of objects that were loaded before the program ran, as note_startup_objects()
-// counted them; SIZE_MAX if it was not called yet.
+// counted them; SIZE_MAX if the shim's constructor has not run yet.
 std::size_t startup_object_count();
 }  // namespace detail
 

@@ -12,9 +12,10 @@
 
 namespace cuwarden::shim {
 
-// Sets the level and the target of messages by CUWARDEN_LOG. Then writes the warnings that were
-// logged before the first call; other earlier messages are lost. To be called again in a forked
-// child.
+// Sets the lowest level of the messages that are written, and their target (a file or standard
+// error), by CUWARDEN_LOG. Then writes the warnings that were logged before the first call; other
+// earlier messages are lost. To be called again in a forked child. If memory runs out, no later
+// message is written.
 void set_up_log(const Settings&) noexcept;
 
 // Returns the text that the library fmt makes of a format with "{}" and its arguments. Called by
@@ -30,9 +31,9 @@ std::string formatted(fmt::format_string<Arguments...> format, const Arguments&.
 }
 
 // Writes one line to cuwarden's log as an error, with "cuwarden: " before it, if CUWARDEN_LOG
-// includes errors. The line is written whole or, if there is no room or no memory for it, not at
-// all. `line` has no line feed at its end. Never throws; keeps errno. In a thread that a seccomp
-// filter confines, writes nothing.
+// includes errors. `line` has no line feed at its end. Never throws; keeps errno. The line is
+// dropped without memory for it, or if the target is a full pipe. In a thread that a seccomp filter
+// confines, writes nothing.
 void log_error(std::string_view line) noexcept;
 // Writes one line to cuwarden's log as a warning, with "cuwarden: " before it, if CUWARDEN_LOG
 // includes warnings. `line` has no line feed at its end. Never throws; keeps errno. In a thread

@@ -9,17 +9,18 @@
 
 namespace cuwarden::shim {
 
-// Tells if the calling process owns the memory that it runs in. It does not if it runs in its
-// parent's memory (vfork), or is a forked child that has not yet claimed its copy. There is one
-// object in a process.
+// Tells if the calling process owns the memory that it runs in. It does not own it if it runs in
+// its parent's memory (vfork), or is a forked child that has not yet called take_over(). There is
+// one object in a process.
 class MemoryOwner {
  public:
-  // Marks the memory as the calling process's, by a page that the kernel fills with zeros in forked
-  // children. To be called by the shim's constructor; once a call has succeeded, others do nothing.
+  // Marks the memory as the calling process's. The mark is a page that the kernel fills with zeros
+  // in forked children. To be called by the shim's constructor; once a call has succeeded, others
+  // do nothing. is_marked() tells if it did.
   void mark() noexcept;
   // True if mark() has succeeded, so that the memory's owner is known. mark() fails if the kernel
-  // cannot fill a page with zeros in forked children (MADV_WIPEONFORK): before Linux 4.14, or if a
-  // seccomp filter refuses it.
+  // cannot fill a page with zeros in forked children (MADV_WIPEONFORK): before Linux 4.14, if a
+  // seccomp filter refuses it, or without memory.
   bool is_marked() const noexcept { return page_.load(std::memory_order_acquire) != nullptr; }
 
   // True if this process has claimed its memory, by mark() or take_over(). False in a forked child
@@ -42,17 +43,19 @@ class MemoryOwner {
   bool belongs_to_caller() const noexcept;
 
  private:
-  // State of the memory in this process. wiped (0): a forked child has not claimed it yet.
+  // State of the memory in this process. wiped (0): a forked child has not called take_over() yet.
+  // ours: this process has claimed the memory. being_taken_over: a thread is inside take_over().
   enum class State : std::uint32_t { wiped, ours, being_taken_over };
   // A page that the kernel fills with zeros in forked children, so that a fork is noticed without
   // getpid, which would cost a system call.
   struct Page {
     std::atomic<State> state;
-    std::atomic<int> owner;  // pid; 0 in a forked child before take_over()
-    // True if take_over() stored `owner`. Then the owner may in truth be another process, because a
-    // vforked child may have called take_over(): the memory outlives that child.
+    std::atomic<int> owner;  // pid of the owner; 0 before take_over()
+    // True if take_over() stored the owner's pid. The true owner may then be another process: a
+    // vforked child may have called take_over(), and the memory outlives that child.
     std::atomic<bool> is_guess;
-    // Inode of the owner's pid namespace, if the owner is the first process there; 0: not known.
+    // Inode of the owner's pid namespace, if the owner has pid 1 there and its namespace is known;
+    // otherwise 0.
     std::uint64_t pid_namespace;
   };
 

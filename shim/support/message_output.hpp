@@ -11,23 +11,25 @@
 
 namespace cuwarden::shim {
 
-// Writes the text to the descriptor of a file, a pipe or a terminal. Blocks the signals meanwhile
-// that a write can raise. SIGPIPE comes if a pipe's reader has gone, and SIGXFSZ if a file is at
-// the process's size limit. SIGTTOU comes if a background job writes to a terminal that stops such
-// jobs; while it is blocked, the terminal takes the text. A pipe that takes nothing for 100 ms gets
-// nothing more.
+// Writes the text to `fd`, the descriptor of a file, a pipe or a terminal. A pipe that takes
+// nothing for 100 ms gets nothing more, so a text of more than 4,096 bytes may be cut. Failures are
+// not reported. Changes errno.
+//
+// Blocks during the call the signals that a write can raise. SIGPIPE comes if a pipe's reader has
+// gone, and SIGXFSZ if a file is at the process's size limit. SIGTTOU comes if a background job
+// writes to a terminal that stops such jobs; while it is blocked, the terminal takes the text.
 void write_without_harm(int fd, std::string_view text);
 
 // Stores which file standard error (descriptor 2) leads to. If the program later closes descriptor
-// 2 and gets the number for a data file or a socket, messages are dropped instead of damaging the
-// data. To be called once, by the shim's constructor.
+// 2 and gets the number for a data file or a socket, messages are dropped, so that they do not
+// damage the data. To be called once, by the shim's constructor.
 void remember_stderr() noexcept;
 
 // A target for messages: a file, a terminal, or a descriptor of the program. Any thread may write.
 class MessageOutput {
  public:
-  // `file`: path of the target, from CUWARDEN_LOG; empty for standard error. The text must outlive
-  // the object. Opens nothing.
+  // `file`: path of the target, from CUWARDEN_LOG; empty for standard error. The text is not copied
+  // and must outlive the object. Opens nothing.
   explicit MessageOutput(const char* file) noexcept;
 
   // Tries if the target can be opened for writing. If it cannot, says so in one line on standard
@@ -35,19 +37,22 @@ class MessageOutput {
   // message creates it.
   void complain_if_unusable() noexcept;
 
-  // Writes the text `line`, which ends with a line feed, by one write(2), so that lines of several
-  // processes do not mix. If the target cannot be opened, writes to standard error. If the target
-  // (a full pipe) takes nothing for 100 ms, the line is lost. Raises no signal. A thread that a
-  // seccomp filter confines writes nothing, because the filter may end the process for it.
+  // Writes the text `line`, which ends with a line feed, by one write(2) for each 4,096 bytes, so
+  // that lines of several processes do not mix. If the target cannot be opened, writes to standard
+  // error. If the target (a full pipe) takes nothing for 100 ms, the line is lost. Raises no
+  // signal. A thread that a seccomp filter confines writes nothing, because the filter may end the
+  // process for it.
   void write(std::string_view line) noexcept;
 
  private:
-  // Writes the line to the target. Returns false, with errno, if the target cannot be opened or if
-  // named_descriptor_ now leads to another file.
+  // Writes the line to the target, and returns true even if the target does not take it. Returns
+  // false, with errno, if the target cannot be opened or if named_descriptor_ now leads to another
+  // file.
   bool write_to_file(std::string_view line) noexcept;
   // True if named_descriptor_ still leads to the file to which it led when this object was made.
   bool is_same_descriptor() const noexcept;
-  // Says on standard error, once, that the target takes no messages. `error`: errno of the failure.
+  // Says on standard error that the target takes no messages, at the first call only. `error`:
+  // errno of the failure.
   void complain(int error) noexcept;
 
   const char* const file_;  // path of the target; empty: standard error

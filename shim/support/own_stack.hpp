@@ -4,27 +4,29 @@
 
 namespace cuwarden::shim {
 
-// Calls work(argument) on a separate stack of 1 MiB with a guard page below it. If there is no
-// memory for a new stack, uses the one that reserve_own_stack() made. Returns false if that stack
-// is in use, too, or was never made; then `work` was not called. A thread that runs on an alternate
-// signal stack gets no signal meanwhile.
+// Calls work(argument) on a separate stack of 1 MiB, and returns true. If there is no memory for a
+// new stack, uses the one that reserve_own_stack() made. Returns false if that stack is in use,
+// too, or was never made; then `work` was not called. If the thread runs on an alternate signal
+// stack, its signals are blocked while `work` runs.
 bool call_on_own_stack(void (*work)(void*), void* argument) noexcept;
 
-// Returns true if the thread's own stack has 1 MiB below the stack pointer, and the thread runs on
-// no alternate signal stack. A coroutine's stack that is a local array of the thread's stack is not
-// recognised. Returns false in a confined thread, which must not ask the kernel.
+// Returns true if the calling thread's own stack has at least 1 MiB below the stack pointer, and
+// the thread runs on no alternate signal stack. A coroutine's stack that is a local array of the
+// thread's stack is not recognised as another stack. In a confined thread, which must not ask the
+// kernel, an alternate signal stack is not recognised either.
 bool has_room_here() noexcept;
-// Calls work(argument) on the present stack if has_room_here(), otherwise as call_on_own_stack().
-// For work that needs less than 8 KiB and runs often. On the present stack, a garbage collector may
-// stop the thread and look at its frames.
+// Calls work(argument), and returns true: on the present stack if has_room_here(), otherwise on a
+// separate stack of 1 MiB. Returns false if there is no memory for a separate stack; then `work`
+// was not called. For work that needs less than 8 KiB of stack and runs often. On the present
+// stack, a garbage collector may stop the thread and look at its frames.
 bool call_on_own_stack_if_small(void (*work)(void*), void* argument) noexcept;
 
-// Makes the stack that call_on_own_stack() uses when there is no memory for a new one. To be called
-// when recording starts.
+// Makes the stack that call_on_own_stack() uses when there is no memory for a new one; later calls
+// do nothing. To be called when recording starts.
 void reserve_own_stack() noexcept;
 
-// Frees the stack of reserve_own_stack() for use in a forked child, which has none of the threads
-// that were using it. To be called in the child before recording starts.
+// Marks the stack that reserve_own_stack() made as unused in a forked child, which has none of the
+// threads that were using it. To be called in the child before recording starts.
 void own_stacks_in_fork() noexcept;
 
 }  // namespace cuwarden::shim

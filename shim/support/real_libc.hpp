@@ -26,8 +26,9 @@ struct RealLibc {
   // libc's own dlerror, never a wrapper. The shim calls it after its own failed lookups, so that
   // the program's next dlerror() does not report them.
   char* (*dlerror)();
-  // The functions from exit to assert_fail (__assert_fail) do not return. Their types do not say
-  // so, since GCC and Clang have no common way to say it.
+  // libc's function of the same name, or the wrapper of another preloaded library. It does not
+  // return, nor do the functions that follow up to assert_fail (__assert_fail). Their types do not
+  // say so, since GCC and Clang have no common way to say it.
   void (*exit)(int);
   void (*_exit)(int);
   void (*_Exit)(int);

@@ -9,7 +9,7 @@
 
 namespace cuwarden::shim {
 
-// Bytes of the array for a setting that is a path, with the null byte at its end.
+// Size in bytes of the array that holds a setting which is a path, with the null byte at its end.
 using setting_kinds::path_limit;
 
 // The values of all settings, a member for each row of settings.def. All are zero until
@@ -23,15 +23,17 @@ struct Settings {
 };
 
 // Callback that takes one message for the user about a setting that is unknown, has a bad value or
-// has no effect. The line names the variable, and has no line feed at its end.
+// has no effect. `line`: names the variable, has no line feed at its end, and is valid during the
+// call only.
 using Complain = void (*)(std::string_view line);
 
-// Fills `settings` from the environment. A setting that is not set or has a bad value gets its
-// default value. Calls complain(line) for each setting that the user should correct.
+// Fills all members of `settings` from the environment. A setting that is not set or has a bad
+// value gets its default value. Calls complain(line) for each setting that the user should correct.
 void read_settings(Settings& settings, Complain complain);
 
-// Calls take(variable, value) for each setting that is meant for users, such as ("CUWARDEN_POOL",
-// "rescue"): with the value in force, set by the user or the default.
+// Calls take(variable, value) for each setting that is meant for users. `variable`: name of its
+// environment variable, such as "CUWARDEN_POOL". `value`: the value in force as text, such as
+// "rescue", set by the user or the default.
 void each_setting(const Settings& settings,
                   FunctionRef<void(std::string_view variable, const std::string& value)> take);
 

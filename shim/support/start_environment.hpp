@@ -1,6 +1,5 @@
-// Copies of the environment variables CUWARDEN_* from the start of the process. A program may clear
-// its whole environment (clearenv) before its first CUDA call; the settings are to hold all the
-// same.
+// Copies of the environment variables CUWARDEN_* from the start of the process. So the settings
+// hold even if the program clears its whole environment (clearenv) before its first CUDA call.
 #pragma once
 
 #include <string_view>
@@ -10,8 +9,8 @@ namespace cuwarden::shim {
 // Beginning of the names of all environment variables that are settings of cuwarden.
 inline constexpr std::string_view setting_prefix = "CUWARDEN_";
 
-// Copies the variables CUWARDEN_* of the environment, for each_setting_text(). Variables that do
-// not fit in 16 KiB together are left out. To be called by the shim's constructor.
+// Copies the variables CUWARDEN_* of the environment, for each_setting_text(). Once the copies fill
+// 16 KiB, further variables are left out. To be called once, by the shim's constructor.
 void keep_start_environment() noexcept;
 
 // Calls what("CUWARDEN_X=value") for each environment variable whose name begins with CUWARDEN_. If
