@@ -6,19 +6,24 @@
 
 namespace cuwarden::shim {
 
-// Host memory and its limits at one moment. They decide if page-locked memory can be had.
+// Host memory and its limits, as the system told them when they were read. They decide if a request
+// for page-locked memory can be served.
 struct HostLimits {
   // Special values of the fields. unknown: the system does not tell the number. unlimited: the
   // system says that there is no limit.
   static constexpr std::uint64_t unknown = UINT64_MAX, unlimited = UINT64_MAX - 1;
 
-  // The machine's memory in bytes, from /proc/meminfo.
-  std::uint64_t ram_bytes = unknown;            // MemTotal
-  std::uint64_t ram_available_bytes = unknown;  // MemAvailable
-  std::uint64_t swap_free_bytes = unknown;      // SwapFree
-  // CommitLimit: most memory that the kernel promises. Enforced only if overcommit_mode is 2.
+  // Bytes of the machine's RAM, as /proc/meminfo says (MemTotal).
+  std::uint64_t ram_bytes = unknown;
+  // Bytes of RAM that programs can still get without swapping (MemAvailable of /proc/meminfo).
+  std::uint64_t ram_available_bytes = unknown;
+  // Bytes of swap space that are not in use (SwapFree of /proc/meminfo).
+  std::uint64_t swap_free_bytes = unknown;
+  // Most bytes that the kernel promises to all processes together (CommitLimit of /proc/meminfo).
+  // The kernel keeps to this limit only if overcommit_mode is 2.
   std::uint64_t commit_limit_bytes = unknown;
-  std::uint64_t committed_bytes = unknown;  // Committed_AS: memory that the kernel has promised
+  // Bytes that the kernel has promised to all processes together (Committed_AS of /proc/meminfo).
+  std::uint64_t committed_bytes = unknown;
   // The kernel's rule for promising memory, from /proc/sys/vm/overcommit_memory. 0: it guesses, 1:
   // it promises any amount, 2: it promises no more than commit_limit_bytes.
   std::uint64_t overcommit_mode = unknown;
@@ -27,7 +32,8 @@ struct HostLimits {
   std::uint64_t address_space_limit_bytes = unknown;
   // Bytes of this process's address space that are mapped, from /proc/self/statm.
   std::uint64_t address_space_bytes = unknown;
-  // Number of memory mappings of this process, from /proc/self/maps.
+  // Number of memory mappings of this process, from /proc/self/maps. `unknown` also if there are
+  // more than most_mappings.
   std::uint64_t mappings = unknown;
   // Limit on the number of mappings (vm.max_map_count). The kernel allows one mapping more.
   std::uint64_t max_mappings = unknown;
@@ -35,26 +41,27 @@ struct HostLimits {
   // vm.mmap_min_addr and the end of user space (2^47). A new mapping cannot be larger.
   std::uint64_t largest_gap_bytes = unknown;
 
-  // Limit in bytes of a memory cgroup. Among this process's own cgroup and those above it, the one
-  // whose limit leaves the least room is meant. If none has a limit: `unlimited`.
+  // Limit in bytes of this process's memory cgroup or of a cgroup above it: of the one whose limit
+  // leaves the fewest bytes unused. `unlimited` if none has a limit.
   std::uint64_t cgroup_limit_bytes = unknown;
-  // Bytes used in the cgroup of cgroup_limit_bytes; in this process's own cgroup if none has a
-  // limit. They include the page cache, which the kernel gives up before it refuses memory.
+  // Bytes used in the cgroup that has the limit cgroup_limit_bytes; in this process's own cgroup if
+  // none has a limit. They include the page cache, which the kernel gives up before it refuses
+  // memory.
   std::uint64_t cgroup_used_bytes = unknown;
-  std::uint64_t cgroup_cache_bytes = 0;  // page cache, in bytes, among cgroup_used_bytes
+  std::uint64_t cgroup_cache_bytes = 0;  // page cache among cgroup_used_bytes
 };
 
 // Reads all limits of this process. A file of /proc that is missing or cannot be parsed leaves only
 // its own fields unknown. Takes 20 KiB of stack and keeps errno. Takes 0.1 ms in a small process,
 // and some 20 ms in one with 64,000 mappings.
 HostLimits read_host_limits() noexcept;
-// Reads the machine's memory (/proc/meminfo), its overcommit mode and the cgroup's memory alone.
-// The fields about address space and mappings stay unknown. Fast even in a process with many
-// mappings.
+// Reads only the machine's memory (/proc/meminfo), its overcommit mode and the cgroup's memory. The
+// fields about address space and mappings stay unknown. Fast even in a process with many mappings.
+// Keeps errno.
 HostLimits read_host_memory() noexcept;
 
-// Reads all limits, for tests, from the folder `proc` instead of /proc. Only RLIMIT_AS and the
-// cgroup are still those of this process.
+// Reads all limits, for tests, from the folder `proc` (a path) instead of /proc. Only RLIMIT_AS and
+// the cgroup are still those of this process.
 HostLimits read_host_limits(const char* proc) noexcept;
 
 // Largest number of memory mappings that read_host_limits() reads, which bounds its time. In a

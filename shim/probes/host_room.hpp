@@ -5,12 +5,13 @@
 
 namespace cuwarden::shim {
 
-// Returns the bytes that the host's RAM and the memory cgroup could still give. A limit that cannot
-// be read counts as none; UINT64_MAX if none can be read.
+// Returns the bytes of memory that this process could still get from the host: the RAM that is
+// available, or less if the limit of its memory cgroup leaves less. Page cache counts as available.
+// A limit that cannot be read counts as none; UINT64_MAX if none can be read.
 std::uint64_t host_memory_left() noexcept;
 
-// Returns the bytes of host memory that spilling may take now: host_memory_left() less a reserve of
-// 256 MiB; 0 if less than the reserve is left.
+// Returns the bytes of host memory that cuwarden may now put behind device pointers (spilling):
+// host_memory_left() less a reserve of 256 MiB; 0 if less than the reserve is left.
 std::uint64_t room_for_spilling() noexcept;
 
 }  // namespace cuwarden::shim

@@ -1,5 +1,5 @@
 // Facts about an incident (a request that was refused for lack of memory) that the CUDA driver does
-// not tell: live allocations by the ledger, limits of the host, and other processes on the device.
+// not tell: live allocations, limits of the host, and other processes on the device.
 #pragma once
 
 #include "runtime_hooks/ledger/read/reader.hpp"
@@ -8,12 +8,12 @@
 
 namespace cuwarden::shim {
 
-// Adds facts from outside CUDA to the incident: the host's limits, memory that slabs lock, growth
-// of live allocations, and other processes on the device. `live`: a reader of this process's
-// ledger, opened at the moment of the refused request. Writes a row for each slab and each other
-// process to the ledger, because the incident holds their sums only. Takes milliseconds, or longer
-// in a process with a million allocations. May throw std::bad_alloc; facts that were added until
-// then stay.
+// Adds facts from outside CUDA to the incident: the host's memory and its limits, locked memory in
+// slabs, implicit memory, growth of live allocations, MPS's limit, and other processes on the
+// device. `live`: a reader of this process's ledger, opened after the request was refused. Writes a
+// row for each slab and each other process to the ledger `Writer`, because the incident holds their
+// sums only. Takes milliseconds, or longer in a process with a million allocations. May throw
+// std::bad_alloc; facts that were added until then stay.
 void add_incident_facts(ledger::Writer&, const ledger::Reader& live, rescue::Incident&);
 
 }  // namespace cuwarden::shim

@@ -40,10 +40,10 @@ class Nvml {
   ~Nvml();
 
   // Returns why the last step failed; `listed` if it succeeded. Steps are the construction,
-  // device(), answered() and lacks_function(). A success of device() leaves the value as it was.
+  // device(), answered() and lacks_function(). If device() succeeds, answer() stays as it was.
   NvmlAnswer answer() const noexcept { return answer_; }
-  // Returns the nvmlReturn_t of the last call of NVML. 0 (success) also if NVML was not called, or
-  // after lacks_function().
+  // Returns the code (nvmlReturn_t) of the last call of NVML; 0 is success. 0 also if NVML was not
+  // called, or after lacks_function().
   int error() const noexcept { return error_; }
 
   // Returns the handle of the device or MIG slice with this UUID (cuDeviceGetUuid_v2). Null if NVML
@@ -56,10 +56,12 @@ class Nvml {
   Function find(const char* name) const noexcept {
     return reinterpret_cast<Function>(address_of(name));
   }
-  // Stores the result of a call that the caller made to a function of find(), for answer() and
-  // error(). `error`: the nvmlReturn_t that the function returned; 0 for success.
+  // Stores the result of a call of NVML, for answer() and error(). To be called after the caller
+  // has called a function that find() returned. `error`: the nvmlReturn_t that the function
+  // returned; 0 for success.
   void answered(int error) noexcept;
-  // Stores, for answer(), that the library lacks a function that the caller needs.
+  // Stores, for answer(), that NVML lacks a function that the caller needs: answer() is then
+  // no_function.
   void lacks_function() noexcept;
 
  private:
@@ -70,7 +72,8 @@ class Nvml {
   // get other numbers. NVML keeps devices open until it has ended.
   const StandardNumbersHeld held_;
   void* library_ = nullptr;  // handle of dlopen; null if that failed
-  // The library's functions nvmlShutdown and nvmlDeviceGetHandleByUUID; null if not found.
+  // NVML's functions nvmlShutdown (end_) and nvmlDeviceGetHandleByUUID (get_device_); null if not
+  // found.
   int (*end_)() = nullptr;
   int (*get_device_)(const char*, NvmlDevice*) = nullptr;
   bool begun_ = false;  // true if NVML was initialised, so that the destructor must end it

@@ -17,12 +17,12 @@ struct DeviceProcess {
   // namespace of its own, and NVML's pids may be those of the machine, so they cannot be compared.
   enum class Whose : std::uint8_t { another, this_process, unsure };
 
-  std::uint32_t pid = 0;               // as NVML says: of the machine or of this pid namespace
-  std::uint64_t used_bytes = unknown;  // memory of the device that the process holds
+  std::uint32_t pid = 0;               // of the machine or of this pid namespace, as NVML says
+  std::uint64_t used_bytes = unknown;  // bytes of the device that the process holds
   Whose whose = Whose::unsure;
 };
 
-// Says if NVML listed a device's processes, and if not, why.
+// `listed` if NVML listed the processes of a device; otherwise the reason why it did not.
 using DeviceProcessesAnswer = NvmlAnswer;
 
 // The outcome of read_device_processes().
@@ -33,9 +33,9 @@ struct DeviceProcesses {
   std::uint32_t found = 0;
 };
 
-// Lists the processes with memory on the device or MIG slice of this UUID (cuDeviceGetUuid_v2).
-// Fills `into`, processes with most memory first, and leaves out processes for which it has no
-// room. Compute and graphics processes are listed, and the calling process, too. Loads NVML if
+// Lists the processes with memory on the device or MIG slice of this UUID (cuDeviceGetUuid_v2):
+// compute and graphics processes, the calling process among them. Writes them to the beginning of
+// `into`, processes with most memory first, and leaves out those that do not fit. Loads NVML if
 // needed, and leaves it loaded.
 //
 // Takes 40 KiB of stack besides NVML's own, allocates inside NVML and the loader, and may take as
