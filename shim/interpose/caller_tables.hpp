@@ -9,22 +9,23 @@
 namespace cuwarden::shim {
 
 // Returns the table of runtime functions that the calling module would use without the shim: those
-// of a libcudart, or of a library that wraps it. `return_address`: return address of the call,
-// which tells the calling module. A slot is null if no object of the process defines the function.
+// of a libcudart, or of a library that wraps it. `return_address`: return address of the program's
+// call, which tells the calling module. A slot is null if no object of the process defines the
+// function. The table is valid as long as the module and that libcudart stay loaded.
 const driver::RealRuntime& next_runtime_for(const void* return_address);
 
 // Returns the table of driver functions that the calling module would use without the shim: those
-// of libcuda, or of a library that wraps it. `return_address`: return address of the call, which
-// tells the calling module. A slot is null if no library wraps the function and libcuda, as far as
-// it is loaded, does not define it.
+// of libcuda, or of a library that wraps it. `return_address`: return address of the program's
+// call, which tells the calling module. A slot is null if no library wraps the function and libcuda
+// is not loaded or does not define it. The table is valid as long as the module stays loaded.
 const driver::RealDriver& next_driver_for(const void* return_address);
 
-// Drops what is stored about calling modules that were unloaded, or whose libcudart was unloaded.
-// To be called after a dlclose that unloaded an object.
+// Drops the tables of functions that are stored for calling modules which were unloaded, or whose
+// libcudart was unloaded. To be called after a dlclose that unloaded an object.
 void forget_unloaded_callers();
 
-// Returns the version of the libcudart that the program called first, such as 13000 for 13.0; 0 if
-// it has called none.
+// Returns the version of the libcudart that the program called first, as cudaRuntimeGetVersion
+// tells it: 13000 for 13.0. 0 if the program has called none.
 int runtime_version();
 
 }  // namespace cuwarden::shim

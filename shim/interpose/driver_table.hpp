@@ -20,7 +20,7 @@ extern constinit driver::RealDriver functions, wrapped_functions;
 // True once `functions` and `wrapped_functions`, the tables of the driver's functions, are filled.
 extern constinit std::atomic<bool> filled;
 // Fills the tables `functions` and `wrapped_functions` with the addresses of the driver's
-// functions, if a libcuda is loaded. Returns true if they are filled.
+// functions, if a libcuda is loaded. Returns true if they are filled, now or by an earlier call.
 bool find_driver();
 }  // namespace detail
 
@@ -42,14 +42,15 @@ inline const driver::RealDriver& next_driver() {
   return detail::wrapped_functions;
 }
 
-// Returns true if the address lies inside libcuda's mapping; false if no libcuda is loaded.
+// Returns true if the address lies between the lowest and the highest address of libcuda; false if
+// no libcuda is loaded.
 bool is_in_driver(std::uintptr_t address);
 
 // Keeps libcuda loaded until the process ends, since cuwarden has stored addresses of its
-// functions. Does nothing before libcuda was found. Takes the loader's lock, so it is called only
-// before the program's dlclose, which takes that lock, too. Elsewhere a deadlock is possible:
-// another thread may have the lock in dlopen, and the library's constructor may wait for this
-// thread.
+// functions. Does nothing as long as real_driver() has found no libcuda. Takes the loader's lock,
+// so it is called only before the program's dlclose, which takes that lock, too. Elsewhere a
+// deadlock is possible: another thread may have the lock in dlopen, and the library's constructor
+// may wait for this thread.
 void keep_driver_loaded();
 
 // Returns the hook for the function of libcuda at this address, as a pointer to give to the program
@@ -66,8 +67,8 @@ void* hook_named(std::string_view name);
 void* looked_up_hook_named(std::string_view name);
 
 // True if the name, such as cuMemAlloc_v3, is any version of a driver function that has a hook, or
-// of one that makes the device read or write memory. If a lookup gives the program such a function
-// and this version has no hook, cuwarden cannot record its calls.
+// a driver function that makes the device read or write memory. If a lookup gives the program a
+// function of such a name that has no hook itself, cuwarden cannot record its calls.
 bool is_version_of_a_hook(std::string_view name);
 
 // Tables of the hooks, with one slot for each row of hooks.def, in its order. exported_functions:

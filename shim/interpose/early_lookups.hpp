@@ -9,14 +9,16 @@
 
 namespace cuwarden::shim {
 
-// Stores the names until the ledger is made. Functions may be called by any thread.
+// Stores names of driver functions without a hook that the program has looked up, until the ledger
+// is made. Any thread may call the functions.
 class EarlyLookups {
  public:
-  // Stores the name of a function without a hook, once. Drops a name of 64 or more characters, and
-  // each after the 32nd: a few names are enough for the report's warning.
+  // Copies the name of a driver function without a hook; a name that is already stored is not
+  // stored again. Drops names of 64 or more characters, and all names once 32 are stored: a few are
+  // enough for the report's warning.
   void keep(const char* name) noexcept;
-  // Enters each stored name into the ledger, as one lookup of a function without a hook. To be
-  // called once, when the ledger is made.
+  // Enters each stored name into the ledger, as one lookup of a driver function without a hook. To
+  // be called once, when the ledger is made.
   void tell(ledger::Writer&) noexcept;
 
  private:

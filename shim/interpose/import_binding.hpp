@@ -8,8 +8,9 @@
 namespace cuwarden::shim {
 
 // True if the shim's calls of libc reach libc's own functions, and no wrapper of another library.
-// The shim's global offset table is rewritten so while the loader relocates the shim. False if the
-// loader's list of objects could not be read then; calls reach the functions that the loader chose.
+// For this, the shim's global offset table is rewritten while the loader relocates the shim. False
+// if the loader's list of objects could not be read then; the calls reach the functions that the
+// loader chose.
 bool imports_are_libcs_own();
 
 }  // namespace cuwarden::shim

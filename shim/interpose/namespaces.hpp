@@ -4,8 +4,8 @@
 
 namespace cuwarden::shim {
 
-// Stores that the program calls dlmopen, which loads a library into another linker namespace; for
-// dlmopen_was_called().
+// Stores, for dlmopen_was_called(), that the program calls dlmopen, which loads a library into
+// another linker namespace. To be called by the hook of dlmopen.
 void note_dlmopen() noexcept;
 // True once the program has called dlmopen. From then on another linker namespace may hold a second
 // libcuda, whose calls the shim does not record.

@@ -11,13 +11,15 @@
 
 namespace cuwarden::shim {
 
-// Stores that the program opens this library with RTLD_GLOBAL or RTLD_DEEPBIND, since the loader
-// does not tell that later. To be called before libc's dlopen, with the program's `path` and
-// `mode`. Does nothing for other modes. Keeps 64 paths of up to 511 bytes and drops more.
+// Stores that the program opens a library with RTLD_GLOBAL or RTLD_DEEPBIND, since the loader does
+// not tell that later. `path` and `mode`: the program's arguments of dlopen; `path` is copied, and
+// may be null. To be called before libc's dlopen. Does nothing for other modes. Stores 64 paths of
+// up to 511 bytes; longer and further paths are dropped.
 void note_dlopen(const char* path, int mode) noexcept;
 
-// The part of the search order in which an object is found: loaded with the program, opened with
-// RTLD_GLOBAL or needed by such a library, or in the module's local scope.
+// The part of the search order in which an object is found. startup: loaded with the program.
+// made_global: opened by a dlopen with RTLD_GLOBAL, or needed by such a library. local: the library
+// whose dlopen loaded the calling module, and libraries that it needs.
 enum class Scope { startup, made_global, local };
 
 // Calls visit(object, scope) for each object that the loader searches for the module `caller`, in
@@ -29,7 +31,10 @@ template <class Visit>
 bool any_object_searched_for(const LoadedObject& caller, Visit visit);
 
 // Calls visit(object, scope) for each object that a lookup by the module `caller` with RTLD_NEXT
-// searches: those behind the module in its own scope. Otherwise as any_object_searched_for().
+// searches (those behind the module in its own scope), in the loader's order, until a call returns
+// true. Returns true if one did. Never visits the shim. Visits nothing if `caller` converts to
+// false. To be called with the loader's list held (with_loaded_objects_held). Takes 20 KiB of
+// stack.
 template <class Visit>
 bool any_object_searched_behind(const LoadedObject& caller, Visit visit);
 
@@ -37,8 +42,9 @@ bool any_object_searched_behind(const LoadedObject& caller, Visit visit);
 bool is_startup_object(const LoadedObject&);
 
 namespace detail {
-// Calls visit(object, scope, argument) for each object. The arguments are VisitSearched and the
-// `argument` for it.
+// Functions behind the templates any_object_searched_for() and any_object_searched_behind(). They
+// call VisitSearched(object, scope, argument) for each object until a call returns true, and return
+// true if one did. The `void*` is the `argument` of all calls.
 using VisitSearched = bool (*)(const LoadedObject&, Scope, void*);
 bool visit_objects_searched_for(const LoadedObject& caller, VisitSearched, void*);
 bool visit_objects_searched_behind(const LoadedObject& caller, VisitSearched, void*);
