@@ -11,7 +11,8 @@
 
 namespace cuwarden::shim {
 
-// Answers questions about the process that the shim is loaded into. Any thread may call.
+// Answers questions of other parts of cuwarden about the process that the shim is loaded into, and
+// starts threads there. Any thread may call the functions.
 class ThisProcess final : public HostProcess {
  public:
   // True if MPI, UCX or NVSHMEM is loaded: such libraries give device memory to other processes.
@@ -19,15 +20,17 @@ class ThisProcess final : public HostProcess {
   // True if a library is loaded that may reach device memory without a call of the driver: MPI,
   // UCX, NVSHMEM, or a library that drives network cards, disks, video engines or ray tracing.
   bool reaches_memory() noexcept override;
-  // True if the calling thread holds the lock of this name. The only name that is known is
-  // "python:gil", the lock of the Python interpreter; false for any other.
+  // True if the calling thread holds the lock of this name. The only known name is "python:gil",
+  // the lock of the Python interpreter; for other names, and without Python in the process, returns
+  // false.
   bool holds_lock(std::string_view name) noexcept override;
   // Returns the bytes of host memory that cuwarden may take: what the host's RAM and the memory
   // cgroup could still give, less a reserve of 256 MiB. 0 if less than the reserve is left. A limit
   // that cannot be read counts as none.
   std::uint64_t host_room_bytes() noexcept override;
-  // Starts a detached thread that runs `work(argument)`, with the program's signals blocked.
-  // Returns false if no thread could be started. Keeps errno.
+  // Starts a detached thread that calls work(argument) with the program's signals blocked, and
+  // returns true. Returns false if no thread could be started. `argument` must stay valid until
+  // `work` no longer uses it. Keeps errno.
   bool start_thread(void* (*work)(void*), void* argument) noexcept override;
 };
 // The object that answers questions about the process that the shim is loaded into.

@@ -9,12 +9,14 @@
 
 namespace cuwarden::shim {
 
-// Returns when the pool serves new requests under this value of CUWARDEN_POOL. `on`: from the
-// start. `automatic`: once the driver's slabs lock too much memory. All other values: never.
+// Returns when the pool serves new requests instead of the driver, under this value of
+// CUWARDEN_POOL. `on`: from the start. `automatic`: once too much memory in the driver's slabs is
+// locked. All other values: never.
 serving::PoolUse pool_use(PoolMode) noexcept;
 
-// Returns the longest time in nanoseconds for which the program is paused while the pool's memory
-// is moved (meshing); 0 if CUWARDEN_MESH or CUWARDEN_POOL forbids moving.
+// Returns the longest time in nanoseconds of one pause of the program's work on devices, in which
+// the pool's memory is moved (meshing): CUWARDEN_MESH_PAUSE. 0 if CUWARDEN_MESH or CUWARDEN_POOL
+// forbids moving.
 std::uint64_t mesh_pause_ns(const Settings&) noexcept;
 
 }  // namespace cuwarden::shim

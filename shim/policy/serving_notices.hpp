@@ -12,13 +12,14 @@ namespace cuwarden::shim {
 // Writes each message as a warning or error line to cuwarden's log (CUWARDEN_LOG).
 class ServingNotices final : public serving::NoticeWriter {
  public:
-  // Writes the line for the notice, unless the calling thread is confined by a seccomp filter. The
-  // device is no_device if the notice is about host memory. `bytes`: size of the request or of the
-  // memory that the notice is about. `host_bytes`: the part of `bytes` that lies in host memory.
+  // Writes the line for the notice, unless a seccomp filter of the program confines the calling
+  // thread. `DeviceOrdinal`: device of the memory; no_device for host memory. `bytes`: size of the
+  // request or of the memory that the notice is about. `host_bytes`: the part of `bytes` that lies
+  // in host memory; 0 for notices that do not say it.
   void write(serving::Notice, DeviceOrdinal, std::uint64_t bytes,
              std::uint64_t host_bytes) noexcept override;
-  // Writes why a reclaimer, a callback of the program that empties a cache, did not help.
-  // `reclaimer`: the name under which the program registered it.
+  // Writes a line that says why a reclaimer, a callback of the program that empties a cache, did
+  // not help. `reclaimer`: the name under which the program registered it.
   void write(serving::ReclaimerFailure, std::string_view reclaimer) noexcept override;
 };
 
