@@ -28,9 +28,9 @@ class Process final : public tracking::CompletenessListener {
   // Returns the one object of this process, which is never destroyed.
   static Process& get() noexcept;
 
-  // Returns the session, the state by which a hook records its call. Null if the hook must only
-  // pass the call on to the driver, unrecorded. The first call starts recording. Process keeps the
-  // session, which is never destroyed.
+  // Returns the session, the state by which a hook records its call; it stays valid while the
+  // process runs. Null if the hook must only pass the call on to the driver, unrecorded. The first
+  // call starts recording.
   hooks::Session* session() noexcept {
     if (state_.load(std::memory_order_acquire) == State::recording && memory_.is_ours())
       return session_;
@@ -57,9 +57,8 @@ class Process final : public tracking::CompletenessListener {
   // caller's own pid, except in a child of vfork, which shares its parent's memory and gets the
   // parent's pid.
   int owner() const noexcept;
-  // Forgets facts about code (unwind rules, names, stacks) that were cached for libraries which are
-  // now unloaded: others may be mapped at their addresses. To be called after a dlclose that
-  // unloaded a library.
+  // Forgets cached facts about code (unwind rules, names, stacks), since a library was unloaded and
+  // another may be mapped at its addresses. To be called after a dlclose that unloaded a library.
   void modules_changed() noexcept;
   // Registers an exit handler that calls exit_begins(). libc runs it before the driver's own exit
   // handlers. To be called after each cuInit that succeeds; only the first call registers the
@@ -95,10 +94,10 @@ class Process final : public tracking::CompletenessListener {
   // Removes the ledger's file if the last report is on disk; otherwise keeps it. To be called when
   // it is certain that the process ends, after finish() was called with Afterwards::may_return.
   void has_ended() noexcept;
-  // Waits until `done` is nonzero, which the thread that writes the last report sets. Stops waiting
-  // if that thread has ended or is stuck. Returns at once if nothing was recorded, or if the
-  // calling thread must not wait (in a child of vfork, or confined by a seccomp filter). To be
-  // called by an exit handler in a thread that does not write the report itself.
+  // Waits until `done` is nonzero, which another thread sets when its exit handler has written a
+  // report. Stops waiting if that thread has ended or is stuck. Returns at once if nothing was
+  // recorded, or if the calling thread must not wait (in a child of vfork, or confined by a seccomp
+  // filter). To be called by an exit handler in a thread that does not write the report itself.
   void wait_for_end(std::atomic<std::uint32_t>& done) noexcept;
 
   // True if another thread is ending the process by exit() and has not ended itself, so that the
