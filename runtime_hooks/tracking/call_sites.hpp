@@ -38,7 +38,8 @@ class CallSites {
   // Fills `into` with code addresses of the calling thread's stack, innermost frame first. Returns
   // their number, and if the stack is complete. `frame` is __builtin_frame_address(0) of the
   // function to begin with, which must still be running. Functions of cuwarden are left out.
-  // `own_frame`: frame address of one of them, for Captured::met_own_frame; null: none is looked for.
+  // `own_frame`: frame address of one of them, for Captured::met_own_frame; null: none is looked
+  // for.
   stacks::Captured frames_from(const void* frame, std::span<std::uint64_t> into,
                                const void* own_frame = nullptr) noexcept {
     return unwinder_.capture(frame, into, own_frame);
