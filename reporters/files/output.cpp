@@ -38,6 +38,7 @@ Output::Output(int descriptor) noexcept : descriptor_(descriptor) {
   if (status_of(descriptor, status) != 0) return;
   device_ = status.st_dev;
   inode_ = status.st_ino;
+  is_file_ = S_ISREG(status.st_mode);
 }
 
 // Returns false if the descriptor is another file's by now: another thread may have closed all
@@ -53,8 +54,9 @@ void Output::flush() noexcept {
     error_ = EBADF;
     return;
   }
+  // The limit of file sizes does not hold for pipes and terminals.
   rlimit limit{};
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+  if (is_file_ && getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
       written_ + used_ > limit.rlim_cur) {
     error_ = EFBIG;
     return;

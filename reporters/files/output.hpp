@@ -25,7 +25,10 @@ class Output {
   // Writes to `descriptor` only while it belongs to `file`, the status of a file by fstat(). The
   // descriptor remains the caller's: this object does not close it.
   Output(int descriptor, const struct stat& file) noexcept
-      : descriptor_(descriptor), device_(file.st_dev), inode_(file.st_ino) {}
+      : descriptor_(descriptor),
+        device_(file.st_dev),
+        inode_(file.st_ino),
+        is_file_(S_ISREG(file.st_mode)) {}
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
@@ -50,6 +53,7 @@ class Output {
   // unknown.
   dev_t device_ = 0;
   ino_t inode_ = 0;
+  bool is_file_ = false;  // true for a regular file
   int error_ = 0;
   std::uint64_t written_ = 0;  // bytes written to the descriptor so far
   std::size_t used_ = 0;       // bytes in the buffer

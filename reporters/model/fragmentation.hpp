@@ -17,9 +17,9 @@ namespace cuwarden::model {
 // process.
 struct Fragmentation {
   Id device = 0;  // CUDA ordinal
-  // Moment of the device's last reading, from which mempool_idle_bytes, largest_request_bytes and
-  // excess_bytes come: "exit" (at the end of the process) or "last_call" (during the run). Null:
-  // the device was never read.
+  // Tells when the device was read for mempool_idle_bytes, largest_request_bytes and excess_bytes:
+  // "exit" (while the process ended), or "last_call" (at the last CUDA call at which cuwarden read
+  // the device, which may be long before the end). Null: the device was never read.
   Text at;
   // slab_count: slabs with a live piece (allocation). slab_locked_bytes: their unused bytes, which
   // cannot go back to the device before the last piece is freed. rounding_bytes: bytes that

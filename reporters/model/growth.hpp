@@ -29,7 +29,8 @@ struct Growth {
   // to end_ns.
   std::uint64_t later_bytes = 0;
 
-  // Returns the length of a quarter of the time from first_ns to end_ns, rounded up.
+  // Returns the length of a quarter of the time from first_ns to end_ns, rounded down, and 1 ns
+  // more, so that four quarters cover the whole time.
   constexpr std::uint64_t quarter_ns() const { return (end_ns - first_ns) / 4 + 1; }
   // Adds `births` live allocations of `bytes` each that were made at `birth_ns`, in nanoseconds
   // since the process's start. An allocation made before first_ns only adds to `count`.

@@ -26,8 +26,9 @@ struct SizeProof {
 // Figures that prove the verdict device_restricted: the device's compute mode, a MIG slice or a
 // quota of MPS forbids the request. Figures of the other two restrictions are null.
 struct RestrictionProof {
-  // Compute mode of the device: "prohibited" or "exclusive_process"; null: another restriction was
-  // found.
+  // Compute mode of the device, if it keeps this process from making a context there: "prohibited"
+  // or "exclusive_process". Null: the mode allows contexts, and something else restricts the
+  // process.
   Text compute_mode;
   // other_processes_bytes: bytes that other processes hold on the device, as NVML lists them; set
   // if compute_mode is "exclusive_process". total_bytes: size of the process's MIG slice; null:

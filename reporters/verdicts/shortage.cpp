@@ -51,8 +51,7 @@ std::uint64_t Shortage::opened() const { return account_ ? account_->live(Kind::
 
 bool Shortage::lacks_memory() const {
   const Asked asked = incident().asked;
-  return missing_.value_or(0) > 0 &&
-         (asked == Asked::memory || asked == Asked::graph || asked == Asked::context);
+  return missing_.value_or(0) > 0 && (asked == Asked::memory || asked == Asked::context);
 }
 
 bool Shortage::is_worth_it(std::uint64_t bytes) const {

@@ -26,7 +26,9 @@ Arena* DevicePool::find_or_make(const driver::RealDriver& real, DeviceOrdinal de
   const Locked locked(lock_);
   if (!locked) return nullptr;
   if (Arena* const found = find(is_its)) return found;
-  Arena* const ended = find([](const Arena& arena) { return !arena.is_open(); });
+  // An ended arena keeps its counts, which belong to its device.
+  Arena* const ended =
+      find([&](const Arena& arena) { return !arena.is_open() && arena.device() == device; });
   const std::uint32_t at = count_.load(std::memory_order_relaxed);
   std::unique_ptr<Arena> made;
   if (ended == nullptr && at < most_arenas) made = std::make_unique<Arena>(peers_);

@@ -54,8 +54,8 @@ class Ranges {
   // Removes and returns the range that begins at the address `start`; none if there is none. If
   // several threads ask for one range, a single thread gets it.
   std::optional<Range> take(std::uint64_t start) noexcept;
-  // Returns the range that contains the address, in the bytes that the program asked for; none if
-  // there is none.
+  // Returns the range in whose requested bytes the address lies. None if there is none: an address
+  // in the padding behind the requested bytes is in no range.
   std::optional<Range> around(std::uint64_t address) noexcept;
   // True if a range of the set begins at the address.
   bool starts_at(std::uint64_t address) noexcept;

@@ -43,10 +43,11 @@ class Reclaimers {
   Reclaimers& operator=(const Reclaimers&) = delete;
 
   // Registers a reclaimer. `name`: its name in messages and the report. `modules`: comma-separated
-  // parts of paths of libraries, or names of locks ("python:gil"). The reclaimer is not called for
-  // a request that comes through one of the libraries, or from a thread that holds one of the
-  // locks. Both texts are copied. Returns an id for remove(), from 1; 0 if `limit` reclaimers are
-  // registered, or if a text does not fit into its field of Entry.
+  // list of parts of libraries' paths; the entry "python:gil" stands for Python's global
+  // interpreter lock. The reclaimer is not called for a request that comes through one of the
+  // libraries, or from a thread that holds the lock. Both texts are copied. `argument` is passed to
+  // the function. Returns an id for remove(), from 1; 0 if `limit` reclaimers are registered, or if
+  // a text does not fit into its field of Entry.
   int add(std::string_view name, std::string_view modules, ReclaimFunction,
           void* argument) noexcept;
   // Removes the reclaimer `id`. No new call of it begins; waits for a call under way until

@@ -65,9 +65,9 @@ class KnownStacks {
     // needs more is not remembered.
     static constexpr std::size_t most_pairs = 64, most_words = 104;
 
-    // Lower half: the stack's name. Upper half: a counter, which is odd while the entry is written:
-    // it is raised at the beginning and at the end. Readers compare the stamp before and after they
-    // read the entry.
+    // Lower half: the stack's name, a number that the caller of Unwinder::remember() chose. Upper
+    // half: a counter, which is odd while the entry is written: it is raised at the beginning and
+    // at the end. Readers compare the stamp before and after they read the entry.
     std::atomic<std::uint64_t> stamp;
     // Address of the innermost frame on the stack (its __builtin_frame_address), at which the walk
     // began. 0 if the entry holds no stack.

@@ -32,7 +32,7 @@ Answer answer_to(int error) noexcept {
   }
 }
 
-// Returns a text such as "GPU-73696d75-6c61-7465-642d-6770752d3030".
+// Writes a text such as "GPU-73696d75-6c61-7465-642d-6770752d3030".
 void write_uuid(const char* kind, std::span<const char, 16> uuid, char (&text)[41]) noexcept {
   constexpr char digits[] = "0123456789abcdef";
   char* at = std::copy(kind, kind + 4, text);

@@ -315,6 +315,7 @@ void Process::end_unrecorded() noexcept try {
   read_settings_and_set_up_log();
   say_why_nothing_was_recorded();
 } catch (...) {
-}  // without memory the incident is not explained
+  // Without memory nothing is said.
+}
 
 }  // namespace cuwarden::shim

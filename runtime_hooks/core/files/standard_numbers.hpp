@@ -112,7 +112,9 @@ class [[nodiscard]] StandardNumbersHeld {
   static bool is_open(int number) noexcept { return fcntl(number, F_GETFD) >= 0; }
   static bool all_open() noexcept { return is_open(0) && is_open(1) && is_open(2); }
 
-  // Returns the number of a new stand-in descriptor, the lowest free number; negative on failure.
+  // Opens a descriptor that only occupies its number, one of 0 to 2 (O_PATH: reads and writes fail
+  // with EBADF). Returns the number, which is the lowest free one; negative on failure. The caller
+  // closes it.
   static int open_stand_in() noexcept {
     return static_cast<int>(syscall(SYS_openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0));
   }

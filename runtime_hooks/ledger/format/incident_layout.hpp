@@ -100,8 +100,8 @@ struct Incident {
   Asked asked;
   std::uint8_t reserved[3];
   std::uint32_t number;  // position among the incidents of its group, from 1
-  // Number of refusals that this row counts after its first one; time (since process start) and
-  // size of the last refusal that the row counts.
+  // Number of refusals that this row counts after its first one; time (ns since process start) and
+  // size (bytes) of the last refusal that the row counts, which is the first one if `repeats` is 0.
   std::atomic<std::uint64_t> repeats, last_ns, last_bytes;
   // Number of refusals that the program saw as an error, and after which the refused thread soon
   // had an equal request served.

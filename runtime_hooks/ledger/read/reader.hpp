@@ -129,8 +129,9 @@ struct SeriesView {
     // Time since process start at which `holders` was noted, and locked bytes of all groups at that
     // time: the worst moment, or an earlier one with fewer locked bytes. 0: never noted.
     std::uint64_t holders_ns = 0, holders_locked_bytes = 0;
-    // The groups that locked most bytes at `holders_ns`, in descending order. The list ends before
-    // the first entry with a group of 0.
+    // The groups whose live allocations locked most unused bytes of the driver's slabs at
+    // `holders_ns`: these could not go back to the device. In descending order; the list ends
+    // before the first entry with a group of 0.
     std::array<WorstHolderView, worst_holder_count> holders{};
   } worst;
   std::size_t buckets_used = 0;      // number of entries of `buckets` in use
@@ -266,8 +267,8 @@ struct ProcessView {
   // Inode number of the folder `memory_cgroup` (0: unknown), and number of the cgroup's processes
   // that the kernel had killed for lack of memory. Both are from when the ledger was made.
   std::uint64_t memory_cgroup_inode = 0, memory_cgroup_oom_kills = 0;
-  // Name of the machine; path of the executable; arguments, separated by zero bytes; absolute path
-  // of the report to be written. Empty: unknown.
+  // Name of the machine; path of the executable; all arguments from argv[0] on, separated by zero
+  // bytes; absolute path of the report to be written. Empty: unknown.
   std::string_view host, program, command_line, report_path;
   EndReason end_reason = EndReason::unknown;  // the way in which the process ended, or `running`
   bool report_written = false;                // true: the final report is complete on disk

@@ -15,8 +15,8 @@ RungOutcome run(Rescue& rescue) {
   const auto [outcome, address] =
       call.parts.pools.spill_to_host(call.asked_for, call.here, call.request.device);
   rescue.served_at = address;
-  if (outcome != RungOutcome::served || address != 0) return outcome;
-  return call.ask_driver() == CUDA_SUCCESS ? RungOutcome::served : RungOutcome::no_memory;
+  const bool device_has_room = outcome == RungOutcome::served && address == 0;
+  return device_has_room ? rescue.ask() : outcome;
 }
 
 }  // namespace

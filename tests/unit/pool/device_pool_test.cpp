@@ -129,6 +129,15 @@ TEST_F(DevicePoolTest, a_thousand_contexts_may_come_and_go) {
   EXPECT_EQ(taken(), 0u);
 }
 
+TEST_F(DevicePoolTest, the_counts_of_a_device_stay_its_own_when_its_contexts_have_ended) {
+  ASSERT_NE(allocate(3 * MiB), 0u);
+  pool.set_ending(ContextId{7}, true);
+  pool.context_ended(real, ContextId{7});
+  ASSERT_NE(allocate(3 * MiB, 8, 1), 0u);
+  EXPECT_EQ(counts().served_count, 1u);
+  EXPECT_EQ(pool.counts(DeviceOrdinal{1}).served_count, 1u);
+}
+
 TEST_F(DevicePoolTest, many_deferred_blocks_are_taken_out_fast) {
   std::vector<std::uint64_t> all;
   for (int i = 0; i < 50'000; ++i) all.push_back(allocate(512));

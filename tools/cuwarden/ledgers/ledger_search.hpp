@@ -37,7 +37,8 @@ struct LiveLedger {
   bool has_none = false;
 };
 // Finds and opens the ledger that the running process `pid` writes, among the files that the
-// process has mapped (/proc/PID/maps). Does not stop or change the process.
+// process has mapped (/proc/PID/maps). Does not stop or change the process. If there is no such
+// process, or no ledger that can be read, LiveLedger::file is null and LiveLedger::error says why.
 LiveLedger ledger_of(pid_t pid);
 
 }  // namespace cuwarden

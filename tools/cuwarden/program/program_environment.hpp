@@ -29,7 +29,8 @@ class Environment {
                        [&](const std::string& other) { return other.starts_with(name + "="); }),
         entries_.end());
   }
-  // Sets the variable `name` if it is not set; a variable with an empty value counts as set.
+  // Sets the variable `name` in this environment, which is that of the program to be started, if it
+  // is not set there. A variable with an empty value counts as set.
   void set_if_missing(const std::string& name, const std::string& value) {
     if (find(name) == entries_.end()) set(name, value);
   }

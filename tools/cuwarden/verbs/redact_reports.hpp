@@ -6,10 +6,11 @@
 
 namespace cuwarden {
 
-// Writes a redacted copy of each report in ReportVerb::files to the path ReportVerb::output or, if
-// that is empty, beside the report. The copies also get the function names that `ReportNames` can
-// find. Prints the path of each copy to stderr, and an error line for each report that could not be
-// read or copied. Returns the command's exit status: 0, or 2 after an error line.
+// Writes a redacted copy of each report in ReportVerb::files beside the report, as
+// NAME.redacted.json for NAME.json. If ReportVerb::output is not empty, there is one report, whose
+// copy gets that path. The copies also get the function names that `ReportNames` can find. Prints
+// the path of each copy to stderr, and an error line for each report that could not be read or
+// copied. Returns the command's exit status: 0, or 2 after an error line.
 int redact_reports(const ReportVerb&, ReportNames&);
 
 }  // namespace cuwarden

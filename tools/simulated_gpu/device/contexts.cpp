@@ -24,7 +24,7 @@ CUresult refused_by_compute_mode(const Device& device) {
   const ComputeMode mode = sim.settings.compute_mode;
   if (mode == ComputeMode::prohibited) return CUDA_ERROR_UNKNOWN;
   if (mode == ComputeMode::shared) return CUDA_SUCCESS;
-  bool taken = device.other_process != 0 || device.share.used_by_others(device.ordinal) != 0;
+  bool taken = device.other_process != 0 || device.share.used_by_others(device.board) != 0;
   for (const Context* context : sim.contexts.all()) taken = taken || context->device == &device;
   return taken ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_SUCCESS;
 }

@@ -102,8 +102,9 @@ struct Range {
   RangeKind kind = RangeKind::device;
   Context* context = nullptr;  // The context with which the range ends; null: no context.
   Device* device = nullptr;    // The device that has the memory; null for host memory.
-  // Flags that the program gave to the call that made the range; kImportedFreeable for some
-  // imported ranges; kArrayMemory for device memory of arrays and of modules' variables.
+  // For page-locked host memory, the flags that the program gave to the call that made the range.
+  // kImportedFreeable for imported ranges that the program may free by cuMemFree; kArrayMemory for
+  // device memory of arrays and of modules' variables; otherwise 0.
   unsigned flags = 0;
   unsigned long long buffer_id = 0;    // CU_POINTER_ATTRIBUTE_BUFFER_ID: unique in this process.
   bool in_slab = false;                // True if the range is a part of a slab.

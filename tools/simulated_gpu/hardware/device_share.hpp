@@ -45,8 +45,9 @@ class DeviceShare {
   // publish(). So two processes cannot both take the last free bytes.
   class Taking {
    public:
-    // Waits until no other process holds the lock, and takes it. Does nothing if the devices are
-    // not shared. `share` outlives the object.
+    // Waits until no other process holds the lock of `share`, and takes it; the destructor gives it
+    // back. Does not exclude threads of this process. Does nothing if the devices are not shared.
+    // `share` outlives the object.
     explicit Taking(const DeviceShare& share);
     ~Taking();
     Taking(const Taking&) = delete;

@@ -46,9 +46,10 @@ class RecordIndex {
   // frees its row for another record. Returns false, and changes nothing, if there is no such
   // record.
   bool take(Space, DeviceAddress, RecordFields&) noexcept;
-  // Adds a live record with this space, address and fields. Ends an older live record with this
-  // space and address; the caller must then pass that record's row (Inserted::replaced) to
-  // recycle().
+  // Adds a live record with this space (kind of number that the address is, such as a pointer or a
+  // handle), address and fields. Ends an older live record with this space and address; the caller
+  // must then pass its row, Inserted::replaced, to recycle(). If there is no room, adds nothing and
+  // Inserted::id is 0.
   Inserted insert(Space, DeviceAddress, const RecordFields&) noexcept;
   // Results of restore(). `yes`: the record is live again. `address_in_use`: the driver has given
   // the address to another allocation since take(). `no_room`: there is no row or index slot left.
