@@ -226,18 +226,18 @@ void note_free_at_end() {}
 #define COUNT(result, name, parameters, arguments) \
   CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, call.real().name arguments)
 
-#define RUNTIME(result, name, parameters, arguments)                                       \
-  CUWARDEN_EXPORT result CUDARTAPI name parameters {                                       \
-    using namespace cuwarden;                                                              \
-    hooks::forget_left_runtime_call(__builtin_frame_address(0));                           \
-    constexpr driver::Row row = driver::Row::name;                                         \
-    const driver::RealRuntime& real = shim::next_runtime_for(__builtin_return_address(0)); \
-    if (real.name == nullptr) return shim::missing_in_runtime;                             \
-    if (shim::passes_through.load(std::memory_order_relaxed)) return real.name arguments;  \
-    const hooks::RuntimeCall call(row);                                                    \
-    const result answer = real.name arguments;                                             \
-    if (answer == cudaErrorCudartUnloading) shim::note_free_at_end<row> arguments;         \
-    return answer;                                                                         \
+#define RUNTIME(result, name, parameters, arguments)                                            \
+  CUWARDEN_EXPORT result CUDARTAPI name parameters {                                            \
+    using namespace cuwarden;                                                                   \
+    hooks::forget_left_runtime_call(__builtin_frame_address(0));                                \
+    constexpr driver::Row row = driver::Row::name;                                              \
+    const driver::RealRuntime& real = shim::next_runtime_for(__builtin_return_address(0), row); \
+    if (real.name == nullptr) return shim::missing_in_runtime;                                  \
+    if (shim::passes_through.load(std::memory_order_relaxed)) return real.name arguments;       \
+    const hooks::RuntimeCall call(row);                                                         \
+    const result answer = real.name arguments;                                                  \
+    if (answer == cudaErrorCudartUnloading) shim::note_free_at_end<row> arguments;              \
+    return answer;                                                                              \
   }
 #include "runtime_hooks/driver/hooks.def"
 

@@ -11,7 +11,6 @@
 #include "shim/interpose/caller_tables.hpp"
 #include "shim/interpose/driver_table.hpp"
 #include "shim/interpose/namespaces.hpp"
-#include "shim/interpose/search_order.hpp"
 #include "shim/process/process.hpp"
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/real_libc.hpp"
@@ -43,9 +42,13 @@ bool is_pseudo_handle(const void* handle) { return handle == RTLD_NEXT || handle
 bool is_visible(const char* name, std::uintptr_t caller) {
   bool visible = false;
   with_loaded_objects_held([&] {
-    visible = any_object_searched_for(object_at(caller), [&](const LoadedObject& object, Scope) {
-      return object.find(name) != nullptr;
-    });
+    const auto defines = [&](const LoadedObject& object) {
+      return !object.is_shim() && object.find(name) != nullptr;
+    };
+    // Objects that a dlopen made global lie behind these objects; libc's dlsym finds them.
+    visible = any_startup_object_behind_shim(defines);
+    const LoadedObject module = object_at(caller);
+    if (!visible && module) visible = defines(module) || any_object_needed_by(module, defines);
   });
   return visible || real_libc().libc_dlsym(RTLD_NEXT, name) != nullptr;
 }
@@ -60,21 +63,49 @@ bool is_before_the_shim(std::uintptr_t address) {
   return before;
 }
 
-// Answers a wrapper that asks for the next cuMemAlloc (RTLD_NEXT). For a wrapper before the shim,
-// libc finds the shim's, so that the call is recorded, or a second wrapper's. Any other wrapper was
-// called by the shim, and gets a function that does not lead back to itself.
+// Returns what a wrapper may call for the driver function that it has found behind itself: the hook
+// that goes on to libcuda's own function, so that the call is recorded, or another wrapper.
+void* behind_wrapper(void* found, const char* name) {
+  return hook_for(found) != nullptr ? looked_up_hook_named(name) : found;
+}
+
+// Answers a module that asks for the next cuMemAlloc (RTLD_NEXT). For one before the shim, libc
+// finds the shim's, so that the call is recorded, or a second wrapper's. A wrapper behind the shim,
+// or one that dlopen has opened, was called by the shim, and gets a function that does not lead
+// back to itself.
 Next next_of_driver(void* real, const char* name, std::uintptr_t caller) {
+  bool is_wrapper = false;
   void* found = nullptr;
+  const auto take = [&](const LoadedObject& object) {
+    found = object.find(name);
+    return found != nullptr;
+  };
   with_loaded_objects_held([&] {
     if (is_before_the_shim(caller)) return;
-    any_object_searched_behind(object_at(caller), [&](const LoadedObject& object, Scope) {
-      found = object.find(name);
-      return found != nullptr;
+    any_startup_object_behind_shim([&](const LoadedObject& object) {
+      if (is_wrapper) return take(object);
+      is_wrapper = object.contains(caller);
+      return false;
     });
+    const LoadedObject module = object_at(caller);
+    if (is_wrapper || !module || module.find(name) == nullptr) return;
+    is_wrapper = true;
+    any_object_needed_by(module, take);
   });
-  if (found == nullptr) return {real, nullptr};
-  const bool is_drivers = hook_for(found) != nullptr;
-  return {nullptr, is_drivers ? looked_up_hook_named(name) : found};
+  if (is_before_the_shim(caller)) return {real, nullptr};
+  if (!is_wrapper) return {nullptr, hook_named(name)};
+  return {nullptr, found != nullptr ? behind_wrapper(found, name) : looked_up_hook_named(name)};
+}
+
+// Returns true if the module at this address was opened by dlopen and defines the function itself.
+bool is_opened_wrapper(const char* name, std::uintptr_t caller) {
+  bool defines = false;
+  std::size_t index = 0;
+  any_loaded_object([&](const LoadedObject& object) {
+    if (index++ < detail::startup_object_count() || !object.contains(caller)) return false;
+    return defines = object.find(name) != nullptr;
+  });
+  return defines;
 }
 
 // RTLD_NEXT and RTLD_DEFAULT search from the calling object on, which libc finds by the return
@@ -91,6 +122,11 @@ Next pseudo_lookup(void* real, void* handle, const char* name, std::uintptr_t ca
   // driver's hooks. A wrapper that asks for the next cuMemAlloc would bypass the shim.
   const bool driver_function = !std::string_view(name).starts_with("cuda");
   if (driver_function && handle == RTLD_NEXT) return next_of_driver(real, name, caller);
+  // A wrapper that finds CUDA in the global scope means CUDA's own function. The shim's would lead
+  // back to the wrapper.
+  if (handle == RTLD_DEFAULT && is_opened_wrapper(name, caller))
+    if (void* const found = real_libc().libc_dlsym(RTLD_NEXT, name))
+      return {nullptr, behind_wrapper(found, name)};
   return {real, nullptr};
 }
 
@@ -136,6 +172,16 @@ void* replaced(void* found, const char* name, std::uintptr_t caller) {
   return found;
 }
 
+// Looks up while nothing is recorded. The shim's exports are there all the same, and would make
+// CUDA appear in a program that has none.
+Next unrecorded_lookup(void* real, void* handle, const char* name, std::uintptr_t caller) {
+  void* const ours = hook_named(name);
+  const bool finds_ours =
+      ours != nullptr && (is_pseudo_handle(handle) || real_libc().dlsym(handle, name) == ours);
+  if (!finds_ours || is_visible(name, caller)) return {real, nullptr};
+  return {nullptr, real_libc().libc_dlsym(RTLD_NEXT, name)};
+}
+
 }  // namespace
 
 extern "C" {
@@ -144,7 +190,8 @@ extern "C" {
                                                          std::uintptr_t caller) {
   const ErrnoGuard keep;
   void* const real = code(real_libc().dlsym);
-  if (!may_be_cuda(name) || !Process::get().enabled()) return {real, nullptr};
+  if (!may_be_cuda(name)) return {real, nullptr};
+  if (!Process::get().enabled()) return unrecorded_lookup(real, handle, name, caller);
   if (is_in_driver(caller)) return lookup_by_driver(real, handle, name, caller);
   if (is_pseudo_handle(handle)) return pseudo_lookup(real, handle, name, caller);
   return {nullptr, replaced(real_libc().dlsym(handle, name), name, caller)};
@@ -166,9 +213,8 @@ extern "C" {
 }
 
 // RTLD_DEEPBIND would put a library's own libc before our dlsym.
-[[gnu::visibility("hidden")]] Next cuwarden_before_dlopen(const char* path, int mode) {
+[[gnu::visibility("hidden")]] Next cuwarden_before_dlopen(const char*, int mode) {
   const ErrnoGuard keep;
-  if (Process::get().enabled()) note_dlopen(path, mode);
   if ((mode & RTLD_DEEPBIND) != 0 && Process::get().drops_deepbind()) mode &= ~RTLD_DEEPBIND;
   return {code(real_libc().dlopen), reinterpret_cast<void*>(static_cast<std::intptr_t>(mode))};
 }
@@ -186,13 +232,15 @@ extern "C" {
     if (Process::get().enabled()) real_driver();
     keep_driver_loaded();
   }
+  unloading_begins();
   const int result = real_libc().dlclose(handle);
   const ErrnoGuard keep;
   // Most calls of dlclose only count a reference down. The number of unloaded objects is stored
   // after the work is done, so until then every thread does that work.
   const std::uint64_t unloaded = unloaded_objects();
-  if (unloaded != noticed_unloaded.load(std::memory_order_acquire)) {
-    forget_unloaded_callers();
+  const bool has_unloaded = unloaded != noticed_unloaded.load(std::memory_order_acquire);
+  unloading_ends(has_unloaded);
+  if (has_unloaded) {
     Process::get().modules_changed();
     noticed_unloaded.store(unloaded, std::memory_order_release);
   }

@@ -3,44 +3,51 @@
 #include "shim/interpose/caller_tables.hpp"
 
 #include <atomic>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <string_view>
-#include <type_traits>
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"
+#include "runtime_hooks/hooks/call/hooked_call.hpp"
 #include "shim/interpose/driver_table.hpp"
-#include "shim/interpose/search_order.hpp"
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/own_stack.hpp"
+#include "shim/support/real_libc.hpp"
 
 namespace cuwarden::shim {
 namespace {
 
-// The driver's functions for a module in front of whose calls a library that was opened by dlopen
-// stands. There are few such modules.
+// The driver's functions for a module whose calls reach a wrapper that is no startup object. There
+// are few such modules.
 struct WrappedDriver {
   driver::RealDriver next{};
   // True once the slots that no library wraps are filled in. libcuda may be loaded later.
   std::atomic<bool> complete{false};
 };
-constinit WrappedDriver wrapped_drivers[32]{};
+constinit WrappedDriver wrapped_drivers[64]{};
 constinit std::atomic<std::size_t> used_wrapped_drivers{0};
 
 // The functions that the calls of one module go on to.
 struct Caller {
   // `unmapped`: the module was unloaded, so no thread can be calling from it. `retired`: the
-  // module is loaded, but the runtime that it was bound to was unloaded.
+  // module is loaded, but a library that its calls went on to was unloaded.
   enum State : std::uint32_t { empty, filling, ready, retired, unmapped };
   std::atomic<std::uint32_t> state{empty};
   // The module's addresses. They are written last, so that no thread finds an entry whose
   // functions are not filled in yet.
   std::atomic<std::uintptr_t> start{0}, end{0};
-  // Address of next.cudaFree, which tells if that library is still loaded.
-  std::uintptr_t leads_to = 0;
+  // Hash of the module's path, by which another module at the same addresses is recognised.
+  std::size_t path_hash = 0;
+  // Addresses of next.cudaFree and of driver->next.cuMemFree_v2, which tell if the libraries that
+  // they belong to are still loaded. 0: there is no such function.
+  std::uintptr_t leads_to = 0, driver_leads_to = 0;
   driver::RealRuntime next{};  // functions that the loader would have bound, perhaps a wrapper's
+  // Functions of the cudart itself, for a wrapper that calls back into the shim.
+  driver::RealRuntime bottom{};
   // Null if the module's calls of the driver go on as those of the whole process.
   WrappedDriver* driver = nullptr;
   // One of `wrapped_drivers`, which the entry keeps for its later modules; null: none yet.
@@ -57,8 +64,11 @@ struct Caller {
 constexpr std::size_t caller_limit = 1024;
 constinit Caller callers[caller_limit]{};
 constexpr Caller& elsewhere = callers[caller_limit - 1];
-// Changes when entries of `callers` are emptied.
+// Changes when entries of `callers` are emptied, and when a thread begins to unload libraries.
 constinit std::atomic<std::uint32_t> generation{1};
+// Number of threads that may be unloading libraries. Meanwhile an entry may be that of a module
+// which is gone, and another one may lie at its addresses.
+constinit std::atomic<int> unloading_threads{0};
 constinit std::atomic<int> version{0};
 
 // The caller that this thread looked up last.
@@ -81,20 +91,14 @@ bool is_whole_runtime(const LoadedObject& object) {
 }
 
 // Returns the cudart that belongs to a module: the module itself if it contains one, or the shared
-// one that it needs, or else the first of the process. Converts to false if there is none.
+// one that it needs. Converts to false if there is none.
 LoadedObject runtime_of(const LoadedObject& caller) {
-  if (caller && is_whole_runtime(caller)) return caller;
   LoadedObject found;
-  if (caller)
-    any_object_needed_by(caller, [&](const LoadedObject& object) {
-      if (is_shared_runtime(object)) found = object;
-      return static_cast<bool>(found);
-    });
-  if (!found)
-    any_loaded_object([&](const LoadedObject& object) {
-      if (!object.is_shim() && is_whole_runtime(object)) found = object;
-      return static_cast<bool>(found);
-    });
+  if (!caller || is_whole_runtime(caller)) return caller;
+  any_object_needed_by(caller, [&](const LoadedObject& object) {
+    if (is_shared_runtime(object)) found = object;
+    return static_cast<bool>(found);
+  });
   return found;
 }
 
@@ -108,40 +112,74 @@ void fill_missing(driver::RealRuntime& functions, const LoadedObject& object) {
 #include "runtime_hooks/driver/hooks.def"
 }
 
-// Calls visit(object) for each library that dlopen loaded and that is no CUDA library itself. If a
-// caller finds no definition of the function that it called, one of these libraries has made the
-// call for it: as its last instruction, a jump, which leaves no return address of its own.
+bool is_inside(const LoadedObject& object, const void* function) {
+  return object.contains(reinterpret_cast<std::uintptr_t>(function));
+}
+
+// Calls visit(object), until a call returns true, for each library that dlopen loaded and that is
+// no CUDA library itself. If a caller finds no definition of the function that it called, one of
+// these libraries has made the call for it: as its last instruction, a jump, which leaves no return
+// address of its own.
 template <class Visit>
-void each_opened_library(Visit visit) {
+bool any_opened_library(Visit visit) {
   std::size_t index = 0;
-  any_loaded_object([&](const LoadedObject& object) {
-    if (index++ >= detail::startup_object_count() && !object.is_shim() &&
-        !is_whole_runtime(object) && !is_library(object.soname(), "libcuda.so"))
-      visit(object);
-    return false;
+  return any_loaded_object([&](const LoadedObject& object) {
+    return index++ >= detail::startup_object_count() && !object.is_shim() &&
+           !is_whole_runtime(object) && !is_shared_runtime(object) &&
+           !is_library(object.soname(), "libcuda.so") && visit(object);
   });
 }
 
-void find_runtime(Caller& slot, const LoadedObject& caller, const LoadedObject& runtime) {
-  slot.next = {};
+// CUDA functions that libraries define which were opened by dlopen and that are no CUDA libraries.
+struct OpenedDefinitions {
+  // True if the calling module is such a library and its calls by name reach its own functions.
+  bool callers_runtime = false, callers_driver = false;
+  // The cudaFree and cuMemFree_v2 of the global scope; null: it has none, or no opened library
+  // defines the function.
+  const void *global_runtime = nullptr, *global_driver = nullptr;
+};
+
+void find_runtime(Caller& slot, const LoadedObject& caller, const OpenedDefinitions& opened) {
+  const bool defines = opened.callers_runtime;
+  const LoadedObject runtime = runtime_of(caller);
+  driver::RealRuntime next{}, bottom{};
+  if (runtime)
+    fill_missing(bottom, runtime);
+  else
+    any_loaded_object([&](const LoadedObject& object) {
+      if (!object.is_shim() && is_whole_runtime(object)) fill_missing(bottom, object);
+      return false;
+    });
   // A module that needs a shared cudart is bound to the symbols of that cudart's version.
   const bool versioned = runtime && is_shared_runtime(runtime);
-  if (versioned && runtime.start() == caller.start()) fill_missing(slot.next, runtime);
-  any_object_searched_for(caller, [&](const LoadedObject& object, Scope) {
+  if (versioned && runtime.start() == caller.start()) fill_missing(next, runtime);
+  any_startup_object_behind_shim([&](const LoadedObject& object) {
     const bool other_version =
         versioned && is_shared_runtime(object) && object.start() != runtime.start();
-    if (!other_version) fill_missing(slot.next, object);
+    if (!other_version) fill_missing(next, object);
     return false;
   });
-  if (slot.next.cudaFree == nullptr)
-    each_opened_library([&](const LoadedObject& library) { fill_missing(slot.next, library); });
-  if (runtime) fill_missing(slot.next, runtime);
-  slot.leads_to = reinterpret_cast<std::uintptr_t>(slot.next.cudaFree);
-}
-
-bool is_wrapped_at_startup(std::string_view name) {
-  return any_startup_object_behind_shim(
-      [&](const LoadedObject& object) { return object.find(name) != nullptr; });
+  if (defines || (caller && is_whole_runtime(caller))) fill_missing(next, caller);
+  if (caller && !is_whole_runtime(caller))
+    any_object_needed_by(caller, [&](const LoadedObject& object) {
+      fill_missing(next, object);
+      return false;
+    });
+  if (next.cudaFree == nullptr)
+    any_opened_library([&](const LoadedObject& library) {
+      const bool is_meant =
+          library.find("cudaFree") != nullptr &&
+          (opened.global_runtime == nullptr || is_inside(library, opened.global_runtime));
+      if (is_meant) fill_missing(next, library);
+      return is_meant;
+    });
+#define RUNTIME(result, name, parameters, arguments)                                             \
+  if (next.name == nullptr) next.name = bottom.name;                                             \
+  if (defines && is_inside(caller, reinterpret_cast<void*>(next.name))) bottom.name = next.name; \
+  __atomic_store_n(&slot.next.name, next.name, __ATOMIC_RELAXED);                                \
+  __atomic_store_n(&slot.bottom.name, bottom.name, __ATOMIC_RELAXED);
+#include "runtime_hooks/driver/hooks.def"
+  slot.leads_to = reinterpret_cast<std::uintptr_t>(next.cudaFree);
 }
 
 WrappedDriver* kept_driver_of(Caller& slot) {
@@ -152,22 +190,13 @@ WrappedDriver* kept_driver_of(Caller& slot) {
   return nullptr;
 }
 
-// Enters the functions that `object` defines and no object before it does. Makes the slot's table
-// when it finds the first one.
-void wrap_driver(Caller& slot, const LoadedObject& object) {
-  const auto wrap = [&](auto member, std::string_view name) {
-    void* const found = object.find(name);
-    if (found == nullptr || is_wrapped_at_startup(name)) return;
-    if (slot.driver == nullptr) {
-      slot.driver = kept_driver_of(slot);
-      if (slot.driver == nullptr) return;
-      slot.driver->next = {};
-      slot.driver->complete.store(false, std::memory_order_relaxed);
-    }
-    auto& function = slot.driver->next.*member;
-    if (function == nullptr) function = reinterpret_cast<std::decay_t<decltype(function)>>(found);
-  };
-#define HOOK(result, name, parameters, arguments) wrap(&driver::RealDriver::name, #name);
+// Lets the module's calls go on to the driver functions that `library` defines.
+void wrap_driver(Caller& slot, const LoadedObject& library) {
+  WrappedDriver* const wrapped = kept_driver_of(slot);
+  if (wrapped == nullptr) return;
+  wrapped->next = {};
+  wrapped->complete.store(false, std::memory_order_relaxed);
+#define HOOK(result, name, parameters, arguments) fill_if_null(wrapped->next.name, library, #name);
 #define COUNT HOOK
 #define LAUNCH HOOK
 #define QUERY HOOK
@@ -175,19 +204,27 @@ void wrap_driver(Caller& slot, const LoadedObject& object) {
 #define WAIT HOOK
 #define SHIM HOOK
 #include "runtime_hooks/driver/hooks.def"
+  slot.driver = wrapped;
+  slot.driver_leads_to = library.start();
 }
 
-void find_driver_wrappers(Caller& slot, const LoadedObject& caller) {
+void find_driver_wrapper(Caller& slot, const LoadedObject& caller,
+                         const OpenedDefinitions& opened) {
   slot.driver = nullptr;
-  const bool finds_driver =
-      any_object_searched_for(caller, [&](const LoadedObject& object, Scope scope) {
-        if (is_library(object.soname(), "libcuda.so")) return true;
-        // Wrappers that were loaded with the program are in the table of the whole process.
-        if (scope != Scope::startup) wrap_driver(slot, object);
-        return false;
-      });
-  if (!finds_driver && slot.driver == nullptr)
-    each_opened_library([&](const LoadedObject& library) { wrap_driver(slot, library); });
+  slot.driver_leads_to = 0;
+  const auto is_driver = [](const LoadedObject& object) {
+    return is_library(object.soname(), "libcuda.so");
+  };
+  if (any_startup_object_behind_shim(is_driver)) return;
+  if (opened.callers_driver) return wrap_driver(slot, caller);
+  if (caller && any_object_needed_by(caller, is_driver)) return;
+  any_opened_library([&](const LoadedObject& library) {
+    const bool is_meant =
+        library.find("cuMemFree_v2") != nullptr &&
+        (opened.global_driver == nullptr || is_inside(library, opened.global_driver));
+    if (is_meant) wrap_driver(slot, library);
+    return is_meant;
+  });
 }
 
 // Fills the slots of functions that no library wraps. Several threads may do so at once, and store
@@ -212,11 +249,26 @@ void complete(WrappedDriver& wrapped) {
   wrapped.complete.store(true, std::memory_order_release);
 }
 
+// Returns true if the object is the entry's module. `path_hash`: hash of the object's path.
+bool is_module_of(const Caller& caller, const LoadedObject& object, std::size_t path_hash) {
+  return object.start() == caller.start.load(std::memory_order_relaxed) &&
+         object.end() == caller.end.load(std::memory_order_relaxed) &&
+         path_hash == caller.path_hash;
+}
+
+// Returns true if the object that lies at the entry's addresses now is the entry's module.
+bool is_mapped(const Caller& caller) {
+  const LoadedObject module = object_at(caller.start.load(std::memory_order_relaxed));
+  return module && is_module_of(caller, module, std::hash<std::string_view>()(module.path()));
+}
+
 const Caller* known_caller(std::uintptr_t address) {
+  const bool may_be_gone = unloading_threads.load(std::memory_order_acquire) != 0;
   for (const Caller& caller : callers) {
     const std::uint32_t state = caller.state.load(std::memory_order_acquire);
     if (state == Caller::empty) return nullptr;
-    if (state == Caller::ready && caller.holds(address)) return &caller;
+    if (state == Caller::ready && caller.holds(address) && (!may_be_gone || is_mapped(caller)))
+      return &caller;
   }
   return nullptr;
 }
@@ -233,17 +285,63 @@ Caller* free_slot() {
   return nullptr;
 }
 
+// Finds what opened libraries define, for a call from the module at `address`. Only libc knows what
+// calls of dlopen have added to the global scope. It is asked only if such a library defines a CUDA
+// function, because the question takes the loader's lock, which another thread's dlopen may hold.
+OpenedDefinitions opened_definitions(std::uintptr_t address) {
+  OpenedDefinitions opened;
+  bool runtime = false, driver = false;
+  LoadedObject caller;
+  with_loaded_objects_held([&] {
+    any_opened_library([&](const LoadedObject& library) {
+      const bool defines_runtime = library.find("cudaFree") != nullptr;
+      const bool defines_driver = library.find("cuMemFree_v2") != nullptr;
+      runtime = runtime || defines_runtime;
+      driver = driver || defines_driver;
+      if (library.contains(address)) {
+        caller = library;
+        opened.callers_runtime = defines_runtime;
+        opened.callers_driver = defines_driver;
+      }
+      return false;
+    });
+  });
+  // The module calls the shim's function, so it stays loaded.
+  const auto look_up = [&](const char* name, bool is_defined, bool& is_callers,
+                           const void*& global) {
+    if (is_defined) global = real_libc().libc_dlsym(RTLD_NEXT, name);
+    is_callers = is_callers && (global == nullptr || is_inside(caller, global));
+  };
+  look_up("cudaFree", runtime, opened.callers_runtime, opened.global_runtime);
+  look_up("cuMemFree_v2", driver, opened.callers_driver, opened.global_driver);
+  return opened;
+}
+
+// Returns the cudaRuntimeGetVersion of the module's runtime, or of the first one in the process.
+void* version_function_for(const LoadedObject& caller) {
+  constexpr std::string_view name = "cudaRuntimeGetVersion";
+  const LoadedObject runtime = runtime_of(caller);
+  void* found = runtime ? runtime.find(name) : nullptr;
+  if (!runtime)
+    any_loaded_object([&](const LoadedObject& object) {
+      if (!object.is_shim() && is_whole_runtime(object)) found = object.find(name);
+      return found != nullptr;
+    });
+  return found;
+}
+
 // Fills a slot for the module at `address`. Returns the cudaRuntimeGetVersion of the runtime that
 // it calls.
 int (*fill_slot(Caller* slot, std::uintptr_t address))(int*) {
+  const OpenedDefinitions opened = opened_definitions(address);
   void* get_version = nullptr;
   with_loaded_objects_held([&] {
     const LoadedObject caller = object_at(address);
-    const LoadedObject runtime = runtime_of(caller);
+    get_version = version_function_for(caller);
     slot->end.store(0, std::memory_order_release);
-    find_runtime(*slot, caller, runtime);
-    find_driver_wrappers(*slot, caller);
-    if (runtime) get_version = runtime.find("cudaRuntimeGetVersion");
+    find_runtime(*slot, caller, opened);
+    find_driver_wrapper(*slot, caller, opened);
+    slot->path_hash = std::hash<std::string_view>()(caller.path());
     // The caller is in no module, because it was compiled at run time. Its page alone stands
     // for it.
     const std::uintptr_t start = caller ? caller.start() : address & ~std::uintptr_t{4095};
@@ -287,11 +385,60 @@ const Caller* resolve(std::uintptr_t address) {
   return task.slot;
 }
 
-bool is_mapped(const Caller& caller) {
-  const std::uintptr_t start = caller.start.load(std::memory_order_relaxed);
-  const LoadedObject module = object_at(start);
-  return module && module.start() == start &&
-         module.end() == caller.end.load(std::memory_order_relaxed);
+// Looks up the runtime's functions once more, for a caller whose functions were looked up before a
+// runtime was loaded.
+const Caller& looked_up_again(const Caller& known, const void* return_address) {
+  struct Task {
+    Caller& caller;
+    std::uintptr_t address;
+  } task{callers[&known - callers], reinterpret_cast<std::uintptr_t>(return_address)};
+  const auto look_up = [](void* argument) {
+    const Task& work = *static_cast<Task*>(argument);
+    const OpenedDefinitions opened = opened_definitions(work.address);
+    with_loaded_objects_held([&] { find_runtime(work.caller, object_at(work.address), opened); });
+  };
+  const ErrnoGuard keep;
+  if (!call_on_own_stack_if_small(look_up, &task)) look_up(&task);
+  return known;
+}
+
+// Drops the entries of callers that were unloaded, or whose calls went on to a library that was.
+// Each object is looked at once, since a process may have hundreds of callers and of objects.
+void forget_unloaded_callers() {
+  // A thread that remembers its last caller looks it up again after the generation has changed.
+  // Only then may the slot be used for another module.
+  const auto forget = [](Caller& caller, Caller::State state) {
+    std::uint32_t ready = Caller::ready;
+    generation.fetch_add(1, std::memory_order_release);
+    caller.state.compare_exchange_strong(ready, state);
+  };
+  struct {
+    std::bitset<caller_limit> ready, mapped, leads, driver_leads;
+  } seen;
+  with_loaded_objects_held([&] {
+    for (std::size_t i = 0; i < caller_limit; ++i)
+      seen.ready[i] = callers[i].state.load(std::memory_order_acquire) == Caller::ready;
+    any_loaded_object([&](const LoadedObject& object) {
+      const std::size_t path_hash = std::hash<std::string_view>()(object.path());
+      for (std::size_t i = 0; i < caller_limit; ++i) {
+        if (!seen.ready[i]) continue;
+        const Caller& caller = callers[i];
+        if (is_module_of(caller, object, path_hash)) seen.mapped.set(i);
+        if (object.contains(caller.leads_to)) seen.leads.set(i);
+        if (object.contains(caller.driver_leads_to)) seen.driver_leads.set(i);
+      }
+      return false;
+    });
+    for (std::size_t i = 0; i < caller_limit; ++i) {
+      if (!seen.ready[i]) continue;
+      Caller& caller = callers[i];
+      const bool is_cut_off = (caller.leads_to != 0 && !seen.leads[i]) ||
+                              (caller.driver_leads_to != 0 && !seen.driver_leads[i]);
+      const bool is_gone = &caller != &elsewhere && !seen.mapped[i];
+      if (is_cut_off || is_gone)
+        forget(caller, seen.mapped[i] ? Caller::retired : Caller::unmapped);
+    }
+  });
 }
 
 const Caller& caller_at(const void* return_address) {
@@ -310,8 +457,15 @@ const Caller& caller_at(const void* return_address) {
 
 }  // namespace
 
-const driver::RealRuntime& next_runtime_for(const void* return_address) {
-  return caller_at(return_address).next;
+const driver::RealRuntime& next_runtime_for(const void* return_address, driver::Row row) {
+  const Caller* caller = &caller_at(return_address);
+  // No runtime was loaded when the module's functions were looked up.
+  if (caller->leads_to == 0) [[unlikely]]
+    caller = &looked_up_again(*caller, return_address);
+  // If this thread is already inside the same call, a wrapper has called by name instead of by
+  // RTLD_NEXT.
+  const bool again = hooks::call_state.runtime_row == static_cast<std::uint16_t>(row) + 1;
+  return again ? caller->bottom : caller->next;
 }
 
 const driver::RealDriver& next_driver_for(const void* return_address) {
@@ -322,25 +476,14 @@ const driver::RealDriver& next_driver_for(const void* return_address) {
   return wrapped->next;
 }
 
-void forget_unloaded_callers() {
-  // A thread that remembers its last caller looks it up again after the generation has changed.
-  // Only then may the slot be used for another module.
-  const auto forget = [](Caller& caller, Caller::State state) {
-    std::uint32_t ready = Caller::ready;
-    if (caller.state.load(std::memory_order_relaxed) != ready) return;
-    generation.fetch_add(1, std::memory_order_release);
-    caller.state.compare_exchange_strong(ready, state);
-  };
-  with_loaded_objects_held([&] {
-    for (Caller& caller : callers) {
-      if (caller.state.load(std::memory_order_acquire) != Caller::ready) continue;
-      if (caller.leads_to != 0 && !object_at(caller.leads_to)) {
-        forget(caller, is_mapped(caller) ? Caller::retired : Caller::unmapped);
-      } else if (&caller != &elsewhere && !is_mapped(caller)) {
-        forget(caller, Caller::unmapped);
-      }
-    }
-  });
+void unloading_begins() {
+  unloading_threads.fetch_add(1);
+  generation.fetch_add(1, std::memory_order_release);
+}
+
+void unloading_ends(bool has_unloaded) {
+  if (has_unloaded) forget_unloaded_callers();
+  unloading_threads.fetch_sub(1);
 }
 
 int runtime_version() { return version.load(std::memory_order_relaxed); }

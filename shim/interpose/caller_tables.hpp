@@ -1,18 +1,22 @@
 // The functions to which a call of one of the shim's exports goes on. They depend on the module
 // that calls: a process may have several CUDA runtimes (libcudart), such as a framework's and a
-// library's, and a library may stand in front of CUDA for some modules only. A call goes on to the
-// function to which the loader would have bound the module without the shim.
+// library's, and a library may define CUDA functions itself, in front of CUDA. A call goes on to
+// the function to which the loader would have bound the module without the shim, as far as the
+// startup objects, the module itself and the libraries that it needs tell.
 #pragma once
 
+#include "runtime_hooks/driver/hook_list.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
 
 namespace cuwarden::shim {
 
-// Returns the table of runtime functions that the calling module would use without the shim: those
-// of a libcudart, or of a library that wraps it. `return_address`: return address of the program's
-// call, which tells the calling module. A slot is null if no object of the process defines the
-// function. The table is valid as long as the module and that libcudart stay loaded.
-const driver::RealRuntime& next_runtime_for(const void* return_address);
+// Returns the table of runtime functions that a call of a hook goes on to: those of a libcudart, or
+// of a library that wraps it. `return_address`: return address of the program's call, which tells
+// the calling module. `row`: the called function. A slot is null if no object of the process
+// defines the function. If a wrapper calls the hook again by name, the second call gets the
+// functions of the libcudart itself. The table is valid as long as the module and that libcudart
+// stay loaded.
+const driver::RealRuntime& next_runtime_for(const void* return_address, driver::Row row);
 
 // Returns the table of driver functions that the calling module would use without the shim: those
 // of libcuda, or of a library that wraps it. `return_address`: return address of the program's
@@ -20,9 +24,13 @@ const driver::RealRuntime& next_runtime_for(const void* return_address);
 // is not loaded or does not define it. The table is valid as long as the module stays loaded.
 const driver::RealDriver& next_driver_for(const void* return_address);
 
-// Drops the tables of functions that are stored for calling modules which were unloaded, or whose
-// libcudart was unloaded. To be called after a dlclose that unloaded an object.
-void forget_unloaded_callers();
+// To be called before libc's dlclose. Until unloading_ends(), a table is used only if its module is
+// still loaded: another library may come to the module's addresses at any time.
+void unloading_begins();
+// Ends what unloading_begins() began; to be called after libc's dlclose. `has_unloaded`: true if an
+// object was unloaded. Then drops the tables of modules that were unloaded, and of those whose
+// calls went on to a library that was unloaded.
+void unloading_ends(bool has_unloaded);
 
 // Returns the version of the libcudart that the program called first, as cudaRuntimeGetVersion
 // tells it: 13000 for 13.0. 0 if the program has called none.

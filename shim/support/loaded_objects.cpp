@@ -118,24 +118,48 @@ void* LoadedObject::find(std::string_view name) const {
   return symbol == nullptr ? nullptr : reinterpret_cast<void*>(base_ + symbol->st_value);
 }
 
+namespace {
+
+// Thread pointer of the thread that visits the objects and holds signals back; null: none. The
+// loader's lock lets one thread in at a time.
+constinit std::atomic<const void*> visitor{nullptr};
+
+bool visit(detail::VisitObject function, void* argument, bool holds_signals) {
+  struct Task {
+    detail::VisitObject function;
+    void* argument;
+    bool may_hold;
+    std::optional<HeldSignals> held;
+  } task{function, argument, !holds_signals && !is_confined(), {}};
+  const bool found = dl_iterate_phdr(
+                         [](dl_phdr_info* info, size_t, void* data) {
+                           auto& wanted = *static_cast<Task*>(data);
+                           if (wanted.may_hold && !wanted.held) {
+                             wanted.held.emplace();
+                             visitor.store(__builtin_thread_pointer());
+                           }
+                           const bool done = wanted.function(LoadedObject(*info), wanted.argument);
+                           return done ? 1 : 0;
+                         },
+                         &task) != 0;
+  // Another thread may have set the variable since the lock was given back.
+  const void* own = __builtin_thread_pointer();
+  if (task.held) visitor.compare_exchange_strong(own, nullptr);
+  return found;
+}
+
+}  // namespace
+
 // Signals are held back, because a handler that jumped away or that waited for another thread would
 // keep the loader's lock for ever. A garbage collector's handler may stop a thread that holds the
-// lock; signals of collectors are held back only once this thread has the lock, too.
-bool detail::visit_loaded_objects(VisitObject visit, void* argument) {
+// lock; signals of collectors are held back only once this thread has the lock, too. A visit inside
+// another one changes nothing.
+bool detail::visit_loaded_objects(VisitObject function, void* argument) {
+  if (visitor.load(std::memory_order_relaxed) == __builtin_thread_pointer())
+    return visit(function, argument, true);
   std::optional<HeldSignals> held_before;
   if (!is_confined()) held_before.emplace(HeldSignals::Which::but_collectors);
-  struct Task {
-    VisitObject visit;
-    void* argument;
-    std::optional<HeldSignals> held;
-  } task{visit, argument, {}};
-  return dl_iterate_phdr(
-             [](dl_phdr_info* info, size_t, void* data) {
-               auto& wanted = *static_cast<Task*>(data);
-               if (!wanted.held && !is_confined()) wanted.held.emplace();
-               return wanted.visit(LoadedObject(*info), wanted.argument) ? 1 : 0;
-             },
-             &task) != 0;
+  return visit(function, argument, false);
 }
 
 namespace {
@@ -166,6 +190,26 @@ void note_startup_objects() {
 
 std::size_t detail::startup_object_count() {
   return startup_objects.load(std::memory_order_relaxed);
+}
+
+std::size_t detail::position_of(const LoadedObject& wanted) {
+  std::size_t position = 0;
+  any_loaded_object([&](const LoadedObject& object) {
+    if (object.start() == wanted.start()) return true;
+    ++position;
+    return false;
+  });
+  return position;
+}
+
+LoadedObject detail::object_in_position(std::size_t position) {
+  LoadedObject found;
+  any_loaded_object([&](const LoadedObject& object) {
+    if (position-- != 0) return false;
+    found = object;
+    return true;
+  });
+  return found;
 }
 
 LoadedObject object_at(std::uintptr_t address) {

@@ -134,8 +134,8 @@ LoadedObject object_named(std::string_view name);
 
 // Calls visit(other) for each library that `object` needs (DT_NEEDED), directly or through another
 // library, until a call returns true. Returns true if one did. The order is breadth first, as in
-// the loader's own search. The shim is left out, and the needs of at most 96 objects (`object` and
-// 95 libraries) are followed.
+// the loader's own search. The shim is left out, and the needs of at most 1,024 objects (`object`
+// and 1,023 libraries) are followed.
 template <class Visit>
 bool any_object_needed_by(const LoadedObject& object, Visit visit);
 
@@ -147,6 +147,10 @@ namespace detail {
 // Returns the number of objects that were loaded before the program ran, as note_startup_objects()
 // counted them; SIZE_MAX if the shim's constructor has not run yet.
 std::size_t startup_object_count();
+// Returns how many objects were loaded before this one and are still loaded.
+std::size_t position_of(const LoadedObject&);
+// Returns the object that has this position_of(); one that converts to false if there is none.
+LoadedObject object_in_position(std::size_t position);
 }  // namespace detail
 
 template <class Visit>
@@ -166,18 +170,23 @@ bool any_startup_object_behind_shim(Visit visit) {
 
 template <class Visit>
 bool any_object_needed_by(const LoadedObject& object, Visit visit) {
-  constexpr std::size_t reach = 96;  // objects; bounds the memory on the stack (10 KiB)
-  LoadedObject queue[reach];
+  // Positions in the load order of the objects that were met. They take 2 KiB of the stack, which
+  // may be small.
+  constexpr std::size_t reach = 1024;
+  std::uint16_t queue[reach];
   std::size_t queued = 0;
-  queue[queued++] = object;
+  queue[queued++] = static_cast<std::uint16_t>(detail::position_of(object));
   for (std::size_t i = 0; i < queued; ++i) {
-    const bool done = queue[i].any_needed([&](std::string_view name) {
+    const LoadedObject present = i == 0 ? object : detail::object_in_position(queue[i]);
+    const bool done = present.any_needed([&](std::string_view name) {
       const LoadedObject next = object_named(name);
       if (!next || next.is_shim()) return false;
+      const std::size_t position = detail::position_of(next);
       for (std::size_t j = 0; j < queued; ++j)
-        if (queue[j].base() == next.base()) return false;
+        if (queue[j] == position) return false;
       if (visit(next)) return true;
-      if (queued < reach) queue[queued++] = next;
+      if (queued < reach && position <= UINT16_MAX)
+        queue[queued++] = static_cast<std::uint16_t>(position);
       return false;
     });
     if (done) return true;

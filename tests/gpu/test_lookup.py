@@ -6,12 +6,10 @@ import preloaded
 
 PROGRAMS = preloaded.BUILD / "tests/end_to_end/programs"
 OPENED = [
-    "local:own_wrapper",
-    "local:wrapper_root",
-    "global:caching_wrapper local:wrapper_user",
-    "local:wrapper_user_without_jumps global:caching_wrapper local:wrapper_user_without_jumps",
-    "global:CUDA local:own_wrapper",
-    "global:CUDA deep:own_wrapper_without_jumps",
+    "local:wrapper_asks_next",
+    "global:CUDA local:wrapper_asks_next",
+    "global:CUDA local:wrapper_asks_default",
+    "global:wrapper_asks_next",
 ]
 
 

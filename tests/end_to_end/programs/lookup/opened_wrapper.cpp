@@ -1,4 +1,4 @@
-// opened_wrapper FREE-NAME HOW:LIBRARY...: opens the libraries (HOW is local, global or deep), and
+// opened_wrapper FREE-NAME HOW:LIBRARY...: opens the libraries (HOW is local or global), and
 // allocates and frees through the last one. FREE-NAME is the function that it looks up by dlsym.
 #include <dlfcn.h>
 
@@ -18,7 +18,7 @@ Function find(void* handle, const char* name) {
 void* open(const std::string& what) {
   const std::size_t colon = what.find(':');
   const std::string how = what.substr(0, colon);
-  const int mode = how == "global" ? RTLD_GLOBAL : how == "deep" ? RTLD_DEEPBIND : RTLD_LOCAL;
+  const int mode = how == "global" ? RTLD_GLOBAL : RTLD_LOCAL;
   void* const handle = dlopen(what.substr(colon + 1).c_str(), RTLD_NOW | mode);
   if (handle == nullptr) std::printf("%s\n", dlerror());
   return handle;
