@@ -1,5 +1,5 @@
-// Finds, for each calling module, the functions to which the loader would have bound the module
-// without the shim. No function is called while the loader's list is held.
+// Keeps the functions that the calls of each module go on to, which binding.cpp finds. No function
+// is called while the loader's list is held.
 #include "shim/interpose/caller_tables.hpp"
 
 #include <atomic>
@@ -13,10 +13,10 @@
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
+#include "shim/interpose/binding.hpp"
 #include "shim/interpose/driver_table.hpp"
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/own_stack.hpp"
-#include "shim/support/real_libc.hpp"
 
 namespace cuwarden::shim {
 namespace {
@@ -78,108 +78,14 @@ struct LastCaller {
 };
 constinit thread_local LastCaller last_caller __attribute__((tls_model("initial-exec"))){};
 
-// True for a cudart as NVIDIA ships it, whose symbols have its version. A caller is bound to the
-// version that it was linked with.
-bool is_shared_runtime(const LoadedObject& object) {
-  return object.soname().starts_with("libcudart");
-}
-
-// True for a cudart that is a shared library, or is linked into a library that exports its symbols.
-// A wrapper exports only a few of them.
-bool is_whole_runtime(const LoadedObject& object) {
-  return object.find("__cudaRegisterFatBinary") != nullptr;
-}
-
-// Returns the cudart that belongs to a module: the module itself if it contains one, or the shared
-// one that it needs. Converts to false if there is none.
-LoadedObject runtime_of(const LoadedObject& caller) {
-  LoadedObject found;
-  if (!caller || is_whole_runtime(caller)) return caller;
-  any_object_needed_by(caller, [&](const LoadedObject& object) {
-    if (is_shared_runtime(object)) found = object;
-    return static_cast<bool>(found);
-  });
-  return found;
-}
-
-template <class Function>
-void fill_if_null(Function& slot, const LoadedObject& object, std::string_view name) {
-  if (slot == nullptr) slot = reinterpret_cast<Function>(object.find(name));
-}
-
-void fill_missing(driver::RealRuntime& functions, const LoadedObject& object) {
-#define RUNTIME(result, name, parameters, arguments) fill_if_null(functions.name, object, #name);
+// Looks up the runtime's functions. Other threads may be reading the slot.
+void fill_runtime(Caller& slot, const LoadedObject& caller, const OpenedDefinitions& opened) {
+  const RuntimeBinding found = runtime_binding(caller, opened);
+#define RUNTIME(result, name, parameters, arguments)                    \
+  __atomic_store_n(&slot.next.name, found.next.name, __ATOMIC_RELAXED); \
+  __atomic_store_n(&slot.bottom.name, found.bottom.name, __ATOMIC_RELAXED);
 #include "runtime_hooks/driver/hooks.def"
-}
-
-bool is_inside(const LoadedObject& object, const void* function) {
-  return object.contains(reinterpret_cast<std::uintptr_t>(function));
-}
-
-// Calls visit(object), until a call returns true, for each library that dlopen loaded and that is
-// no CUDA library itself. If a caller finds no definition of the function that it called, one of
-// these libraries has made the call for it: as its last instruction, a jump, which leaves no return
-// address of its own.
-template <class Visit>
-bool any_opened_library(Visit visit) {
-  std::size_t index = 0;
-  return any_loaded_object([&](const LoadedObject& object) {
-    return index++ >= detail::startup_object_count() && !object.is_shim() &&
-           !is_whole_runtime(object) && !is_shared_runtime(object) &&
-           !is_library(object.soname(), "libcuda.so") && visit(object);
-  });
-}
-
-// CUDA functions that libraries define which were opened by dlopen and that are no CUDA libraries.
-struct OpenedDefinitions {
-  // True if the calling module is such a library and its calls by name reach its own functions.
-  bool callers_runtime = false, callers_driver = false;
-  // The cudaFree and cuMemFree_v2 of the global scope; null: it has none, or no opened library
-  // defines the function.
-  const void *global_runtime = nullptr, *global_driver = nullptr;
-};
-
-void find_runtime(Caller& slot, const LoadedObject& caller, const OpenedDefinitions& opened) {
-  const bool defines = opened.callers_runtime;
-  const LoadedObject runtime = runtime_of(caller);
-  driver::RealRuntime next{}, bottom{};
-  if (runtime)
-    fill_missing(bottom, runtime);
-  else
-    any_loaded_object([&](const LoadedObject& object) {
-      if (!object.is_shim() && is_whole_runtime(object)) fill_missing(bottom, object);
-      return false;
-    });
-  // A module that needs a shared cudart is bound to the symbols of that cudart's version.
-  const bool versioned = runtime && is_shared_runtime(runtime);
-  if (versioned && runtime.start() == caller.start()) fill_missing(next, runtime);
-  any_startup_object_behind_shim([&](const LoadedObject& object) {
-    const bool other_version =
-        versioned && is_shared_runtime(object) && object.start() != runtime.start();
-    if (!other_version) fill_missing(next, object);
-    return false;
-  });
-  if (defines || (caller && is_whole_runtime(caller))) fill_missing(next, caller);
-  if (caller && !is_whole_runtime(caller))
-    any_object_needed_by(caller, [&](const LoadedObject& object) {
-      fill_missing(next, object);
-      return false;
-    });
-  if (next.cudaFree == nullptr)
-    any_opened_library([&](const LoadedObject& library) {
-      const bool is_meant =
-          library.find("cudaFree") != nullptr &&
-          (opened.global_runtime == nullptr || is_inside(library, opened.global_runtime));
-      if (is_meant) fill_missing(next, library);
-      return is_meant;
-    });
-#define RUNTIME(result, name, parameters, arguments)                                             \
-  if (next.name == nullptr) next.name = bottom.name;                                             \
-  if (defines && is_inside(caller, reinterpret_cast<void*>(next.name))) bottom.name = next.name; \
-  __atomic_store_n(&slot.next.name, next.name, __ATOMIC_RELAXED);                                \
-  __atomic_store_n(&slot.bottom.name, bottom.name, __ATOMIC_RELAXED);
-#include "runtime_hooks/driver/hooks.def"
-  slot.leads_to = reinterpret_cast<std::uintptr_t>(next.cudaFree);
+  slot.leads_to = reinterpret_cast<std::uintptr_t>(found.next.cudaFree);
 }
 
 WrappedDriver* kept_driver_of(Caller& slot) {
@@ -196,7 +102,8 @@ void wrap_driver(Caller& slot, const LoadedObject& library) {
   if (wrapped == nullptr) return;
   wrapped->next = {};
   wrapped->complete.store(false, std::memory_order_relaxed);
-#define HOOK(result, name, parameters, arguments) fill_if_null(wrapped->next.name, library, #name);
+#define HOOK(result, name, parameters, arguments) \
+  wrapped->next.name = reinterpret_cast<decltype(wrapped->next.name)>(library.find(#name));
 #define COUNT HOOK
 #define LAUNCH HOOK
 #define QUERY HOOK
@@ -208,23 +115,10 @@ void wrap_driver(Caller& slot, const LoadedObject& library) {
   slot.driver_leads_to = library.start();
 }
 
-void find_driver_wrapper(Caller& slot, const LoadedObject& caller,
-                         const OpenedDefinitions& opened) {
+void fill_driver(Caller& slot, const LoadedObject& caller, const OpenedDefinitions& opened) {
   slot.driver = nullptr;
   slot.driver_leads_to = 0;
-  const auto is_driver = [](const LoadedObject& object) {
-    return is_library(object.soname(), "libcuda.so");
-  };
-  if (any_startup_object_behind_shim(is_driver)) return;
-  if (opened.callers_driver) return wrap_driver(slot, caller);
-  if (caller && any_object_needed_by(caller, is_driver)) return;
-  any_opened_library([&](const LoadedObject& library) {
-    const bool is_meant =
-        library.find("cuMemFree_v2") != nullptr &&
-        (opened.global_driver == nullptr || is_inside(library, opened.global_driver));
-    if (is_meant) wrap_driver(slot, library);
-    return is_meant;
-  });
+  if (const LoadedObject wrapper = driver_wrapper_for(caller, opened)) wrap_driver(slot, wrapper);
 }
 
 // Fills the slots of functions that no library wraps. Several threads may do so at once, and store
@@ -285,51 +179,6 @@ Caller* free_slot() {
   return nullptr;
 }
 
-// Finds what opened libraries define, for a call from the module at `address`. Only libc knows what
-// calls of dlopen have added to the global scope. It is asked only if such a library defines a CUDA
-// function, because the question takes the loader's lock, which another thread's dlopen may hold.
-OpenedDefinitions opened_definitions(std::uintptr_t address) {
-  OpenedDefinitions opened;
-  bool runtime = false, driver = false;
-  LoadedObject caller;
-  with_loaded_objects_held([&] {
-    any_opened_library([&](const LoadedObject& library) {
-      const bool defines_runtime = library.find("cudaFree") != nullptr;
-      const bool defines_driver = library.find("cuMemFree_v2") != nullptr;
-      runtime = runtime || defines_runtime;
-      driver = driver || defines_driver;
-      if (library.contains(address)) {
-        caller = library;
-        opened.callers_runtime = defines_runtime;
-        opened.callers_driver = defines_driver;
-      }
-      return false;
-    });
-  });
-  // The module calls the shim's function, so it stays loaded.
-  const auto look_up = [&](const char* name, bool is_defined, bool& is_callers,
-                           const void*& global) {
-    if (is_defined) global = real_libc().libc_dlsym(RTLD_NEXT, name);
-    is_callers = is_callers && (global == nullptr || is_inside(caller, global));
-  };
-  look_up("cudaFree", runtime, opened.callers_runtime, opened.global_runtime);
-  look_up("cuMemFree_v2", driver, opened.callers_driver, opened.global_driver);
-  return opened;
-}
-
-// Returns the cudaRuntimeGetVersion of the module's runtime, or of the first one in the process.
-void* version_function_for(const LoadedObject& caller) {
-  constexpr std::string_view name = "cudaRuntimeGetVersion";
-  const LoadedObject runtime = runtime_of(caller);
-  void* found = runtime ? runtime.find(name) : nullptr;
-  if (!runtime)
-    any_loaded_object([&](const LoadedObject& object) {
-      if (!object.is_shim() && is_whole_runtime(object)) found = object.find(name);
-      return found != nullptr;
-    });
-  return found;
-}
-
 // Fills a slot for the module at `address`. Returns the cudaRuntimeGetVersion of the runtime that
 // it calls.
 int (*fill_slot(Caller* slot, std::uintptr_t address))(int*) {
@@ -337,10 +186,10 @@ int (*fill_slot(Caller* slot, std::uintptr_t address))(int*) {
   void* get_version = nullptr;
   with_loaded_objects_held([&] {
     const LoadedObject caller = object_at(address);
-    get_version = version_function_for(caller);
+    get_version = runtime_version_function_for(caller);
     slot->end.store(0, std::memory_order_release);
-    find_runtime(*slot, caller, opened);
-    find_driver_wrapper(*slot, caller, opened);
+    fill_runtime(*slot, caller, opened);
+    fill_driver(*slot, caller, opened);
     slot->path_hash = std::hash<std::string_view>()(caller.path());
     // The caller is in no module, because it was compiled at run time. Its page alone stands
     // for it.
@@ -395,7 +244,7 @@ const Caller& looked_up_again(const Caller& known, const void* return_address) {
   const auto look_up = [](void* argument) {
     const Task& work = *static_cast<Task*>(argument);
     const OpenedDefinitions opened = opened_definitions(work.address);
-    with_loaded_objects_held([&] { find_runtime(work.caller, object_at(work.address), opened); });
+    with_loaded_objects_held([&] { fill_runtime(work.caller, object_at(work.address), opened); });
   };
   const ErrnoGuard keep;
   if (!call_on_own_stack_if_small(look_up, &task)) look_up(&task);

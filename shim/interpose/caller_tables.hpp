@@ -1,8 +1,6 @@
 // The functions to which a call of one of the shim's exports goes on. They depend on the module
 // that calls: a process may have several CUDA runtimes (libcudart), such as a framework's and a
-// library's, and a library may define CUDA functions itself, in front of CUDA. A call goes on to
-// the function to which the loader would have bound the module without the shim, as far as the
-// startup objects, the module itself and the libraries that it needs tell.
+// library's, and a library may define CUDA functions itself (binding.hpp).
 #pragma once
 
 #include "runtime_hooks/driver/hook_list.hpp"

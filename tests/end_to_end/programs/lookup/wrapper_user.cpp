@@ -1,5 +1,5 @@
-// Calls CUDA by name, in a library that defines the functions itself (caching_wrapper.cpp). ALLOCATE
-// and FREE are the functions that it calls.
+// Calls CUDA by name, in a library that defines the functions itself (caching_wrapper.cpp).
+// ALLOCATE and FREE are the functions that it calls.
 #include <cstddef>
 
 using Address = unsigned long long;
