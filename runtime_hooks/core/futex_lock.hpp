@@ -119,7 +119,8 @@ class FutexLock {
       if (budget != nullptr && budget->left_ns() == 0) return false;
       const std::uint64_t begun_ns = budget != nullptr ? now_ns() : 0;
       if (!sleep_while.load(std::memory_order_relaxed)(state_, contended, wait_ms)) {
-        // Time counts only while one and the same holder has the lock.
+        // Number of times that the lock was released. The time that was waited counts only while
+        // one and the same holder has the lock.
         const std::uint32_t now = turns_.load(std::memory_order_relaxed);
         waited_ms = now == turn ? waited_ms + wait_ms : 0;
         wait_ms = std::min(wait_ms * 2, longest_wait_ms);

@@ -84,7 +84,8 @@ class CallingThreads {
  private:
   // Returns the calling thread's counters; `nobody_` if it can have none.
   Thread* any_own() noexcept { return own_ != nullptr ? own_ : take_row(); }
-  // Takes unused counters for the calling thread and returns them; `nobody_` if it can have none.
+  // Takes an unused entry, which counts the calling thread's calls that are inside the driver, and
+  // returns it; `nobody_` if the thread can have none.
   Thread* take_row() noexcept;
 
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Thread* own_;

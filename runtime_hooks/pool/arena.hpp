@@ -50,7 +50,8 @@ struct Pause {
   // Starts a pause of the program, in which no thread and no stream uses the device's memory.
   // Returns true if it has begun: end() must be called then. Returns false if none can be had.
   FunctionRef<bool()> begin;
-  // Returns true once the pause that begin() has started has lasted as long as it may. Meshing then
+  // Returns true once the pause of the program's CUDA calls that begin() has started has lasted as
+  // long as it may. Meshing then
   // moves no further run of pages before it calls end().
   FunctionRef<bool()> is_over;
   // Ends the pause that begin() has started. Returns the pause's length in nanoseconds.

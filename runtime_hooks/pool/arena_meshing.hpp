@@ -155,12 +155,14 @@ class Arena::Meshing {
 
   Arena& arena_;
   const driver::RealDriver& real_;
-  // Moves of all candidates; each candidate's moves are neighbours.
+  // Moves (each of one page to other memory) of all runs in `candidates_`. The moves of one run lie
+  // next to each other.
   std::vector<Move> moves_;
   std::vector<Candidate> candidates_;
   std::vector<Target> targets_;
-  // `new_targets_`: number of targets whose memory the pass allocates; 0 if all are memory of the
-  // arena. `used_targets_`: number of targets that moves of `candidates_` need.
+  // Targets are pages of memory to which this plan moves pages of the arena. `new_targets_`: number
+  // of those for which memory must be allocated; 0 if all are memory that the arena has already.
+  // `used_targets_`: number of those that the moves of the runs in `candidates_` need.
   std::uint64_t new_targets_ = 0, used_targets_ = 0;
   // Start of the reserved addresses at which new memory is mapped while blocks are copied to it; 0
   // if there are none.

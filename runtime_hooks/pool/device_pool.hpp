@@ -88,8 +88,9 @@ class DevicePool {
   // mark are kept: they belong to a new context with the same handle.
   void context_ended(const driver::RealDriver&, ContextId) noexcept;
   // Lets the device `peer` use the memory that arenas of `device` have now, or forbids it (`may`
-  // false). The caller must have changed the constructor's Peers before, which decides about memory
-  // that is mapped later. Returns the driver's last error; CUDA_SUCCESS if there was none.
+  // false). The caller must before have changed the Peers object that this pool was made with,
+  // which decides about memory that is mapped later. Returns the driver's last error; CUDA_SUCCESS
+  // if there was none.
   CUresult change_access(const driver::RealDriver&, DeviceOrdinal device, DeviceOrdinal peer,
                          bool may) noexcept;
   // Returns the sums of the figures of all arenas of the device, also of those whose context ended.

@@ -8,7 +8,8 @@
 
 namespace cuwarden::rescue {
 
-// References to parts of the process, for the serving of refused requests. All outlive the object.
+// References to what a rescue works with: the ledger, the pools, the devices and other objects of
+// the recording. All of them outlive this object.
 struct Parts {
   HostProcess& process;
   ledger::Writer& ledger;

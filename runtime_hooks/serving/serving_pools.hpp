@@ -105,8 +105,8 @@ class ServingPools final : public tracking::ReadingListener {
 
   // --- Ways to make room for a refused request.
 
-  // Returns true if the pool has ever held device memory, of whatever device; for no_device,
-  // page-locked memory.
+  // Returns true if the pool has ever held memory of any device (not only of this one) or, if
+  // `device` is no_device, page-locked memory.
   bool has_memory_of(DeviceOrdinal device) const noexcept {
     return device == no_device ? parts_.pinned.any() : parts_.device.any();
   }

@@ -180,7 +180,8 @@ class KnownStacks {
 
   // The known stacks of one thread. Zeroed memory is an empty table.
   struct Table {
-    // The entry that was found or written last.
+    // The remembered stack of this thread that was found or written last, which is the likeliest
+    // one; null: none.
     std::atomic<Entry*> found;
     // ThreadSlot::tenancy of the thread that fills the table, which tells it from earlier threads
     // with its number. If the calling thread's differs, the entries are those of a thread that has

@@ -128,7 +128,8 @@ inline Descriptor open_to_read(const char* path, Links links = Links::followed) 
 
 // Opens the folder `path`, so that paths relative to the folder can be opened. Its entries cannot
 // be listed. `path` is relative to the descriptor `above`, or to the current folder for AT_FDCWD.
-// Returns an empty Descriptor, with errno set, on failure.
+// `links`: tells if the last part of `path` may be a symbolic link. Returns an empty Descriptor,
+// with errno set, on failure.
 inline Descriptor open_folder(int above, const char* path, Links links = Links::followed) noexcept {
   return detail::open_high(above, path,
                            O_PATH | O_DIRECTORY | (links == Links::refused ? O_NOFOLLOW : 0));

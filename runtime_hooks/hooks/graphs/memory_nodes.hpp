@@ -81,7 +81,8 @@ struct Effect {
 // CUgraphExec as a number, `exec`. All functions may be called by several threads at once.
 class ExecEffects {
  public:
-  // Adds an effect of the graph `effect.exec`. Returns false if the table is full or its lock
+  // Adds an effect, which is an allocation or a free that each launch of the executable graph
+  // Effect::exec makes. Returns false if the table is full or its lock
   // cannot be had.
   bool add(const Effect&) noexcept;
   // Removes all effects of the graph `exec`.

@@ -223,7 +223,7 @@ struct Group {
   std::atomic<std::uint64_t> first_ns;  // time of the first allocation since process start; 0: none
   std::atomic<std::uint64_t> failures;  // requests that failed, with an error to the program
   std::atomic<std::uint64_t> released_count, released_bytes;  // ended with context, not by a free
-  // The counters of the shard that made the group. They have a cache line of their own.
+  // Allocations and frees of the group by the thread that made this row, on their own cache line.
   Counters counters;
   std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;  // live allocations at the series' peak
   std::atomic<std::uint32_t> incident;  // row of the group's latest incident; 0: none
@@ -303,7 +303,7 @@ struct Series {
   // peak_bytes, whichever is more. (The groups' counters are exact.) For series_host_rss: the RSS.
   std::atomic<std::uint64_t> live_bytes;
   std::atomic<std::uint64_t> peak_count, peak_bytes, peak_ns;  // live at the peak; time of the peak
-  // Sum of Group::at_peak_bytes over the series' groups; usually at most 1% below peak_bytes.
+  // Sum of what the groups noted near the series' peak (Group::at_peak_bytes): 1% below at most.
   std::atomic<std::uint64_t> copied_peak_bytes;
   std::atomic<std::uint64_t> width_ns;      // length of a bucket; the first begins at process start
   std::atomic<std::uint32_t> buckets_used;  // buckets from the first to the newest

@@ -20,8 +20,8 @@ class GroupSums {
  public:
   // Makes sums that are 0. The caller adds groups by add().
   GroupSums() = default;
-  // Makes the sums of all groups of the reader's ledger, as they are at the moment. The reader is
-  // not kept.
+  // Adds up the counters of each group (allocations with the same call stack, function, kind and
+  // device) over all threads, as they are in the reader's ledger now. The reader is not kept.
   explicit GroupSums(const Reader&) noexcept;
   // Adds a group's counts and live bytes to the sums of its kind and device. Does nothing if the
   // kind or the device is impossible.

@@ -121,8 +121,8 @@ struct SeriesView {
     // Number of allocations that shared a slab page with others at `holders_ns`. 0: none was seen,
     // so the driver may not cut slabs as slab_layout.hpp assumes.
     std::uint64_t pieces_seen = 0;
-    // Last reading of the device's memory before `holders_ns`: its time since process start (0:
-    // there was no reading), and the device's free bytes.
+    // Last reading of the device's memory before `holders_ns`, when `holders` was noted: its time
+    // since process start (0: there was no reading), and the device's free bytes.
     std::uint64_t read_ns = 0, read_free_bytes = 0;
     // Idle bytes of memory pools (CUmemoryPool) in the reading at `read_ns`; null: unknown.
     std::optional<std::uint64_t> read_memory_pool_idle_bytes;
