@@ -10,9 +10,9 @@
 #include "runtime_hooks/core/wait_budget.hpp"
 #include "runtime_hooks/hooks/call/session.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
-#include "shim/process/end_turn.hpp"
 #include "shim/support/memory_owner.hpp"
 #include "shim/support/settings.hpp"
+#include "shim/turns/end_turn.hpp"
 
 namespace cuwarden::shim {
 
@@ -104,9 +104,10 @@ class Process final : public tracking::CompletenessListener {
   // calling thread should wait for it. False if the calling thread must not wait: nothing was
   // recorded, it is in a child of vfork, or a seccomp filter confines it.
   bool another_leads_the_end() const noexcept;
-  // Waits if another thread is ending the process by exit(); returns only if that thread is stuck
-  // or has ended. Otherwise returns at once, or within 50 ms if another thread has called exit()
-  // before. To be called by each thread that calls exit(), before libc's own function.
+  // Lets one thread run exit() to its end. Returns at once in the first thread that calls. A later
+  // thread waits 50 ms at most for a thread to reach the shim's exit handler, and then until that
+  // thread has ended or is stuck (EndTurn::wait_for_leader()). To be called by each thread that
+  // calls exit(), before libc's own function.
   void exit_is_called() noexcept;
   // Waits if another thread has called quick_exit() before, until that thread has written the
   // report and set `done` to nonzero, has ended, or is stuck. Otherwise returns at once. To be

@@ -19,8 +19,8 @@
 #include "runtime_hooks/ledger/read/reader.hpp"
 #include "shim/files/ledger_location.hpp"
 #include "shim/probes/host_room.hpp"
-#include "shim/process/writing_turn.hpp"
 #include "shim/support/log.hpp"
+#include "shim/turns/writing_turn.hpp"
 
 namespace cuwarden::shim {
 namespace {

@@ -1,5 +1,5 @@
 // Threads that end the process at the same time: each waits for the others, but not for ever.
-#include "shim/process/end_turn.hpp"
+#include "shim/turns/end_turn.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The turn to write a report: what becomes of it when its thread is interrupted or jumps away.
-#include "shim/process/writing_turn.hpp"
+#include "shim/turns/writing_turn.hpp"
 
 #include <gtest/gtest.h>
 

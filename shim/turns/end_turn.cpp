@@ -1,4 +1,4 @@
-#include "shim/process/end_turn.hpp"
+#include "shim/turns/end_turn.hpp"
 
 #include "runtime_hooks/core/thread_id.hpp"
 

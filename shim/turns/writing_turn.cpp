@@ -1,4 +1,4 @@
-#include "shim/process/writing_turn.hpp"
+#include "shim/turns/writing_turn.hpp"
 
 #include "runtime_hooks/core/futex_wait.hpp"
 #include "runtime_hooks/core/thread_id.hpp"

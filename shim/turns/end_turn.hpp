@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "runtime_hooks/core/clock.hpp"
-#include "shim/process/writing_turn.hpp"
+#include "shim/turns/writing_turn.hpp"
 
 namespace cuwarden::shim {
 
