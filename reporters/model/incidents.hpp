@@ -51,8 +51,8 @@ struct Incident {
 struct IncidentFact {
   Id incident = 0;   // row of `incidents`
   std::string fact;  // name of the fact, such as "free_bytes" (of the device) or "max_mappings"
-  // Value of the fact: bytes if the name ends in "bytes", otherwise a count or a mode. Null: a
-  // limit that is not set.
+  // Value of the fact called `name`, such as "cgroup_limit_bytes": bytes if the name ends in
+  // "bytes", otherwise a count or the driver's number of a mode. Null: a limit that is not set.
   Figure value;
   CUWARDEN_FIELDS(incident, fact, value)
 };

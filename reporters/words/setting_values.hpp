@@ -40,7 +40,9 @@ struct ReportConditions {
   bool abnormal = false;
   bool operator==(const ReportConditions&) const = default;
 };
-// The texts for the fields of ReportConditions in the setting, in the fields' order.
+// The words of the setting CUWARDEN_REPORT_IF, which says when a report is kept: if memory leaked,
+// if a request was refused, or if the process did not end by exit with status 0. In the order of
+// the fields of ReportConditions.
 inline constexpr std::string_view report_condition_names[] = {"leak", "incident", "abnormal"};
 
 // Parses a log level: "off", "error", "warn", "info" or "debug", the part of CUWARDEN_LOG before

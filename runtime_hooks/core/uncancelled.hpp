@@ -44,7 +44,8 @@ class [[nodiscard]] Uncancelled {
   }
 
  private:
-  // A process without libpthread (before glibc 2.34) has a stub that writes nothing here.
+  // The thread's cancellation state before this object was made. pthread_setcancelstate() writes
+  // it, but for a process without libpthread (before glibc 2.34), where that function does nothing.
   int before_ = PTHREAD_CANCEL_ENABLE;
   // 1 plus the thread's cancellation state before its outermost scope; 0 outside of all scopes.
   // Volatile, so that the compiler keeps the order in which the constructor and the destructor

@@ -118,7 +118,8 @@ class Packing {
     // The nodes of the stretches right before and after this one in the region; 0 at the region's
     // ends. In an unused node, `after` is the next unused node.
     Index before = 0, after = 0;
-    // For a hole: the previous and the next hole in the list of the bin; 0 at the list's ends.
+    // For a hole (free addresses between two blocks): index in `chunks_` of the previous and the
+    // next hole in its bin, the list of holes of similar size; 0 at the list's ends.
     Index bin_before = 0, bin_after = 0;
     State state = State::unused;
     bool sync_memops = false;

@@ -37,8 +37,8 @@ class TriedRungs {
     char name[sizeof Reclaimers::Entry::name];
   };
 
-  // `ledger` outlives the object. `incident`: the incident to which each report is written at once;
-  // 0: the reports are written to the ledger only by write().
+  // `ledger` outlives the object. `incident`: the incident in the ledger to which the outcome of
+  // each rung is written at once; 0: the outcomes are written only by write().
   TriedRungs(ledger::Writer& ledger, IncidentId incident) noexcept
       : ledger_(ledger), incident_(incident) {}
   TriedRungs(const TriedRungs&) = delete;

@@ -109,7 +109,8 @@ class KnownStacks {
     // For each entry the address on the stack at which the walk began; 0 if the entry must not be
     // found.
     std::atomic<std::uint64_t> starts[ways];
-    // For each entry the bits of its Probe, a word by which its stack differs from another one.
+    // For each remembered stack of this set the bits of its Probe: offset and value of a word by
+    // which it differs from the other stack that it was last mistaken for. 0: none.
     std::atomic<std::uint64_t> probes[ways];
   };
 

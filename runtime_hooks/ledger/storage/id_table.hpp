@@ -46,7 +46,8 @@ class IdTable {
   // Returns the lock that callers of insert() and retire() hold.
   FutexLock& lock() noexcept { return lock_; }
 
-  // Adds a row with this hash. The caller holds lock(). If the slots are full and there is no
+  // Adds to this index a row of the indexed table, whose contents have this hash. Several rows may
+  // have one hash. The caller holds lock(). If the slots are full and there is no
   // memory for more, the row is left out, and find() will not return it.
   void insert(std::uint64_t hash, std::uint32_t row) noexcept {
     Slots* slots = slots_.load(std::memory_order_relaxed);

@@ -82,8 +82,9 @@ class ThreadShard {
   std::uint64_t freed_piece() const noexcept {
     return freed_piece_.load(std::memory_order_relaxed);
   }
-  // Sets freed_piece() to `to`, in one instruction, if its value is `from`. Otherwise returns
-  // false, and changes nothing.
+  // If freed_piece() is `from`, changes it to `to` (both packed by SlabPages::Piece; 0: none) and
+  // returns true. Otherwise changes nothing and returns false. One instruction, so that a signal
+  // handler of the thread sees the old or the new value.
   bool change_freed_piece(std::uint64_t from, std::uint64_t to) noexcept {
     bool changed = false;
     asm volatile("cmpxchgq %3, %1"
@@ -169,8 +170,8 @@ class ThreadShards {
 
   // Returns the number of shards that threads have had so far, including the shared one (shard 0).
   std::uint32_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
-  // Returns true if at least two shards besides the shared one have had a thread so far. Remains
-  // true.
+  // Returns true if at least two threads have had shards of their own so far. Remains true. Threads
+  // without one share a further shard, which used() counts, too.
   bool several() const noexcept { return used() > 2; }
   // Calls visit(shard) for each shard that a thread has had, except the shared one.
   template <class Visit>

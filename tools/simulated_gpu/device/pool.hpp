@@ -44,8 +44,9 @@ struct MemoryPool {
   // chunks back to the device until all its chunks together have at most this many bytes.
   std::size_t release_threshold = 0;
   std::size_t max_size = 0;  // Most bytes that the pool may take from the device; 0: no limit.
-  // reserved: bytes of all chunks. used: bytes of all used blocks. reserved_high, used_high:
-  // largest values of `reserved` and `used` since the start or since the program last reset them.
+  // reserved: bytes that this pool (a CUmemoryPool) has taken from the device. used: those that the
+  // program has allocated and not freed. reserved_high, used_high: largest values of `reserved` and
+  // `used` since the pool was made or since the program last reset them (cuMemPoolSetAttribute).
   std::size_t reserved = 0, reserved_high = 0;
   std::size_t used = 0, used_high = 0;
   // Values of the reuse attributes of cuMemPoolSetAttribute; stored, but without effect.

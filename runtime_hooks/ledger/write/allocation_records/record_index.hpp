@@ -38,8 +38,8 @@ class RecordIndex {
   // The result of insert().
   struct Inserted {
     RecordId id;  // row of the new record; 0: there was no room, so no record was added
-    // Row of an older record that had the key of the new one, and that insert() has ended. The
-    // caller must pass the row to recycle() after reading its fields. 0: no record had the key.
+    // Row of an older record with the new one's space and address, which insert() has ended. The
+    // caller must pass the row to recycle() after reading its fields. 0: there was no such record.
     RecordId replaced;
   };
   // Ends the live record with this space and address, copies its fields into the last argument, and

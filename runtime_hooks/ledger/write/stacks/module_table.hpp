@@ -91,9 +91,9 @@ class ModuleTable {
   Known* known() const noexcept { return static_cast<Known*>(known_.data()); }
   Known* find(std::uint64_t address) const noexcept;
   std::size_t lower_bound(std::uint64_t start) const noexcept;
-  // Result of coverage(). `complete`: all frames are in known modules. `generated_code`: some
-  // frames are in no module that was loaded at the last scan. `missing`: a frame is in a loaded
-  // module that is not known yet.
+  // Result of coverage(): tells if the ledger has the modules of all frames of a stack. `complete`:
+  // it has them. `missing`: a frame is in a loaded module that the ledger lacks, and scan() adds
+  // it. `generated_code`: a frame is in no module that was loaded at the last scan().
   enum class Coverage { complete, generated_code, missing };
   Coverage coverage(std::span<const Frame> frames) noexcept;
   void note_loaded(const ModuleDescription&, bool first) noexcept;
