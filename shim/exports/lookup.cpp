@@ -37,8 +37,9 @@ bool may_be_cuda(const char* name) { return name != nullptr && name[0] == 'c' &&
 bool is_pseudo_handle(const void* handle) { return handle == RTLD_NEXT || handle == RTLD_DEFAULT; }
 
 // Returns true if a look-up by the caller would find this function without the shim: in an object
-// of the global scope, or in one that the caller's module needs. Otherwise the shim's export would
-// make CUDA appear in a program that has none.
+// of the global scope, in one that the caller's module needs, or in one that was loaded together
+// with a library that needs the module. Otherwise the shim's export would make CUDA appear in a
+// program that has none.
 bool is_visible(const char* name, std::uintptr_t caller) {
   bool visible = false;
   with_loaded_objects_held([&] {
@@ -49,6 +50,10 @@ bool is_visible(const char* name, std::uintptr_t caller) {
     visible = any_startup_object_behind_shim(defines);
     const LoadedObject module = object_at(caller);
     if (!visible && module) visible = defines(module) || any_object_needed_by(module, defines);
+    if (!visible && module && any_loaded_object(defines))
+      visible = any_object_that_needs(module, [&](const LoadedObject& user) {
+        return defines(user) || any_object_needed_by(user, defines);
+      });
   });
   return visible || real_libc().libc_dlsym(RTLD_NEXT, name) != nullptr;
 }

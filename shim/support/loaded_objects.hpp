@@ -139,6 +139,11 @@ LoadedObject object_named(std::string_view name);
 template <class Visit>
 bool any_object_needed_by(const LoadedObject& object, Visit visit);
 
+// Calls visit(other) for each object that needs `object` (DT_NEEDED), directly or through another
+// one, until a call returns true. Returns true if one did. Visits 64 objects at most, in no order.
+template <class Visit>
+bool any_object_that_needs(const LoadedObject& object, Visit visit);
+
 // True if `soname` is `stem`, or `stem` followed by a dot and a version. Example: soname
 // "libcuda.so.1" and stem "libcuda.so".
 bool is_library(std::string_view soname, std::string_view stem);
@@ -192,6 +197,38 @@ bool any_object_needed_by(const LoadedObject& object, Visit visit) {
     if (done) return true;
   }
   return false;
+}
+
+template <class Visit>
+bool any_object_that_needs(const LoadedObject& object, Visit visit) {
+  constexpr std::size_t reach = 65;  // objects; bounds the memory on the stack (3 KiB)
+  struct {
+    std::uintptr_t start;
+    std::string_view soname, path;
+  } met[reach];
+  std::size_t count = 0;
+  const auto meet = [&](const LoadedObject& other) {
+    met[count++] = {other.start(), other.soname(), other.path()};
+  };
+  meet(object);
+  bool done = false;
+  for (std::size_t before = 0; !done && before != count && count < reach;) {
+    before = count;
+    any_loaded_object([&](const LoadedObject& other) {
+      for (std::size_t i = 0; i < count; ++i)
+        if (met[i].start == other.start()) return false;
+      const bool needs_one = other.any_needed([&](std::string_view name) {
+        for (std::size_t i = 0; i < count; ++i)
+          if (met[i].soname == name || met[i].path == name) return true;
+        return false;
+      });
+      if (!needs_one) return false;
+      meet(other);
+      done = static_cast<bool>(visit(other));
+      return done || count == reach;
+    });
+  }
+  return done;
 }
 
 }  // namespace cuwarden::shim

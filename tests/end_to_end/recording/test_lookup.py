@@ -237,6 +237,17 @@ def test_a_runtime_that_is_opened_after_the_first_driver_call_is_reached(run_bot
     assert run.report.totals()["device"]["allocations"] == 1
 
 
+def test_a_library_finds_cuda_once_an_extension_that_needs_both_is_opened(run_both, library_path):
+    helper, extension = PROGRAMS / "libasking_helper.so", PROGRAMS / "libasking_extension.so"
+    script = (
+        f"import ctypes; helper = ctypes.CDLL('{helper}'); print(helper.finds_cuda());"
+        f"ctypes.CDLL('{extension}'); print(helper.finds_cuda())"
+    )
+    command = [shutil.which("python3", path="/usr/bin"), "-c", script]
+    run = run_both(command, {"LD_LIBRARY_PATH": library_path}, preload=NO_CUDA)
+    assert run.stdout == "0\n1\n"
+
+
 # The libraries that a program opens, and if its requests then reach the wrapper.
 OPENED = {
     "local:wrapper_asks_next": True,
