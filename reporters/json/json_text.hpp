@@ -15,7 +15,8 @@ std::string json_text(const Json& value) {
   constexpr auto replace = Json::error_handler_t::replace;
   std::string text = value.dump(-1, ' ', false, replace);
   if (!acts_on_a_terminal(text)) return text;
-  // JSON asks for escapes of the controls of ASCII only.
+  // `true`: all characters outside of ASCII are escaped. JSON asks for escapes of ASCII's control
+  // characters only, and the others would reach the terminal.
   text = value.dump(-1, ' ', true, replace);
   for (std::size_t at = 0; (at = text.find('\x7f', at)) != text.npos;)
     text.replace(at, 1, "\\u007f");

@@ -88,9 +88,10 @@ class Refusals {
   // Counts a refusal by the driver in the ledger. If that begins a new incident, fills in its facts
   // and writes them to the ledger. Returns the incident that counts the refusal, and if it is new.
   Refused note_refusal(Incident&) noexcept;
-  // Counts that a request which the driver has refused fails in the program, too. `Refused`: the
-  // refusal as note_refusal() has counted it. Returns the refusal as it is counted from now on. If
-  // that begins a new incident, fills in its facts and writes them to the ledger.
+  // Counts that a request which the driver has refused fails in the program, too. `Refused` and
+  // `Incident`: the result and the argument of note_refusal() for it. Returns the refusal with the
+  // incident that counts it from now on. If that is a new one, fills `Incident` in with the facts
+  // of this moment and writes them to the ledger; otherwise leaves `Incident` as it was.
   Refused note_failure(const Refused&, Incident&) noexcept;
   // Fills the incident with the facts of this moment, and writes them to its row `IncidentId` of
   // the ledger.

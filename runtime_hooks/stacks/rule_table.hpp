@@ -99,8 +99,8 @@ class RuleTable {
   static_assert(sizeof(std::atomic<std::uint64_t>) == 8);
 
   std::atomic<std::uint64_t>* slots_;
-  // Number of rules that were overwritten because their slots were taken. It chooses which of four
-  // rules is overwritten next.
+  // Number of unwind rules that were overwritten by new ones, because all four slots for the new
+  // rule were taken. Modulo 4, it chooses the slot that is overwritten next.
   std::atomic<std::uint32_t> victims_{0};
 };
 

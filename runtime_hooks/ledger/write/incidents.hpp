@@ -90,7 +90,8 @@ class Incidents {
   // device (no_device: in host memory). Adds the 8 groups with the most of these bytes to the
   // holdings, largest first.
   void measure(DeviceOrdinal, IncidentFacts&, IncidentHoldings&) const noexcept;
-  // Writes the facts and holdings that are known so far to the incident's rows. The first call
+  // Writes the facts and holdings (the groups and processes that held most memory at the refusal)
+  // that are known so far to the incident's rows. The first call
   // makes the incident visible to readers; later calls add facts that were unknown before. The
   // caller calls it before each question to the driver, in which the process may end or hang.
   void write(IncidentId, const IncidentFacts&, IncidentHoldings&) noexcept;
