@@ -7,6 +7,7 @@
 
 #include "reporters/files/file_status.hpp"
 #include "reporters/symbols/system_libraries.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 
 namespace cuwarden {
 namespace {
@@ -41,6 +42,28 @@ bool is_unchanged_since(const std::string& path, std::int64_t time_ns) {
   return ns(status.st_ctim) < time_ns && ns(status.st_mtim) < time_ns;
 }
 
+// True if this process has mapped a file that had this path and was removed, or replaced by
+// another one. The kernel marks such a file's path. Without an answer, returns false.
+bool is_replaced_here(const std::string& path) {
+  const Descriptor maps = open_to_read("/proc/self/maps");
+  if (!maps) return false;
+  const std::string removed = path + " (deleted)";
+  bool replaced = false, present = false;
+  std::string line;
+  char text[4096];
+  for (ssize_t length; (length = maps.read_some(text)) > 0;)
+    for (ssize_t i = 0; i < length; ++i) {
+      if (text[i] != '\n') {
+        line.push_back(text[i]);
+        continue;
+      }
+      replaced = replaced || line.ends_with(" " + removed);
+      present = present || line.ends_with(" " + path);
+      line.clear();
+    }
+  return replaced && !present;
+}
+
 constexpr auto advice =
     " (`cuwarden report` names them, where these files lie; CUWARDEN_SYMBOL_TIME gives the report "
     "at exit more time)";
@@ -65,9 +88,11 @@ std::string Naming::find_file(const std::string& path, const std::string& build_
     return {};
   }
   state = check_file(path.c_str(), from_hexadecimal(build_id));
-  if (state == FileState::readable && build_id.empty() && !trusts_paths_ &&
-      !(unchanged_since_ns_ && is_unchanged_since(path, *unchanged_since_ns_))) {
-    state = FileState::changed;
+  if (state == FileState::readable && build_id.empty()) {
+    const bool is_same =
+        trusts_paths_ ? !is_replaced_here(path)
+                      : unchanged_since_ns_ && is_unchanged_since(path, *unchanged_since_ns_);
+    if (!is_same) state = FileState::changed;
   }
   return path;
 }

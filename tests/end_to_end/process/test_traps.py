@@ -248,11 +248,17 @@ def two_libraries(workspace):
     line = next(number for number, text in enumerate(lines, 1) if "cudaMalloc(" in text)
     paths = [workspace.folder / name for name in ("one.so", "other.so")]
 
-    def run(how, **where):
+    def run(how, build_ids=True, **where):
         for path in paths:
             path.unlink(missing_ok=True)
             shutil.copy(TRAPS / "liballocating_library.so", path)
-        give_another_build_id(paths[1])
+            if not build_ids:
+                subprocess.run(
+                    ["objcopy", "--remove-section=.note.gnu.build-id", path], check=True
+                )
+            shutil.copy(path, f"{path}.new")
+        if build_ids:
+            give_another_build_id(paths[1])
         return workspace.run([trap("replaced_libraries"), how, *paths], **where)
 
     return run, paths, line
@@ -271,6 +277,18 @@ def test_each_modules_functions_are_named_by_its_own_file(two_libraries):
         for frame in (inner, outer):
             assert frame["file"].endswith("/allocating_library.cpp")
             assert report.modules[frame["module"]]["path"] == str(path)
+
+
+def test_a_file_without_a_build_id_that_took_a_modules_name_names_nothing(two_libraries):
+    run_it, paths, _ = two_libraries
+    run = run_it("rename", build_ids=False)
+    assert run.returncode == 0
+    for path in paths:
+        (reason,) = [text for text in run.report["tool"]["reasons"] if str(path) in text]
+        assert "may not be the file that ran" in reason
+    for group in run.report.leaks():
+        functions = [name for name, _ in run.report.functions(group)]
+        assert "main" in functions and "allocate_in_library" not in functions
 
 
 def test_a_module_whose_file_became_a_pipe_holds_up_no_report(two_libraries):

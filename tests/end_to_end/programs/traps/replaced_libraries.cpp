@@ -1,5 +1,6 @@
-// replaced_libraries keep|pipe LIBRARY...: has each library allocate, the first 1000 bytes, the
-// second 2000. pipe: before it ends, it replaces each file by a pipe that has no writer.
+// replaced_libraries keep|pipe|rename LIBRARY...: has each library allocate, the first 1000 bytes,
+// the second 2000. pipe: before it ends, it replaces each file by a pipe that has no writer.
+// rename: it gives the file LIBRARY.new the name of each library.
 #include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,7 +18,9 @@ int main(int count, char** arguments) {
     const int result = allocate(static_cast<unsigned long>(i - 1) * 1000);
     std::printf("allocate: %d\n", result);
   }
-  if (arguments[1] != std::string("pipe")) return 0;
-  for (int i = 2; i < count; ++i)
+  const std::string how = arguments[1];
+  for (int i = 2; how == "rename" && i < count; ++i)
+    if (std::rename((std::string(arguments[i]) + ".new").c_str(), arguments[i]) != 0) return 3;
+  for (int i = 2; how == "pipe" && i < count; ++i)
     if (unlink(arguments[i]) != 0 || mkfifo(arguments[i], 0600) != 0) return 3;
 }
