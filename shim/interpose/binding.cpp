@@ -100,7 +100,7 @@ RuntimeBinding runtime_binding(const LoadedObject& caller, const OpenedDefinitio
   const bool defines = opened.callers_runtime;
   const LoadedObject runtime = runtime_of(caller);
   RuntimeBinding found;
-  auto& [next, bottom] = found;
+  driver::RealRuntime &next = found.next, &bottom = found.bottom;
   if (runtime)
     fill_missing(bottom, runtime);
   else
