@@ -10,7 +10,7 @@ namespace cuwarden {
 
 // Prepares signals and descriptors for output. From then on, a write to a pipe without a reader, or
 // beyond the limit of file sizes, fails with an errno instead of ending the command by a signal.
-// Each closed descriptor of 0 to 2 gets a placeholder, so that no file opened later gets the
+// Each closed descriptor of 0 to 2 is occupied, so that no file opened later gets the
 // command's output. Programs that the command starts see signals and descriptors as they were
 // before. Called once, at the start of the command.
 void prepare_output();
