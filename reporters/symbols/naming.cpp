@@ -7,7 +7,7 @@
 
 #include "reporters/files/file_status.hpp"
 #include "reporters/symbols/system_libraries.hpp"
-#include "runtime_hooks/core/files/open_file.hpp"
+#include "runtime_hooks/core/files/each_line.hpp"
 
 namespace cuwarden {
 namespace {
@@ -45,22 +45,11 @@ bool is_unchanged_since(const std::string& path, std::int64_t time_ns) {
 // True if this process has mapped a file that had this path and was removed, or replaced by
 // another one. The kernel marks such a file's path. Without an answer, returns false.
 bool is_replaced_here(const std::string& path) {
-  const Descriptor maps = open_to_read("/proc/self/maps");
-  if (!maps) return false;
-  const std::string removed = path + " (deleted)";
   bool replaced = false, present = false;
-  std::string line;
-  char text[4096];
-  for (ssize_t length; (length = maps.read_some(text)) > 0;)
-    for (ssize_t i = 0; i < length; ++i) {
-      if (text[i] != '\n') {
-        line.push_back(text[i]);
-        continue;
-      }
-      replaced = replaced || line.ends_with(" " + removed);
-      present = present || line.ends_with(" " + path);
-      line.clear();
-    }
+  each_line_of("/proc/self/maps", [&](const std::string& line) {
+    replaced = replaced || line.ends_with(" " + path + " (deleted)");
+    present = present || line.ends_with(" " + path);
+  });
   return replaced && !present;
 }
 
