@@ -79,6 +79,7 @@ void* behind_wrapper(void* found, const char* name) {
 // or one that dlopen has opened, was called by the shim, and gets a function that does not lead
 // back to itself.
 Next next_of_driver(void* real, const char* name, std::uintptr_t caller) {
+  if (is_before_the_shim(caller)) return {real, nullptr};
   bool is_wrapper = false;
   void* found = nullptr;
   const auto take = [&](const LoadedObject& object) {
@@ -86,7 +87,6 @@ Next next_of_driver(void* real, const char* name, std::uintptr_t caller) {
     return found != nullptr;
   };
   with_loaded_objects_held([&] {
-    if (is_before_the_shim(caller)) return;
     any_startup_object_behind_shim([&](const LoadedObject& object) {
       if (is_wrapper) return take(object);
       is_wrapper = object.contains(caller);
@@ -97,7 +97,6 @@ Next next_of_driver(void* real, const char* name, std::uintptr_t caller) {
     is_wrapper = true;
     any_object_needed_by(module, take);
   });
-  if (is_before_the_shim(caller)) return {real, nullptr};
   if (!is_wrapper) return {nullptr, hook_named(name)};
   return {nullptr, found != nullptr ? behind_wrapper(found, name) : looked_up_hook_named(name)};
 }
