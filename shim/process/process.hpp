@@ -158,12 +158,10 @@ class Process final : public tracking::CompletenessListener {
   bool wait_for_start() noexcept;
   // Writes a report inside exit(). `status`: exit status, 0 to 255. While the report is written,
   // the ledger says that the process has ended with `status`; afterwards, that it runs.
-  // `with_names`: true if the report has names of functions and source lines. `is_outermost`: true
-  // if the calling thread is inside no other hooked call or work of cuwarden's. Then, if it already
-  // has the turn to write, a jump (longjmp) has left its earlier writing. Returns false, with
+  // `with_names`: true if the report has names of functions and source lines. Returns false, with
   // nothing written, if the last report is already written or another thread is stuck in writing
-  // one.
-  bool report_at_exit(int status, bool with_names, bool is_outermost) noexcept;
+  // one. To be called inside an OwnWork.
+  bool report_at_exit(int status, bool with_names) noexcept;
   // True if a call of abort() that a SIGABRT handler may leave by a jump needs no further report.
   // Either an earlier report already contains all that was recorded, or reports of such calls have
   // taken more than one second in all. Then only the ledger stores that the process ends.
@@ -187,11 +185,10 @@ class Process final : public tracking::CompletenessListener {
   void ledger_is_incomplete(ledger::Reason) noexcept override;
   // Says in debug lines, at the end of a process without a recorded CUDA call, why there is none.
   void end_unrecorded() noexcept;
-  // Writes the last report, and tells its path to `cuwarden run`. `is_outermost`: true if the
-  // calling thread is inside no other hooked call or work of cuwarden's. Then, if it already has
-  // the turn to write, a jump (longjmp) has left its earlier writing. Returns true if the report is
-  // on disk or CUWARDEN_REPORT_IF asks for none; false if it could not be written.
-  bool write_report(bool is_outermost) noexcept;
+  // Writes the last report, and tells its path to `cuwarden run`. Returns true if the
+  // report is on disk or CUWARDEN_REPORT_IF asks for none; false if it could not be written. To be
+  // called inside an OwnWork.
+  bool write_report() noexcept;
   // Tells `cuwarden run` the path of a ledger or a report, by a line in Settings::report_list. Does
   // nothing if the process was not started by `cuwarden run`.
   static void tell(std::string_view path) noexcept;

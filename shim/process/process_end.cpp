@@ -34,30 +34,25 @@ namespace cuwarden::shim {
   const WaitBudget::Scope bounded(&end_budget_);
   session_->process_is_ending();
   end_turn_.leads_the_end();
-  const bool is_outermost = hooks::call_state.driver_depth == 0;
   const hooks::OwnWork own(__builtin_frame_address(0));
-  if (report_at_exit(status, false, is_outermost)) {
+  if (report_at_exit(status, false)) {
     take_exit_readings(*session_, __builtin_frame_address(0), end_budget_);
     // Names are looked up before the program's destructors run: other threads and signal
     // handlers still use objects that the destructors are about to destroy.
-    report_at_exit(status, true, is_outermost);
+    report_at_exit(status, true);
   }
 }
 
-bool Process::report_at_exit(int status, bool with_names, bool is_outermost) noexcept {
-  if (!end_turn_.take(false, is_outermost)) return false;
+bool Process::report_at_exit(int status, bool with_names) noexcept {
+  if (!end_turn_.take(false)) return false;
   ledger_->set_end(ledger::EndReason::exit, status, true);
   complete_ledger();
-  struct Wanted {
-    bool with_names, is_outermost;
-  } wanted{with_names, is_outermost};
   call_with_room(
       session_->sites,
-      [](void* given) {
-        const auto [names, outermost] = *static_cast<const Wanted*>(given);
-        write_report_at_exit(*get().ledger_, names, outermost);
+      [](void* wants_names) {
+        write_report_at_exit(*get().ledger_, *static_cast<const bool*>(wants_names));
       },
-      &wanted);
+      &with_names);
   // The program goes on, so a fatal signal may still come before the last report.
   ledger_->set_end(ledger::EndReason::running, 0, false);
   end_turn_.give_back(false);
@@ -99,24 +94,15 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
   const bool returns = reason == ledger::EndReason::abort && afterwards == Afterwards::may_return;
   if (returns && has_reported_enough()) return leave_end(reason, status, status_known);
   if (reason == ledger::EndReason::exit) end_turn_.leads_the_end();
-  const bool is_outermost = hooks::call_state.driver_depth == 0;
   const hooks::OwnWork own(__builtin_frame_address(0));
-  if (!end_turn_.take(true, is_outermost)) return;
+  if (!end_turn_.take(true)) return;
   const std::uint64_t begin_ns = now_ns();
   const WaitBudget::Scope bounded(&end_budget_);
   ledger_->set_end(reason, status, status_known);
-  struct Task {
-    const bool is_outermost;
-    bool written;
-  } task{is_outermost, false};
+  bool written = false;
   call_with_room(
-      session_->sites,
-      [](void* given) {
-        auto& work = *static_cast<Task*>(given);
-        work.written = get().write_report(work.is_outermost);
-      },
-      &task);
-  const bool written = task.written;
+      session_->sites, [](void* result) { *static_cast<bool*>(result) = get().write_report(); },
+      &written);
   if (written && afterwards == Afterwards::may_return) {
     ledger_->header().report_written.store(1, std::memory_order_relaxed);
     State recording = State::recording;
@@ -178,9 +164,9 @@ void Process::has_ended() noexcept {
 }
 
 // Returns true if there is a report, with symbols or without.
-bool Process::write_report(bool is_outermost) noexcept {
+bool Process::write_report() noexcept {
   complete_ledger();
-  if (!write_final_report(*ledger_, is_outermost)) return false;
+  if (!write_final_report(*ledger_)) return false;
   tell(told_of_report());
   return true;
 }

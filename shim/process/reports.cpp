@@ -100,7 +100,7 @@ constinit WritingTurn writing{system_clock};
 // does work of the end.
 class [[nodiscard]] MyTurn {
  public:
-  explicit MyTurn(bool is_outermost) : answer_(writing.take(is_outermost, longest_wait_ns)) {}
+  MyTurn() : answer_(writing.take(longest_wait_ns)) {}
   ~MyTurn() {
     if (answer_ == WritingTurn::Answer::taken || answer_ == WritingTurn::Answer::taken_over)
       writing.give_back();
@@ -185,8 +185,7 @@ void write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader,
   if (reports->file.wanted() == path_of_no_report) return;
   const std::uint32_t bit = 1u << verdict;
   if ((reports->verdicts.fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return;
-  // Incidents are explained in outermost calls alone.
-  const MyTurn turn(true);
+  const MyTurn turn;
   if (!turn || turn.interrupts()) return;
   if (turn.finds_half_done()) leave_half_done(ledger, reader);
   if (reports->ended.load() || root_folder() != reports->root_at_start) return;
@@ -198,11 +197,11 @@ void write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader,
     log_info(formatted("report of an incident written to {}", reports->file.path()));
 }
 
-void write_report_at_exit(ledger::Writer& ledger, bool with_names, bool is_outermost) noexcept try {
+void write_report_at_exit(ledger::Writer& ledger, bool with_names) noexcept try {
   // A failure is logged by the last report.
   if (root_folder() != reports->root_at_start || reports->ended.load()) return;
   const auto reader = open_ledger(ledger);
-  const MyTurn turn(is_outermost);
+  const MyTurn turn;
   if (!reader || !turn || turn.interrupts()) return;
   if (turn.finds_half_done()) leave_half_done(ledger, *reader);
   if (reports->ended.load()) return;
@@ -244,7 +243,7 @@ bool write_last_report(ledger::Writer& ledger, const ledger::Reader& reader,
 }
 
 // Returns true if all that the user wants is on disk, with symbols or without.
-bool write_final_report(ledger::Writer& ledger, bool is_outermost) noexcept try {
+bool write_final_report(ledger::Writer& ledger) noexcept try {
   const auto reader = open_ledger(ledger);
   if (!reader) return false;
   ReportOptions options;
@@ -260,7 +259,7 @@ bool write_final_report(ledger::Writer& ledger, bool is_outermost) noexcept try 
                   ledger.path()));
     return false;
   }
-  const MyTurn turn(is_outermost);
+  const MyTurn turn;
   if (turn.finds_half_done()) leave_half_done(ledger, *reader);
   reports->ended.store(true);
   if (!turn) return say_one_is_being_written(ledger);

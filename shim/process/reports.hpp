@@ -22,17 +22,14 @@ void set_up_reports(const std::string& path, std::chrono::nanoseconds symbol_tim
 // run. Does nothing if CUWARDEN_REPORT_IF asks for no report. The report stays if the driver hangs
 // in the rest of exit(); otherwise write_final_report() replaces it. `Writer`: this process's
 // ledger. `with_names`: true if the report has names of functions and source lines. Finding them
-// takes long, but write_final_report() then does not search again. `is_outermost`: true if the
-// calling thread is inside no other hooked call or work of cuwarden's. Then, if it already has the
-// turn to write, a jump (longjmp) has left its earlier writing.
-void write_report_at_exit(ledger::Writer&, bool with_names, bool is_outermost) noexcept;
+// takes long, but write_final_report() then does not search again. To be called inside an OwnWork.
+void write_report_at_exit(ledger::Writer&, bool with_names) noexcept;
 // Writes the process's last report if CUWARDEN_REPORT_IF asks for one; otherwise removes an earlier
 // report of this process. Then removes old reports of the same program, as CUWARDEN_REPORT_KEEP
-// says. `Writer`: this process's ledger. `is_outermost`: true if the calling thread is inside no
-// other hooked call or work of cuwarden's. Then, if it already has the turn to write, a jump
-// (longjmp) has left its earlier writing. Returns true if the report is on disk or none is asked
-// for. Returns false if the report could not be written, after an error line in the log.
-bool write_final_report(ledger::Writer&, bool is_outermost) noexcept;
+// says. `Writer`: this process's ledger. Returns true if the report is on disk or none is asked
+// for. Returns false if the report could not be written, after an error line in the log. To be
+// called inside an OwnWork.
+bool write_final_report(ledger::Writer&) noexcept;
 // Returns the text by which `cuwarden run` learns of this process's report: the report's path, or
 // the constant no_report_wanted if no report is on disk. The text is valid until the next report is
 // written. To be called after write_final_report().

@@ -35,10 +35,10 @@ std::uint64_t EndTurn::longest_wait_ns() const noexcept {
   return longest_writing_ns + symbol_time_ns_;
 }
 
-bool EndTurn::take(bool is_last, bool is_outermost) noexcept {
+bool EndTurn::take(bool is_last) noexcept {
   if (over_.load(std::memory_order_acquire) != 0) return false;
   using enum WritingTurn::Answer;
-  switch (writing_.take(is_outermost, longest_wait_ns())) {
+  switch (writing_.take(longest_wait_ns())) {
     case not_given:
       return false;
     case interrupted:  // by a signal handler that ends the process

@@ -27,13 +27,11 @@ class EndTurn {
   // Waits until no other thread writes a report. Returns true if the calling thread must write one
   // now and call give_back() afterwards. Returns false if the last report was already written, or
   // if another thread is stuck in writing. `is_last`: true if the calling thread wants to write the
-  // process's last report. `is_outermost`: true if the calling thread is inside no other hooked
-  // call or work of cuwarden's. Then, if it already has the turn to write, a jump (longjmp) has
-  // left its earlier writing.
+  // process's last report. To be called inside an OwnWork, as WritingTurn::take().
   //
   // A signal handler may have interrupted the calling thread's own writing. Then returns true only
   // if `is_last`, and the interrupted report is not the last one.
-  bool take(bool is_last, bool is_outermost) noexcept;
+  bool take(bool is_last) noexcept;
   // Ends the turn to write that take() gave to the calling thread, and wakes threads that wait in
   // take(). `is_last`: true if no other report is to be written from now on; later calls of take()
   // then return false.

@@ -23,7 +23,9 @@ bool WritingTurn::is_lost(std::uint32_t writer, bool is_callers_lost) const noex
   return has_ended(writer) || (jumped_away && writer_.load() == writer && mark_.load() == mark);
 }
 
-WritingTurn::Answer WritingTurn::take(bool is_outermost, std::uint64_t longest_ns) noexcept {
+WritingTurn::Answer WritingTurn::take(std::uint64_t longest_ns) noexcept {
+  // A thread that is in no other call of cuwarden's cannot have interrupted its own writing.
+  const bool is_outermost = hooks::call_state.driver_depth <= 1;
   const std::uint64_t deadline_ns = clock_.now_ns() + longest_ns;
   for (;;) {
     std::uint32_t writer = 0;

@@ -26,10 +26,10 @@ class WritingTurn {
   explicit constexpr WritingTurn(Clock& clock) noexcept : clock_(clock) {}
 
   // Waits up to `longest_ns` nanoseconds for the turn. After `taken` and `taken_over` the calling
-  // thread must call give_back(). `is_outermost`: true if the calling thread is inside no other
-  // hooked call or work of cuwarden's. If it already has the turn, true means that a jump (longjmp)
-  // has left its earlier writing, and false that a signal handler has interrupted its writing.
-  Answer take(bool is_outermost, std::uint64_t longest_ns) noexcept;
+  // thread must call give_back(). If the calling thread already has it, a jump
+  // (longjmp) has left its earlier writing, or a signal handler has interrupted it. The number of
+  // hooked calls and works of cuwarden's that the thread is inside tells which.
+  Answer take(std::uint64_t longest_ns) noexcept;
   // Ends the calling thread's turn, and wakes threads that wait in take().
   void give_back() noexcept;
 

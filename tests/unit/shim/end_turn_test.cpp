@@ -59,8 +59,8 @@ class EndTurnTest : public testing::Test {
 };
 
 TEST_F(EndTurnTest, a_thread_that_is_stuck_in_writing_is_waited_for_as_long_as_a_report_may_take) {
-  const StuckThread writer([&] { EXPECT_TRUE(turn.take(true, true)); });
-  const std::uint64_t waited_ns = time_of([&] { EXPECT_FALSE(turn.take(true, true)); });
+  const StuckThread writer([&] { EXPECT_TRUE(turn.take(true)); });
+  const std::uint64_t waited_ns = time_of([&] { EXPECT_FALSE(turn.take(true)); });
   EXPECT_GE(waited_ns, 12 * second);
   EXPECT_LE(waited_ns, 12 * second + 50 * ms);
 }
@@ -69,11 +69,11 @@ TEST_F(EndTurnTest, a_turn_that_a_thread_took_to_its_end_goes_to_the_next_at_onc
   int writer = 0;
   std::thread([&] {
     writer = own_thread_id();
-    EXPECT_TRUE(turn.take(true, true));
+    EXPECT_TRUE(turn.take(true));
   }).join();
   // The kernel may still have the thread when it has been joined.
   ASSERT_TRUE(comes_about([&] { return thread_has_ended(writer); }));
-  EXPECT_EQ(time_of([&] { EXPECT_TRUE(turn.take(true, true)); }), 0u);
+  EXPECT_EQ(time_of([&] { EXPECT_TRUE(turn.take(true)); }), 0u);
 }
 
 TEST_F(EndTurnTest, the_second_thread_in_exit_waits_shortly_for_a_leader) {
@@ -100,7 +100,7 @@ TEST_F(EndTurnTest, a_leader_that_is_stuck_loses_the_lead_after_two_seconds) {
 TEST_F(EndTurnTest, a_leader_keeps_the_lead_for_as_long_as_a_report_may_take_to_write) {
   const StuckThread leader([&] {
     turn.leads_the_end();
-    EXPECT_TRUE(turn.take(true, true));
+    EXPECT_TRUE(turn.take(true));
   });
   EXPECT_EQ(time_of([&] { turn.wait_for_leader(); }), 12 * second);
   EXPECT_FALSE(turn.another_leads_the_end());

@@ -38,7 +38,7 @@ class WritingTurnTest : public testing::Test {
  private:
   [[gnu::noinline]] void take_and_jump(std::jmp_buf& outside) {
     const hooks::OwnWork work(__builtin_frame_address(0));
-    EXPECT_EQ(turn.take(true, second), taken);
+    EXPECT_EQ(turn.take(second), taken);
     std::longjmp(outside, 1);
   }
 };
@@ -46,10 +46,13 @@ class WritingTurnTest : public testing::Test {
 TEST_F(WritingTurnTest, a_thread_that_jumped_away_takes_its_own_turn_over) {
   jump_away();
   const hooks::OwnWork work(__builtin_frame_address(0));
-  EXPECT_EQ(turn.take(true, second), taken_over);
-  EXPECT_EQ(turn.take(false, second), interrupted);
+  EXPECT_EQ(turn.take(second), taken_over);
+  {
+    const hooks::OwnWork of_handler(__builtin_frame_address(0));
+    EXPECT_EQ(turn.take(second), interrupted);
+  }
   turn.give_back();
-  EXPECT_EQ(turn.take(true, second), taken);
+  EXPECT_EQ(turn.take(second), taken);
 }
 
 TEST_F(WritingTurnTest, another_thread_takes_the_turn_of_one_that_jumped_away_without_waiting) {
@@ -57,18 +60,18 @@ TEST_F(WritingTurnTest, another_thread_takes_the_turn_of_one_that_jumped_away_wi
   go_on();
   std::thread([this] {
     const std::uint64_t begun_ns = clock.now_ns();
-    EXPECT_EQ(turn.take(true, second), taken_over);
+    EXPECT_EQ(turn.take(second), taken_over);
     EXPECT_EQ(clock.now_ns(), begun_ns);
   }).join();
 }
 
 TEST_F(WritingTurnTest, a_thread_that_still_writes_keeps_its_turn) {
   const hooks::OwnWork work(__builtin_frame_address(0));
-  ASSERT_EQ(turn.take(true, second), taken);
+  ASSERT_EQ(turn.take(second), taken);
   go_on();
   std::thread([this] {
     const std::uint64_t begun_ns = clock.now_ns();
-    EXPECT_EQ(turn.take(true, second), not_given);
+    EXPECT_EQ(turn.take(second), not_given);
     EXPECT_GE(clock.now_ns(), begun_ns + second);
   }).join();
   EXPECT_TRUE(turn.is_callers());
