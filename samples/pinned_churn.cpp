@@ -8,6 +8,7 @@
 //     pinned_churn [steps] [bytes a step]
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -52,18 +53,21 @@ int main(int argc, char** argv) {
 
   void* field = nullptr;
   sample::require(cudaMalloc(&field, bytes), "cudaMalloc");
+  Clock::duration longest_step{};
   const auto before = Clock::now();
   for (std::size_t step = 0; step < steps; ++step) {
+    const auto step_began = Clock::now();
     void* staging = make_staging(bytes);
     std::memset(staging, static_cast<int>(step), bytes);
     sample::require(cudaMemcpy(field, staging, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
     drop_staging(staging, bytes);
+    longest_step = std::max(longest_step, Clock::now() - step_began);
   }
   const auto took = Clock::now() - before;
   sample::require(cudaFree(field), "cudaFree");
 
   std::printf("%zu steps\n", steps);
-  std::printf("{\"steps\":%zu%s%s%s%s%s%s%s%s%s}\n", steps,
+  std::printf("{\"steps\":%zu%s%s%s%s%s%s%s%s%s%s}\n", steps,
               sample::fact("bytes_a_step", bytes).c_str(),
               sample::fact("function", "make_staging").c_str(),
               sample::fact("line", static_cast<std::size_t>(line)).c_str(),
@@ -72,6 +76,7 @@ int main(int argc, char** argv) {
               sample::fact("freed_count", account.freed_count).c_str(),
               sample::fact("freed_bytes", account.freed_bytes).c_str(),
               sample::fact("steps_ns", nanoseconds(took)).c_str(),
+              sample::fact("longest_step_ns", nanoseconds(longest_step)).c_str(),
               sample::fact("pinning_ns", nanoseconds(in_both_calls)).c_str());
   return 0;
 }
