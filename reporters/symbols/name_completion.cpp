@@ -119,7 +119,8 @@ void label_groups(model::Report& report) {
   for (const model::Frame& frame : report.frames) {
     const model::Id module = frame.module.value_or(0);
     frames[frame.id] = {module, paths[module],
-                        frame.function ? *frame.function : std::string_view()};
+                        frame.function ? *frame.function : std::string_view(),
+                        frame.file ? *frame.file : std::string_view()};
   }
   for (model::LeakGroup& group : report.leak_groups) {
     const auto stack = group.stack ? stacks.find(*group.stack) : stacks.end();
