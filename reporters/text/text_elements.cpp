@@ -6,6 +6,7 @@
 #include "reporters/symbols/cuda_frames.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
+#include "reporters/words/setting_values.hpp"
 
 namespace cuwarden {
 
@@ -62,6 +63,19 @@ std::string frame_line(const IndexedReport& report, const model::Frame& frame, c
   return line;
 }
 
+// Returns the reason why the outer frames of a stack are missing. The setting is the reason only if
+// the stack has as many frames as it allows.
+const char* why_cut(const IndexedReport& report, const model::Stack& stack) {
+  constexpr unsigned any_depth = ~0U;
+  for (const model::Setting& setting : report->settings) {
+    if (setting.name != "CUWARDEN_STACK_DEPTH") continue;
+    const auto depth = parse_number(setting.value.value_or(""), any_depth);
+    if (depth && stack.frames.size() >= *depth)
+      return "the stack was cut here (CUWARDEN_STACK_DEPTH)";
+  }
+  return "the outer frames were not recorded";
+}
+
 }  // namespace
 
 std::string visible_frame(const IndexedReport& report, model::Id id) {
@@ -96,7 +110,7 @@ void add_stack(const IndexedReport& report, model::MaybeId id, std::size_t most_
             "\n";
   }
   if (stack->truncated) {
-    text += paint.dim("       … the stack was cut here (CUWARDEN_STACK_DEPTH)") + "\n";
+    text += paint.dim(std::string("       … ") + why_cut(report, *stack)) + "\n";
   }
 }
 

@@ -151,6 +151,22 @@ TEST_F(TextReport, groups_that_show_the_same_frames_are_one_and_grow_together) {
   EXPECT_TRUE(has(apart, " 2. 1.0 MiB in 1 allocation ")) << apart;
 }
 
+TEST_F(TextReport, a_cut_stack_names_the_setting_only_if_it_has_as_many_frames_as_that_allows) {
+  auto report = report_with(nlohmann::json::object());
+  const std::size_t frames = report["stacks"][0]["frames"].size();
+  report["stacks"][0]["truncated"] = true;
+  const auto with_depth = [&](std::size_t depth) {
+    for (auto& setting : report["settings"])
+      if (setting["name"] == "CUWARDEN_STACK_DEPTH") setting["value"] = std::to_string(depth);
+    return text_of_changed(report);
+  };
+  const std::string at_limit = with_depth(frames);
+  EXPECT_TRUE(has(at_limit, "… the stack was cut here (CUWARDEN_STACK_DEPTH)")) << at_limit;
+  const std::string below = with_depth(frames + 1);
+  EXPECT_FALSE(has(below, "CUWARDEN_STACK_DEPTH)")) << below;
+  EXPECT_TRUE(has(below, "… the outer frames were not recorded")) << below;
+}
+
 TEST_F(TextReport, leaks_are_summed_by_module_api_or_kind) {
   TextOptions options;
   options.by = GroupBy::kind;
