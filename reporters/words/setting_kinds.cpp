@@ -71,7 +71,8 @@ bool LogTarget::read(Value& to, std::string_view text) {
   return true;
 }
 std::string LogTarget::text(const Value& value) {
-  return std::string(log_level_names[static_cast<int>(value.level)]);
+  const std::string level(log_level_names[static_cast<int>(value.level)]);
+  return *value.file == '\0' ? level : level + ":" + value.file;
 }
 
 bool Pool::read(Value& to, std::string_view text) { return assign(to, parse_pool_mode(text)); }
@@ -85,6 +86,7 @@ std::string Time::text(Value value) { return std::to_string(value / 1'000'000) +
 bool Spill::read(Value& to, std::string_view text) { return assign(to, parse_spill(text)); }
 std::string Spill::text(const Value& value) {
   const std::string amount = value.percent != 0        ? std::to_string(value.percent) + "%"
+                             : value.bytes == 0        ? "0"
                              : value.bytes % 1024 == 0 ? std::to_string(value.bytes / 1024) + "KiB"
                                                        : std::to_string(value.bytes) + "B";
   return amount + (value.is_visible ? ":visible" : "");

@@ -40,7 +40,20 @@ TEST(SettingValues, a_text_that_is_not_accepted_leaves_the_value_as_it_was) {
     EXPECT_FALSE(setting_kinds::LogTarget::read(log, bad)) << bad;
   EXPECT_EQ(log.level, LogLevel::debug);
   EXPECT_STREQ(log.file, "there");
-  EXPECT_EQ(setting_kinds::LogTarget::text(log), "debug");
+  EXPECT_EQ(setting_kinds::LogTarget::text(log), "debug:there");
+}
+
+TEST(SettingValues, the_text_of_a_value_reads_as_the_same_value) {
+  for (const char* text : {"0", "1KiB", "25%", "25%:visible", "1536B"}) {
+    SpillAmount spill;
+    ASSERT_TRUE(setting_kinds::Spill::read(spill, text)) << text;
+    EXPECT_EQ(setting_kinds::Spill::text(spill), text);
+  }
+  for (const char* text : {"debug", "warn:/tmp/log"}) {
+    setting_kinds::LogTarget::Value log;
+    ASSERT_TRUE(setting_kinds::LogTarget::read(log, text)) << text;
+    EXPECT_EQ(setting_kinds::LogTarget::text(log), text);
+  }
 }
 
 TEST(SettingValues, times_have_units) {
