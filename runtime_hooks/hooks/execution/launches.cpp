@@ -211,7 +211,8 @@ GraphInstantiation::GraphInstantiation(HookedCall& call) noexcept : call_(call),
   const ErrnoGuard keep;
   here_ = call.execution().queries.current();
   auto* const launches = call.execution().implicit.launches_of(here_.device, here_.context);
-  if (launches != nullptr && (launches->captured_local_bytes.load(std::memory_order_relaxed) != 0 ||
+  if (launches != nullptr && (launches->captured_local_bytes.load(std::memory_order_relaxed) >
+                                  launches->local_bytes.load(std::memory_order_relaxed) ||
                               launches->may_read_for_heap()))
     span_.begin(here_.device);
 }
