@@ -159,7 +159,8 @@ void Spill::give_back(const driver::RealDriver& real, const Range& range) noexce
 
 void Spill::put_back(const driver::RealDriver& real, const Range& range) noexcept {
   try {
-    insert_and_grant(real, range);
+    // The range is listed even if the driver refuses the access, so that a later free finds it.
+    if (!insert_and_grant(real, range)) ranges_.insert(range);
   } catch (...) {
     // There is no host memory to list the range: it stays mapped until the process ends.
   }
