@@ -76,7 +76,7 @@ class LastRefused {
   template <class Visit>
   void served(std::uint32_t recorder, const Request& request, Clock& clock,
               const Visit& visit) noexcept {
-    if (counts_[0].incident.value == 0 || recorder_ != recorder) return;
+    if (counts_[0].times == 0 || recorder_ != recorder) return;
     // The program has gone on: a later refusal is another attempt.
     was_served_other_ = was_served_other_ || request_ != request;
     if (request_ != request) return;
@@ -95,14 +95,14 @@ class LastRefused {
 
   // Number of refusals that one incident counts.
   struct Count {
-    IncidentId incident;  // 0: the entry is unused
-    std::uint32_t times = 0;
+    IncidentId incident;      // 0: no incident counts these refusals
+    std::uint32_t times = 0;  // 0: the entry is unused
   };
   // Adds one refusal to the incident's entry in `counts_`. Does nothing if all entries have other
   // incidents.
   void count(IncidentId incident) noexcept {
     for (Count& count : counts_) {
-      if (count.incident.value != 0 && count.incident != incident) continue;
+      if (count.times != 0 && count.incident != incident) continue;
       count.incident = incident;
       ++count.times;
       return;
