@@ -89,7 +89,8 @@ void PendingFrees::freed_in(CUstream stream, ContextId context) noexcept {
 }
 
 void PendingFrees::remove(NotedStream& noted, std::uint64_t key) noexcept {
-  if (noted.key.load(relaxed) != key) return;  // spares other threads an atomic write
+  // A vacant row has the key 0. The load spares other threads an atomic write.
+  if (key == 0 || noted.key.load(relaxed) != key) return;
   if (!noted.key.compare_exchange_strong(key, 0, relaxed)) return;
   noted.thread.store(0, relaxed);
   version_.fetch_add(1, relaxed);
