@@ -113,16 +113,16 @@ MessageOutput::MessageOutput(const char* file) noexcept : file_(file) {
   inode_ = status.st_ino;
 }
 
-bool MessageOutput::is_same_descriptor() const noexcept {
+bool MessageOutput::is_still_writable() const noexcept {
   struct stat now {};
   return inode_ != 0 && syscall(SYS_fstat, named_descriptor_, &now) == 0 && now.st_dev == device_ &&
-         now.st_ino == inode_;
+         now.st_ino == inode_ && (fcntl(named_descriptor_, F_GETFL) & O_ACCMODE) != O_RDONLY;
 }
 
 void MessageOutput::complain_if_unusable() noexcept {
   if (*file_ == '\0' || named_descriptor_ == STDERR_FILENO) return;
   if (named_descriptor_ >= 0) {
-    if (!is_same_descriptor()) complain(EBADF);
+    if (!is_still_writable()) complain(EBADF);
   } else if (!open_to_append(file_, false) && errno != ENOENT) {
     complain(errno);
   }
@@ -131,7 +131,7 @@ void MessageOutput::complain_if_unusable() noexcept {
 bool MessageOutput::write_to_file(std::string_view line) noexcept {
   if (named_descriptor_ >= 0) {
     errno = EBADF;
-    if (!is_same_descriptor()) return false;
+    if (!is_still_writable()) return false;
     write_without_harm(named_descriptor_, line);
     return true;
   }
@@ -154,7 +154,7 @@ void MessageOutput::write(std::string_view line) noexcept {
 void MessageOutput::complain(int error) noexcept try {
   if (complained_.exchange(true, std::memory_order_relaxed)) return;
   const char* const reason =
-      error == EBADF ? "it is closed, or another file by now" : error_text(error);
+      error == EBADF ? "it is closed, opened for reading, or another file by now" : error_text(error);
   write_to_stderr("cuwarden: CUWARDEN_LOG: no message can go to " + printable(file_) + ": " +
                   reason +
                   "; use a file, a terminal, /dev/stdout, /dev/stderr, /dev/null or /dev/fd/N. "

@@ -46,11 +46,12 @@ class MessageOutput {
 
  private:
   // Writes the line to the target, and returns true even if the target does not take it. Returns
-  // false, with errno, if the target cannot be opened or if named_descriptor_ now leads to another
-  // file.
+  // false, with errno, if the target cannot be opened, or if is_still_writable() is false for the
+  // descriptor.
   bool write_to_file(std::string_view line) noexcept;
-  // True if named_descriptor_ still leads to the file to which it led when this object was made.
-  bool is_same_descriptor() const noexcept;
+  // True if named_descriptor_ is open for writing and still leads to the file to which it led when
+  // this object was made.
+  bool is_still_writable() const noexcept;
   // Says on standard error that the target takes no messages, at the first call only. `error`:
   // errno of the failure.
   void complain(int error) noexcept;

@@ -113,6 +113,12 @@ def test_messages_go_to_nothing_but_a_file(run_both, tmp_path):
         run.said_about("CUWARDEN_LOG", str(path))
         run.said_about("CUWARDEN_STACK_DEPTH")
     listening.close()
+    with open(os.devnull) as for_reading:
+        path = f"/dev/fd/{for_reading.fileno()}"
+        words = {"CUWARDEN_LOG": f"warn:{path}", "CUWARDEN_STACK_DEPTH": "deep"}
+        run = run_both(ALLOCATE, words, pass_fds=[for_reading.fileno()])
+        run.said_about("CUWARDEN_LOG", path, "opened for reading")
+        run.said_about("CUWARDEN_STACK_DEPTH")
 
 
 def test_an_unusable_log_gives_a_line_even_if_there_is_no_other_message(run_both, fifo):
