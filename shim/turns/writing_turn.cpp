@@ -30,6 +30,7 @@ WritingTurn::Answer WritingTurn::take(std::uint64_t longest_ns) noexcept {
   for (;;) {
     std::uint32_t writer = 0;
     Answer answer = Answer::taken;
+    const hooks::CallMark* mark = mark_.load();
     if (!writer_.compare_exchange_strong(writer, caller())) {
       answer = Answer::taken_over;
       if (!is_lost(writer, is_outermost)) {
@@ -38,6 +39,8 @@ WritingTurn::Answer WritingTurn::take(std::uint64_t longest_ns) noexcept {
         clock_.wait_ns(writer_, writer, look_again_ns);
         continue;
       }
+      // The lost writer's mark goes first, so that no thread takes it for the new writer's.
+      mark_.compare_exchange_strong(mark, nullptr);
       if (!writer_.compare_exchange_strong(writer, caller())) continue;
     }
     mark_.store(hooks::call_state.driver_mark);
