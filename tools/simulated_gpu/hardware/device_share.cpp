@@ -61,6 +61,9 @@ void DeviceShare::join(const std::string& path) {
                  "simulated GPU: the file of CUWARDEN_SIM_SHARED cannot be used (%s); the devices "
                  "are this process's alone\n",
                  std::strerror(errno));
+    if (mapped != MAP_FAILED) munmap(mapped, sizeof(Slot) * kSlots);
+    if (file_ >= 0) close(file_);
+    file_ = -1;
     return;
   }
   slots_ = static_cast<Slot*>(mapped);
@@ -86,7 +89,7 @@ void DeviceShare::each(int device, const std::function<void(int, std::size_t)>& 
   for (int slot = 0; joined() && slot < kSlots; ++slot) {
     const std::size_t used = slots_[slot].used[device].load();
     const int pid = slots_[slot].pid.load();
-    if (used != 0 && (pid == getpid() || owned_by_another(slot))) visit(pid, used);
+    if (used != 0 && (slot == own_ || owned_by_another(slot))) visit(pid, used);
   }
 }
 

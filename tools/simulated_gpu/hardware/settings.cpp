@@ -101,7 +101,9 @@ std::optional<FaultRule> parse_fault(std::string_view text) {
     ++next;
   }
   if (next == parts.size()) return std::nullopt;
-  if (parts[next] != "*") {
+  if (parts[next] == "*") {
+    if (rule.calls != FaultRule::Calls::nth) return std::nullopt;
+  } else {
     const auto n = parse_integer(parts[next]);
     if (!n || *n <= 0) return std::nullopt;
     rule.n = static_cast<unsigned long long>(*n);
