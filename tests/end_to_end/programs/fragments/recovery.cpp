@@ -1,0 +1,140 @@
+// recovery LEAST MOST LIVE WINDOW REQUEST [SEED]: how much of its freed memory a program can have
+// again. Leaves WINDOW bytes of the device free, fills them with blocks of LEAST to MOST bytes, and
+// frees all but LIVE percent of the blocks, by chance. Then it allocates REQUEST bytes until that
+// fails. A MOST equal to LEAST makes all blocks equal. The last line says what was freed, what
+// cudaMemGetInfo showed of that, what was had again, how long it took, and how many of the
+// surviving blocks have lost their contents.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Block {
+  void* at = nullptr;
+  std::size_t bytes = 0;
+  std::uint64_t mark = 0;  // written to the block's first and last eight bytes
+};
+
+void require(cudaError_t result, const char* what) {
+  if (result == cudaSuccess) return;
+  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(result));
+  std::exit(1);
+}
+
+std::size_t free_bytes() {
+  std::size_t free = 0, total = 0;
+  require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return free;
+}
+
+std::uint64_t nanoseconds(Clock::duration time) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
+}
+
+char* last_word(const Block& block) {
+  return static_cast<char*>(block.at) + block.bytes - sizeof block.mark;
+}
+
+void mark(const Block& block) {
+  for (void* const word : {block.at, static_cast<void*>(last_word(block))})
+    require(cudaMemcpyAsync(word, &block.mark, sizeof block.mark, cudaMemcpyHostToDevice),
+            "cudaMemcpyAsync");
+}
+
+bool is_damaged(const Block& block) {
+  for (const void* const word : {block.at, static_cast<void*>(last_word(block))}) {
+    std::uint64_t found = 0;
+    require(cudaMemcpy(&found, word, sizeof found, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    if (found != block.mark) return true;
+  }
+  return false;
+}
+
+// Allocates `bytes` until that fails; returns the number of blocks. Adds up the calls' times.
+std::size_t allocate_until_refused(std::size_t bytes, Clock::duration& all, Clock::duration& most) {
+  for (std::size_t count = 0;; ++count) {
+    void* block = nullptr;
+    const auto before = Clock::now();
+    const cudaError_t result = cudaMalloc(&block, bytes);
+    const auto took = Clock::now() - before;
+    all += took;
+    most = std::max(most, took);
+    if (result == cudaSuccess) continue;
+    cudaGetLastError();
+    return count;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 6) return 2;
+  const std::size_t least = std::strtoull(argv[1], nullptr, 0);
+  const std::size_t most = std::strtoull(argv[2], nullptr, 0);
+  const unsigned live_percent = static_cast<unsigned>(std::strtoul(argv[3], nullptr, 0));
+  const std::size_t window = std::strtoull(argv[4], nullptr, 0);
+  const std::size_t request = std::strtoull(argv[5], nullptr, 0);
+  std::mt19937_64 random(argc > 6 ? std::strtoull(argv[6], nullptr, 0) : 4711);
+  require(cudaFree(nullptr), "cudaFree");
+
+  constexpr std::size_t unit = std::size_t{2} << 20;
+  if (const std::size_t free = free_bytes(); free > window + unit) {
+    void* ballast = nullptr;
+    require(cudaMalloc(&ballast, (free - window) / unit * unit), "cudaMalloc");
+  }
+
+  std::vector<Block> blocks;
+  std::uniform_int_distribution<std::size_t> size(least, most);
+  const std::size_t free_when_empty = free_bytes();
+  const auto before_filling = Clock::now();
+  Clock::duration filling{};
+  for (std::uint64_t number = 1;; ++number) {
+    Block block{nullptr, size(random), number};
+    if (cudaMalloc(&block.at, block.bytes) != cudaSuccess) break;
+    filling = Clock::now() - before_filling;
+    blocks.push_back(block);
+  }
+  cudaGetLastError();
+  for (const Block& block : blocks) mark(block);
+  require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  std::size_t filled = 0;
+  for (const Block& block : blocks) filled += block.bytes;
+
+  const std::size_t free_when_full = free_bytes();
+  std::vector<Block> live;
+  std::size_t freed = 0;
+  for (const Block& block : blocks) {
+    if (random() % 100 < live_percent) {
+      live.push_back(block);
+      continue;
+    }
+    require(cudaFree(block.at), "cudaFree");
+    freed += block.bytes;
+  }
+  const std::size_t free_after = free_bytes();
+
+  Clock::duration all{}, longest{};
+  const std::size_t had = allocate_until_refused(request, all, longest);
+  const auto damaged =
+      static_cast<std::size_t>(std::count_if(live.begin(), live.end(), is_damaged));
+  std::printf(
+      "{\"window_bytes\": %zu, \"blocks\": %zu, \"filled_bytes\": %zu, \"fill_ns_a_block\": %llu, "
+      "\"freed_bytes\": %zu, \"shown_free_bytes\": %zu, \"had_again_bytes\": %zu, "
+      "\"had_again_ns\": %llu, \"longest_request_ns\": %llu, \"damaged\": %zu}\n",
+      free_when_empty, blocks.size(), filled,
+      static_cast<unsigned long long>(blocks.empty() ? 0 : nanoseconds(filling) / blocks.size()),
+      freed, free_after - free_when_full, had * request,
+      static_cast<unsigned long long>(nanoseconds(all)),
+      static_cast<unsigned long long>(nanoseconds(longest)), damaged);
+  return damaged == 0 ? 0 : 1;
+}
