@@ -25,9 +25,9 @@ std::string numbered_name(std::string_view name, unsigned number);
 
 // Returns the file name, shortened to at most `most` bytes if it is longer. `most`: 32 or larger. A
 // shortened name is the name's beginning, "~", a checksum of the whole name, and the name's end.
-// The end takes a third of `most` bytes, so that it keeps the pid of a default name. Different
-// names get different results, unless their checksums are equal. No character of UTF-8 is cut in
-// two.
+// The end takes a third of `most` bytes, so that it keeps the pid at the end of a
+// default_report_name. Different names get different results, unless their checksums are equal. No
+// character of UTF-8 is cut in two.
 std::string fitting_name(std::string_view name, std::size_t most);
 
 // Returns the most bytes that a file name may have in the folder that is open as `descriptor`;

@@ -13,9 +13,9 @@ namespace cuwarden {
 inline constexpr std::uint64_t largest_tree = std::uint64_t{4} << 30;
 
 // Returns an empty text if `json` can be parsed into a tree safely; otherwise the reason, as the
-// end of an error line. The text must be valid JSON, an object of at most 16 levels, and must have
-// hardly any list directly in a list, as all reports are. Its tree must take at most about
-// `most_memory` bytes.
+// end of an error line. The text must be a valid JSON object of at most 16 levels. At most 1000 of
+// its lists may lie directly in lists, and each object may have at most 1000 properties. Its tree
+// must take at most about `most_memory` bytes.
 std::string wrong_outline(std::string_view json, std::uint64_t most_memory = largest_tree);
 
 }  // namespace cuwarden

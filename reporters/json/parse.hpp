@@ -26,7 +26,8 @@ using Complaint = std::optional<std::string>;
 template <class Value>
 Complaint parse(const Json& json, Value& value);
 // Set `value` if the JSON is of its type, and return null; otherwise return a text about what is
-// wrong. A figure of a proof that is neither text nor a number from 0 on becomes unknown.
+// wrong. A member of a Proof's object that is neither text nor a whole number from 0 on becomes
+// unknown (std::monostate).
 Complaint parse(const Json& json, std::string& value);
 Complaint parse(const Json& json, bool& value);
 Complaint parse(const Json& json, model::Proof& value);

@@ -15,14 +15,14 @@ enum class Unlisted : bool { kept, dropped };
 
 template <class Value>
 void update(Json& json, const Value& value, Unlisted unlisted);
-// Replaces `json` by an object with the figures of the proof, unknown ones as null. `unlisted` has
-// no effect.
+// Replaces `json` by an object that has the numbers and texts of the Proof by name, unknown ones as
+// null. `unlisted` has no effect.
 void update(Json& json, const model::Proof& value, Unlisted unlisted);
 
 namespace updating {
 
 // One field of a struct: its name in JSON; pointer to the field, which is not owned; function that
-// puts such a field into JSON; function that tells if the field has the value of a new object.
+// puts such a field into JSON; function that tells if the field has the default value of its type.
 struct Field {
   std::string_view name;
   const void* value = nullptr;

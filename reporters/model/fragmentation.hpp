@@ -29,7 +29,8 @@ struct Fragmentation {
   Figure slab_count, slab_locked_bytes, rounding_bytes, mempool_idle_bytes, largest_request_bytes;
   // page_bytes: size of a page, the unit that the driver takes from the device. step_bytes: pieces
   // of a page begin at multiples of this number. Both are derived from the addresses of live
-  // allocations.
+  // allocations; they are 2 MiB and 512 if the addresses do not tell. Null: the report is older
+  // than these fields.
   Figure page_bytes, step_bytes;
   // Bytes of the largest allocation that shares its page with another; null: no two share a page.
   Figure largest_piece_bytes;
@@ -61,7 +62,9 @@ struct Slab {
   // Size class of the slab, a power of two: size of the pieces that have most of the slab's live
   // bytes, rounded up.
   Figure class_bytes;
-  Figure slots, live;  // number of pieces of class_bytes that fit into the slab; live pieces in it
+  // slots: number of pieces of class_bytes that fit into the slab, at least `live`. live: number of
+  // live pieces in the slab.
+  Figure slots, live;
   CUWARDEN_FIELDS(device, address, class_bytes, slots, live)
 };
 

@@ -70,7 +70,8 @@ struct Rung {
   CUWARDEN_FIELDS(incident, order, rung, outcome, duration_ns, reclaimer)
 };
 
-// A call stack that was among the largest holders of memory at the first refusal of an incident.
+// A call stack that held much memory, or locked much memory in slabs, at the first refusal of an
+// incident.
 struct IncidentHolder {
   Id incident = 0;      // row of `incidents`
   MaybeId stack;        // row of `stacks`; null: no stack was recorded
@@ -81,7 +82,8 @@ struct IncidentHolder {
   Figure growth_bytes_per_minute;
   // Unused bytes of slabs, the driver's 2 MiB pages of small requests, that could not go back to
   // the device because of the stack's live allocations. A slab's unused bytes count in equal parts
-  // for each of its allocations. Null: the stack is not among those with most.
+  // for each of its allocations. Null: unknown, or the stack is not among the four that locked
+  // most.
   Figure slab_locked_bytes;
   CUWARDEN_FIELDS(incident, stack, kind, count, bytes, growth_bytes_per_minute, slab_locked_bytes)
   CUWARDEN_MAY_LACK(growth_bytes_per_minute, slab_locked_bytes)

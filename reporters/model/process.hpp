@@ -111,7 +111,8 @@ struct UnhookedLookup {
 // The cost of recording the process.
 struct Overhead {
   Figure recorded_calls;  // calls of hooked CUDA functions
-  // Time of cuwarden's own work in these calls, estimated by samples; null: no sample was taken.
+  // Time of cuwarden's own work in calls of hooked CUDA functions, estimated by samples; null: no
+  // sample was taken.
   Figure shim_ns;
   Figure ledger_bytes;  // bytes that the process's ledger file uses
   CUWARDEN_FIELDS(recorded_calls, shim_ns, ledger_bytes)
