@@ -27,9 +27,9 @@ class ReportCopy {
   // redacted.
   std::string text();
 
-  // Replaces the file that was loaded by the changed report, as a file of mode 0600. The file is
-  // replaced whole or not at all. Fails if another file has the path by now, or if the file is a
-  // symbolic link, or is not this user's. Returns an empty text, or one line about the failure.
+  // Replaces the loaded file with the changed report, whole or not at all. The new file has mode
+  // 0600. Fails if another file has the path by now, or if the file is a symbolic link, or is not
+  // this user's. Returns an empty text, or one line about the failure.
   std::string replace();
   // Writes the changed report to a new file of mode 0600 at `path`, whole or not at all. If the
   // path is taken, a number is put before the ending ("ci.1.json"), and `path` is set to the path

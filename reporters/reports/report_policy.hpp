@@ -20,10 +20,10 @@ struct ReportPolicy {
 // Returns the policy of the process by the settings in its ledger.
 ReportPolicy report_policy(const ledger::Reader&);
 
-// True if the process of a ledger gets a report: one of the conditions is met, or all are false.
-// False if CUWARDEN_REPORT is /dev/null. `options`: those with which the report would be made. If
-// the ledger lacks records, so that a condition about leaks or refused requests cannot be judged,
-// the condition counts as met.
+// True if the process of a ledger gets a report: one of the conditions is met, or no condition is
+// set. False if CUWARDEN_REPORT is /dev/null. `options`: those with which the report would be made.
+// If the ledger lacks records, so that a condition about leaks or refused requests cannot be
+// judged, the condition counts as met.
 bool is_report_wanted(const ledger::Reader&, const ReportOptions&, const ReportConditions&);
 
 // Returns the reason why a process with this policy got no report (is_report_wanted() was false),

@@ -6,8 +6,8 @@
 
 namespace cuwarden {
 
-// True if the file name of the path is that of libcuda, libcudart or libnvidia-*, a simulated one
-// of them, or cuwarden's own shared object.
+// True if the file name of the path is that of libcuda, libcudart, libnvidia-* or cuwarden's own
+// shared object, in any version.
 bool is_cuda_library(std::string_view module_path) noexcept;
 // True if the file name of the path is that of libcudart.so, in any version.
 bool is_shared_runtime(std::string_view module_path) noexcept;

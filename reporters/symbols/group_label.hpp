@@ -12,8 +12,8 @@ namespace cuwarden {
 // The call that made a group of allocations.
 struct GroupLabel {
   std::string api;  // CUDA function that the program called, such as "cudaMalloc"
-  // Module that called this function: that of the innermost frame outside CUDA's libraries, by the
-  // number that NamedFrame::module gives. 0: unknown.
+  // Number (NamedFrame::module) of the module that called `api`: that of the innermost frame
+  // outside CUDA's libraries. 0: unknown.
   std::uint32_t module = 0;
 };
 

@@ -13,9 +13,9 @@ namespace cuwarden {
 bool lacks_names(const model::Report&);
 
 // Looks up functions, files and lines of frames that lack them, and updates the report's statements
-// about missing names (`names` and `tool`). Returns true if the report has changed. The Naming
-// object then trusts a file without a build id only if it has not changed since the report's
-// process started, and the process ran on this host.
+// about missing names (`names` and `tool`). Returns true if the report has changed. Restricts the
+// Naming object for good by trust_only_unchanged_since(): to the process's start, or to null if the
+// process ran on another host.
 bool complete_names(model::Report&, Naming&);
 
 }  // namespace cuwarden

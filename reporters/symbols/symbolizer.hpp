@@ -56,9 +56,9 @@ struct ReadFile {
 };
 
 // Returns functions and source lines for addresses in the ELF file at `path`. `sorted`: addresses
-// as in the file's symbol table, ascending. `kept`: keeps the read file for further calls, which
-// must give the path of the first one. The budget limits time and memory. If the file cannot be
-// read, all names are empty.
+// as in the file's symbol table, ascending. `kept`: keeps the read file for further calls, all of
+// which must give the same path. The budget limits time and memory. If the file cannot be read, all
+// names are empty.
 Symbolised symbolise(ReadFile& kept, const std::string& path, std::span<const std::uint64_t> sorted,
                      SymbolBudget&);
 // Returns functions and source lines for addresses in the ELF file at `path`, which is read for

@@ -35,8 +35,8 @@ class LedgerReport {
 
   // Hands all parts of the report to `sink`, in the order of model::Report. To be called once. The
   // sink has two function templates: part<"name">(value) takes a part that is no table of rows, and
-  // table<"name">(put_rows) takes a table. It calls put_rows(Put<Row>) for the table's rows, where
-  // Row is the type of the rows of that field of model::Report.
+  // table<"name">(put_rows) takes a table. The sink calls put_rows(Put<Row>) to get the table's
+  // rows. Row: element type of the field of this name in model::Report.
   template <class Sink>
   void give(Sink& sink);
 
@@ -77,7 +77,7 @@ void LedgerReport::give(Sink& sink) {
   sink.template part<"schema">(model::report_schema);
   sink.template part<"tool">(tool());
   sink.template part<"records">(model::completeness(lost_));
-  // The command completes the report by these names.
+  // Says if names are missing, and why, so that the `cuwarden` command can look them up later.
   sink.template part<"names">(model::completeness(nameless_));
   sink.template part<"process">(about_);
   sink.template part<"memory_cgroup">(memory_cgroup_of(process_));
