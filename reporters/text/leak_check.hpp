@@ -15,8 +15,8 @@ namespace cuwarden {
 // The leaks of a report that count for the option --fail-on-leak.
 struct LeakCheck {
   std::uint64_t count = 0, bytes = 0;  // number of leaked allocations that count, and their bytes
-  // Reason why there may be more leaks that count than were counted; null: the report has all
-  // allocations.
+  // Reason why `count` and `bytes` may be too low: the report lacks allocations, or the modules of
+  // some leaks are unknown. Null: there is no such reason.
   std::optional<std::string> doubt;
 };
 

@@ -26,7 +26,8 @@ class VisibleStacks {
   const IndexedReport& report_;
   std::map<std::string, std::size_t> lines_;  // shown text of a frame → the text's number
   std::unordered_map<model::Id, std::size_t> lines_by_frame_;  // frame's id → number of its text
-  // Numbers of the texts of a stack's frames → the stack's number.
+  // Key of a stack → the stack's number. The key has the number of each frame's text, innermost
+  // first, and then 1 if the stack is truncated, or 0. It is empty for an unknown stack.
   std::map<std::vector<std::size_t>, std::size_t> stacks_;
   std::map<model::MaybeId, std::size_t> stacks_by_id_;  // stack's id → the stack's number
 };

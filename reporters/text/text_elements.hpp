@@ -48,8 +48,8 @@ bool was_running(const IndexedReport&);
 bool was_at_work(const IndexedReport&);
 
 // Returns the text of the report's frame with this id: function, file and line. Module and offset
-// (or an address) replace an unknown function, or an unknown file. Empty if the report has no frame
-// with this id.
+// replace an unknown function or file; the code address replaces an unknown module. Empty if the
+// report has no frame with this id.
 std::string visible_frame(const IndexedReport&, model::Id);
 
 // Adds a line to `text` for each frame of a stack, innermost first, without the innermost frames

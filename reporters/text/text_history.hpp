@@ -9,17 +9,18 @@
 namespace cuwarden {
 
 // Adds a part to `text` for each kind of memory on each device: the time at which most of its bytes
-// were live (the peak), and up to three call stacks that held most of them. A kind is left out if
-// its peak is not far above its live bytes at the end, since the list of leaks then names the
-// holders.
+// were live (the peak), and up to three call stacks that held most of them. A kind is left out
+// unless its peak exceeds its live bytes at the end by 1 MiB and by half of them: otherwise the
+// list of leaks names the holders.
 void add_peaks(const IndexedReport&, const Paint&, std::string& text);
 
 // Adds to `text` up to three call stacks with the most memory that was never freed but was released
 // by the end of its context.
 void add_released(const IndexedReport&, const Paint&, std::string& text);
 
-// If page-locked memory was never freed, adds a table to `text`: the live bytes of page-locked
-// memory at five times of the run, and the process's RSS at these times.
+// Adds a table to `text`: the live bytes of page-locked memory, and the process's RSS, at the
+// start, the end, and three moments between them. Adds nothing if no page-locked memory is live at
+// the end, or if the RSS was never read.
 void add_host_memory(const IndexedReport&, const Paint&, std::string& text);
 
 }  // namespace cuwarden

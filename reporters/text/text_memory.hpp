@@ -28,8 +28,8 @@ void add_arenas(const IndexedReport&, const Paint&, std::string& text);
 // lost to rounding.
 void add_fragmentation(const IndexedReport&, const Paint&, std::string& text);
 // Adds a section to `text` for each device of which 1/100 or more was at some moment of the run
-// locked in slabs: unused, but in 2 MiB pages of the driver with live pieces. Devices on which
-// hardly less is locked at the end are left out.
+// locked in slabs: unused, but in 2 MiB pages of the driver with live pieces. A device is left out
+// if fewer bytes were locked at that moment than 5/4 of those locked at the end.
 void add_worst_fragmentation(const IndexedReport&, const Paint&, std::string& text);
 
 }  // namespace cuwarden

@@ -46,12 +46,13 @@ class Account {
   // Adds the holder's bytes as an item. To be called once for each holder. Does nothing if `bytes`
   // is 0, or more than any device has (2^53).
   void add(Holder, std::uint64_t bytes);
-  // Adds the live allocations of a kind as an item. `bytes`: all bytes of these allocations. The
-  // part that is spilled, by the spilled bytes of the whole device, is subtracted.
+  // Adds the live allocations of a kind as an item. `bytes`: all bytes of these allocations.
+  // Spilled: the spilled bytes of all kinds on the device, of which those of this kind are
+  // subtracted.
   void add_live(Kind, std::uint64_t bytes, const Spilled&);
   // Adds the item `other_processes`. `bytes`: bytes of the device that other processes hold, as
-  // NVML lists them. They include memory that this process opened. Such memory is an item of live
-  // memory already, so it is subtracted. To be called after add_live().
+  // NVML lists them. The live bytes of Kind::imported, which are memory of other processes that
+  // this process opened, are subtracted: they are an item already. To be called after add_live().
   void add_other_processes(std::uint64_t bytes);
 
   // Returns the holder's bytes; 0 if they were not added.

@@ -71,8 +71,9 @@ struct AddressProof {
 // memory that can be page-locked.
 struct HostProof {
   // Bytes of the host's RAM; available bytes of it (MemAvailable); free bytes of swap.
-  // cgroup_limit_bytes: the memory limit, of the process's cgroup and those above it, that leaves
-  // least; null: none. cgroup_used_bytes: bytes in use in the cgroup that has this limit.
+  // cgroup_limit_bytes: memory limit of the process's cgroup, or of one above it: the limit that
+  // leaves the fewest bytes unused; null: none, or unknown. cgroup_used_bytes: bytes in use in the
+  // cgroup that has this limit.
   Figure ram_bytes, ram_available_bytes, swap_free_bytes, cgroup_limit_bytes, cgroup_used_bytes;
   // overcommit_mode: value of vm.overcommit_memory, 0 to 2. commit_limit_bytes, committed_bytes:
   // CommitLimit and Committed_AS of /proc/meminfo; null if they are not the cause. pinned_bytes:

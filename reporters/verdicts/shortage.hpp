@@ -33,7 +33,7 @@ class Shortage {
   model::Figure fact(ledger::Fact which) const;
   // Returns the free bytes of the request's device at the refusal; null if they are unknown.
   model::Figure free_bytes() const { return limited(free_); }
-  // Returns the bytes that the program asked for; null if the call names no size, or 0.
+  // Returns the bytes that the program asked for; null if the call names no size, or the size 0.
   model::Figure requested_bytes() const;
   // Returns the bytes of the device's memory that the holder had at the refusal; 0 if it had none,
   // or the device was not read.
@@ -43,10 +43,11 @@ class Shortage {
   std::uint64_t opened() const;
 
   // Returns the bytes that the device's free memory lacked for the request and for the reserve that
-  // the driver keeps; 0 if enough was free. Null if the free bytes, or a graph's need, are unknown.
+  // the driver keeps; 0 if enough was free. Null if the free bytes are unknown, or for a launch of
+  // a graph, which names no size.
   model::Figure missing() const { return missing_; }
-  // True if missing() is known and above 0, and the call asked for memory or a context. False for
-  // graphs, whose need of memory is unknown.
+  // True if missing() is known and above 0, and the program asked for memory or a context. False
+  // for all other calls, such as launches.
   bool lacks_memory() const;
   // Returns the bytes that the request would take of the device. Requests above 1 MiB that are not
   // stream-ordered are rounded up to whole pages (2 MiB), as the driver does. For a context the
@@ -78,7 +79,8 @@ class Shortage {
   bool is_the_most(std::uint64_t bytes) const;
 
  private:
-  // Returns the value; null if the value stands for a limit that is not set (ledger::no_limit).
+  // Returns the fact; null if it is unknown (null), or stands for a limit that is not set
+  // (ledger::no_limit).
   static model::Figure limited(std::optional<std::uint64_t> fact);
 
   const IncidentCase& case_;

@@ -23,7 +23,7 @@ inline constexpr std::string_view log_level_names[] = {"off", "error", "warn", "
 inline constexpr std::string_view pool_mode_names[] = {"off", "rescue", "on", "auto"};
 
 // The value of CUWARDEN_SPILL: the host memory that refused device requests of the process may use.
-// Given in bytes or in percent. Both are 0 if no request may use host memory.
+// Given in bytes, or in percent of the host's RAM. Both are 0 if no request may use host memory.
 struct SpillAmount {
   std::uint64_t bytes = 0;  // bytes of host memory; 0 if `percent` is given
   unsigned percent = 0;     // share of the host's RAM, from 0 to 100; 0 if `bytes` is given
@@ -40,9 +40,8 @@ struct ReportConditions {
   bool abnormal = false;
   bool operator==(const ReportConditions&) const = default;
 };
-// The words of the setting CUWARDEN_REPORT_IF, which says when a report is kept: if memory leaked,
-// if a request was refused, or if the process did not end by exit with status 0. In the order of
-// the fields of ReportConditions.
+// The words for the conditions in the setting CUWARDEN_REPORT_IF, in the order of the fields of
+// ReportConditions.
 inline constexpr std::string_view report_condition_names[] = {"leak", "incident", "abnormal"};
 
 // Parses a log level: "off", "error", "warn", "info" or "debug", the part of CUWARDEN_LOG before
@@ -58,8 +57,8 @@ std::optional<unsigned> parse_number(std::string_view text, unsigned most);
 // Parses a length of time such as "500ms", "30s", "2m" (minutes), "1h" or "0", of a year at most.
 // Returns nanoseconds; null if the text is no such time.
 std::optional<std::uint64_t> parse_duration_ns(std::string_view text);
-// Parses a value of CUWARDEN_SPILL: an amount of host memory such as "8GiB", "25%" or "0", with or
-// without ":visible" behind it. Returns null for any other text.
+// Parses a value of CUWARDEN_SPILL: an amount of host memory such as "8GiB", "25%" or "0". A
+// ":visible" behind it sets SpillAmount::is_visible. Returns null for any other text.
 std::optional<SpillAmount> parse_spill(std::string_view text);
 
 // Parses a value of CUWARDEN_REPORT_IF: "always" (all conditions false), or names of conditions
@@ -71,8 +70,8 @@ std::string report_if_text(const ReportConditions&);
 // folder: from 1 to 1000000. Returns null for any other text.
 std::optional<unsigned> parse_report_keep(std::string_view text);
 
-// True if CUWARDEN_REPORT may have this value. Not accepted are an empty text, "-", paths below
-// /proc, and paths below /dev other than /dev/null and files below /dev/shm. Behind a percent sign,
+// True if CUWARDEN_REPORT may have this value. Not accepted are an empty text, "-" and paths below
+// /proc. Below /dev, only /dev/null and paths below /dev/shm are accepted. Behind a percent sign,
 // only the letters of %e %h %p %j %s %a %r %% are accepted.
 bool is_report_path(std::string_view text);
 // The value of CUWARDEN_REPORT for which no report is written.
