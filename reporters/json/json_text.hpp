@@ -8,8 +8,8 @@
 namespace cuwarden {
 
 // Returns the value as JSON in one line. Paths and names are bytes, not always UTF-8: a bad byte
-// becomes U+FFFD. If the text could act on a terminal that shows it, all characters but those of
-// ASCII are escaped, and DEL is, too.
+// becomes U+FFFD. If the text has control characters (acts_on_a_terminal()), all characters outside
+// of ASCII are escaped, and DEL is, too.
 template <class Json>
 std::string json_text(const Json& value) {
   constexpr auto replace = Json::error_handler_t::replace;

@@ -168,8 +168,8 @@ struct PeakHolder {
   // Allocations of this stack that were live when the most bytes of `kind` were live on `device`;
   // their bytes; allocations of `kind` on `device` that this stack ever made, freed or not.
   Figure count, bytes, allocations;
-  // Times, in ns since the process's start, of the first and the last allocation that this stack
-  // made, freed or not.
+  // Times, in ns since the process's start, of the first and the last allocation of `kind` on
+  // `device` that this stack made, freed or not.
   Figure first_ns, last_ns;
   CUWARDEN_FIELDS(device, kind, stack, count, bytes, allocations, first_ns, last_ns)
   CUWARDEN_MAY_LACK(allocations, first_ns, last_ns)

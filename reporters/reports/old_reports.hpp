@@ -24,10 +24,10 @@ enum class OwnReport { stays, may_go };
 // ReportPolicy::keep says stay, those that ended last; if it is 0, all stay. OwnReport says if the
 // report at `own` stays anyway.
 //
-// A file is removed only if it is a regular file of this user's, and its name is one that the
-// policy's path gives. Its content must name this program and a process that has ended. Takes about
-// `most_time` at most; files that were not looked at by then stay until the next call. Failures are
-// ignored.
+// A file is removed only if it is a regular file of this user's. Its name must begin and end like
+// the names that the policy's path gives, and must not be that of a snapshot. Its content must name
+// this program and a process that has ended. Takes about `most_time` at most; files that were not
+// looked at by then stay until the next call. Failures are ignored.
 void remove_old_reports(const std::string& own, std::string_view program, const ReportPolicy&,
                         OwnReport, std::chrono::nanoseconds most_time) noexcept;
 

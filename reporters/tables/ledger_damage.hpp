@@ -22,7 +22,8 @@ struct LedgerDamage {
   std::uint64_t absurd_figures = 0;
   // Number of live allocations by the counters of all groups (`counted`), and by the rows for
   // single allocations (`listed`). Both are 0 if they differ by no more than a kill of the process
-  // explains.
+  // explains, or were not compared: the ledger is still written, or says itself that rows or names
+  // are missing.
   std::uint64_t counted = 0, listed = 0;
 
   // True if any damage was found.

@@ -37,11 +37,11 @@ struct IncidentCase {
   std::string requester;             // path of the module that made the request; empty: unknown
   std::string slice;                 // name of the device if it is a MIG slice; otherwise empty
   // Paths of modules that held device memory at the refusal, and the live bytes that each one had
-  // allocated. Only the call stacks that held most memory count. An unknown module has an empty
-  // path.
+  // allocated. Only the call stacks count that held or locked most memory. An unknown module has an
+  // empty path.
   std::vector<std::pair<std::string, std::uint64_t>> modules;
   // Live device bytes of the call stacks whose live bytes grew steadily until the refusal. Only the
-  // call stacks that held most memory count.
+  // call stacks count that held or locked most memory.
   std::uint64_t growing_bytes = 0;
   // Setting that the user would have to change to permit meshing (two pages of addresses share one
   // page of memory), such as "CUWARDEN_MESH=on". Empty: no setting forbids meshing.

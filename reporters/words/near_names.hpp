@@ -26,8 +26,8 @@ inline std::size_t edits_between(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// Returns the least number of bytes to insert, delete or replace (edits_between()) that turns
-// `part` into `name`, or into any substring of `name` that is as long as `part`.
+// Returns the least edits_between() of `part` and a substring of `name`. Substrings that count: the
+// whole name, each one as long as `part`, and each shorter end of `name`.
 inline std::size_t edits_to_part(std::string_view part, std::string_view name) {
   std::size_t least = edits_between(part, name);
   for (std::size_t start = 0; start < name.size(); ++start)

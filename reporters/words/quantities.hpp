@@ -18,9 +18,9 @@ std::string address_text(std::uint64_t address);
 // or "1 h 49 min".
 std::string human_time(std::uint64_t ns);
 
-// Parses a size such as "64MiB", "1.5 GB" or "4096". Returns the bytes; null if the text is no
-// size. Units: B, KiB, MiB, GiB, TiB (powers of 1024), KB, MB, GB, TB (powers of 1000); no unit:
-// bytes.
+// Parses a size such as "64MiB", "1.5 GB" or "4096". Returns the bytes, rounded down; null if the
+// text is no size, or if there are more than 9.2e18. Units: B, KiB, MiB, GiB, TiB (powers of 1024),
+// KB, MB, GB, TB (powers of 1000); no unit: bytes.
 std::optional<std::uint64_t> parse_size(std::string_view text);
 
 }  // namespace cuwarden
