@@ -75,9 +75,9 @@ class FutexLock {
                                           std::memory_order_relaxed);
   }
 
-  // Releases the lock, which the caller must hold. No locked instruction is needed if no thread
-  // waits. A thread that goes to sleep between the load and the store in this function is not
-  // woken; it finds the lock free after its first wait of 1 ms.
+  // Releases the lock, which the caller must hold. If no thread waits, no atomic read-modify-write
+  // is needed. A thread that goes to sleep between the load and the store in this function is not
+  // woken; it finds the lock free when its wait ends, after 64 ms at most.
   void unlock() noexcept {
     turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (state_.load(std::memory_order_relaxed) == held) {
@@ -90,8 +90,9 @@ class FutexLock {
  private:
   static constexpr std::uint32_t free = 0, held = 1, contended = 2, given_up = 3;
   static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
-  // A thread waits many times for first_wait_ms to longest_wait_ms, not once for patience_ms, after
-  // which it gives the lock up. If the process is frozen meanwhile, only one wait is used up.
+  // Times in milliseconds. A thread waits for first_wait_ms, and then for twice as long each time,
+  // up to longest_wait_ms. If one holder keeps the lock for patience_ms of waiting, the thread
+  // gives the lock up. One long wait would use up the patience while the process is frozen.
   static constexpr long first_wait_ms = 1, longest_wait_ms = 64, patience_ms = 10'000;
 
   bool lock_contended() noexcept {
@@ -108,14 +109,14 @@ class FutexLock {
     while (seen != given_up) {
       const std::uint32_t wanted =
           waited_ms >= patience_ms && seen == contended ? given_up : contended;
-      // The lock is taken as contended, because other threads may be asleep.
+      // If the lock is free, it is taken as `contended`, because other threads may be asleep.
       if (!state_.compare_exchange_weak(seen, wanted, std::memory_order_acquire,
                                         std::memory_order_relaxed)) {
         continue;
       }
       if (seen == free) return true;
       if (wanted == given_up) return false;
-      // A thread that ends the process leaves the lock as it is: other threads may still get it.
+      // A thread without budget left returns, but does not give the lock up for other threads.
       if (budget != nullptr && budget->left_ns() == 0) return false;
       const std::uint64_t begun_ns = budget != nullptr ? now_ns() : 0;
       if (!sleep_while.load(std::memory_order_relaxed)(state_, contended, wait_ms)) {

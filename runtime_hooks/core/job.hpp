@@ -98,15 +98,16 @@ constexpr bool is_job_variable(std::string_view name) {
   return name == step_variable || name == torchrun_variable;
 }
 
-// True if `step`, a value of SLURM_STEP_ID, is one of the numbers that Slurm gives to steps that
-// srun did not start: the batch script, an interactive shell, an outside container, a waiting step.
+// True if `step`, a value of SLURM_STEP_ID, is one of Slurm's reserved numbers. These stand for
+// steps that srun did not start: the batch script, an interactive shell, `extern`, a pending step.
 constexpr bool is_special_step(std::string_view step) {
   return step.size() == 10 && step >= "4294967290" && step <= "4294967295";
 }
 
-// False if the process belongs to Slurm's batch script or interactive shell, where SLURM_PROCID is
-// 0 in all processes and no rank; otherwise true. `lookup(name)` returns the value of an
-// environment variable as std::optional<std::string_view>; none: not set.
+// False if the process belongs to Slurm's batch script or interactive shell: SLURM_PROCID is 0 in
+// all processes there, so it is not a rank. True for all other processes, also outside of Slurm.
+// `lookup(name)` returns the value of an environment variable as std::optional<std::string_view>;
+// none: not set.
 template <class Lookup>
 constexpr bool is_slurm_task(const Lookup& lookup) {
   const std::optional<std::string_view> step = lookup(step_variable);

@@ -50,7 +50,7 @@ class Mapping {
     // A confined thread asks for nothing but the memory.
     if (is_confined()) return map(bytes, PROT_READ | PROT_WRITE);
     Mapping made = reserved(bytes);
-    // A seccomp filter may refuse that, and allow the mapping all the same.
+    // A seccomp filter may refuse to change the access, and still allow an accessible mapping.
     if (made && !made.open(0, made.size())) made = map(bytes, PROT_READ | PROT_WRITE);
     return made;
   }

@@ -37,15 +37,16 @@ class [[nodiscard]] Uncancelled {
     int ours = 0;
     // Before glibc 2.41, a jump out of libc's open or read leaves the thread's cancellation type
     // asynchronous. The thread would then be cancelled anywhere, even in a noexcept function. The
-    // type was not asynchronous before: such a thread must not call CUDA at all.
+    // type was deferred before the jump: a thread of asynchronous type must not call CUDA at all.
     pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &ours);
     pthread_setcancelstate(outermost_ - 1, &ours);
     outermost_ = 0;
   }
 
  private:
-  // The thread's cancellation state before this object was made. pthread_setcancelstate() writes
-  // it, but for a process without libpthread (before glibc 2.34), where that function does nothing.
+  // The thread's cancellation state before this object was made, from pthread_setcancelstate(). In
+  // a process without libpthread (before glibc 2.34), that function does nothing; the value then
+  // stays PTHREAD_CANCEL_ENABLE.
   int before_ = PTHREAD_CANCEL_ENABLE;
   // 1 plus the thread's cancellation state before its outermost scope; 0 outside of all scopes.
   // Volatile, so that the compiler keeps the order in which the constructor and the destructor

@@ -43,10 +43,9 @@ class WaitBudget {
     return entry == nullptr ? nullptr : entry->budget.load(std::memory_order_relaxed);
   }
 
-  // Limits the calling thread's waiting for locks by a budget for the length of a scope. The
-  // destructor restores the thread's earlier budget. The budget must outlive the scope. Null: the
-  // thread has no budget in the scope.
-  // Has no effect if 32 other threads are in such scopes.
+  // Limits the calling thread's waiting for locks by `budget` for the length of a scope. `budget`
+  // must outlive the scope; null: the thread has no budget in the scope. The destructor restores
+  // the thread's earlier budget. A scope has no effect if 32 other threads are in scopes already.
   class [[nodiscard]] Scope {
    public:
     explicit Scope(WaitBudget* budget) noexcept : entry_(entry_of(own_thread_id())) {

@@ -34,7 +34,9 @@ struct StandardNumbers {
   // Raised by one when the first StandardNumbersHeld begins to occupy numbers, and when the last
   // one has ended: odd while at least one of them occupies numbers.
   std::atomic<unsigned> turns{0};
-  int process = 0;      // Process id to which `scopes` belongs; another one: a forked child.
+  // Id of the process that `scopes` counts in; 0 at first. While it is not the id of this process,
+  // as in a new forked child, `scopes` counts as 0.
+  int process = 0;
   unsigned scopes = 0;  // Number of StandardNumbersHeld that occupy numbers.
   bool placed[3] = {};  // True for each number that a stand-in descriptor occupies.
 };
@@ -50,12 +52,12 @@ class [[nodiscard]] StandardNumbersHeld {
     const ErrnoGuard keep;
     const unsigned turn = shared_.turns.load(std::memory_order_acquire);
     const bool nobody_holds = turn % 2 == 0;
-    // All three are the program's own and open: the usual case, without a lock.
+    // In the usual case, the program has the descriptors 0 to 2 open itself, and no lock is needed.
     if (nobody_holds && all_open() && shared_.turns.load(std::memory_order_acquire) == turn) return;
     const Turn mine;
     if (!mine) return;
     if (shared_.process != mine.process()) {
-      // A forked child has no part in the scopes of its parent's threads.
+      // The scopes were begun by threads of the parent process, which do not run in this child.
       shared_.process = mine.process();
       shared_.scopes = 0;
       shared_.turns.fetch_and(~1u, std::memory_order_release);
@@ -89,7 +91,8 @@ class [[nodiscard]] StandardNumbersHeld {
       constexpr timespec pause{.tv_sec = 0, .tv_nsec = 100'000};
       for (int attempt = 0; attempt < 100 && !has_; ++attempt) {
         int seen = shared_.holder.load(std::memory_order_relaxed);
-        // Another process's turn is one that a thread of the parent had when it forked.
+        // If `holder` is another process's id, a thread of the parent process had the lock at the
+        // fork. It does not run in this process, so the lock is free here.
         if (seen != process_)
           has_ = shared_.holder.compare_exchange_strong(seen, process_, std::memory_order_acquire);
         // glibc's nanosleep is a cancellation point.
