@@ -20,7 +20,8 @@ class Captures {
   // `per_thread` is true if a null stream means the calling thread's own default stream.
   // `ContextId` is the current context. Returns true if the capture was counted; if the driver then
   // refuses to begin it, the caller must call ended(). Returns false, with nothing changed, if the
-  // stream is captured already or cannot be captured.
+  // stream is captured already or is the legacy default stream, in which the driver begins no
+  // capture. Returns false, too, if the object's lock cannot be had.
   bool begins(CUstream, bool per_thread, ContextId) noexcept;
   // Removes the stream's capture from those in progress, because it has ended or did not begin.
   // `per_thread` is true if a null stream means the calling thread's own default stream.

@@ -22,9 +22,9 @@ class CallMark {
 
   // Returns true if it is proven that the hooked call that made `mark` was left, as by a longjmp.
   // `frame` is the frame address of the hooked function that asks; null: only a damaged mark is a
-  // proof. Returns false without proof; the
-  // asking call then counts as part of the older call and is not recorded. A wrong true would be
-  // worse, because a call of cuwarden's own might be recorded.
+  // proof. Returns false without proof; the asking call then counts as part of the older call and
+  // is not recorded. A wrong true would be worse, because a call of cuwarden's own might be
+  // recorded.
   //
   // `mark` may point to memory that is unmapped or reused. A call that is under way keeps its mark
   // whole, so a damaged mark is a proof. A whole mark may also be left over, because nothing has

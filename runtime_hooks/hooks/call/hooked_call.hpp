@@ -49,10 +49,10 @@ static_assert(sizeof(CallState) <= 24);
 extern constinit thread_local CallState call_state
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-// Function that returns true if the call frames of the calling thread prove that a function was
-// left by a jump. `frame` is the frame address of the hooked function that asks, and `own_frame`
-// that of the function, which belongs to this shared object. Null until the shim sets it, when
-// recording starts.
+// Function that returns true if the calling thread's stack proves that a function of this shared
+// object was left by a jump. `own_frame` is the frame address of that function. `frame` is the
+// frame address of the hooked function that asks, at which the stack begins. Null until the shim
+// sets it, when recording starts.
 using ProvesLeft = bool (*)(const void* frame, const void* own_frame) noexcept;
 extern constinit std::atomic<ProvesLeft> frames_prove_left;
 
@@ -155,9 +155,10 @@ class HookedCall {
             mark_.frame()};
   }
 
-  // Records the outcome of a request for memory. `result` is that of the driver's allocating
-  // function, after allocate(). Records `allocation` on success. After CUDA_ERROR_OUT_OF_MEMORY,
-  // records a refused request, unless the ladder has recorded it. Does nothing if not recording().
+  // Records the outcome of a request for memory. `result` is the final result for the program,
+  // after any rescue by allocate(). Records `allocation` on success. After
+  // CUDA_ERROR_OUT_OF_MEMORY, records a refused request, unless allocate() has called the ladder,
+  // which records it. Does nothing if recording() is false.
   void allocated(CUresult result, const tracking::Allocation& allocation) {
     if (!recording()) return;
     if (result == CUDA_SUCCESS) {
@@ -165,7 +166,8 @@ class HookedCall {
       if (allocation.address != 0 && !was_refused_)
         session_->refusals.served(caller(), allocation, device);
     } else if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-      // The call reached the allocation's device, which need not be the current one.
+      // The failed call may have changed the memory of the allocation's device, which need not be
+      // the current one.
       if (!allocation.host) session_->implicit.disturb(allocation.device);
       if (!was_refused_) session_->refusals.refused(caller(), allocation);
     }

@@ -22,8 +22,8 @@ using tracking::ImplicitMemory;
 using tracking::launched_kernels;
 using tracking::loaded_kernels;
 
-// Parts of the shim that a Session (the recording of a process's CUDA calls) calls. The caller
-// keeps them alive as long as the Session.
+// Parts of the shim that a Session (the recording of a process's CUDA calls) calls. They outlive
+// the Session.
 struct Surroundings {
   HostProcess& process;  // The process that cuwarden is loaded into.
   // Listener that is told when the ledger is no longer complete.
@@ -74,8 +74,8 @@ class Session {
     if (implicit.any_span()) disturb_spans();
   }
   // Writes the figures of cuwarden's pools to the ledger, and makes process_ends() true. From then
-  // on, the pools give no memory back when a device is read. To be called when the process begins
-  // to end, before the driver is shut down.
+  // on, the pools no longer give unused pages back to the driver. To be called when the process
+  // begins to end, before the driver is shut down.
   void process_is_ending() noexcept {
     ending_.store(true, std::memory_order_relaxed);
     pools.process_is_ending();

@@ -35,12 +35,13 @@ class MemoryParts {
   tracking::DeviceQueries& queries;
 
   // Returns the context that owns memory allocated in the stream: the stream's own, or the current
-  // one for a default stream; 0 if there is none. For a green context's stream, returns the primary
-  // context of the device, if it is recorded.
+  // one for a default stream; 0 if there is none. If it belongs to a green context, and the primary
+  // context of its device is recorded, returns the primary context instead.
   ContextId owner_of(CUstream stream) const noexcept {
     return session_.contexts.owner(queries.context_of(stream));
   }
-  // Returns the device of the stream's context; no_device if it is not known.
+  // Returns the device of the stream's context, or of the current one for a default stream.
+  // no_device if there is none, or if the context is not recorded or belongs to a green context.
   DeviceOrdinal device_of(CUstream stream) const noexcept {
     return session_.contexts.device_of(queries.context_of(stream));
   }
@@ -74,8 +75,9 @@ class GraphParts {
   tracking::Captures& captures;
   serving::ServingPools& pools;
 
-  // Returns the context that owns the memory which a graph's launch allocates now: the current one,
-  // or the primary context of its device if a green context is current.
+  // Returns the context that owns memory which a graph's launch allocates now: the current context,
+  // or 0 if there is none. If it belongs to a green context, and the primary context of its device
+  // is recorded, returns the primary context instead.
   ContextId current_owner() const noexcept {
     return session_.contexts.owner(session_.queries.current().context);
   }
@@ -90,9 +92,10 @@ class GraphParts {
   void incomplete(ledger::Reason reason) const noexcept { session_.ledger.add_reason(reason); }
   // Counts a capture of the stream as under way; to be called before the driver begins it.
   // `per_thread` is true if a null stream means the calling thread's own default stream. Returns
-  // false, with nothing counted, if rescues are off, or if the stream is captured already or cannot
-  // be captured. If the result is true and the driver then refuses the capture, the caller must
-  // call Captures::ended().
+  // false, with nothing counted, if rescues are off, if the stream is captured already, or if it is
+  // the legacy default stream, which cannot be captured. Returns false, too, if the lock of
+  // `captures` cannot be had. If the result is true and the driver then refuses the capture, the
+  // caller must call Captures::ended().
   bool capture_begins(CUstream, bool per_thread) const noexcept;
 
  private:

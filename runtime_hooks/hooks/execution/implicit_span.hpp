@@ -44,12 +44,14 @@ class ImplicitSpan {
   // after taken() has returned a number.
   void book(const ledger::ImplicitChange&) noexcept;
   // Subtracts `bytes` from the device's implicit memory in the ledger. To be called after taken(),
-  // if the driver refused the measured call, but before that gave `bytes` back to the device:
-  // memory for kernels of this context. Later launches in the context take that memory again, so
-  // all kernels count as not launched. The bytes may even include memory that the context has had
-  // from its start (measured: 414 MiB after a stack limit, 1,342 MiB after a launch that needed
-  // 2,112).
-  void book_given_back(std::uint64_t bytes, ContextId) noexcept;
+  // if the driver refused the measured call, but first gave `bytes` back to the device: memory for
+  // kernels of `context`. Later launches in the context take the memory again, so all kernels count
+  // as not launched from now on.
+  //
+  // The bytes may include memory that the context has had from its start. Measured: a refused
+  // launch that needed 2,112 MiB of local memory gave 1,342 MiB back, and a refused stack limit
+  // (cuCtxSetLimit) 414 MiB.
+  void book_given_back(std::uint64_t bytes, ContextId context) noexcept;
   // Enters into the ledger, as taken by the device's first context, all memory in use on the device
   // that no record and no memory pool of this process accounts for. The context was just made, and
   // must be current.

@@ -121,10 +121,10 @@ void FirstLaunch::done(CUresult result) noexcept {
   call_.refused_for_itself(result, ledger::Asked::launch, here_.device, {lacked, given_back});
 }
 
-// Returns true if the launch seems to have been captured into a graph instead of being run:
-// captures were begun in the process, the kernel needs more local memory than there is, and the
-// launch took no memory. The next launch of the kernel then counts as its first. At most 256
-// launches of a context are judged so, in case they took no memory for another reason.
+// A launch seems to have been captured if captures were begun in the process, the kernel needs more
+// local memory than kernels before it, and the launch took no memory. The next launch of the kernel
+// then counts as its first. At most 256 launches of a context are judged so, in case they took no
+// memory for another reason.
 bool FirstLaunch::was_captured(std::optional<std::int64_t> taken) const noexcept {
   constexpr std::uint32_t most = 256;
   const ExecutionParts parts = call_.execution();
@@ -143,8 +143,6 @@ bool FirstLaunch::was_captured(std::optional<std::int64_t> taken) const noexcept
   return true;
 }
 
-// Returns the bytes that the failed launch needed and did not get; 0 if that is not known, or if
-// the launch failed for another reason.
 std::uint64_t FirstLaunch::bytes_that_lacked(CUresult result) const noexcept {
   auto* const launches = call_.execution().implicit.launches_of(here_.device, here_.context);
   if (launches == nullptr) return 0;
@@ -157,10 +155,9 @@ std::uint64_t FirstLaunch::bytes_that_lacked(CUresult result) const noexcept {
              : 0;
 }
 
-// Returns the bytes of the heap if the launch failed because the heap of device-side malloc did not
-// fit; otherwise 0. In this case the driver answers LAUNCH_OUT_OF_RESOURCES instead of
-// OUT_OF_MEMORY (measured). It answers the same if a block needs more registers than there are, so
-// that is ruled out first.
+// If the heap of device-side malloc does not fit, the driver answers LAUNCH_OUT_OF_RESOURCES
+// instead of OUT_OF_MEMORY (measured). If a block needs more registers than there are, the driver
+// answers the same, so that cause is ruled out first.
 std::uint64_t FirstLaunch::heap_that_lacked(std::uint64_t set_bytes) const noexcept {
   const driver::RealDriver& real = call_.real();
   const std::uint64_t heap = std::min(set_bytes, most_heap_bytes);

@@ -49,7 +49,8 @@ std::uint64_t block_threads(const CUlaunchConfig* config, Rest...) {
 // launch, and done() is called right after it.
 class FirstLaunch {
  public:
-  // Reads the device's free memory, unless it was read too often before. `HookedCall` is the
+  // Reads the device's free memory if ImplicitMemory::may_read() allows one more reading, or if the
+  // launch may take gigabytes. Does nothing if `HookedCall` is not recorded. `HookedCall` is the
   // program's call, which outlives the object, and `CUfunction` the kernel. `block_threads` is the
   // number of threads of a block; 0: unknown.
   FirstLaunch(HookedCall&, CUfunction, std::uint64_t block_threads) noexcept;
@@ -62,9 +63,18 @@ class FirstLaunch {
   // Returns the bytes of local memory that each thread of the kernel needs; 0 if the driver does
   // not say.
   std::uint64_t local_bytes() const noexcept;
+  // Returns true if the launch seems to have been captured into a graph instead of being run.
+  // `taken`: bytes of device memory that the launch took; none: not measured.
   bool was_captured(std::optional<std::int64_t> taken) const noexcept;
+  // Returns the bytes of device memory that the launch, which failed with this result, needed for
+  // local memory or for the heap of device-side malloc. 0 if unknown, or if it needed neither.
   std::uint64_t bytes_that_lacked(CUresult) const noexcept;
+  // Returns the bytes of the heap of device-side malloc if the launch failed because the heap did
+  // not fit; otherwise 0. `set_bytes`: size that the program has set for the heap; 0: no heap is to
+  // be made.
   std::uint64_t heap_that_lacked(std::uint64_t set_bytes) const noexcept;
+  // Enters the device memory that the successful launch took into the ledger. `taken`: its bytes;
+  // none: not measured.
   void succeeded(std::optional<std::int64_t> taken) noexcept;
   HookedCall& call_;
   const CUfunction kernel_;
@@ -78,9 +88,9 @@ class FirstLaunch {
 };
 
 // Measures the instantiation of a graph, at which the driver takes the local memory that the
-// graph's kernels need. Measures only if a kernel whose launch was captured needed more local
-// memory than all kernels launched before it, or if the heap of device-side malloc may be made. The
-// object is made right before the driver's call.
+// graph's kernels need. Measures only in two cases: a kernel whose launch was captured needed
+// more local memory than all kernels launched before it, or the driver may take memory for the heap
+// of device-side malloc. The object is made right before the driver's call.
 class GraphInstantiation {
  public:
   explicit GraphInstantiation(HookedCall&) noexcept;

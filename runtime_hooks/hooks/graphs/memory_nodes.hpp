@@ -41,7 +41,7 @@ class NodeMakers {
   bool left() const noexcept { return left_.load(std::memory_order_relaxed); }
 
  private:
-  // Number of nodes in the table, and number of its hash buckets.
+  // Most nodes in the table, and number of its hash buckets.
   static constexpr std::size_t limit = 4096, buckets = 4096;
   // A row of the table; `address` is 0 in a row that was never used.
   struct Node {
@@ -56,11 +56,11 @@ class NodeMakers {
   void unlink(Node&) noexcept;
 
   std::atomic<bool> left_{false};
-  // Protects the table. While it is held, no other lock is taken and no code from outside is
-  // called.
+  // Protects the table. While it is held, no other lock is taken, and neither the driver nor the
+  // program is called.
   FutexLock lock_;
-  // Index in `nodes_` of the row that the next node is written to; in a full table that is the
-  // oldest node's.
+  // Index in `nodes_` of the row that the next node is written to, unless it replaces one of eight
+  // nodes with its address. The rows are used in turn, so this is the oldest one in a full table.
   std::size_t oldest_ = 0;
   std::uint64_t made_ = 0;  // Number of nodes that were ever entered.
   // For each bucket, the number (index plus 1) of its latest row; 0 if it is empty.
@@ -82,8 +82,7 @@ struct Effect {
 class ExecEffects {
  public:
   // Adds an effect, which is an allocation or a free that each launch of the executable graph
-  // Effect::exec makes. Returns false if the table is full or its lock
-  // cannot be had.
+  // Effect::exec makes. Returns false if the table is full or its lock cannot be had.
   bool add(const Effect&) noexcept;
   // Removes all effects of the graph `exec`.
   void forget(std::uint64_t exec) noexcept;
@@ -112,11 +111,11 @@ class ExecEffects {
  private:
   // Most effects in the table, and number of its hash buckets.
   static constexpr std::size_t limit = 4096, buckets = 16384;
-  // A row of the table. Unused rows form a list as well.
+  // A row of the table. The rows of each bucket form a list, and so do rows that forget() emptied.
   struct Row {
     Effect effect;
-    // Number (index plus 1) of the next row in the same bucket, or in the list of unused rows; 0 if
-    // there is none.
+    // Number (index plus 1) of the next row in the same bucket, or in the list of emptied rows; 0
+    // if there is none.
     std::uint16_t next = 0;
   };
   static std::size_t bucket_of(std::uint64_t exec) noexcept { return hash_pair(exec, 0) % buckets; }
@@ -128,9 +127,9 @@ class ExecEffects {
 
   std::atomic<bool> left_{false};
   FutexLock lock_;
-  // Number (index plus 1) of the first row in the list of unused rows; 0 if it is empty.
+  // Number (index plus 1) of the first row in the list of emptied rows; 0 if there is none.
   std::uint16_t free_ = 0;
-  // Number of rows that were ever in use.
+  // Number of rows that were ever in use: the first ones of `rows_`.
   std::uint16_t used_ = 0;
   // For each bucket, the number (index plus 1) of its first row; 0 if it is empty.
   std::atomic<std::uint16_t> first_[buckets]{};
