@@ -75,8 +75,6 @@ KnownStacks::~KnownStacks() {
   }
 }
 
-// Returns true if the stack at `start` is the entry's, and writes the entry's name: 0 if it is only
-// just being kept.
 CUWARDEN_READS_ANYTHING inline bool KnownStacks::is_unchanged(const Entry& entry,
                                                               std::uint64_t start,
                                                               std::uint64_t top,

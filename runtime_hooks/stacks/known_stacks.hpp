@@ -110,7 +110,8 @@ class KnownStacks {
     // found.
     std::atomic<std::uint64_t> starts[ways];
     // For each remembered stack of this set the bits of its Probe: offset and value of a word by
-    // which it differs from the other stack that it was last mistaken for. 0: none.
+    // which it differs from another stack whose walk began at the same address, if there was one
+    // when it was remembered. 0 in an entry that was never used.
     std::atomic<std::uint64_t> probes[ways];
   };
 
@@ -148,8 +149,9 @@ class KnownStacks {
   // has changed. `start` is the address of the innermost frame (its __builtin_frame_address), at
   // which a walk would begin.
   std::uint32_t find(std::uint64_t start) const noexcept;
-  // Returns the name of the stack with which find() first compares the calling thread's next stack:
-  // the one that followed the thread's last stack the time before. 0 if there is none. For tests.
+  // Returns the name of the stack with which find() compares the calling thread's stack first. If
+  // stack B came after stack A, and A was found again, B is expected next. 0 if the thread has no
+  // known stacks. For tests.
   std::uint32_t expected() const noexcept;
 
   // Returns a number that each forget_all() raises. A caller reads it before it looks up a stack's
@@ -179,10 +181,10 @@ class KnownStacks {
   // recognise no stack.
   static constexpr std::uint8_t reluctance = 8;
 
-  // The known stacks of one thread. Zeroed memory is an empty table.
+  // The known stacks of one thread. A new table is zeroed memory, except for `found`.
   struct Table {
-    // The remembered stack of this thread that was found or written last, which is the likeliest
-    // one; null: none.
+    // The remembered stack of this thread that was found or written last. Never null: in a new
+    // table, it is the first of `entries`, which holds no stack yet.
     std::atomic<Entry*> found;
     // ThreadSlot::tenancy of the thread that fills the table, which tells it from earlier threads
     // with its number. If the calling thread's differs, the entries are those of a thread that has
@@ -198,7 +200,7 @@ class KnownStacks {
 
   // The calling thread's state for find(), in thread-local memory.
   struct Mine {
-    // The entry that find() compares first.
+    // The entry that find() compares first; null only if there is no table.
     std::atomic<Entry*> expected;
     // The thread's table; not to be used if `serial` is not that of the KnownStacks.
     Table* table;
@@ -225,9 +227,10 @@ class KnownStacks {
   // Chooses an entry of the table's set with the index `set` for a new stack. Returns the entry's
   // index in the set; `ways` if the stack is not to be remembered.
   std::size_t choose_way(Table&, std::size_t set) noexcept;
-  // True if the calling thread's stack, walked from `start`, is still that of the entry. Then
-  // writes the stack's name; 0 if the entry is just being finished. `top` is the upper end of the
-  // thread's stack.
+  // True if the calling thread's stack, walked from `start`, is still that of the entry; then
+  // writes the stack's name to `name`. The name is 0 if the caller, a signal handler, has
+  // interrupted keep() before it gave the entry a name. `top` is the upper end of the thread's
+  // stack.
   static bool is_unchanged(const Entry&, std::uint64_t start, std::uint64_t top,
                            std::uint32_t& name) noexcept;
   // Compares the calling thread's stack, whose walk would begin at `start`, with all entries of its

@@ -63,8 +63,8 @@ class DeviceReadings {
   }
 
   // Asks the driver how full the current context's device is, and writes the answer into the
-  // ledger, if the last reading of any device is at least 100 ms old. Every 250 ms, also writes the
-  // host memory that the process holds. `now_ns` is the time since the process began.
+  // ledger: at most once in 100 ms, over all devices together. Also writes the host memory that the
+  // process holds, at most once in 250 ms. `now_ns` is the time since the process began.
   void read_now_and_then(std::uint64_t now_ns) noexcept {
     if (now_ns >= next_look_ns_.load(std::memory_order_relaxed)) look_around(now_ns);
   }
@@ -80,9 +80,10 @@ class DeviceReadings {
   // Takes those readings of the current device and of the process's host memory use that are due.
   // `now_ns` is the time since the process began.
   void look_around(std::uint64_t now_ns) noexcept;
-  // Takes a reading of the current context's device, which must have this ordinal. `ReadingAt` says
-  // on which occasion. `may_ask` is called before the second question to the driver, which is left
-  // out if it returns false.
+  // Takes a reading of the current context's device, which must have this ordinal. `ReadingAt` is
+  // the occasion. The driver is asked for the device's free memory, and then for the bytes that
+  // memory pools keep unused. If `may_ask`, called in between, returns false, the question about
+  // memory pools is left out.
   void read(DeviceOrdinal, ledger::ReadingAt, const FunctionRef<bool()>& may_ask) noexcept;
 
   ledger::Writer& ledger_;
@@ -98,8 +99,8 @@ class DeviceReadings {
   // Nanoseconds from the process's beginning to the earliest time for the next reading of the
   // process's host memory use.
   std::atomic<std::uint64_t> next_rss_ns_{0};
-  // By device ordinal: true once the process has used the device and meet() has written its name to
-  // the ledger.
+  // By device ordinal: true once the process has used the device, and a thread has begun to write
+  // its name and UUID into the ledger.
   std::atomic<bool> met_[device_limit]{};
 };
 

@@ -78,7 +78,8 @@ class ImplicitMemory {
     // Number of launches that seemed to be captured into a graph instead of being run.
     std::atomic<std::uint32_t> captured_count{0};
     // Size in bytes that the program has set for the heap of device-side malloc (cuCtxSetLimit). 0
-    // if the program has set none, or once a launch has taken the device memory for the heap.
+    // if the program has set none, or once a launch or a graph's instantiation has taken the device
+    // memory for the heap.
     std::atomic<std::uint64_t> heap_bytes{0};
     // Number of calls of may_read_for_heap() since the program has set `heap_bytes`. The first 256
     // are allowed to measure.
@@ -106,7 +107,8 @@ class ImplicitMemory {
   void context_ended() noexcept;
 
   // Bytes of local memory that each thread of a kernel can have in a new context, without a launch
-  // that takes device memory for it. (Measured: 16 KiB for each thread take 15 KiB of the device.)
+  // that takes device memory for it. Measured: if a kernel needs 16 KiB for each thread, its launch
+  // takes 15 KiB for each thread that the device can hold at once.
   static constexpr std::uint64_t initial_local_bytes = 1024;
 
  private:

@@ -53,12 +53,12 @@ class LaunchedKernels {
   alignas(64) std::array<std::atomic<std::uint64_t>, std::size_t{1} << bits> slots_{};
 };
 
-// Kernels that the program has launched, by their handles, so that their code is on the device.
+// The handles of kernels that the program has launched. Their code is on the device since then.
 // Some may be missing, because the set is full or a module or context has ended.
 extern constinit LaunchedKernels launched_kernels __attribute__((visibility("hidden")));
-// Kernels, also of libraries, whose attributes the program has asked for, so that their code is on
-// the device. Each key combines a device's ordinal and a kernel's handle, because each device loads
-// a library's kernel separately.
+// Kernels, also of libraries, whose attributes the program has asked for. Their code is on the
+// device since then. Each element combines a device's ordinal and a kernel's handle, because each
+// device loads a library's kernel separately.
 extern constinit LaunchedKernels loaded_kernels __attribute__((visibility("hidden")));
 
 }  // namespace cuwarden::tracking

@@ -34,7 +34,7 @@ class LiveContexts {
   // Removes the context, primary or created, because it has ended.
   void ended(ContextId) noexcept;
   // Returns one of the live contexts that the program has created on this device (cuCtxCreate),
-  // other than `not_this`; 0 if there is no other.
+  // other than `not_this` (0: any of them); 0 if there is none.
   ContextId created_on(DeviceOrdinal, ContextId not_this = {}) const noexcept;
   // True if fits(context) is true for all live contexts, primary ones and those that the program
   // created. False also if the program has created more contexts than can be recorded.

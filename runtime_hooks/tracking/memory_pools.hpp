@@ -32,7 +32,8 @@ class MemoryPools {
   // after stream-ordered memory or a graph's memory node was allocated on the device. Before that,
   // the driver is not asked, since a question would create the device's memory pools.
   void used_on(DeviceOrdinal device) noexcept {
-    // Threads that allocate share this line: it is written once.
+    // All threads that allocate read this element of `used_`. It is written only once, so that its
+    // cache line stays in every processor's cache.
     if (is_known(device) && !used_[device.value].load(std::memory_order_relaxed))
       used_[device.value].store(true, std::memory_order_relaxed);
   }
