@@ -15,7 +15,8 @@ namespace cuwarden::ledger {
 // smaller.
 inline constexpr std::uint64_t default_total_bytes = std::uint64_t{8} << 30;
 // Least size in bytes at which a ledger's file is worth making. If RLIMIT_FSIZE allows less, the
-// ledger is made in memory without a file, unless other limits allow no larger ledger there.
+// ledger is in anonymous memory instead, where it can be larger. The ledger gets a small file all
+// the same if other limits keep it as small in memory.
 inline constexpr std::uint64_t smallest_useful_file_bytes = std::uint64_t{64} << 20;
 
 // The part of a ledger's file that one region (a table, or a heap of bytes) occupies: its offset in

@@ -1,5 +1,5 @@
-// Adds up the counters of a group (all allocations that one call stack made by one API) over the
-// shards of all threads. Used by the writer of a ledger and by its readers.
+// Adds up the counters of a group (all allocations with the same call stack, function, kind and
+// device) over the shards of all threads. Used by the writer of a ledger and by its readers.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace cuwarden::ledger {
 // rounded up to whole cache lines, so that no two shards share one.
 constexpr std::uint64_t calls_in_shard(std::uint64_t hooks) { return (hooks + 7) / 8 * 8; }
 
-// The counters of one group (all allocations that one call stack made by one API), summed up over
-// the shards of all threads.
+// The counters of one group (all allocations with the same call stack, function, kind and device),
+// summed up over the shards of all threads.
 struct GroupCounts {
   // Totals since the process began: allocations, their bytes, and frees. An allocation that ended
   // with its context counts as no free.
@@ -26,10 +26,10 @@ struct GroupCounts {
   std::uint64_t last_ns = 0;  // time of the last allocation, since process start; 0: there was none
 };
 
-// Returns the sums of a group's counters over all shards. If other threads free memory during the
-// call, the counters are read again, at most 16 times; then the sums may not fit together.
-// `group_row`: row of `group` in its table. `shard_at(row)` returns a pointer to that row of the
-// table of GroupShards; null if the ledger has no such row.
+// Returns the sums of a group's counters over all shards. If other threads free memory meanwhile,
+// reads the counters again, up to 16 times in all. If the last time was disturbed, too, the live
+// count and bytes may be too low. `group_row`: row of `group` in its table. `shard_at(row)` returns
+// a pointer to that row of the table of GroupShards; null if the ledger has no such row.
 template <class ShardAt>
 GroupCounts counts_of(const Group& group, std::uint32_t group_row, ShardAt shard_at) noexcept {
   // A group has at most one GroupShard for each shard. A damaged list may be longer, or a ring.

@@ -52,7 +52,7 @@ enum class Fact : std::uint8_t {
   cgroup_limit_bytes,  // limit of that memory cgroup of the process with the fewest bytes left
   cgroup_used_bytes,   // bytes used in the cgroup of cgroup_limit_bytes
   // Restrictions of the device's use, and the device's memory according to NVML.
-  compute_mode,        // CUcomputemode; known only if a context was refused and it is not DEFAULT
+  compute_mode,        // CUcomputemode other than DEFAULT; known only if a context was refused
   whole_device_bytes,  // size of the whole device, if this one is a slice of it (MIG)
   mps_limit_bytes,     // quota of this process on the device (MPS)
   nvml_free_bytes,     // free bytes by NVML, if there was no context to read the device in
@@ -88,8 +88,10 @@ enum class RungOutcome : std::uint8_t {
 inline constexpr std::uint8_t rung_outcome_count = 8;  // number of enumerators
 
 // A request that was refused for lack of memory. Later refusals at the same call site (group) are
-// counted in the site's latest row. A site gets a new row only if all requests of its latest row
-// were served in the end, and another one fails or is refused a while later.
+// counted in the site's latest row. The site gets a new row in two cases only. Either rungs have
+// served all requests of the latest row, and no rung serves the next one. Or rungs or repeated
+// calls have served them all, and a request is refused 10 s or more after the row's first refusal.
+// The 10 s become four times as long with each row.
 struct Incident {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t group;               // row of the groups table
@@ -103,8 +105,8 @@ struct Incident {
   // Number of refusals that this row counts after its first one; time (ns since process start) and
   // size (bytes) of the last refusal that the row counts, which is the first one if `repeats` is 0.
   std::atomic<std::uint64_t> repeats, last_ns, last_bytes;
-  // Number of refusals that the program saw as an error, and after which the refused thread soon
-  // had an equal request served.
+  // Number of refusals that the program saw as an error, and after which the thread repeated the
+  // request (equal size, device, function and kind) within 10 s until it was served.
   std::atomic<std::uint64_t> recovered;
   // Number of refused requests that no rung served, so that the program got the error. Refusals
   // that are counted neither here nor in `rescued` are of requests for which rungs are still being

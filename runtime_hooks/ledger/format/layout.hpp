@@ -4,9 +4,9 @@
 //   page 0..        Header (magic, version, regions, process, counters)
 //   region r        a contiguous array of fixed-size rows, or a heap of bytes (strings, frames)
 //
-// The file is sparse: regions lie far apart and are filled from their start. Rows never move and
-// row 0 of each table is unused, so that 0 means none. A row is published by a release store to
-// its `state`; a reader that finds state 0 (for records: an even state) skips the row.
+// The file is sparse: regions lie far apart and are filled from their start. Rows never move. Row 0
+// is unused, except in the hooks table, so that 0 means none. A row is published by a release store
+// to its `state`; a reader that finds state 0 (for records: an even state) skips the row.
 // Offsets are from the start of the file; integers are little-endian and fixed in width.
 #pragma once
 
@@ -207,12 +207,12 @@ struct Counters {
   std::atomic<std::uint64_t> last_ns;  // time of the last allocation since process start; 0: none
 };
 
-// All allocations of one kind, by one API, on one device, from one call stack. An allocation is
-// live until it is freed or released with its context; group_counts.hpp adds up the counters.
+// All allocations with the same call stack, CUDA function, kind and device. An allocation is live
+// until it is freed or released with its context; group_counts.hpp adds up the counters.
 struct Group {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row
   std::uint32_t stack;               // row of the stacks table
-  std::uint16_t api;                 // row of the hooks table: the outermost API
+  std::uint16_t api;                 // row of the hooks table: the function that the program called
   Kind kind;
   std::uint8_t shard;    // number of the thread's shard to which `counters` belongs
   std::int32_t device;   // CUDA ordinal; -1 for host memory
@@ -303,7 +303,7 @@ struct Series {
   // peak_bytes, whichever is more. (The groups' counters are exact.) For series_host_rss: the RSS.
   std::atomic<std::uint64_t> live_bytes;
   std::atomic<std::uint64_t> peak_count, peak_bytes, peak_ns;  // live at the peak; time of the peak
-  // Sum of what the groups noted near the series' peak (Group::at_peak_bytes): 1% below at most.
+  // Sum of the groups' at_peak_bytes, which are set anew when the peak is over 1% above this sum.
   std::atomic<std::uint64_t> copied_peak_bytes;
   std::atomic<std::uint64_t> width_ns;      // length of a bucket; the first begins at process start
   std::atomic<std::uint32_t> buckets_used;  // buckets from the first to the newest
@@ -324,7 +324,7 @@ struct Series {
   // are set at some of the worst moments: odd while they change; 0: they were never set.
   std::atomic<std::uint32_t> holders_version;
   std::atomic<std::uint32_t> first_holder;  // row of the series' first WorstHolder; 0: none
-  // 1: at `holders_ns`, many addresses did not fit slab_layout.hpp, so locked bytes may be wrong.
+  // 1: at `holders_ns`, allocations contradicted slab_layout.hpp, so locked bytes may be wrong.
   std::atomic<std::uint32_t> slabs_misfit;
   // Time since process start at which WorstHolders were last filled; bytes locked then; 0: never.
   std::atomic<std::uint64_t> holders_ns, holders_locked_bytes;
@@ -365,8 +365,8 @@ struct Device {
   std::atomic<std::uint64_t> context_bytes;  // taken by contexts after the first one
   // Bytes taken by code, kernels' local memory, the heap of malloc() in kernels, and streams.
   std::atomic<std::uint64_t> module_bytes, local_memory_bytes, heap_bytes, stream_bytes;
-  // Bytes that the driver gave back after it had refused a request, and that no kernel launch has
-  // taken again: of the device's first context, and of all further ones.
+  // Bytes of the first context, and of all further ones, that the driver gave back as it refused a
+  // request and that no kernel launch has taken again.
   std::atomic<std::uint64_t> lent_first_context_bytes, lent_context_bytes;
   // Bytes of local memory for one thread of that launched kernel which needs most; 0: no kernel
   // needed more than a context provides at first (1 KiB).

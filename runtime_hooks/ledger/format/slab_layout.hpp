@@ -15,8 +15,8 @@ inline constexpr std::uint64_t slab_page_bytes = 2 << 20, slab_step_bytes = 512;
 // A larger request gets whole pages.
 inline constexpr std::uint64_t largest_slab_piece = slab_page_bytes - slab_step_bytes;
 
-// The live pieces of one page of 2 MiB, packed into one 64-bit word so that all three numbers
-// change at once.
+// Three numbers about the live pieces (small allocations) in one page of 2 MiB. The ledger keeps
+// them packed into one 64-bit word, so that they change at once.
 struct SlabContents {
   // Number of the page's live pieces (allocations in it); units of slab_step_bytes (512 bytes) that
   // they take; bytes that the program requested for them.

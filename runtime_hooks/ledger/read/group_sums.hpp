@@ -24,11 +24,11 @@ class GroupSums {
   // device) over all threads, as they are in the reader's ledger now. The reader is not kept.
   explicit GroupSums(const Reader&) noexcept;
   // Adds a group's counts and live bytes to the sums of its kind and device. Does nothing if the
-  // kind or the device is impossible.
+  // kind or the device is out of range, as in a damaged ledger.
   void add(const GroupView&) noexcept;
   // Sets the series' counts and live bytes to the sums for its kind and device. If its peak bytes
-  // are below its live bytes, the peak becomes the live ones. Does nothing for the series of the
-  // process's resident memory, or if the device is impossible.
+  // are below its live bytes, sets its peak bytes and count to the live ones. Does nothing for the
+  // series of the process's resident memory, or if the kind or the device is out of range.
   void put_into(SeriesView&) const noexcept;
 
   // Returns the group's live bytes; 0 if its live count is 0. A thread of a running process changes
@@ -38,13 +38,13 @@ class GroupSums {
   }
 
  private:
-  static constexpr std::int32_t most_devices = 256;  // larger ordinals are impossible
+  static constexpr std::int32_t most_devices = 256;  // ordinals from here on are out of range
   // Sums over the groups of one kind on one device.
   struct Sum {
     std::uint64_t allocations = 0, frees = 0, failures = 0, live_count = 0, live_bytes = 0;
   };
-  // Returns the index in sums_ for this kind and device; null if the kind or the device is
-  // impossible.
+  // Returns the index in sums_ for this kind and device; null if the kind has no enumerator, or if
+  // the ordinal is not in [-1, most_devices).
   static std::optional<std::size_t> slot_of(Kind, DeviceOrdinal) noexcept;
   // Sums at kind * (most_devices + 1) + ordinal + 1; no_device has the ordinal -1.
   std::array<Sum, kind_count*(most_devices + 1)> sums_{};

@@ -320,12 +320,12 @@ std::optional<SeriesView> Reader::series(std::uint64_t index) const noexcept {
   return view;
 }
 
-std::uint64_t Reader::calls_of(std::uint64_t hook) const noexcept {
-  const auto* const found = row<Hook>(RegionId::hooks, hook);
+std::uint64_t Reader::calls_of(std::uint64_t hook_row) const noexcept {
+  const auto* const found = row<Hook>(RegionId::hooks, hook_row);
   std::uint64_t calls = found == nullptr ? 0 : get(found->calls);
   const std::uint64_t shard = calls_in_shard(rows(RegionId::hooks));
   const std::uint64_t end = rows(RegionId::shard_calls);
-  for (std::uint64_t i = first_row(RegionId::shard_calls) + hook; shard != 0 && i < end;
+  for (std::uint64_t i = first_row(RegionId::shard_calls) + hook_row; shard != 0 && i < end;
        i += shard) {
     if (const auto* const count = row<std::atomic<std::uint64_t>>(RegionId::shard_calls, i))
       calls += get(*count);

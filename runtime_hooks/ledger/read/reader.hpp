@@ -129,8 +129,7 @@ struct SeriesView {
     // Time since process start at which `holders` was noted, and locked bytes of all groups at that
     // time: the worst moment, or an earlier one with fewer locked bytes. 0: never noted.
     std::uint64_t holders_ns = 0, holders_locked_bytes = 0;
-    // The groups whose live allocations locked most unused bytes of the driver's slabs at
-    // `holders_ns`: these could not go back to the device. In descending order; the list ends
+    // The groups with the most locked bytes at `holders_ns`, in descending order. The list ends
     // before the first entry with a group of 0.
     std::array<WorstHolderView, worst_holder_count> holders{};
   } worst;
@@ -192,9 +191,9 @@ struct IncidentView : IncidentFacts {
   ThreadId thread;            // thread that made the request; 0: unknown
   std::uint64_t time_ns = 0;  // time of the first refusal, since process start
   // `repeats`: refusals that this incident counts after its first one. `last_*`: time (since
-  // process start) and size of the last refusal that it counts. `recovered`: refusals after which
-  // the thread soon had an equal request served. `failed`: refusals that the program saw as an
-  // error.
+  // process start) and size of the last refusal that it counts. `failed`: refusals that the program
+  // saw as an error. `recovered`: the part of `failed` after which the thread repeated the request
+  // within 10 s until it was served.
   std::uint64_t repeats = 0, last_ns = 0, last_bytes = 0, recovered = 0, failed = 0;
   std::array<std::uint64_t, rung_count> rescued{};  // requests that each rung served, by Rung
   std::uint64_t rescued_bytes = 0;                  // bytes of these requests
@@ -365,8 +364,11 @@ class Reader {
   // Returns a text of the strings region. The result is empty if the reference is damaged, or if
   // the text is longer than `longest` bytes.
   std::string_view text(const StringRef&, std::uint64_t longest) const noexcept;
-  std::uint64_t calls_of(std::uint64_t hook) const noexcept;
+  // Returns the number of recorded calls of the hook in this row, by all threads.
+  std::uint64_t calls_of(std::uint64_t hook_row) const noexcept;
+  // Returns the row at `index` of the settings or of the environment variables, as `RegionId` says.
   std::optional<NamedValueView> named_value(RegionId, std::uint64_t index) const noexcept;
+  // Returns the series' worst moment. If its holders are being copied, it has no holders here.
   SeriesView::Worst worst_of(const Series&) const noexcept;
 
   std::span<const std::byte> bytes_;
