@@ -74,7 +74,8 @@ class LiveBytes {
   // epoch of this number.
   static bool keeps_credits(std::uint32_t epoch) noexcept { return epoch % 2 == 0; }
   // Returns true if the shard may keep a credit (freed bytes that the series' counter does not know
-  // yet) for the series in this row. A thread that is alone needs none.
+  // yet) for the series in this row. Always false until a second thread has had a shard: a single
+  // thread changes the counter without disturbing another.
   bool may_keep_credits(const ThreadShard& shard, std::size_t row) const noexcept {
     return row < ThreadShard::series_limit && !shard.is_shared() && thread_shards_.several();
   }
@@ -87,8 +88,8 @@ class LiveBytes {
     const std::uint64_t peak = series.peak_bytes.load(std::memory_order_relaxed);
     return keeps_credits(epoch.number.load(std::memory_order_seq_cst)) &&
            shard.keep(row, bytes, largest_credit(peak)) &&
-           // If an odd epoch has begun meanwhile and the credit is gone, it was collected and
-           // counts.
+           // An odd epoch may have begun meanwhile. If the credit cannot be taken back then, its
+           // collector has already subtracted these bytes from the counter.
            (keeps_credits(epoch.number.load(std::memory_order_seq_cst)) ||
             !shard.spend(row, bytes));
   }

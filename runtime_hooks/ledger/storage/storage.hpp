@@ -56,11 +56,11 @@ class Storage {
   std::uint64_t used(RegionId id) const noexcept {
     return header().regions[index_of(id)].used.load(std::memory_order_acquire);
   }
-  // Adds a reason why the ledger is incomplete to its header. (A full table is no further reason if
-  // recording stopped or a thread was confined: that is why the table could not grow.)
+  // Adds a reason why the ledger is incomplete to its header. Ignores reason_ledger_full after
+  // reason_recording_stopped or reason_confined, because these also keep a table from growing.
   void add_reason(Reason reason) noexcept {
     const std::uint32_t present = header().reasons.load(std::memory_order_relaxed);
-    // If one of these reasons is set, it is the cause of a full table.
+    // These reasons are taken for the cause of a full table.
     constexpr std::uint32_t causes = reason_recording_stopped | reason_confined;
     if (reason == reason_ledger_full && (present & causes) != 0) return;
     if ((present & reason) == 0) header().reasons.fetch_or(reason, std::memory_order_relaxed);

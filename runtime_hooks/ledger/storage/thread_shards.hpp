@@ -17,8 +17,9 @@
 
 namespace cuwarden::ledger {
 
-// One thread's part of the counters. Zero-filled memory is a valid object without an owner. A
-// series is all memory of one kind on one device.
+// One thread's part of the counters that all threads change: calls of each hook; live allocations,
+// freed bytes and changes of locked bytes of each series (all memory of one kind on one device).
+// Zero-filled memory is a valid object without an owner.
 class ThreadShard {
  public:
   // Number of series (all memory of one kind on one device) that have counters in the shards: those
@@ -170,8 +171,8 @@ class ThreadShards {
 
   // Returns the number of shards that threads have had so far, including the shared one (shard 0).
   std::uint32_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
-  // Returns true if at least two threads have had shards of their own so far. Remains true. Threads
-  // without one share a further shard, which used() counts, too.
+  // Returns true if at least two threads have had shards of their own so far, and from then on. The
+  // shared shard 0 does not count here, although used() counts it.
   bool several() const noexcept { return used() > 2; }
   // Calls visit(shard) for each shard that a thread has had, except the shared one.
   template <class Visit>

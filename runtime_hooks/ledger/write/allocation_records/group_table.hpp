@@ -1,4 +1,4 @@
-// The table of groups: one for each combination of stack, API, kind and device.
+// The table of groups: one for each combination of call stack, CUDA function, kind and device.
 #pragma once
 
 #include "runtime_hooks/core/hash.hpp"
@@ -72,8 +72,8 @@ class GroupTable {
   StackId stack_of(GroupId id) const noexcept {
     return StackId{storage_.rows<Group>(RegionId::groups)[id.value].stack};
   }
-  // Returns the group that has the call stack of the group `known`, and the api (CUDA function),
-  // kind and device of the arguments. Makes a row for a new group; returns 0 if the table is full.
+  // Returns the group that has the call stack of the group `known`, and this function `api`, kind
+  // and device. Makes a row for a new group; returns 0 if the table is full. `known` must not be 0.
   GroupId of_stack_in(GroupId known, HookId api, Kind kind, DeviceOrdinal device) noexcept {
     const Group& group = storage_.rows<Group>(RegionId::groups)[known.value];
     if (group.api == api.value && group.kind == kind && group.device == device.value) return known;

@@ -63,12 +63,13 @@ class SlabPages {
   std::uint64_t locked_bytes(const Series& series) const noexcept;
 
  private:
-  // Value for a change's time: the change never makes a new highest number of locked bytes.
+  // Value of change()'s `now_ns` for an allocation that ends with its context: the change begins no
+  // new worst moment, even if locked bytes rise above their highest number.
   static constexpr std::uint64_t no_moment = UINT64_MAX;
   // Entry of the index for 2 MiB of addresses: row of the first SlabPage with these addresses; 0:
   // none. Pages of other devices with these addresses follow by SlabPage::next.
   using Leaf = std::atomic<std::uint32_t>;
-  // Bits of an address: of any address (47, unless a process asks for 5-level page tables), of the
+  // Numbers of bits: of an address (more only if a process asks for 5-level page tables), of the
   // offset in a page, and of the index in a leaf table.
   static constexpr std::uint64_t address_bits = 47, page_bits = 21, leaf_bits = 12;
   static constexpr std::uint64_t leaves = 1 << (address_bits - page_bits - leaf_bits);

@@ -10,8 +10,8 @@
 namespace cuwarden::ledger {
 namespace {
 
-// Number of removed mappings and reservations that are remembered: far more than calls can be in
-// flight at once.
+// Number of changes by release_begin() and unmap_begin() that are remembered: far more than calls
+// can be in flight at once.
 constexpr std::uint64_t remembered = 4096;
 
 // True for a second handle value of memory that has a record. It keeps that record live, as a
@@ -27,15 +27,15 @@ RecordId VirtualMemory::underlying(RecordId handle) const noexcept {
   return handle;
 }
 
-// --- mappings and reservations that were removed
+// --- changes that may have to be undone
 
 void VirtualMemory::remember(const Pending& entry) noexcept {
   if (newest_ - oldest_ == pending_capacity_) {
     const std::uint64_t larger = pending_capacity_ == 0 ? 256 : pending_capacity_ * 2;
     Mapping memory = Mapping::anonymous(larger * sizeof(Pending));
     if (!memory) {
-      // Without memory the oldest removal cannot be undone any more. Its row is never reused;
-      // the totals are right.
+      // Without memory for more, the oldest change can no longer be undone. Without any ring, this
+      // change cannot, and the row of its record is never reused. The totals are right.
       if (pending_capacity_ == 0) return;
       if (pending(oldest_).ended) records_.recycle(RecordId{pending(oldest_).row});
       ++oldest_;
@@ -265,7 +265,7 @@ void VirtualMemory::take_mapping(RecordId id, std::uint64_t operation, std::uint
   if (handle.value != 0) drop_mapping(handle, operation, now_ns);
 }
 
-bool VirtualMemory::unmap_begin(DeviceAddress address, ByteCount bytes) noexcept {
+bool VirtualMemory::unmap_begin(DeviceAddress from, ByteCount bytes) noexcept {
   const std::uint64_t now_ns = time_.now_ns();
   const LedgerLocked locked(lock_, storage_);
   if (!locked) return false;
@@ -273,7 +273,7 @@ bool VirtualMemory::unmap_begin(DeviceAddress address, ByteCount bytes) noexcept
   const std::uint64_t operation = ++operation_;
   if (live_mappings_ == 0) return false;
   bool found = false;
-  const std::uint64_t start = address.value;
+  const std::uint64_t start = from.value;
   const std::uint64_t end = start + std::min(bytes.value, UINT64_MAX - start);
   const std::uint64_t rows = storage_.used(RegionId::records);
   if ((end - start) / step_ > rows) {
@@ -304,7 +304,7 @@ bool VirtualMemory::unmap_begin(DeviceAddress address, ByteCount bytes) noexcept
   return found;
 }
 
-void VirtualMemory::unmap_undo(DeviceAddress address, ByteCount bytes) noexcept {
+void VirtualMemory::unmap_undo(DeviceAddress from, ByteCount bytes) noexcept {
   const std::uint64_t now_ns = time_.now_ns();
   const LedgerLocked locked(lock_, storage_);
   if (!locked) return;
@@ -312,7 +312,7 @@ void VirtualMemory::unmap_undo(DeviceAddress address, ByteCount bytes) noexcept 
   for (std::uint64_t i = newest_; i != oldest_; --i) {
     Pending& entry = pending(i - 1);
     if (operation != 0 && entry.operation != operation) break;
-    if (!entry.unmapped || entry.address != address.value || entry.bytes != bytes.value) continue;
+    if (!entry.unmapped || entry.address != from.value || entry.bytes != bytes.value) continue;
     operation = entry.operation;
     const RecordId id{entry.row};
     if (!records_.restore(id)) continue;  // the address is in use again

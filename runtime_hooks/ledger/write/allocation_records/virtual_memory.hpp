@@ -35,8 +35,8 @@ class VirtualMemory {
   void retained(DeviceAddress handle) noexcept;
   // Counts a reference that cuMemRetainAllocationHandle made for the address `mapped`. `handle`:
   // the handle that the driver returned, which may be a new value for the memory. Returns false,
-  // and records nothing, if neither the handle nor a mapping at the address has a record, or if
-  // there is no room.
+  // and records nothing, if there is no record of the handle, and none of a mapping at the address
+  // with that mapping's handle. Also returns false if there is no room.
   bool retained_from_mapping(DeviceAddress mapped, DeviceAddress handle) noexcept;
   // Counts one reference less to the virtual memory handle. Must be called before the driver's
   // cuMemRelease, after which another handle may get this one's value. If the driver refuses, the
@@ -45,17 +45,16 @@ class VirtualMemory {
   // Adds the reference again that release_begin() removed from the handle, because the driver
   // refused the release.
   void release_undo(DeviceAddress handle) noexcept;
-  // Adds the record of a mapping (cuMemMap) of `handle`: the first arguments are the mapping's
-  // address and size, and its group. If the memory was imported, the handle's record gets its size
-  // from the mapping.
-  void mapped(DeviceAddress, ByteCount, DeviceAddress handle, GroupId) noexcept;
-  // Ends the records of all mappings that begin in the range with this start and size in bytes.
-  // Must be called before the driver's cuMemUnmap; if the driver refuses, the caller calls
-  // unmap_undo(). Returns false if no mapping that begins there has a record.
-  bool unmap_begin(DeviceAddress, ByteCount) noexcept;
-  // Makes the records of those mappings live again that unmap_begin() has ended, because the driver
-  // refused to unmap them. The arguments equal those of that call.
-  void unmap_undo(DeviceAddress, ByteCount) noexcept;
+  // Adds the record of a mapping (cuMemMap) of `handle` at `address`. `group`: that of the mapping.
+  // If the handle's size is not known because it was imported, its record gets the mapping's size.
+  void mapped(DeviceAddress address, ByteCount bytes, DeviceAddress handle, GroupId group) noexcept;
+  // Ends the records of all mappings that begin in [from, from + bytes). Must be called before
+  // the driver's cuMemUnmap; if the driver refuses, the caller calls unmap_undo(). Returns false if
+  // no mapping that begins in the range has a record.
+  bool unmap_begin(DeviceAddress from, ByteCount bytes) noexcept;
+  // Makes the records of the mappings live again that unmap_begin() has ended, because the driver
+  // refused to unmap them. The arguments equal those of unmap_begin().
+  void unmap_undo(DeviceAddress from, ByteCount bytes) noexcept;
 
  private:
   // A change by release_begin() or unmap_begin() that may still have to be undone. Only some
@@ -76,6 +75,7 @@ class VirtualMemory {
   // Returns the record that counts the bytes of this handle. A second handle of the same memory
   // counts none itself.
   RecordId underlying(RecordId handle) const noexcept;
+  // Returns the record of the mapping that contains the address; 0 if no recorded mapping does.
   RecordId mapping_around(DeviceAddress) noexcept;
   void drop_reference(RecordId, bool key_is_gone, std::uint64_t operation,
                       std::uint64_t now_ns) noexcept;
