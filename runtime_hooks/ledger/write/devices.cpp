@@ -110,24 +110,24 @@ void Devices::set_other_processes(DeviceOrdinal ordinal, ByteCount bytes) noexce
   device->other_processes_bytes.store(bytes.value, std::memory_order_release);
 }
 
-void Devices::spilled(DeviceOrdinal ordinal, Kind kind, ByteCount bytes) noexcept {
+void Devices::spilled(DeviceOrdinal ordinal, Kind kind, ByteCount in_host) noexcept {
   const LedgerLocked locked(lock_, storage_);
   Device* const device = locked ? row(ordinal) : nullptr;
   if (device == nullptr) return;
-  const std::uint64_t now = device->spilled_bytes.load(relaxed) + bytes.value;
+  const std::uint64_t now = device->spilled_bytes.load(relaxed) + in_host.value;
   device->spilled_bytes.store(now, relaxed);
   device->spilled_peak_bytes.store(std::max(now, device->spilled_peak_bytes.load(relaxed)),
                                    relaxed);
   device->spilled_count.fetch_add(1, relaxed);
   if (kind == Kind::stream_ordered)
-    change(device->spilled_in_stream_order_bytes, static_cast<std::int64_t>(bytes.value));
+    change(device->spilled_in_stream_order_bytes, static_cast<std::int64_t>(in_host.value));
 }
 
-void Devices::unspilled(DeviceOrdinal ordinal, Kind kind, ByteCount bytes) noexcept {
+void Devices::unspilled(DeviceOrdinal ordinal, Kind kind, ByteCount in_host) noexcept {
   const LedgerLocked locked(lock_, storage_);
   Device* const device = locked ? row(ordinal) : nullptr;
   if (device == nullptr) return;
-  const std::int64_t less = -static_cast<std::int64_t>(bytes.value);
+  const std::int64_t less = -static_cast<std::int64_t>(in_host.value);
   change(device->spilled_bytes, less);
   if (kind == Kind::stream_ordered) change(device->spilled_in_stream_order_bytes, less);
 }

@@ -52,8 +52,8 @@ struct ImplicitChange {
   // Bytes that the driver gave back to the device, without telling from what. They are subtracted
   // from local memory, then from code, then from contexts.
   std::uint64_t given_back_bytes = 0;
-  // Bytes that contexts gave back earlier (given_back_bytes) and have taken again now; at most
-  // Devices::lent_context_bytes().
+  // Bytes that a kernel launch took for contexts again, after an earlier given_back_bytes was
+  // subtracted from their bytes; at most Devices::lent_context_bytes().
   std::uint64_t taken_again_bytes = 0;
   // Bytes that the end of one context gave back while other contexts of the device remain. They are
   // subtracted from context_bytes, then from local memory, code, heap and streams.
@@ -81,12 +81,12 @@ class Devices {
   void note_reading(DeviceOrdinal, const Reading&) noexcept;
   // Stores how many bytes of the device other processes use, in place of the last such number.
   void set_other_processes(DeviceOrdinal, ByteCount) noexcept;
-  // Counts a new spilled allocation of this kind on the device. The bytes are those of its bytes
+  // Counts a new spilled allocation of this kind on the device. `in_host`: bytes of the allocation
   // that are in host memory.
-  void spilled(DeviceOrdinal, Kind, ByteCount) noexcept;
+  void spilled(DeviceOrdinal, Kind, ByteCount in_host) noexcept;
   // Takes the bytes of a spilled allocation from the device's spilled bytes, because the allocation
   // was freed. The arguments equal those that spilled() was given for the allocation.
-  void unspilled(DeviceOrdinal, Kind, ByteCount) noexcept;
+  void unspilled(DeviceOrdinal, Kind, ByteCount in_host) noexcept;
   // Returns how many bytes of the device's live allocations are in host memory at the moment.
   std::uint64_t spilled_bytes_on(DeviceOrdinal) noexcept;
   // Returns how many bytes of the device's live stream-ordered allocations (cuMemAllocAsync) are in

@@ -75,25 +75,26 @@ class Incidents {
   explicit Incidents(Storage& storage) noexcept : storage_(storage) {}
 
   // Counts a refusal by the driver at `now_ns` (since process start), before any rung is tried. A
-  // call site (group) gets an incident at its first refusal. It gets the next one only if all
-  // refusals of the latest were served, and ten seconds (longer with each incident) after that
-  // began. Of `refusal`, only `asked`, `result` and `bytes` are read. For a group of 0, which the
-  // ledger had no room for, nothing is counted.
+  // call site (group) gets an incident at its first refusal. A later refusal begins a new incident
+  // if the latest incident is older than 10 s and all its requests were served in the end. The 10 s
+  // become four times as long with each incident. Reads only `asked`, `result` and `bytes` of
+  // `refusal`. Counts nothing for a group of 0, which the ledger had no room for.
   Refused refused(GroupId, const IncidentFacts& refusal, ThreadId, std::uint64_t now_ns) noexcept;
-  // Counts a failure: no rung has served the request, so the program gets the error. The first
-  // argument is refused()'s result for the request; the others equal those of that call. Returns
-  // the incident that counts the request from now on. If rungs have served earlier refusals of the
-  // old incident and none has failed, that is a new incident, with `first` true.
-  Refused failed(const Refused&, GroupId, const IncidentFacts& refusal, ThreadId,
+  // Counts a failure: no rung has served the request, so the program gets the error. `known`: the
+  // result of refused() for the request; the other arguments equal those of that call. Returns the
+  // incident that counts the request from now on. This is the incident of `known`, or a newer one
+  // if rungs have served earlier requests of that incident and none has failed. `first`: true if
+  // this call has begun the newer incident, false if another thread has.
+  Refused failed(const Refused& known, GroupId, const IncidentFacts& refusal, ThreadId,
                  std::uint64_t now_ns) noexcept;
   // Adds to the facts, by kind, the bytes and number of the process's live allocations on the
   // device (no_device: in host memory). Adds the 8 groups with the most of these bytes to the
   // holdings, largest first.
   void measure(DeviceOrdinal, IncidentFacts&, IncidentHoldings&) const noexcept;
-  // Writes the facts and holdings (the groups and processes that held most memory at the refusal)
-  // that are known so far to the incident's rows. The first call
-  // makes the incident visible to readers; later calls add facts that were unknown before. The
-  // caller calls it before each question to the driver, in which the process may end or hang.
+  // Writes the facts and holdings (the groups that held most memory at the refusal) that are known
+  // so far to the incident's rows. The first call makes the incident visible to readers; later
+  // calls add facts that were unknown before. The caller calls it before each question to the
+  // driver, in which the process may end or hang.
   void write(IncidentId, const IncidentFacts&, IncidentHoldings&) noexcept;
   // Adds another process that held memory of the device when the incident's request was refused.
   // `bytes`: that process's memory on the device; unknown_bytes: not known.
@@ -103,8 +104,9 @@ class Incidents {
   // Adds all slabs of the request's device to the incident. Stores none of them if they would take
   // more than half of the table's remaining rows. Must be called at most once for an incident.
   void add_slabs(IncidentId, std::span<const SlabRow>) noexcept;
-  // Counts `times` refusals of the incident as recovered: the program saw an error, but soon after
-  // each an equal request of the same thread was served.
+  // Counts `times` refusals of the incident as recovered: the program saw an error, but the thread
+  // then repeated the request (equal size, device, function and kind) within 10 s until it was
+  // served.
   void recovered(IncidentId, std::uint32_t times) noexcept;
   // Adds a rung that is tried for the incident's first refusal. A second call with an equal
   // RungRow::order replaces the rung's duration and outcome.

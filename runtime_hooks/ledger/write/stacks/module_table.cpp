@@ -98,7 +98,7 @@ void ModuleTable::cover(std::span<const Frame> frames) noexcept {
     bool may_stop;
     bool first;
   } scan{*this, frames, now == Coverage::generated_code, true};
-  // The loader runs only one iteration at a time, so `scan` needs no lock.
+  // The loader runs only one iteration at a time, so two scans do not mix in loaded_.
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* data) {
         auto& search = *static_cast<Scan*>(data);
@@ -158,7 +158,6 @@ void ModuleTable::add(const ModuleDescription& module, std::uint64_t file_hash) 
   ++known_count_;
 }
 
-// Stores a row. `file`: row that has the module's file; 0 if this row is the first of its file.
 std::uint32_t ModuleTable::store(const ModuleDescription& module, std::string_view path,
                                  std::uint32_t file) noexcept {
   const auto row = static_cast<std::uint32_t>(storage_.allocate(RegionId::modules, 1));

@@ -38,8 +38,8 @@ class ModuleTable {
 
   // Asks the loader for the modules of these frames, unless they are known already. Must be called
   // before other functions of the class are called with these frames. If the only unknown frames
-  // are outside all modules (code of a JIT compiler), asks only if a module was loaded since the
-  // last time.
+  // are outside all modules (code of a JIT compiler), asks only if a module was loaded since
+  // the class asked last.
   void cover(std::span<const Frame> frames) noexcept;
   // Makes rows in the ledger for those modules of these frames that have none. Must be called after
   // cover(), and before a stack of these frames is stored.
@@ -91,24 +91,39 @@ class ModuleTable {
   Known* known() const noexcept { return static_cast<Known*>(known_.data()); }
   Known* find(std::uint64_t address) const noexcept;
   std::size_t lower_bound(std::uint64_t start) const noexcept;
-  // Result of coverage(): tells if the ledger has the modules of all frames of a stack. `complete`:
-  // it has them. `missing`: a frame is in a loaded module that the ledger lacks, and scan() adds
-  // it. `generated_code`: a frame is in no module that was loaded at the last scan().
+  // Result of coverage(): tells if known_ has the modules of all frames of a stack. `complete`: it
+  // has them. `missing`: a frame is in a loaded module that known_ lacks. `generated_code`: the
+  // frames that known_ lacks are in no module that was loaded at the last scan by cover().
   enum class Coverage { complete, generated_code, missing };
   Coverage coverage(std::span<const Frame> frames) noexcept;
+  // Adds the module's range to loaded_. `first`: true for a scan's first module, before which
+  // loaded_ is emptied.
   void note_loaded(const ModuleDescription&, bool first) noexcept;
+  // Adds the module to known_, and a row to the ledger if no row has its file. `file_hash`:
+  // ModuleDescription::file().
   void add(const ModuleDescription&, std::uint64_t file_hash) noexcept;
+  // Makes the ledger's row for a module of known_ that has none.
   void store_row_of(const ModuleDescription&) noexcept;
+  // Adds a row to the ledger and returns it; 0 if there is no room. `path`: path of the module's
+  // file; empty for the program. `file`: first row of the file; 0: the new row is the first.
   std::uint32_t store(const ModuleDescription&, std::string_view path, std::uint32_t file) noexcept;
+  // Returns the first row of the module's file; 0 if the file has no row.
   std::uint32_t find_file(const ModuleDescription&, std::uint64_t file_hash) const noexcept;
+  // Returns true if a frame is in a module of known_ that has no row in the ledger.
   bool lack_rows(std::span<const Frame> frames) noexcept;
+  // Returns true if the code at `offset` from the load base of the file had the address `Frame` in
+  // the module epoch `epoch`. `file`: first row of the file.
   bool was_at(std::uint32_t file, std::uint64_t offset, Frame, std::uint64_t epoch) const noexcept;
   RowOfFile& row_of_file(std::uint32_t row) const noexcept {
     return static_cast<RowOfFile*>(rows_of_files_.data())[row];
   }
   template <class Visit>
   void each_location(std::span<const Frame> frames, const Visit& visit) const noexcept;
+  // Marks each module of known_ that is loaded now with a new generation. Returns the generation; 0
+  // if the table's lock cannot be had.
   std::uint64_t mark_present() noexcept;
+  // Ends the row of one module with an older generation, removes the module from known_, and sets
+  // the range to the module's addresses. Returns false if there is no older one.
   bool take_unmarked(std::uint64_t generation, Gone&) noexcept;
 
   Storage& storage_;
