@@ -47,8 +47,8 @@ class IdTable {
   FutexLock& lock() noexcept { return lock_; }
 
   // Adds to this index a row of the indexed table, whose contents have this hash. Several rows may
-  // have one hash. The caller holds lock(). If the slots are full and there is no
-  // memory for more, the row is left out, and find() will not return it.
+  // have one hash. The caller holds lock(). If the slots are full and there is no memory for more,
+  // the row is left out, and find() will not return it.
   void insert(std::uint64_t hash, std::uint32_t row) noexcept {
     Slots* slots = slots_.load(std::memory_order_relaxed);
     if (replace(*slots, tag_of(hash) << 32 | retired, tag_of(hash) << 32 | row)) return;
