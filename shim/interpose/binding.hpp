@@ -10,36 +10,42 @@
 
 namespace cuwarden::shim {
 
-// Facts about the CUDA functions that libraries define which were opened by dlopen and that are no
-// CUDA libraries, for the calls of one module.
+// CUDA functions that opened libraries define, for the calls of one module. An opened library was
+// loaded by dlopen after the program's start, and contains neither a CUDA runtime nor libcuda.
 struct OpenedDefinitions {
-  // True if the calling module is such a library and its calls by name reach its own functions of
-  // the runtime (cudaFree and others), or of the driver (cuMemFree_v2 and others).
+  // True if the calling module is an opened library whose calls by name reach the functions that it
+  // defines itself: those of the runtime (cudaFree and others), or of the driver (cuMemFree_v2 and
+  // others).
   bool callers_runtime = false, callers_driver = false;
-  // The cudaFree and cuMemFree_v2 of the global scope; null: it has none, or no opened library
-  // defines the function.
+  // Addresses of cudaFree and cuMemFree_v2 that dlsym(RTLD_NEXT) finds for the shim, in the
+  // loader's global scope. Null if it finds no such function, or if no opened library defines it.
   const void *global_runtime = nullptr, *global_driver = nullptr;
 };
-// Finds what opened libraries define, for a call from the module that contains the code address
-// `address`. To be called without the loader's list held. May change dlerror().
+// Finds the CUDA functions that opened libraries define, for calls from the module that contains
+// the code address `address`. Must not be called inside with_loaded_objects_held(). May change
+// dlerror().
 OpenedDefinitions opened_definitions(std::uintptr_t address);
 
-// Runtime functions for the calls of one module; a null slot: no object defines the function.
+// Runtime functions for the calls of one module. A slot is null if no object of the process defines
+// the function for this module.
 struct RuntimeBinding {
   driver::RealRuntime next{};    // functions that the loader would have bound, perhaps a wrapper's
   driver::RealRuntime bottom{};  // functions of the cudart itself, for a wrapper that calls by name
 };
-// Returns the runtime functions for the module `caller`; one that converts to false stands for code
-// in no module. `OpenedDefinitions`: result of opened_definitions() for the module. To be called
-// with the loader's list held (with_loaded_objects_held).
+// Returns the runtime functions that the calls of the module `caller` go on to. If the calling code
+// is in no module (compiled at run time), `caller` is an object that converts to false.
+// `OpenedDefinitions`: result of opened_definitions() for the calling code. To be called inside
+// with_loaded_objects_held().
 RuntimeBinding runtime_binding(const LoadedObject& caller, const OpenedDefinitions&);
-// Returns the library whose driver functions the calls of the module `caller` reach. Converts to
-// false if they reach those of the whole process (next_driver()). Arguments and lock as for
-// runtime_binding().
+// Returns the library that defines driver functions for the calls of the module `caller`: a wrapper
+// of libcuda that dlopen loaded. Returns an object that converts to false if the calls go on to the
+// functions of next_driver(), as in most modules. If the calling code is in no module, `caller`
+// converts to false. `OpenedDefinitions`: result of opened_definitions() for the calling code. To
+// be called inside with_loaded_objects_held().
 LoadedObject driver_wrapper_for(const LoadedObject& caller, const OpenedDefinitions&);
-// Returns the cudaRuntimeGetVersion of the runtime that the module `caller` needs or contains, or
-// else of the first one in the process; null if there is none. To be called with the loader's list
-// held.
+// Returns the address of cudaRuntimeGetVersion in the CUDA runtime that the module `caller`
+// contains or needs. If the module has no runtime, takes the process's first one in load order.
+// Null if no runtime defines the function. To be called inside with_loaded_objects_held().
 void* runtime_version_function_for(const LoadedObject& caller);
 
 }  // namespace cuwarden::shim

@@ -22,12 +22,13 @@ const driver::RealRuntime& next_runtime_for(const void* return_address, driver::
 // is not loaded or does not define it. The table is valid as long as the module stays loaded.
 const driver::RealDriver& next_driver_for(const void* return_address);
 
-// To be called before libc's dlclose. Until unloading_ends(), a table is used only if its module is
-// still loaded: another library may come to the module's addresses at any time.
+// Makes next_runtime_for() and next_driver_for() check, until unloading_ends(), that the module of
+// a table is still loaded. During a dlclose another library may come to the module's addresses. To
+// be called before each call of libc's dlclose.
 void unloading_begins();
-// Ends what unloading_begins() began; to be called after libc's dlclose. `has_unloaded`: true if an
-// object was unloaded. Then drops the tables of modules that were unloaded, and of those whose
-// calls went on to a library that was unloaded.
+// Ends the checks that unloading_begins() began; to be called after each call of libc's dlclose.
+// `has_unloaded`: true if an object was unloaded. In that case, drops the tables for the calls of
+// unloaded modules, and the tables with functions of an unloaded library.
 void unloading_ends(bool has_unloaded);
 
 // Returns the version of the libcudart that the program called first, as cudaRuntimeGetVersion

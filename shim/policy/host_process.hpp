@@ -24,9 +24,10 @@ class ThisProcess final : public HostProcess {
   // the lock of the Python interpreter; for other names, and without Python in the process, returns
   // false.
   bool holds_lock(std::string_view name) noexcept override;
-  // Returns the bytes of host memory that cuwarden may take: what the host's RAM and the memory
-  // cgroup could still give, less a reserve of 256 MiB. 0 if less than the reserve is left. A limit
-  // that cannot be read counts as none.
+  // Returns the bytes of host memory that cuwarden may still take: the available RAM, or the memory
+  // that the process's cgroup has left if this is less, minus a reserve of 256 MiB. 0 if less than
+  // the reserve is left. If neither can be read, the result is as good as unlimited (2^64 - 256
+  // MiB).
   std::uint64_t host_room_bytes() noexcept override;
   // Starts a detached thread that calls work(argument) with the program's signals blocked, and
   // returns true. Returns false if no thread could be started. `argument` must stay valid until

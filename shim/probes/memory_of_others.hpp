@@ -12,23 +12,24 @@
 
 namespace cuwarden::shim {
 
-// Bytes of a device that may be in use unexplained by this process's records before NVML is asked
-// about other processes. A context and its code may take as much.
+// Bytes in use on a device, beyond those that this process's records explain, up to which NVML is
+// not asked about other processes. A context and its code may take as much.
 inline constexpr std::int64_t hidden_by_a_context = std::int64_t{1} << 30;
 
-// Asks NVML for the bytes of the device that other processes hold, and returns their sum. Processes
-// whose bytes are not known are left out; null if NVML lists no processes, or if some are left out
-// and the sum is 0. `DeviceView`: the device's row in the ledger. Calls visit(pid, bytes) for each
-// process that certainly is not the calling process; `bytes` is ledger::unknown_bytes if NVML does
-// not tell them.
+// Asks NVML for the bytes of the device that other processes hold, and returns their sum. Leaves
+// out a process if NVML does not tell its bytes, if it may be the calling process, or if it is not
+// among the 64 with most memory. Null if NVML cannot list the device's processes, or if some are
+// left out and the sum is 0. `DeviceView`: the device's row in the ledger. Calls visit(pid, bytes)
+// for each process that certainly is not the calling process; `bytes` is ledger::unknown_bytes if
+// NVML does not tell them.
 std::optional<std::uint64_t> bytes_of_others(const ledger::DeviceView&,
                                              FunctionRef<void(std::uint32_t, std::uint64_t)> visit);
 
 // Asks NVML how many bytes of each device other processes hold, and writes the answers to the
 // ledger. To be called when the process ends, after the devices were read for the last time. Asks
 // only for devices with more than hidden_by_a_context (1 GiB) in use beyond what this process's
-// records explain. Calls may_ask() before each of them, and leaves the device out if that returns
-// false.
+// records explain. Calls may_ask() before it asks about such a device, and leaves the device out if
+// may_ask() returns false.
 void note_others_at_exit(ledger::Writer&, const FunctionRef<bool()>& may_ask) noexcept;
 
 }  // namespace cuwarden::shim

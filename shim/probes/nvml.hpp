@@ -39,8 +39,8 @@ class Nvml {
   Nvml& operator=(const Nvml&) = delete;
   ~Nvml();
 
-  // Returns why the last step failed; `listed` if it succeeded. Steps are the construction,
-  // device(), answered() and lacks_function(). If device() succeeds, answer() stays as it was.
+  // Returns `listed` if the last step succeeded; otherwise the reason of its failure. Steps are the
+  // construction, a call of device(), and a result that answered() or lacks_function() has stored.
   NvmlAnswer answer() const noexcept { return answer_; }
   // Returns the code (nvmlReturn_t) of the last call of NVML; 0 is success. 0 also if NVML was not
   // called, or after lacks_function().
