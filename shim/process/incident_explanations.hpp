@@ -17,9 +17,9 @@ namespace cuwarden::shim {
 // confines, the functions do nothing. There is one object in a process.
 class IncidentExplanations final : public rescue::IncidentProbes {
  public:
-  // Sets the ledger to write to and the object that walks stacks, and counts incidents and their
-  // time from 0 again. To be called before all other functions, and again in a forked child. Both
-  // references must outlive the object.
+  // Sets the ledger to write to and the object that walks stacks. Both must outlive this object.
+  // Forgets how many incidents were explained, and how long that took, so that both limits start
+  // anew. To be called before all other functions, and again in a forked child.
   void begin(ledger::Writer& ledger, tracking::CallSites& sites) noexcept;
 
   // Adds facts to the incident: the host's memory and its limits, locked memory in slabs, other

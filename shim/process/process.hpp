@@ -104,18 +104,20 @@ class Process final : public tracking::CompletenessListener {
   // calling thread should wait for it. False if the calling thread must not wait: nothing was
   // recorded, it is in a child of vfork, or a seccomp filter confines it.
   bool another_leads_the_end() const noexcept;
-  // Lets one thread run exit() to its end. Returns at once in the first thread that calls. A later
-  // thread waits 50 ms at most for a thread to reach the shim's exit handler, and then until that
-  // thread has ended or is stuck (EndTurn::wait_for_leader()). To be called by each thread that
-  // calls exit(), before libc's own function.
+  // Lets one thread run exit() to its end. Returns at once in the thread that calls first, or if
+  // the calling thread must not wait (another_leads_the_end()). A later thread waits 50 ms at most
+  // for a thread to reach the shim's exit handler. If one reaches it, also waits until that thread
+  // has ended or is stuck (EndTurn::wait_for_leader()). To be called by each thread that calls
+  // exit(), before libc's own function.
   void exit_is_called() noexcept;
-  // Waits if another thread has called quick_exit() before, until that thread has written the
-  // report and set `done` to nonzero, has ended, or is stuck. Otherwise returns at once. To be
-  // called by each thread that calls quick_exit(), before libc's own function.
+  // If another thread has called quick_exit() before, waits until that thread has written the
+  // report and set `done` to nonzero, has ended, or is stuck. Returns at once in the
+  // thread that calls first, or if the calling thread must not wait (another_leads_the_end()). To
+  // be called by each thread that calls quick_exit(), before libc's own function.
   void quick_exit_is_called(std::atomic<std::uint32_t>& done) noexcept;
-  // Waits if another thread is ending the process by exit(); returns only if that thread is stuck
-  // or has ended. Otherwise returns at once. To be called in exit handlers, so that the calling
-  // thread leaves the rest of the handlers to that thread.
+  // Leaves the rest of the exit handlers to another thread that is ending the process by exit(): if
+  // there is one, returns only once it is stuck or has ended. Returns at once if there is none, or
+  // if the calling thread must not wait (another_leads_the_end()). To be called in exit handlers.
   void leave_end_to_leader() noexcept;
 
   // True if this process has a ledger with records: recording is under way, was stopped by an
@@ -185,15 +187,15 @@ class Process final : public tracking::CompletenessListener {
   void ledger_is_incomplete(ledger::Reason) noexcept override;
   // Says in debug lines, at the end of a process without a recorded CUDA call, why there is none.
   void end_unrecorded() noexcept;
-  // Writes the last report, and tells its path to `cuwarden run`. Returns true if the
-  // report is on disk or CUWARDEN_REPORT_IF asks for none; false if it could not be written. To be
-  // called inside an OwnWork.
+  // Writes the last report, and tells its path to `cuwarden run`. Returns true if the report is on
+  // disk or CUWARDEN_REPORT_IF asks for none; false if it could not be written. To be called inside
+  // an OwnWork.
   bool write_report() noexcept;
   // Tells `cuwarden run` the path of a ledger or a report, by a line in Settings::report_list. Does
   // nothing if the process was not started by `cuwarden run`.
   static void tell(std::string_view path) noexcept;
-  // Adds facts to the ledger just before a report: the version of the CUDA runtime, and if a
-  // libcuda in another linker namespace (dlmopen) was not recorded.
+  // Adds facts to the ledger just before a report: the version of the CUDA runtime, and a reason
+  // for missing records if a libcuda is loaded in another linker namespace (dlmopen).
   void complete_ledger() noexcept;
   // If a libcuda is loaded in another linker namespace, stores that in the ledger as a reason why
   // records are missing.

@@ -14,8 +14,9 @@ namespace cuwarden::shim {
 
 // Sets where and how this process writes its report. To be called before any report is written, and
 // again in a forked child. `path`: absolute path of the report, with %p and the other fields of
-// CUWARDEN_REPORT already replaced; it is copied. `symbol_time`: longest time that the last report
-// may take to name functions and source lines.
+// CUWARDEN_REPORT already replaced; /dev/null for no report. It is copied. `symbol_time`: longest
+// time that each report at the process's end may take to look up functions and source lines; 0: it
+// looks up none.
 void set_up_reports(const std::string& path, std::chrono::nanoseconds symbol_time);
 
 // Writes a report now; to be called while the process runs exit(), before the program's destructors
@@ -31,14 +32,15 @@ void write_report_at_exit(ledger::Writer&, bool with_names) noexcept;
 // called inside an OwnWork.
 bool write_final_report(ledger::Writer&) noexcept;
 // Returns the text by which `cuwarden run` learns of this process's report: the report's path, or
-// the constant no_report_wanted if no report is on disk. The text is valid until the next report is
-// written. To be called after write_final_report().
+// the constant no_report_wanted if none was asked for. The text is valid until the next report is
+// written. To be called after write_final_report() has returned true.
 std::string_view told_of_report() noexcept;
 
-// Writes a report at an incident (refused request), once for each verdict in a process. `Writer`:
-// this process's ledger, which `Reader` reads. `verdict`: the cause of the refusal, a value of the
-// enum Verdict below 32. Writes nothing if the last report was begun or the program has changed its
-// root folder. May throw std::bad_alloc.
+// Writes a report at an incident (refused request), at most once for each verdict in a process.
+// `Writer`: this process's ledger, which `Reader` reads. `verdict`: the cause of the refusal, a
+// value of the enum Verdict below 32. Writes nothing if CUWARDEN_REPORT is /dev/null, if the last
+// report was begun, if the program has changed its root folder, or if another report is still being
+// written. May throw std::bad_alloc.
 void write_incident_report(ledger::Writer&, const ledger::Reader&, std::uint32_t verdict);
 
 }  // namespace cuwarden::shim

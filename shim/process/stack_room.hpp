@@ -9,8 +9,8 @@
 
 namespace cuwarden::shim {
 
-// Facts about the call frames that are on the calling thread's stack: from the function that asks
-// to the thread's outermost frame.
+// Facts about the call frames on the calling thread's stack, from the frame with which the walk
+// began (`frame` of present_frames()) to the thread's outermost frame.
 struct PresentFrames {
   // True if all frames on the calling thread's stack were found, down to the outermost one.
   bool whole = false;
@@ -18,7 +18,8 @@ struct PresentFrames {
   bool in_signal_handler = false;
   // True if a frame on the calling thread's stack is the CUDA driver's.
   bool in_driver = false;
-  // True if the shim's own frame that was looked for is on the calling thread's stack.
+  // True if the frame of the shim that present_frames() got as `own_frame` is on the calling
+  // thread's stack. False if `own_frame` was null.
   bool met_own_frame = false;
   // True if the outermost frame on the calling thread's stack is the one with which the process or
   // the thread began. False on a coroutine's stack, which begins at another frame.
@@ -26,15 +27,15 @@ struct PresentFrames {
 };
 // Returns facts about the frames on the calling thread's stack. `CallSites`: the object that walks
 // stacks. `frame`: __builtin_frame_address(0) of a function that has not returned; the walk begins
-// with its frame. All members are false if there is no memory for the walk.
-// `own_frame`: address of a frame of the shim's to look for; null: none.
+// with its frame. `own_frame`: address of a frame of the shim's to look for; null: none. All
+// members are false if there is no memory for the walk.
 PresentFrames present_frames(tracking::CallSites&, const void* frame,
                              const void* own_frame = nullptr) noexcept;
-// Returns true if it is proven that a function of the shim has been left by a jump (longjmp): all
-// frames on the calling thread's own stack were found, and its frame is not among them.
-// `CallSites` and `frame`: as for present_frames(). `own_frame`: frame address
-// (__builtin_frame_address(0)) of the function that may have been left. Returns false in a confined
-// thread.
+// True if a function of the shim was certainly left by a jump (longjmp): all frames on the calling
+// thread's own stack were found, and the function's frame is not among them. `CallSites`: the
+// object that walks stacks. `frame`: __builtin_frame_address(0) of a function that has not
+// returned; the walk begins with its frame. `own_frame`: __builtin_frame_address(0) of the function
+// that may have been left. Always false in a confined thread.
 bool has_left(tracking::CallSites&, const void* frame, const void* own_frame) noexcept;
 // Finds and stores the addresses of libc's code with which threads and coroutines begin. By them,
 // present_frames() recognises the outermost frame of a stack. To be called when recording starts.

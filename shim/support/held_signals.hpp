@@ -22,8 +22,9 @@ class [[nodiscard]] HeldSignals {
   HeldSignals& operator=(const HeldSignals&) = delete;
 
  private:
-  // Signals that are blocked for Which::all. Left out are libc's own, too: it cancels a thread with
-  // signal 32, and changes the user of all threads with 33.
+  // Signals that are blocked for Which::all: all but those that an instruction of the thread raises
+  // (own_signals), and libc's own. By signal 32 libc cancels a thread; by 33 it changes the user of
+  // all threads.
   static constexpr SignalSet held = ~(own_signals | signal_set({32, 33}));
   // Signals that are blocked for Which::but_collectors. Garbage collectors use the signals left out
   // here, among them the real-time signals, which are 34 and above.

@@ -123,8 +123,8 @@ void note_startup_objects();
 template <class Visit>
 bool any_startup_object_behind_shim(Visit visit);
 
-// Returns the loaded object with this address between its lowest and its highest one; a
-// LoadedObject that converts to false if there is none.
+// Returns the loaded object whose range of mapped addresses contains `address`; a LoadedObject that
+// converts to false if there is none.
 LoadedObject object_at(std::uintptr_t address);
 
 // Returns the loaded object whose soname or path is `name`, such as libcuda.so.1: the library to
@@ -152,9 +152,11 @@ namespace detail {
 // Returns the number of objects that were loaded before the program ran, as note_startup_objects()
 // counted them; SIZE_MAX if the shim's constructor has not run yet.
 std::size_t startup_object_count();
-// Returns how many objects were loaded before this one and are still loaded.
+// Returns the object's index, from 0, among the objects that are loaded now, in load order. If the
+// object is not loaded, returns the number of loaded objects.
 std::size_t position_of(const LoadedObject&);
-// Returns the object that has this position_of(); one that converts to false if there is none.
+// Returns the loaded object with this index, from 0, in load order. If fewer objects are loaded,
+// returns one that converts to false.
 LoadedObject object_in_position(std::size_t position);
 }  // namespace detail
 

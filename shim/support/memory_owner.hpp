@@ -15,8 +15,8 @@ namespace cuwarden::shim {
 class MemoryOwner {
  public:
   // Marks the memory as the calling process's. The mark is a page that the kernel fills with zeros
-  // in forked children. To be called by the shim's constructor; once a call has succeeded, others
-  // do nothing. is_marked() tells if it did.
+  // in forked children. To be called by the shim's constructor. is_marked() tells if the call
+  // succeeded; later calls then do nothing.
   void mark() noexcept;
   // True if mark() has succeeded, so that the memory's owner is known. mark() fails if the kernel
   // cannot fill a page with zeros in forked children (MADV_WIPEONFORK): before Linux 4.14, if a

@@ -13,11 +13,12 @@ inline constexpr std::string_view setting_prefix = "CUWARDEN_";
 // 16 KiB, further variables are left out. To be called once, by the shim's constructor.
 void keep_start_environment() noexcept;
 
-// Calls what("CUWARDEN_X=value") for each environment variable whose name begins with CUWARDEN_. If
-// the environment has none, because the program has cleared it, uses the copies that
-// keep_start_environment() made at the start. The text is valid until the environment changes.
-template <class What>
-void each_setting_text(const What& what);
+// Calls visit(text) for each environment variable whose name begins with CUWARDEN_. `text`: a
+// std::string_view such as "CUWARDEN_POOL=on", valid until the environment changes. If the
+// environment has no such variable, because the program has cleared it, uses the copies that
+// keep_start_environment() made at the start.
+template <class Visit>
+void each_setting_text(const Visit& visit);
 
 namespace detail {
 // Returns the texts that keep_start_environment() copied, such as CUWARDEN_POOL=on, one after the
@@ -29,19 +30,19 @@ std::string_view kept_settings() noexcept;
 
 extern char** environ;
 
-template <class What>
-void cuwarden::shim::each_setting_text(const What& what) {
+template <class Visit>
+void cuwarden::shim::each_setting_text(const Visit& visit) {
   bool any = false;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     if (!text.starts_with(setting_prefix)) continue;
     any = true;
-    what(text);
+    visit(text);
   }
   if (any) return;
   for (std::string_view kept = detail::kept_settings(); !kept.empty();) {
     const std::string_view text = kept.substr(0, kept.find('\0'));
-    what(text);
+    visit(text);
     kept.remove_prefix(text.size() + 1);
   }
 }

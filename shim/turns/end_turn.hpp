@@ -27,7 +27,8 @@ class EndTurn {
   // Waits until no other thread writes a report. Returns true if the calling thread must write one
   // now and call give_back() afterwards. Returns false if the last report was already written, or
   // if another thread is stuck in writing. `is_last`: true if the calling thread wants to write the
-  // process's last report. To be called inside an OwnWork, as WritingTurn::take().
+  // process's last report. To be called inside an OwnWork (a scope of cuwarden's own work), by
+  // which other threads notice if a jump leaves the writing.
   //
   // A signal handler may have interrupted the calling thread's own writing. Then returns true only
   // if `is_last`, and the interrupted report is not the last one.
@@ -37,9 +38,11 @@ class EndTurn {
   // then return false.
   void give_back(bool is_last) noexcept;
 
-  // Waits until `done` is nonzero, which the thread that writes a report sets. Stops waiting if no
-  // thread is writing a report, or if the writing thread has ended or is stuck. To be called by a
-  // thread in exit() while another thread writes the report in an exit handler of libc's.
+  // Waits until `done` is nonzero, which the thread that writes a report sets. After 0.5 s,
+  // stops waiting if no thread is writing a report, or if the writing thread has ended. Stops in
+  // any case after the longest time that a report takes (longest_wait_ns()). Returns at once if the
+  // calling thread is the one that writes. To be called by a thread in exit() while another thread
+  // writes the report in an exit handler of libc's.
   void wait_until(std::atomic<std::uint32_t>& done) noexcept;
 
   // Returns true in all calls by the thread that has called this function first, and false in all

@@ -26,9 +26,9 @@ class WritingTurn {
   explicit constexpr WritingTurn(Clock& clock) noexcept : clock_(clock) {}
 
   // Waits up to `longest_ns` nanoseconds for the turn. After `taken` and `taken_over` the calling
-  // thread must call give_back(). If the calling thread already has it, a jump
-  // (longjmp) has left its earlier writing, or a signal handler has interrupted it. The number of
-  // hooked calls and works of cuwarden's that the thread is inside tells which.
+  // thread must call give_back(). If the calling thread already has the turn, returns at once:
+  // `taken_over` if a jump (longjmp) has left its earlier writing, `interrupted` if a signal
+  // handler runs within the writing. To be called inside a hooked call or an OwnWork.
   Answer take(std::uint64_t longest_ns) noexcept;
   // Ends the calling thread's turn, and wakes threads that wait in take().
   void give_back() noexcept;
