@@ -49,28 +49,31 @@ struct Account {
   }
 };
 
-// A request, and the device's memory right before it.
+// A request for memory, and the device's memory right before it.
 struct Request {
-  const char* api = "";
+  const char* api = "";  // The CUDA function that is called, such as "cudaMalloc".
   std::size_t bytes = 0;
-  const char* function = "";
-  int line = 0;
-  std::optional<cudaError_t> result;  // None until the call has returned.
-  DeviceMemory before;
+  const char* function = "";          // The sample's function that makes the call.
+  int line = 0;                       // Line of the call in the sample's source.
+  std::optional<cudaError_t> result;  // Null until the call has returned.
+  DeviceMemory before;                // All 0 if the device was not asked.
 
+  // Returns a request that is about to be made, with the device's present memory. The parameters
+  // are the values of the members.
   static Request planned(const char* api, std::size_t bytes, const char* function, int line) {
     Request request{api, bytes, function, line, {}, {}};
     request.before = device_memory();
     return request;
   }
-  // A request for host memory, or one made where there may be no device to ask.
+  // Returns a request without the device's memory: for host memory, or if the device may not
+  // answer. The parameters are the values of the members.
   static Request without_device(const char* api, std::size_t bytes, const char* function,
                                 int line) {
     return {api, bytes, function, line, {}, {}};
   }
 };
 
-// Returns `,"name":value`, for a fact that only one sample has.
+// Returns `,"name":value`, a member of the JSON object that the sample prints.
 inline std::string fact(const char* name, std::size_t value) {
   return ",\"" + std::string(name) + "\":" + std::to_string(value);
 }
@@ -97,9 +100,10 @@ inline std::string text_of(const Request& request, const Account& account,
          extra + "}";
 }
 
-// Prints the facts, whatever the result. Returns the program's exit status: 0 if the request ran
-// out of memory as planned; otherwise 1, after a line that says why. `device` is JSON text: a
-// number or null.
+// Prints the facts about the request and the program's memory as one JSON object, whatever the
+// result. Returns the program's exit status: 0 if the request ran out of memory as planned;
+// otherwise 1, after a line on stderr that says why. `extra`: further members, each made by fact();
+// may be empty. `device`: CUDA ordinal of the request's device, or "null" for host memory.
 inline int conclude(const Request& request, const Account& account, const std::string& extra = "",
                     const char* device = "0") {
   std::printf("%s\n", text_of(request, account, extra, device).c_str());
@@ -116,8 +120,9 @@ inline int conclude(const Request& request, const Account& account, const std::s
   return 1;
 }
 
-// On a large device, allocates memory and leaves `room` bytes or a little more, so that the sample
-// takes no longer there than on a small one.
+// If at least `room` bytes plus 1 GiB of the device are free, allocates memory until less than
+// `room` bytes plus 2 MiB are free, and counts it in `account`. With this, a sample that fills the
+// device takes no longer on a large device than on a small one.
 inline void hold_all_but(std::size_t room, Account& account) {
   const std::size_t free = device_memory().free;
   if (free < room + kGiB) return;

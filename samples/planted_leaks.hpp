@@ -21,12 +21,12 @@ struct PlantedLeak {
   std::size_t bytes;     // Bytes of all of them together.
   const char* function;  // Name of the function that makes the leak, without parameters.
   int line;              // The line of the call; 0 if the module has no debug info.
-  const char* released_by = nullptr;
-  const char* module = nullptr;  // The module's file name; null for the program itself.
+  const char* released_by = nullptr;  // "context" if a context's end releases it; otherwise null.
+  const char* module = nullptr;       // The module's file name; null for the program itself.
 };
 
-// Prints the leaks. `extra` is text of the form `,"name":value`, for facts that only one sample
-// has.
+// Prints the leaks as one JSON object. `extra`: further members of the object, each of the form
+// `,"name":value`, for facts that only one sample has; may be empty.
 inline void print_leaks(const std::vector<PlantedLeak>& leaks, const std::string& extra = "") {
   const auto text = [](const char* value) {
     return value == nullptr ? std::string("null") : '"' + std::string(value) + '"';
@@ -43,14 +43,16 @@ inline void print_leaks(const std::vector<PlantedLeak>& leaks, const std::string
   std::printf("{\"leaked\":[%s]%s}\n", rows.c_str(), extra.c_str());
 }
 
-// Ends the program with one line if a call has failed that must succeed, for example without a GPU.
-inline void require(cudaError_t result, const char* what) {
+// If `result` is an error, as without a GPU, ends the program with status 1 and one line on stderr.
+// `call`: name of the call that gave the result, such as "cudaMalloc".
+inline void require(cudaError_t result, const char* call) {
   if (result == cudaSuccess) return;
-  std::fprintf(stderr, "%s failed: %s\n", what, cudaGetErrorString(result));
+  std::fprintf(stderr, "%s failed: %s\n", call, cudaGetErrorString(result));
   std::exit(1);
 }
 
-// Returns the n-th argument as a number; `otherwise` if there is none.
+// Returns the number argv[n]; `otherwise` if there are fewer arguments. If argv[n] is not a number,
+// ends the program with status 1 and one line on stderr.
 inline std::size_t argument(int argc, char** argv, int n, std::size_t otherwise) {
   if (n >= argc) return otherwise;
   char* end = nullptr;

@@ -4,10 +4,14 @@
 #include <cstddef>
 
 extern "C" {
-void* tensor_cache_allocate(std::size_t bytes);  // Null if the device has no more memory.
-// Puts the block into the cache: the device does not get it back.
+// Returns the address of `bytes` bytes of device memory for a tensor; null if the device has too
+// little memory.
+void* tensor_cache_allocate(std::size_t bytes);
+// Keeps a tensor's memory in the library's cache: the device does not get it back. `tensor`: an
+// address that tensor_cache_allocate() has returned; other addresses are ignored.
 void tensor_cache_release(void* tensor);
-// Returns the bytes that the cache holds and no tensor uses.
+// Returns the bytes of device memory that the cache keeps for later tensors.
 std::size_t tensor_cache_idle_bytes();
-void tensor_cache_empty();  // Gives the idle bytes back to the device.
+// Gives all memory that the cache keeps for later tensors back to the device.
+void tensor_cache_empty();
 }
