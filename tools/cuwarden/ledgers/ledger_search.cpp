@@ -56,7 +56,7 @@ std::vector<std::string> usual_ledger_folders() {
 
 std::vector<std::string> ledgers_in(const std::string& folder, int& error) {
   auto paths = files_in(folder, "cuwarden-ledger-", "", error);
-  std::sort(paths.begin(), paths.end());  // the names carry the start time
+  std::sort(paths.begin(), paths.end());  // the names are cuwarden-ledger-HOST-START-PID
   return paths;
 }
 

@@ -16,12 +16,13 @@ namespace cuwarden {
 // Returns the paths of the folders in which a program that is started in the current folder with
 // this command's environment may have its ledger. These are CUWARDEN_LEDGER_DIR, the folder of
 // CUWARDEN_REPORT, the current folder, $TMPDIR, /dev/shm and /tmp. Leaves out folders that do not
-// exist. A folder with several names is listed once.
+// exist, a folder of CUWARDEN_REPORT with a % in its path, and a $TMPDIR that is not absolute. A
+// folder with several names is listed once.
 std::vector<std::string> usual_ledger_folders();
 
-// Returns the paths of the files directly in the folder that have the name of a ledger, sorted by
-// the start of their processes, oldest first. Sets `error` to an errno if the folder could not be
-// read, and otherwise to 0.
+// Returns the paths of the files directly in the folder that have the name of a ledger. They are
+// sorted by the processes' host, then by the processes' start, oldest first. Sets `error` to an
+// errno if the folder could not be read, and otherwise to 0.
 std::vector<std::string> ledgers_in(const std::string& folder, int& error);
 // Returns the paths of the regular files directly in the folder whose names begin with `start` and
 // end with `end`, in no particular order. Sets `error` to an errno if the folder could not be read,
@@ -33,7 +34,7 @@ std::vector<std::string> files_in(const std::string& folder, std::string_view st
 struct LiveLedger {
   std::unique_ptr<LedgerFile> file;  // the open ledger; null if none can be read
   std::string error;                 // if `file` is null: the reason, one line for the user
-  // True if the process has no ledger: it was found, and has mapped no file with a ledger's name.
+  // True if the process exists, but has mapped no file with a ledger's name.
   bool has_none = false;
 };
 // Finds and opens the ledger that the running process `pid` writes, among the files that the

@@ -35,8 +35,8 @@ std::string name_in_a_line(const std::string& name);
 // control characters become question marks. Names from programs must have passed printable() before
 // they are put into the text, since a line feed in a name would begin a line.
 void print(int descriptor, std::string_view text);
-// True if output to the descriptor should have colours: it is a terminal other than TERM=dumb, and
-// NO_COLOR is unset or empty.
+// True if output to the descriptor should have colours: the descriptor is a terminal, TERM is not
+// "dumb", and NO_COLOR is unset or empty.
 bool wants_colour(int descriptor);
 
 // Stores that a write to standard output failed, so that finish_output() returns a failure; only

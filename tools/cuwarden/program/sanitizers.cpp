@@ -40,30 +40,31 @@ bool insists_on_being_first(std::string_view library) {
   return runtime != nullptr && runtime->insists_on_being_first;
 }
 
-std::string preloaded_behind_sanitizers(std::string_view users, const std::string& preloads) {
+std::string preloaded_behind_sanitizers(std::string_view user_value, const std::string& preloads) {
   constexpr std::string_view separators = ": ";  // the dynamic linker's
   std::size_t behind = 0;  // offset of the first library that is no sanitizer's runtime
-  while (behind < users.size()) {
-    const std::size_t start = users.find_first_not_of(separators, behind);
-    if (start == users.npos) break;
-    const std::size_t end = std::min(users.find_first_of(separators, start), users.size());
-    if (runtime_of(users.substr(start, end - start)) == nullptr) break;
+  while (behind < user_value.size()) {
+    const std::size_t start = user_value.find_first_not_of(separators, behind);
+    if (start == user_value.npos) break;
+    const std::size_t end =
+        std::min(user_value.find_first_of(separators, start), user_value.size());
+    if (runtime_of(user_value.substr(start, end - start)) == nullptr) break;
     behind = end;
   }
-  std::string_view rest = users.substr(behind);
+  std::string_view rest = user_value.substr(behind);
   rest.remove_prefix(std::min(rest.find_first_not_of(separators), rest.size()));
-  std::string value(users.substr(0, behind));
+  std::string value(user_value.substr(0, behind));
   if (!value.empty()) value += ':';
   value += preloads;
   if (!rest.empty()) value.append(":").append(rest);
   return value;
 }
 
-std::string options_behind_preloads(std::string users) {
+std::string options_behind_preloads(std::string user_value) {
   constexpr std::string_view option = "verify_asan_link_order";
-  if (users.find(option) != users.npos) return users;
-  if (!users.empty()) users += ':';
-  return users.append(option).append("=0");
+  if (user_value.find(option) != user_value.npos) return user_value;
+  if (!user_value.empty()) user_value += ':';
+  return user_value.append(option).append("=0");
 }
 
 }  // namespace cuwarden

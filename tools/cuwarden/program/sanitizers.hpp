@@ -22,16 +22,16 @@ std::string_view sanitizer_of(std::string_view library);
 // library is preloaded before the runtime. `library`: file name or path.
 bool insists_on_being_first(std::string_view library);
 
-// Returns a value for LD_PRELOAD: the user's value, with cuwarden's libraries added. `users`: the
-// value that the user has set, or empty. `preloads`: cuwarden's libraries, separated by colons.
-// They come before the user's libraries, but behind the sanitizers' runtimes with which `users`
-// begins.
-std::string preloaded_behind_sanitizers(std::string_view users, const std::string& preloads);
+// Returns a value for LD_PRELOAD: the user's value, with cuwarden's libraries added. `user_value`:
+// the value that the user has set, or empty. `preloads`: cuwarden's libraries, separated by colons.
+// They come before the user's libraries, but behind the sanitizers' runtimes with which
+// `user_value` begins.
+std::string preloaded_behind_sanitizers(std::string_view user_value, const std::string& preloads);
 
 // Returns a value for ASAN_OPTIONS: the user's value, with verify_asan_link_order=0 added. With
 // this option, AddressSanitizer's runtime accepts a library that is preloaded before the runtime.
-// `users`: the value that the user has set, or empty; returned unchanged if it contains the option
-// already.
-std::string options_behind_preloads(std::string users);
+// `user_value`: the value that the user has set, or empty; returned unchanged if it contains the
+// option already.
+std::string options_behind_preloads(std::string user_value);
 
 }  // namespace cuwarden

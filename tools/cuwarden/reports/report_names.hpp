@@ -26,9 +26,8 @@ class ReportNames {
   // this process is root's and another user has chosen the paths.
   enum class Paths { trusted, distrusted };
   // Says if files may be read for names at the paths that a report contains. Returns
-  // Paths::distrusted if this process is root's and the report's file belongs to another user, or
-  // is standard input; otherwise Paths::trusted. `report_path`: path of the report; "-": standard
-  // input.
+  // Paths::distrusted if this process is root's, unless the report's file is known to belong to
+  // root; otherwise Paths::trusted. `report_path`: path of the report; "-": standard input.
   Paths paths_in(const std::string& report_path) const;
 
   // Looks up names of functions and lines that the report lacks, and adds them to the report in
@@ -41,8 +40,8 @@ class ReportNames {
   void complete_file(const std::string& path);
 
  private:
-  // Returns naming_, which the first call makes. `Paths`: says if it reads files at the paths in
-  // the report.
+  // Returns naming_, which the first call makes. Sets if naming_ reads files at the paths in the
+  // report (Paths::trusted), or only files in the symbol folders (Paths::distrusted).
   Naming& naming(Paths);
 
   DebugFiles debug_files_;

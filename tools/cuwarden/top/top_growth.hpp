@@ -15,9 +15,8 @@ namespace cuwarden {
 // call stack, one kind of memory and one device; its id is its row in the ledger.
 class GrowingGroups {
  public:
-  // Shortest time, in nanoseconds, for which a group must have been growing, and least age of the
-  // process, so that the group counts as growing. Over a shorter time, the allocations of a
-  // program's start look like growth.
+  // Nanoseconds for which a group must have grown to count as growing, and least age of its
+  // process. Over a shorter time, the allocations of a program's start look like growth.
   static constexpr std::uint64_t least_age_ns = 60'000'000'000;
 
   // Finds the growing groups anew, by a look at each live allocation in the process's ledger.

@@ -44,8 +44,8 @@ class CallSiteNames {
   // each call site before it returns, so that get() returns them; the object's thread then looks up
   // functions and lines. Groups that were asked for before are not looked up again.
   void want(const std::vector<std::uint32_t>& groups);
-  // Returns true if the object's thread has looked up functions and lines of all groups that were
-  // given to want().
+  // True if the object's thread has looked up functions and lines of all groups that were given to
+  // want().
   bool are_known() const;
   // Waits until the object's thread has looked up functions and lines of all groups that were given
   // to want().

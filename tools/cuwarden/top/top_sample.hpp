@@ -54,8 +54,8 @@ struct Change {
 // newest.
 class Recent {
  public:
-  // Adds a sample of the same process, which must be newer than all others. Drops samples until at
-  // most one is ten seconds older than the new one, but keeps two.
+  // Adds a sample of the same process, which must be newer than all others. Drops old samples until
+  // at most one is ten seconds or more older than the new one, but keeps two.
   void add(Sample);
   // True before the first sample was added.
   bool empty() const { return samples_.empty(); }

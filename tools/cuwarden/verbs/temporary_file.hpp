@@ -29,9 +29,9 @@ class TemporaryFile {
   // Returns the entries of the file that are absolute paths (of ledgers and reports), each once, in
   // the order in which processes have added them.
   std::vector<std::string> entries() const;
-  // Returns true if an entry of the file is equal to this text: a path, or a fixed text such as
-  // no_report_wanted, by which a process says that it has no report.
-  bool has_entry(std::string_view) const;
+  // True if the file has the entry `wanted`: a path, or a fixed text such as no_report_wanted, by
+  // which a process says that it has no report.
+  bool has_entry(std::string_view wanted) const;
 
  private:
   // Returns all bytes that processes have written to the file.
@@ -43,9 +43,9 @@ class TemporaryFile {
   bool has_name_ = false;  // true until the file is removed from its folder
 };
 
-// Appends an entry (a text without null bytes) and a null byte to the file at `path`. This is the
-// list file of another `cuwarden run`, which has started this one. Does nothing if the file does
-// not exist or cannot be written.
+// Appends an entry (a text without null bytes) and a null byte to the file at `path`: the list file
+// of another `cuwarden run`, which has started this one. Does nothing if the file does not exist or
+// cannot be written.
 void add_entry(const char* path, std::string_view entry);
 
 }  // namespace cuwarden

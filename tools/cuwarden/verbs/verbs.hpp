@@ -22,10 +22,11 @@ struct ReportVerb {
   // standard input.
   std::vector<std::string> files;
   TextOptions text;  // options of the text, such as the grouping and the number of groups
-  // Format in which a report is shown whole; never null, not owned. Of a folder with several
-  // reports, each is shown in one line of text.
+  // Format in which a report is shown whole; never null, not owned. If a folder has several
+  // reports, each of these reports is shown in one line of text instead.
   const Format* format = &report_formats().front();
-  // True: the exit status is 1 if a report shows leaks, or is too incomplete to exclude them.
+  // True if the exit status is to be 1 when a report shows leaks, or is too incomplete to exclude
+  // them.
   bool fail_on_leak = false;
   std::vector<std::string> symbol_folders;  // folders of debug files, which are found by build id
   bool redact = false;  // true: write a copy without private facts instead of showing the report
