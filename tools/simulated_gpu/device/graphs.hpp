@@ -17,8 +17,8 @@ struct Graph;
 
 // A node of a graph. Its handle, a CUgraphNode, is the object's address.
 struct Node {
-  Graph* graph = nullptr;  // The graph that contains the node.
-  NodeKind kind = NodeKind::empty;
+  Graph* graph = nullptr;           // The graph that contains the node.
+  NodeKind kind = NodeKind::empty;  // The work that the simulated driver does for the node.
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;  // Result of cuGraphNodeGetType.
   // Nodes of the same graph that must have run before this node runs.
   std::vector<Node*> dependencies;
@@ -78,23 +78,29 @@ Handles<Node>& nodes();
 // Returns the table of all instantiated graphs of the process.
 Handles<GraphExec>& graph_execs();
 
-// Adds a node without dependencies to the graph. Returns the node, which the table nodes() owns.
+// Adds a node without dependencies to the graph. `kind`: the work that the simulated driver does
+// for the node. `type`: the result of cuGraphNodeGetType for the node. Returns the node, which the
+// table nodes() owns.
 Node* add_node(Graph& graph, NodeKind kind, CUgraphNodeType type);
 // Adds a node to a graph, for a call of the program such as cuGraphAddEmptyNode. `graph`: handle of
 // the graph. `dependencies`: handles of `count` nodes of the graph, on which the new node depends.
-// Sets `node` to the new node, which the table nodes() owns, and *out to its handle. Returns
-// CUDA_ERROR_INVALID_VALUE, and adds nothing, if a handle is not valid or `out` is null.
+// `kind`: the work that the simulated driver does for the node. `type`: the result of
+// cuGraphNodeGetType for the node. Sets `node` to the new node, which the table nodes() owns, and
+// *out to its handle. Returns CUDA_ERROR_INVALID_VALUE, and adds nothing, if a handle is not valid
+// or `out` is null.
 CUresult add_node(Node*& node, CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
                   std::size_t count, NodeKind kind, CUgraphNodeType type);
 // Adds a node to the graph into which the stream is being captured. The node depends on the nodes
-// that Capture::heads lists for the stream, and replaces them there. Returns the node, which the
-// table nodes() owns. `stream.capture` must not be null.
+// that Capture::heads lists for the stream, and replaces them there. `stream.capture` must not be
+// null. `kind`: the work that the simulated driver does for the node. `type`: the result of
+// cuGraphNodeGetType for the node. Returns the node, which the table nodes() owns.
 Node* capture_node(Stream& stream, NodeKind kind, CUgraphNodeType type);
 // Reserves an address range for a node of kind `allocate`, and stores its start in
-// `node.allocation.dptr`. Takes a range of equal size that an earlier node of the same graph frees;
-// without one, a new range. The memory itself is taken only when the graph is launched. Returns
-// CUDA_ERROR_INVALID_VALUE if the size is 0 or the device unknown. Returns CUDA_ERROR_OUT_OF_MEMORY
-// if the size exceeds the device's memory or the process has too little address space.
+// `node.allocation.dptr`. Takes a range of equal size that is freed by a node on which this node
+// depends; without one, a new range. The memory itself is taken only when the graph is launched.
+// Returns CUDA_ERROR_INVALID_VALUE if the size is 0 or the device unknown. Returns
+// CUDA_ERROR_OUT_OF_MEMORY if the size exceeds the device's memory or the process has too little
+// address space.
 CUresult reserve_graph_memory(Node& node);
 // Frees memory that a launched graph has allocated, for a call such as cuMemFree. `range`: the
 // memory, an entry of `sim.ranges`, which is removed. The driver keeps the device's bytes for later

@@ -22,8 +22,9 @@ struct Kernel {
   // else the PTX text says; 0 if neither does.
   std::size_t local_bytes = 0;
   bool uses_heap = false;  // True if the kernel calls the device-side malloc.
-  // Values of two function attributes (cuFuncSetAttribute): most bytes of dynamic shared memory for
-  // a launch, and the preferred share of shared memory in percent; -1: the driver's choice.
+  // Values of two function attributes (cuFuncSetAttribute). dynamic_shared_limit: most bytes of
+  // dynamic shared memory for a launch. preferred_carveout: preferred share of shared memory in
+  // percent, -1 for the driver's choice; stored, but without effect.
   int dynamic_shared_limit = 49152 - 1024;
   int preferred_carveout = -1;
 };

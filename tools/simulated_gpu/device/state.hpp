@@ -177,8 +177,9 @@ struct Context {
   // Bytes of the device that the driver uses for the context itself, without allocations of the
   // program.
   std::size_t overhead = 0;
-  // Bytes of local memory that each thread of the device has in this context at present; 0: the
-  // 1,024 bytes from the context's start, or none if local_given_back is true.
+  // Bytes of local memory that the context has taken for each thread of the device. If they are
+  // less than 1,024, each thread has the 1,024 bytes from the context's start, or none if
+  // local_given_back is true.
   std::size_t local_bytes = 0;
   // True after a launch failed for lack of local memory: the context then has given back all local
   // memory, even the part that it had from its start.
@@ -223,9 +224,9 @@ struct Device {
     const std::size_t taken = used + other_process + share.used_by_others(board);
     return taken < capacity ? capacity - taken : 0;
   }
-  // Counts `bytes` of the device as used by this process, also for the processes that share the
-  // device. Returns false, and counts nothing, if fewer bytes are free, or if the process would
-  // hold more than process_limit.
+  // Counts `bytes` of the device as used by this process, and tells this to the processes that
+  // share the device. Returns false, and counts nothing, if fewer bytes are free, or if the process
+  // would hold more than process_limit.
   bool charge(std::size_t bytes) {
     const DeviceShare::Taking taking(share);
     if (bytes > free_bytes() || bytes > process_limit - std::min(used, process_limit)) return false;
@@ -233,7 +234,8 @@ struct Device {
     share.publish(board, used);
     return true;
   }
-  // Counts `bytes` of the device, which charge() has counted as used, as free again.
+  // Counts `bytes` of the device, which charge() has counted as used, as free again, and tells this
+  // to the processes that share the device.
   void refund(std::size_t bytes) {
     used -= bytes;
     share.publish(board, used);

@@ -13,7 +13,7 @@ namespace cuwarden::simulated_gpu {
 
 // Calls work(), which moves the bytes of a copy or fill, and returns its CUresult. If the stream is
 // being captured into a graph, adds a node instead, which calls work() at each launch of the graph
-// and ignores its result. `kind` and `type`: those of that node.
+// and ignores its result. `kind` and `type`: values of Node::kind and Node::type for that node.
 template <typename Work>
 CUresult submit(Stream& stream, NodeKind kind, CUgraphNodeType type, Work work) {
   if (stream.capture) {
@@ -31,22 +31,23 @@ CUresult submit(Stream& stream, NodeKind kind, CUgraphNodeType type, Work work) 
 // too little memory, or CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES if it has too little for the heap.
 CUresult prepare_launch(Context&, const Kernel&);
 
-// True if the device of the calling thread's context may access `size` bytes from `address`. They
-// must lie in memory that the driver gave out, and may be written if `write`. If `host_allowed`,
-// they may also lie in ordinary host memory: outside of all addresses of devices.
+// True if the device of the calling thread's context may access `size` bytes from `address` in
+// memory that the driver gave out. `write`: true if the access writes. `host_allowed`: true if
+// ordinary host memory, outside of all addresses of devices, counts as accessible, too.
 bool accessible(Simulator& sim, CUdeviceptr address, std::size_t size, bool write,
                 bool host_allowed);
 
-// Copies the rows that the parameters describe, at once. Returns CUDA_ERROR_INVALID_VALUE if a row
-// is longer than a pitch, or at the first row that the current context's device may not access; the
-// rows before that one are copied.
+// Copies the rows that the parameters describe, at once. If a row is longer than the pitch of the
+// source or of the destination, copies nothing and returns CUDA_ERROR_INVALID_VALUE. Returns this
+// error also at the first row that the current context's device may not access; the rows before
+// that one are copied.
 CUresult copy_box(const CUDA_MEMCPY3D&);
 // Fills the rows that the parameters describe, at once. Returns CUDA_ERROR_INVALID_VALUE, and fills
 // nothing, if the current context's device may not write to all these rows.
 CUresult fill_rows(const CUDA_MEMSET_NODE_PARAMS&);
 // True if the parameters of a fill are valid: elements of 1, 2 or 4 bytes, an address that is a
-// multiple of that size, and a pitch that is not smaller than a row. Does not check if the memory
-// is accessible.
+// multiple of that size, and, for several rows, a pitch that is not smaller than a row. Does not
+// check if the memory is accessible.
 bool is_filling(const CUDA_MEMSET_NODE_PARAMS&);
 
 }  // namespace cuwarden::simulated_gpu

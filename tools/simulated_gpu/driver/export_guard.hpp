@@ -11,8 +11,8 @@
 namespace cuwarden::simulated_gpu {
 
 // Checks at the start of a call of an exported function of the simulated driver if the call may go
-// on. While the object exists, the thread's default stream is the one that the function's name
-// stands for. Each exported function has one object for the length of the call.
+// on. If the function's name ends in _ptsz or _ptds, the default stream is the calling thread's own
+// while the object exists. Each call has one object, from its start to its end.
 class ExportGuard {
  public:
   // `site`: the function that the program has called. `per_thread`: true if its name ends in _ptsz

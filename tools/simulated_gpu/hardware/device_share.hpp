@@ -14,7 +14,8 @@
 
 namespace cuwarden::simulated_gpu {
 
-// This process's part in the shared devices. Until join() succeeds, the devices are not shared.
+// Tells other processes how much memory of the simulated devices this process holds, and finds out
+// how much they hold. Until join() succeeds, this process shares its devices with no other.
 class DeviceShare {
  public:
   DeviceShare() = default;

@@ -22,7 +22,7 @@ constexpr std::size_t kSlabStep = 512;
 constexpr std::size_t kSlabLimit = kPage - kSlabStep;
 
 // One slab, a page of 2 MiB of device memory, in units of 512 bytes that are taken or free. The
-// object has no address; units are named by their index from 0.
+// object does not know the page's address; units are named by their index from 0.
 class Slab {
  public:
   // Number of units in a slab.

@@ -23,8 +23,8 @@ void* query_driver(const char* name, int version, bool per_thread);
 // thread: the default stream is then the thread's own.
 bool per_thread_default();
 
-// Says, while the object exists, if the calling thread's default stream is the thread's own or the
-// legacy one; the result of per_thread_default(). The destructor restores the earlier state.
+// Sets the result of per_thread_default() in the calling thread, by which the thread's default
+// stream is its own or the legacy one. The destructor restores the earlier result.
 class PerThreadDefault {
  public:
   // `per_thread`: true if the default stream is the thread's own.
