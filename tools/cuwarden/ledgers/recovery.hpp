@@ -26,7 +26,7 @@ enum class RecoveryOutcome : std::uint8_t {
   busy,
   // This process cannot see whether the recorded process still lives. Nothing was done.
   out_of_sight,
-  // The ledger belongs to another user, and this process is not root. Nothing was done.
+  // The ledger belongs to another user, whose rights this process cannot take. Nothing was done.
   other_user,
   // CUWARDEN_REPORT_IF, as the recorded process had it, asks for no report. The ledger is removed.
   not_wanted,

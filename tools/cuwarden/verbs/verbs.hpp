@@ -25,8 +25,8 @@ struct ReportVerb {
   // Format in which a report is shown whole; never null, not owned. If a folder has several
   // reports, each of these reports is shown in one line of text instead.
   const Format* format = &report_formats().front();
-  // True if the exit status is to be 1 when a report shows leaks, or is too incomplete to exclude
-  // them.
+  // True if the exit status is to be 1 when a report shows leaks or is too incomplete to exclude
+  // them. It is then also 1 for a folder with a ledger.
   bool fail_on_leak = false;
   std::vector<std::string> symbol_folders;  // folders of debug files, which are found by build id
   bool redact = false;  // true: write a copy without private facts instead of showing the report
