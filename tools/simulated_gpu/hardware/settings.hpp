@@ -79,8 +79,9 @@ enum class VirtualMemory {
 struct Settings {
   std::size_t memory = 16 * kGiB;  // CUWARDEN_SIM_MEMORY: bytes of each device.
   int devices = 1;                 // CUWARDEN_SIM_DEVICES: devices of the machine.
-  // Numbers in the machine, from 0, of the devices that this process can use
-  // (CUDA_VISIBLE_DEVICES), by their CUDA ordinal.
+  // Numbers in the machine, from 0, of the devices that this process can use, by their CUDA
+  // ordinal: those in CUDA_VISIBLE_DEVICES. All devices if this variable or CUWARDEN_SIM_DEVICES is
+  // not set.
   std::vector<int> visible{0};
   // CUWARDEN_SIM_PINNED_LIMIT: most bytes of page-locked host memory; 0: no limit.
   std::size_t pinned_limit = 0;
@@ -96,8 +97,8 @@ struct Settings {
   // are no slices.
   std::size_t whole_memory = 0;
   // CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: most bytes that this process may have of a device, by CUDA
-  // ordinal; a missing device has no limit. Read only if CUWARDEN_SIM_MPS is 1, which stands for a
-  // running MPS server.
+  // ordinal; a device that is not in the map has no limit. Read only if CUWARDEN_SIM_MPS is 1,
+  // which stands for a running MPS server.
   std::map<int, std::size_t> memory_limits;
   int driver_version = 13000;  // CUWARDEN_SIM_DRIVER_VERSION, such as 13000 for CUDA 13.0.
   // CUWARDEN_SIM_KERNEL_TIME: time for which each kernel keeps its stream busy.
