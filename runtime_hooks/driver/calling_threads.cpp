@@ -17,7 +17,7 @@ constinit thread_local CallingThreads::Thread* CallingThreads::own_ = nullptr;
 [[gnu::cold, gnu::noinline]] CallingThreads::Thread* CallingThreads::take_row() noexcept {
   if (is_confined()) {
     are_too_many_.store(true);
-    return own_ = &nobody_;
+    return own_ = &stand_in_;
   }
   const ErrnoGuard keep;
   const int mine = own_thread_id();
@@ -36,7 +36,7 @@ constinit thread_local CallingThreads::Thread* CallingThreads::own_ = nullptr;
     }
   }
   are_too_many_.store(true);
-  return own_ = &nobody_;
+  return own_ = &stand_in_;
 }
 
 bool CallingThreads::are_all_outside(std::uint64_t deadline_ns, Clock& clock) noexcept {
@@ -55,7 +55,7 @@ bool CallingThreads::are_all_outside(std::uint64_t deadline_ns, Clock& clock) no
              return thread_has_ended(thread.id.load(std::memory_order_relaxed));
            });
          }) &&
-         comes_to_zero(without_words_, [] { return false; });
+         comes_to_zero(common_calls_, [] { return false; });
 }
 
 void CallingThreads::forked() noexcept {
@@ -69,7 +69,7 @@ void CallingThreads::forked() noexcept {
       thread.id.store(0, std::memory_order_relaxed);
     }
   }
-  without_words_.store(0, std::memory_order_relaxed);
+  common_calls_.store(0, std::memory_order_relaxed);
   was_left_.store(false, std::memory_order_relaxed);
   device_is_lost.store(false, std::memory_order_relaxed);
 }

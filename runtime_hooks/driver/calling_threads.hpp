@@ -29,16 +29,16 @@ class CallingThreads {
     std::atomic<std::int32_t> id{0};  // the kernel's thread id; 0: no thread has these counters
   };
 
-  // Returns the counters of the calling thread's unfinished calls of the driver, which the thread
-  // takes with its first call of this function or of enter(). Null if all are taken by other
-  // threads, or if the thread is confined by a seccomp filter.
+  // Returns the calling thread's counters. The first call of own() or enter() assigns them to the
+  // thread. Returns null if other threads have all counters, or if the thread is confined by a
+  // seccomp filter.
   Thread* own() noexcept {
     Thread* const mine = any_own();
-    return mine == &nobody_ ? nullptr : mine;
+    return mine == &stand_in_ ? nullptr : mine;
   }
-  // Returns the counters of the calling thread's unfinished calls of the driver; null if the thread
-  // has not taken any by own() or enter().
-  Thread* known() const noexcept { return own_ == &nobody_ ? nullptr : own_; }
+  // Returns the calling thread's counters; null if neither own() nor enter() has assigned any to
+  // the thread.
+  Thread* known() const noexcept { return own_ == &stand_in_ ? nullptr : own_; }
   // True once some thread has got no counters of its own, because all were taken or a seccomp
   // filter confined the thread.
   bool are_too_many() const noexcept { return are_too_many_.load(); }
@@ -47,8 +47,8 @@ class CallingThreads {
   // null if the thread has none and counts in a common counter.
   Thread* enter() noexcept {
     Thread* const mine = any_own();
-    if (mine == &nobody_) [[unlikely]] {
-      without_words_.fetch_add(1, std::memory_order_relaxed);
+    if (mine == &stand_in_) [[unlikely]] {
+      common_calls_.fetch_add(1, std::memory_order_relaxed);
       return nullptr;
     }
     mine->calls.store(mine->calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -57,7 +57,7 @@ class CallingThreads {
   // Counts the end of a call of the driver. `mine`: the result of enter() at the call's beginning.
   void leave(Thread* mine) noexcept {
     if (mine == nullptr) [[unlikely]]
-      without_words_.fetch_sub(1, std::memory_order_relaxed);
+      common_calls_.fetch_sub(1, std::memory_order_relaxed);
     else
       mine->calls.store(mine->calls.load(std::memory_order_relaxed) - 1, std::memory_order_release);
   }
@@ -68,8 +68,8 @@ class CallingThreads {
   // or if a thread has ended inside a call.
   bool are_all_outside(std::uint64_t deadline_ns, Clock& clock = system_clock) noexcept;
 
-  // Forgets all threads but the calling one, which counts as outside the driver. To be called in a
-  // forked child, which has no other threads.
+  // Forgets all threads but the calling one, which counts as outside the driver, and clears
+  // device_is_lost. To be called in a forked child, which has no other threads.
   void forked() noexcept;
 
   // Calls visit(thread), with a Thread, for the counters of all threads, and for unused counters,
@@ -82,19 +82,19 @@ class CallingThreads {
   }
 
  private:
-  // Returns the calling thread's counters; `nobody_` if it can have none.
+  // Returns the calling thread's counters; `stand_in_` if the thread can have none of its own.
   Thread* any_own() noexcept { return own_ != nullptr ? own_ : take_row(); }
-  // Takes an unused entry, which counts the calling thread's calls that are inside the driver, and
-  // returns it; `nobody_` if the thread can have none.
+  // Assigns a row of `threads_` that no living thread uses to the calling thread, as its counters,
+  // and returns the row. Returns `stand_in_` if there is none, or if the thread is confined.
   Thread* take_row() noexcept;
 
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Thread* own_;
-  // Calls under way of threads that have no counters of their own.
-  std::atomic<std::uint32_t> without_words_{0};
-  std::atomic<bool> are_too_many_{false};
-  std::atomic<bool> was_left_{false};   // true once a thread has ended inside the driver
-  std::atomic<std::uint32_t> next_{0};  // index at which the search for unused counters begins
-  Thread nobody_;  // stands in for the counters of threads that have none of their own
+  // Calls under way of all threads that have no counters of their own.
+  std::atomic<std::uint32_t> common_calls_{0};
+  std::atomic<bool> are_too_many_{false};  // true once a thread got no counters of its own
+  std::atomic<bool> was_left_{false};      // true once a thread has ended inside the driver
+  std::atomic<std::uint32_t> next_{0};     // index at which the search for unused counters begins
+  Thread stand_in_;  // own_ points to this in threads that have no counters of their own
   Thread threads_[most];
 };
 // Counts the hooked calls of the CUDA driver that are under way, for all threads of the process.

@@ -7,7 +7,8 @@
 
 namespace cuwarden::driver {
 
-// Returns true if the driver has the functions by which is_idle() asks (since CUDA 12.5).
+// Returns true if the driver has the functions by which is_idle() finds out if a context has
+// unfinished work (since CUDA 12.5).
 inline bool can_tell_idle([[maybe_unused]] const RealDriver& real) noexcept {
 #if CUDA_VERSION >= 12050
   return real.cuCtxRecordEvent != nullptr && real.cuEventCreate != nullptr &&
@@ -38,8 +39,9 @@ inline bool is_idle([[maybe_unused]] const RealDriver& real,
 
 // Waits until all work that was submitted to the context, which need not be current, is done. Must
 // be called before cuMemUnmap, which does not wait (measured). Returns the result of
-// cuCtxSynchronize. If a stream of the context is in a capture, the result is an error about the
-// capture. Any other error is one of the device, which the caller must pass on to the program.
+// cuCtxSynchronize, or the error with which the context could not be made current. If a stream of
+// the context is in a capture, the result is an error about the capture. The caller must pass any
+// other error on to the program.
 inline CUresult wait_for_context(const RealDriver& real, ContextId context) noexcept {
   if (real.cuCtxSynchronize == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   return in_context(real, context, [&] { return real.cuCtxSynchronize(); });

@@ -9,9 +9,9 @@ namespace cuwarden::driver {
 
 // Passes the submission gate for the length of a scope: waits while another thread has closed the
 // gate to move memory. While the scope lasts, a thread that closes the gate waits for the scope's
-// end. Does nothing if the gate is not armed. For hooks that record, where a DriverCall already
-// counts the thread as inside the driver. Other calls use the class Submission, which counts the
-// thread, too.
+// end. Does nothing before SubmissionGate::arm() was called, or if the thread has no counters. For
+// hooks in which a DriverCall already counts the thread as inside the driver. The class Submission
+// both passes the gate and counts the thread.
 class GateScope {
  public:
   GateScope() noexcept : thread_(submission_gate.is_armed() ? calling_threads.own() : nullptr) {
