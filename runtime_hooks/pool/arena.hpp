@@ -50,8 +50,7 @@ struct Pause {
   // Starts a pause of the program, in which no thread and no stream uses the device's memory.
   // Returns true if it has begun: end() must be called then. Returns false if none can be had.
   FunctionRef<bool()> begin;
-  // Returns true once the pause of the program's CUDA calls that begin() has started has lasted as
-  // long as it may. Meshing then
+  // Returns true once the pause that begin() has started has lasted as long as it may. Meshing then
   // moves no further run of pages before it calls end().
   FunctionRef<bool()> is_over;
   // Ends the pause that begin() has started. Returns the pause's length in nanoseconds.
@@ -101,7 +100,7 @@ class Arena {
   // Returns none if no block begins at `start` or the program has freed it already.
   std::optional<Block> retire(std::uint64_t start) noexcept;
   // Makes the block that begins at the address `start` live again, after retire() has marked it as
-  // freed: the program's free has failed.
+  // freed: the program's free has failed. Does nothing if no block begins there.
   void unretire(std::uint64_t start) noexcept;
   // Lets later blocks use the memory of a block that retire() has returned. The device must not use
   // the block any more. Does nothing if give() was called for this block before. `now_ns` is the
@@ -142,8 +141,8 @@ class Arena {
   // driver's last error; CUDA_SUCCESS if there was none.
   CUresult change_access(const driver::RealDriver&, DeviceOrdinal peer, bool may) noexcept;
 
-  // Returns the arena's figures. All are 0 if another thread has kept the arena's lock for too
-  // long.
+  // Returns the arena's figures. All are 0 if the arena's lock cannot be taken
+  // (FutexLock::lock_for_long()).
   ArenaCounts counts() noexcept;
 
  private:

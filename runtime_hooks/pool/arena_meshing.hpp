@@ -64,11 +64,13 @@ class Arena::Meshing {
   bool lacked_room() const noexcept { return lacked_room_; }
 
  private:
-  // The move of one page of addresses to new memory.
+  // The move of one page of addresses to other memory, that of a target.
   struct Move {
     // Index of the page in Arena::pages_: its number in the arena's range, from 0.
     std::uint64_t page = 0;
-    // `item`: number of the page's item, which is a page, or all pages that share memory already.
+    // `item`: number of the item that the page belongs to: a page, or all pages that share memory
+    // already. All pages of an item move to one target. Items are numbered from 0, over all runs
+    // for Into::new_memory, and in each run for Into::own_memory.
     // `target`: index in `targets_` of the memory that the item's pages move to.
     std::uint32_t item = 0, target = 0;
   };
@@ -82,26 +84,29 @@ class Arena::Meshing {
     // items (a page, or pages that share memory already).
     std::uint32_t first_move = 0, moves = 0, items = 0;
   };
-  // Result of the attempt to move one run. `all`: its pages were moved. `no_room`: there was no
-  // memory to move them to. `failed`: a later call of the driver failed. After `no_room` and
-  // `failed`, the blocks lie in their old memory.
+  // Result of the attempt to move one run. `all`: its pages were moved. `no_room`: memory to move
+  // them to could not be had. `failed`: the driver refused to copy or to map, or host memory was
+  // lacking. After `no_room` and `failed`, the blocks lie in their old memory. After `failed`, that
+  // memory may be lost (ArenaCounts::lost_bytes).
   enum class Moved : std::uint8_t { all, no_room, failed };
   // A page of memory that one or several pages of addresses are moved to.
   struct Target {
     // The driver's handle of the memory. 0 while new memory is not allocated, or while the driver
     // was not asked for the handle of memory that the arena had already.
     CUmemGenericAllocationHandle handle = 0;
-    // The address at which the memory is mapped while blocks are copied to it.
+    // The address at which the memory is mapped while blocks are copied to it. New memory has a
+    // scratch address here; 0 before the memory is allocated. Memory that the arena had already has
+    // the address of a page that uses it.
     CUdeviceptr at = 0;
-    // Number of the arena's run that uses this memory; 0 while no page was moved to it.
+    // Number of the arena's run that uses this memory; 0 for new memory to which no page was moved.
     RunIndex run = 0;
   };
   // A single-page run of the arena that other pages may be moved to.
   struct Own {
     // Number of the run in the arena.
     RunIndex run = 0;
-    // Steps of 512 bytes of the run's page that blocks take, with those of pages that are planned
-    // to move to the run.
+    // The steps (parts of 512 bytes) of the run's page that are taken: by the run's own blocks, and
+    // by blocks of pages that the plan moves to the run.
     PageSteps steps;
     // True if the plan moves the run itself away. Then no page may be moved to it.
     bool has_moved = false;
@@ -132,8 +137,8 @@ class Arena::Meshing {
   bool is_alone(const Target& target) const noexcept {
     return is_own(target) && !arena_.run(target.run).is_shared;
   }
-  // Calls visit(target) once for each target of the candidate for which is_alone(target) is true: a
-  // single page of addresses uses it so far.
+  // Calls visit(target) once for each of the candidate's targets that is memory of the arena from
+  // before this pass of meshing. Leaves out targets that several pages of addresses use already.
   template <class Visit>
   void each_alone(const Candidate& candidate, const Visit& visit) noexcept {
     for (std::uint32_t i = 0; i < candidate.moves; ++i) {

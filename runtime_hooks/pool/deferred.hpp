@@ -20,8 +20,9 @@ class Deferred {
   // True if the list holds any item. Costs a single load.
   bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
 
-  // Adds the item. If host memory is lacking, or another thread has kept the list's lock for too
-  // long, the item is not listed. Its memory then stays allocated until its context ends.
+  // Adds the item. If host memory is lacking, or another thread has kept the list's lock for more
+  // than ten seconds, the item is not listed. Its memory then stays allocated until its context
+  // ends.
   void put(const Item& item) noexcept {
     const Locked locked(lock_);
     if (!locked) return;

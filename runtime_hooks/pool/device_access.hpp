@@ -43,9 +43,10 @@ CUmemAllocationProp on_device(const driver::RealDriver&, DeviceOrdinal) noexcept
 // device; none if the device cannot map host memory.
 std::optional<CUmemAllocationProp> on_host_of(const driver::RealDriver&, DeviceOrdinal) noexcept;
 // Makes `bytes` of physical memory with the properties `where` and maps them at `address`, which
-// the caller has reserved. Unmapping frees the memory. If the driver refuses memory with GPUDirect
-// RDMA, clears that flag in `where` and asks again. The caller must then grant access
-// (Peers::grant()). Returns the driver's result; if that is an error, nothing is mapped.
+// the caller has reserved. `bytes` and `address` are multiples of page_bytes. Unmapping frees the
+// memory. If the driver refuses memory with GPUDirect RDMA, clears that flag in `where` and asks
+// again. The memory can be used once the caller has granted access (Peers::grant()). Returns the
+// driver's result; if that is an error, nothing is mapped.
 CUresult map_new(const driver::RealDriver&, std::uint64_t address, std::uint64_t bytes,
                  CUmemAllocationProp& where) noexcept;
 

@@ -97,9 +97,11 @@ class DevicePool {
   ArenaCounts counts(DeviceOrdinal) noexcept;
 
  private:
-  // Returns the open arena of the context, or opens one. Returns null if another thread has kept
-  // the lock for too long, or if none could be opened for the context, now or in an earlier call.
-  // An arena cannot be opened if no addresses can be reserved, or if `most_arenas` (256) are open.
+  // Returns the open arena of the context, or opens one. Returns null if none could be opened for
+  // the context, now or in an earlier call. That is so if Arena::open() fails, or if there are
+  // `most_arenas` (256) and none is left over from a context of this device that has ended. Returns
+  // null, too, if another thread has kept the pool's lock for more than ten seconds. May throw
+  // std::bad_alloc.
   Arena* find_or_make(const driver::RealDriver&, DeviceOrdinal, ContextId);
   // Calls visit(arena) for each arena, including those whose context has ended.
   template <class Visit>
@@ -119,8 +121,8 @@ class DevicePool {
     return found;
   }
 
-  // Most arenas of the process, each of which serves one context. A new context may reuse the arena
-  // of one that has ended.
+  // Most arenas of the process, each of which serves one context. A new context reuses the arena of
+  // an ended context of the same device, if there is one.
   static constexpr std::uint32_t most_arenas = 256;
   const Peers& peers_;
   FutexLock lock_;

@@ -113,7 +113,8 @@ class Packing {
   struct Node {
     // The stretch's first address and its size, a multiple of 512 bytes.
     std::uint64_t start = 0, taken_bytes = 0;
-    // Bytes that the program asked for, and Block::serial. Both have a meaning only for a block.
+    // Only for a block: bytes that the program asked for, and a number that no other block of the
+    // process ever has.
     std::uint64_t bytes = 0, serial = 0;
     // The nodes of the stretches right before and after this one in the region; 0 at the region's
     // ends. In an unused node, `after` is the next unused node.
@@ -122,6 +123,7 @@ class Packing {
     // next hole in its bin, the list of holes of similar size; 0 at the list's ends.
     Index bin_before = 0, bin_after = 0;
     State state = State::unused;
+    // Only for a block: true if the program set CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.
     bool sync_memops = false;
   };
   // Number of nodes (stretches of addresses) for which host memory is allocated at a time.

@@ -20,8 +20,8 @@
 
 namespace cuwarden::pool {
 
-// Serves page-locked host memory, in blocks that are cut from larger pieces. The driver has
-// allocated a piece in one context, with certain flags of cuMemHostAlloc.
+// Serves page-locked host memory, in blocks that are cut from larger pieces. A piece is memory that
+// the driver allocated in one call, in one context and with one set of flags of cuMemHostAlloc.
 //
 // All functions may be called by several threads at once. None holds the pool's lock while it calls
 // the driver, which may wait for the device.
@@ -30,7 +30,7 @@ class PinnedPool {
   // Bytes of the largest request that the pool serves.
   static constexpr std::uint64_t largest_bytes = std::uint64_t{64} << 20;
   // Most bytes of page-locked memory without blocks that the pool keeps for later requests.
-  // give_back_some() frees at once what goes beyond.
+  // give_back_some() frees at once all that exceeds this limit.
   static constexpr std::uint64_t most_idle_bytes = std::uint64_t{64} << 20;
 
   // Value of allocate()'s parameter `flags` that asks for memory as from cuMemAllocHost, for which
@@ -54,15 +54,16 @@ class PinnedPool {
   // throw std::bad_alloc, without losing memory.
   std::uint64_t allocate(const driver::RealDriver&, ContextId, unsigned flags, std::uint64_t bytes,
                          std::uint64_t now_ns);
-  // True if the address lies in memory of the pool, in a block or not. Also true if another thread
-  // has kept the pool's lock for too long, so that the caller never passes memory of the pool to
-  // cuMemFreeHost.
+  // True if the address lies in memory of the pool, in a block or not. False for memory of a
+  // context that is about to end. True for any address if another thread has kept the pool's lock
+  // for more than ten seconds: the caller must not pass memory of the pool to cuMemFreeHost.
   bool has(std::uint64_t address) noexcept;
   // Returns the block that contains the address and that the program has not freed; none if there
   // is none.
   std::optional<PinnedBlock> around(std::uint64_t address) noexcept;
   // True if the address lies in memory of the pool that is free: in no block, or in one that the
-  // program has freed. False also if another thread has kept the pool's lock for too long.
+  // program has freed. False also if another thread has kept the pool's lock for more than ten
+  // seconds.
   bool is_hole(std::uint64_t address) noexcept;
 
   // Marks the block that begins at the address `start` as freed by the program, and returns it. The
@@ -70,7 +71,7 @@ class PinnedPool {
   // block begins at `start` or the program has freed it already.
   std::optional<PinnedBlock> retire(std::uint64_t start) noexcept;
   // Makes the block that begins at the address `start` live again, after retire() has marked it as
-  // freed: the program's free has failed.
+  // freed: the program's free has failed. Does nothing if no block begins there.
   void unretire(std::uint64_t start) noexcept;
   // Lets later blocks use the memory of the block that begins at the address `start`, after
   // retire(). The device must not use the block any more. `now_ns` is the time on the ledger's
@@ -86,8 +87,9 @@ class PinnedPool {
   std::uint64_t give_back(const driver::RealDriver& real, std::uint64_t until_ns) noexcept {
     return give_back(real, until_ns, 0);
   }
-  // Frees page-locked memory without blocks until no more than `most_idle_bytes` are left. Every
-  // 250 ms at most, also frees all memory that has held no block for `idle_limit_ns` nanoseconds.
+  // Frees page-locked memory without blocks until no more than `most_idle_bytes` are left. Also
+  // frees all memory that has held no block for `idle_limit_ns` nanoseconds, unless an earlier call
+  // has done so within the last 250 ms.
   // `now_ns` is the time on the ledger's clock. Must be called after a free that has waited for the
   // device, because the driver may wait here, too.
   void give_back_some(const driver::RealDriver&, std::uint64_t now_ns,
@@ -107,7 +109,7 @@ class PinnedPool {
     return served_bytes_.load(std::memory_order_relaxed);
   }
   // Returns the bytes of page-locked memory that the pool holds, in blocks or not; 0 if another
-  // thread has kept the pool's lock for too long.
+  // thread has kept the pool's lock for more than ten seconds.
   std::uint64_t held_bytes() noexcept;
 
  private:
@@ -143,7 +145,8 @@ class PinnedPool {
   // Returns a new block of `bytes` in memory that the heap has already; none if no hole is large
   // enough. `now_ns` is the time on the ledger's clock.
   std::optional<Block> take(Heap&, std::uint64_t bytes, std::uint64_t now_ns);
-  // Adds to the heap `bytes` of memory that the driver has allocated at the address `start`.
+  // Adds to the heap `bytes` of memory that the driver has allocated at the address `start`. Drops
+  // older pieces at these addresses, which the driver has freed with their context.
   void add_piece(Heap&, std::uint64_t start, std::uint64_t bytes);
   // Frees pieces that have held no block since `until_ns`, a time on the ledger's clock, until no
   // more than `kept_bytes` of pieces without blocks are left. Returns the bytes freed.

@@ -49,7 +49,7 @@ class Ranges {
   bool any() const noexcept { return count_.load(std::memory_order_relaxed) != 0; }
 
   // Adds a range. Returns false, with nothing added, if another thread has kept the set's lock for
-  // too long. May throw std::bad_alloc.
+  // more than ten seconds. May throw std::bad_alloc.
   bool insert(const Range&);
   // Removes and returns the range that begins at the address `start`; none if there is none. If
   // several threads ask for one range, a single thread gets it.
@@ -68,8 +68,8 @@ class Ranges {
   // Range::used_in, or Range::context where `used_in` is 0. Returns none if the set has none left.
   std::optional<Range> take_used_in(ContextId) noexcept;
   // Calls visit(range) for each range, with the set's lock held, so that no range is unmapped
-  // during the call. Calls nothing if another thread has kept the lock for too long. `visit` must
-  // not call code of the program.
+  // during the call. Calls nothing if another thread has kept the lock for more than ten seconds.
+  // `visit` must not call code of the program.
   template <class Visit>
   void each(const Visit& visit) noexcept {
     if (!any()) return;

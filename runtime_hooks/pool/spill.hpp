@@ -75,8 +75,8 @@ class Spill {
   // ends.
   void put_back(const driver::RealDriver&, const Range&) noexcept;
   // Keeps a spilled allocation that the program has freed, because the device may still use it.
-  // take_deferred() returns it later. If host memory is lacking, or another thread has kept a lock
-  // for too long, the range is forgotten, and stays mapped until the process ends.
+  // take_deferred() returns it later. If host memory is lacking, or another thread has kept the
+  // list's lock for more than ten seconds, the range stays mapped until the process ends.
   void defer(const Range&) noexcept;
   // Removes and returns one range that defer() has kept and for whose memory this context must be
   // waited for next: Range::used_in, or Range::context where `used_in` is 0. Returns none if there
@@ -113,11 +113,12 @@ class Spill {
   bool reserve_host(std::uint64_t bytes, SpillFailure& failure) noexcept;
   // Lets the device and its peers use the range, and enters the range in ranges(). Returns false,
   // with nothing entered, if the driver refuses or another thread has kept the lock of ranges() for
-  // too long.
+  // more than ten seconds.
   bool insert_and_grant(const driver::RealDriver&, const Range&);
-  // Maps `bytes` of new physical memory, with the given properties, right after the memory that the
-  // range has. Returns the driver's result; CUDA_ERROR_OUT_OF_MEMORY if the range has
-  // Range::most_pieces mappings already.
+  // Maps `bytes` (a multiple of 2 MiB) of new physical memory right after the memory that the range
+  // has. `CUmemAllocationProp`: the memory's properties; the flag for GPUDirect RDMA is cleared if
+  // the driver refuses memory with it. Returns the driver's result; CUDA_ERROR_OUT_OF_MEMORY if the
+  // range has Range::most_pieces mappings already.
   static CUresult add_piece(const driver::RealDriver&, Range&, CUmemAllocationProp&,
                             std::uint64_t bytes) noexcept;
   // Maps up to `wanted` bytes of device memory at the start of the range, which has no memory yet.
