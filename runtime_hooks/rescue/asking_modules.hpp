@@ -13,8 +13,9 @@ namespace cuwarden::rescue {
 bool asked_by_caching_allocator(const ledger::StackTable&, StackId) noexcept;
 
 // Returns true if no frame of the call stack is in one of the modules. `modules`: a comma-separated
-// list of parts of libraries' paths. The stack must have been walked to its end. Returns false for
-// the id 0, which stands for a stack that was not, and if the library of a frame is not known.
+// list, of which each entry is a part of a library's path; empty for no modules. The stack must
+// have been walked to its end. Returns false if the library of a frame is not known, and for the id
+// 0: the stack could not be walked to its end.
 bool has_none_of(const ledger::StackTable&, StackId, std::string_view modules) noexcept;
 
 }  // namespace cuwarden::rescue

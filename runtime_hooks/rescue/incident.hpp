@@ -19,8 +19,8 @@ struct Incident {
   GroupId group;  // group of the call site that made the request; 0: there was no room for one
   Request request;
   ledger::IncidentFacts facts;
-  // The groups (allocations of one call site) that hold most memory of the request's device or of
-  // the host.
+  // The groups (allocations of one call site) that hold most memory of the request's device; for a
+  // request for host memory, most memory of the host.
   ledger::IncidentHoldings holdings{};
 
   // True if the refusal has begun an incident in the ledger.

@@ -33,9 +33,9 @@ class Ladder {
   // may be tried that the earlier rescue has not tried.
   bool is_worth_climbing(const Situation&) const noexcept;
   // Tries the rungs in order until the request is served, or the driver fails with an error other
-  // than OUT_OF_MEMORY. `Situation` holds the facts by which the rungs are chosen. Enters each
-  // rung in `TriedRungs` before it runs, and its outcome afterwards. Returns if the request was
-  // served.
+  // than OUT_OF_MEMORY. A confined thread tries the retry rung only. `Situation` holds the facts by
+  // which the rungs are chosen. Enters each rung in `TriedRungs` before it runs, and its outcome
+  // afterwards. The result tells if and at which address the request was served.
   Rescued climb(const RefusedCall&, const Situation&, TriedRungs&);
 
  private:

@@ -17,8 +17,9 @@ namespace cuwarden::rescue {
 class LastRefused {
  public:
   // Adds a refusal by the driver at `now_ns` (a time of the rungs' clock), which `incident` counts;
-  // 0: none does. `recorder`: number of the process's Refusals object. If the request differs from
-  // the last one, or the last refusal is more than 10 s ago, forgets the earlier refusals.
+  // 0: none does. `recorder`: number of the process's Refusals object. Forgets the earlier refusals
+  // if they were of a different request, or if the last one is more than 10 s ago. Forgets them,
+  // too, if the thread was served a different request since.
   void add(std::uint32_t recorder, const Request& request, IncidentId incident,
            std::uint64_t now_ns) noexcept {
     const bool smaller = recorder_ == recorder && request_.device == request.device &&
@@ -42,10 +43,11 @@ class LastRefused {
       if (count.times > (count.incident == now ? 1u : 0u)) return true;
     return had_larger_;
   }
-  // Calls visit(incident, times) for the earlier refusals of requests that equal the last one,
-  // which failed in the program. Then forgets all refusals. Must be called after a rung has served
-  // the request that add() added last. `now`: the incident that counts the refusal of this request.
-  // `recorder`: number of the process's Refusals object.
+  // To be called after a rung has served the request that add() added last. Calls visit(incident,
+  // times) for each incident that counts earlier refusals of an equal request. `times`: number of
+  // these refusals, each of which the program saw as an error. Then forgets all refusals. `now`:
+  // incident that counts the refusal of the request that the rung has served. `recorder`: number of
+  // the process's Refusals object.
   template <class Visit>
   void rescued(std::uint32_t recorder, IncidentId now, const Visit& visit) noexcept {
     for (const Count& count : counts_) {
@@ -55,8 +57,8 @@ class LastRefused {
     }
     *this = {};
   }
-  // Counts one refusal of the last refused request with the incident `to` instead of `from`, as the
-  // ledger does now.
+  // Notes that the ledger counts the last refusal with the incident `to` now, instead of with
+  // `from`. Neither is 0.
   void moved(IncidentId from, IncidentId to) noexcept {
     for (Count& count : counts_) {
       if (count.incident != from) continue;
@@ -69,10 +71,12 @@ class LastRefused {
   // may have taken long. `now_ns` is a time of the rungs' clock. An equal request that is served
   // within 10 s from then on counts as the program's next attempt.
   void refused_at(std::uint64_t now_ns) noexcept { time_ns_ = now_ns; }
-  // Calls visit(incident, times) for the refusals of an equal request, if the last one was in the
-  // last 10 s of `clock`. Then forgets these refusals. Must be called after the driver has served
-  // `request` without refusing it. The clock is asked only if an equal request was refused.
-  // `recorder`: number of the process's Refusals object.
+  // To be called after the driver has served `request` without refusing it. If the last refused
+  // request is an equal one, and was refused in the last 10 s of `clock`, calls visit(incident,
+  // times) for each incident that counts its refusals. `times`: number of these refusals. Then
+  // forgets them. If the last refused request differs, only notes that another one was served. The
+  // clock is asked only if an equal request was refused. `recorder`: number of the process's
+  // Refusals object.
   template <class Visit>
   void served(std::uint32_t recorder, const Request& request, Clock& clock,
               const Visit& visit) noexcept {

@@ -83,8 +83,8 @@ class PendingFrees {
    public:
     // Puts events into the streams of the current context in which memory was freed and that were
     // not synchronised since. Of the default streams, only the calling thread's own one gets an
-    // event. `current`: the current context. `device`: device of the request, to whose other
-    // contexts add_others() turns. All references outlive the object.
+    // event. `current`: the current context. `device`: device of the request; add_others() puts
+    // events into streams of its other contexts. All references outlive the object.
     Marks(PendingFrees&, const driver::RealDriver&, const tracking::LiveContexts&,
           ContextId current, DeviceOrdinal device);
     // Destroys the events that are left.
@@ -107,20 +107,24 @@ class PendingFrees {
    private:
     // Most events in streams of the current context.
     static constexpr std::size_t limit = 64;
-    // Calls visit(row, key, context) for each stream with pending frees, with the lock held, until
-    // `visit` returns false.
+    // Calls visit(row, key, context) for each stream with pending frees: with its NotedStream, its
+    // NotedStream::key and its context. PendingFrees::lock_ is held during each call. Stops once
+    // `visit` returns false or PendingFrees::may_ask() is false.
     template <class Visit>
     void each_stream(const Visit&);
-    // Calls visit(mark) for each of this object's events in streams of other contexts, with the
-    // lock held. Drops the events for which `visit` returns true.
+    // Calls visit(mark) for each of this object's events in streams of other contexts, with
+    // PendingFrees::lock_ held. Drops the events for which `visit` returns true.
     template <class Visit>
     void each_elsewhere(const Visit&);
-    // Puts an event into a stream of the current context, with the row `NotedStream` (null for the
-    // thread's own default stream) and the key `key`. The caller holds the lock. Returns false if
-    // there is no room for more events.
+    // Puts an event into a stream of the current context. `NotedStream`: the stream's row; null for
+    // the thread's own default stream. `key`: the stream's NotedStream::key. The caller holds
+    // PendingFrees::lock_. Returns false if there is no room for more events; true also if the
+    // driver refuses the event.
     bool put(CUstream, NotedStream*, std::uint64_t key);
-    // Puts an event into the stream of another context, `ContextId`, that has this row and this
-    // key. The caller holds the lock. Returns false if there is no room for more events.
+    // Puts an event into a stream of another context, `ContextId`. `NotedStream`: the stream's row.
+    // `key`: its NotedStream::key, which is the stream's handle. The caller holds
+    // PendingFrees::lock_. Returns false if there is no room for more events; true also if the
+    // driver refuses the event.
     bool put_elsewhere(NotedStream&, std::uint64_t key, ContextId);
     // Makes an event in the stream; null if the driver refuses. `NotedStream` is the stream's row;
     // null for the thread's own default stream.
@@ -192,13 +196,15 @@ class PendingFrees {
   // A number that changes when a stream is removed, or gets an event. It tells each thread that its
   // next free must be noted, even if it is in the same stream as the last one.
   static inline constinit std::atomic<std::uint32_t> version_{1};
-  // Held while an event is put into a stream or asked for. No other thread can then destroy the
-  // stream or its context, whose handle the driver would not check well. The driver's functions
-  // that are called under the lock neither wait nor call anything of the program's.
+  // Held while an event is put into a stream or asked for, so that no other thread destroys the
+  // stream or its context meanwhile. The driver does not reliably refuse the handle of a destroyed
+  // one. The driver's functions that are called under the lock neither wait nor call anything of
+  // the program's.
   FutexLock lock_;
   bool captures_ = false;  // true once a stream capture was begun
-  // True once a stream or context was ended, or a stream capture begun, without the lock, which
-  // another thread had kept for too long. No event is put into a stream or asked for from then on.
+  // True once a stream or context was ended, or a stream capture begun, without `lock_`: another
+  // thread had kept the lock for more than ten seconds. No event is put into a stream or asked for
+  // from then on.
   std::atomic<bool> left_{false};
 };
 

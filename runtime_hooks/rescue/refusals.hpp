@@ -86,7 +86,8 @@ class Refusals {
   // tells. `result`: the driver's answer.
   Incident refusal_of(const tracking::Caller&, const Request&, CUresult result) noexcept;
   // Counts a refusal by the driver in the ledger. If that begins a new incident, fills in its facts
-  // and writes them to the ledger. Returns the incident that counts the refusal, and if it is new.
+  // and writes them to the ledger. Returns the incident that counts the refusal; Refused::first
+  // tells if the incident is new.
   Refused note_refusal(Incident&) noexcept;
   // Counts that a request which the driver has refused fails in the program, too. `Refused` and
   // `Incident`: the result and the argument of note_refusal() for it. Returns the refusal with the

@@ -111,12 +111,14 @@ struct Rung;
 // Outcomes of the attempts that one rescue has made so far. They tell if rungs are worth trying for
 // the next refused request.
 struct Tally {
-  // The outcome of the last attempt, of whatever rung.
+  // The outcome of the last attempt, of any rung. Means nothing before the first attempt, which
+  // the retry rung always makes.
   RungOutcome last{};
-  // The outcome of the last attempt by a rung for which Rung::obstacles_last is false.
+  // The outcome of the last attempt by a rung that cannot fail for a lasting reason
+  // (Rung::obstacles_last is false). Means nothing before the first attempt.
   RungOutcome last_that_counts{};
   // True if an attempt has timed out (`timed_out`) or was left out as unsafe (`unsafe`). Attempts
-  // by rungs with Rung::obstacles_last do not count.
+  // by rungs that may fail for a lasting reason (Rung::obstacles_last) do not count.
   bool timed_out = false, unsafe = false;
 
   // True once the rescue is over: the request was served, or has failed with an error other than a
@@ -198,10 +200,10 @@ struct Rung {
 };
 
 // Waits until the device has reached stream-ordered frees that are not synchronised yet, makes
-// their memory available, and asks the driver again. `deadline_ns`: the time of the rescue's clock
-// at which it gives up (timed_out). `nothing_to_do`: there were no such frees. `no_memory`: their
-// memory was not enough. `served`, `other_error`: the driver has granted the request, or refused it
-// with another error.
+// their memory available, and asks the driver again. `timed_out`: the rescue's clock has reached
+// `deadline_ns`. `nothing_to_do`: there were no such frees. `no_memory`: their memory was not
+// enough. `served`, `other_error`: the driver has granted the request, or refused it with another
+// error. `unsafe`: the driver was not asked, because a stream is captured.
 RungOutcome settle_pending_frees(Rescue&, std::uint64_t deadline_ns);
 
 }  // namespace cuwarden::rescue
