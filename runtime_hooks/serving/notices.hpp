@@ -45,11 +45,12 @@ enum class ReclaimerFailure : std::uint8_t {
 // Writes messages to the user. The shim (the part of cuwarden that is preloaded) implements it.
 class NoticeWriter {
  public:
-  // Writes a message. `device`: the device of the memory; no_device for host memory. `bytes`: size
-  // of the request or allocation. For `lost`: bytes whose contents are lost. For reasons not to
-  // move memory: bytes that moving might free. For `not_granted` and `pool_not_supported`: 0.
-  // `host_bytes`: the part of an allocation in host memory for `spilled` and `not_shared`;
-  // otherwise 0.
+  // Writes a message. `device`: the device of the memory; no_device for host memory. `bytes`: in
+  // most messages, the size of the request or allocation. In `lost`, `bytes` is the amount of
+  // memory whose contents are lost. In `memory_has_handle`, `library_reaches_memory` and
+  // `unknown_functions`, it is the amount that moving memory might free. In `not_granted` and
+  // `pool_not_supported`, it is 0. `host_bytes`: in `spilled` and `not_shared`, the part of the
+  // allocation that is in host memory; otherwise 0.
   virtual void write(Notice, DeviceOrdinal device, std::uint64_t bytes,
                      std::uint64_t host_bytes) noexcept = 0;
   // Writes a message that the reclaimer which was registered with the name `reclaimer` has failed.
@@ -67,9 +68,7 @@ class Notices {
 
   explicit Notices(NoticeWriter& given) noexcept : writer(given) {}
   // Writes the message if it is the first one of its enumerator, for any device; otherwise does
-  // nothing. `device`: the device of the memory; no_device for host memory. `bytes`: in most
-  // messages, the size of the request or allocation. `host_bytes`: its part in host memory, if the
-  // message names it.
+  // nothing. The parameters are those of NoticeWriter::write().
   void tell_once(Notice notice, DeviceOrdinal device, std::uint64_t bytes,
                  std::uint64_t host_bytes = 0) noexcept {
     const std::uint32_t bit = 1u << static_cast<unsigned>(notice);

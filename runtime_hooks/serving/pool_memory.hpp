@@ -25,7 +25,8 @@ struct PoolMemory {
   DeviceOrdinal device = no_device;  // no_device: page-locked host memory
   ContextId context;                 // context that the memory belongs to
   Kind kind = Kind::device;          // kind that the program asked for
-  // CUmemoryPool that the program is told for stream-ordered memory; 0: other memory.
+  // Value of CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: for stream-ordered memory, the CUmemoryPool that
+  // the program asked for the memory; 0 for other memory.
   std::uint64_t memory_pool = 0;
 };
 // Returns the live allocation of the pools, or the live spilled one, that contains the address;
@@ -39,7 +40,8 @@ bool is_of_pool(CUdeviceptr) noexcept;
 bool is_in_pool(CUdeviceptr) noexcept;
 
 // Returns true if the address lies in cuwarden's pool of page-locked memory, allocated or not. The
-// memory must then be freed by free_of_pinned_pool(). Also true if a lock cannot be had.
+// memory must then be freed by free_of_pinned_pool(). Also true for any address if another thread
+// has kept the pool's lock for more than ten seconds.
 bool is_of_pinned_pool(const void*) noexcept;
 // Frees page-locked memory for which is_of_pinned_pool() is true, after waiting for the context
 // that it was allocated in. Waiting is forbidden while a stream is captured, so then the memory is
@@ -49,11 +51,11 @@ bool is_of_pinned_pool(const void*) noexcept;
 CUresult free_of_pinned_pool(const driver::RealDriver&, void*) noexcept;
 
 // Frees memory for which is_of_pool() is true, after waiting for the context that it was allocated
-// in. Waiting is forbidden while a stream is captured, so then the memory is freed later, spilled
-// memory after waiting also for `used_in`. Returns CUDA_SUCCESS in both cases. `used_in`: context
-// of the stream in which the program freed the memory; 0: none. Returns CUDA_ERROR_INVALID_VALUE if
-// no allocation begins at the address. Returns the driver's error, with nothing freed, if the wait
-// fails.
+// in. Waiting is forbidden while a stream is captured, so then the memory is freed later. Returns
+// CUDA_SUCCESS in both cases. `used_in`: context of the stream in which the program freed the
+// memory; 0: none. If spilled memory is freed later, this context is waited for, too. Returns
+// CUDA_ERROR_INVALID_VALUE if no allocation begins at the address. Returns the driver's error, with
+// nothing freed, if the wait fails.
 CUresult free_of_pool(const driver::RealDriver&, CUdeviceptr, ContextId used_in = {}) noexcept;
 
 }  // namespace cuwarden::serving

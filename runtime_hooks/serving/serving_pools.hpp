@@ -105,8 +105,8 @@ class ServingPools final : public tracking::ReadingListener {
 
   // --- Ways to make room for a refused request.
 
-  // Returns true if the pool has ever held memory of any device (not only of this one) or, if
-  // `device` is no_device, page-locked memory.
+  // Returns true if the pool has ever held device memory, even if only of other devices than
+  // `device`. For no_device, returns true if the pool has ever held page-locked memory.
   bool has_memory_of(DeviceOrdinal device) const noexcept {
     return device == no_device ? parts_.pinned.any() : parts_.device.any();
   }
@@ -122,7 +122,7 @@ class ServingPools final : public tracking::ReadingListener {
   // program during the moves. Returns `served` if some memory went back to the device: the caller
   // then asks the driver again. `nothing_to_do`: moving would not free enough. `unsafe`: a stream
   // is captured, or code may reach the memory without a hooked call. `timed_out`: the program could
-  // not be paused.
+  // not be paused, now or shortly before.
   ledger::RungOutcome mesh(const tracking::CurrentContext&, std::uint64_t wanted_bytes) noexcept;
   // Returns true if spill_to_host() may be called for a request (`Allocation`) in the current
   // context on this device. False, for example, if spilling is off, or if the request is small
@@ -174,7 +174,7 @@ class ServingPools final : public tracking::ReadingListener {
     parts_.pinned.set_ending(context, is_ending);
   }
   // Frees the pools' memory, and the spilled memory, of a context that has ended. Must be called
-  // after the ledger's records of this memory have ended.
+  // after the ledger's records of this memory were ended (Allocations::release_context()).
   void context_ended(ContextId) noexcept;
   // Allows (or forbids, if `may` is false) the device `peer` to use all pool memory and spilled
   // memory of `device`. Returns false if the driver refused it for some of the memory.
