@@ -56,8 +56,9 @@ class Arena::Meshing {
     return scratch_bytes() == 0 ||
            real_.cuMemAddressReserve(&scratch_, scratch_bytes(), 0, 0, 0) == CUDA_SUCCESS;
   }
-  // Moves the planned runs, in pauses of the program, until `enough_bytes` are saved, `pauses_left`
-  // is 0 or a move fails. Subtracts 1 from `pauses_left` for each pause. Returns the bytes saved.
+  // Moves the planned runs, in pauses of the program. Ends once `enough_bytes` are saved, no pause
+  // can be had, `pauses_left` is 0, or a move fails for a reason other than lack of room. Subtracts
+  // 1 from `pauses_left` for each pause. Returns the bytes saved.
   std::uint64_t run(const Pause& pause, std::uint64_t enough_bytes, int& pauses_left) noexcept;
   // True if run() could not move some run (pages whose memory is mapped together) for lack of free
   // device memory.
