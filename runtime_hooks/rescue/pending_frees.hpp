@@ -168,7 +168,7 @@ class PendingFrees {
   // Returns true if the calling thread has freed memory in its own default stream of this context,
   // and the stream was not synchronised since.
   bool frees_in_own_stream(ContextId) const noexcept;
-  // Forgets the calling thread's pending frees (cudaFreeAsync) in its own default stream. To be
+  // Forgets the calling thread's pending frees (cuMemFreeAsync) in its own default stream. To be
   // called after an event in the stream was synchronised. Keeps them if the thread has noted a free
   // after that event. `key`: NotedStream::key of the stream, the context's handle with bit 1 set.
   void own_stream_is_reached(std::uint64_t key) noexcept;

@@ -156,8 +156,9 @@ struct Rescue {
   // `run` calls; empty for other attempts.
   void attempt(const Rung&, FunctionRef<RungOutcome()> run, std::string_view reclaimer = {});
   // Asks the driver for the requested memory once more. `served`: the driver has granted the
-  // request. `no_memory`, `other_error`: the driver has refused it. `unsafe`: the driver was not
-  // asked, because that might end a stream capture.
+  // request. `no_memory`, `other_error`: the driver has refused the request for lack of memory, or
+  // with another error. `unsafe`: the driver was not asked, because that might end a stream
+  // capture.
   RungOutcome ask() const {
     // While a stream is captured, asking the driver might end the capture.
     if (call.parts.captures.any()) return RungOutcome::unsafe;
