@@ -225,11 +225,11 @@ class ServingPools final : public tracking::ReadingListener {
     parts_.peers.device_ended(device);
     used_.fetch_and(~bit_of(device));
   }
-  // Has the hooks look for memory of the pools, by the global variables `serving_pools` and
+  // Makes the hooks look for memory of the pools, by the global variables `serving_pools` and
   // `answers_differ`. Must be called before the program gets memory of the pools.
   void memory_is_out() noexcept;
-  // Returns the address that allocate(device, context) returns for the current context; 0 if the
-  // driver has to serve the request.
+  // Calls allocate(device, context), a function that serves one request, with the current context
+  // and its device. Returns the address from that call; 0 if the driver has to serve the request.
   template <class Allocate>
   std::uint64_t allocate_here(const Allocate&) noexcept;
 
