@@ -1,9 +1,9 @@
 // recovery LEAST MOST LIVE WINDOW REQUEST [SEED]: how much of its freed memory a program can have
 // again. Leaves WINDOW bytes of the device free, fills them with blocks of LEAST to MOST bytes, and
 // frees all but LIVE percent of the blocks, by chance. Then it allocates REQUEST bytes until that
-// fails. A MOST equal to LEAST makes all blocks equal. The last line says what was freed, what
-// cudaMemGetInfo showed of that, what was had again, how long it took, and how many of the
-// surviving blocks have lost their contents.
+// fails. The last line says how much was freed, how much of that cudaMemGetInfo showed as free, and
+// how much could be had again. It also has the times of all this, and the number of surviving
+// blocks that have lost their contents.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
