@@ -74,8 +74,8 @@ struct SlabHolder {
   Id device = 0;        // CUDA ordinal
   MaybeId stack;        // row of `stacks`; null: no stack was recorded
   Figure count, bytes;  // number of live pieces in slabs that this stack allocated; their bytes
-  // Unused bytes of slabs that cannot go back to the device because of this stack's live pieces.
-  // The unused bytes of a slab count in equal parts for each of its live pieces.
+  // Bytes of slabs that no live piece takes, and that cannot go back to the device because of this
+  // stack's live pieces. The bytes of a slab count in equal parts for each of its live pieces.
   Figure locked_bytes;
   CUWARDEN_FIELDS(device, stack, count, bytes, locked_bytes)
 };

@@ -21,8 +21,8 @@ struct Report {
   std::string schema = report_schema;
   Tool tool;  // program that wrote the report, and reasons why the report is incomplete
   // Statements whether all recorded allocations are in the report, and whether all names of
-  // functions could be looked up. Null: the report is older than these fields, so only `tool` says
-  // what is missing.
+  // functions could be looked up. Null: the report is older than these fields; its reasons are in
+  // `tool` only.
   std::optional<Completeness> records, names;
   bool redacted = false;  // true if host, user, folders and environment were taken out
   Process process;

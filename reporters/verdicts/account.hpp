@@ -43,8 +43,8 @@ class Account {
   explicit Account(std::uint64_t used_bytes)
       : unexplained_(static_cast<std::int64_t>(used_bytes)) {}
 
-  // Adds the holder's bytes as an item. To be called once for each holder. Does nothing if `bytes`
-  // is 0, or more than any device has (2^53).
+  // Adds the bytes of the device that one of the Holder values has as an item. To be called once
+  // for each holder. Does nothing if `bytes` is 0, or more than any device has (2^53).
   void add(Holder, std::uint64_t bytes);
   // Adds the live allocations of a kind as an item. `bytes`: all bytes of these allocations.
   // Spilled: the spilled bytes of all kinds on the device, of which those of this kind are

@@ -111,8 +111,8 @@ struct WasteProof {
 // that asked holds the memory.
 struct LibraryProof {
   Text holder;  // path of the library that holds the memory
-  // Live bytes that this library allocated on the device; free bytes of the device; size of the
-  // refused request (null: unknown).
+  // Live bytes that this library allocated on the device, free bytes of the device at the refusal,
+  // and size of the refused request. Null: unknown.
   Figure held_bytes, free_bytes, requested_bytes;
   CUWARDEN_FIELDS(holder, held_bytes, free_bytes, requested_bytes)
 };

@@ -102,9 +102,9 @@ class Arena {
   // Makes the block that begins at the address `start` live again, after retire() has marked it as
   // freed: the program's free has failed. Does nothing if no block begins there.
   void unretire(std::uint64_t start) noexcept;
-  // Lets later blocks use the memory of a block that retire() has returned. The device must not use
-  // the block any more. Does nothing if give() was called for this block before. `now_ns` is the
-  // time on the ledger's clock.
+  // Lets later blocks use the memory of a block that was the result of retire(). The device must
+  // not use the block any more. Does nothing if give() was called for this block before. `now_ns`
+  // is the time on the ledger's clock.
   void give(const Block&, std::uint64_t now_ns) noexcept;
 
   // Returns the block that contains the address and that the program has not freed; none if there

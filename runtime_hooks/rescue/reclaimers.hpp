@@ -66,7 +66,7 @@ class Reclaimers {
   // earlier value to find out if a new one may help.
   std::uint32_t changes() const noexcept { return added_.load(std::memory_order_relaxed); }
 
-  // A copy of the texts with which a reclaimer was registered.
+  // A copy of what the registration of a reclaimer said: its name and its modules.
   struct Entry {
     int id = 0;                       // the reclaimer's id; 0: the entry is empty
     char name[64]{}, modules[256]{};  // arguments of add(), each with a zero byte at its end

@@ -261,7 +261,8 @@ class ServingPools final : public tracking::ReadingListener {
                                        DeviceOrdinal) noexcept;
   // Writes the pool's figures on the device to the ledger.
   void note_pool(DeviceOrdinal) noexcept;
-  // Writes the figures of the page-locked pool to the ledger.
+  // Writes the figures of the pool of pinned memory to the ledger: requests that it has served,
+  // their bytes, and the bytes that it holds.
   void note_pinned() noexcept;
 
   const ServingSettings settings_;

@@ -63,7 +63,7 @@ class ImplicitMemory {
   // tell which launch may take device memory. If launches in two contexts of the device alternate,
   // the facts are reset each time. Then code that a launch loads may be counted as local memory.
   struct Launches {
-    // Handle of the context in which the launches are made; 0 if there is none.
+    // Handle of the context in which kernels are launched; 0: the entry is unused.
     std::atomic<std::uint64_t> context{0};
     // True once a launch in the context has succeeded.
     std::atomic<bool> any{false};

@@ -51,7 +51,7 @@ class Nvml {
   NvmlDevice device(std::span<const char, 16> uuid) noexcept;
 
   // Returns NVML's function of this name, such as nvmlDeviceGetMemoryInfo; null if the library
-  // lacks it. `Function`: the type of a pointer to the function.
+  // lacks it or was not loaded. `Function`: the type of a pointer to the function.
   template <class Function>
   Function find(const char* name) const noexcept {
     return reinterpret_cast<Function>(address_of(name));

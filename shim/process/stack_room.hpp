@@ -42,9 +42,9 @@ bool has_left(tracking::CallSites&, const void* frame, const void* own_frame) no
 void note_beginnings_of_stacks() noexcept;
 
 // Calls work(argument) with at least 1 MiB of stack, and returns true. Calls on a separate stack if
-// less is left, or if the thread runs on a coroutine's or a signal handler's stack. `CallSites`:
-// the object that walks stacks. Returns false if there is no memory for a separate stack; then
-// `work` was not called.
+// less is left, or if the thread runs on a coroutine's or a signal handler's stack. `CallSites`
+// walks stacks, also across the switch to a separate one. Returns false if there is no memory for a
+// separate stack; then `work` was not called.
 bool call_with_room(tracking::CallSites&, void (*work)(void*), void* argument) noexcept;
 
 }  // namespace cuwarden::shim

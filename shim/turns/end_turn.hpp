@@ -74,7 +74,7 @@ class EndTurn {
   // The kernel's id of a thread, or 0 for no thread. It has 32 bits, so that a futex can wait for
   // its change.
   using Thread = std::uint32_t;
-  // Returns the calling thread's id.
+  // Returns the kernel's id of the calling thread, which is never 0.
   static Thread self() noexcept;
   // Returns true if the process has no thread with this id any more.
   static bool has_ended(Thread) noexcept;

@@ -35,10 +35,10 @@ class LiveBytes {
 
   // The effect that a call of rise() or fall() had on the counter Series::live_bytes.
   struct Change {
-    // True: the counter changed. False: only a credit changed (freed bytes that a thread keeps to
-    // itself).
+    // True: the shared counter of live bytes changed. False: only a credit changed (freed bytes
+    // that a thread keeps to itself).
     bool seen = false;
-    std::uint64_t before = 0;  // value of the counter before the change; 0 if `seen` is false
+    std::uint64_t before = 0;  // bytes in the counter before the change; 0 if `seen` is false
   };
   // Counts `bytes` that the calling thread has allocated. `shard`: the thread's part of the
   // counters. `series`, `row`: the series (all memory of one kind on one device) and its row in the

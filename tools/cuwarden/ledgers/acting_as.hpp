@@ -26,7 +26,8 @@ class TimeForUsers {
   // Returns the time that the next piece of work for this user may take, at most each(); 0 or less
   // if the user's time is used up.
   std::chrono::nanoseconds left(uid_t) const;
-  // Subtracts the time that a piece of work has taken from the user's time.
+  // Subtracts the time that a piece of work for the user has taken from the time that is left for
+  // this user's work.
   void spend(uid_t, std::chrono::nanoseconds);
 
  private:

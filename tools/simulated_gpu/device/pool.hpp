@@ -64,8 +64,8 @@ struct MemoryPool {
 
   // Marks a block of `size` bytes, rounded up to 512, as used, and returns its start; 0 if the
   // device has too little memory or max_size would be exceeded. `stream`: the stream of the
-  // request. If only blocks that are pending in other streams suffice, makes `stream` busy until
-  // all streams of the device are idle.
+  // request, never null. If only blocks that are pending in other streams suffice, makes `stream`
+  // busy until all streams of the device are idle.
   CUdeviceptr take(std::size_t size, Stream* stream);
   // Frees the used block that starts at `start`, in stream order: the block is pending until the
   // program has synchronised with `stream`.

@@ -30,8 +30,8 @@ void enqueue(Stream& stream, Clock::duration duration);
 
 // Sleeps until the stream, or each stream of the context, is idle. Then releases the memory that
 // was freed in these streams by cuMemFreeAsync. `lock`: holds Simulator::mutex before and after the
-// call; released while the thread sleeps. Another thread may destroy the stream or context during
-// the wait.
+// call; released while the thread sleeps. Also returns if another thread destroys the stream or
+// context meanwhile, which the caller then must not use any more.
 void wait_for(std::unique_lock<std::mutex>& lock, Stream& stream);
 void wait_for(std::unique_lock<std::mutex>& lock, Context& context);
 // For cuMemFree: sleeps until the context is idle, then releases memory that was freed in its

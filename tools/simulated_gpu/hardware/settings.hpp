@@ -30,7 +30,8 @@ struct FaultRule {
   };
   // Name of the function: the full name, or the name without _vN, _ptsz or _ptds.
   std::string function;
-  unsigned long long n = 0;  // The number n in the rule's text, from 1; 0 (`*`): every call fails.
+  // Number of the call, from 1, to which `calls` refers; 0 (`*` in the rule): every call fails.
+  unsigned long long n = 0;
   Calls calls = Calls::nth;  // Says which calls fail if n is not 0.
   int code = 2;  // The CUresult that failing calls return; 2 is CUDA_ERROR_OUT_OF_MEMORY.
   // Action of a call that the rule names, instead of a failure. With Calls::lost, `hang` concerns

@@ -35,7 +35,7 @@ class RecordIndex {
     return storage_.rows<Record>(RegionId::records)[id.value];
   }
 
-  // The result of insert().
+  // The result of insert(): the rows of the new record, and of the older one that it has replaced.
   struct Inserted {
     RecordId id;  // row of the new record; 0: there was no room, so no record was added
     // Row of an older record with the new one's space and address, which insert() has ended. The
