@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/driver/inside_context.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
 
@@ -45,6 +46,25 @@ inline bool is_idle([[maybe_unused]] const RealDriver& real,
 inline CUresult wait_for_context(const RealDriver& real, ContextId context) noexcept {
   if (real.cuCtxSynchronize == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   return in_context(real, context, [&] { return real.cuCtxSynchronize(); });
+}
+
+// Waits as wait_for_context() does, but ends no stream capture. Frees a small allocation, for which
+// the driver waits until all work of the context is done (measured, with captures in any mode). On
+// a full device, a page of host memory is locked and freed instead: that takes a millisecond, and
+// waits, too. Returns CUDA_ERROR_OUT_OF_MEMORY, without a wait, if there is no memory for either.
+inline CUresult wait_beside_captures(const RealDriver& real, ContextId context) noexcept {
+  const RelaxedCaptures relaxed(real);
+  if (!relaxed || real.cuMemAlloc_v2 == nullptr || real.cuMemFree_v2 == nullptr ||
+      real.cuMemHostAlloc == nullptr || real.cuMemFreeHost == nullptr)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  return in_context(real, context, [&] {
+    CUdeviceptr small = 0;
+    CUresult allocated = real.cuMemAlloc_v2(&small, 1);
+    if (allocated == CUDA_SUCCESS) return real.cuMemFree_v2(small);
+    void* locked = nullptr;
+    if (allocated == CUDA_ERROR_OUT_OF_MEMORY) allocated = real.cuMemHostAlloc(&locked, 1, 0);
+    return allocated == CUDA_SUCCESS ? real.cuMemFreeHost(locked) : allocated;
+  });
 }
 
 }  // namespace cuwarden::driver

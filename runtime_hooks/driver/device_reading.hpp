@@ -27,6 +27,8 @@ class RelaxedCaptures {
   // True if the mode was set to RELAXED. If false, the thread must not call functions that would
   // end a capture.
   explicit operator bool() const noexcept { return relaxed_; }
+  // Returns the mode that the thread had before. Has a meaning only if the object is true.
+  CUstreamCaptureMode own_mode() const noexcept { return mode_; }
 
  private:
   const RealDriver& real_;

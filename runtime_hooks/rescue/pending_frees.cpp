@@ -1,6 +1,9 @@
 #include "runtime_hooks/rescue/pending_frees.hpp"
 
+#include <optional>
+
 #include "runtime_hooks/driver/context_idle.hpp"
+#include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/driver/inside_context.hpp"
 #include "runtime_hooks/driver/submission_gate.hpp"
 
@@ -19,6 +22,9 @@ std::uint64_t key_of(CUstream stream, ContextId context) {
   if (stream == CU_STREAM_PER_THREAD) return context.value | of_threads;
   return is_default(stream) ? context.value | of_context : reinterpret_cast<std::uint64_t>(stream);
 }
+// Longest time that the gate is waited for.
+constexpr std::uint64_t patience_ns = 1'000'000;
+
 // The stream that the thread noted last, because most frees are in the stream of the free before.
 // Initial-exec, as all thread-local memory of the shim.
 struct Last {
@@ -115,12 +121,32 @@ void PendingFrees::context_ends(ContextId context) noexcept {
 }
 
 void PendingFrees::capture_begins() noexcept {
-  const Locked locked(lock_);
-  if (locked)
-    captures_ = true;
-  else
-    left_.store(true);
+  if (const Locked locked(lock_); !locked) left_.store(true);
 }
+
+// Keeps streams from joining captures for the length of a scope, if captures are in progress at its
+// beginning.
+class PendingFrees::Marks::NoneJoins {
+ public:
+  explicit NoneJoins(const tracking::Captures& captures) noexcept
+      : captures_(captures), any_(captures.any()) {
+    if (any_) closed_.emplace(patience_ns);
+  }
+  // True if an event in the stream does not become part of a capture. The caller holds the lock,
+  // for which a capture that begins waits.
+  bool can_take_event(const driver::RealDriver& real, CUstream stream) const noexcept {
+    if (!any_) return !captures_.any();
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    return *closed_ && real.cuStreamIsCapturing != nullptr &&
+           real.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+           status == CU_STREAM_CAPTURE_STATUS_NONE;
+  }
+
+ private:
+  const tracking::Captures& captures_;
+  const bool any_;
+  std::optional<driver::GateClosed> closed_;
+};
 
 PendingFrees::Marks::Marks(PendingFrees& pending, const driver::RealDriver& real,
                            const tracking::LiveContexts& contexts, ContextId current,
@@ -130,15 +156,26 @@ PendingFrees::Marks::Marks(PendingFrees& pending, const driver::RealDriver& real
               real.cuEventQuery != nullptr && real.cuEventSynchronize != nullptr &&
               real.cuEventDestroy_v2 != nullptr;
   if (!can_mark_) return;
+  const driver::RelaxedCaptures harmless(real);
+  const NoneJoins none_joins(pending.captures_);
   if (pending.frees_in_own_stream(current)) {
     const Locked locked(pending.lock_);
     if (!locked || !pending.may_ask()) return;
-    own_stream.again = false;
-    if (!put(CU_STREAM_PER_THREAD, nullptr, key_of(CU_STREAM_PER_THREAD, current))) return;
+    if (!none_joins.can_take_event(real, CU_STREAM_PER_THREAD)) {
+      has_left_out_ = true;
+    } else {
+      own_stream.again = false;
+      if (!put(CU_STREAM_PER_THREAD, nullptr, key_of(CU_STREAM_PER_THREAD, current))) return;
+    }
   }
   each_stream([&](NotedStream& noted, std::uint64_t key, ContextId context) {
     if (context != current) return true;
-    if (!is_of_default(key)) return put(reinterpret_cast<CUstream>(key), &noted, key);
+    if (!is_of_default(key)) {
+      const auto stream = reinterpret_cast<CUstream>(key);
+      if (none_joins.can_take_event(real, stream)) return put(stream, &noted, key);
+      has_left_out_ = true;
+      return true;
+    }
     // If only this thread has freed memory in default streams, the event in its own stream is
     // enough.
     has_defaults_ = has_defaults_ || !pending_.frees_in_own_stream(current) ||
@@ -162,10 +199,16 @@ void PendingFrees::Marks::each_stream(const Visit& visit) {
 
 bool PendingFrees::Marks::add_others() {
   if (!can_mark_) return false;
+  const driver::RelaxedCaptures harmless(real_);
+  const NoneJoins none_joins(pending_.captures_);
   const std::size_t before = count_ + count_elsewhere_;
   each_stream([&](NotedStream& noted, std::uint64_t key, ContextId context) {
-    return context == current_ || is_of_default(key) || contexts_.device_of(context) != device_ ||
-           put_elsewhere(noted, key, context);
+    if (context == current_ || is_of_default(key) || contexts_.device_of(context) != device_)
+      return true;
+    if (none_joins.can_take_event(real_, reinterpret_cast<CUstream>(key)))
+      return put_elsewhere(noted, key, context);
+    has_left_out_ = true;
+    return true;
   });
   return count_ + count_elsewhere_ != before;
 }
@@ -227,10 +270,15 @@ void PendingFrees::Marks::each_elsewhere(const Visit& visit) {
 }
 
 bool PendingFrees::Marks::synchronise_defaults() {
-  constexpr std::uint64_t patience_ns = 1'000'000;
   if (real_.cuStreamSynchronize == nullptr) return false;
   const driver::GateClosed closed(patience_ns);
   if (!closed) return false;
+  // The question if the context is idle would end a capture.
+  if (pending_.captures_.any()) {
+    has_left_out_ = true;
+    has_defaults_ = false;
+    return false;
+  }
   const Locked locked(pending_.lock_);
   if (!locked || !pending_.may_ask()) return false;
   const auto each = [&](auto visit) {
@@ -275,6 +323,8 @@ void PendingFrees::own_stream_is_reached(std::uint64_t key) noexcept {
 }
 
 bool PendingFrees::Marks::synchronise_reached() {
+  const driver::RelaxedCaptures harmless(real_);
+  if (!harmless && pending_.captures_.any()) return false;
   bool found = false;
   {
     const Locked locked(pending_.lock_);

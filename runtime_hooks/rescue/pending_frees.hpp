@@ -13,6 +13,12 @@
 // streams, which may wait for each other. So for both kinds the driver is only asked if the context
 // is idle, at a moment when no thread submits work. Synchronising the legacy stream then frees the
 // memory of all default streams without a wait (measured).
+//
+// An event in a stream that is captured would become part of the graph. While captures are in
+// progress, the driver is therefore asked for each stream if it is captured. Meanwhile the gate is
+// closed, so that no stream joins a capture. Default streams are left out then: the question if a
+// context is idle would end the capture (measured). Asking about events ends none, because the
+// thread's own capture mode is RELAXED meanwhile.
 #pragma once
 
 #include <atomic>
@@ -22,6 +28,7 @@
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
+#include "runtime_hooks/tracking/captures.hpp"
 #include "runtime_hooks/tracking/live_contexts.hpp"
 
 namespace cuwarden::rescue {
@@ -54,7 +61,9 @@ class PendingFrees {
  public:
   // Makes an object without streams. Its version number tells it from an earlier object: a forked
   // child's thread inherits what its parent's thread remembers about an object.
-  PendingFrees() noexcept : first_version_(version_.fetch_add(1, std::memory_order_relaxed) + 1) {}
+  // `captures`: the process's captures in progress; outlives the object.
+  explicit PendingFrees(const tracking::Captures& captures) noexcept
+      : captures_(captures), first_version_(version_.fetch_add(1, std::memory_order_relaxed) + 1) {}
 
   // Returns true if freed_in() need not be called for a free in this stream. That is so if the
   // calling thread's last free was in the same stream, and the stream still counts as one with
@@ -71,9 +80,8 @@ class PendingFrees {
   // Removes all streams of a context from those with pending frees. Must be called before the
   // driver ends the context. 0: the context is unknown, so the streams of all contexts are removed.
   void context_ends(ContextId) noexcept;
-  // Stops this object from putting events into streams from now on. Must be called before a stream
-  // capture begins: an event in a stream that is captured, or joins a capture, would become part of
-  // it.
+  // Waits until no event is being put into a stream. Must be called after Captures::begins() has
+  // counted a capture and before the driver begins it.
   void capture_begins() noexcept;
 
   // The events by which one refused request waits for pending frees (memory freed in streams that
@@ -95,16 +103,20 @@ class PendingFrees {
     // in which memory was freed and that were not synchronised since, except default streams.
     // Returns true if it put in any.
     bool add_others();
-    // Returns true while the object knows pending frees that were not synchronised yet. False, too,
-    // once synchronise_reached() has found that a stream capture was begun in the process.
+    // Returns true while the object knows pending frees that were not synchronised yet, apart from
+    // those for which has_left_out() is true.
     bool any() const noexcept {
       return !is_over_ && (has_defaults_ || count_ + count_elsewhere_ != 0);
     }
     // Synchronises the events that the device has reached, so that the memory freed before them can
     // serve other requests. Returns true if there were any: the caller then asks the driver again.
     bool synchronise_reached();
+    // Returns true if streams with pending frees were left out, because they are captured, or
+    // because other streams are and the driver cannot be asked about these.
+    bool has_left_out() const noexcept { return has_left_out_; }
 
    private:
+    class NoneJoins;
     // Most events in streams of the current context.
     static constexpr std::size_t limit = 64;
     // Calls visit(row, key, context) for each stream with pending frees: with its NotedStream, its
@@ -151,7 +163,8 @@ class PendingFrees {
     // has none.
     std::uint32_t owner_ = 0;
     bool has_defaults_ = false;  // true if frees pend in default streams of the current context
-    bool is_over_ = false;       // true once a capture was begun: no stream is touched any more
+    bool has_left_out_ = false;
+    bool is_over_ = false;  // true once may_ask() was false: no stream is touched any more
   };
 
   // Returns a number that changes when a stream without pending frees gets one (memory freed in the
@@ -172,10 +185,11 @@ class PendingFrees {
   // called after an event in the stream was synchronised. Keeps them if the thread has noted a free
   // after that event. `key`: NotedStream::key of the stream, the context's handle with bit 1 set.
   void own_stream_is_reached(std::uint64_t key) noexcept;
-  // Returns true if events may be put into streams: no stream capture was ever begun, and no stream
-  // or context was ended without the lock. The caller holds the lock.
-  bool may_ask() const noexcept { return !captures_ && !left_.load(); }
+  // Returns true if events may be put into streams and asked for: no stream or context was ended,
+  // and no capture begun, without the lock. The caller holds the lock.
+  bool may_ask() const noexcept { return !left_.load(); }
 
+  const tracking::Captures& captures_;
   // Number by which a thread knows the object that has noted its frees. An earlier object of the
   // process, or of its parent, has another one.
   const std::uint32_t first_version_;
@@ -201,7 +215,6 @@ class PendingFrees {
   // one. The driver's functions that are called under the lock neither wait nor call anything of
   // the program's.
   FutexLock lock_;
-  bool captures_ = false;  // true once a stream capture was begun
   // True once a stream or context was ended, or a stream capture begun, without `lock_`: another
   // thread had kept the lock for more than ten seconds. No event is put into a stream or asked for
   // from then on.

@@ -28,6 +28,7 @@ class Refusals {
         recorder_(recorder),
         clock_(clock),
         ladder_(settings, clock),
+        pending_(parts.captures),
         probes_(probes) {}
 
   // Returns true if rungs are tried for refused requests.

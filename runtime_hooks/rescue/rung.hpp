@@ -10,6 +10,7 @@
 #include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/core/vain_waits.hpp"
+#include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
 #include "runtime_hooks/rescue/parts.hpp"
@@ -142,9 +143,6 @@ struct Rescue {
   // True if a request on this device waited for other processes' memory in vain shortly before this
   // rescue began.
   bool earlier_wait_was_vain = was_in_vain(before.waited_ns, settings.wait_ns);
-  // True if cuwarden's pool has unused memory that it could not give back because a stream is
-  // captured.
-  bool pool_must_wait = false;
   // True if a spill rung has run.
   bool has_spilled = false;
   // Address of the memory by which cuwarden has served the request (by spilling); 0: none.
@@ -158,10 +156,11 @@ struct Rescue {
   // Asks the driver for the requested memory once more. `served`: the driver has granted the
   // request. `no_memory`, `other_error`: the driver has refused the request for lack of memory, or
   // with another error. `unsafe`: the driver was not asked, because that might end a stream
-  // capture.
+  // capture (if the driver lacks the function to prevent that).
   RungOutcome ask() const {
-    // While a stream is captured, asking the driver might end the capture.
-    if (call.parts.captures.any()) return RungOutcome::unsafe;
+    // A thread whose own mode is RELAXED ends no capture by a request.
+    const driver::RelaxedCaptures relaxed(call.parts.real);
+    if (!relaxed && call.parts.captures.any()) return RungOutcome::unsafe;
     switch (call.ask_driver()) {
       case CUDA_SUCCESS:
         return RungOutcome::served;
@@ -204,7 +203,8 @@ struct Rung {
 // their memory available, and asks the driver again. `timed_out`: the rescue's clock has reached
 // `deadline_ns`. `nothing_to_do`: there were no such frees. `no_memory`: their memory was not
 // enough. `served`, `other_error`: the driver has granted the request, or refused it with another
-// error. `unsafe`: the driver was not asked, because a stream is captured.
+// error. `unsafe`: streams with such frees were left out because of captures in progress, and the
+// others' memory was not enough.
 RungOutcome settle_pending_frees(Rescue&, std::uint64_t deadline_ns);
 
 }  // namespace cuwarden::rescue

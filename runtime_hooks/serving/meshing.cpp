@@ -59,11 +59,11 @@ std::optional<Notice> ServingPools::mesh_obstacle() noexcept {
 RungOutcome ServingPools::mesh(const tracking::CurrentContext& here,
                                std::uint64_t wanted_bytes) noexcept {
   const auto lacking = [&]() -> std::uint64_t {
-    // A small request fails for lack of a whole page.
-    const std::uint64_t whole = pool::up_to_page(wanted_bytes);
+    // A small request fails for lack of a whole page. The driver refuses a request that needs nearly
+    // all free memory, too.
+    const std::uint64_t enough = pool::up_to_page(wanted_bytes) + driver_share;
     const auto reading = driver::read_current_device(parts_.real);
-    if (!reading || reading->free_bytes >= whole) return 0;
-    return whole + driver_share - reading->free_bytes;
+    return reading ? enough - std::min(enough, reading->free_bytes) : 0;
   };
   const auto may_be_gained = [&] {
     const pool::ArenaCounts counts = parts_.device.counts(here.device);

@@ -77,14 +77,16 @@ bool is_gone(CUresult result) {
   return result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
 }
 
-// Calls one of three functions: `give` once the device no longer uses the memory; `defer` during a
-// capture, which forbids waiting; `undo` if the device fails.
+// Calls one of three functions: `give` once the device no longer uses the memory; `defer` if a
+// capture makes it impossible to wait; `undo` if the device fails.
 template <class Give, class Defer, class Undo>
 CUresult free_when_unused(ServingPools& pools, const driver::RealDriver& real, ContextId context,
                           Give give, Defer defer, Undo undo) noexcept {
   const bool captured = pools.parts().captures.any();
-  const CUresult waited = captured ? CUDA_SUCCESS : driver::wait_for_context(real, context);
-  if (captured || is_for_capture(waited)) {
+  const CUresult waited = captured ? driver::wait_beside_captures(real, context)
+                                   : driver::wait_for_context(real, context);
+  if (is_for_capture(waited) ||
+      (captured && (waited == CUDA_ERROR_OUT_OF_MEMORY || waited == CUDA_ERROR_NOT_SUPPORTED))) {
     defer();
     return CUDA_SUCCESS;
   }

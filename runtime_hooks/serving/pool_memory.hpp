@@ -44,16 +44,15 @@ bool is_in_pool(CUdeviceptr) noexcept;
 // has kept the pool's lock for more than ten seconds.
 bool is_of_pinned_pool(const void*) noexcept;
 // Frees page-locked memory for which is_of_pinned_pool() is true, after waiting for the context
-// that it was allocated in. Waiting is forbidden while a stream is captured, so then the memory is
-// freed later. Returns CUDA_SUCCESS in both cases. Returns CUDA_ERROR_INVALID_VALUE if no
-// allocation begins at the address. Returns the driver's error, with nothing freed, if the wait
-// fails.
+// that it was allocated in. If a capture makes it impossible to wait, the memory is freed later.
+// Returns CUDA_SUCCESS in both cases. Returns CUDA_ERROR_INVALID_VALUE if no allocation begins at
+// the address. Returns the driver's error, with nothing freed, if the wait fails.
 CUresult free_of_pinned_pool(const driver::RealDriver&, void*) noexcept;
 
 // Frees memory for which is_of_pool() is true, after waiting for the context that it was allocated
-// in. Waiting is forbidden while a stream is captured, so then the memory is freed later. Returns
-// CUDA_SUCCESS in both cases. `used_in`: context of the stream in which the program freed the
-// memory; 0: none. If spilled memory is freed later, this context is waited for, too. Returns
+// in. If a capture makes it impossible to wait, the memory is freed later. Returns CUDA_SUCCESS in
+// both cases. `used_in`: context of the stream in which the program freed the memory; 0: none. If
+// spilled memory is freed later, this context is waited for, too. Returns
 // CUDA_ERROR_INVALID_VALUE if no allocation begins at the address. Returns the driver's error, with
 // nothing freed, if the wait fails.
 CUresult free_of_pool(const driver::RealDriver&, CUdeviceptr, ContextId used_in = {}) noexcept;

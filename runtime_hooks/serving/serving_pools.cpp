@@ -4,6 +4,7 @@
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/driver/context_idle.hpp"
+#include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/driver/submission_gate.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
@@ -19,14 +20,18 @@ constexpr std::uint64_t locked_share = 50;
 
 }  // namespace
 
-// Returns allocate(device, context) for the current context; 0 if the driver must be asked. During
-// a capture the driver is always asked: it refuses some requests then, and the program must see
-// that. It is also asked in a confined thread, in which the pool may make no driver calls of its
-// own.
+// Returns allocate(device, context) for the current context; 0 if the driver must be asked. It is
+// asked if a capture forbids allocations: the program must see that error. It is also asked in a
+// confined thread, in which the pool may make no driver calls of its own.
 template <class Allocate>
 std::uint64_t ServingPools::allocate_here(const Allocate& allocate) noexcept {
-  if (parts_.captures.any() || is_confined()) return 0;
+  if (is_confined()) return 0;
   const ErrnoGuard keep;
+  std::optional<driver::RelaxedCaptures> relaxed;
+  if (parts_.captures.any()) {
+    relaxed.emplace(parts_.real);
+    if (!*relaxed || parts_.captures.forbid_allocations(relaxed->own_mode())) return 0;
+  }
   const tracking::CurrentContext here = parts_.queries.current_unguarded();
   if (here.context.value == 0 || parts_.contexts.is_green_without_primary(here.context)) return 0;
   const Uncancelled whole;
@@ -127,13 +132,11 @@ void ServingPools::note_pinned() noexcept {
   header.pinned_held_bytes.store(parts_.pinned.held_bytes(), std::memory_order_relaxed);
 }
 
-// Returns null during a capture, in which the driver refuses some of these calls, or ends the
-// capture.
-std::optional<bool> ServingPools::give_back_unused(DeviceOrdinal device) noexcept {
+bool ServingPools::give_back_unused(DeviceOrdinal device) noexcept {
   if (!has_memory_of(device)) return false;
-  if (parts_.captures.any()) return std::nullopt;
   const ErrnoGuard keep;
   const Uncancelled whole;
+  const driver::RelaxedCaptures relaxed(parts_.real);
   if (device == no_device) return parts_.pinned.give_back(parts_.real, UINT64_MAX) != 0;
   const bool had = parts_.device.give_back(parts_.real, device, UINT64_MAX) != 0;
   if (had) note_pool(device);

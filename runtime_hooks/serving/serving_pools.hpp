@@ -111,9 +111,8 @@ class ServingPools final : public tracking::ReadingListener {
     return device == no_device ? parts_.pinned.any() : parts_.device.any();
   }
   // Gives those pages of cuwarden's pool that have no allocation back to the device; for no_device,
-  // page-locked memory back to the host. Returns true if there were any, and false if not. Returns
-  // null, and does nothing, while a stream is captured: the driver would refuse.
-  std::optional<bool> give_back_unused(DeviceOrdinal) noexcept;
+  // page-locked memory back to the host. Returns true if there were any.
+  bool give_back_unused(DeviceOrdinal) noexcept;
   // Returns true if mesh() may be called: the settings allow it, the pool has served device memory,
   // and the driver can tell if a context is idle.
   bool can_mesh() const noexcept;

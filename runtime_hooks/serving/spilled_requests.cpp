@@ -1,6 +1,7 @@
 // Requests for which the device has no room, and which host memory serves.
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/serving/serving_pools.hpp"
 
@@ -52,8 +53,8 @@ SpillAttempt ServingPools::spill_to_host(const tracking::Allocation& asked_for,
                                          DeviceOrdinal device) noexcept {
   using ledger::RungOutcome;
   const Uncancelled whole;
+  const driver::RelaxedCaptures relaxed(parts_.real);
   free_deferred_if_idle();
-  if (parts_.captures.any()) return {RungOutcome::unsafe};
   // The context that would own the memory is unknown.
   if (parts_.contexts.is_green_without_primary(here.context)) return {RungOutcome::nothing_to_do};
   const auto wanted = spillable(asked_for, here, device);

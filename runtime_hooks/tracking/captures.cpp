@@ -7,26 +7,44 @@ namespace {
 
 // A thread's own default stream has the same handle in all threads. The thread is told by its
 // control block, for which no system call is needed.
+std::uint64_t this_thread() noexcept {
+  return reinterpret_cast<std::uint64_t>(__builtin_thread_pointer());
+}
+
 std::uint64_t key_of(CUstream stream, bool per_thread) noexcept {
   constexpr std::uint64_t of_a_thread = std::uint64_t{1} << 63;
   if (stream == CU_STREAM_PER_THREAD || (stream == nullptr && per_thread))
-    return of_a_thread | reinterpret_cast<std::uint64_t>(__builtin_thread_pointer());
+    return of_a_thread | this_thread();
   return reinterpret_cast<std::uint64_t>(stream);
 }
 
 }  // namespace
 
-bool Captures::begins(CUstream stream, bool per_thread, ContextId context) noexcept {
+bool Captures::begins(CUstream stream, bool per_thread, ContextId context,
+                      CUstreamCaptureMode mode) noexcept {
   const std::uint64_t key = key_of(stream, per_thread);
   if (key == 0) return false;  // the legacy stream, in which the driver refuses to begin a capture
   const Locked locked(lock_);
-  if (!locked || std::ranges::find(all_, key, &Capture::key) != std::end(all_)) return false;
+  if (locked && std::ranges::find(all_, key, &Capture::key) != std::end(all_)) return false;
   count_.fetch_add(1);
+  if (!locked) return false;
   if (const auto free = std::ranges::find(all_, 0u, &Capture::key); free != std::end(all_))
-    *free = {key, context};
+    *free = {key, context, this_thread(), mode};
   else
     ++without_room_;
   return true;
+}
+
+// Captures for which the table had no room count as forbidding.
+bool Captures::forbid_allocations(CUstreamCaptureMode mode) noexcept {
+  if (!any() || mode == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
+  const Locked locked(lock_);
+  if (!locked || without_room_ != 0) return true;
+  return std::ranges::any_of(all_, [&](const Capture& capture) {
+    if (capture.key == 0 || capture.mode == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
+    return capture.thread == this_thread() ||
+           (capture.mode == CU_STREAM_CAPTURE_MODE_GLOBAL && mode == CU_STREAM_CAPTURE_MODE_GLOBAL);
+  });
 }
 
 void Captures::remove(Capture& capture) noexcept {

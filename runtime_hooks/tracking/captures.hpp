@@ -21,8 +21,9 @@ class Captures {
   // `ContextId` is the current context. Returns true if the capture was counted; if the driver then
   // refuses to begin it, the caller must call ended(). Returns false, with nothing changed, if the
   // stream is captured already or is the legacy default stream, in which the driver begins no
-  // capture. Returns false, too, if the object's lock cannot be had.
-  bool begins(CUstream, bool per_thread, ContextId) noexcept;
+  // capture. Returns false, too, if the object's lock cannot be had: then a capture counts as in
+  // progress for ever.
+  bool begins(CUstream, bool per_thread, ContextId, CUstreamCaptureMode) noexcept;
   // Removes the stream's capture from those in progress, because it has ended or did not begin.
   // `per_thread` is true if a null stream means the calling thread's own default stream.
   void ended(CUstream, bool per_thread) noexcept;
@@ -36,6 +37,12 @@ class Captures {
   // True if a capture is in progress in the process, as far as begins() was called for it. Costs a
   // single load.
   bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
+
+  // True if a capture in progress forbids the calling thread to allocate memory: the driver would
+  // refuse, and end the capture. A capture forbids that to its own thread unless its mode is
+  // RELAXED, and to all threads if its mode is GLOBAL. `mode`: the calling thread's own mode. It
+  // limits what is forbidden: THREAD_LOCAL to the thread's own captures, RELAXED to nothing.
+  bool forbid_allocations(CUstreamCaptureMode mode) noexcept;
 
   // Makes seen() true from now on. Must be called after the driver has begun a stream capture, also
   // if begins() was not called for the capture.
@@ -55,6 +62,9 @@ class Captures {
     std::uint64_t key = 0;
     // The context that was current when the capture began.
     ContextId context;
+    // The thread that began the capture, by the address of its control block.
+    std::uint64_t thread = 0;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   };
   // Removes a capture that is in progress, by making its entry of `all_` unused.
   void remove(Capture&) noexcept;

@@ -5,10 +5,12 @@
 
 namespace cuwarden::hooks {
 
-bool GraphParts::capture_begins(CUstream stream, bool per_thread) const noexcept {
+bool GraphParts::capture_begins(CUstream stream, bool per_thread,
+                                CUstreamCaptureMode mode) const noexcept {
   if (!session_.refusals.rescues()) return false;
+  const bool is_new = captures.begins(stream, per_thread, session_.queries.current().context, mode);
   session_.refusals.pending().capture_begins();
-  return captures.begins(stream, per_thread, session_.queries.current().context);
+  return is_new;
 }
 
 void ExecutionParts::context_ended(ContextId context) const noexcept {

@@ -96,7 +96,7 @@ class GraphParts {
   // the legacy default stream, which cannot be captured. Returns false, too, if the lock of
   // `captures` cannot be had. If the result is true and the driver then refuses the capture, the
   // caller must call Captures::ended().
-  bool capture_begins(CUstream, bool per_thread) const noexcept;
+  bool capture_begins(CUstream, bool per_thread, CUstreamCaptureMode) const noexcept;
 
  private:
   Session& session_;

@@ -11,12 +11,13 @@ namespace {
 enum class DefaultStream { legacy, per_thread };
 
 template <class Begin>
-CUresult begin_capture(HookedCall& call, CUstream stream, DefaultStream null, Begin begin) {
+CUresult begin_capture(HookedCall& call, CUstream stream, DefaultStream null,
+                       CUstreamCaptureMode mode, Begin begin) {
   if (!call.recording()) return begin();
   // Memory that is being moved has been moved before the capture begins.
   const driver::GateScope at_the_gate;
   const GraphParts parts = call.graphs();
-  const bool is_new = parts.capture_begins(stream, null == DefaultStream::per_thread);
+  const bool is_new = parts.capture_begins(stream, null == DefaultStream::per_thread, mode);
   const CUresult result = begin();
   if (result == CUDA_SUCCESS)
     parts.captures.began();
@@ -86,23 +87,23 @@ CUresult node_added(HookedCall& call, CUresult result, const CUgraphNodeParams* 
 }  // namespace
 
 CUresult cuStreamBeginCapture(HookedCall& call, CUstream hStream) {
-  return begin_capture(call, hStream, DefaultStream::legacy,
+  return begin_capture(call, hStream, DefaultStream::legacy, CU_STREAM_CAPTURE_MODE_GLOBAL,
                        [&] { return call.real().cuStreamBeginCapture(hStream); });
 }
 
 CUresult cuStreamBeginCapture_ptsz(HookedCall& call, CUstream hStream) {
-  return begin_capture(call, hStream, DefaultStream::per_thread,
+  return begin_capture(call, hStream, DefaultStream::per_thread, CU_STREAM_CAPTURE_MODE_GLOBAL,
                        [&] { return call.real().cuStreamBeginCapture_ptsz(hStream); });
 }
 
 CUresult cuStreamBeginCapture_v2(HookedCall& call, CUstream hStream, CUstreamCaptureMode mode) {
-  return begin_capture(call, hStream, DefaultStream::legacy,
+  return begin_capture(call, hStream, DefaultStream::legacy, mode,
                        [&] { return call.real().cuStreamBeginCapture_v2(hStream, mode); });
 }
 
 CUresult cuStreamBeginCapture_v2_ptsz(HookedCall& call, CUstream hStream,
                                       CUstreamCaptureMode mode) {
-  return begin_capture(call, hStream, DefaultStream::per_thread,
+  return begin_capture(call, hStream, DefaultStream::per_thread, mode,
                        [&] { return call.real().cuStreamBeginCapture_v2_ptsz(hStream, mode); });
 }
 
@@ -111,7 +112,7 @@ CUresult cuStreamBeginCaptureToGraph(HookedCall& call, CUstream hStream, CUgraph
                                      const CUgraphNode* dependencies,
                                      const CUgraphEdgeData* dependencyData, size_t numDependencies,
                                      CUstreamCaptureMode mode) {
-  return begin_capture(call, hStream, DefaultStream::legacy, [&] {
+  return begin_capture(call, hStream, DefaultStream::legacy, mode, [&] {
     return call.real().cuStreamBeginCaptureToGraph(hStream, hGraph, dependencies, dependencyData,
                                                    numDependencies, mode);
   });
@@ -123,7 +124,7 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(HookedCall& call, CUstream hStream, CU
                                           const CUgraphNode* dependencies,
                                           const CUgraphEdgeData* dependencyData,
                                           size_t numDependencies, CUstreamCaptureMode mode) {
-  return begin_capture(call, hStream, DefaultStream::per_thread, [&] {
+  return begin_capture(call, hStream, DefaultStream::per_thread, mode, [&] {
     return call.real().cuStreamBeginCaptureToGraph_ptsz(hStream, hGraph, dependencies,
                                                         dependencyData, numDependencies, mode);
   });

@@ -62,12 +62,19 @@ CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node, 
 }
 
 // Waits for the stream in which the pool's memory is freed. The free itself waits only for the
-// context that owns the memory, and the stream may belong to another context.
+// context that owns the memory, and the stream may belong to another context. A stream cannot be
+// waited for if it is captured, or is the legacy stream of a context with a captured blocking one.
 CUresult wait_for_stream(HookedCall& call, CUstream stream) {
-  if (call.real().cuStreamSynchronize == nullptr ||
-      (call.recording() && call.memory().captures.any()))
+  const driver::RealDriver& real = call.real();
+  if (real.cuStreamSynchronize == nullptr) return CUDA_SUCCESS;
+  const driver::RelaxedCaptures relaxed(real);
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (call.recording() && call.memory().captures.any() &&
+      (!relaxed || real.cuStreamIsCapturing == nullptr ||
+       real.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
+       status != CU_STREAM_CAPTURE_STATUS_NONE))
     return CUDA_SUCCESS;
-  return call.real().cuStreamSynchronize(stream);
+  return real.cuStreamSynchronize(stream);
 }
 
 CUresult freed(HookedCall& call, CUdeviceptr dptr, bool node, CUstream stream, auto real_free) {

@@ -5,12 +5,9 @@ namespace cuwarden::rescue {
 namespace {
 
 RungOutcome run(Rescue& rescue) {
-  const auto given = rescue.call.parts.pools.give_back_unused(rescue.call.request.device);
-  rescue.pool_must_wait = !given;
-  if (!given) return RungOutcome::unsafe;
-  const RungOutcome outcome = *given ? rescue.ask() : RungOutcome::nothing_to_do;
-  rescue.pool_must_wait = outcome == RungOutcome::unsafe;
-  return outcome;
+  return rescue.call.parts.pools.give_back_unused(rescue.call.request.device)
+             ? rescue.ask()
+             : RungOutcome::nothing_to_do;
 }
 
 }  // namespace

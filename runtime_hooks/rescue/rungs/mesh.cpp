@@ -8,7 +8,7 @@ namespace {
 bool applies(Rescue& rescue) {
   return rescue.situation.is_last_resort_due && rescue.situation.fits_device &&
          rescue.is_on_device() && rescue.call.request.device == rescue.call.here.device &&
-         rescue.call.parts.pools.can_mesh() && !rescue.pool_must_wait;
+         rescue.call.parts.pools.can_mesh();
 }
 
 RungOutcome run(Rescue& rescue) {

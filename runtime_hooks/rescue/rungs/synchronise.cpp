@@ -42,7 +42,10 @@ RungOutcome settle_pending_frees(Rescue& rescue, std::uint64_t deadline_ns) {
         continue;
       }
     }
-    if (!marks.any()) return had_any ? RungOutcome::no_memory : RungOutcome::nothing_to_do;
+    if (!marks.any()) {
+      if (marks.has_left_out()) return RungOutcome::unsafe;
+      return had_any ? RungOutcome::no_memory : RungOutcome::nothing_to_do;
+    }
     if (rescue.clock.now_ns() >= deadline_ns) return RungOutcome::timed_out;
     rescue.clock.sleep_ns(sleep);
     sleep = std::min(2 * sleep, longest_sleep_ns);

@@ -6,6 +6,7 @@ namespace {
 
 RungOutcome run(Rescue& rescue) {
   const Parts& parts = rescue.call.parts;
+  const driver::RelaxedCaptures relaxed(parts.real);
   return parts.memory_pools.trim(parts.real, rescue.call.request.device)
              ? rescue.ask()
              : RungOutcome::nothing_to_do;

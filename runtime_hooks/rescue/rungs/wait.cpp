@@ -32,7 +32,8 @@ RungOutcome wait_until(Rescue& rescue, std::uint64_t begun_ns, std::uint64_t dea
                              ? settle_pending_frees(rescue, rescue.clock.now_ns() + pending_ns)
                              : RungOutcome::nothing_to_do;
     // After any other outcome the driver was already asked.
-    if (answer == RungOutcome::nothing_to_do || answer == RungOutcome::timed_out)
+    if (answer == RungOutcome::nothing_to_do || answer == RungOutcome::timed_out ||
+        answer == RungOutcome::unsafe)
       answer = rescue.ask();
     if (answer != RungOutcome::no_memory) return answer;
     rescue.tried.add(

@@ -13,9 +13,10 @@ constexpr ContextId here{7}, elsewhere{8};
 TEST(CapturesTest, a_capture_is_in_progress_from_its_beginning_to_its_end) {
   Captures captures;
   EXPECT_FALSE(captures.any());
-  EXPECT_TRUE(captures.begins(stream(1), false, here));
+  EXPECT_TRUE(captures.begins(stream(1), false, here, CU_STREAM_CAPTURE_MODE_GLOBAL));
   EXPECT_TRUE(captures.any());
-  EXPECT_FALSE(captures.begins(stream(1), false, here)) << "the stream is captured already";
+  EXPECT_FALSE(captures.begins(stream(1), false, here, CU_STREAM_CAPTURE_MODE_GLOBAL))
+      << "the stream is captured already";
   captures.ended(stream(2), false);
   EXPECT_TRUE(captures.any()) << "another stream's";
   captures.ended(stream(1), false);
@@ -26,12 +27,12 @@ TEST(CapturesTest, a_capture_is_in_progress_from_its_beginning_to_its_end) {
 
 TEST(CapturesTest, a_capture_ends_with_its_stream_or_context) {
   Captures captures;
-  captures.begins(stream(1), false, here);
+  captures.begins(stream(1), false, here, CU_STREAM_CAPTURE_MODE_GLOBAL);
   captures.stream_ends(stream(2));
   EXPECT_TRUE(captures.any());
   captures.stream_ends(stream(1));
   EXPECT_FALSE(captures.any());
-  captures.begins(stream(1), false, here);
+  captures.begins(stream(1), false, here, CU_STREAM_CAPTURE_MODE_GLOBAL);
   captures.context_ends(elsewhere);
   EXPECT_TRUE(captures.any());
   captures.context_ends(here);
@@ -40,7 +41,8 @@ TEST(CapturesTest, a_capture_ends_with_its_stream_or_context) {
 
 TEST(CapturesTest, captures_beyond_the_tables_limit_also_end) {
   Captures captures;
-  for (std::uintptr_t i = 1; i <= 200; ++i) EXPECT_TRUE(captures.begins(stream(i), false, here));
+  for (std::uintptr_t i = 1; i <= 200; ++i)
+    EXPECT_TRUE(captures.begins(stream(i), false, here, CU_STREAM_CAPTURE_MODE_GLOBAL));
   for (std::uintptr_t i = 1; i <= 199; ++i) {
     captures.ended(stream(i), false);
     EXPECT_TRUE(captures.any()) << i;
@@ -51,16 +53,17 @@ TEST(CapturesTest, captures_beyond_the_tables_limit_also_end) {
 
 TEST(CapturesTest, each_thread_has_a_default_stream_of_its_own) {
   Captures captures;
-  EXPECT_TRUE(captures.begins(nullptr, true, here));
-  EXPECT_FALSE(captures.begins(CU_STREAM_PER_THREAD, false, here));
+  EXPECT_TRUE(captures.begins(nullptr, true, here, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  EXPECT_FALSE(captures.begins(CU_STREAM_PER_THREAD, false, here, CU_STREAM_CAPTURE_MODE_GLOBAL));
   std::thread([&] {
-    EXPECT_TRUE(captures.begins(CU_STREAM_PER_THREAD, false, here));
+    EXPECT_TRUE(captures.begins(CU_STREAM_PER_THREAD, false, here, CU_STREAM_CAPTURE_MODE_GLOBAL));
     captures.ended(nullptr, true);
     EXPECT_TRUE(captures.any());
   }).join();
   captures.ended(CU_STREAM_PER_THREAD, false);
   EXPECT_FALSE(captures.any());
-  EXPECT_FALSE(captures.begins(nullptr, false, here)) << "the driver captures no legacy stream";
+  EXPECT_FALSE(captures.begins(nullptr, false, here, CU_STREAM_CAPTURE_MODE_GLOBAL))
+      << "the driver captures no legacy stream";
 }
 
 }  // namespace

@@ -41,9 +41,15 @@ struct FakeDriver {
   std::mutex lock;
   // Set by whichever thread called last.
   CUcontext made_current = nullptr;
-  CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  std::set<CUstream> captured;  // streams in a capture
 };
 inline FakeDriver fake;
+inline thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+// A call that would end the captures in progress, unless the thread's own mode is RELAXED.
+inline void may_end_captures() {
+  EXPECT_TRUE(fake.captured.empty() || capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED);
+}
 
 inline driver::RealDriver fake_functions() {
   pool::driver = std::make_unique<pool::Driver>();
@@ -84,10 +90,12 @@ inline driver::RealDriver fake_functions() {
     return fake.events[*event] = nullptr, CUDA_SUCCESS;
   };
   real.cuEventRecord = [](CUevent event, CUstream stream) {
+    EXPECT_FALSE(fake.captured.contains(stream)) << "the event becomes part of the graph";
     fake.recorded.push_back(stream);
     return fake.events.at(event) = stream, CUDA_SUCCESS;
   };
   real.cuEventQuery = [](CUevent event) {
+    may_end_captures();
     ++fake.queries;
     int& polls = fake.polls_until_idle[fake.events.at(event)];
     if (polls == 0) return fake.event_state;
@@ -95,6 +103,7 @@ inline driver::RealDriver fake_functions() {
     return CUDA_ERROR_NOT_READY;
   };
   real.cuEventSynchronize = [](CUevent event) {
+    may_end_captures();
     // The event must have come; a real driver would wait for the device here.
     EXPECT_EQ(fake.polls_until_idle[fake.events.at(event)], 0);
     return fake.synchronised.push_back(fake.events.at(event)), CUDA_SUCCESS;
@@ -102,6 +111,7 @@ inline driver::RealDriver fake_functions() {
 #if CUDA_VERSION >= 12050
   // A null stream stands for all streams of the context.
   real.cuCtxRecordEvent = [](CUcontext, CUevent event) {
+    EXPECT_TRUE(fake.captured.empty()) << "this ends captures in any mode";
     return fake.events.at(event) = nullptr, CUDA_SUCCESS;
   };
 #endif
@@ -123,8 +133,12 @@ inline driver::RealDriver fake_functions() {
     return fake.made_current = context, CUDA_SUCCESS;
   };
   real.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode* mode) {
-    const std::lock_guard locked(fake.lock);
-    return fake.capture_mode = *mode, CUDA_SUCCESS;
+    return std::swap(capture_mode, *mode), CUDA_SUCCESS;
+  };
+  real.cuStreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus* status) {
+    *status = fake.captured.contains(stream) ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                             : CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
   };
   return real;
 }
@@ -176,6 +190,7 @@ class LadderTest : public testing::Test {
   LadderTest() {
     std::destroy_at(&fake);
     std::construct_at(&fake);
+    capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
     contexts.primary_retained(device, here);
   }
   ~LadderTest() override {
@@ -288,7 +303,7 @@ class LadderTest : public testing::Test {
   tracking::CallSites sites{*writer, 0};
   const Parts parts{process,      *writer,  real,  queries, contexts, captures,
                     memory_pools, readings, sites, pools,   notices};
-  PendingFrees pending;
+  PendingFrees pending{captures};
   std::function<bool()> is_there = [] { return false; };
   bool can_spill = false;
   std::vector<std::string> named;  // names of the reclaimers that were called

@@ -82,17 +82,26 @@ TEST_F(LadderTest, the_pool_gives_back_page_locked_memory_for_a_request_of_host_
   EXPECT_EQ(climb(settings, true, false).back(), std::pair(RungName::pool, RungOutcome::served));
 }
 
-TEST_F(LadderTest, memory_that_the_pool_must_keep_for_now_is_asked_for_again) {
+TEST_F(LadderTest, the_pool_gives_back_its_memory_during_a_capture_too) {
   free_in_pool(pools.allocate(5000));
-  captures.begins(stream(16), false, here);
-  Ladder ladder(settings, clock);
-  EXPECT_EQ(climb(settings).back(), std::pair(RungName::pool, RungOutcome::unsafe));
-  const Situation situation{.device = 1, .bytes = 100};
-  climb(ladder, situation);
-  EXPECT_TRUE(ladder.is_worth_climbing(situation));
-  captures.ended(stream(16), false);
-  climb(ladder, situation);
-  EXPECT_FALSE(ladder.is_worth_climbing(situation));
+  captures.begins(stream(16), false, here, CU_STREAM_CAPTURE_MODE_RELAXED);
+  fake.captured.insert(stream(16));
+  is_there = [] { return pool::driver->handles.empty(); };
+  EXPECT_EQ(climb(settings).back(), std::pair(RungName::pool, RungOutcome::served));
+}
+
+TEST_F(LadderTest, the_pool_serves_requests_during_captures_that_do_not_forbid_them) {
+  for (const auto mode : {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+                          CU_STREAM_CAPTURE_MODE_RELAXED}) {
+    captures.begins(stream(16), false, here, mode);
+    EXPECT_EQ(pools.allocate(5000) != 0, mode == CU_STREAM_CAPTURE_MODE_RELAXED) << mode;
+    std::thread([&] {
+      EXPECT_EQ(pools.allocate(5000) != 0, mode != CU_STREAM_CAPTURE_MODE_GLOBAL) << mode;
+      capture_mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+      EXPECT_NE(pools.allocate(5000), 0u) << mode;
+    }).join();
+    captures.ended(stream(16), false);
+  }
 }
 
 TEST_F(LadderTest, the_pools_memory_is_moved_if_giving_back_was_not_enough) {
@@ -178,10 +187,11 @@ TEST_F(LadderTest, the_ledger_has_each_rung_while_it_runs_and_how_long_a_wait_la
   EXPECT_EQ(last_rung().outcome, RungOutcome::timed_out);
 }
 
-TEST_F(LadderTest, nothing_is_moved_before_the_pool_could_give_back_what_it_keeps) {
+TEST_F(LadderTest, nothing_is_moved_during_a_capture) {
   leave_one_block_in_each_page();
-  captures.begins(stream(16), false, here);
-  EXPECT_EQ(climb(settings).back(), std::pair(RungName::pool, RungOutcome::unsafe));
+  captures.begins(stream(16), false, here, CU_STREAM_CAPTURE_MODE_RELAXED);
+  fake.captured.insert(stream(16));
+  EXPECT_EQ(climb(settings).back(), std::pair(RungName::mesh, RungOutcome::unsafe));
   EXPECT_EQ(meshed_pages(), 0u);
 }
 

@@ -19,11 +19,46 @@ TEST_F(LadderTest, frees_during_a_wait_for_others_are_known_the_next_time) {
   EXPECT_EQ(fake.recorded.size(), 2u);
 }
 
-TEST_F(LadderTest, once_a_capture_was_begun_no_stream_is_touched) {
-  pending.freed_in(stream(16), here);
+// Begins a capture of the stream, as the hook does.
+void begin_capture(tracking::Captures& captures, PendingFrees& pending, CUstream stream,
+                   ContextId context) {
+  EXPECT_TRUE(captures.begins(stream, false, context, CU_STREAM_CAPTURE_MODE_GLOBAL));
   pending.capture_begins();
+  fake.captured.insert(stream);
+}
+
+void end_capture(tracking::Captures& captures, CUstream stream) {
+  fake.captured.erase(stream);
+  captures.ended(stream, false);
+}
+
+TEST_F(LadderTest, a_captured_stream_is_left_out_until_its_capture_has_ended) {
+  pending.freed_in(stream(16), here);
+  pending.freed_in(stream(32), here);
+  begin_capture(captures, pending, stream(16), here);
+  EXPECT_EQ(climb(settings)[1], std::pair(RungName::synchronise, RungOutcome::unsafe));
+  EXPECT_EQ(fake.recorded, std::vector{stream(32)});
+  end_capture(captures, stream(16));
+  is_there = [] { return fake.synchronised.size() == 2; };
+  EXPECT_EQ(climb(settings).back(), std::pair(RungName::synchronise, RungOutcome::served));
+  EXPECT_EQ(fake.recorded, (std::vector{stream(32), stream(16)}));
+}
+
+TEST_F(LadderTest, default_streams_are_left_out_while_another_stream_is_captured) {
+  pending.freed_in(nullptr, here);
+  begin_capture(captures, pending, stream(16), here);
+  EXPECT_EQ(climb(settings)[1], std::pair(RungName::synchronise, RungOutcome::unsafe));
+  EXPECT_TRUE(fake.recorded.empty() && fake.synchronised.empty());
+  end_capture(captures, stream(16));
   climb(settings);
-  EXPECT_TRUE(fake.recorded.empty());
+  EXPECT_EQ(fake.synchronised, std::vector{CU_STREAM_LEGACY});
+}
+
+TEST_F(LadderTest, a_request_is_repeated_without_an_end_of_another_threads_capture) {
+  begin_capture(captures, pending, stream(16), here);
+  is_there = [] { return may_end_captures(), true; };
+  EXPECT_EQ(climb(settings).back(), std::pair(RungName::retry, RungOutcome::served));
+  EXPECT_EQ(capture_mode, CU_STREAM_CAPTURE_MODE_GLOBAL) << "the thread has its own mode again";
 }
 
 TEST_F(LadderTest, a_stream_that_was_destroyed_or_whose_context_has_ended_is_not_asked_about) {
@@ -110,13 +145,13 @@ TEST_F(LadderTest, a_context_that_ends_during_the_wait_for_it_is_not_asked_again
   }
 }
 
-TEST_F(LadderTest, once_a_capture_was_begun_no_context_is_entered) {
+TEST_F(LadderTest, during_a_capture_other_contexts_streams_get_events_but_for_captured_ones) {
   contexts.created(device, elsewhere);
   pending.freed_in(stream(16), elsewhere);
-  std::thread([this] { pending.freed_in(CU_STREAM_PER_THREAD, here); }).join();
-  pending.capture_begins();
-  EXPECT_EQ(climb(settings)[1], std::pair(RungName::synchronise, RungOutcome::nothing_to_do));
-  EXPECT_TRUE(fake.entered.empty() && fake.recorded.empty());
+  pending.freed_in(stream(32), elsewhere);
+  begin_capture(captures, pending, stream(32), elsewhere);
+  EXPECT_EQ(climb(settings)[1], std::pair(RungName::synchronise, RungOutcome::unsafe));
+  EXPECT_EQ(fake.recorded, std::vector{stream(16)});
 }
 
 TEST_F(LadderTest, another_threads_own_stream_is_synchronised_when_the_context_is_idle) {
@@ -152,18 +187,14 @@ TEST_F(LadderTest, a_context_that_is_at_work_for_long_is_waited_for_once) {
   EXPECT_TRUE(fake.synchronised.empty());
 }
 
-TEST_F(LadderTest, a_capture_that_begins_meanwhile_is_left_alone) {
+TEST_F(LadderTest, events_from_before_a_capture_are_waited_for_during_it) {
   pending.freed_in(stream(16), here);
-  fake.polls_until_idle[stream(16)] = -1;
+  fake.polls_until_idle[stream(16)] = 6;
   clock.while_asleep = [this] {
-    if (fake.queries == 3) pending.capture_begins();
+    if (fake.queries == 3) begin_capture(captures, pending, stream(16), here);
   };
-  const auto rungs = climb(settings);
-  EXPECT_EQ(rungs[1], std::pair(RungName::synchronise, RungOutcome::no_memory));
-  const int before = requests;
-  captures.begins(stream(16), false, here);
-  EXPECT_EQ(climb(settings)[0], std::pair(RungName::retry, RungOutcome::unsafe));
-  EXPECT_EQ(requests, before) << "the request itself might end it";
+  is_there = [] { return !fake.synchronised.empty(); };
+  EXPECT_EQ(climb(settings).back(), std::pair(RungName::synchronise, RungOutcome::served));
 }
 
 TEST_F(LadderTest, frees_in_the_threads_own_stream_are_waited_for_without_touching_other_streams) {
@@ -192,7 +223,7 @@ TEST_F(LadderTest, frees_in_the_threads_own_stream_during_a_wait_are_known_the_n
   climb(settings);
   climb(settings);
   EXPECT_EQ(fake.recorded.size(), 2u);
-  PendingFrees after_fork;
+  PendingFrees after_fork(captures);
   const PendingFrees::Marks marks(after_fork, real, contexts, here, device);
   EXPECT_FALSE(marks.any());
 }

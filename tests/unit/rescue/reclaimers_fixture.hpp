@@ -19,12 +19,14 @@ struct Cache {
   int device = -2;
   std::size_t bytes = 0;
   bool was_reclaiming = false;
+  CUstreamCaptureMode capture_mode{};  // of the thread that called
   std::thread::id thread;
   static std::size_t reclaim(int device, std::size_t bytes, void* argument) {
     Cache& cache = *static_cast<Cache*>(argument);
     cache.device = device;
     cache.bytes = bytes;
     cache.was_reclaiming = is_reclaiming();
+    cache.capture_mode = rescue::capture_mode;
     cache.thread = std::this_thread::get_id();
     ++cache.calls;
     cache.calls.notify_all();

@@ -24,7 +24,7 @@ TEST_F(ReclaimersTest, memory_that_a_cache_gives_back_serves_the_request) {
   EXPECT_TRUE(cache.was_reclaiming);
   EXPECT_FALSE(is_reclaiming());
   EXPECT_EQ(fake.made_current, reinterpret_cast<CUcontext>(here.value));
-  EXPECT_EQ(fake.capture_mode, CU_STREAM_CAPTURE_MODE_RELAXED);
+  EXPECT_EQ(cache.capture_mode, CU_STREAM_CAPTURE_MODE_RELAXED);
   EXPECT_TRUE(failures.all.empty());
 }
 

@@ -20,6 +20,16 @@ void for_each_stream(const Context& context, Visit visit) {
   for (const Stream* stream : context.streams) visit(*stream);
 }
 
+// Calls visit(capture) for each capture of a blocking stream, if `stream` is the legacy default
+// stream of the same context.
+template <typename Visit>
+void for_each_implicit_capture(const Stream& stream, Visit visit) {
+  if (&stream != &stream.context->legacy) return;
+  for_each_stream(*stream.context, [&](const Stream& other) {
+    if (other.capture && (other.flags & CU_STREAM_NON_BLOCKING) == 0) visit(*other.capture);
+  });
+}
+
 template <typename Busy>
 void wait_until_idle(std::unique_lock<std::mutex>& lock, Busy busy) {
   for (;;) {
@@ -74,6 +84,18 @@ bool invalidate_captures(const Context& context) {
   for_each_stream(context, [&](const Stream& s) {
     if (s.capture) any = s.capture->invalidated = true;
   });
+  return any;
+}
+
+bool is_implicitly_captured(const Stream& stream) {
+  bool any = false;
+  for_each_implicit_capture(stream, [&](Capture&) { any = true; });
+  return any;
+}
+
+bool invalidate_implicit_captures(const Stream& stream) {
+  bool any = false;
+  for_each_implicit_capture(stream, [&](Capture& capture) { any = capture.invalidated = true; });
   return any;
 }
 

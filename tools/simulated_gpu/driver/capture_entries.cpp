@@ -32,6 +32,7 @@ CUresult info(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CU
   Stream* stream = nullptr;
   SIM_TRY(find_stream(*at.context, handle, stream));
   if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (is_implicitly_captured(*stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   *status = CU_STREAM_CAPTURE_STATUS_NONE;
   if (!stream->capture) return CUDA_SUCCESS;
   Capture& capture = *stream->capture;

@@ -257,7 +257,7 @@ CUresult cuCtxSynchronize_v2(CUcontext handle) {
   Locked at;
   Context* context = nullptr;
   SIM_TRY(find(at, handle, context));
-  SIM_TRY(refuse_under_capture(at.sim));
+  if (invalidate_captures(*context)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   wait_for(at.lock, *context);
   return CUDA_SUCCESS;
 }

@@ -89,6 +89,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep) {
   Locked at;
   MemoryPool* pool = at.sim.pools.find(handle);
   if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  SIM_TRY(refuse_under_capture(at.sim));
   pool->trim(keep);
   return CUDA_SUCCESS;
 }

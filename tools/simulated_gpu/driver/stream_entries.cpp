@@ -13,6 +13,16 @@ CUresult find_event(Simulator& sim, CUevent handle, Event*& event) {
   return event != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+// Refuses to tell if the stream is idle, or to wait for that, if a capture forbids it.
+CUresult refuse_question(Simulator& sim, const Stream& stream) {
+  if (stream.capture) {
+    stream.capture->invalidated = true;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  if (invalidate_implicit_captures(stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  return refuse_under_capture(sim);
+}
+
 // Runs the function when the stream reaches it: on a thread of the driver, without the lock, one
 // after the other. The stream is busy until the function returns.
 void call_host(Stream& stream, std::function<void()> function) {
@@ -74,10 +84,7 @@ CUresult cuStreamSynchronize(CUstream handle) {
   SIM_TRY(at.error);
   Stream* stream = nullptr;
   SIM_TRY(find_stream(*at.context, handle, stream));
-  if (stream->capture) {
-    stream->capture->invalidated = true;
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  }
+  SIM_TRY(refuse_question(at.sim, *stream));
   wait_for(at.lock, *stream);
   return CUDA_SUCCESS;
 }
@@ -87,10 +94,7 @@ CUresult cuStreamQuery(CUstream handle) {
   SIM_TRY(at.error);
   Stream* stream = nullptr;
   SIM_TRY(find_stream(*at.context, handle, stream));
-  if (stream->capture) {
-    stream->capture->invalidated = true;
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  }
+  SIM_TRY(refuse_question(at.sim, *stream));
   return idle(*stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -214,6 +218,7 @@ CUresult cuEventRecord(CUevent handle, CUstream stream_handle) {
   Stream* stream = nullptr;
   SIM_TRY(find_event(at.sim, handle, event));
   SIM_TRY(find_stream(*at.context, stream_handle, stream));
+  if (invalidate_implicit_captures(*stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   event->stream = stream;
   event->captured = stream->capture;
   if (stream->capture) {
@@ -251,6 +256,7 @@ CUresult cuEventQuery(CUevent handle) {
   Locked at;
   Event* event = nullptr;
   SIM_TRY(find_event(at.sim, handle, event));
+  SIM_TRY(refuse_under_capture(at.sim));
   return !event->recorded || event->at <= Clock::now() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 

@@ -19,6 +19,7 @@ CUresult capture_allocation(Stream& stream, Device& device, CUdeviceptr* out, st
 CUresult allocate(InContext& at, CUdeviceptr* out, std::size_t size, MemoryPool& pool,
                   Stream& stream) {
   if (stream.capture) return capture_allocation(stream, *pool.device, out, size);
+  SIM_TRY(refuse_under_capture(at.sim));
   if (size == 0) {
     *out = 0;
     return CUDA_SUCCESS;

@@ -139,7 +139,6 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size,
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (size == 0 || !aligned(size)) return CUDA_ERROR_INVALID_VALUE;
-  SIM_TRY(refuse_under_capture(at.sim));
   const auto types = properties->requestedHandleTypes;
   if (types != CU_MEM_HANDLE_TYPE_NONE && types != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
     return CUDA_ERROR_NOT_SUPPORTED;

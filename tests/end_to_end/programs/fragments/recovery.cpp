@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
   }
   cudaGetLastError();
   for (const Block& block : blocks) mark(block);
-  require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  require(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
   std::size_t filled = 0;
   for (const Block& block : blocks) filled += block.bytes;
 
