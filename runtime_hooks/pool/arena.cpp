@@ -74,8 +74,15 @@ bool Arena::map_run(const driver::RealDriver& real, std::uint64_t first, std::ui
   runs_[made - 1] = {.first = first, .count = count, .idle_since_ns = now_ns};
   for (std::uint64_t page = first; page < first + count; ++page) pages_[page].run = made;
   counts_.held_bytes += bytes;
-  counts_.idle_bytes += bytes;
+  count_unused(runs_[made - 1], 1);
   return true;
+}
+
+void Arena::count_unused(const Run& run, int sign) noexcept {
+  const std::uint64_t pages = run.is_shared ? 0 : run.count - run.pages_in_use;
+  const std::uint64_t bytes = run.pages_in_use == 0 ? run.bytes() : pages * page_bytes;
+  std::uint64_t& counted = run.pages_in_use == 0 ? counts_.idle_bytes : counts_.partly_idle_bytes;
+  counted += sign > 0 ? bytes : -bytes;
 }
 
 // Unmaps the run and drops it; returns false if the driver refuses. A run of neighbours is
@@ -105,6 +112,7 @@ bool Arena::unmap_run(const driver::RealDriver& real, Run& run) noexcept {
 void Arena::drop_run(Run& run) noexcept {
   const RunIndex gone = pages_[run.first].run;
   counts_.held_bytes -= run.bytes();
+  count_unused(run, -1);
   each_page(run, [&](std::uint64_t page) { pages_[page] = {.blocks = pages_[page].blocks}; });
   run = {};
   unused_runs_.push_back(gone);
@@ -141,7 +149,9 @@ void Arena::use_pages(const Block& block) noexcept {
   for (std::uint64_t page = page_of(block.start); page <= last; ++page) {
     if (pages_[page].blocks++ != 0) continue;
     Run& run = runs_[pages_[page].run - 1];
-    if (run.pages_in_use++ == 0) counts_.idle_bytes -= run.bytes();
+    count_unused(run, -1);
+    ++run.pages_in_use;
+    count_unused(run, 1);
   }
 }
 
@@ -191,9 +201,11 @@ void Arena::give(const Block& block, std::uint64_t now_ns) noexcept {
   for (std::uint64_t page = page_of(block.start); page <= last; ++page) {
     Run& run = runs_[pages_[page].run - 1];
     if (run.is_shared) packing_.withhold(address_of(page), page_bytes);
-    if (--pages_[page].blocks != 0 || --run.pages_in_use != 0) continue;
+    if (--pages_[page].blocks != 0) continue;
+    count_unused(run, -1);
+    --run.pages_in_use;
+    count_unused(run, 1);
     run.idle_since_ns = now_ns;
-    counts_.idle_bytes += run.bytes();
   }
 }
 
@@ -216,7 +228,6 @@ std::uint64_t Arena::give_back(const driver::RealDriver& real, std::uint64_t unt
     const std::uint64_t bytes = run.bytes();
     if (unmap_run(real, run)) given += bytes;
   }
-  counts_.idle_bytes -= given;
   counts_.returned_bytes += given;
   return given;
 }
@@ -235,7 +246,8 @@ void Arena::end(const driver::RealDriver& real) noexcept {
   pages_ = {};
   runs_ = {};
   unused_runs_ = {};
-  counts_.held_bytes = counts_.idle_bytes = counts_.live_bytes = 0;
+  counts_.held_bytes = counts_.live_bytes = 0;
+  counts_.idle_bytes = counts_.partly_idle_bytes = 0;
 }
 
 CUresult Arena::change_access(const driver::RealDriver& real, DeviceOrdinal peer,

@@ -29,6 +29,9 @@ struct ArenaCounts {
   // Bytes of device memory that the arena holds without a block in them. They can be given back to
   // the driver at once.
   std::uint64_t idle_bytes = 0;
+  // Bytes of pages without a block that cannot be given back alone: neighbours that were mapped in
+  // one piece with them hold blocks. Meshing gives them back.
+  std::uint64_t partly_idle_bytes = 0;
   // Number of blocks (one for each request) that the pool ever handed out, and the sum of the bytes
   // that these requests asked for.
   std::uint64_t served_count = 0, served_bytes = 0;
@@ -121,10 +124,11 @@ class Arena {
   // Makes little used pages share memory, and gives the saved memory back to the driver. Blocks are
   // copied in pauses of the program, which the functions of `Pause` begin and end, but keep their
   // addresses. The arena's device must be that of the current context. Does nothing if less than
-  // `least_bytes` can be saved; stops once `enough_bytes` are saved. Returns the bytes saved. May
-  // throw std::bad_alloc, and has saved nothing then.
+  // `least_bytes` can be saved. Begins no further pause once `needed_bytes` are saved, and stops
+  // once `enough_bytes` are. Returns the bytes saved. May throw std::bad_alloc, and has saved
+  // nothing then.
   std::uint64_t mesh(const driver::RealDriver&, const Pause&, std::uint64_t least_bytes,
-                     std::uint64_t enough_bytes);
+                     std::uint64_t needed_bytes, std::uint64_t enough_bytes);
   // Adds `ns` nanoseconds to ArenaCounts::pause_ns, for a pause of the program in which no memory
   // was moved.
   void was_paused(std::uint64_t ns) noexcept;
@@ -223,6 +227,9 @@ class Arena {
   // Empties the run's row in `runs_` and enters its pages as pages without memory. The caller must
   // have unmapped the run's memory before.
   void drop_run(Run&) noexcept;
+  // Adds the run's memory without blocks to `idle_bytes` or `partly_idle_bytes` of `counts_`, or
+  // subtracts it (`sign` -1). To be called around each change of a run's use.
+  void count_unused(const Run& run, int sign) noexcept;
   // Adds 1 to Page::blocks of each page in which a part of the block lies. All these pages must
   // have memory.
   void use_pages(const Block&) noexcept;

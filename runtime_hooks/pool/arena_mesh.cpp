@@ -4,35 +4,96 @@
 namespace cuwarden::pool {
 namespace {
 
-constexpr int most_pauses = 20, most_tries = 4;
+constexpr int most_tries = 4;
+// Most pages that are copied before one wait for all copies.
+constexpr std::uint32_t most_moves = 64;
 
 }  // namespace
 
 // One plan serves all pauses: a second plan would find runs that the first one has moved only in
-// part.
-std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t enough_bytes,
-                                  int& pauses_left) noexcept {
+// part. Memory to move into is made before each pause, as far as there is room for it.
+std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t needed_bytes,
+                                  std::uint64_t enough_bytes) noexcept {
   const std::uint64_t held = arena_.counts_.held_bytes;
   const auto gained = [&] { return held - std::min(held, arena_.counts_.held_bytes); };
-  auto next = candidates_.begin();
-  // If there is no memory for the first candidate, no pause is asked for.
-  bool goes_on = next != candidates_.end() && make_targets(*next);
-  lacked_room_ = next != candidates_.end() && !goes_on;
-  const auto has_more = [&] {
-    return goes_on && next != candidates_.end() && gained() < enough_bytes;
-  };
-  while (pauses_left > 0 && has_more() && pause.begin()) {
-    --pauses_left;
+  bool goes_on = true;
+  while (goes_on && gained() < needed_bytes && has_next()) {
+    make_ahead(needed_bytes - gained());
+    if (!pause.begin()) break;
     do {
-      const Moved moved = move(*next++);
-      goes_on = moved != Moved::failed;
-      lacked_room_ = lacked_room_ || moved == Moved::no_room;
-    } while (has_more() && !pause.is_over());
+      goes_on = move_batch(enough_bytes - gained());
+    } while (goes_on && gained() < enough_bytes && has_next() && !pause.is_over());
     arena_.counts_.pause_ns += pause.end();
+    release_old();
   }
   for (Target& target : targets_)
     if (target.handle != 0 && target.run == 0) drop(target);
   return gained();
+}
+
+bool Arena::Meshing::has_next() noexcept {
+  while (next_ != candidates_.size() && !make_targets(candidates_[next_])) {
+    lacked_room_ = true;
+    ++next_;
+  }
+  return next_ != candidates_.size();
+}
+
+void Arena::Meshing::make_ahead(std::uint64_t bytes) noexcept {
+  std::uint64_t saved = 0;
+  std::uint32_t moves = 0;
+  for (std::size_t at = next_; at < candidates_.size() && saved < bytes && moves < most_moves;
+       ++at) {
+    const std::uint64_t held = arena_.counts_.held_bytes;
+    if (!make_targets(candidates_[at])) return;
+    const std::uint64_t given = arena_.run(candidates_[at].run).bytes();
+    saved += given - std::min(given, arena_.counts_.held_bytes - held);
+    moves += candidates_[at].moves;
+  }
+}
+
+bool Arena::Meshing::move_batch(std::uint64_t bytes) noexcept {
+  const std::size_t first = next_;
+  // A run of the arena that becomes a target is shared after the first move into it. So moves into
+  // such runs are made for one candidate after the other.
+  const std::uint32_t limit = new_targets_ == 0 ? 1 : most_moves;
+  const std::uint64_t held = arena_.counts_.held_bytes;
+  std::uint64_t given = 0, announced = 0;
+  const auto saved = [&] { return given - std::min(given, arena_.counts_.held_bytes - held); };
+  for (std::uint32_t moves = 0; next_ != candidates_.size() && moves < limit && saved() < bytes;) {
+    const Candidate& candidate = candidates_[next_];
+    if (!make_targets(candidate)) break;
+    given += arena_.run(candidate.run).bytes();
+    announced += pages_to_announce(candidate);
+    moves += candidate.moves;
+    ++next_;
+  }
+  try {
+    arena_.packing_.announce_withheld(announced);
+  } catch (...) {
+    return false;
+  }
+  bool good = true;
+  for (std::size_t at = first; good && at != next_; ++at) {
+    const auto move = moves_.begin() + candidates_[at].first_move;
+    good = std::all_of(move, move + candidates_[at].moves,
+                       [&](const Move& each) { return copy(each); });
+  }
+  // Copies are waited for even if one could not be started: they would write to memory that is used
+  // for something else next.
+  good = real_.cuStreamSynchronize(nullptr) == CUDA_SUCCESS && good;
+  for (std::size_t at = first; at != next_; ++at) {
+    const std::uint64_t pages = pages_to_announce(candidates_[at]);
+    good = good && exchange(candidates_[at]);
+    if (!good) arena_.packing_.renounce_withheld(pages);
+  }
+  return good;
+}
+
+std::uint64_t Arena::Meshing::pages_to_announce(const Candidate& candidate) noexcept {
+  std::uint64_t pages = arena_.run(candidate.run).is_shared ? 0 : candidate.moves;
+  each_alone(candidate, [&](const Target&) { ++pages; });
+  return pages;
 }
 
 // Reserves all host memory that a move needs, so that none can be lacking while device memory is
@@ -41,6 +102,7 @@ void Arena::Meshing::reserve() {
   const std::size_t runs = arena_.runs_.size() + targets_.size() + 1;
   arena_.runs_.reserve(runs);
   arena_.unused_runs_.reserve(runs);
+  old_.reserve(candidates_.size());
   arena_.packing_.announce_withheld(0);
 }
 
@@ -56,7 +118,12 @@ bool Arena::Meshing::make(Target& target) noexcept {
   }
   if (is_full_) return false;
   target.at = scratch_ + static_cast<std::uint64_t>(&target - targets_.data()) * page_bytes;
-  if (real_.cuMemCreate(&target.handle, page_bytes, &arena_.where_, 0) != CUDA_SUCCESS) {
+  CUresult created = real_.cuMemCreate(&target.handle, page_bytes, &arena_.where_, 0);
+  if (created != CUDA_SUCCESS && !old_.empty()) {
+    release_old();
+    created = real_.cuMemCreate(&target.handle, page_bytes, &arena_.where_, 0);
+  }
+  if (created != CUDA_SUCCESS) {
     target.handle = 0;
     is_full_ = true;
     return false;
@@ -79,6 +146,11 @@ void Arena::Meshing::drop(Target& target) noexcept {
   arena_.counts_.held_bytes -= page_bytes;
 }
 
+void Arena::Meshing::release_old() noexcept {
+  for (const CUmemGenericAllocationHandle old : old_) real_.cuMemRelease(old);
+  old_.clear();
+}
+
 // Releases the targets' handles and scratch addresses. Pages that were moved keep the memory by
 // their own mappings.
 void Arena::Meshing::give_up_targets() noexcept {
@@ -93,9 +165,17 @@ void Arena::Meshing::give_up_targets() noexcept {
 }
 
 // Starts copies of all blocks in the page to the target's memory, at the same offsets. Returns
-// false if one could not be started.
+// false if one could not be started. The first page of a new target is copied whole, by one copy.
+// Copies of other pages follow it in the stream, and write between its blocks.
 bool Arena::Meshing::copy(const Move& move) noexcept {
-  const CUdeviceptr from = arena_.address_of(move.page), to = targets_[move.target].at;
+  Target& target = targets_[move.target];
+  const CUdeviceptr from = arena_.address_of(move.page), to = target.at;
+  if (!is_own(target) && target.whole_item == no_item) {
+    target.whole_item = move.item;
+    return real_.cuMemcpyDtoDAsync_v2(to, from, page_bytes, nullptr) == CUDA_SUCCESS;
+  }
+  // All pages of an item have the same memory.
+  if (target.whole_item == move.item) return true;
   const auto part = [&](std::uint64_t first, std::uint64_t end) {
     return real_.cuMemcpyDtoDAsync_v2(to + (first - from), first, end - first, nullptr) ==
            CUDA_SUCCESS;
@@ -168,9 +248,11 @@ bool Arena::Meshing::swap_memory(const Candidate& candidate, const Run& run) noe
     for (std::uint32_t i = 0; i + 1 < mapped; ++i)
       real_.cuMemUnmap(arena_.address_of(moves_[candidate.first_move + i].page), page_bytes);
     undo(run, unmapped, own);
+    real_.cuMemRelease(own);
+    return false;
   }
-  real_.cuMemRelease(own);
-  return good;
+  old_.push_back(own);
+  return true;
 }
 
 // Turns the target's run, a single page, into one that several pages share. The page was announced
@@ -212,25 +294,9 @@ bool Arena::Meshing::make_targets(const Candidate& candidate) noexcept {
   return true;
 }
 
-Arena::Meshing::Moved Arena::Meshing::move(const Candidate& candidate) noexcept {
+bool Arena::Meshing::exchange(const Candidate& candidate) noexcept {
   Run& run = arena_.run(candidate.run);
-  const auto first = moves_.begin() + candidate.first_move, end = first + candidate.moves;
-  std::uint64_t anew = run.is_shared ? 0 : candidate.moves;
-  each_alone(candidate, [&](const Target&) { ++anew; });
-  if (!make_targets(candidate)) return Moved::no_room;
-  try {
-    arena_.packing_.announce_withheld(anew);
-  } catch (...) {
-    return Moved::failed;
-  }
-  const bool copied = std::all_of(first, end, [&](const Move& move) { return copy(move); });
-  // Copies are waited for even if one could not be started: they would write to memory that is used
-  // for something else next.
-  if (real_.cuStreamSynchronize(nullptr) != CUDA_SUCCESS || !copied ||
-      !swap_memory(candidate, run)) {
-    arena_.packing_.renounce_withheld(anew);
-    return Moved::failed;
-  }
+  if (!swap_memory(candidate, run)) return false;
   // Pages of the shared run without a block were not moved and have no memory any more.
   if (run.is_shared) {
     arena_.each_page(run, [&](std::uint64_t page) {
@@ -241,12 +307,14 @@ Arena::Meshing::Moved Arena::Meshing::move(const Candidate& candidate) noexcept 
   arena_.drop_run(run);
   is_full_ = false;
   each_alone(candidate, [&](const Target& target) { share(target); });
-  std::for_each(first, end, [&](const Move& move) { join(move); });
-  return Moved::all;
+  const auto first = moves_.begin() + candidate.first_move;
+  std::for_each(first, first + candidate.moves, [&](const Move& move) { join(move); });
+  return true;
 }
 
 std::uint64_t Arena::mesh(const driver::RealDriver& real, const Pause& pause,
-                          std::uint64_t least_bytes, std::uint64_t enough_bytes) {
+                          std::uint64_t least_bytes, std::uint64_t needed_bytes,
+                          std::uint64_t enough_bytes) {
   // The lock is held during the pauses, so that blocks do not change while they are moved. The
   // pauses are bounded. A thread that waits for this lock waits no longer than that, and holds up
   // no thread at the gate.
@@ -255,21 +323,20 @@ std::uint64_t Arena::mesh(const driver::RealDriver& real, const Pause& pause,
       real.cuMemcpyDtoDAsync_v2 == nullptr || real.cuStreamSynchronize == nullptr)
     return 0;
   std::uint64_t gained = 0, least = least_bytes;
-  int pauses_left = most_pauses;
   // Runs one plan. Returns false if memory to move into was lacking, or if new memory would save
   // nothing.
   const auto pass = [&](Meshing::Into into) {
     Meshing meshing(*this, real, into);
     if (meshing.gain() < std::exchange(least, 0)) return true;
     if (meshing.gain() == 0 || !meshing.take_scratch()) return false;
-    gained += meshing.run(pause, enough_bytes - gained, pauses_left);
+    gained += meshing.run(pause, needed_bytes - gained, enough_bytes - gained);
     return !meshing.lacked_room();
   };
   try {
-    for (int tries = 0; tries < most_tries && gained < enough_bytes; ++tries) {
+    for (int tries = 0; tries < most_tries && gained < needed_bytes; ++tries) {
       if (pass(Meshing::Into::new_memory)) break;
       const std::uint64_t before = gained;
-      if (gained < enough_bytes) pass(Meshing::Into::own_memory);
+      if (gained < needed_bytes) pass(Meshing::Into::own_memory);
       if (gained == before) break;
     }
   } catch (...) {

@@ -1,12 +1,14 @@
 // Chooses the runs whose pages are to share memory.
+#include <tuple>
+
 #include "runtime_hooks/pool/arena_meshing.hpp"
 
 namespace cuwarden::pool {
 namespace {
 
-// A run of which more than one half (1 / most_taken_share) is taken is not moved: little would be
-// saved.
-constexpr std::uint64_t most_taken_share = 2;
+// A run without an empty page is not moved if more than 15 of 16 parts of it are taken: little
+// would be saved.
+constexpr std::uint64_t fullness_parts = 16;
 // The most single-page runs that a plan considers as targets.
 constexpr std::size_t most_own = 256;
 // The most steps of a single-page run that may be taken if it is to be a target: seven eighths.
@@ -45,7 +47,8 @@ bool Arena::Meshing::add_candidate(RunIndex index, std::vector<PageSteps>& items
     moves_.push_back({.page = page, .item = static_cast<std::uint32_t>(items.size() - 1)});
     taken += steps.taken() * Packing::step_bytes;
   });
-  if (taken * most_taken_share > run.bytes()) {
+  if (moves_.size() - candidate.first_move == run.count &&
+      taken > run.bytes() / fullness_parts * (fullness_parts - 1)) {
     moves_.resize(candidate.first_move);
     items.resize(first_item);
     return false;
@@ -135,8 +138,8 @@ void Arena::Meshing::find_moves_into_own() {
 }
 
 // Drops candidates that would save nothing: runs whose pages would each get memory alone, as many
-// pages as before. Sorts the rest by size: the smallest candidate needs the least new memory, which
-// is likely to be there.
+// pages as before. Sorts the rest: runs that need the least new memory first, which is likely to be
+// there, and of these the largest. Runs that share a target follow each other.
 void Arena::Meshing::drop_useless() {
   std::vector<std::uint32_t> items(targets_.size());
   const auto count_items = [&](const Candidate& candidate) {
@@ -153,8 +156,9 @@ void Arena::Meshing::drop_useless() {
       if (items[moves_[candidate.first_move + i].target] != 1) return false;
     return true;
   });
-  std::ranges::stable_sort(candidates_, {}, [&](const Candidate& candidate) {
-    return arena_.run(candidate.run).bytes();
+  std::ranges::sort(candidates_, {}, [&](const Candidate& candidate) {
+    return std::tuple(candidate.items, UINT64_MAX - arena_.run(candidate.run).bytes(),
+                      moves_[candidate.first_move].target, candidate.run);
   });
   std::ranges::fill(items, 0);
   used_targets_ = 0;

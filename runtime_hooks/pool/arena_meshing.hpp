@@ -38,7 +38,10 @@ class Arena::Meshing {
   }
   // Frees the scratch addresses, at which new memory was mapped while blocks were copied to it.
   // Pages that were moved keep their new memory.
-  ~Meshing() { give_up_targets(); }
+  ~Meshing() {
+    release_old();
+    give_up_targets();
+  }
   Meshing(const Meshing&) = delete;
   Meshing& operator=(const Meshing&) = delete;
 
@@ -56,10 +59,11 @@ class Arena::Meshing {
     return scratch_bytes() == 0 ||
            real_.cuMemAddressReserve(&scratch_, scratch_bytes(), 0, 0, 0) == CUDA_SUCCESS;
   }
-  // Moves the planned runs, in pauses of the program. Ends once `enough_bytes` are saved, no pause
-  // can be had, `pauses_left` is 0, or a move fails for a reason other than lack of room. Subtracts
-  // 1 from `pauses_left` for each pause. Returns the bytes saved.
-  std::uint64_t run(const Pause& pause, std::uint64_t enough_bytes, int& pauses_left) noexcept;
+  // Moves the planned runs, in pauses of the program. Begins no further pause once `needed_bytes`
+  // are saved, and ends at once when `enough_bytes` are. Ends, too, if no pause can be had, or if a
+  // move fails for a reason other than lack of room. Returns the bytes saved.
+  std::uint64_t run(const Pause& pause, std::uint64_t needed_bytes,
+                    std::uint64_t enough_bytes) noexcept;
   // True if run() could not move some run (pages whose memory is mapped together) for lack of free
   // device memory.
   bool lacked_room() const noexcept { return lacked_room_; }
@@ -85,11 +89,8 @@ class Arena::Meshing {
     // items (a page, or pages that share memory already).
     std::uint32_t first_move = 0, moves = 0, items = 0;
   };
-  // Result of the attempt to move one run. `all`: its pages were moved. `no_room`: memory to move
-  // them to could not be had. `failed`: the driver refused to copy or to map, or host memory was
-  // lacking. After `no_room` and `failed`, the blocks lie in their old memory. After `failed`, that
-  // memory may be lost (ArenaCounts::lost_bytes).
-  enum class Moved : std::uint8_t { all, no_room, failed };
+  // Number of no item.
+  static constexpr std::uint32_t no_item = UINT32_MAX;
   // A page of memory that one or several pages of addresses are moved to.
   struct Target {
     // The driver's handle of the memory. 0 while new memory is not allocated, or while the driver
@@ -101,6 +102,8 @@ class Arena::Meshing {
     CUdeviceptr at = 0;
     // Number of the arena's run that uses this memory; 0 for new memory to which no page was moved.
     RunIndex run = 0;
+    // Number of the item of which a page was copied whole to this memory; no_item: none was.
+    std::uint32_t whole_item = no_item;
   };
   // A single-page run of the arena that other pages may be moved to.
   struct Own {
@@ -154,10 +157,27 @@ class Arena::Meshing {
   bool copy(const Move&) noexcept;
   bool map(std::uint64_t page, std::uint64_t bytes, CUmemGenericAllocationHandle) noexcept;
   bool swap_memory(const Candidate&, const Run&) noexcept;
+  // Moves on to the next candidate whose targets are made or can be made; notes if others lack
+  // room. Returns false if there is none.
+  bool has_next() noexcept;
+  // Makes the targets of the next candidates, until moving these would save `bytes` or the driver
+  // refuses memory.
+  void make_ahead(std::uint64_t bytes) noexcept;
+  // Moves the next candidates together, until that saves `bytes` or 64 pages are moved: all copies
+  // are started before one wait for all. To be called in a pause of the program, after has_next().
+  // Returns false if a call of the driver has failed, or host memory is lacking. The blocks that
+  // were not moved then lie in their old memory, which may be lost (ArenaCounts::lost_bytes).
+  bool move_batch(std::uint64_t bytes) noexcept;
+  // Returns the number of pages that must be announced to Packing before the candidate is moved.
+  std::uint64_t pages_to_announce(const Candidate&) noexcept;
+  // Maps the targets' memory at the addresses of the candidate's pages, whose blocks were copied to
+  // it. Returns false if the driver refuses; the pages then have their old memory again.
+  bool exchange(const Candidate&) noexcept;
+  // Releases the memory that moved runs had before.
+  void release_old() noexcept;
   void undo(const Run&, std::uint64_t unmapped_pages, CUmemGenericAllocationHandle) noexcept;
   void join(const Move&) noexcept;
   bool make_targets(const Candidate&) noexcept;
-  Moved move(const Candidate&) noexcept;
 
   Arena& arena_;
   const driver::RealDriver& real_;
@@ -178,6 +198,11 @@ class Arena::Meshing {
   bool is_full_ = false;
   // True if a run could not be moved for lack of free device memory.
   bool lacked_room_ = false;
+  // Index in `candidates_` of the next candidate to be moved.
+  std::size_t next_ = 0;
+  // Handles of memory that moved runs had before. They are released after the pause, or as soon as
+  // the driver refuses new memory.
+  std::vector<CUmemGenericAllocationHandle> old_;
 };
 
 }  // namespace cuwarden::pool

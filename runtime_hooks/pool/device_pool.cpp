@@ -71,7 +71,8 @@ std::uint64_t DevicePool::give_back(const driver::RealDriver& real, DeviceOrdina
 }
 
 std::uint64_t DevicePool::mesh(const driver::RealDriver& real, DeviceOrdinal device,
-                               const Pause& pause, std::uint64_t needed_bytes) noexcept {
+                               const Pause& pause, std::uint64_t needed_bytes,
+                               std::uint64_t enough_bytes) noexcept {
   const auto savable = [](Arena& arena) {
     const ArenaCounts counts = arena.counts();
     return counts.held_bytes - counts.live_bytes;
@@ -85,7 +86,8 @@ std::uint64_t DevicePool::mesh(const driver::RealDriver& real, DeviceOrdinal dev
     elsewhere -= std::min(elsewhere, savable(arena));
     const std::uint64_t needed = needed_bytes - gained;
     try {
-      gained += arena.mesh(real, pause, needed - std::min(needed, elsewhere), needed);
+      gained += arena.mesh(real, pause, needed - std::min(needed, elsewhere), needed,
+                           enough_bytes - gained);
     } catch (...) {
       // If host memory for a plan is lacking, this arena is not meshed.
     }
@@ -131,6 +133,7 @@ ArenaCounts DevicePool::counts(DeviceOrdinal device) noexcept {
     sum.held_bytes += one.held_bytes;
     sum.live_bytes += one.live_bytes;
     sum.idle_bytes += one.idle_bytes;
+    sum.partly_idle_bytes += one.partly_idle_bytes;
     sum.served_count += one.served_count;
     sum.served_bytes += one.served_bytes;
     sum.returned_bytes += one.returned_bytes;

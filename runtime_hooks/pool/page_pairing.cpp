@@ -4,10 +4,38 @@
 
 namespace cuwarden::pool {
 
-// Takes the fullest pages first. Each page goes to the first of the latest 256 targets that has
-// room for it. Pages that come late take little, and fit into many targets.
+namespace {
+
+// Most targets, of the latest, that a page is compared with: by coarse bits, and by all steps.
+constexpr std::uint32_t most_coarse = 4096, most_fine = 256;
+
+// The target of a plan in its making.
+struct Targets {
+  std::vector<PageSteps> steps;
+  // For each target, the coarse bits of its steps, and the number of its steps that are taken.
+  std::vector<std::uint64_t> coarse;
+  std::vector<std::uint32_t> taken;
+
+  // Returns the fullest of the latest targets that has room for the page by coarse bits alone;
+  // otherwise one of fewer latest targets that has room by its steps; otherwise the number of
+  // targets.
+  std::uint32_t find(const PageSteps& page, std::uint64_t bits) const {
+    const auto made = static_cast<std::uint32_t>(steps.size());
+    std::uint32_t best = made, most = 0;
+    for (std::uint32_t at = made - std::min(made, most_coarse); at < made; ++at)
+      if ((coarse[at] & bits) == 0 && taken[at] >= most) most = taken[best = at];
+    if (best != made) return best;
+    for (std::uint32_t at = made - std::min(made, most_fine); at < made; ++at)
+      if (!steps[at].meets(page)) return at;
+    return made;
+  }
+};
+
+}  // namespace
+
+// Takes the fullest pages first, and fills the fullest targets first. Pages that come late take
+// little, and fit into many targets.
 MeshPlan plan_mesh(std::span<const PageSteps> pages) {
-  constexpr std::uint32_t most_compared = 256;
   std::vector<std::uint32_t> taken(pages.size()), order(pages.size());
   for (std::size_t i = 0; i < pages.size(); ++i) taken[i] = pages[i].taken();
   std::iota(order.begin(), order.end(), 0u);
@@ -15,16 +43,21 @@ MeshPlan plan_mesh(std::span<const PageSteps> pages) {
                    [&](std::uint32_t a, std::uint32_t b) { return taken[a] > taken[b]; });
   MeshPlan plan;
   plan.target_of.resize(pages.size());
-  std::vector<PageSteps> targets;
+  Targets targets;
   for (const std::uint32_t page : order) {
-    const auto made = static_cast<std::uint32_t>(targets.size());
-    std::uint32_t target = made - std::min(made, most_compared);
-    while (target < made && targets[target].meets(pages[page])) ++target;
-    if (target == made) targets.emplace_back();
-    targets[target].take(pages[page]);
+    const std::uint64_t bits = pages[page].coarse();
+    const std::uint32_t target = targets.find(pages[page], bits);
+    if (target == targets.steps.size()) {
+      targets.steps.emplace_back();
+      targets.coarse.push_back(0);
+      targets.taken.push_back(0);
+    }
+    targets.steps[target].take(pages[page]);
+    targets.coarse[target] |= bits;
+    targets.taken[target] += taken[page];
     plan.target_of[page] = target;
   }
-  plan.targets = static_cast<std::uint32_t>(targets.size());
+  plan.targets = static_cast<std::uint32_t>(targets.steps.size());
   return plan;
 }
 

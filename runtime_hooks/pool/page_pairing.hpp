@@ -41,6 +41,12 @@ class PageSteps {
         return true;
     return false;
   }
+  // Returns a bit for each 32 KiB of the page, set if a step in them is taken.
+  std::uint64_t coarse() const noexcept {
+    std::uint64_t bits = 0;
+    for (std::size_t i = 0; i < words_.size(); ++i) bits |= std::uint64_t{words_[i] != 0} << i;
+    return bits;
+  }
   // Returns the number of the page's steps (of 512 bytes) that blocks take, from 0 to 4096.
   std::uint32_t taken() const noexcept {
     std::uint32_t sum = 0;

@@ -19,7 +19,9 @@ namespace {
 constexpr std::uint64_t driver_share = std::uint64_t{16} << 20;
 using ledger::RungOutcome;
 
-constexpr std::uint64_t between_pauses_ns = 20'000'000, poll_ns = 20'000;
+// Longest pause, and the time in which the program gets on with its work before the next one.
+constexpr std::uint64_t longest_pause_ns = 50'000'000, between_pauses_ns = 20'000'000;
+constexpr std::uint64_t poll_ns = 20'000;
 
 }  // namespace
 
@@ -38,6 +40,11 @@ bool ServingPools::all_are_idle(ContextId current) noexcept {
 bool ServingPools::can_mesh() const noexcept {
   return settings_.mesh_pause_ns != 0 && parts_.device.any() &&
          driver::submission_gate.is_armed() && driver::can_tell_idle(parts_.real);
+}
+
+std::uint64_t ServingPools::unused_bytes(DeviceOrdinal device) noexcept {
+  const pool::ArenaCounts counts = parts_.device.counts(device);
+  return counts.idle_bytes + (can_mesh() && !obstacle_met() ? counts.partly_idle_bytes : 0);
 }
 
 // Returns an obstacle that calls of the program have brought about; null if there is none.
@@ -59,8 +66,8 @@ std::optional<Notice> ServingPools::mesh_obstacle() noexcept {
 RungOutcome ServingPools::mesh(const tracking::CurrentContext& here,
                                std::uint64_t wanted_bytes) noexcept {
   const auto lacking = [&]() -> std::uint64_t {
-    // A small request fails for lack of a whole page. The driver refuses a request that needs nearly
-    // all free memory, too.
+    // A small request fails for lack of a whole page. The driver refuses a request that needs
+    // nearly all free memory, too.
     const std::uint64_t enough = pool::up_to_page(wanted_bytes) + driver_share;
     const auto reading = driver::read_current_device(parts_.real);
     return reading ? enough - std::min(enough, reading->free_bytes) : 0;
@@ -80,14 +87,14 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here,
     notices_.tell_once(*obstacle, here.device, may_be_gained());
     return RungOutcome::unsafe;
   }
-  std::uint64_t begun_ns = 0, deadline_ns = 0, vain_ns = 0;
+  std::uint64_t begun_ns = 0, deadline_ns = 0, vain_ns = 0, left_ns = settings_.mesh_pause_ns;
   RungOutcome without = RungOutcome::nothing_to_do;
   const auto begin = [&] {
-    // The program gets on with its work between two pauses.
+    without = RungOutcome::timed_out;
+    if (left_ns == 0) return false;
     if (begun_ns != 0) clock_.sleep_ns(between_pauses_ns);
     begun_ns = clock_.now_ns();
-    deadline_ns = begun_ns + settings_.mesh_pause_ns;
-    without = RungOutcome::timed_out;
+    deadline_ns = begun_ns + std::min(left_ns, longest_pause_ns);
     // Libraries are searched before the gate closes, because a thread that loads a library may
     // wait at the gate.
     if (mesh_obstacle()) return without = RungOutcome::unsafe, false;
@@ -110,9 +117,15 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here,
   const auto is_over = [&] { return clock_.now_ns() >= deadline_ns; };
   const auto end = [&] {
     driver::submission_gate.open();
-    return clock_.now_ns() - begun_ns;
+    const std::uint64_t took = clock_.now_ns() - begun_ns;
+    left_ns -= std::min(left_ns, took);
+    return took;
   };
-  const bool any = parts_.device.mesh(parts_.real, here.device, {begin, is_over, end}, needed) != 0;
+  // Requests like this one are likely to follow. As much again as requests have needed so far is
+  // saved for them, as long as that needs no further pause.
+  const std::uint64_t ahead = mesh_needed_bytes_.fetch_add(needed) + needed;
+  const bool any = parts_.device.mesh(parts_.real, here.device, {begin, is_over, end}, needed,
+                                      needed + ahead) != 0;
   parts_.device.was_paused(here.device, vain_ns);
   if (any || vain_ns != 0) note_pool(here.device);
   if (const std::uint64_t lost = parts_.device.counts(here.device).lost_bytes; lost != 0)

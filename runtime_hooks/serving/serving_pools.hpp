@@ -113,6 +113,9 @@ class ServingPools final : public tracking::ReadingListener {
   // Gives those pages of cuwarden's pool that have no allocation back to the device; for no_device,
   // page-locked memory back to the host. Returns true if there were any.
   bool give_back_unused(DeviceOrdinal) noexcept;
+  // Returns the bytes of the device that cuwarden's pool holds without allocations, and that it
+  // gives back before a request fails: at once, or by mesh() if that may be called.
+  std::uint64_t unused_bytes(DeviceOrdinal) noexcept;
   // Returns true if mesh() may be called: the settings allow it, the pool has served device memory,
   // and the driver can tell if a context is idle.
   bool can_mesh() const noexcept;
@@ -272,6 +275,8 @@ class ServingPools final : public tracking::ReadingListener {
   // Time of clock_, in nanoseconds, before which mesh() does not pause the program again after a
   // pause in vain; 0: mesh() may pause it at any time.
   std::atomic<std::uint64_t> mesh_not_before_ns_{0};
+  // Bytes that refused requests have needed from mesh() so far.
+  std::atomic<std::uint64_t> mesh_needed_bytes_{0};
   std::atomic<bool> is_ending_{false};  // true once the process has begun to end
   // True once the program has made a handle to memory of the pool, so that none may be moved.
   std::atomic<bool> is_reached_{false};

@@ -153,8 +153,9 @@ void MessageOutput::write(std::string_view line) noexcept {
 
 void MessageOutput::complain(int error) noexcept try {
   if (complained_.exchange(true, std::memory_order_relaxed)) return;
-  const char* const reason =
-      error == EBADF ? "it is closed, opened for reading, or another file by now" : error_text(error);
+  const char* const reason = error == EBADF
+                                 ? "it is closed, opened for reading, or another file by now"
+                                 : error_text(error);
   write_to_stderr("cuwarden: CUWARDEN_LOG: no message can go to " + printable(file_) + ": " +
                   reason +
                   "; use a file, a terminal, /dev/stdout, /dev/stderr, /dev/null or /dev/fd/N. "

@@ -138,7 +138,7 @@ CUresult cuMemGetInfo_v2_of_pool(serving::ServingPools& pools, CUresult answer, 
   if (answer != CUDA_SUCCESS) return answer;
   const pool::Spill& spill = pools.parts().spill;
   if (free != nullptr && pools.parts().device.any())
-    *free += pools.parts().device.counts(pools.parts().queries.current().device).idle_bytes;
+    *free += pools.unused_bytes(pools.parts().queries.current().device);
   if (spill.visible_bytes() == 0) return answer;
   if (free != nullptr) *free = spill.visible_free_bytes(*free);
   if (total != nullptr) *total += spill.visible_bytes();

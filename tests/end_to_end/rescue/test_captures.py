@@ -33,7 +33,7 @@ def test_reclaimers_are_called_after_a_capture(workspace):
 
 
 def test_memory_is_moved_after_a_capture(workspace):
-    run = run_beside(workspace, "ended", [sample("adaptive_mesh")], {"CUWARDEN_POOL": "on"})
+    run = run_beside(workspace, "ended", [sample("adaptive_mesh")], {"CUWARDEN_POOL": "on", "CUWARDEN_MESH_PAUSE": "1m"})
     assert run.last_line["request"]["error"] == "cudaSuccess"
     assert outcomes(run.report)["mesh"] == "served"
 

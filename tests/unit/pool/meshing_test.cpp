@@ -59,14 +59,16 @@ class MeshingTest : public testing::Test {
       return true;
     });
   }
-  // Meshes with pauses that end after `runs` runs each, at most `most_pauses` of them.
-  std::uint64_t mesh(std::uint64_t needed = 1, int runs = INT32_MAX, int most_pauses = INT32_MAX) {
+  // Meshes with pauses that end after `batches` batches of moves each, at most `most_pauses` of
+  // them. Saves up to `enough` bytes in the last pause; 0: no more than is needed.
+  std::uint64_t mesh(std::uint64_t needed = 1, int batches = INT32_MAX, int most_pauses = INT32_MAX,
+                     std::uint64_t enough = 0) {
     int left = 0;
     pauses = 0;
     return pool.mesh(real, DeviceOrdinal{0},
-                     {[&] { return left = runs, pauses++ < most_pauses; },
+                     {[&] { return left = batches, pauses++ < most_pauses; },
                       [&] { return --left <= 0; }, []() -> std::uint64_t { return 10; }},
-                     needed);
+                     needed, std::max(needed, enough));
   }
   ArenaCounts counts() { return pool.counts(DeviceOrdinal{0}); }
   std::uint64_t taken() const { return room - driver->free_bytes; }
@@ -136,20 +138,58 @@ TEST_F(MeshingTest, later_blocks_in_meshed_pages_overlap_no_others) {
 }
 
 TEST_F(MeshingTest, meshing_goes_on_in_the_next_pause_and_ends_without_one) {
-  fill(200 * MiB, 9);
+  fill(350 * MiB, 5);
   keep_one_of(10);
   pool.give_back(real, no_device, UINT64_MAX);
   const std::uint64_t before = taken();
   EXPECT_EQ(mesh(1, INT32_MAX, 0), 0u);
   EXPECT_EQ(taken(), before);
-  EXPECT_EQ(mesh(100 * MiB, 1, 1), 0u) << "one run makes no more than it gives back";
+  const std::uint64_t first = mesh(200 * MiB, 1, 1);
+  EXPECT_GT(first, 0u);
+  EXPECT_LT(first, 128 * MiB) << "a batch of moves";
   EXPECT_EQ(counts().held_bytes, taken());
   EXPECT_TRUE(all_is_right());
-  EXPECT_GE(mesh(100 * MiB, 3), 100 * MiB);
-  EXPECT_GT(pauses, 5);
+  EXPECT_GE(mesh(100 * MiB, 1), 100 * MiB);
+  EXPECT_GE(pauses, 2);
   EXPECT_EQ(counts().pause_ns, 10u * static_cast<unsigned>(pauses + 1));
   EXPECT_TRUE(all_is_right());
   expect_all_goes();
+}
+
+TEST_F(MeshingTest, more_than_is_needed_is_saved_in_the_last_pause_alone) {
+  fill(350 * MiB, 9);
+  keep_one_of(10);
+  pool.give_back(real, no_device, UINT64_MAX);
+  EXPECT_GE(mesh(10 * MiB, INT32_MAX, INT32_MAX, 100 * MiB), 100 * MiB);
+  EXPECT_EQ(pauses, 1);
+  const std::uint64_t rest = mesh(10 * MiB, 1, INT32_MAX, 200 * MiB);
+  EXPECT_GE(rest, 10 * MiB);
+  EXPECT_LT(rest, 200 * MiB);
+  EXPECT_EQ(pauses, 1) << "no further pause for more";
+  EXPECT_TRUE(all_is_right());
+  expect_all_goes();
+}
+
+// Each run of four pages keeps a block in one of them.
+TEST_F(MeshingTest, pages_without_a_block_are_counted_and_go_back_although_their_run_is_in_use) {
+  for (std::uint64_t i = 0; i < 300; ++i) ASSERT_NE(allocate(MiB), 0u);
+  std::uint64_t live_pages = 0;
+  for (auto at = blocks.begin(); at != blocks.end();) {
+    const std::uint64_t address = (at++)->first;
+    if (address / MiB % 8 == 3)
+      ++live_pages;
+    else
+      free(address);
+  }
+  pool.give_back(real, no_device, UINT64_MAX);
+  const ArenaCounts before = counts();
+  EXPECT_GT(before.partly_idle_bytes, 100 * MiB);
+  EXPECT_EQ(before.held_bytes, live_pages * page + before.partly_idle_bytes);
+  EXPECT_GE(mesh(before.partly_idle_bytes), before.partly_idle_bytes);
+  EXPECT_EQ(counts().partly_idle_bytes, 0u);
+  EXPECT_TRUE(all_is_right());
+  expect_all_goes();
+  EXPECT_EQ(counts().partly_idle_bytes, 0u);
 }
 
 TEST_F(MeshingTest, a_little_free_memory_is_enough_for_meshing) {
@@ -253,7 +293,7 @@ TEST_F(MeshingTest, a_failure_of_any_call_leaves_all_blocks_intact) {
     const std::uint64_t withheld = round % 2 == 0 ? 0 : driver->free_bytes;
     driver->free_bytes -= withheld;
     driver->fail_after = calls;
-    mesh(1000);
+    mesh(20 * MiB);
     driver->free_bytes += withheld;
     ASSERT_TRUE(driver->under_way.empty()) << "a late copy would overwrite other blocks";
     failed += driver->fail_after < 0;

@@ -23,8 +23,9 @@ Clock::time_point busy_until(const Context& context);
 // can then only end it, with an error. Returns true if there was such a capture.
 bool invalidate_captures(const Context& context);
 
-// True if the stream is the legacy default stream, and a blocking stream of its context is captured.
-// The two order their work against each other, so the driver refuses all work in the legacy stream.
+// True if the stream is the legacy default stream, and a blocking stream of its context is
+// captured. The two order their work against each other, so the driver refuses all work in the
+// legacy stream.
 bool is_implicitly_captured(const Stream& stream);
 // Invalidates the captures for which is_implicitly_captured() is true: the program can then only
 // end them, with an error. Returns false if it is not true.
