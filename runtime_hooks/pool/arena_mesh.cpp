@@ -5,8 +5,9 @@ namespace cuwarden::pool {
 namespace {
 
 constexpr int most_tries = 4;
-// Most pages that are copied before one wait for all copies.
-constexpr std::uint32_t most_moves = 64;
+// Most pages that are copied before one wait for all copies, and most pages for which memory is
+// made before a pause. A pause of 50 ms moves hardly more.
+constexpr std::uint32_t most_moves = 64, most_moves_ahead = 1024;
 
 }  // namespace
 
@@ -18,7 +19,7 @@ std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t needed_bytes
   const auto gained = [&] { return held - std::min(held, arena_.counts_.held_bytes); };
   bool goes_on = true;
   while (goes_on && gained() < needed_bytes && has_next()) {
-    make_ahead(needed_bytes - gained());
+    make_ahead(enough_bytes - gained());
     if (!pause.begin()) break;
     do {
       goes_on = move_batch(enough_bytes - gained());
@@ -42,7 +43,7 @@ bool Arena::Meshing::has_next() noexcept {
 void Arena::Meshing::make_ahead(std::uint64_t bytes) noexcept {
   std::uint64_t saved = 0;
   std::uint32_t moves = 0;
-  for (std::size_t at = next_; at < candidates_.size() && saved < bytes && moves < most_moves;
+  for (std::size_t at = next_; at < candidates_.size() && saved < bytes && moves < most_moves_ahead;
        ++at) {
     const std::uint64_t held = arena_.counts_.held_bytes;
     if (!make_targets(candidates_[at])) return;
@@ -54,17 +55,16 @@ void Arena::Meshing::make_ahead(std::uint64_t bytes) noexcept {
 
 bool Arena::Meshing::move_batch(std::uint64_t bytes) noexcept {
   const std::size_t first = next_;
-  // A run of the arena that becomes a target is shared after the first move into it. So moves into
-  // such runs are made for one candidate after the other.
-  const std::uint32_t limit = new_targets_ == 0 ? 1 : most_moves;
   const std::uint64_t held = arena_.counts_.held_bytes;
   std::uint64_t given = 0, announced = 0;
   const auto saved = [&] { return given - std::min(given, arena_.counts_.held_bytes - held); };
-  for (std::uint32_t moves = 0; next_ != candidates_.size() && moves < limit && saved() < bytes;) {
-    const Candidate& candidate = candidates_[next_];
+  for (std::uint32_t moves = 0;
+       next_ != candidates_.size() && moves < most_moves && saved() < bytes;) {
+    Candidate& candidate = candidates_[next_];
     if (!make_targets(candidate)) break;
+    count_pages_to_announce(candidate);
     given += arena_.run(candidate.run).bytes();
-    announced += pages_to_announce(candidate);
+    announced += candidate.announced;
     moves += candidate.moves;
     ++next_;
   }
@@ -83,17 +83,17 @@ bool Arena::Meshing::move_batch(std::uint64_t bytes) noexcept {
   // for something else next.
   good = real_.cuStreamSynchronize(nullptr) == CUDA_SUCCESS && good;
   for (std::size_t at = first; at != next_; ++at) {
-    const std::uint64_t pages = pages_to_announce(candidates_[at]);
     good = good && exchange(candidates_[at]);
-    if (!good) arena_.packing_.renounce_withheld(pages);
+    if (!good) arena_.packing_.renounce_withheld(candidates_[at].announced);
   }
   return good;
 }
 
-std::uint64_t Arena::Meshing::pages_to_announce(const Candidate& candidate) noexcept {
-  std::uint64_t pages = arena_.run(candidate.run).is_shared ? 0 : candidate.moves;
-  each_alone(candidate, [&](const Target&) { ++pages; });
-  return pages;
+void Arena::Meshing::count_pages_to_announce(Candidate& candidate) noexcept {
+  candidate.announced = arena_.run(candidate.run).is_shared ? 0 : candidate.moves;
+  each_alone(candidate, [&](Target& target) {
+    if (!std::exchange(target.is_announced, true)) ++candidate.announced;
+  });
 }
 
 // Reserves all host memory that a move needs, so that none can be lacking while device memory is
@@ -109,7 +109,7 @@ void Arena::Meshing::reserve() {
 // Makes the target's memory available for copying into. Returns false if the driver refuses.
 bool Arena::Meshing::make(Target& target) noexcept {
   if (target.handle != 0) return true;
-  if (is_own(target)) {
+  if (target.is_own) {
     if (real_.cuMemRetainAllocationHandle(&target.handle, reinterpret_cast<void*>(target.at)) ==
         CUDA_SUCCESS)
       return true;
@@ -157,7 +157,7 @@ void Arena::Meshing::give_up_targets() noexcept {
   bool all_unmapped = true;
   for (const Target& target : targets_) {
     if (target.handle == 0) continue;
-    if (new_targets_ != 0)
+    if (!target.is_own)
       all_unmapped = real_.cuMemUnmap(target.at, page_bytes) == CUDA_SUCCESS && all_unmapped;
     real_.cuMemRelease(target.handle);
   }
@@ -170,7 +170,7 @@ void Arena::Meshing::give_up_targets() noexcept {
 bool Arena::Meshing::copy(const Move& move) noexcept {
   Target& target = targets_[move.target];
   const CUdeviceptr from = arena_.address_of(move.page), to = target.at;
-  if (!is_own(target) && target.whole_item == no_item) {
+  if (!target.is_own && target.whole_item == no_item) {
     target.whole_item = move.item;
     return real_.cuMemcpyDtoDAsync_v2(to, from, page_bytes, nullptr) == CUDA_SUCCESS;
   }

@@ -68,6 +68,26 @@ void Arena::Meshing::find_moves() {
   for (Move& move : moves_) move.target = plan.target_of[move.item];
   targets_.resize(plan.targets);
   new_targets_ = plan.targets;
+  let_single_pages_stay();
+  for (Candidate& candidate : candidates_)
+    for (std::uint32_t i = 0, last = no_item; i < candidate.moves; ++i) {
+      const Move& move = moves_[candidate.first_move + i];
+      if (move.item != last && !targets_[move.target].is_own) ++candidate.new_items;
+      last = move.item;
+    }
+}
+
+// Makes the memory of a single-page run the target of the pages that are to share memory with it.
+// The run is no candidate any more.
+void Arena::Meshing::let_single_pages_stay() {
+  std::erase_if(candidates_, [&](const Candidate& candidate) {
+    const Run& run = arena_.run(candidate.run);
+    Target& target = targets_[moves_[candidate.first_move].target];
+    if (run.bytes() != page_bytes || target.is_own) return false;
+    target = {.at = arena_.address_of(run.first), .run = candidate.run, .is_own = true};
+    --new_targets_;
+    return true;
+  });
 }
 
 // Returns the single-page runs that have room to become targets.
@@ -134,7 +154,8 @@ void Arena::Meshing::find_moves_into_own() {
     candidates_.pop_back();
   }
   for (const Own& one : own)
-    targets_.push_back({.at = arena_.address_of(arena_.run(one.run).first), .run = one.run});
+    targets_.push_back(
+        {.at = arena_.address_of(arena_.run(one.run).first), .run = one.run, .is_own = true});
 }
 
 // Drops candidates that would save nothing: runs whose pages would each get memory alone, as many
@@ -142,6 +163,10 @@ void Arena::Meshing::find_moves_into_own() {
 // there, and of these the largest. Runs that share a target follow each other.
 void Arena::Meshing::drop_useless() {
   std::vector<std::uint32_t> items(targets_.size());
+  const auto begin_count = [&] {
+    used_targets_ = 0;
+    for (std::size_t i = 0; i < items.size(); ++i) items[i] = targets_[i].is_own ? 1 : 0;
+  };
   const auto count_items = [&](const Candidate& candidate) {
     for (std::uint32_t i = 0, last = UINT32_MAX; i < candidate.moves; ++i) {
       const Move& move = moves_[candidate.first_move + i];
@@ -149,6 +174,7 @@ void Arena::Meshing::drop_useless() {
       last = move.item;
     }
   };
+  begin_count();
   for (const Candidate& candidate : candidates_) count_items(candidate);
   std::erase_if(candidates_, [&](const Candidate& candidate) {
     if (candidate.items * page_bytes < arena_.run(candidate.run).bytes()) return false;
@@ -157,11 +183,11 @@ void Arena::Meshing::drop_useless() {
     return true;
   });
   std::ranges::sort(candidates_, {}, [&](const Candidate& candidate) {
-    return std::tuple(candidate.items, UINT64_MAX - arena_.run(candidate.run).bytes(),
+    return std::tuple(candidate.new_items, candidate.items,
+                      UINT64_MAX - arena_.run(candidate.run).bytes(),
                       moves_[candidate.first_move].target, candidate.run);
   });
-  std::ranges::fill(items, 0);
-  used_targets_ = 0;
+  begin_count();
   for (const Candidate& candidate : candidates_) count_items(candidate);
 }
 

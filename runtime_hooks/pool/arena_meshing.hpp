@@ -16,13 +16,14 @@ namespace cuwarden::pool {
 // one page of memory (a target). A run is a group of pages whose memory is mapped together; runs
 // are moved one after the other.
 //
-// A target is made when the first page is moved to it. Blocks are copied to it at an address of its
-// own (scratch address); then the pages' addresses are mapped to it. A run never needs more new
-// memory than it gives back, so a little free memory is enough. On a device without free memory,
-// runs move into the memory of other runs that are a single page.
+// If one of the pages that come together is a run by itself, its memory is their target. Otherwise
+// the target is new memory, which is made when the first page is moved to it. Blocks are copied to
+// it at an address of its own (scratch address); then the pages' addresses are mapped to it. A run
+// never needs more new memory than it gives back, so a little free memory is enough. On a device
+// without free memory, runs move into the memory of other runs that are a single page.
 class Arena::Meshing {
  public:
-  // Memory that a pass of meshing moves pages into: `new_memory` that it allocates, or
+  // Memory that a pass of meshing moves pages into: also `new_memory` that it allocates, or only
   // `own_memory`, which is that of runs of the arena with a single page.
   enum class Into : std::uint8_t { new_memory, own_memory };
   // Plans a pass of meshing, which run() carries out. `arena` and `real` outlive the object. The
@@ -88,6 +89,10 @@ class Arena::Meshing {
     // Index in `moves_` of the run's first move, the number of its moves, and the number of its
     // items (a page, or pages that share memory already).
     std::uint32_t first_move = 0, moves = 0, items = 0;
+    // Number of items that move to new memory.
+    std::uint32_t new_items = 0;
+    // Number of pages that were announced to Packing for the candidate's moves.
+    std::uint32_t announced = 0;
   };
   // Number of no item.
   static constexpr std::uint32_t no_item = UINT32_MAX;
@@ -104,6 +109,11 @@ class Arena::Meshing {
     RunIndex run = 0;
     // Number of the item of which a page was copied whole to this memory; no_item: none was.
     std::uint32_t whole_item = no_item;
+    // True for memory that the arena had before this pass of meshing.
+    bool is_own = false;
+    // True once the page of addresses that uses this memory alone was announced to Packing, because
+    // another page is about to be moved to it.
+    bool is_announced = false;
   };
   // A single-page run of the arena that other pages may be moved to.
   struct Own {
@@ -120,6 +130,7 @@ class Arena::Meshing {
 
   PageSteps steps_of(std::uint64_t page) const;
   bool add_candidate(RunIndex, std::vector<PageSteps>& items);
+  void let_single_pages_stay();
   void find_moves();
   std::vector<Own> find_own() const;
   bool find_own_targets(const Candidate&, const std::vector<PageSteps>& items, std::vector<Own>&);
@@ -132,14 +143,12 @@ class Arena::Meshing {
   // Returns the bytes of the scratch addresses, at which new memory is mapped while blocks are
   // copied to it.
   std::uint64_t scratch_bytes() const noexcept {
-    return whole_addresses(new_targets_ * page_bytes);
+    return new_targets_ == 0 ? 0 : whole_addresses(targets_.size() * page_bytes);
   }
-  // True if the target is memory that the arena had before this pass of meshing.
-  bool is_own(const Target& target) const noexcept { return new_targets_ == 0 && target.run != 0; }
   // True if the target is memory that the arena had before this pass of meshing, and a single page
   // of addresses uses it so far.
   bool is_alone(const Target& target) const noexcept {
-    return is_own(target) && !arena_.run(target.run).is_shared;
+    return target.is_own && !arena_.run(target.run).is_shared;
   }
   // Calls visit(target) once for each of the candidate's targets that is memory of the arena from
   // before this pass of meshing. Leaves out targets that several pages of addresses use already.
@@ -168,8 +177,9 @@ class Arena::Meshing {
   // Returns false if a call of the driver has failed, or host memory is lacking. The blocks that
   // were not moved then lie in their old memory, which may be lost (ArenaCounts::lost_bytes).
   bool move_batch(std::uint64_t bytes) noexcept;
-  // Returns the number of pages that must be announced to Packing before the candidate is moved.
-  std::uint64_t pages_to_announce(const Candidate&) noexcept;
+  // Counts the pages that must be announced to Packing before the candidate is moved, and enters
+  // the number in it.
+  void count_pages_to_announce(Candidate&) noexcept;
   // Maps the targets' memory at the addresses of the candidate's pages, whose blocks were copied to
   // it. Returns false if the driver refuses; the pages then have their old memory again.
   bool exchange(const Candidate&) noexcept;
@@ -188,7 +198,7 @@ class Arena::Meshing {
   std::vector<Target> targets_;
   // Targets are pages of memory to which this plan moves pages of the arena. `new_targets_`: number
   // of those for which memory must be allocated; 0 if all are memory that the arena has already.
-  // `used_targets_`: number of those that the moves of the runs in `candidates_` need.
+  // `used_targets_`: number of these new ones that the moves of the runs in `candidates_` need.
   std::uint64_t new_targets_ = 0, used_targets_ = 0;
   // Start of the reserved addresses at which new memory is mapped while blocks are copied to it; 0
   // if there are none.
