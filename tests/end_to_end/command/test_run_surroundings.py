@@ -57,7 +57,7 @@ def test_a_program_that_wants_no_report_and_may_write_no_file_goes_on(cuwarden, 
     assert "CUDA call" not in done.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGALRM, signal.SIGXCPU, signal.SIGPWR])
+@pytest.mark.parametrize("number", [signal.SIGALRM, signal.SIGXCPU, signal.SIGPWR, signal.SIGRTMIN])
 def test_a_signal_for_run_reaches_the_program(workspace, tmp_path, number):
     environment = {**workspace.environment(shim=False), "TMPDIR": str(tmp_path)}
     command = [COMMAND, "run", "--", "sh", "-c", "echo begun; exec sleep 240"]
@@ -67,6 +67,67 @@ def test_a_signal_for_run_reaches_the_program(workspace, tmp_path, number):
     assert run.wait(PATIENCE_S) == 128 + number
     run.stdout.close()
     assert list(tmp_path.glob("cuwarden-run-*")) == []
+
+
+def run_beside(workspace, script):
+    """Starts a shell script under `run`, and waits for its first line, which is its pid."""
+    command = [COMMAND, "run", "--", "sh", "-c", f"echo $$; {script}"]
+    run = subprocess.Popen(
+        command, env=workspace.environment(shim=False), stdout=subprocess.PIPE, text=True
+    )
+    return run, int(run.stdout.readline())
+
+
+def test_run_stops_and_goes_on_with_the_program(workspace):
+    run, _ = run_beside(workspace, "kill -TSTP $$; exit 7")
+    _, status = os.waitpid(run.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status) and os.WSTOPSIG(status) == signal.SIGTSTP
+    run.send_signal(signal.SIGCONT)
+    assert run.wait(PATIENCE_S) == 7
+    run.stdout.close()
+
+
+def test_a_stop_signal_for_run_stops_the_program(workspace):
+    run, pid = run_beside(workspace, "sleep 240")
+    run.send_signal(signal.SIGTSTP)
+    _, status = os.waitpid(run.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    assert "T (stopped)" in open(f"/proc/{pid}/status").read()
+    run.send_signal(signal.SIGCONT)
+    until(lambda: "T (stopped)" not in open(f"/proc/{pid}/status").read(), run)
+    run.terminate()
+    assert run.wait(PATIENCE_S) == 128 + signal.SIGTERM
+    run.stdout.close()
+
+
+def test_the_program_is_killed_together_with_run(workspace):
+    run, pid = run_beside(workspace, "exec sleep 240")
+    run.kill()
+    run.wait(PATIENCE_S)
+    until(lambda: not os.path.exists(f"/proc/{pid}") or "Z (zombie)" in open(f"/proc/{pid}/status").read())
+    run.stdout.close()
+
+
+def test_a_signal_after_the_report_was_written_is_in_it(workspace):
+    report = workspace.reports / "report.json"
+    command = [COMMAND, *simulated(workspace, program("allocate"))]
+    environment = {**workspace.environment(shim=False), "CUWARDEN_SIM_END_TIME": "200s"}
+    run = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until(lambda: report.exists() and '"at": "exit"' in report.read_text().replace('":"', '": "'), run)
+    run.terminate()
+    _, errors = run.communicate(timeout=PATIENCE_S)
+    assert run.returncode == 128 + signal.SIGTERM
+    process = Report.read(report)["process"]
+    assert (process["end_reason"], process["signal"], process["exit_status"]) == ("signal", signal.SIGTERM, None)
+    assert "killed by signal 15" in errors
+
+
+def test_a_script_without_an_interpreter_is_given_to_the_shell(cuwarden, workspace):
+    script = workspace.work / "script"
+    script.write_text('echo "$1 $#"; exit 5\n')
+    script.chmod(0o755)
+    done = cuwarden("run", "--", script, "one", "two")
+    assert (done.returncode, done.stdout) == (5, "one 2\n"), done.stderr
 
 
 def test_a_list_that_became_a_pipe_does_not_stop_run(workspace, tmp_path):

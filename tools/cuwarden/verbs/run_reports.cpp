@@ -42,6 +42,10 @@ class Collection {
   bool is_empty() const { return found_.reports.empty(); }
 
   void recover(const std::string& ledger) {
+    struct stat status {};
+    if (stat(ledger.c_str(), &status) == 0 &&
+        !ledgers_.insert({status.st_dev, status.st_ino}).second)
+      return;
     Recovery made = recover_as_owner(ledger, child_, time_);
     if (made.outcome == RecoveryOutcome::recovered) {
       add(made.report, made.owner ? std::optional(std::move(made.content)) : std::nullopt);
@@ -144,7 +148,8 @@ class Collection {
   RecoveryRequest child_;
   TimeForUsers time_;
   RunReports found_;
-  std::set<std::pair<dev_t, ino_t>> files_;  // device and inode of each report that was found
+  // Device and inode of each report that was found, and of each ledger that was met.
+  std::set<std::pair<dev_t, ino_t>> files_, ledgers_;
 };
 
 }  // namespace

@@ -6,8 +6,6 @@
 // has ended, its process could not write the report, and `run` makes it.
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -24,6 +22,7 @@
 #include <string_view>
 
 #include "reporters/json/read_report.hpp"
+#include "reporters/reports/report_copy.hpp"
 #include "reporters/reports/report_policy.hpp"
 #include "reporters/symbols/cuda_frames.hpp"
 #include "reporters/words/error_text.hpp"
@@ -31,6 +30,7 @@
 #include "tools/cuwarden/ledgers/ledger_search.hpp"
 #include "tools/cuwarden/ledgers/recovery.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/program/child_process.hpp"
 #include "tools/cuwarden/program/installation.hpp"
 #include "tools/cuwarden/program/program_environment.hpp"
 #include "tools/cuwarden/program/program_file.hpp"
@@ -51,81 +51,6 @@ constexpr std::uint64_t least_simulated_bytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t most_simulated_bytes = std::uint64_t{1} << 50;
 constexpr std::uint64_t least_report_bytes = std::uint64_t{64} << 10;
 constexpr std::size_t most_summaries = 4;  // further reports get one line each
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  for (std::string& text : texts) result.push_back(text.data());
-  result.push_back(nullptr);
-  return result;
-}
-
-// --- signals -----------------------------------------------------------------------------------
-// A signal from the terminal reaches the program directly, since it is in the same process group. A
-// signal that was sent to this command is passed on to the program, and so is the alarm that a
-// wrapper has set for its exec. In both cases the command stays
-// until the program has ended, and then ends with the same status.
-
-constinit volatile pid_t child_pid = 0;
-
-void pass_on(int signal, siginfo_t* info, void*) {
-  const int error = errno;
-  const bool is_sent = info->si_code <= 0 || signal == SIGALRM;
-  if (is_sent && child_pid > 0) kill(child_pid, signal);
-  errno = error;
-}
-
-constexpr int passed_signals[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP,    SIGUSR1, SIGUSR2,
-                                  SIGALRM, SIGXCPU, SIGPWR,  SIGVTALRM, SIGPROF, SIGIO};
-
-// Runs the program and waits for its end. Returns 0 and sets the child's pid and wait status, or
-// returns an errno.
-int run_child(const std::string& program, const std::vector<std::string>& command,
-              const Environment& environment, pid_t& child, int& wait_status) {
-  std::vector<std::string> words = command;
-  std::vector<std::string> variables = environment.entries();
-
-  sigset_t blocked, before;
-  sigemptyset(&blocked);
-  for (const int signal : passed_signals) sigaddset(&blocked, signal);
-  sigprocmask(SIG_BLOCK, &blocked, &before);
-  for (const int signal : passed_signals) {
-    struct sigaction present {};
-    sigaction(signal, nullptr, &present);
-    if (present.sa_handler == SIG_IGN) continue;  // nohup: the program inherits it
-    struct sigaction action {};
-    action.sa_sigaction = pass_on;
-    action.sa_flags = SA_SIGINFO | SA_RESTART;
-    sigaction(signal, &action, nullptr);
-  }
-
-  // If SIGCHLD is ignored, as below some supervisors, the kernel discards the status of each child.
-  // So the default is set, which the program inherits, as it does below timeout(1).
-  signal(SIGCHLD, SIG_DFL);
-
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setsigmask(&attributes, &before);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  // Unlike posix_spawn(), posix_spawnp() hands a script without `#!` to the shell. It searches no
-  // folders, since the path has a slash.
-  const int error = posix_spawnp(&child, program.c_str(), nullptr, &attributes,
-                                 pointers(words).data(), pointers(variables).data());
-  posix_spawnattr_destroy(&attributes);
-  if (error == 0) child_pid = child;
-  sigprocmask(SIG_SETMASK, &before, nullptr);
-  if (error != 0) return error;
-  while (waitpid(child, &wait_status, 0) < 0) {
-    if (errno != EINTR) return errno;
-  }
-  child_pid = 0;
-  // Ctrl-C ends this command while it makes reports. It is not passed on any more.
-  for (const int from_terminal : {SIGINT, SIGQUIT}) {
-    struct sigaction present {};
-    sigaction(from_terminal, nullptr, &present);
-    if (present.sa_handler != SIG_IGN) signal(from_terminal, SIG_DFL);
-  }
-  return 0;
-}
 
 // --- set-up ------------------------------------------------------------------------------------
 
@@ -280,6 +205,20 @@ RunPaths paths_of_run(Environment& environment, const TemporaryFile& list) {
   return run_paths;
 }
 
+// Enters in the program's report that a signal has killed it. The report says that the program has
+// exited if the signal came after that was written. A file that cannot be replaced stays as it is.
+void correct_end(const std::string& path, const RecoveryRequest& child) {
+  std::string ignored;
+  auto copy = ReportCopy::load(path, ignored);
+  if (!copy) return;
+  model::Process& process = copy->report().process;
+  if (process.pid != static_cast<std::uint64_t>(child.waited_for) || process.signal) return;
+  process.end_reason = "signal";
+  process.exit_status.reset();
+  process.signal = static_cast<std::uint64_t>(*child.signal);
+  ignored = copy->replace();
+}
+
 void show(const std::vector<RunReport>& reports) {
   ReportNames names;
   TextOptions options;
@@ -314,6 +253,9 @@ void tell_reports(const RunVerb& verb, Environment& environment, const Temporary
                 : unwanted  ? "no report: nothing happened that CUWARDEN_REPORT_IF asks for"
                             : why_no_report(verb, child.signal));
   }
+  if (child.signal)
+    for (const RunReport& report : reports)
+      if (!report.content) correct_end(report.path, child);
   show(reports);
   // The program of another run was this command.
   if (const char* outer = std::getenv("CUWARDEN_REPORT_LIST"); outer != nullptr && *outer != '\0')
@@ -345,7 +287,7 @@ int run_verb(const RunVerb& verb) {
   child.path_is_known = true;
   const RunPaths run_paths = paths_of_run(environment, list);
   if (const int error =
-          run_child(*path, verb.command, environment, child.waited_for, wait_status)) {
+          run_child(*path, verb.command, environment.entries(), child.waited_for, wait_status)) {
     print_error("cannot run " + *path + ": " + error_text(error));
     return error == ENOENT ? status_not_found : status_not_runnable;
   }
