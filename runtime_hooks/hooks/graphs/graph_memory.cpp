@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "runtime_hooks/core/errno_guard.hpp"
@@ -74,12 +75,11 @@ struct MemoryNode {
 // Works out from the memory nodes of one graph how a launch changes the set of live allocations.
 class MemoryNodes {
  public:
-  MemoryNodes(HookedCall& call, CUgraphExec exec)
-      : call_(call), exec_(number_of(exec)), mapped_(limit), nodes_(mapped_.values()) {}
+  MemoryNodes(HookedCall& call, CUgraphExec exec) : call_(call), exec_(number_of(exec)) {}
 
   // Stores the effects of launching the graph. Returns false if not all of them could be stored.
   bool note(CUgraph graph) {
-    if (nodes_ == nullptr || !read(graph, 0)) return false;
+    if (!read(graph, 0)) return false;
     std::sort(nodes_, nodes_ + count_, [](const MemoryNode& a, const MemoryNode& b) {
       return std::pair(a.effect.address, !a.effect.allocates) <
              std::pair(b.effect.address, !b.effect.allocates);
@@ -100,7 +100,8 @@ class MemoryNodes {
   }
 
  private:
-  static constexpr std::size_t limit = 8192;
+  // Most nodes that are kept in all, and most that are kept without mapping memory for them.
+  static constexpr std::size_t limit = 8192, few = 32;
   static constexpr int deepest_child = 8;
 
   // Reads the memory nodes of the graph and of its child graphs. Returns false if some were not
@@ -110,12 +111,23 @@ class MemoryNodes {
     std::size_t count = 0;
     if (real.cuGraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS) return false;
     if (count == 0) return true;
-    const Mapped<CUgraphNode> list(count);
-    if (list.values() == nullptr ||
-        real.cuGraphGetNodes(graph, list.values(), &count) != CUDA_SUCCESS)
-      return false;
-    return std::all_of(list.values(), list.values() + count,
+    CUgraphNode few_nodes[few];
+    std::optional<Mapped<CUgraphNode>> mapped;
+    if (count > few) mapped.emplace(count);
+    CUgraphNode* const list = mapped ? mapped->values() : few_nodes;
+    if (list == nullptr || real.cuGraphGetNodes(graph, list, &count) != CUDA_SUCCESS) return false;
+    return std::all_of(list, list + count,
                        [&](CUgraphNode node) { return read_node(node, depth); });
+  }
+
+  // Makes room for `limit` nodes. Returns false if there is no memory, or was room for so many.
+  bool make_room() {
+    if (mapped_) return false;
+    mapped_.emplace(limit);
+    if (mapped_->values() == nullptr) return false;
+    nodes_ = std::copy(nodes_, nodes_ + count_, mapped_->values()) - count_;
+    room_ = limit;
+    return true;
   }
 
   bool read_node(CUgraphNode node, int depth) {
@@ -145,7 +157,7 @@ class MemoryNodes {
     } else {
       return true;
     }
-    if (count_ == limit) return false;
+    if (count_ == room_ && !make_room()) return false;
     nodes_[count_++] = found;
     return true;
   }
@@ -186,9 +198,11 @@ class MemoryNodes {
 
   HookedCall& call_;
   std::uint64_t exec_;
-  Mapped<MemoryNode> mapped_;
-  MemoryNode* nodes_;
-  std::size_t count_ = 0;
+  MemoryNode few_nodes_[few];
+  std::optional<Mapped<MemoryNode>> mapped_;
+  // The nodes: in `few_nodes_`, or in `mapped_` if they are more.
+  MemoryNode* nodes_ = few_nodes_;
+  std::size_t count_ = 0, room_ = few;
 };
 
 }  // namespace
