@@ -54,12 +54,21 @@ std::uint64_t ServingPools::allocate(std::uint64_t bytes) noexcept {
     serves =
         is_shared_.load(std::memory_order_relaxed) ? 0 : pool_on_.load(std::memory_order_relaxed);
   if (serves == 0) return 0;
-  return allocate_here([&](DeviceOrdinal device, ContextId context) {
-    return (serves & bit_of(device)) == 0
-               ? 0
-               : parts_.device.allocate(parts_.real, device, context, bytes,
-                                        parts_.ledger.time.recently_ns());
+  return allocate_here([&](DeviceOrdinal device, ContextId context) -> std::uint64_t {
+    if ((serves & bit_of(device)) == 0) return 0;
+    const std::uint64_t address = parts_.device.allocate(parts_.real, device, context, bytes,
+                                                         parts_.ledger.time.recently_ns());
+    if (address != 0) note_pool_now_and_then(device);
+    return address;
   });
+}
+
+// Several threads may lose a count of a call, which makes the figures no older than one more call.
+void ServingPools::note_pool_now_and_then(DeviceOrdinal device) noexcept {
+  constexpr std::uint32_t calls_between = 16;
+  const std::uint32_t calls = calls_since_noted_.load(std::memory_order_relaxed) + 1;
+  calls_since_noted_.store(calls % calls_between, std::memory_order_relaxed);
+  if (calls >= calls_between) note_pool(device);
 }
 
 // Grants access in both directions of each pair of devices. Memory that another thread maps

@@ -263,6 +263,9 @@ class ServingPools final : public tracking::ReadingListener {
                                        DeviceOrdinal) noexcept;
   // Writes the pool's figures on the device to the ledger.
   void note_pool(DeviceOrdinal) noexcept;
+  // Writes the pool's figures on the device to the ledger at every sixteenth request that the pool
+  // serves. So a report after a kill lacks the last few requests at most.
+  void note_pool_now_and_then(DeviceOrdinal) noexcept;
   // Writes the figures of the pool of pinned memory to the ledger: requests that it has served,
   // their bytes, and the bytes that it holds.
   void note_pinned() noexcept;
@@ -275,6 +278,8 @@ class ServingPools final : public tracking::ReadingListener {
   // Time of clock_, in nanoseconds, before which mesh() does not pause the program again after a
   // pause in vain; 0: mesh() may pause it at any time.
   std::atomic<std::uint64_t> mesh_not_before_ns_{0};
+  // Requests that the pool has served since its figures were last written to the ledger.
+  std::atomic<std::uint32_t> calls_since_noted_{0};
   // Bytes that refused requests have needed from mesh() so far.
   std::atomic<std::uint64_t> mesh_needed_bytes_{0};
   std::atomic<bool> is_ending_{false};  // true once the process has begun to end

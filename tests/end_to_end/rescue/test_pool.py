@@ -2,9 +2,10 @@
 no difference beside the memory that is left."""
 
 import re
+import signal
 
 import pytest
-
+import shimmed
 from shimmed import DRIVEN, DRIVER, RUNTIME, program, sample
 from test_spill import MIB, account_adds_up, but_the_last
 
@@ -251,6 +252,15 @@ def test_pages_unused_for_a_second_go_back_to_the_driver(workspace):
     run = workspace.run([program("pooled"), "idle"], pooled(), preload=DRIVEN)
     assert run.report["pool"]["returned_bytes"] > 0
     assert run.report["incidents"] == []
+
+
+def test_after_a_kill_the_pools_figures_lack_few_requests(workspace):
+    count = 1000
+    command = [program("checkerboard"), 100_000, "none", count * 100_000, 1, "killed"]
+    assert workspace.run(command, pooled()).returncode == -signal.SIGKILL
+    assert shimmed.cuwarden(workspace, "recover", workspace.ledger).returncode == 0
+    served = shimmed.only_report(workspace)["pool"]["served_count"]
+    assert count - 16 <= served <= count
 
 
 def test_the_programs_memory_stays_good_when_recording_has_ended(workspace):
