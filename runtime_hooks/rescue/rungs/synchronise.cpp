@@ -43,6 +43,7 @@ RungOutcome settle_pending_frees(Rescue& rescue, std::uint64_t deadline_ns) {
       }
     }
     if (!marks.any()) {
+      rescue.has_left_out_streams = marks.has_left_out();
       if (marks.has_left_out()) return RungOutcome::unsafe;
       return had_any ? RungOutcome::no_memory : RungOutcome::nothing_to_do;
     }
