@@ -146,12 +146,28 @@ TEST_F(RescuesTest, a_contexts_end_forgets_its_streams_in_each_way_to_end_it) {
   ends([&] { call(Row::cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease_v2, CUdevice{0}); });
 }
 
-TEST_F(RescuesTest, streams_are_left_alone_once_a_capture_was_begun) {
-  free_in(reinterpret_cast<CUstream>(0x100));
-  call(Row::cuStreamBeginCapture, cuStreamBeginCapture, CUstream{});
+TEST_F(RescuesTest, a_stream_is_left_alone_while_it_is_captured) {
+  const auto stream = reinterpret_cast<CUstream>(0x100);
+  static bool is_captured = false;
+  is_captured = true;
+  auto& changed = const_cast<driver::RealDriver&>(real);
+  changed.cuStreamIsCapturing = [](CUstream, CUstreamCaptureStatus* status) {
+    *status = is_captured ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+  };
+  changed.cuStreamEndCapture = [](CUstream, CUgraph*) {
+    return is_captured = false, CUDA_SUCCESS;
+  };
+  free_in(stream);
+  call(Row::cuStreamBeginCapture, cuStreamBeginCapture, stream);
   refusals = 2;
   ask(5000);
   EXPECT_TRUE(synchronised.empty());
+  CUgraph graph = nullptr;
+  call(Row::cuStreamEndCapture, cuStreamEndCapture, stream, &graph);
+  refusals = 2;
+  ask(5000);
+  EXPECT_EQ(synchronised, std::vector{stream});
 }
 
 TEST_F(RescuesTest, a_rescue_after_the_programs_own_retry_counts_as_recovery) {
