@@ -155,9 +155,7 @@ TEST_F(RescuesTest, a_stream_is_left_alone_while_it_is_captured) {
     *status = is_captured ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
   };
-  changed.cuStreamEndCapture = [](CUstream, CUgraph*) {
-    return is_captured = false, CUDA_SUCCESS;
-  };
+  changed.cuStreamEndCapture = [](CUstream, CUgraph*) { return is_captured = false, CUDA_SUCCESS; };
   free_in(stream);
   call(Row::cuStreamBeginCapture, cuStreamBeginCapture, stream);
   refusals = 2;
