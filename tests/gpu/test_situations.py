@@ -53,8 +53,8 @@ def test_a_sample_runs_out_of_memory_and_the_report_has_its_own_counts(workspace
         facts = run.last_line
         assert facts["request"]["error"] == "cudaErrorMemoryAllocation"
         if facts["free_bytes"] is not None:
-            # The driver does not hand out the last pages.
-            assert -(-facts["request"]["bytes"] // PAGE) * PAGE > facts["free_bytes"] - 2 * PAGE
+            # The driver does not hand out the last pages, up to four on an H100.
+            assert -(-facts["request"]["bytes"] // PAGE) * PAGE > facts["free_bytes"] - 4 * PAGE
     totals = [row for row in run.report["totals"] if row["allocations"] + row["failures"] > 0]
     failures = {row["kind"]: row["failures"] for row in totals if row["failures"] > 0}
     assert failures == ({failed: 1} if failed else {})

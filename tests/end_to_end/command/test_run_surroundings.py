@@ -72,9 +72,11 @@ def test_a_signal_for_run_reaches_the_program(workspace, tmp_path, number):
 def run_beside(workspace, script):
     """Starts a shell script under `run`, and waits for its first line, which is its pid."""
     command = [COMMAND, "run", "--", "sh", "-c", f"echo $$; {script}"]
+    # In a process group without a parent in its session, SIGTSTP stops nothing.
     run = subprocess.Popen(
-        command, env=workspace.environment(shim=False), stdout=subprocess.PIPE, text=True
-    )
+        command, env=workspace.environment(shim=False), stdout=subprocess.PIPE, text=True,
+        process_group=0,
+    )  # fmt: skip
     return run, int(run.stdout.readline())
 
 
