@@ -187,7 +187,7 @@ def test_memory_is_moved_in_as_many_pauses_as_are_needed(workspace, reading_ms, 
     """A pause lasts 50 ms at most. By the clock that is preloaded, each reading takes some time."""
     reading_ns = str(int(float(reading_ms) * 1e6))
     env = pooled(CUWARDEN_MESH_PAUSE="10s", DRIVEN_CLOCK_READING_NS=reading_ns)
-    run = workspace.run([program("meshed"), "threads=0", "rounds=1", "blocks=1500"], env, preload=DRIVEN)
+    run = workspace.run([program("meshed"), "threads=0", "rounds=1", "blocks=2000"], env, preload=DRIVEN)
     assert run.returncode == 0, run.stdout
     assert (run.last_line["wrong"], run.last_line["served"]) == (0, 1)
     assert run.report["pool"]["meshed_pages"] > 50
@@ -197,7 +197,7 @@ def test_memory_is_moved_in_as_many_pauses_as_are_needed(workspace, reading_ms, 
 
 def test_the_pauses_for_a_request_last_no_longer_than_the_setting_in_all(workspace):
     env = pooled(CUWARDEN_MESH_PAUSE="60ms", DRIVEN_CLOCK_READING_NS="14000000")
-    run = workspace.run([program("meshed"), "threads=0", "rounds=1", "blocks=1500"], env, preload=DRIVEN)
+    run = workspace.run([program("meshed"), "threads=0", "rounds=1", "blocks=2000"], env, preload=DRIVEN)
     assert run.last_line["wrong"] == 0
     # A pause ends a reading late.
     assert 0 < run.report["pool"]["mesh_pause_ns"] < 90_000_000
