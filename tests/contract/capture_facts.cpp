@@ -116,8 +116,8 @@ class CaptureFacts : public DriverTest {
     constexpr std::size_t bytes = 2 * kMiB;
     CUmemAllocationProp where{};
     where.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    where.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
-    const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, {device}},
+    where.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+    const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, device},
                                  CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUdeviceptr address = 0;
     CUmemGenericAllocationHandle handle = 0;

@@ -22,6 +22,7 @@ MAY_WRITE = {
     "tools/cuwarden/output/command_output.cpp": "the functions themselves",
     "tools/cuwarden/verbs/doctor_verb.cpp": "a pipe to itself",
     "tools/cuwarden/ledgers/acting_as.cpp": "a pipe to itself",
+    "tools/cuwarden/program/child_process.cpp": "a pipe to itself",
     "tools/cuwarden/output/terminal.cpp": "controls of the terminal, of its own",
     "tools/cuwarden/top/top_verb.cpp": "JSON, which escapes all controls",
     "tools/cuwarden/verbs/redact_reports.cpp": "a report in JSON, which escapes all controls",
