@@ -48,14 +48,14 @@ struct SlabHolder {
   std::uint64_t count = 0, bytes = 0, locked_bytes = 0;
 };
 
-// The slabs of one device, and the bytes that are lost to rounding there.
+// The driver's slabs of one device, and the bytes that are lost to rounding there.
 struct Fragmentation {
   // Bytes of a page, the unit that the driver takes from the device; bytes of the step to whose
   // multiples the driver rounds the pieces of a page up. Both are the driver's usual sizes, unless
   // the addresses of allocations show others.
   std::uint64_t page_bytes = 2 << 20, step_bytes = 512;
-  // Bytes of the largest live piece (small allocation) that shares its page with another; 0: no two
-  // share a page.
+  // Bytes of the largest live piece (small allocation) that shares its slab with another; 0: no two
+  // share a slab.
   std::uint64_t largest_piece = 0;
 
   std::vector<Slab> slabs;                      // slabs with a live piece, sorted by address

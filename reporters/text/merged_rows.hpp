@@ -92,7 +92,8 @@ std::vector<Row> merged_rows(const IndexedReport& report, const std::vector<cons
 }
 
 // Returns the report's leaks, sorted by bytes, most first. Leaks whose stacks look alike in the
-// text report are merged. Leaves out memory that a context released, and suppressed leaks.
+// text report are merged if their kind, device, function and module are equal. Leaves out memory
+// that a context released, and suppressed leaks.
 std::vector<model::LeakGroup> merged_leaks(const IndexedReport&);
 
 }  // namespace cuwarden

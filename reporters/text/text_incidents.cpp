@@ -174,7 +174,7 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
   if (const std::string attempts = attempts_of(report, incident); !attempts.empty())
     text += paint.dim((all > 1 ? "  tried for the first: " : "  tried: ") + attempts) + "\n";
   if (recovered > 0)
-    text += "  the program freed memory, asked again and was served " + times(recovered) + "\n";
+    text += "  the program soon asked again and was served " + times(recovered) + "\n";
   for (const auto& process : report->device_processes) {
     if (process.incident != incident.id) continue;
     text += "    pid " + std::to_string(process.pid.value_or(0)) + " held " +

@@ -44,7 +44,8 @@ struct RestrictionProof {
                   free_bytes, mps_limit_bytes, own_bytes, held_bytes, requested_bytes)
 };
 
-// Figures that prove the verdict larger_than_device: the whole device is smaller than the request.
+// Figures that prove the verdict larger_than_device: the whole device is smaller than the request,
+// or the process's MIG slice is, if the size of the whole device is unknown.
 struct LargerProof {
   Figure total_bytes;  // bytes of the device, or of the process's MIG slice of it
   Text slice;          // name of the process's MIG slice; null: the process has a whole device
@@ -73,7 +74,7 @@ struct HostProof {
   // Bytes of the host's RAM; available bytes of it (MemAvailable); free bytes of swap.
   // cgroup_limit_bytes: memory limit of the process's cgroup, or of one above it: the limit that
   // leaves the fewest bytes unused; null: none, or unknown. cgroup_used_bytes: bytes in use in the
-  // cgroup that has this limit.
+  // cgroup that has this limit, or in the process's own one if there is no limit; null: unknown.
   Figure ram_bytes, ram_available_bytes, swap_free_bytes, cgroup_limit_bytes, cgroup_used_bytes;
   // overcommit_mode: value of vm.overcommit_memory, 0 to 2. commit_limit_bytes, committed_bytes:
   // CommitLimit and Committed_AS of /proc/meminfo; null if they are not the cause. pinned_bytes:

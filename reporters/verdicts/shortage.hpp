@@ -70,8 +70,8 @@ class Shortage {
   // Returns the used device bytes that belong neither to this process nor to a process that NVML
   // lists. Returns 0 if some amounts are unknown, or if the driver's own memory may explain them.
   std::uint64_t unlisted() const;
-  // Returns all used device bytes of other owners than this process, the sum of listed() and
-  // unlisted().
+  // Returns the sum of listed() and unlisted(): at least so many used device bytes have other
+  // owners than this process. 0 also if the device was not read.
   std::uint64_t others() const { return listed() + unlisted(); }
   // True if `bytes`, held by one owner, are the largest amount that any owner holds, and the
   // request would have fitted without them. Owners: this process's allocations, memory that no call

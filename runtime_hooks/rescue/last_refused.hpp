@@ -58,7 +58,7 @@ class LastRefused {
     *this = {};
   }
   // Notes that the ledger counts the last refusal with the incident `to` now, instead of with
-  // `from`. Neither is 0.
+  // `from`, by which add() or moved() has counted it. Neither is 0.
   void moved(IncidentId from, IncidentId to) noexcept {
     for (Count& count : counts_) {
       if (count.incident != from) continue;

@@ -76,7 +76,8 @@ class KnownStacks {
     // beginning of `word_blocks`. The blocks behind them have no meaning.
     std::uint32_t pair_bytes, word_bytes;
     // Entry of the stack that the thread had after this one the last time, which is expected to
-    // follow again. At first the entry itself.
+    // follow again. Null until the table is used for the first time, then the entry itself until
+    // another stack has followed.
     std::atomic<Entry*> next;
     // The saved rbp and the return address of the innermost frame, at the address `start`. They are
     // compared word by word: both were written only just now, and the processor would wait if it

@@ -20,7 +20,7 @@ namespace cuwarden::tracking {
 // threads at once.
 class LiveContexts {
  public:
-  // Devices with this ordinal or a higher one are ignored: their primary contexts are not recorded.
+  // Primary contexts of devices with this ordinal or a higher one are not recorded.
   static constexpr std::int32_t device_limit = 64;
 
   // Records the device's primary context, which the driver has made or which the program has

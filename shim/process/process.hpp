@@ -104,11 +104,11 @@ class Process final : public tracking::CompletenessListener {
   // calling thread should wait for it. False if the calling thread must not wait: nothing was
   // recorded, it is in a child of vfork, or a seccomp filter confines it.
   bool another_leads_the_end() const noexcept;
-  // Lets one thread run exit() to its end. Returns at once in the thread that calls first, or if
-  // the calling thread must not wait (another_leads_the_end()). A later thread waits 50 ms at most
-  // for a thread to reach the shim's exit handler. If one reaches it, also waits until that thread
-  // has ended or is stuck (EndTurn::wait_for_leader()). To be called by each thread that calls
-  // exit(), before libc's own function.
+  // Lets one thread run exit() to its end. Returns at once in the first thread that ends the
+  // process, or if the calling thread must not wait (another_leads_the_end()). A later thread waits
+  // 50 ms at most for a thread to reach the shim's exit handler. If one reaches it, also waits
+  // until that thread has ended or is stuck (EndTurn::wait_for_leader()). To be called by each
+  // thread that calls exit(), before libc's own function.
   void exit_is_called() noexcept;
   // If another thread has called quick_exit() before, waits until that thread has written the
   // report and set `done` to nonzero, has ended, or is stuck. Returns at once in the

@@ -134,10 +134,11 @@ struct CgroupMemory {
   std::optional<std::uint64_t> peak_bytes;
 };
 
-// Returns the memory use of the cgroup whose folder is `path`, and the lowest memory limit of it
-// and of all cgroups above it. `inode`: inode number of the folder when the path became known.
-// Returns null if the folder cannot be opened or has another inode number: then the cgroup is gone,
-// and a later one may have an equal path.
+// Reads the facts of the cgroup whose folder is `path`: its memory limit, or the lowest of the
+// cgroups above it, the most memory that was in use, and the kills for lack of memory. `inode`: inode number of the
+// folder when the path became known; 0: unknown. Returns null if it is unknown, or if the folder
+// cannot be opened or has another inode number: then the cgroup is gone, and a later one may have
+// an equal path.
 inline std::optional<CgroupMemory> read_cgroup_memory(const char* path,
                                                       std::uint64_t inode) noexcept {
   CgroupFolder folder(path);

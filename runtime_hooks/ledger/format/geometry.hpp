@@ -50,9 +50,9 @@ Geometry plan_geometry(std::uint64_t total_bytes, std::size_t hooks) noexcept;
 // table needs. The result's total_bytes is 0 if nothing fits.
 Geometry largest_geometry(std::uint64_t limit_bytes, std::size_t hooks) noexcept;
 
-// Returns the FNV-1a checksum of the header's fields that never change once the ledger is
-// published: all up to and including `process`, except the checksum itself, and each region's
-// offset, capacity and row size.
+// Returns the FNV-1a checksum that is stored in the header right before the ledger is published. It
+// covers the header's fields that never change from then on: all up to and including `process`,
+// except the checksum itself, and each region's offset, capacity and row size.
 std::uint64_t header_checksum(const Header&) noexcept;
 
 }  // namespace cuwarden::ledger

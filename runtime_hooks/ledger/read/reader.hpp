@@ -118,8 +118,8 @@ struct SeriesView {
     // At the worst moment: locked bytes, and bytes that were lost to rounding requests up to pages.
     // `time_ns`: time of the worst moment, since process start; 0: there was none.
     std::uint64_t locked_bytes = 0, page_rounding_bytes = 0, time_ns = 0;
-    // Number of allocations that shared a slab page with others at `holders_ns`. 0: none was seen,
-    // so the driver may not cut slabs as slab_layout.hpp assumes.
+    // Number of allocations that shared a slab with others at `holders_ns`; 0 also if `holders_ns`
+    // is 0. If 0 at another time, the driver may not cut slabs as slab_layout.hpp assumes.
     std::uint64_t pieces_seen = 0;
     // Last reading of the device's memory before `holders_ns`, when `holders` was noted: its time
     // since process start (0: there was no reading), and the device's free bytes.
@@ -184,7 +184,7 @@ struct DeviceView {
   std::string_view largest_local_kernel;
 };
 // A copy of an Incident: a request that the driver refused for lack of memory. It has the facts
-// known at that moment, and counts of later refusals at the same call site.
+// known at that moment, and counts of later refusals of the same group, of whatever size.
 struct IncidentView : IncidentFacts {
   IncidentId id;
   GroupId group;              // the group that the request counts in: its call site

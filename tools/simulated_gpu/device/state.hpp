@@ -198,7 +198,8 @@ struct Context {
   // Memory from cuMemAlloc that was freed by cuMemFreeAsync in streams with which the program has
   // not synchronised since.
   std::vector<DeferredFree> deferred;
-  std::map<int, std::size_t> limits;  // Values of cuCtxSetLimit, by CUlimit.
+  // Values of cuCtxSetLimit, by CUlimit. A context has all limits that are supported.
+  std::map<int, std::size_t> limits;
   // Values of cuCtxSetCacheConfig and cuCtxSetSharedMemConfig; stored, but without effect.
   CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
   CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;

@@ -40,7 +40,8 @@ class Allocations {
   // caller passes the result to put_back().
   TakenRecord take(Space, DeviceAddress) noexcept;
   // Makes an allocation live again that take() has ended, and takes back the free, because the
-  // driver refused it. Does nothing if take() found no record.
+  // driver refused it. Does nothing if take() found no record, if the address has got another
+  // record, or if there is no room: then the allocation stays counted as freed.
   void put_back(const TakenRecord&) noexcept;
   // Counts one more opening of memory that the program has already opened by an IPC handle. Such
   // memory is one allocation, which lasts until its last close. Returns false, and changes nothing,
