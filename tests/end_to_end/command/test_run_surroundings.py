@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import pty
 import resource
 import signal
 import subprocess
@@ -80,23 +81,32 @@ def run_beside(workspace, script):
     return run, int(run.stdout.readline())
 
 
-def test_run_stops_and_goes_on_with_the_program(workspace):
-    run, _ = run_beside(workspace, "kill -TSTP $$; exit 7")
-    _, status = os.waitpid(run.pid, os.WUNTRACED)
-    assert os.WIFSTOPPED(status) and os.WSTOPSIG(status) == signal.SIGTSTP
-    run.send_signal(signal.SIGCONT)
-    assert run.wait(PATIENCE_S) == 7
-    run.stdout.close()
+def state_of(pid):
+    return next(line for line in open(f"/proc/{pid}/status") if line.startswith("State:"))
 
 
-def test_a_stop_signal_for_run_stops_the_program(workspace):
+def test_on_a_terminal_run_stops_and_goes_on_with_the_program(workspace):
+    command = [COMMAND, "run", "--", "sh", "-c", "kill -STOP $$; exit 7"]
+    run, terminal = pty.fork()
+    if run == 0:
+        os.execve(command[0], [str(word) for word in command], workspace.environment(shim=False))
+    _, status = os.waitpid(run, os.WUNTRACED)
+    assert os.WIFSTOPPED(status) and os.WSTOPSIG(status) == signal.SIGSTOP
+    os.kill(run, signal.SIGCONT)
+    _, status = os.waitpid(run, 0)
+    assert os.waitstatus_to_exitcode(status) == 7
+    os.close(terminal)
+
+
+def test_without_a_terminal_run_waits_while_the_program_is_stopped(workspace):
     run, pid = run_beside(workspace, "sleep 240")
     run.send_signal(signal.SIGTSTP)
-    _, status = os.waitpid(run.pid, os.WUNTRACED)
-    assert os.WIFSTOPPED(status)
-    assert "T (stopped)" in open(f"/proc/{pid}/status").read()
+    until(lambda: "T (stopped)" in state_of(pid), run)
     run.send_signal(signal.SIGCONT)
-    until(lambda: "T (stopped)" not in open(f"/proc/{pid}/status").read(), run)
+    until(lambda: "T (stopped)" not in state_of(pid), run)
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: "T (stopped)" in state_of(pid), run)
+    os.kill(pid, signal.SIGCONT)
     run.terminate()
     assert run.wait(PATIENCE_S) == 128 + signal.SIGTERM
     run.stdout.close()

@@ -24,7 +24,12 @@ constinit volatile pid_t child_pid = 0;
 void pass_on(int signal, siginfo_t* info, void*) {
   const int error = errno;
   const bool is_sent = info->si_code <= 0 || signal == SIGALRM;
-  if (is_sent && child_pid > 0) kill(child_pid, signal);
+  if (is_sent && child_pid > 0) {
+    if (info->si_code == SI_QUEUE)
+      sigqueue(child_pid, signal, info->si_value);
+    else
+      kill(child_pid, signal);
+  }
   errno = error;
 }
 
@@ -99,21 +104,31 @@ int start(const std::string& program, const std::vector<std::string>& command,
   return error;
 }
 
-// Stops this process as the child has stopped, until it is continued; then continues the child. A
-// shell sees the stop, and takes the terminal back.
-void stop_as_child(int signal, pid_t child) {
+// True if this process's group has the terminal: then a shell waits for its end or stop.
+bool has_terminal() {
+  const int terminal = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+  if (terminal < 0) return false;
+  const bool has = tcgetpgrp(terminal) == getpgrp();
+  close(terminal);
+  return has;
+}
+
+// Stops this process as the child has stopped, until it is continued. A shell sees the stop, and
+// takes the terminal back. Without a terminal this process would stay stopped: whoever stops the
+// child alone continues it alone. The SIGCONT is passed on to the child.
+void stop_as_child(int signal) {
+  if (!has_terminal()) return;
   struct sigaction present {
   }, by_default{};
   by_default.sa_handler = SIG_DFL;
   sigaction(signal, &by_default, &present);
   raise(signal);
   sigaction(signal, &present, nullptr);
-  kill(child, SIGCONT);
 }
 
-// Ctrl-C from now on ends this process, which makes reports.
+// Ctrl-C from now on ends this process, which makes reports, and Ctrl-Z stops it.
 void let_terminal_end_this() {
-  for (const int from_terminal : {SIGINT, SIGQUIT}) {
+  for (const int from_terminal : {SIGINT, SIGQUIT, SIGTSTP}) {
     struct sigaction present {};
     sigaction(from_terminal, nullptr, &present);
     if (present.sa_handler != SIG_IGN) signal(from_terminal, SIG_DFL);
@@ -143,7 +158,7 @@ int run_child(const std::string& program, const std::vector<std::string>& comman
     if (waitpid(child, &wait_status, WUNTRACED) < 0) {
       if (errno != EINTR) return errno;
     } else if (WIFSTOPPED(wait_status)) {
-      stop_as_child(WSTOPSIG(wait_status), child);
+      stop_as_child(WSTOPSIG(wait_status));
     } else {
       break;
     }

@@ -15,7 +15,7 @@ namespace cuwarden {
 // Until the end, this process has the signals and stops of the child:
 // - a signal that is sent to this process is passed on, unless it was ignored at the start;
 // - a signal from the terminal reaches the child directly;
-// - if the child stops, this process stops, too, and wakes it up when it goes on itself.
+// - if the child stops while this process's group has the terminal, this process stops, too.
 //
 // Returns 0, and sets the child's pid and wait status (as waitpid() gives it). Returns an errno if
 // the child cannot be started.

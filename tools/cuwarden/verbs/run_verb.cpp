@@ -212,7 +212,9 @@ void correct_end(const std::string& path, const RecoveryRequest& child) {
   auto copy = ReportCopy::load(path, ignored);
   if (!copy) return;
   model::Process& process = copy->report().process;
-  if (process.pid != static_cast<std::uint64_t>(child.waited_for) || process.signal) return;
+  if (process.pid != static_cast<std::uint64_t>(child.waited_for) || process.signal ||
+      process.end_reason == "running")
+    return;
   process.end_reason = "signal";
   process.exit_status.reset();
   process.signal = static_cast<std::uint64_t>(*child.signal);
