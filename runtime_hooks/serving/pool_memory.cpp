@@ -82,9 +82,11 @@ bool is_gone(CUresult result) {
 template <class Give, class Defer, class Undo>
 CUresult free_when_unused(ServingPools& pools, const driver::RealDriver& real, ContextId context,
                           Give give, Defer defer, Undo undo) noexcept {
-  const bool captured = pools.parts().captures.any();
+  tracking::Captures& captures = pools.parts().captures;
+  const bool captured = !captures.begin_wait();
   const CUresult waited = captured ? driver::wait_beside_captures(real, context)
                                    : driver::wait_for_context(real, context);
+  if (!captured) captures.end_wait();
   if (is_for_capture(waited) ||
       (captured && (waited == CUDA_ERROR_OUT_OF_MEMORY || waited == CUDA_ERROR_NOT_SUPPORTED))) {
     defer();

@@ -1,6 +1,10 @@
 #include "runtime_hooks/tracking/captures.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
+
+#include "runtime_hooks/core/clock.hpp"
 
 namespace cuwarden::tracking {
 namespace {
@@ -27,6 +31,7 @@ bool Captures::begins(CUstream stream, bool per_thread, ContextId context,
   const Locked locked(lock_);
   if (locked && std::ranges::find(all_, key, &Capture::key) != std::end(all_)) return false;
   count_.fetch_add(1);
+  let_waits_begin();
   if (!locked) return false;
   if (const auto free = std::ranges::find(all_, 0u, &Capture::key); free != std::end(all_))
     *free = {key, context, this_thread(), mode};
@@ -45,6 +50,13 @@ bool Captures::forbid_allocations(CUstreamCaptureMode mode) noexcept {
     return capture.thread == this_thread() ||
            (capture.mode == CU_STREAM_CAPTURE_MODE_GLOBAL && mode == CU_STREAM_CAPTURE_MODE_GLOBAL);
   });
+}
+
+void Captures::let_waits_begin() const noexcept {
+  constexpr std::uint64_t patience_ns = 1'000'000;
+  if (waits_.load() == 0) return;
+  const std::uint64_t until_ns = now_ns() + patience_ns;
+  while (waits_.load() != 0 && now_ns() < until_ns) sched_yield();
 }
 
 void Captures::remove(Capture& capture) noexcept {

@@ -38,6 +38,18 @@ class Captures {
   // single load.
   bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
 
+  // To be called before a call that would end captures (cuCtxSynchronize). Returns true if none is
+  // in progress: the caller then makes the call, and calls end_wait() after it. A capture that
+  // begins meanwhile waits until the call has surely passed the driver's check for captures.
+  bool begin_wait() noexcept {
+    waits_.fetch_add(1);
+    if (!any()) return true;
+    waits_.fetch_sub(1);
+    return false;
+  }
+  // To be called after the call for which begin_wait() has returned true.
+  void end_wait() noexcept { waits_.fetch_sub(1); }
+
   // True if a capture in progress forbids the calling thread to allocate memory: the driver would
   // refuse, and end the capture. A capture forbids that to its own thread unless its mode is
   // RELAXED, and to all threads if its mode is GLOBAL. `mode`: the calling thread's own mode. It
@@ -66,6 +78,9 @@ class Captures {
     std::uint64_t thread = 0;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   };
+  // Waits until no call is between begin_wait() and end_wait(), for a millisecond at most: the
+  // beginning of such a call takes microseconds.
+  void let_waits_begin() const noexcept;
   // Removes a capture that is in progress, by making its entry of `all_` unused.
   void remove(Capture&) noexcept;
 
@@ -74,6 +89,8 @@ class Captures {
   FutexLock lock_;
   // Number of captures in progress, remembered or only counted.
   std::atomic<std::uint32_t> count_{0};
+  // Number of calls between begin_wait() and end_wait().
+  std::atomic<std::uint32_t> waits_{0};
   // Number of captures in progress whose streams are not remembered, because all 64 entries of
   // `all_` were in use.
   std::uint32_t without_room_ = 0;
