@@ -5,31 +5,41 @@ namespace cuwarden::pool {
 namespace {
 
 constexpr int most_tries = 4;
-// Most pages that are copied before one wait for all copies, and most pages for which memory is
-// made before a pause. A pause of 50 ms moves hardly more.
-constexpr std::uint32_t most_moves = 64, most_moves_ahead = 1024;
+// Most pages that are copied before one wait for all copies, and most for which memory is made
+// before a pause: until they are moved, other threads may lack that memory.
+constexpr std::uint32_t most_moves = 64, most_moves_ahead = 256;
 
 }  // namespace
 
 // One plan serves all pauses: a second plan would find runs that the first one has moved only in
-// part. Memory to move into is made before each pause, as far as there is room for it.
+// part. Memory to move into is made before the first pause, as far as there is room for it. Before
+// a later one, the program gets on with its work and may need the memory.
 std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t needed_bytes,
                                   std::uint64_t enough_bytes) noexcept {
   const std::uint64_t held = arena_.counts_.held_bytes;
-  const auto gained = [&] { return held - std::min(held, arena_.counts_.held_bytes); };
-  bool goes_on = true;
+  const auto gained = [&] {
+    return held - std::min(held, arena_.counts_.held_bytes - spare_bytes_);
+  };
+  bool goes_on = true, is_first = true;
   while (goes_on && gained() < needed_bytes && has_next()) {
-    make_ahead(enough_bytes - gained());
+    if (is_first) make_ahead(enough_bytes - gained());
     if (!pause.begin()) break;
+    if (!std::exchange(is_first, false)) make_ahead(enough_bytes - gained());
     do {
       goes_on = move_batch(enough_bytes - gained());
     } while (goes_on && gained() < enough_bytes && has_next() && !pause.is_over());
     arena_.counts_.pause_ns += pause.end();
     release_old();
+    drop_spare();
   }
+  drop_spare();
+  return gained();
+}
+
+void Arena::Meshing::drop_spare() noexcept {
+  if (spare_bytes_ == 0) return;
   for (Target& target : targets_)
     if (target.handle != 0 && target.run == 0) drop(target);
-  return gained();
 }
 
 bool Arena::Meshing::has_next() noexcept {
@@ -134,6 +144,7 @@ bool Arena::Meshing::make(Target& target) noexcept {
     return false;
   }
   arena_.counts_.held_bytes += page_bytes;
+  spare_bytes_ += page_bytes;
   if (Peers::grant(real_, target.at, page_bytes, arena_.device(), 0) == CUDA_SUCCESS) return true;
   drop(target);
   return false;
@@ -144,6 +155,7 @@ void Arena::Meshing::drop(Target& target) noexcept {
   real_.cuMemRelease(target.handle);
   target.handle = 0;
   arena_.counts_.held_bytes -= page_bytes;
+  spare_bytes_ -= page_bytes;
 }
 
 void Arena::Meshing::release_old() noexcept {
@@ -273,6 +285,7 @@ void Arena::Meshing::join(const Move& move) noexcept {
       arena_.runs_.emplace_back();
       arena_.unused_runs_.push_back(static_cast<RunIndex>(arena_.runs_.size()));
     }
+    spare_bytes_ -= page_bytes;
     target.run = arena_.unused_runs_.back();
     arena_.unused_runs_.pop_back();
     arena_.run(target.run) = {.is_shared = true};

@@ -183,6 +183,8 @@ class Arena::Meshing {
   // Maps the targets' memory at the addresses of the candidate's pages, whose blocks were copied to
   // it. Returns false if the driver refuses; the pages then have their old memory again.
   bool exchange(const Candidate&) noexcept;
+  // Gives new memory back to which no page was moved.
+  void drop_spare() noexcept;
   // Releases the memory that moved runs had before.
   void release_old() noexcept;
   void undo(const Run&, std::uint64_t unmapped_pages, CUmemGenericAllocationHandle) noexcept;
@@ -208,6 +210,8 @@ class Arena::Meshing {
   bool is_full_ = false;
   // True if a run could not be moved for lack of free device memory.
   bool lacked_room_ = false;
+  // Bytes of new memory to which no page was moved yet.
+  std::uint64_t spare_bytes_ = 0;
   // Index in `candidates_` of the next candidate to be moved.
   std::size_t next_ = 0;
   // Handles of memory that moved runs had before. They are released after the pause, or as soon as

@@ -73,7 +73,7 @@ Rescued Ladder::climb(const RefusedCall& call, const Situation& now, TriedRungs&
   }
   // A pending free may be reached soon, and a capture ends. So after these outcomes the next
   // request tries the rungs at once.
-  if (!tally.has_ended() && !rescue.has_left_out_streams &&
+  if (!tally.has_ended() && !rescue.has_left_out &&
       !(tally.timed_out && tally.last_that_counts != RungOutcome::timed_out))
     found_nothing(now, now.is_last_resort_due && !tally.unsafe);
   return {tally.last == RungOutcome::served, rescue.served_at};

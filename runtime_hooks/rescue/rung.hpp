@@ -143,8 +143,9 @@ struct Rescue {
   // True if a request on this device waited for other processes' memory in vain shortly before this
   // rescue began.
   bool earlier_wait_was_vain = was_in_vain(before.waited_ns, settings.wait_ns);
-  // True if streams with pending frees were left out because of captures in progress.
-  bool has_left_out_streams = false;
+  // True if something was left out because of captures in progress: streams with pending frees, or
+  // meshing.
+  bool has_left_out = false;
   // True if a spill rung has run.
   bool has_spilled = false;
   // Address of the memory by which cuwarden has served the request (by spilling); 0: none.

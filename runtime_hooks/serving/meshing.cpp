@@ -19,8 +19,9 @@ namespace {
 constexpr std::uint64_t driver_share = std::uint64_t{16} << 20;
 using ledger::RungOutcome;
 
-// Longest pause, and the time in which the program gets on with its work before the next one.
-constexpr std::uint64_t longest_pause_ns = 50'000'000, between_pauses_ns = 20'000'000;
+// Longest time of a pause in which memory is moved, once the devices are idle; and the time in
+// which the program gets on with its work before the next pause.
+constexpr std::uint64_t longest_move_ns = 50'000'000, between_pauses_ns = 20'000'000;
 constexpr std::uint64_t poll_ns = 20'000;
 
 }  // namespace
@@ -44,7 +45,9 @@ bool ServingPools::can_mesh() const noexcept {
 
 std::uint64_t ServingPools::unused_bytes(DeviceOrdinal device) noexcept {
   const pool::ArenaCounts counts = parts_.device.counts(device);
-  return counts.idle_bytes + (can_mesh() && !obstacle_met() ? counts.partly_idle_bytes : 0);
+  const bool can_move =
+      counts.partly_idle_bytes != 0 && can_mesh() && !parts_.captures.any() && !mesh_obstacle();
+  return counts.idle_bytes + (can_move ? counts.partly_idle_bytes : 0);
 }
 
 // Returns an obstacle that calls of the program have brought about; null if there is none.
@@ -77,7 +80,8 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here,
     return counts.held_bytes - std::min(counts.held_bytes, counts.live_bytes);
   };
   const std::uint64_t needed = lacking();
-  if (needed == 0 || needed > may_be_gained()) return RungOutcome::nothing_to_do;
+  if (needed == 0) return RungOutcome::served;  // another thread has made room
+  if (needed > may_be_gained()) return RungOutcome::nothing_to_do;
   if (parts_.captures.any()) return RungOutcome::unsafe;  // captures must not be disturbed
   if (clock_.now_ns() < mesh_not_before_ns_.load(std::memory_order_relaxed))
     return RungOutcome::timed_out;
@@ -94,7 +98,7 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here,
     if (left_ns == 0) return false;
     if (begun_ns != 0) clock_.sleep_ns(between_pauses_ns);
     begun_ns = clock_.now_ns();
-    deadline_ns = begun_ns + std::min(left_ns, longest_pause_ns);
+    deadline_ns = begun_ns + left_ns;
     // Libraries are searched before the gate closes, because a thread that loads a library may
     // wait at the gate.
     if (mesh_obstacle()) return without = RungOutcome::unsafe, false;
@@ -104,7 +108,10 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here,
           without = RungOutcome::unsafe;
           break;
         }
-        if (all_are_idle(here.context)) return true;
+        if (all_are_idle(here.context)) {
+          deadline_ns = std::min(deadline_ns, clock_.now_ns() + longest_move_ns);
+          return true;
+        }
         if (clock_.now_ns() >= deadline_ns) break;
       }
       driver::submission_gate.open();
@@ -123,9 +130,10 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here,
   };
   // Requests like this one are likely to follow. As much again as requests have needed so far is
   // saved for them, as long as that needs no further pause.
-  const std::uint64_t ahead = mesh_needed_bytes_.fetch_add(needed) + needed;
+  const std::uint64_t ahead = mesh_needed_bytes_.load(std::memory_order_relaxed) + needed;
   const bool any = parts_.device.mesh(parts_.real, here.device, {begin, is_over, end}, needed,
                                       needed + ahead) != 0;
+  if (any) mesh_needed_bytes_.fetch_add(needed, std::memory_order_relaxed);
   parts_.device.was_paused(here.device, vain_ns);
   if (any || vain_ns != 0) note_pool(here.device);
   if (const std::uint64_t lost = parts_.device.counts(here.device).lost_bytes; lost != 0)

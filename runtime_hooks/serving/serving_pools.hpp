@@ -121,10 +121,10 @@ class ServingPools final : public tracking::ReadingListener {
   bool can_mesh() const noexcept;
   // Moves memory of the pool together behind unchanged addresses, so that whole pages of the
   // current context's device become free for a refused request of `wanted_bytes`. Pauses the
-  // program during the moves. Returns `served` if some memory went back to the device: the caller
-  // then asks the driver again. `nothing_to_do`: moving would not free enough. `unsafe`: a stream
-  // is captured, or code may reach the memory without a hooked call. `timed_out`: the program could
-  // not be paused, now or shortly before.
+  // program during the moves. Returns `served` if some memory went back to the device, or if the
+  // device has room by now: the caller then asks the driver again. `nothing_to_do`: moving would
+  // not free enough. `unsafe`: a stream is captured, or code may reach the memory without a hooked
+  // call. `timed_out`: the program could not be paused, now or shortly before.
   ledger::RungOutcome mesh(const tracking::CurrentContext&, std::uint64_t wanted_bytes) noexcept;
   // Returns true if spill_to_host() may be called for a request (`Allocation`) in the current
   // context on this device. False, for example, if spilling is off, or if the request is small
@@ -280,7 +280,7 @@ class ServingPools final : public tracking::ReadingListener {
   std::atomic<std::uint64_t> mesh_not_before_ns_{0};
   // Requests that the pool has served since its figures were last written to the ledger.
   std::atomic<std::uint32_t> calls_since_noted_{0};
-  // Bytes that refused requests have needed from mesh() so far.
+  // Bytes that refused requests have needed from mesh() so far, where it has saved some.
   std::atomic<std::uint64_t> mesh_needed_bytes_{0};
   std::atomic<bool> is_ending_{false};  // true once the process has begun to end
   // True once the program has made a handle to memory of the pool, so that none may be moved.

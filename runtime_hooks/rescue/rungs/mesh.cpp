@@ -14,6 +14,7 @@ bool applies(Rescue& rescue) {
 RungOutcome run(Rescue& rescue) {
   const RungOutcome meshed =
       rescue.call.parts.pools.mesh(rescue.call.here, rescue.call.request.bytes);
+  if (meshed == RungOutcome::unsafe && rescue.call.parts.captures.any()) rescue.has_left_out = true;
   return meshed == RungOutcome::served ? rescue.ask() : meshed;
 }
 

@@ -43,8 +43,10 @@ RungOutcome settle_pending_frees(Rescue& rescue, std::uint64_t deadline_ns) {
       }
     }
     if (!marks.any()) {
-      rescue.has_left_out_streams = marks.has_left_out();
-      if (marks.has_left_out()) return RungOutcome::unsafe;
+      if (marks.has_left_out()) {
+        rescue.has_left_out = true;
+        return RungOutcome::unsafe;
+      }
       return had_any ? RungOutcome::no_memory : RungOutcome::nothing_to_do;
     }
     if (rescue.clock.now_ns() >= deadline_ns) return RungOutcome::timed_out;
