@@ -114,8 +114,8 @@ bool has_terminal() {
 }
 
 // Stops this process as the child has stopped, until it is continued. A shell sees the stop, and
-// takes the terminal back. Without a terminal this process would stay stopped: whoever stops the
-// child alone continues it alone. The SIGCONT is passed on to the child.
+// takes the terminal back. Without a terminal this process goes on: a program that stops the child
+// alone will continue the child alone. The SIGCONT is passed on to the child.
 void stop_as_child(int signal) {
   if (!has_terminal()) return;
   struct sigaction present {
