@@ -1,12 +1,11 @@
 """CUWARDEN_POOL=on and auto: small and badly rounded requests are served by the pool. The program notices
 no difference beside the memory that is left."""
 
-import re
 import signal
 
 import pytest
 import shimmed
-from shimmed import DRIVEN, DRIVER, RUNTIME, program, sample
+from shimmed import DRIVEN, program, sample
 from test_spill import MIB, account_adds_up, but_the_last
 
 POINTER = program("device_pointer")
@@ -15,9 +14,6 @@ POINTER = program("device_pointer")
 def pooled(mode="on", **changes):
     return {"CUWARDEN_SIM_MEMORY": "3GiB", "CUWARDEN_POOL": mode, **changes}
 
-
-# The simulated device copies a page in a millisecond, a real one in a microsecond.
-SLOW_COPIES = {"CUWARDEN_MESH_PAUSE": "1m"}
 
 # Sizes of pieces within a page, of pieces that cross pages, and of requests that the driver serves.
 SIZES = [1536, 700_001, 2 * MIB - 512, 3 * MIB, 5 * MIB + 12345, 13 * MIB, 4 * MIB, 100 * MIB + 1]
@@ -109,133 +105,7 @@ def test_requests_of_a_churning_program_are_served(workspace):
     account_adds_up(run.report)
 
 
-# --- meshing
-
-
-def rungs_of(report):
-    return [(row["rung"], row["outcome"]) for row in report["rungs"]]
-
-
-def test_pages_freed_by_meshing_serve_one_large_block(workspace, cuwarden):
-    """Nine of ten blocks are freed at random, so nearly all pages keep a block."""
-    plain = workspace.run([sample("adaptive_mesh")], pooled(), shim=False)
-    assert plain.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
-    run = workspace.run([sample("adaptive_mesh")], pooled(**SLOW_COPIES))
-    assert run.last_line["request"]["error"] == "cudaSuccess"
-    (incident,) = run.report["incidents"]
-    assert (incident["outcome"], incident["rescued_by"]) == ("rescued", "mesh")
-    assert rungs_of(run.report)[-2:] == [("pool", "no_memory"), ("mesh", "served")]
-    pool = run.report["pool"]
-    assert pool["mesh_recovered_bytes"] > run.last_line["request"]["bytes"] * 0.9
-    assert pool["meshed_pages"] > pool["mesh_recovered_bytes"] // (2 * MIB) // 3
-    assert pool["mesh_pause_ns"] > 0
-    account_adds_up(run.report)
-    text = cuwarden("report", run.report.path).stdout
-    assert re.search(rf"held by the pool in all +\S+ [MG]iB +{pool['served_count']:,} allocations served", text), text
-    told = rf"meshing +gave back \S+ [MG]iB, {pool['meshed_pages']:,} pages came to share memory, the program was paused for \d"
-    assert re.search(told, text), text
-
-
-@pytest.mark.parametrize("how", [{"CUWARDEN_MESH": "off"}, {"CUWARDEN_MESH_PAUSE": "0"}])
-def test_a_request_fails_if_memory_must_not_be_moved(workspace, how):
-    run = workspace.run([sample("adaptive_mesh")], pooled(**how))
-    assert run.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
-    (incident,) = run.report["incidents"]
-    assert (incident["outcome"], incident["verdict"]) == ("failed", "slab_fragmentation")
-    assert run.report["pool"]["meshed_pages"] == 0
-    assert "mesh" not in dict(rungs_of(run.report))
-    (setting,) = how
-    assert f"or have {setting}" in incident["advice"]
-
-
-def test_meshing_of_pages_that_all_overlap_is_reported_as_no_help(workspace, cuwarden):
-    """Half of all blocks are left in each page, so hardly any two pages can share memory."""
-    run = workspace.run([program("recovery"), 32 << 10, 32 << 10, 50, 256 * MIB, 32 * MIB], pooled())
-    assert run.last_line["had_again_bytes"] == 0
-    incident = run.report["incidents"][-1]
-    assert (incident["outcome"], incident["verdict"]) == ("failed", "slab_fragmentation")
-    assert rungs_of(run.report)[-1] == ("mesh", "nothing_gained")
-    assert "CUWARDEN_MESH" not in incident["advice"]
-    assert re.search(r"mesh \S+ \S+ \(nothing gained\)", cuwarden("report", run.report.path).stdout)
-
-
-def test_memory_is_moved_while_threads_are_at_work_on_it(workspace):
-    run = workspace.run([program("meshed"), "rounds=4"], pooled(CUWARDEN_MESH_PAUSE="5s"))
-    assert run.returncode == 0, run.stdout
-    assert (run.last_line["wrong"], run.last_line["served"]) == (0, 4)
-    assert run.last_line["worked"] >= 120
-    assert run.report["pool"]["meshed_pages"] > 100
-    totals = run.report.totals()["device"]
-    assert totals["live_bytes"] == 0
-    account_adds_up(run.report)
-
-
-def test_a_pause_that_may_come_to_its_end_first_leaves_all_bytes_right(workspace):
-    """Five milliseconds are enough or not, depending on what else the machine does."""
-    run = workspace.run([program("meshed"), "rounds=4"], pooled(CUWARDEN_MESH_PAUSE="5ms"))
-    assert run.returncode == 0, run.stdout
-    assert run.last_line["wrong"] == 0
-    rung = dict(rungs_of(run.report))["mesh"]
-    # The rungs are those of the refused round, if there is one.
-    assert (rung == "served") == ("cudaErrorMemoryAllocation" not in run.stdout)
-    assert rung in ("served", "no_memory", "timed_out", "nothing_gained")
-    account_adds_up(run.report)
-
-
-@pytest.mark.parametrize("reading_ms, least_ms, most_ms", [("0.2", 0, 50), ("14", 100, 400)])
-def test_memory_is_moved_in_as_many_pauses_as_are_needed(workspace, reading_ms, least_ms, most_ms):
-    """A pause lasts 50 ms at most. By the clock that is preloaded, each reading takes some time."""
-    reading_ns = str(int(float(reading_ms) * 1e6))
-    env = pooled(CUWARDEN_MESH_PAUSE="10s", DRIVEN_CLOCK_READING_NS=reading_ns)
-    run = workspace.run([program("meshed"), "threads=0", "rounds=1", "blocks=2000"], env, preload=DRIVEN)
-    assert run.returncode == 0, run.stdout
-    assert (run.last_line["wrong"], run.last_line["served"]) == (0, 1)
-    assert run.report["pool"]["meshed_pages"] > 50
-    assert least_ms * 1e6 < run.report["pool"]["mesh_pause_ns"] < most_ms * 1e6
-    account_adds_up(run.report)
-
-
-def test_the_pauses_for_a_request_last_no_longer_than_the_setting_in_all(workspace):
-    env = pooled(CUWARDEN_MESH_PAUSE="60ms", DRIVEN_CLOCK_READING_NS="14000000")
-    run = workspace.run([program("meshed"), "threads=0", "rounds=1", "blocks=2000"], env, preload=DRIVEN)
-    assert run.last_line["wrong"] == 0
-    # A pause ends a reading late.
-    assert 0 < run.report["pool"]["mesh_pause_ns"] < 90_000_000
-    account_adds_up(run.report)
-
-
-def test_a_device_that_is_full_to_its_last_page_has_no_need_of_room_to_move_in(workspace):
-    run = workspace.run([program("meshed"), "full=1", "spare=0", "least=6", "sizes=1", "rounds=2"], pooled())
-    assert run.returncode == 0, run.stdout
-    assert (run.last_line["wrong"], run.last_line["served"]) == (0, 2)
-    assert run.report["pool"]["mesh_recovered_bytes"] > 0
-    account_adds_up(run.report)
-
-
-def test_a_stream_capture_survives_when_memory_is_moved(workspace):
-    # Streams take device memory of their own.
-    options = ["rounds=10", "captures=1", "threads=1", "blocks=512", "spare=128"]
-    run = workspace.run([program("meshed"), *options], pooled())
-    assert run.returncode == 0, run.stdout
-    assert (run.last_line["wrong"], run.last_line["lost"]) == (0, 0)
-    assert run.last_line["captures"] >= 30
-
-
-def test_a_page_that_another_device_may_reach_is_not_moved(workspace):
-    """A library may let a network card write to memory by a call that no hook sees."""
-    preload = (DRIVER, RUNTIME, program("libmpi.so"))
-    run = workspace.run([program("meshed"), "threads=0", "rounds=1"], pooled(), preload=preload)
-    assert run.last_line["served"] == 0
-    assert run.report["pool"]["meshed_pages"] == 0
-    assert rungs_of(run.report)[-1] == ("mesh", "unsafe")
-    assert run.said_about("CUWARDEN_MESH", "on GPU 0", "libmpi.so") and len(run.said) == 1
-
-
-def test_memory_that_has_a_handle_is_not_moved(workspace):
-    run = workspace.run([program("meshed"), "threads=0", "rounds=1", "handle=1"], pooled())
-    assert (run.last_line["served"], run.last_line["wrong"]) == (0, 0)
-    assert run.report["pool"]["meshed_pages"] == 0
-    assert run.said_about("CUWARDEN_MESH", "on GPU 0", "handles") and len(run.said) == 1
+# --- memory that goes back
 
 
 def test_free_pages_of_the_pool_serve_a_request_of_the_driver(workspace):
