@@ -126,7 +126,7 @@ class Program {
 };
 
 TEST(SlabComparison, the_pool_holds_hardly_ever_more_than_the_driver_would_and_less_in_the_mean) {
-  const int programs = ledger::repetitions(60, 20'000);
+  const int programs = ledger::repetitions(20, 20'000);
   const char* const first = std::getenv("FIRST_SEED");
   const std::uint64_t from = first == nullptr ? 1 : std::strtoull(first, nullptr, 10);
   int more = 0;
