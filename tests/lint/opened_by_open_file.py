@@ -18,6 +18,7 @@ REASONS = {
     "reporters/files/given_file.cpp": "the command's own pipes count, and the kinds of files have names",
     "tools/cuwarden/ledgers/ledger_search.cpp": "opendir() waits for nothing, and opens folders alone",
     "tools/cuwarden/ledgers/running_processes.cpp": "opendir() of folders of /proc",
+    "tools/cuwarden/program/child_process.cpp": "the terminal, which is no regular file",
     "tools/cuwarden/output/command_output.cpp": "stand-in descriptors that stay until the command ends",
     "tools/cuwarden/verbs/temporary_file.cpp": "new files, and what killed runs left of them",
 }
