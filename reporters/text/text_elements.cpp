@@ -106,7 +106,8 @@ void add_stack(const IndexedReport& report, model::MaybeId id, std::size_t most_
   }
   if (shown < frames.size()) {
     text += paint.dim("       … " + std::to_string(frames.size() - shown) +
-                      " more frames in the report") +
+                      (frames.size() - shown == 1 ? " more frame" : " more frames") +
+                      " in the report") +
             "\n";
   }
   if (stack->truncated) {
