@@ -161,9 +161,7 @@ PendingFrees::Marks::Marks(PendingFrees& pending, const driver::RealDriver& real
   if (pending.frees_in_own_stream(current)) {
     const Locked locked(pending.lock_);
     if (!locked || !pending.may_ask()) return;
-    if (!none_joins.can_take_event(real, CU_STREAM_PER_THREAD)) {
-      has_left_out_ = true;
-    } else {
+    if (!leaves_out(none_joins, CU_STREAM_PER_THREAD)) {
       own_stream.again = false;
       if (!put(CU_STREAM_PER_THREAD, nullptr, key_of(CU_STREAM_PER_THREAD, current))) return;
     }
@@ -172,9 +170,7 @@ PendingFrees::Marks::Marks(PendingFrees& pending, const driver::RealDriver& real
     if (context != current) return true;
     if (!is_of_default(key)) {
       const auto stream = reinterpret_cast<CUstream>(key);
-      if (none_joins.can_take_event(real, stream)) return put(stream, &noted, key);
-      has_left_out_ = true;
-      return true;
+      return leaves_out(none_joins, stream) || put(stream, &noted, key);
     }
     // If only this thread has freed memory in default streams, the event in its own stream is
     // enough.
@@ -197,18 +193,21 @@ void PendingFrees::Marks::each_stream(const Visit& visit) {
   }
 }
 
+bool PendingFrees::Marks::leaves_out(const NoneJoins& none_joins, CUstream stream) noexcept {
+  const bool is_out = !none_joins.can_take_event(real_, stream);
+  has_left_out_ = has_left_out_ || is_out;
+  return is_out;
+}
+
 bool PendingFrees::Marks::add_others() {
   if (!can_mark_) return false;
   const driver::RelaxedCaptures harmless(real_);
   const NoneJoins none_joins(pending_.captures_);
   const std::size_t before = count_ + count_elsewhere_;
   each_stream([&](NotedStream& noted, std::uint64_t key, ContextId context) {
-    if (context == current_ || is_of_default(key) || contexts_.device_of(context) != device_)
-      return true;
-    if (none_joins.can_take_event(real_, reinterpret_cast<CUstream>(key)))
-      return put_elsewhere(noted, key, context);
-    has_left_out_ = true;
-    return true;
+    return context == current_ || is_of_default(key) || contexts_.device_of(context) != device_ ||
+           leaves_out(none_joins, reinterpret_cast<CUstream>(key)) ||
+           put_elsewhere(noted, key, context);
   });
   return count_ + count_elsewhere_ != before;
 }

@@ -138,6 +138,9 @@ class PendingFrees {
     // PendingFrees::lock_. Returns false if there is no room for more events; true also if the
     // driver refuses the event.
     bool put_elsewhere(NotedStream&, std::uint64_t key, ContextId);
+    // Returns true if the stream must get no event because of captures. Then has_left_out() is true
+    // from now on. The caller holds PendingFrees::lock_.
+    bool leaves_out(const NoneJoins&, CUstream) noexcept;
     // Makes an event in the stream; null if the driver refuses. `NotedStream` is the stream's row;
     // null for the thread's own default stream.
     CUevent event_in(CUstream, NotedStream*);
