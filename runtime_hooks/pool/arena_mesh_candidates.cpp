@@ -70,11 +70,9 @@ void Arena::Meshing::find_moves() {
   new_targets_ = plan.targets;
   let_single_pages_stay();
   for (Candidate& candidate : candidates_)
-    for (std::uint32_t i = 0, last = no_item; i < candidate.moves; ++i) {
-      const Move& move = moves_[candidate.first_move + i];
-      if (move.item != last && !targets_[move.target].is_own) ++candidate.new_items;
-      last = move.item;
-    }
+    each_item(candidate, [&](std::uint32_t target) {
+      if (!targets_[target].is_own) ++candidate.new_items;
+    });
 }
 
 // Makes the memory of a single-page run the target of the pages that are to share memory with it.
@@ -168,11 +166,9 @@ void Arena::Meshing::drop_useless() {
     for (std::size_t i = 0; i < items.size(); ++i) items[i] = targets_[i].is_own ? 1 : 0;
   };
   const auto count_items = [&](const Candidate& candidate) {
-    for (std::uint32_t i = 0, last = UINT32_MAX; i < candidate.moves; ++i) {
-      const Move& move = moves_[candidate.first_move + i];
-      if (move.item != last && items[move.target]++ == 0) ++used_targets_;
-      last = move.item;
-    }
+    each_item(candidate, [&](std::uint32_t target) {
+      if (items[target]++ == 0) ++used_targets_;
+    });
   };
   begin_count();
   for (const Candidate& candidate : candidates_) count_items(candidate);

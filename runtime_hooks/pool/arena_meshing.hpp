@@ -162,6 +162,16 @@ class Arena::Meshing {
       if (is_first && is_alone(targets_[at])) visit(targets_[at]);
     }
   }
+  // Calls visit(target) for each item of the candidate: with the index in `targets_` of the memory
+  // that the item moves to.
+  template <class Visit>
+  void each_item(const Candidate& candidate, const Visit& visit) {
+    for (std::uint32_t i = 0, last = no_item; i < candidate.moves; ++i) {
+      const Move& move = moves_[candidate.first_move + i];
+      if (move.item != last) visit(move.target);
+      last = move.item;
+    }
+  }
   void share(const Target&) noexcept;
   bool copy(const Move&) noexcept;
   bool map(std::uint64_t page, std::uint64_t bytes, CUmemGenericAllocationHandle) noexcept;
