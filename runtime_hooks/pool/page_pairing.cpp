@@ -9,7 +9,7 @@ namespace {
 // Most targets, of the latest, that a page is compared with: by coarse bits, and by all steps.
 constexpr std::uint32_t most_coarse = 4096, most_fine = 256;
 
-// The target of a plan in its making.
+// The targets of a plan in its making.
 struct Targets {
   std::vector<PageSteps> steps;
   // For each target, the coarse bits of its steps, and the number of its steps that are taken.

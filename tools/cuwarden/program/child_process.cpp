@@ -76,8 +76,8 @@ int become(const std::string& program, const std::vector<std::string>& command,
 // Starts the child with the signal mask `before`. Returns an errno if that fails.
 int start(const std::string& program, const std::vector<std::string>& command,
           std::vector<std::string>& variables, const sigset_t& before, pid_t& child) {
-  int failure[2] = {-1,
-                    -1};  // a pipe for the errno of a failed execve(), which closes it otherwise
+  // A pipe for the errno of a failed execve(). One that succeeds closes it.
+  int failure[2] = {-1, -1};
   if (pipe2(failure, O_CLOEXEC) != 0) return errno;
   const pid_t parent = getpid();
   child = fork();
