@@ -30,8 +30,8 @@ void Rescue::attempt(const Rung& rung, FunctionRef<RungOutcome()> run, std::stri
   tally.unsafe = tally.unsafe || tally.last == RungOutcome::unsafe;
 }
 
-bool Ladder::is_worth_climbing(const Situation& now) const noexcept {
-  const VainAttempts& before = before_[now.device % devices];
+bool Ladder::is_worth_climbing(const Situation& now) noexcept {
+  const VainAttempts& before = this->before(now);
   const std::uint64_t time = before.time_ns.load(relaxed);
   return time == 0 || clock_.now_ns() - time >= again_after_ns ||
          now.bytes < before.bytes.load(relaxed) ||
@@ -43,7 +43,7 @@ bool Ladder::is_worth_climbing(const Situation& now) const noexcept {
 }
 
 void Ladder::found_nothing(const Situation& now, bool tried_all) noexcept {
-  VainAttempts& here = before_[now.device % devices];
+  VainAttempts& here = before(now);
   here.live_bytes.store(now.live_bytes, relaxed);
   here.bytes.store(now.bytes, relaxed);
   here.noted.store(now.noted, relaxed);
@@ -57,7 +57,7 @@ Rescued Ladder::climb(const RefusedCall& call, const Situation& now, TriedRungs&
   Rescue rescue{.call = call,
                 .situation = now,
                 .settings = settings_,
-                .before = before_[now.device % devices],
+                .before = before(now),
                 .clock = clock_,
                 .tried = tried};
   const Tally& tally = rescue.tally;

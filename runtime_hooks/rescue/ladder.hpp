@@ -27,11 +27,11 @@ class Ladder {
     return settings_.wait_ns != 0 || settings_.spills || settings_.meshes || has_reclaimers();
   }
 
-  // Returns true if rungs should be tried for a refused request. Returns false if a rescue on the
-  // request's device has found no memory in the last tenth of a second, and another one would find
-  // none either. That is so if no memory was freed since, the request is not smaller, and no rungs
-  // may be tried that the earlier rescue has not tried.
-  bool is_worth_climbing(const Situation&) const noexcept;
+  // Returns true if rungs should be tried for a refused request. Returns false if a rescue of a
+  // request for the same thing on the same device has found no memory in the last tenth of a
+  // second, and another one would find none either. That is so if no memory was freed since, the
+  // request is not smaller, and no rungs may be tried that the earlier rescue has not tried.
+  bool is_worth_climbing(const Situation&) noexcept;
   // Tries the rungs in order until the request is served, or the driver fails with an error other
   // than OUT_OF_MEMORY. A confined thread tries the retry rung only. `Situation` holds the facts by
   // which the rungs are chosen. Enters each rung in `TriedRungs` before it runs, and its outcome
@@ -53,13 +53,17 @@ class Ladder {
   // rungs were tried that the settings turn on.
   void found_nothing(const Situation&, bool tried_all) noexcept;
 
-  // Number of entries of `before_`, the list of earlier attempts in vain. Devices whose ordinals
+  // Number of entries of `before_` for each thing that a call may ask for. Devices whose ordinals
   // differ by a multiple of it share one.
   static constexpr std::uint32_t devices = 64;
+  // Returns the earlier attempts in vain at requests for the same thing on the same device.
+  VainAttempts& before(const Situation& now) noexcept {
+    return before_[static_cast<std::size_t>(now.asked)][now.device % devices];
+  }
   const Settings settings_;
   Clock& clock_;
-  // Earlier attempts in vain, by Situation::device modulo `devices`.
-  VainAttempts before_[devices];
+  // Earlier attempts in vain, by Situation::asked, and by Situation::device modulo `devices`.
+  VainAttempts before_[ledger::asked_count][devices];
 };
 
 }  // namespace cuwarden::rescue

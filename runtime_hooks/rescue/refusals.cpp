@@ -32,10 +32,12 @@ bool Refusals::compute_mode_refuses(CUresult result, DeviceOrdinal device) const
 }
 
 Incident Refusals::refusal_of(const tracking::Caller& caller, const Request& request,
-                              CUresult result) noexcept {
-  return {.group = parts_.sites.group_unguarded(caller, request.kind, request.device),
-          .request = request,
-          .facts = {.asked = request.asked, .result = result, .bytes = request.bytes}};
+                              CUresult result, std::uint64_t given_back_bytes) noexcept {
+  Incident incident{.group = parts_.sites.group_unguarded(caller, request.kind, request.device),
+                    .request = request,
+                    .facts = {.asked = request.asked, .result = result, .bytes = request.bytes}};
+  if (given_back_bytes != 0) incident.facts.set(ledger::Fact::given_back_bytes, given_back_bytes);
+  return incident;
 }
 
 Refusals::Refused Refusals::note_refusal(Incident& incident) noexcept {
@@ -75,6 +77,7 @@ void Refusals::describe(IncidentId id, Incident& incident) noexcept {
 Situation Refusals::situation(const Request& asked, GroupId group, IncidentId incident) noexcept {
   const bool on_device = asked.device != no_device;
   Situation now{.device = static_cast<std::uint32_t>(asked.device.value + 1),
+                .asked = asked.asked,
                 .live_bytes = on_device
                                   ? parts_.ledger.totals.live_bytes_on(asked.device)
                                   : parts_.ledger.totals.live_bytes_on(no_device, Kind::pinned),
@@ -83,6 +86,7 @@ Situation Refusals::situation(const Request& asked, GroupId group, IncidentId in
                 .is_last_resort_due = ladder_.has_last_resorts()};
   if (!now.is_last_resort_due) return now;
   now.is_last_resort_due =
+      asked.asked != ledger::Asked::memory ||
       last_refused.was_refused_before(serial_, asked, incident) ||
       !asked_by_caching_allocator(parts_.ledger.stacks, parts_.ledger.groups.stack_of(group));
   // Reclaimers cannot make room for a request that the empty device could not serve.
@@ -91,31 +95,67 @@ Situation Refusals::situation(const Request& asked, GroupId group, IncidentId in
   return now;
 }
 
-// Serves a refused request by the rungs. The thread is not cancelled meanwhile, because without
-// cuwarden the call is no cancellation point. The incident gets the facts of the refusal before any
-// rung runs, and each rung gets its row before it runs: a rung may take long, and the program may
-// die in it. The failure is described after the rungs only if all earlier requests of the call
-// stack were served.
 Rescued Refusals::rescue(const tracking::Caller& caller, const tracking::Allocation& asked_for,
                          FunctionRef<CUresult()> request, Accepts accepts) {
   const ErrnoGuard keep;
   const Uncancelled whole;
   const tracking::CurrentContext here = parts_.queries.current_unguarded();
   const DeviceOrdinal device = asked_for.device_in(here);
-  parts_.readings.meet(device);
-  const Request asked{asked_for.bytes, device, caller.api, asked_for.kind};
-  Incident incident = refusal_of(caller, asked, CUDA_ERROR_OUT_OF_MEMORY);
+  return rescue({.parts = parts_,
+                 .pending = pending_,
+                 .caller = caller,
+                 .asked_for = asked_for,
+                 .here = here,
+                 .request = {asked_for.bytes, device, caller.api, asked_for.kind},
+                 .refusal = CUDA_ERROR_OUT_OF_MEMORY,
+                 .ask_driver = request},
+                0,
+                accepts == Accepts::any_memory && parts_.pools.can_spill(asked_for, here, device));
+}
+
+CUresult Refusals::rescue(const tracking::Caller& caller, CUresult result, const Need& need,
+                          FunctionRef<CUresult()> call) {
+  if (result == CUDA_SUCCESS) return result;
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  const bool lacks_memory = result == CUDA_ERROR_OUT_OF_MEMORY || need.bytes != 0;
+  if (!lacks_memory &&
+      !(need.asked == ledger::Asked::context && compute_mode_refuses(result, need.device)))
+    return result;
+  const tracking::CurrentContext here = parts_.queries.current_unguarded();
+  const Kind kind = need.asked == ledger::Asked::graph ? Kind::graph : Kind::device;
+  const Request asked{need.bytes, need.device == no_device ? here.device : need.device, caller.api,
+                      kind, need.asked};
+  if (!lacks_memory || !rescues() || is_reclaiming()) {
+    refused(caller, asked, result, need.given_back_bytes);
+    return result;
+  }
+  const tracking::Allocation no_allocation{.kind = kind, .bytes = need.bytes};
+  const Rescued rescued = rescue({.parts = parts_,
+                                  .pending = pending_,
+                                  .caller = caller,
+                                  .asked_for = no_allocation,
+                                  .here = here,
+                                  .request = asked,
+                                  .refusal = result,
+                                  .ask_driver = call},
+                                 need.given_back_bytes, false);
+  return rescued.served ? CUDA_SUCCESS : result;
+}
+
+// Serves a refused request by the rungs. The thread is not cancelled meanwhile, because without
+// cuwarden the call is no cancellation point. The incident gets the facts of the refusal before any
+// rung runs, and each rung gets its row before it runs: a rung may take long, and the program may
+// die in it. The failure is described after the rungs only if all earlier requests of the call
+// stack were served.
+Rescued Refusals::rescue(const RefusedCall& call, std::uint64_t given_back_bytes, bool can_spill) {
+  const Request& asked = call.request;
+  parts_.readings.meet(asked.device);
+  Incident incident = refusal_of(call.caller, asked, call.refusal, given_back_bytes);
   const Refused refused = note_refusal(incident);
   Situation now = situation(asked, incident.group, refused.incident);
-  now.can_spill = accepts == Accepts::any_memory && parts_.pools.can_spill(asked_for, here, device);
+  now.can_spill = can_spill;
   TriedRungs tried(parts_.ledger, refused.first ? refused.incident : IncidentId{});
-  const RefusedCall call{.parts = parts_,
-                         .pending = pending_,
-                         .caller = caller,
-                         .asked_for = asked_for,
-                         .here = here,
-                         .request = asked,
-                         .ask_driver = request};
   Rescued rescued;
   if (ladder_.is_worth_climbing(now)) rescued = ladder_.climb(call, now, tried);
   if (rescued.served) {
@@ -126,7 +166,7 @@ Rescued Refusals::rescue(const tracking::Caller& caller, const tracking::Allocat
     });
   } else {
     if (tried.has_waited_in_vain())
-      parts_.notices.tell_once(serving::Notice::waited_in_vain, device, asked.bytes);
+      parts_.notices.tell_once(serving::Notice::waited_in_vain, asked.device, asked.bytes);
     const Refused failed = note_failure(refused, incident);
     if (failed.first && !refused.first) tried.write(failed.incident);
   }
@@ -139,37 +179,14 @@ void Refusals::refused(const tracking::Caller& caller,
                        const tracking::Allocation& asked_for) noexcept {
   const ErrnoGuard keep;
   const tracking::CurrentContext here = parts_.queries.current_unguarded();
-  parts_.readings.meet(here.device);
   refused(caller, {asked_for.bytes, asked_for.device_in(here), caller.api, asked_for.kind},
           CUDA_ERROR_OUT_OF_MEMORY);
-}
-
-void Refusals::refused(const tracking::Caller& caller, CUresult result, ledger::Asked asked,
-                       DeviceOrdinal device) noexcept {
-  if (result == CUDA_SUCCESS) return;
-  const ErrnoGuard keep;
-  if (result != CUDA_ERROR_OUT_OF_MEMORY &&
-      !(asked == ledger::Asked::context && compute_mode_refuses(result, device)))
-    return;
-  if (device == no_device) device = parts_.queries.current_unguarded().device;
-  const Kind kind = asked == ledger::Asked::graph ? Kind::graph : Kind::device;
-  refused(caller, {0, device, caller.api, kind, asked}, result);
-}
-
-void Refusals::refused_for_itself(const tracking::Caller& caller, CUresult result,
-                                  ledger::Asked asked, DeviceOrdinal device,
-                                  const Needed& needed) noexcept {
-  if (result == CUDA_SUCCESS || (needed.bytes == 0 && result != CUDA_ERROR_OUT_OF_MEMORY)) return;
-  const ErrnoGuard keep;
-  refused(caller, {needed.bytes, device, caller.api, Kind::device, asked}, result,
-          needed.given_back);
 }
 
 void Refusals::refused(const tracking::Caller& caller, const Request& request, CUresult result,
                        std::uint64_t given_back_bytes) noexcept {
   parts_.readings.meet(request.device);
-  Incident incident = refusal_of(caller, request, result);
-  if (given_back_bytes != 0) incident.facts.set(ledger::Fact::given_back_bytes, given_back_bytes);
+  Incident incident = refusal_of(caller, request, result, given_back_bytes);
   note_failure(note_refusal(incident), incident);
   settle(incident, false);
   // The program may repeat the request, which may then be served.

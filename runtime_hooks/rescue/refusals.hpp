@@ -44,29 +44,18 @@ class Refusals {
   // be cancelled inside the driver.
   Rescued rescue(const tracking::Caller&, const tracking::Allocation& asked_for,
                  FunctionRef<CUresult()> request, Accepts);
+  // Tries to serve a call other than an allocation if `result`, its result, says that the driver
+  // lacked the memory which the call needs for its own work. Counts the refusal first. `call`
+  // repeats the program's call of the driver; rungs call it any number of times, since a refused
+  // call leaves nothing behind. Returns CUDA_SUCCESS if a repetition has succeeded, and `result`
+  // otherwise. If the device's compute mode forbids the context that the call asked for, the
+  // refusal is counted, and no rung is tried. Must be called after each such call. Not noexcept: a
+  // thread may be cancelled inside the driver.
+  CUresult rescue(const tracking::Caller&, CUresult result, const Need&,
+                  FunctionRef<CUresult()> call);
   // Counts a request for memory that the driver has refused for lack of memory, and for which no
   // rung is tried.
   void refused(const tracking::Caller&, const tracking::Allocation& asked_for) noexcept;
-  // Counts a refusal if a call for something other than memory, such as a context or a module, has
-  // failed for lack of memory. Also counts one if the device's compute mode forbids the context.
-  // Must be called after each such call, with its result. `DeviceOrdinal`: the device of the call;
-  // no_device: that of the current context.
-  void refused(const tracking::Caller&, CUresult, ledger::Asked,
-               DeviceOrdinal = no_device) noexcept;
-  // Memory that a call other than an allocation needed for itself, for example a kernel launch.
-  struct Needed {
-    // Bytes that the call needed for itself; 0 if unknown. When nonzero, errors other than
-    // OUT_OF_MEMORY count as refusals, too.
-    std::uint64_t bytes = 0;
-    // Bytes that the driver gave back to make room, before it refused the call after all.
-    std::uint64_t given_back = 0;
-  };
-  // Counts a refusal if the driver has refused a call that needs memory for itself, such as a
-  // kernel launch, for lack of memory. Must be called after each such call, with its result.
-  // `ledger::Asked`: the thing that the call asked for. `DeviceOrdinal`: the device of the memory.
-  // `Needed`: the amount of that memory.
-  void refused_for_itself(const tracking::Caller&, CUresult, ledger::Asked, DeviceOrdinal,
-                          const Needed&) noexcept;
   // Tells the ledger that the program has recovered by itself, if an equal request of this thread
   // failed in the last 10 s. Must be called after the driver has served a request without refusing
   // it. `device`: the device of the memory; no_device: host memory. Costs one load if no request of
@@ -79,13 +68,19 @@ class Refusals {
 
  private:
   using Refused = ledger::Refused;
+  // Counts a refused request, and tries rungs for it. `given_back_bytes`: bytes that the driver
+  // gave back to make room before it refused; 0: none. `can_spill`: true if host memory can serve
+  // the request.
+  Rescued rescue(const RefusedCall&, std::uint64_t given_back_bytes, bool can_spill);
   // Counts a refused request for which no rung is tried. `result`: the driver's answer.
   // `given_back_bytes`: bytes that the driver gave back to make room before it refused; 0: none.
   void refused(const tracking::Caller&, const Request&, CUresult result,
                std::uint64_t given_back_bytes = 0) noexcept;
   // Returns an incident for a refusal that is not counted yet, with the facts that the call itself
-  // tells. `result`: the driver's answer.
-  Incident refusal_of(const tracking::Caller&, const Request&, CUresult result) noexcept;
+  // tells. `result`: the driver's answer. `given_back_bytes`: bytes that the driver gave back to
+  // make room before it refused; 0: none.
+  Incident refusal_of(const tracking::Caller&, const Request&, CUresult result,
+                      std::uint64_t given_back_bytes) noexcept;
   // Counts a refusal by the driver in the ledger. If that begins a new incident, fills in its facts
   // and writes them to the ledger. Returns the incident that counts the refusal; Refused::first
   // tells if the incident is new.

@@ -21,6 +21,19 @@ struct Request {
   bool operator==(const Request&) const = default;
 };
 
+// Device memory that a call other than an allocation needs for its own work: the call makes a
+// context, a stream or a graph, loads code, launches a kernel or raises a limit.
+struct Need {
+  ledger::Asked asked = ledger::Asked::memory;  // the thing that the program asked for
+  DeviceOrdinal device = no_device;  // device of the memory; no_device: the current context's
+  // Bytes that the call needed; 0 if unknown. When nonzero, errors other than OUT_OF_MEMORY count
+  // as refusals, too.
+  std::uint64_t bytes = 0;
+  // Bytes that the driver gave back to the device to make room, before it refused the call after
+  // all; 0: none.
+  std::uint64_t given_back_bytes = 0;
+};
+
 // Memory by which a request can be served after the driver has refused it.
 enum class Accepts : std::uint8_t {
   drivers_memory,  // only memory from the driver, which writes the address to the program's pointer

@@ -46,13 +46,14 @@ struct Settings {
 struct Situation {
   // The ordinal of the request's device + 1; 0: host memory.
   std::uint32_t device = 0;
+  ledger::Asked asked = ledger::Asked::memory;  // the thing that the call asked for
   // Bytes of this process's live allocations on the device; for a request for host memory, those of
   // its live page-locked memory.
   std::uint64_t live_bytes = 0;
   // A number that has changed if memory was freed in a further stream (cuMemFreeAsync) since an
   // earlier rescue: the value of PendingFrees::noted() at the refusal.
   std::uint32_t noted = 0;
-  // Size of the refused request, in bytes.
+  // Size of the refused request, in bytes; 0: the call does not say.
   std::uint64_t bytes = 0;
   // True if rungs with a cost to the program may be tried: meshing, reclaimers, waiting, spilling.
   // False if all of these are turned off. False, too, at the first refusal of an allocator that,
@@ -101,7 +102,9 @@ struct RefusedCall {
   const tracking::Allocation& asked_for;  // the request as its hook understands it
   // The requesting thread's current context and its device.
   tracking::CurrentContext here;
-  const Request& request;  // size, device, function and kind of the request
+  const Request request;  // size, device, function and kind of the request
+  // The driver's error at the refusal, which counts as a lack of memory, as OUT_OF_MEMORY does.
+  CUresult refusal;
   // Repeats the program's call of the driver, and returns the driver's result. May be called any
   // number of times.
   FunctionRef<CUresult()> ask_driver;
@@ -164,14 +167,10 @@ struct Rescue {
     // A thread whose own mode is RELAXED ends no capture by a request.
     const driver::RelaxedCaptures relaxed(call.parts.real);
     if (!relaxed && call.parts.captures.any()) return RungOutcome::unsafe;
-    switch (call.ask_driver()) {
-      case CUDA_SUCCESS:
-        return RungOutcome::served;
-      case CUDA_ERROR_OUT_OF_MEMORY:
-        return RungOutcome::no_memory;
-      default:
-        return RungOutcome::other_error;
-    }
+    const CUresult answer = call.ask_driver();
+    if (answer == CUDA_SUCCESS) return RungOutcome::served;
+    return answer == CUDA_ERROR_OUT_OF_MEMORY || answer == call.refusal ? RungOutcome::no_memory
+                                                                        : RungOutcome::other_error;
   }
   // True if the request is for device memory, false for host memory.
   bool is_on_device() const { return call.request.device != no_device; }

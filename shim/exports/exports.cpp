@@ -1,6 +1,7 @@
 // hooks.def as the functions that the program sees: one line each. The meaning of each call is in
 // runtime_hooks/hooks.
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/driver/submission_gate.hpp"
 #include "runtime_hooks/hooks/call/hooks.hpp"
 #include "runtime_hooks/hooks/execution/launches.hpp"
@@ -31,18 +32,18 @@ namespace {
 constexpr CUresult missing_in_driver = CUDA_ERROR_NOT_FOUND;
 constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
 
-// Reports a failed launch of a kernel that was launched before. Such a launch may lack memory, too:
-// the context had to give some back, or the launch is in another context.
+// Handles a failed launch of a kernel that was launched before, with its result. Such a launch may
+// lack memory, too: the context had to give some back, or the launch is in another context. `again`
+// repeats it. Returns the result for the program.
 [[gnu::cold, gnu::noinline]] CUresult launch_failed(const driver::RealDriver& real, driver::Row row,
-                                                    CUresult result) {
+                                                    CUresult result,
+                                                    FunctionRef<CUresult()> again) {
   if (result != CUDA_ERROR_OUT_OF_MEMORY || passes_through.load(std::memory_order_relaxed))
     return result;
-  const ErrnoGuard keep;
   hooks::HookedCall call(real, Process::get().session(), row);
   // The driver may have taken back the memory that earlier launches got for their kernels.
   hooks::launched_kernels.forget_all();
-  call.refused(result, ledger::Asked::launch);
-  return result;
+  return call.rescued(result, {ledger::Asked::launch}, again);
 }
 
 // Returns the pools that answer the program's question. Null within a hooked call, which asks for
@@ -120,6 +121,18 @@ void note_free_at_end() {}
     return inside.returned(body);                                              \
   }
 
+// The result of a call of the driver's function `real.name`, inside the submission gate.
+#define CUWARDEN_SUBMITTED(name, arguments)           \
+  [&]() __attribute__((always_inline)) {              \
+    cuwarden::driver::Submission at_the_gate;         \
+    return at_the_gate.returned(real.name arguments); \
+  }                                                   \
+  ()
+// The arguments are copied, and only here, so that a launch that succeeds keeps them in registers.
+#define CUWARDEN_LAUNCH_FAILED(name, arguments, answer)                    \
+  cuwarden::shim::launch_failed(real, cuwarden::driver::Row::name, answer, \
+                                [=, &real] { return CUWARDEN_SUBMITTED(name, arguments); })
+
 // Launches are many and short. A launch of a kernel that was launched before goes through and is
 // not counted. For pointers from a lookup the functions are not looked up here: if they are not
 // found yet, no kernel was launched.
@@ -130,26 +143,25 @@ void note_free_at_end() {}
                      cuwarden::shim::passes_through.load(std::memory_order_relaxed);   \
   if (!known || real.name == nullptr) [[unlikely]]                                     \
     return launching::name arguments_there;                                            \
-  cuwarden::driver::Submission at_the_gate;                                            \
-  const CUresult answer = at_the_gate.returned(real.name arguments);                   \
+  const CUresult answer = CUWARDEN_SUBMITTED(name, arguments);                         \
   if (answer == CUDA_SUCCESS) [[likely]]                                               \
     return answer;                                                                     \
-  return cuwarden::shim::launch_failed(real, cuwarden::driver::Row::name, answer);
+  return CUWARDEN_LAUNCH_FAILED(name, arguments, answer);
 
-#define CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, below)                   \
-  [[gnu::noinline]] static result name parameters {                                               \
-    hooks::forget_left_driver_call(__builtin_frame_address(0));                                   \
-    const driver::RealDriver& real = below;                                                       \
-    if (real.name == nullptr) return missing_in_driver;                                           \
-    driver::Submission at_the_gate;                                                               \
-    const CUfunction kernel = hooks::kernel_among arguments;                                      \
-    if (hooks::launched_kernels.has(kernel)) {                                                    \
-      const CUresult answer = at_the_gate.returned(real.name arguments);                          \
-      return answer == CUDA_SUCCESS ? answer : launch_failed(real, driver::Row::name, answer);    \
-    }                                                                                             \
-    hooks::HookedCall call(real, Process::get().session(), driver::Row::name);                    \
-    return at_the_gate.returned(hooks::first_launch(call, kernel, hooks::block_threads arguments, \
-                                                    [&] { return real.name arguments; }));        \
+#define CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, below)                 \
+  [[gnu::noinline]] static result name parameters {                                             \
+    hooks::forget_left_driver_call(__builtin_frame_address(0));                                 \
+    const driver::RealDriver& real = below;                                                     \
+    if (real.name == nullptr) return missing_in_driver;                                         \
+    const CUfunction kernel = hooks::kernel_among arguments;                                    \
+    if (hooks::launched_kernels.has(kernel)) {                                                  \
+      const CUresult answer = CUWARDEN_SUBMITTED(name, arguments);                              \
+      return answer == CUDA_SUCCESS ? answer : CUWARDEN_LAUNCH_FAILED(name, arguments, answer); \
+    }                                                                                           \
+    driver::DriverCall inside;                                                                  \
+    hooks::HookedCall call(real, Process::get().session(), driver::Row::name);                  \
+    return inside.returned(hooks::first_launch(call, kernel, hooks::block_threads arguments,    \
+                                               [&] { return real.name arguments; }));           \
   }
 
 #define LAUNCH(result, name, parameters, arguments)                                         \

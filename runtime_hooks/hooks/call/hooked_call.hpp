@@ -173,20 +173,15 @@ class HookedCall {
     }
   }
 
-  // Records an incident if `result` says that a driver function lacked memory, or that the device's
-  // compute mode forbade a context. To be called after a function that was not asked for memory but
-  // may need some, on `device` or (for no_device) on the current one. `asked`: what the program
-  // asked it for.
-  void refused(CUresult result, ledger::Asked asked, DeviceOrdinal device = no_device) const {
-    if (recording()) session_->refusals.refused(caller(), result, asked, device);
-  }
-  // Records an incident if `result` says that a driver function lacked the device memory that it
-  // needs for its own work. `asked`: what the program asked it for. `device`: the device whose
-  // memory the function needs. `needed`: how many bytes it needed (0: unknown), and how many the
-  // driver gave back to the device before it refused the call after all.
-  void refused_for_itself(CUresult result, ledger::Asked asked, DeviceOrdinal device,
-                          const rescue::Refusals::Needed& needed) const {
-    if (recording()) session_->refusals.refused_for_itself(caller(), result, asked, device, needed);
+  // To be called after a driver function that was not asked for memory, but needs some for its own
+  // work, with its result. If `result` says that it lacked that memory, or that the device's
+  // compute mode forbade a context, records an incident. If rescues are on, the ladder of rungs
+  // then tries to make room, and calls `again`, which repeats the call, any number of times.
+  // Returns the result for the program.
+  CUresult rescued(CUresult result, const rescue::Need& need, FunctionRef<CUresult()> again) const {
+    return recording() && result != CUDA_SUCCESS
+               ? session_->refusals.rescue(caller(), result, need, again)
+               : result;
   }
 
   // Calls `real_call`, which asks the driver for the memory that `asked_for` describes. If the

@@ -64,16 +64,17 @@ class ContextCreation {
 
 template <class Create>
 CUresult created(HookedCall& call, CUcontext* context, CUdevice device, Create create) {
-  ContextCreation creation(call, DeviceOrdinal{device});
-  const CUresult result = create();
-  if (!call.recording()) return result;
-  if (result == CUDA_SUCCESS) {
-    call.execution().contexts.created(DeviceOrdinal{device}, id_of(*context));
-    call.execution().pools.device_is_used(DeviceOrdinal{device});
-    creation.done(id_of(*context));
-  }
-  call.refused(result, ledger::Asked::context, DeviceOrdinal{device});
-  return result;
+  const auto attempt = [&] {
+    ContextCreation creation(call, DeviceOrdinal{device});
+    const CUresult result = create();
+    if (call.recording() && result == CUDA_SUCCESS) {
+      call.execution().contexts.created(DeviceOrdinal{device}, id_of(*context));
+      call.execution().pools.device_is_used(DeviceOrdinal{device});
+      creation.done(id_of(*context));
+    }
+    return result;
+  };
+  return call.rescued(attempt(), {ledger::Asked::context, DeviceOrdinal{device}}, attempt);
 }
 
 // Measures what the end of a context gives back beside its recorded memory, if the device has
@@ -233,22 +234,25 @@ CUresult cuDevicePrimaryCtxRetain(HookedCall& call, CUcontext* pctx, CUdevice de
     }
     return result;
   }
-  ContextCreation creation(call, device);
-  const CUresult result = call.real().cuDevicePrimaryCtxRetain(pctx, dev);
-  if (result == CUDA_SUCCESS) {
-    call.execution().contexts.primary_retained(device, id_of(*pctx));
-    call.execution().pools.device_is_used(device);
-    creation.done(id_of(*pctx));
-  }
-  call.refused(result, ledger::Asked::context, device);
-  return result;
+  const auto attempt = [&] {
+    ContextCreation creation(call, device);
+    const CUresult result = call.real().cuDevicePrimaryCtxRetain(pctx, dev);
+    if (result == CUDA_SUCCESS) {
+      call.execution().contexts.primary_retained(device, id_of(*pctx));
+      call.execution().pools.device_is_used(device);
+      creation.done(id_of(*pctx));
+    }
+    return result;
+  };
+  return call.rescued(attempt(), {ledger::Asked::context, device}, attempt);
 }
 
 #if CUDA_VERSION >= 12040
 CUresult cuGreenCtxCreate(HookedCall& call, CUgreenCtx* phCtx, CUdevResourceDesc desc, CUdevice dev,
                           unsigned int flags) {
-  const CUresult result = call.real().cuGreenCtxCreate(phCtx, desc, dev, flags);
-  call.refused(result, ledger::Asked::context, DeviceOrdinal{dev});
+  const auto attempt = [&] { return call.real().cuGreenCtxCreate(phCtx, desc, dev, flags); };
+  const CUresult result =
+      call.rescued(attempt(), {ledger::Asked::context, DeviceOrdinal{dev}}, attempt);
   if (call.recording() && result == CUDA_SUCCESS)
     call.execution().contexts.green_created(reinterpret_cast<std::uint64_t>(*phCtx),
                                             DeviceOrdinal{dev});

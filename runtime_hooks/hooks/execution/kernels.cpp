@@ -8,21 +8,21 @@
 namespace cuwarden::hooks {
 namespace {
 
-// Makes a call that may load code, and books the memory that it took. Such a call gives no memory
-// back; if memory became free, another process freed it, and nothing is booked.
+// Makes a call that may load code, and books the memory that it took, if the device may be read
+// again already. Such a call gives no memory back; if memory became free, another process freed it,
+// and nothing is booked. Sets `is_read` to true if the device was read.
 template <class Call>
-CUresult maybe_loading(HookedCall& call, ImplicitSpan& span, Call real_call) {
-  const CUresult result = real_call();
-  const auto taken = span.taken_by_code();
-  if (taken && *taken > 0) span.book({.module_bytes = *taken});
-  call.refused(result, ledger::Asked::module);
-  return result;
-}
-
-// Begins the measurement if the device may be read again already. Returns true if it has begun.
-bool begin(HookedCall& call, ImplicitSpan& span, DeviceOrdinal device) {
-  if (call.execution().implicit.may_ask(call.execution().time.recently_ns())) span.begin(device);
-  return span.has_begun();
+CUresult maybe_loading(HookedCall& call, DeviceOrdinal device, bool& is_read, Call real_call) {
+  const auto attempt = [&] {
+    ImplicitSpan span(call);
+    if (call.execution().implicit.may_ask(call.execution().time.recently_ns())) span.begin(device);
+    is_read = span.has_begun();
+    const CUresult result = real_call();
+    const auto taken = span.taken_by_code();
+    if (taken && *taken > 0) span.book({.module_bytes = *taken});
+    return result;
+  };
+  return call.rescued(attempt(), {ledger::Asked::module, device}, attempt);
 }
 
 // Returns the device that a reading is of: the current one.
@@ -43,9 +43,8 @@ CUresult of_kernel_on(HookedCall& call, Handle handle, DeviceOrdinal device, Cal
   const CUfunction key = key_of(kernel, device);
   if (device == no_device || loaded_kernels.has(key) || launched_kernels.has(kernel))
     return real_call();
-  ImplicitSpan span(call);
-  const bool is_read = begin(call, span, device);
-  const CUresult result = maybe_loading(call, span, real_call);
+  bool is_read = false;
+  const CUresult result = maybe_loading(call, device, is_read, real_call);
   if (result == CUDA_SUCCESS && is_read) loaded_kernels.add(key);
   return result;
 }
@@ -70,9 +69,8 @@ CUresult of_kernel(HookedCall& call, CUkernel kernel, CUdevice named, Call real_
 CUresult cuModuleGetFunction(HookedCall& call, CUfunction* hfunc, CUmodule hmod, const char* name) {
   const auto real_call = [&] { return call.real().cuModuleGetFunction(hfunc, hmod, name); };
   if (!call.recording()) return real_call();
-  ImplicitSpan span(call);
-  begin(call, span, device_of(call));
-  return maybe_loading(call, span, real_call);
+  bool is_read = false;
+  return maybe_loading(call, device_of(call), is_read, real_call);
 }
 
 #if CUDA_VERSION >= 12040

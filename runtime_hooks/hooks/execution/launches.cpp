@@ -101,15 +101,15 @@ std::uint64_t FirstLaunch::local_bytes() const noexcept {
   return static_cast<std::uint64_t>(bytes);
 }
 
-void FirstLaunch::done(CUresult result) noexcept {
-  if (!call_.recording()) return;
+rescue::Need FirstLaunch::done(CUresult result) noexcept {
+  if (!call_.recording()) return {};
   const ErrnoGuard keep;
   const auto taken = span_.taken();
   if (result == CUDA_SUCCESS) {
-    if (was_captured(taken)) return;
+    if (was_captured(taken)) return {};
     succeeded(taken);
     launched_kernels.add(kernel_);
-    return;
+    return {};
   }
   // Computed first, since book_given_back() changes the values that it depends on.
   const std::uint64_t lacked = bytes_that_lacked(result);
@@ -118,7 +118,7 @@ void FirstLaunch::done(CUresult result) noexcept {
   if (gave_back) span_.book_given_back(given_back, here_.context);
   // The kernel's code may have been loaded even though the launch failed.
   if (taken && *taken > 0) span_.book({.module_bytes = *taken});
-  call_.refused_for_itself(result, ledger::Asked::launch, here_.device, {lacked, given_back});
+  return {ledger::Asked::launch, here_.device, lacked, given_back};
 }
 
 // A launch seems to have been captured if captures were begun in the process, the kernel needs more

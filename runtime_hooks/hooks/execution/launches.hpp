@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "runtime_hooks/driver/gate_scope.hpp"
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
 #include "runtime_hooks/hooks/execution/implicit_span.hpp"
 #include "runtime_hooks/tracking/launched_kernels.hpp"
@@ -55,9 +56,9 @@ class FirstLaunch {
   // number of threads of a block; 0: unknown.
   FirstLaunch(HookedCall&, CUfunction, std::uint64_t block_threads) noexcept;
   // Enters the device memory that the launch took into the ledger, and remembers the kernel as
-  // launched. `CUresult` is the launch's result; if it was refused for lack of memory, records an
-  // incident. Does nothing if the call is not recorded.
-  void done(CUresult) noexcept;
+  // launched. `CUresult` is the launch's result. If the launch has failed, returns the memory that
+  // it needed. Does nothing if the call is not recorded.
+  rescue::Need done(CUresult) noexcept;
 
  private:
   // Returns the bytes of local memory that each thread of the kernel needs; 0 if the driver does
@@ -106,16 +107,24 @@ class GraphInstantiation {
   CurrentContext here_;
 };
 
-// Calls `launch`, the driver's function for the first launch of `kernel`, and returns its result.
-// Measures the device memory that the launch takes, and enters it into the ledger if `call` is
-// recorded. `block_threads` is the number of threads of a block; 0: unknown.
+// Calls `launch`, the driver's function for the first launch of `kernel`, inside the submission
+// gate. Measures the device memory that the launch takes, and enters it into the ledger if `call`
+// is recorded. If the driver refuses the launch for lack of memory and rescues are on, the ladder
+// of rungs tries to make room and launches again. Returns the result for the program.
+// `block_threads` is the number of threads of a block; 0: unknown.
 template <class Launch>
 CUresult first_launch(HookedCall& call, CUfunction kernel, std::uint64_t block_threads,
                       Launch launch) {
-  FirstLaunch first(call, kernel, block_threads);
-  const CUresult result = launch();
-  first.done(result);
-  return result;
+  rescue::Need need;
+  const auto attempt = [&] {
+    const driver::GateScope at_the_gate;
+    FirstLaunch first(call, kernel, block_threads);
+    const CUresult result = launch();
+    need = first.done(result);
+    return result;
+  };
+  const CUresult result = attempt();
+  return call.rescued(result, need, attempt);
 }
 
 }  // namespace cuwarden::hooks

@@ -1,5 +1,7 @@
 // Modules and libraries: their code and variables take device memory. With lazy loading, which is
 // the driver's default, most of the code is loaded by the first launches instead.
+#include <algorithm>
+
 #include "runtime_hooks/hooks/call/hooks.hpp"
 #include "runtime_hooks/hooks/execution/implicit_span.hpp"
 #include "runtime_hooks/tracking/launched_kernels.hpp"
@@ -7,21 +9,60 @@
 namespace cuwarden::hooks {
 namespace {
 
+// Makes a call that loads or unloads code, and books the memory that it took or gave back.
 template <class Call>
-CUresult with_code(HookedCall& call, Call real_call) {
+CUresult measured(HookedCall& call, Call real_call) {
   ImplicitSpan span(call);
   if (call.recording()) span.begin(call.execution().queries.current().device);
   const CUresult result = real_call();
   const auto taken = span.taken_by_code();
   if (taken && *taken != 0) span.book({.module_bytes = *taken});
-  call.refused(result, ledger::Asked::module);
   return result;
+}
+
+template <class Load>
+CUresult loaded(HookedCall& call, Load load) {
+  const auto attempt = [&] { return measured(call, load); };
+  return call.rescued(attempt(), {ledger::Asked::module}, attempt);
+}
+
+// The values of a call's JIT options. The driver overwrites some of them with results, such as the
+// size of a log buffer with the size of the log, so a repeated call needs the program's values
+// back.
+class JitValues {
+ public:
+  JitValues(void** values, unsigned count)
+      : values_(values), count_(values == nullptr ? 0 : count) {
+    if (fits()) std::copy_n(values_, count_, kept_);
+  }
+  // Gives the options the values that they had at the construction. Returns false if they are more
+  // than the object can keep.
+  bool restore() const {
+    if (fits()) std::copy_n(kept_, count_, values_);
+    return fits();
+  }
+
+ private:
+  static constexpr unsigned most = 64;  // cuda.h has 35 options
+  bool fits() const { return count_ <= most; }
+  void** const values_;
+  const unsigned count_;
+  void* kept_[most];
+};
+
+// Loads code with JIT options. Options that could not be kept are a reason not to repeat the call.
+template <class Load>
+CUresult loaded(HookedCall& call, const JitValues& options, Load load) {
+  const CUresult result = measured(call, load);
+  return call.rescued(result, {ledger::Asked::module}, [&] {
+    return options.restore() ? measured(call, load) : CUDA_ERROR_OUT_OF_MEMORY;
+  });
 }
 
 template <class Call>
 CUresult without_code(HookedCall& call, Call real_call) {
   // The driver may give the handles of the unloaded kernels to other kernels later.
-  const CUresult result = with_code(call, real_call);
+  const CUresult result = measured(call, real_call);
   if (result == CUDA_SUCCESS) {
     launched_kernels.forget_all();
     loaded_kernels.forget_all();
@@ -32,22 +73,22 @@ CUresult without_code(HookedCall& call, Call real_call) {
 }  // namespace
 
 CUresult cuModuleLoad(HookedCall& call, CUmodule* module, const char* fname) {
-  return with_code(call, [&] { return call.real().cuModuleLoad(module, fname); });
+  return loaded(call, [&] { return call.real().cuModuleLoad(module, fname); });
 }
 
 CUresult cuModuleLoadData(HookedCall& call, CUmodule* module, const void* image) {
-  return with_code(call, [&] { return call.real().cuModuleLoadData(module, image); });
+  return loaded(call, [&] { return call.real().cuModuleLoadData(module, image); });
 }
 
 CUresult cuModuleLoadDataEx(HookedCall& call, CUmodule* module, const void* image,
                             unsigned int numOptions, CUjit_option* options, void** optionValues) {
-  return with_code(call, [&] {
+  return loaded(call, JitValues(optionValues, numOptions), [&] {
     return call.real().cuModuleLoadDataEx(module, image, numOptions, options, optionValues);
   });
 }
 
 CUresult cuModuleLoadFatBinary(HookedCall& call, CUmodule* module, const void* fatCubin) {
-  return with_code(call, [&] { return call.real().cuModuleLoadFatBinary(module, fatCubin); });
+  return loaded(call, [&] { return call.real().cuModuleLoadFatBinary(module, fatCubin); });
 }
 
 CUresult cuModuleUnload(HookedCall& call, CUmodule hmod) {
@@ -58,7 +99,7 @@ CUresult cuLibraryLoadData(HookedCall& call, CUlibrary* library, const void* cod
                            CUjit_option* jitOptions, void** jitOptionsValues,
                            unsigned int numJitOptions, CUlibraryOption* libraryOptions,
                            void** libraryOptionValues, unsigned int numLibraryOptions) {
-  return with_code(call, [&] {
+  return loaded(call, JitValues(jitOptionsValues, numJitOptions), [&] {
     return call.real().cuLibraryLoadData(library, code, jitOptions, jitOptionsValues, numJitOptions,
                                          libraryOptions, libraryOptionValues, numLibraryOptions);
   });
@@ -68,7 +109,7 @@ CUresult cuLibraryLoadFromFile(HookedCall& call, CUlibrary* library, const char*
                                CUjit_option* jitOptions, void** jitOptionsValues,
                                unsigned int numJitOptions, CUlibraryOption* libraryOptions,
                                void** libraryOptionValues, unsigned int numLibraryOptions) {
-  return with_code(call, [&] {
+  return loaded(call, JitValues(jitOptionsValues, numJitOptions), [&] {
     return call.real().cuLibraryLoadFromFile(library, fileName, jitOptions, jitOptionsValues,
                                              numJitOptions, libraryOptions, libraryOptionValues,
                                              numLibraryOptions);
@@ -76,7 +117,12 @@ CUresult cuLibraryLoadFromFile(HookedCall& call, CUlibrary* library, const char*
 }
 
 CUresult cuLibraryGetModule(HookedCall& call, CUmodule* pMod, CUlibrary library) {
-  return with_code(call, [&] { return call.real().cuLibraryGetModule(pMod, library); });
+  return loaded(call, [&] { return call.real().cuLibraryGetModule(pMod, library); });
+}
+
+CUresult cuLibraryGetGlobal(HookedCall& call, CUdeviceptr* dptr, size_t* bytes, CUlibrary library,
+                            const char* name) {
+  return loaded(call, [&] { return call.real().cuLibraryGetGlobal(dptr, bytes, library, name); });
 }
 
 CUresult cuLibraryUnload(HookedCall& call, CUlibrary library) {

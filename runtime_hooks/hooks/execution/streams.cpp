@@ -9,16 +9,22 @@
 namespace cuwarden::hooks {
 namespace {
 
+// Makes a call that creates or destroys a stream, and books the memory that it took or gave back.
 template <class Call>
-CUresult with_stream(HookedCall& call, Call real_call) {
+CUresult measured(HookedCall& call, Call real_call) {
   ImplicitSpan span(call);
   if (call.recording() && call.execution().implicit.may_read(call.execution().time.recently_ns()))
     span.begin(call.execution().queries.current().device);
   const CUresult result = real_call();
   const auto taken = span.taken();
   if (taken && *taken != 0) span.book({.stream_bytes = *taken});
-  call.refused(result, ledger::Asked::stream);
   return result;
+}
+
+template <class Create>
+CUresult created(HookedCall& call, Create create) {
+  const auto attempt = [&] { return measured(call, create); };
+  return call.rescued(attempt(), {ledger::Asked::stream}, attempt);
 }
 
 // Returns true for the limit of the stack, which lies in local memory. The other limits concern
@@ -44,43 +50,47 @@ void limit_set(const ExecutionParts& parts, const CurrentContext& here, CUlimit 
 }  // namespace
 
 CUresult cuStreamCreate(HookedCall& call, CUstream* phStream, unsigned int Flags) {
-  return with_stream(call, [&] { return call.real().cuStreamCreate(phStream, Flags); });
+  return created(call, [&] { return call.real().cuStreamCreate(phStream, Flags); });
 }
 
 CUresult cuStreamCreateWithPriority(HookedCall& call, CUstream* phStream, unsigned int flags,
                                     int priority) {
-  return with_stream(
-      call, [&] { return call.real().cuStreamCreateWithPriority(phStream, flags, priority); });
+  return created(call,
+                 [&] { return call.real().cuStreamCreateWithPriority(phStream, flags, priority); });
 }
 
 CUresult cuStreamDestroy(HookedCall& call, CUstream hStream) {
   if (call.recording()) call.execution().stream_ends(hStream);
-  return with_stream(call, [&] { return call.real().cuStreamDestroy(hStream); });
+  return measured(call, [&] { return call.real().cuStreamDestroy(hStream); });
 }
 
 CUresult cuStreamDestroy_v2(HookedCall& call, CUstream hStream) {
   if (call.recording()) call.execution().stream_ends(hStream);
-  return with_stream(call, [&] { return call.real().cuStreamDestroy_v2(hStream); });
+  return measured(call, [&] { return call.real().cuStreamDestroy_v2(hStream); });
 }
 
 CUresult cuCtxSetLimit(HookedCall& call, CUlimit limit, size_t value) {
   if (!call.recording()) return call.real().cuCtxSetLimit(limit, value);
   const CurrentContext here = call.execution().queries.current();
-  ImplicitSpan span(call);
-  span.begin(here.device);
-  const CUresult result = call.real().cuCtxSetLimit(limit, value);
-  const auto taken = span.taken();
-  const bool gave_back =
-      taken && *taken < 0 && result == CUDA_ERROR_OUT_OF_MEMORY && is_of_local_memory(limit);
-  const std::uint64_t given_back = gave_back ? static_cast<std::uint64_t>(-*taken) : 0;
-  if (gave_back)
-    span.book_given_back(given_back, here.context);
-  else if (taken && *taken != 0 && result == CUDA_SUCCESS)
-    span.book(is_of_local_memory(limit) ? ledger::ImplicitChange{.local_memory_bytes = *taken}
-                                        : ledger::ImplicitChange{.heap_bytes = *taken});
-  if (result == CUDA_SUCCESS) limit_set(call.execution(), here, limit, value);
-  call.refused_for_itself(result, ledger::Asked::limit, here.device, {0, given_back});
-  return result;
+  rescue::Need need{ledger::Asked::limit, here.device};
+  const auto attempt = [&] {
+    ImplicitSpan span(call);
+    span.begin(here.device);
+    const CUresult result = call.real().cuCtxSetLimit(limit, value);
+    const auto taken = span.taken();
+    const bool gave_back =
+        taken && *taken < 0 && result == CUDA_ERROR_OUT_OF_MEMORY && is_of_local_memory(limit);
+    need.given_back_bytes = gave_back ? static_cast<std::uint64_t>(-*taken) : 0;
+    if (gave_back)
+      span.book_given_back(need.given_back_bytes, here.context);
+    else if (taken && *taken != 0 && result == CUDA_SUCCESS)
+      span.book(is_of_local_memory(limit) ? ledger::ImplicitChange{.local_memory_bytes = *taken}
+                                          : ledger::ImplicitChange{.heap_bytes = *taken});
+    if (result == CUDA_SUCCESS) limit_set(call.execution(), here, limit, value);
+    return result;
+  };
+  const CUresult result = attempt();
+  return call.rescued(result, need, attempt);
 }
 
 }  // namespace cuwarden::hooks

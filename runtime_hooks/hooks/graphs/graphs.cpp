@@ -45,26 +45,38 @@ CUresult end_capture(HookedCall& call, CUstream stream, DefaultStream null, End 
 template <class Instantiate>
 CUresult instantiated(HookedCall& call, const CUgraphExec* exec, CUgraph graph,
                       Instantiate instantiate) {
-  GraphInstantiation instantiation(call);
-  const CUresult result = instantiate();
-  if (result == CUDA_SUCCESS) {
-    instantiation.done();
-    graph_instantiated(call, *exec, graph);
-  } else {
-    call.refused(result, ledger::Asked::graph);
-  }
-  return result;
+  const auto attempt = [&] {
+    GraphInstantiation instantiation(call);
+    const CUresult result = instantiate();
+    if (result == CUDA_SUCCESS) {
+      instantiation.done();
+      graph_instantiated(call, *exec, graph);
+    }
+    return result;
+  };
+  return call.rescued(attempt(), {ledger::Asked::graph}, attempt);
+}
+
+// Rungs may move memory, so the thread has left the gate when they are tried.
+template <class Submit>
+CUresult submitted(HookedCall& call, CUgraphExec exec, Submit submit) {
+  const auto attempt = [&] {
+    const driver::GateScope at_the_gate;
+    return submit();
+  };
+  const CUresult result = attempt();
+  return result == CUDA_SUCCESS
+             ? result
+             : call.rescued(result, {ledger::Asked::graph, device_of_graph(call, exec)}, attempt);
 }
 
 template <class Launch>
 CUresult launched(HookedCall& call, Launch launch, CUgraphExec exec) {
-  const driver::GateScope at_the_gate;
-  const CUresult result = launch();
-  if (result == CUDA_SUCCESS)
-    graph_launched(call, exec);
-  else
-    call.refused(result, ledger::Asked::graph, device_of_graph(call, exec));
-  return result;
+  return submitted(call, exec, [&] {
+    const CUresult result = launch();
+    if (result == CUDA_SUCCESS) graph_launched(call, exec);
+    return result;
+  });
 }
 
 // After a successful update, launches of `exec` allocate and free what `graph` says.
@@ -223,6 +235,16 @@ CUresult cuGraphLaunch(HookedCall& call, CUgraphExec hGraph, CUstream hStream) {
 CUresult cuGraphLaunch_ptsz(HookedCall& call, CUgraphExec hGraphExec, CUstream hStream) {
   return launched(
       call, [&] { return call.real().cuGraphLaunch_ptsz(hGraphExec, hStream); }, hGraphExec);
+}
+
+// An upload maps the memory of the graph's memory nodes.
+CUresult cuGraphUpload(HookedCall& call, CUgraphExec hGraph, CUstream hStream) {
+  return submitted(call, hGraph, [&] { return call.real().cuGraphUpload(hGraph, hStream); });
+}
+
+CUresult cuGraphUpload_ptsz(HookedCall& call, CUgraphExec hGraphExec, CUstream hStream) {
+  return submitted(call, hGraphExec,
+                   [&] { return call.real().cuGraphUpload_ptsz(hGraphExec, hStream); });
 }
 
 CUresult cuGraphExecUpdate(HookedCall& call, CUgraphExec hGraphExec, CUgraph hGraph,

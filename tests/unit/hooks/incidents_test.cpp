@@ -276,8 +276,9 @@ TEST_F(IncidentsTest, a_device_that_cannot_be_read_still_has_its_size) {
 
 TEST_F(IncidentsTest, the_table_of_incidents_is_bounded) {
   for (int i = 0; i < 1500; ++i)
-    session.refusals.refused(Caller{HookId{0}, __builtin_frame_address(0)},
-                             CUDA_ERROR_OUT_OF_MEMORY, ledger::Asked::launch, DeviceOrdinal{i});
+    session.refusals.rescue(Caller{HookId{0}, __builtin_frame_address(0)}, CUDA_ERROR_OUT_OF_MEMORY,
+                            {ledger::Asked::launch, DeviceOrdinal{i}},
+                            [] { return CUDA_ERROR_OUT_OF_MEMORY; });
   EXPECT_LE(incidents().size(), 1000u);
   EXPECT_GE(incidents().size(), 16u);
 }
