@@ -42,6 +42,15 @@ void refund_context(Context& context, std::size_t bytes) {
   context.overhead -= bytes;
 }
 
+bool change_graph_exec_bytes(Context& context, std::size_t bytes) {
+  const std::size_t before = round_up(context.graph_exec_bytes, kPage),
+                    after = round_up(bytes, kPage);
+  if (after > before && !charge_context(context, after - before)) return false;
+  if (after < before) refund_context(context, before - after);
+  context.graph_exec_bytes = bytes;
+  return true;
+}
+
 CUresult take_local_memory(Context& context, std::size_t bytes) {
   if (bytes <= context.local_bytes && !context.local_given_back) return CUDA_SUCCESS;
   const std::size_t wanted = std::max(bytes, context.local_bytes);

@@ -50,6 +50,7 @@ struct GraphExec {
   // Copies of the graph's nodes, sorted so that each comes after the nodes on which it depends.
   std::vector<Node> nodes;
   unsigned long long flags = 0;  // CUgraphInstantiate_flags
+  std::size_t bytes = 0;         // Bytes of Context::graph_exec_bytes that are for this graph.
 };
 
 // A capture (cuStreamBeginCapture): a call in one of its streams becomes a node of a graph, and its

@@ -37,9 +37,9 @@ struct Module {
   bool unloaded = false;       // True once the module or library was unloaded.
   // Kernels and variables that the image declares; null if the image was not PTX text.
   std::optional<PtxCode> ptx;
-  // Bytes of the device that were counted as the context's, for the variables that the PTX text
-  // declares; 0 for a library.
-  std::size_t charged_bytes = 0;
+  // Bytes of the device that were counted as used by each context, for the variables that the PTX
+  // text declares. A module has its own context here, a library each context that has used it.
+  std::map<Context*, std::size_t> charged_bytes;
   // Kernels that the program has asked for, by name. The table kernels() owns them.
   std::map<std::string, Kernel*> kernels;
   // Device addresses of variables that the program has asked for, by context and name. Each
@@ -47,6 +47,9 @@ struct Module {
   std::map<std::pair<Context*, std::string>, CUdeviceptr> variables;
 };
 
+// Loads the code and the variables of a module or library into a context, unless they are there.
+// Returns CUDA_ERROR_OUT_OF_MEMORY, and loads nothing, if the device has too few free bytes.
+CUresult load_into(Context& context, Module& module);
 // Unloads all modules of a context, because the context ends. Libraries stay, but forget the
 // addresses of their variables in this context; the caller frees the variables' memory.
 void unload_modules(Context& context);

@@ -185,7 +185,9 @@ struct Context {
   // memory, even the part that it had from its start.
   bool local_given_back = false;
   bool device_runtime = false;  // True once the code for device-side malloc is loaded.
-  bool heap_made = false;       // True once memory was taken for the heap of device-side malloc.
+  // Bytes that the context's instantiated graphs need on the device; the driver takes whole pages.
+  std::size_t graph_exec_bytes = 0;
+  bool heap_made = false;  // True once memory was taken for the heap of device-side malloc.
   // Number of threads that wait inside cuMemFree until the context is idle; allocations of linear
   // memory wait until the number is 0.
   unsigned frees_waiting = 0;

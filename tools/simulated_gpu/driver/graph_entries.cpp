@@ -13,23 +13,57 @@ void drop_node(Node& node) {
   nodes().remove(&node);
 }
 
-CUresult allocate_now(const Node& node) {
+std::size_t held_by(const Node& node) { return round_up(node.allocation.bytesize, kPage); }
+
+// Takes `bytes` of the device for memory of graphs, beside those that are in use. If they are too
+// many, takes nothing.
+CUresult reserve(Device& device, std::size_t bytes) {
+  const std::size_t spare = device.graph_reserved - device.graph_used;
+  if (bytes <= spare) return CUDA_SUCCESS;
+  // Trimming takes the spare part away as well, so the missing bytes are counted after it.
+  if (!device.charge(bytes - spare)) {
+    trim_device(device);
+    if (!device.charge(bytes - (device.graph_reserved - device.graph_used)))
+      return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  device.graph_reserved = device.graph_used + bytes;
+  device.graph_reserved_high = std::max(device.graph_reserved_high, device.graph_reserved);
+  return CUDA_SUCCESS;
+}
+
+// Takes the memory that the memory nodes of a graph need at one time, before any node runs: an
+// upload or a launch that is refused leaves nothing behind (measured).
+CUresult reserve_for(const std::vector<Node>& list) {
+  struct Need {
+    std::size_t now = 0, most = 0;
+  };
+  std::map<Device*, Need> needs;
+  std::map<CUdeviceptr, const Node*> live;
+  for (const Node& node : list) {
+    if (!node.enabled) continue;
+    if (node.kind == NodeKind::allocate) {
+      Need& need = needs[simulator().device(node.allocation.poolProps.location.id)];
+      need.now += held_by(node);
+      need.most = std::max(need.most, need.now);
+      live[node.allocation.dptr] = &node;
+    } else if (node.kind == NodeKind::release) {
+      const auto found = live.find(node.freed);
+      if (found == live.end()) continue;
+      const Node& freed = *found->second;
+      needs[simulator().device(freed.allocation.poolProps.location.id)].now -= held_by(freed);
+      live.erase(found);
+    }
+  }
+  for (const auto& [device, need] : needs) SIM_TRY(reserve(*device, need.most));
+  return CUDA_SUCCESS;
+}
+
+void allocate_now(const Node& node) {
   Simulator& sim = simulator();
   Device& device = *sim.device(node.allocation.poolProps.location.id);
-  const std::size_t held = round_up(node.allocation.bytesize, kPage);
-  const std::size_t spare = device.graph_reserved - device.graph_used;
-  if (held > spare) {
-    // Trimming takes the spare part away as well, so the missing bytes are counted after it.
-    if (!device.charge(held - spare)) {
-      trim_device(device);
-      if (!device.charge(held - (device.graph_reserved - device.graph_used)))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    device.graph_reserved = device.graph_used + held;
-  }
+  const std::size_t held = held_by(node);
   device.graph_used += held;
   device.graph_used_high = std::max(device.graph_used_high, device.graph_used);
-  device.graph_reserved_high = std::max(device.graph_reserved_high, device.graph_reserved);
   Range range;
   range.start = node.allocation.dptr;
   range.requested = node.allocation.bytesize;
@@ -37,7 +71,6 @@ CUresult allocate_now(const Node& node) {
   range.kind = RangeKind::graph;
   range.device = &device;
   sim.ranges.insert(range);
-  return CUDA_SUCCESS;
 }
 
 CUresult free_now(CUdeviceptr address, Stream& stream) {
@@ -56,9 +89,10 @@ CUresult free_now(CUdeviceptr address, Stream& stream) {
 }
 
 CUresult run(const std::vector<Node>& list, Stream& stream) {
+  SIM_TRY(reserve_for(list));
   for (const Node& node : list) {
     if (!node.enabled) continue;
-    if (node.kind == NodeKind::allocate) SIM_TRY(allocate_now(node));
+    if (node.kind == NodeKind::allocate) allocate_now(node);
     if (node.kind == NodeKind::release) SIM_TRY(free_now(node.freed, stream));
     if (node.work) node.work(stream);
   }
@@ -84,11 +118,17 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
   exec->context = at.context;
   exec->flags = flags;
   flatten(*graph, exec->nodes);
+  std::size_t launches = 0;
   for (const Node& node : exec->nodes) {
     const Kernel* const kernel =
         node.kind == NodeKind::kernel ? kernels().find(node.kernel.func) : nullptr;
-    if (kernel != nullptr) SIM_TRY(prepare_launch(*at.context, *kernel));
+    if (kernel == nullptr) continue;
+    SIM_TRY(prepare_launch(*at.context, *kernel));
+    ++launches;
   }
+  exec->bytes = launches * kGraphKernelCost;
+  if (!change_graph_exec_bytes(*at.context, at.context->graph_exec_bytes + exec->bytes))
+    return CUDA_ERROR_OUT_OF_MEMORY;
   *out = reinterpret_cast<CUgraphExec>(graph_execs().add(std::move(exec)));
   return CUDA_SUCCESS;
 }
@@ -313,6 +353,8 @@ CUresult cuGraphExecDestroy(CUgraphExec handle) {
   Locked at;
   GraphExec* exec = graph_execs().find(handle);
   if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!exec->context->destroyed)
+    change_graph_exec_bytes(*exec->context, exec->context->graph_exec_bytes - exec->bytes);
   graph_execs().remove(exec);
   return CUDA_SUCCESS;
 }
@@ -322,7 +364,8 @@ CUresult cuGraphUpload(CUgraphExec handle, CUstream stream_handle) {
   SIM_TRY(at.error);
   Stream* stream = nullptr;
   SIM_TRY(find_stream(*at.context, stream_handle, stream));
-  return graph_execs().find(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  const GraphExec* exec = graph_execs().find(handle);
+  return exec != nullptr ? reserve_for(exec->nodes) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {

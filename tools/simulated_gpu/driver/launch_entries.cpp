@@ -49,9 +49,10 @@ CUresult launch(CUfunction handle, const Grid& g, CUstream stream_handle) {
 }  // namespace
 
 CUresult prepare_launch(Context& context, const Kernel& kernel) {
+  // The code of a library is loaded when one of its kernels is launched.
+  SIM_TRY(load_into(context, *kernel.module));
   SIM_TRY(take_local_memory(context,
                             std::max(kernel.local_bytes, context.limits.at(CU_LIMIT_STACK_SIZE))));
-  // The code of a library is loaded when one of its kernels is launched.
   if (kernel.uses_heap) SIM_TRY(load_device_runtime(context));
   if (kernel.uses_heap && !context.heap_made) {
     const std::size_t heap =

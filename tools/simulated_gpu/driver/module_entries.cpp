@@ -20,14 +20,7 @@ CUresult load(CUmodule* out, bool image_given, const void* data = nullptr) {
   auto module = std::make_unique<Module>();
   module->context = at.context;
   if (data != nullptr) module->ptx = read_ptx(data);
-  const auto uses_heap = [](const auto& named) { return named.second.uses_heap; };
-  if (module->ptx && std::ranges::any_of(module->ptx->kernels, uses_heap))
-    SIM_TRY(load_device_runtime(*at.context));
-  if (module->ptx && module->ptx->global_bytes != 0) {
-    const std::size_t bytes = round_up(module->ptx->global_bytes, kPage);
-    if (!charge_context(*at.context, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-    module->charged_bytes = bytes;
-  }
+  SIM_TRY(load_into(*at.context, *module));
   *out = reinterpret_cast<CUmodule>(modules().add(std::move(module)));
   return CUDA_SUCCESS;
 }
@@ -49,7 +42,7 @@ CUresult unload(Module* module) {
     if (Range* range = simulator().ranges.at(address)) release_range(*range);
   }
   module->variables.clear();
-  if (module->charged_bytes != 0) refund_context(*module->context, module->charged_bytes);
+  for (const auto& [context, bytes] : module->charged_bytes) refund_context(*context, bytes);
   module->unloaded = true;
   modules().remove(module);
   return CUDA_SUCCESS;
@@ -82,6 +75,7 @@ CUresult variable_of(CUdeviceptr* out, size_t* size, Module* module, const char*
                      Context& context) {
   if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (name == nullptr || *name == '\0') return CUDA_ERROR_INVALID_VALUE;
+  SIM_TRY(load_into(context, *module));
   CUdeviceptr& address = module->variables[{&context, name}];
   if (address == 0) {
     Range range;
@@ -208,6 +202,7 @@ CUresult cuLibraryGetModule(CUmodule* out, CUlibrary handle) {
   SIM_TRY(at.error);
   Module* module = modules().find(handle);
   if (module == nullptr || out == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  SIM_TRY(load_into(*at.context, *module));
   *out = reinterpret_cast<CUmodule>(module);
   return CUDA_SUCCESS;
 }
@@ -235,6 +230,7 @@ CUresult cuKernelGetFunction(CUfunction* out, CUkernel handle) {
   SIM_TRY(at.error);
   Kernel* kernel = kernels().find(handle);
   if (kernel == nullptr || out == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  SIM_TRY(load_into(*at.context, *kernel->module));
   *out = reinterpret_cast<CUfunction>(kernel);
   return CUDA_SUCCESS;
 }

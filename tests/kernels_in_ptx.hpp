@@ -1,0 +1,87 @@
+// Kernels as PTX text, which a real driver and the simulated one load. Each stores a number to
+// `out`.
+#pragma once
+
+#include <cuda.h>
+
+#include <string>
+
+namespace cuwarden::kernels {
+
+// Returns the PTX text of a kernel of this name, with the parameters `out` (a device address) and
+// `at` (an index below `local_bytes`, not known beforehand). `local_bytes`: size of an array that
+// each thread has in local memory; 0: none.
+inline std::string text_of(const std::string& name, int local_bytes) {
+  std::string text = ".visible .entry " + name + "(.param .u64 out, .param .u32 at)\n{\n";
+  if (local_bytes != 0)
+    text += "  .local .align 16 .b8 scratch[" + std::to_string(local_bytes) + "];\n";
+  text += R"(  .reg .b32 %r<4>;
+  .reg .b64 %d<6>;
+  ld.param.u64 %d1, [out];
+  ld.param.u32 %r1, [at];
+  mov.u32 %r2, 7;
+)";
+  if (local_bytes != 0)
+    text += R"(  mov.u64 %d2, scratch;
+  cvt.u64.u32 %d3, %r1;
+  add.s64 %d2, %d2, %d3;
+  st.local.u32 [%d2], %r1;
+  ld.local.u32 %r2, [%d2+4];
+)";
+  return text + R"(  cvta.to.global.u64 %d1, %d1;
+  st.global.u32 [%d1], %r2;
+  ret;
+}
+)";
+}
+
+inline const std::string head = ".version 7.0\n.target sm_70\n.address_size 64\n";
+// A module with the kernel `plain`.
+inline const std::string plain_code = head + text_of("plain", 0);
+// A module with the kernel `deep`, whose threads need 16 KiB of local memory each.
+inline const std::string deep_code = head + text_of("deep", 16384);
+// A module with the kernel `plain` and the variable `big`, of 16 MiB.
+inline const std::string large_code =
+    head + ".visible .global .align 16 .b8 big[16777216];\n" + text_of("plain", 0);
+
+// Launches one thread of a kernel that text_of() describes, in the legacy default stream. `out`:
+// address of the kernel's number. Returns the driver's result.
+inline CUresult launch(CUfunction kernel, CUdeviceptr out) {
+  unsigned at = 4;
+  void* arguments[] = {&out, &at};
+  return cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr);
+}
+
+// Adds `count` launches of the kernel to the graph, one after the other. Returns the driver's first
+// error.
+inline CUresult add_launches(CUgraph graph, CUfunction kernel, CUdeviceptr out, int count) {
+  unsigned at = 4;
+  void* arguments[] = {&out, &at};
+  CUDA_KERNEL_NODE_PARAMS node{};
+  node.func = kernel;
+  node.gridDimX = node.gridDimY = node.gridDimZ = 1;
+  node.blockDimX = node.blockDimY = node.blockDimZ = 1;
+  node.kernelParams = arguments;
+  CUgraphNode last = nullptr;
+  CUresult result = CUDA_SUCCESS;
+  for (int i = 0; i < count && result == CUDA_SUCCESS; ++i) {
+    const CUgraphNode before = last;
+    result = cuGraphAddKernelNode(&last, graph, &before, i == 0 ? 0 : 1, &node);
+  }
+  return result;
+}
+
+// Adds two nodes to the graph, of which one allocates `bytes` on the device and the other frees
+// them. Returns the driver's first error.
+inline CUresult add_memory(CUgraph graph, CUdevice device, std::size_t bytes) {
+  CUDA_MEM_ALLOC_NODE_PARAMS wanted{};
+  wanted.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  wanted.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+  wanted.bytesize = bytes;
+  CUgraphNode made = nullptr, freed = nullptr;
+  const CUresult result = cuGraphAddMemAllocNode(&made, graph, nullptr, 0, &wanted);
+  return result != CUDA_SUCCESS ? result
+                                : cuGraphAddMemFreeNode(&freed, graph, &made, 1, wanted.dptr);
+}
+
+}  // namespace cuwarden::kernels
