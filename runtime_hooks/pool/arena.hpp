@@ -47,6 +47,13 @@ struct ArenaCounts {
   std::uint64_t lost_bytes = 0;
 };
 
+// Bytes of memory that meshing is to save.
+struct MeshGoal {
+  std::uint64_t least_bytes = 0;   // nothing is moved if less can be saved
+  std::uint64_t needed_bytes = 0;  // no further pause begins once so much is saved
+  std::uint64_t enough_bytes = 0;  // nothing more is moved once so much is saved
+};
+
 // Functions that pause the program for Arena::mesh(), which moves blocks: in a pause no thread and
 // no stream uses the device's memory. Meshing may ask for several pauses, one after the other.
 struct Pause {
@@ -123,12 +130,9 @@ class Arena {
   std::uint64_t give_back(const driver::RealDriver&, std::uint64_t until_ns) noexcept;
   // Makes little used pages share memory, and gives the saved memory back to the driver. Blocks are
   // copied in pauses of the program, which the functions of `Pause` begin and end, but keep their
-  // addresses. The arena's device must be that of the current context. Does nothing if less than
-  // `least_bytes` can be saved. Begins no further pause once `needed_bytes` are saved, and stops
-  // once `enough_bytes` are. Returns the bytes saved. May throw std::bad_alloc, and has saved
-  // nothing then.
-  std::uint64_t mesh(const driver::RealDriver&, const Pause&, std::uint64_t least_bytes,
-                     std::uint64_t needed_bytes, std::uint64_t enough_bytes);
+  // addresses. The arena's device must be that of the current context. Returns the bytes saved. May
+  // throw std::bad_alloc, and has saved nothing then.
+  std::uint64_t mesh(const driver::RealDriver&, const Pause&, const MeshGoal&);
   // Adds `ns` nanoseconds to ArenaCounts::pause_ns, for a pause of the program in which no memory
   // was moved.
   void was_paused(std::uint64_t ns) noexcept;

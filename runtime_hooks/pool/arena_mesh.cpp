@@ -326,8 +326,7 @@ bool Arena::Meshing::exchange(const Candidate& candidate) noexcept {
 }
 
 std::uint64_t Arena::mesh(const driver::RealDriver& real, const Pause& pause,
-                          std::uint64_t least_bytes, std::uint64_t needed_bytes,
-                          std::uint64_t enough_bytes) {
+                          const MeshGoal& goal) {
   // The lock is held during the pauses, so that blocks do not change while they are moved. The
   // pauses are bounded. A thread that waits for this lock waits no longer than that, and holds up
   // no thread at the gate.
@@ -335,21 +334,21 @@ std::uint64_t Arena::mesh(const driver::RealDriver& real, const Pause& pause,
   if (!held || has_ended() || is_closing() || real.cuMemRetainAllocationHandle == nullptr ||
       real.cuMemcpyDtoDAsync_v2 == nullptr || real.cuStreamSynchronize == nullptr)
     return 0;
-  std::uint64_t gained = 0, least = least_bytes;
+  std::uint64_t gained = 0, least = goal.least_bytes;
   // Runs one plan. Returns false if memory to move into was lacking, or if new memory would save
   // nothing.
   const auto pass = [&](Meshing::Into into) {
     Meshing meshing(*this, real, into);
     if (meshing.gain() < std::exchange(least, 0)) return true;
     if (meshing.gain() == 0 || !meshing.take_scratch()) return false;
-    gained += meshing.run(pause, needed_bytes - gained, enough_bytes - gained);
+    gained += meshing.run(pause, goal.needed_bytes - gained, goal.enough_bytes - gained);
     return !meshing.lacked_room();
   };
   try {
-    for (int tries = 0; tries < most_tries && gained < needed_bytes; ++tries) {
+    for (int tries = 0; tries < most_tries && gained < goal.needed_bytes; ++tries) {
       if (pass(Meshing::Into::new_memory)) break;
       const std::uint64_t before = gained;
-      if (gained < needed_bytes) pass(Meshing::Into::own_memory);
+      if (gained < goal.needed_bytes) pass(Meshing::Into::own_memory);
       if (gained == before) break;
     }
   } catch (...) {

@@ -71,8 +71,7 @@ std::uint64_t DevicePool::give_back(const driver::RealDriver& real, DeviceOrdina
 }
 
 std::uint64_t DevicePool::mesh(const driver::RealDriver& real, DeviceOrdinal device,
-                               const Pause& pause, std::uint64_t needed_bytes,
-                               std::uint64_t enough_bytes) noexcept {
+                               const Pause& pause, const MeshGoal& goal) noexcept {
   const auto savable = [](Arena& arena) {
     const ArenaCounts counts = arena.counts();
     return counts.held_bytes - counts.live_bytes;
@@ -82,12 +81,12 @@ std::uint64_t DevicePool::mesh(const driver::RealDriver& real, DeviceOrdinal dev
     if (arena.device() == device) elsewhere += savable(arena);
   });
   each([&](Arena& arena) {
-    if (arena.device() != device || gained >= needed_bytes) return;
+    if (arena.device() != device || gained >= goal.needed_bytes) return;
     elsewhere -= std::min(elsewhere, savable(arena));
-    const std::uint64_t needed = needed_bytes - gained;
+    const std::uint64_t least = goal.least_bytes - std::min(goal.least_bytes, gained + elsewhere);
     try {
-      gained += arena.mesh(real, pause, needed - std::min(needed, elsewhere), needed,
-                           enough_bytes - gained);
+      gained +=
+          arena.mesh(real, pause, {least, goal.needed_bytes - gained, goal.enough_bytes - gained});
     } catch (...) {
       // If host memory for a plan is lacking, this arena is not meshed.
     }

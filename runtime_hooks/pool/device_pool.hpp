@@ -68,12 +68,11 @@ class DevicePool {
   std::uint64_t give_back(const driver::RealDriver&, DeviceOrdinal,
                           std::uint64_t until_ns) noexcept;
   // Makes little used pages of the device's arenas share memory, and gives the saved memory back to
-  // the driver. Blocks are copied, but keep their addresses. Begins no further pause once
-  // `needed_bytes` are saved, and stops once `enough_bytes` are. `Pause` has the functions that
-  // pause the program while blocks are copied. The current context must be one of the device.
-  // Returns the bytes saved.
+  // the driver. Blocks are copied, but keep their addresses. `Pause` has the functions that pause
+  // the program while blocks are copied. The current context must be one of the device. Returns the
+  // bytes saved.
   std::uint64_t mesh(const driver::RealDriver&, DeviceOrdinal, const Pause&,
-                     std::uint64_t needed_bytes, std::uint64_t enough_bytes) noexcept;
+                     const MeshGoal&) noexcept;
   // Adds `ns` nanoseconds to the device's ArenaCounts::pause_ns (time of pauses for meshing), for a
   // pause of the program in which no memory was moved. Does nothing if the device has no arena.
   void was_paused(DeviceOrdinal device, std::uint64_t ns) noexcept {

@@ -77,12 +77,12 @@ void Refusals::describe(IncidentId id, Incident& incident) noexcept {
 Situation Refusals::situation(const Request& asked, GroupId group, IncidentId incident) noexcept {
   const bool on_device = asked.device != no_device;
   Situation now{.device = static_cast<std::uint32_t>(asked.device.value + 1),
-                .asked = asked.asked,
                 .live_bytes = on_device
                                   ? parts_.ledger.totals.live_bytes_on(asked.device)
                                   : parts_.ledger.totals.live_bytes_on(no_device, Kind::pinned),
                 .noted = pending_.noted(),
                 .bytes = asked.bytes,
+                .asked = asked.asked,
                 .is_last_resort_due = ladder_.has_last_resorts()};
   if (!now.is_last_resort_due) return now;
   now.is_last_resort_due =
@@ -107,7 +107,6 @@ Rescued Refusals::rescue(const tracking::Caller& caller, const tracking::Allocat
                  .asked_for = asked_for,
                  .here = here,
                  .request = {asked_for.bytes, device, caller.api, asked_for.kind},
-                 .refusal = CUDA_ERROR_OUT_OF_MEMORY,
                  .ask_driver = request},
                 0,
                 accepts == Accepts::any_memory && parts_.pools.can_spill(asked_for, here, device));

@@ -46,7 +46,6 @@ struct Settings {
 struct Situation {
   // The ordinal of the request's device + 1; 0: host memory.
   std::uint32_t device = 0;
-  ledger::Asked asked = ledger::Asked::memory;  // the thing that the call asked for
   // Bytes of this process's live allocations on the device; for a request for host memory, those of
   // its live page-locked memory.
   std::uint64_t live_bytes = 0;
@@ -55,6 +54,7 @@ struct Situation {
   std::uint32_t noted = 0;
   // Size of the refused request, in bytes; 0: the call does not say.
   std::uint64_t bytes = 0;
+  ledger::Asked asked = ledger::Asked::memory;  // the thing that the call asked for
   // True if rungs with a cost to the program may be tried: meshing, reclaimers, waiting, spilling.
   // False if all of these are turned off. False, too, at the first refusal of an allocator that,
   // when refused, empties its own cache and asks again.
@@ -104,7 +104,7 @@ struct RefusedCall {
   tracking::CurrentContext here;
   const Request request;  // size, device, function and kind of the request
   // The driver's error at the refusal, which counts as a lack of memory, as OUT_OF_MEMORY does.
-  CUresult refusal;
+  CUresult refusal = CUDA_ERROR_OUT_OF_MEMORY;
   // Repeats the program's call of the driver, and returns the driver's result. May be called any
   // number of times.
   FunctionRef<CUresult()> ask_driver;

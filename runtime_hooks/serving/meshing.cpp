@@ -66,12 +66,12 @@ std::optional<Notice> ServingPools::mesh_obstacle() noexcept {
   return std::nullopt;
 }
 
-RungOutcome ServingPools::mesh(const tracking::CurrentContext& here,
-                               std::uint64_t wanted_bytes) noexcept {
+RungOutcome ServingPools::mesh(const tracking::CurrentContext& here, Wanted wanted,
+                               std::uint64_t& pause_left_ns) noexcept {
   const auto lacking = [&]() -> std::uint64_t {
     // A small request fails for lack of a whole page. The driver refuses a request that needs
     // nearly all free memory, too.
-    const std::uint64_t enough = pool::up_to_page(wanted_bytes) + driver_share;
+    const std::uint64_t enough = pool::up_to_page(wanted.bytes) + driver_share;
     const auto reading = driver::read_current_device(parts_.real);
     return reading ? enough - std::min(enough, reading->free_bytes) : 0;
   };
@@ -79,9 +79,10 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here,
     const pool::ArenaCounts counts = parts_.device.counts(here.device);
     return counts.held_bytes - std::min(counts.held_bytes, counts.live_bytes);
   };
-  const std::uint64_t needed = lacking();
+  std::uint64_t needed = lacking();
   if (needed == 0) return RungOutcome::served;  // another thread has made room
-  if (needed > may_be_gained()) return RungOutcome::nothing_to_do;
+  if (wanted.is_guess) needed = std::min(needed, may_be_gained());
+  if (needed == 0 || needed > may_be_gained()) return RungOutcome::nothing_to_do;
   if (parts_.captures.any()) return RungOutcome::unsafe;  // captures must not be disturbed
   if (clock_.now_ns() < mesh_not_before_ns_.load(std::memory_order_relaxed))
     return RungOutcome::timed_out;
@@ -91,14 +92,18 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here,
     notices_.tell_once(*obstacle, here.device, may_be_gained());
     return RungOutcome::unsafe;
   }
-  std::uint64_t begun_ns = 0, deadline_ns = 0, vain_ns = 0, left_ns = settings_.mesh_pause_ns;
+  std::uint64_t begun_ns = 0, deadline_ns = 0, vain_ns = 0;
+  const auto paused_for = [&](std::uint64_t ns) {
+    pause_left_ns -= std::min(pause_left_ns, ns);
+    return ns;
+  };
   RungOutcome without = RungOutcome::nothing_to_do;
   const auto begin = [&] {
     without = RungOutcome::timed_out;
-    if (left_ns == 0) return false;
+    if (pause_left_ns == 0) return false;
     if (begun_ns != 0) clock_.sleep_ns(between_pauses_ns);
     begun_ns = clock_.now_ns();
-    deadline_ns = begun_ns + left_ns;
+    deadline_ns = begun_ns + pause_left_ns;
     // Libraries are searched before the gate closes, because a thread that loads a library may
     // wait at the gate.
     if (mesh_obstacle()) return without = RungOutcome::unsafe, false;
@@ -110,29 +115,29 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here,
         }
         if (all_are_idle(here.context)) {
           deadline_ns = std::min(deadline_ns, clock_.now_ns() + longest_move_ns);
+          without = RungOutcome::nothing_to_do;
           return true;
         }
         if (clock_.now_ns() >= deadline_ns) break;
       }
       driver::submission_gate.open();
     }
-    const std::uint64_t now = clock_.now_ns();
-    vain_ns += now - begun_ns;
-    mesh_not_before_ns_.store(now + vain_times * (now - begun_ns), std::memory_order_relaxed);
+    const std::uint64_t now = clock_.now_ns(), waited = paused_for(now - begun_ns);
+    vain_ns += waited;
+    mesh_not_before_ns_.store(now + vain_times * waited, std::memory_order_relaxed);
     return false;
   };
   const auto is_over = [&] { return clock_.now_ns() >= deadline_ns; };
   const auto end = [&] {
     driver::submission_gate.open();
-    const std::uint64_t took = clock_.now_ns() - begun_ns;
-    left_ns -= std::min(left_ns, took);
-    return took;
+    return paused_for(clock_.now_ns() - begun_ns);
   };
   // Requests like this one are likely to follow. As much again as requests have needed so far is
   // saved for them, as long as that needs no further pause.
   const std::uint64_t ahead = mesh_needed_bytes_.load(std::memory_order_relaxed) + needed;
-  const bool any = parts_.device.mesh(parts_.real, here.device, {begin, is_over, end}, needed,
-                                      needed + ahead) != 0;
+  const std::uint64_t least = wanted.is_guess ? 1 : needed;
+  const bool any = parts_.device.mesh(parts_.real, here.device, {begin, is_over, end},
+                                      {least, needed, needed + ahead}) != 0;
   if (any) mesh_needed_bytes_.fetch_add(needed, std::memory_order_relaxed);
   parts_.device.was_paused(here.device, vain_ns);
   if (any || vain_ns != 0) note_pool(here.device);

@@ -119,13 +119,23 @@ class ServingPools final : public tracking::ReadingListener {
   // Returns true if mesh() may be called: the settings allow it, the pool has served device memory,
   // and the driver can tell if a context is idle.
   bool can_mesh() const noexcept;
+  // Longest time, in nanoseconds, for which mesh() may pause the program for one request; 0: mesh()
+  // must not be called.
+  std::uint64_t mesh_pause_ns() const noexcept { return settings_.mesh_pause_ns; }
+  // Free memory of the device that a refused request needs.
+  struct Wanted {
+    std::uint64_t bytes = 0;
+    bool is_guess = false;  // true if it is not known how much the request needs
+  };
   // Moves memory of the pool together behind unchanged addresses, so that whole pages of the
-  // current context's device become free for a refused request of `wanted_bytes`. Pauses the
-  // program during the moves. Returns `served` if some memory went back to the device, or if the
-  // device has room by now: the caller then asks the driver again. `nothing_to_do`: moving would
-  // not free enough. `unsafe`: a stream is captured, or code may reach the memory without a hooked
-  // call. `timed_out`: the program could not be paused, now or shortly before.
-  ledger::RungOutcome mesh(const tracking::CurrentContext&, std::uint64_t wanted_bytes) noexcept;
+  // current context's device become free for a refused request. Pauses the program during the
+  // moves, for `pause_left_ns` nanoseconds at most, and subtracts the pauses from it. Returns
+  // `served` if some memory went back to the device, or if the device has room by now: the caller
+  // then asks the driver again. `nothing_to_do`: moving would not free enough; for a guess, it
+  // would free nothing. `unsafe`: a stream is captured, or code may reach the memory without a
+  // hooked call. `timed_out`: the program could not be paused, now or shortly before.
+  ledger::RungOutcome mesh(const tracking::CurrentContext&, Wanted,
+                           std::uint64_t& pause_left_ns) noexcept;
   // Returns true if spill_to_host() may be called for a request (`Allocation`) in the current
   // context on this device. False, for example, if spilling is off, or if the request is small
   // enough for a slab.

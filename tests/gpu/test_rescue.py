@@ -73,3 +73,25 @@ def test_a_neighbour_that_leaves_is_waited_for(workspace, tmp_path):
     other.wait()
     _, rungs = rescued(run, "wait")
     assert rungs["wait"]["duration_ns"] > 300_000_000
+
+
+REFUSED = "CUDA_ERROR_OUT_OF_MEMORY"
+CALLS = [
+    "stream", "context", "primary_context", "module", "module_of_library", "function_of_kernel",
+    "variable_of_library", "first_launch", "deep_launch", "stack_limit", "graph", "graph_launch",
+    "graph_upload",
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("room, mode, rung", [("pending", "rescue", "synchronise"), ("scattered", "on", "mesh")])
+def test_a_call_that_needs_memory_for_itself_is_served(workspace, call, room, mode, rung):
+    # Local memory for all threads of the device takes 4 GiB.
+    window = (8 if call in ("deep_launch", "stack_limit") else 2) << 30
+    command = [preloaded.BUILD / "tests/end_to_end/programs/needing_memory", call, room, window]
+    bare = workspace.run(command, shim=False)
+    assert (bare.returncode, bare.last_line["result"]) == (0, REFUSED)
+    run = workspace.run(command, {"CUWARDEN_POOL": mode})
+    assert (run.returncode, run.last_line["result"]) == (0, "CUDA_SUCCESS")
+    rescued_by = {row["rescued_by"] for row in run.report["incidents"] if row["outcome"] == "rescued"}
+    assert rescued_by == {rung}

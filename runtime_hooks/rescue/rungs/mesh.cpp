@@ -1,5 +1,7 @@
 // The mesh rung moves blocks of the pool's pages together, so that whole pages go back to the
 // device.
+#include <algorithm>
+
 #include "runtime_hooks/rescue/rungs/order.hpp"
 
 namespace cuwarden::rescue {
@@ -11,26 +13,40 @@ bool applies(Rescue& rescue) {
          rescue.call.parts.pools.can_mesh();
 }
 
-// Makes room for `bytes` more bytes, and asks the driver again.
-RungOutcome mesh_for(Rescue& rescue, std::uint64_t bytes) {
-  const RungOutcome meshed = rescue.call.parts.pools.mesh(rescue.call.here, bytes);
-  if (meshed == RungOutcome::unsafe && rescue.call.parts.captures.any()) rescue.has_left_out = true;
-  return meshed == RungOutcome::served ? rescue.ask() : meshed;
-}
+// Moves memory for one request. All its pauses together are bounded.
+class Moves {
+ public:
+  explicit Moves(Rescue& rescue)
+      : rescue_(rescue), pause_left_ns_(rescue.call.parts.pools.mesh_pause_ns()) {}
 
-// If the call does not say how much memory it needs, room is made in growing steps. Measured: a
-// stream needs 2 MiB, a graph of 2,000 branches 229 MiB, a context 542 MiB.
+  // Makes room, and asks the driver again.
+  RungOutcome make(serving::ServingPools::Wanted wanted) {
+    const Parts& parts = rescue_.call.parts;
+    const RungOutcome moved = parts.pools.mesh(rescue_.call.here, wanted, pause_left_ns_);
+    if (moved == RungOutcome::unsafe && parts.captures.any()) rescue_.has_left_out = true;
+    return moved == RungOutcome::served ? rescue_.ask() : moved;
+  }
+
+ private:
+  Rescue& rescue_;
+  std::uint64_t pause_left_ns_;
+};
+
+// Makes room in growing steps if the call is no allocation: at most it is known how much the call
+// needs at least. Measured: a stream needs 2 MiB, a graph of 2,000 branches 229 MiB, a context 542
+// MiB.
 RungOutcome run(Rescue& rescue) {
-  constexpr std::uint64_t first_step = std::uint64_t{32} << 20, growth = 4,
-                          last_step = std::uint64_t{8} << 30;
-  if (rescue.call.request.bytes != 0) return mesh_for(rescue, rescue.call.request.bytes);
-  RungOutcome outcome = RungOutcome::no_memory;
-  for (std::uint64_t step = first_step; step <= last_step; step *= growth) {
-    const RungOutcome now = mesh_for(rescue, step);
-    // The driver was asked after an earlier step if there is no more memory to be moved.
-    if (now == RungOutcome::nothing_to_do && step != first_step) return outcome;
+  constexpr std::uint64_t first_step = std::uint64_t{32} << 20;
+  const Request& request = rescue.call.request;
+  Moves moves(rescue);
+  if (request.asked == ledger::Asked::memory) return moves.make({request.bytes});
+  std::uint64_t step = std::max(request.bytes, first_step);
+  RungOutcome outcome = moves.make({step, true});
+  while (outcome == RungOutcome::no_memory) {
+    step *= 2;
+    const RungOutcome now = moves.make({step, true});
+    if (now == RungOutcome::nothing_to_do) break;
     outcome = now;
-    if (outcome != RungOutcome::no_memory) return outcome;
   }
   return outcome;
 }

@@ -68,7 +68,7 @@ class MeshingTest : public testing::Test {
     return pool.mesh(real, DeviceOrdinal{0},
                      {[&] { return left = batches, pauses++ < most_pauses; },
                       [&] { return --left <= 0; }, []() -> std::uint64_t { return 10; }},
-                     needed, std::max(needed, enough));
+                     {needed, needed, std::max(needed, enough)});
   }
   ArenaCounts counts() { return pool.counts(DeviceOrdinal{0}); }
   std::uint64_t taken() const { return room - driver->free_bytes; }

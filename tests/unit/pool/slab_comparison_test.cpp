@@ -83,7 +83,7 @@ class Program {
     pool_.give_back(real_, no_device, UINT64_MAX);
     const Pause pause{[] { return true; }, [] { return false; },
                       []() -> std::uint64_t { return 1; }};
-    while (pool_.mesh(real_, DeviceOrdinal{0}, pause, 1, UINT64_MAX / 2) != 0) {
+    while (pool_.mesh(real_, DeviceOrdinal{0}, pause, {1, 1, UINT64_MAX / 2}) != 0) {
     }
   }
   std::uint64_t held_bytes() { return pool_.counts(DeviceOrdinal{0}).held_bytes; }

@@ -288,6 +288,7 @@ TEST_F(LadderIsClimbedAgain, after_a_free_or_for_a_smaller_request) {
   EXPECT_TRUE(ladder.is_worth_climbing({1, 999, 5, 100}));
   EXPECT_TRUE(ladder.is_worth_climbing({1, 1000, 6, 100}));
   EXPECT_TRUE(ladder.is_worth_climbing({0, 1000, 5, 100})) << "another device";
+  EXPECT_TRUE(ladder.is_worth_climbing({1, 1000, 5, 100, ledger::Asked::stream}));
   clock.sleep_ns(120'000'000);
   EXPECT_TRUE(ladder.is_worth_climbing(before)) << "others may have gone";
 }

@@ -1,0 +1,157 @@
+// needing_memory CALL ROOM [WINDOW]: makes calls that need device memory for themselves, on a full
+// device. ROOM says where memory is that the driver does not hand out: `pending` (freed in a
+// stream that was not waited for), `scattered` (free pieces between blocks of 64 KiB, of which
+// every fourth stays live), `none`. WINDOW: bytes of the device that are not taken by one block
+// before all else (default: 1 GiB). The last line has the result of the call, as JSON.
+#include <cuda.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/kernels_in_ptx.hpp"
+
+namespace {
+
+namespace kernels = cuwarden::kernels;
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+void require(CUresult result, const char* what) {
+  if (result == CUDA_SUCCESS) return;
+  const char* name = nullptr;
+  cuGetErrorName(result, &name);
+  std::fprintf(stderr, "%s: %s\n", what, name);
+  std::exit(1);
+}
+#define REQUIRE(call) require(call, #call)
+
+struct Subject {
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  CUmodule plain_module = nullptr;
+  CUfunction plain = nullptr;
+  CUdeviceptr out = 0;
+  CUlibrary library = nullptr;
+  CUkernel in_library = nullptr;
+  CUfunction deep = nullptr;
+  CUgraph launches = nullptr, memory = nullptr;
+  CUgraphExec with_memory = nullptr;
+};
+
+// Makes all that the calls use beforehand, while there is memory.
+Subject made() {
+  Subject all;
+  REQUIRE(cuInit(0));
+  REQUIRE(cuDeviceGet(&all.device, 0));
+  CUctxCreateParams parameters{};
+  REQUIRE(cuCtxCreate(&all.context, &parameters, 0, all.device));
+  REQUIRE(cuModuleLoadData(&all.plain_module, kernels::plain_code.c_str()));
+  REQUIRE(cuModuleGetFunction(&all.plain, all.plain_module, "plain"));
+  REQUIRE(cuMemAlloc(&all.out, 4096));
+  REQUIRE(kernels::launch(all.plain, all.out));
+  REQUIRE(cuLibraryLoadData(&all.library, kernels::large_code.c_str(), nullptr, nullptr, 0, nullptr,
+                            nullptr, 0));
+  REQUIRE(cuLibraryGetKernel(&all.in_library, all.library, "plain"));
+  CUmodule module = nullptr;
+  REQUIRE(cuModuleLoadData(&module, kernels::deep_code.c_str()));
+  REQUIRE(cuModuleGetFunction(&all.deep, module, "deep"));
+  REQUIRE(cuGraphCreate(&all.launches, 0));
+  REQUIRE(kernels::add_launches(all.launches, all.plain, all.out, 2000));
+  REQUIRE(cuGraphCreate(&all.memory, 0));
+  REQUIRE(kernels::add_memory(all.memory, all.device, 64 * mib));
+  REQUIRE(cuGraphInstantiate(&all.with_memory, all.memory, 0));
+  REQUIRE(cuCtxSynchronize());
+  return all;
+}
+
+std::map<std::string, std::function<CUresult()>> calls_on(Subject& all) {
+  static CUstream stream;
+  static CUcontext context;
+  static CUmodule module;
+  static CUfunction function;
+  static CUdeviceptr variable;
+  static std::size_t size;
+  static CUgraphExec exec;
+  static CUctxCreateParams parameters;
+  return {
+      {"stream", [] { return cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING); }},
+      {"context", [&] { return cuCtxCreate(&context, &parameters, 0, all.device); }},
+      {"primary_context", [&] { return cuDevicePrimaryCtxRetain(&context, all.device); }},
+      {"module", [] { return cuModuleLoadData(&module, kernels::large_code.c_str()); }},
+      {"module_of_library", [&] { return cuLibraryGetModule(&module, all.library); }},
+      {"function_of_kernel", [&] { return cuKernelGetFunction(&function, all.in_library); }},
+      {"variable_of_library",
+       [&] { return cuLibraryGetGlobal(&variable, &size, all.library, "big"); }},
+      {"first_launch",
+       [&] { return kernels::launch(reinterpret_cast<CUfunction>(all.in_library), all.out); }},
+      {"deep_launch", [&] { return kernels::launch(all.deep, all.out); }},
+      {"stack_limit", [] { return cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 16384); }},
+      {"graph", [&] { return cuGraphInstantiate(&exec, all.launches, 0); }},
+      {"graph_launch", [&] { return cuGraphLaunch(all.with_memory, nullptr); }},
+      {"graph_upload", [&] { return cuGraphUpload(all.with_memory, nullptr); }},
+  };
+}
+
+std::size_t free_bytes() {
+  std::size_t free = 0, total = 0;
+  REQUIRE(cuMemGetInfo(&free, &total));
+  return free;
+}
+
+void fill_up() {
+  CUdeviceptr block = 0;
+  for (std::size_t bytes = 64 * mib; bytes >= mib; bytes /= 2)
+    while (cuMemAlloc(&block, bytes) == CUDA_SUCCESS) continue;
+}
+
+// Fills the device, and frees memory that the driver does not hand out at once.
+void leave(const std::string& room, std::size_t window) {
+  CUdeviceptr block = 0;
+  if (const std::size_t free = free_bytes(); free > window + 2 * mib)
+    REQUIRE(cuMemAlloc(&block, (free - window) / (2 * mib) * (2 * mib)));
+  if (room == "pending") {
+    CUstream stream = nullptr;
+    REQUIRE(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    std::vector<CUdeviceptr> blocks(window / (64 * mib) - 1);
+    for (CUdeviceptr& each : blocks) REQUIRE(cuMemAllocAsync(&each, 64 * mib, stream));
+    REQUIRE(cuStreamSynchronize(stream));
+    fill_up();
+    for (const CUdeviceptr each : blocks) REQUIRE(cuMemFreeAsync(each, stream));
+  } else if (room == "scattered") {
+    std::vector<CUdeviceptr> blocks;
+    while (cuMemAlloc(&block, 64 << 10) == CUDA_SUCCESS) blocks.push_back(block);
+    std::mt19937 random(4711);
+    for (const CUdeviceptr each : blocks)
+      if (random() % 4 != 0) REQUIRE(cuMemFree(each));
+  } else {
+    fill_up();
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  Subject all = made();
+  const auto calls = calls_on(all);
+  const auto call = calls.find(argv[1]);
+  if (call == calls.end()) return 2;
+  leave(argv[2], argc > 3 ? std::strtoull(argv[3], nullptr, 0) : 1024 * mib);
+  // A stream may still fit into memory that the driver has taken already.
+  CUresult result = CUDA_SUCCESS;
+  int served = 0;
+  const int most = call->first == "stream" ? 20 : 1;
+  while (served < most && (result = call->second()) == CUDA_SUCCESS) ++served;
+  REQUIRE(cuCtxSetCurrent(all.context));
+  REQUIRE(kernels::launch(all.plain, all.out));
+  REQUIRE(cuCtxSynchronize());
+  const char* name = nullptr;
+  cuGetErrorName(result, &name);
+  std::printf("{\"call\":\"%s\",\"result\":\"%s\",\"served\":%d}\n", argv[1], name, served);
+  return 0;
+}
