@@ -16,6 +16,9 @@ class HostProcess {
   // Returns true if a library is loaded that may make network cards, disks or other hardware access
   // device memory without a call of the CUDA driver. Device memory must not be moved then.
   virtual bool reaches_memory() noexcept = 0;
+  // Returns true if a loaded object is linked with functions of the CUDA driver that cuwarden does
+  // not know. Their calls cannot be noticed, so device memory must not be moved then.
+  virtual bool may_call_unknown() noexcept = 0;
   // Returns true if the calling thread holds the program's lock `name`. The only known name is
   // "python:gil" (Python's global interpreter lock); for other names, returns false.
   virtual bool holds_lock(std::string_view name) noexcept = 0;

@@ -9,7 +9,7 @@
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/driver/inside_context.hpp"
 #include "runtime_hooks/driver/submission_gate.hpp"
-#include "runtime_hooks/ledger/write/names.hpp"
+#include "runtime_hooks/driver/unknown_calls.hpp"
 #include "runtime_hooks/serving/serving_pools.hpp"
 
 namespace cuwarden::serving {
@@ -53,16 +53,18 @@ std::uint64_t ServingPools::unused_bytes(DeviceOrdinal device) noexcept {
 // Returns an obstacle that calls of the program have brought about; null if there is none.
 std::optional<Notice> ServingPools::obstacle_met() noexcept {
   if (is_reached_.load(std::memory_order_relaxed)) return Notice::memory_has_handle;
-  if (parts_.ledger.names.unhooked_lookups() != 0) return Notice::unknown_functions;
+  if (driver::unknown_call.load(std::memory_order_relaxed) != nullptr)
+    return Notice::unknown_functions;
   return std::nullopt;
 }
 
 // Returns the reason why memory must not be moved: code may access it without a call that passes
 // the gate. Other processes, network cards and video engines do so by handles, or by libraries that
-// know the addresses. Programs do so by driver functions that are newer than hooks.def.
+// know the addresses. Programs do so by driver functions that cuwarden does not know.
 std::optional<Notice> ServingPools::mesh_obstacle() noexcept {
   if (const auto met = obstacle_met()) return met;
   if (process_.reaches_memory()) return Notice::library_reaches_memory;
+  if (process_.may_call_unknown()) return Notice::unknown_functions;
   return std::nullopt;
 }
 

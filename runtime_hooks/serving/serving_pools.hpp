@@ -119,8 +119,8 @@ class ServingPools final : public tracking::ReadingListener {
   // Returns true if mesh() may be called: the settings allow it, the pool has served device memory,
   // and the driver can tell if a context is idle.
   bool can_mesh() const noexcept;
-  // Longest time, in nanoseconds, for which mesh() may pause the program for one request; 0: mesh()
-  // must not be called.
+  // Returns the longest time, in nanoseconds, that all pauses of the program for one request may
+  // last (CUWARDEN_MESH_PAUSE). 0: mesh() must not be called.
   std::uint64_t mesh_pause_ns() const noexcept { return settings_.mesh_pause_ns; }
   // Free memory of the device that a refused request needs.
   struct Wanted {

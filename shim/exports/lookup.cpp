@@ -11,6 +11,7 @@
 #include "shim/interpose/caller_tables.hpp"
 #include "shim/interpose/driver_table.hpp"
 #include "shim/interpose/namespaces.hpp"
+#include "shim/interpose/unknown_functions.hpp"
 #include "shim/process/process.hpp"
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/real_libc.hpp"
@@ -117,7 +118,10 @@ bool is_opened_wrapper(const char* name, std::uintptr_t caller) {
 // finds the shim's export if that comes first, as a linked call does.
 Next pseudo_lookup(void* real, void* handle, const char* name, std::uintptr_t caller) {
   void* const ours = hook_named(name);
-  if (ours == nullptr) return {real, nullptr};
+  if (ours == nullptr) {
+    note_if_unknown(name);
+    return {real, nullptr};
+  }
   if (!is_visible(name, caller))
     // No object behind the shim has the name. The look-up fails as without the shim, but for the
     // object that dlerror() names: it is the shim, which has asked, and not the caller.
@@ -173,7 +177,7 @@ void* replaced(void* found, const char* name, std::uintptr_t caller) {
   // A handle of the main program finds the shim's exports, too.
   if (found == hook_named(name) && !is_visible(name, caller))
     return real_libc().libc_dlsym(RTLD_NEXT, name);
-  return found;
+  return entry_if_unknown(found, name);
 }
 
 // Looks up while nothing is recorded. The shim's exports are there all the same, and would make
@@ -261,10 +265,12 @@ CUresult looked_up(CUresult result, const char* name, void** function) {
   if (result != CUDA_SUCCESS || function == nullptr || *function == nullptr || name == nullptr)
     return result;
   if (!Process::get().enabled()) return result;
-  if (void* const hook = hook_for(*function))
+  if (void* const hook = hook_for(*function)) {
     *function = hook;
-  else
+  } else {
     count_as_unhooked(name);
+    *function = entry_if_unknown(*function, name);
+  }
   return result;
 }
 

@@ -2,8 +2,10 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <iterator>
 
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/real_libc.hpp"
@@ -24,6 +26,16 @@ using detail::wrapped_functions;
 
 // The real functions, by row; null for runtime rows.
 constinit std::atomic<void*> by_row[driver::row_count]{};
+// The addresses of libcuda's functions for which nothing is to be done: those of
+// known_functions.def, and those that only cuwarden calls. Null for functions that this libcuda
+// lacks.
+constexpr std::string_view known_names[] = {
+#define KNOWN(name) #name,
+#include "runtime_hooks/driver/known_functions.def"
+#define USE(result, name, parameters, arguments) #name,
+#include "runtime_hooks/driver/hooks.def"
+};
+constinit std::atomic<const void*> known_functions[std::size(known_names)]{};
 constinit std::atomic<std::uintptr_t> driver_start{0}, driver_end{0};
 constinit std::atomic<bool> kept_loaded{false};
 
@@ -67,6 +79,8 @@ void fill_from(const LoadedObject& driver) {
 #define USE(result, name, parameters, arguments) \
   fill(wrapped_functions.name, reinterpret_cast<void*>(functions.name));
 #include "runtime_hooks/driver/hooks.def"
+  for (std::size_t i = 0; i < std::size(known_names); ++i)
+    known_functions[i].store(driver.find(known_names[i]), std::memory_order_relaxed);
   driver_start.store(driver.start(), std::memory_order_relaxed);
   driver_end.store(driver.end(), std::memory_order_relaxed);
 }
@@ -137,6 +151,15 @@ void* hook_for(const void* real_function) {
     if (by_row[row].load(std::memory_order_relaxed) == real_function)
       return looked_up_functions[row];
   return nullptr;
+}
+
+bool is_unknown_function(const void* real_function) {
+  if (real_function == nullptr || !is_in_driver(reinterpret_cast<std::uintptr_t>(real_function)))
+    return false;
+  const auto is_it = [&](const auto& function) {
+    return function.load(std::memory_order_relaxed) == real_function;
+  };
+  return std::ranges::none_of(by_row, is_it) && std::ranges::none_of(known_functions, is_it);
 }
 
 void* hook_named(std::string_view name) {

@@ -58,6 +58,10 @@ void keep_driver_loaded();
 // not a name, because one name of cuGetProcAddress stands for several versions of a function.
 void* hook_for(const void* real_function);
 
+// True if this is a function of libcuda that has no row in hooks.def or known_functions.def. False
+// for null, and for addresses outside libcuda.
+bool is_unknown_function(const void* real_function);
+
 // Returns the hook that the shim exports under exactly this name, such as cuMemAlloc_v2 or
 // cudaMalloc: for a function of the driver or of the runtime. Null if there is none.
 void* hook_named(std::string_view name);

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "shim/interpose/unknown_functions.hpp"
 #include "shim/probes/host_room.hpp"
 #include "shim/support/held_signals.hpp"
 #include "shim/support/loaded_objects.hpp"
@@ -63,6 +64,8 @@ bool ThisProcess::reaches_memory() noexcept {
     return is_one_of(object, that_share) || is_one_of(object, that_reach);
   });
 }
+
+bool ThisProcess::may_call_unknown() noexcept { return is_linked_with_unknown(); }
 
 std::string libraries_that_reach_memory() {
   // No memory is allocated here: the loader's lock is held.

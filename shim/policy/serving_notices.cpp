@@ -6,6 +6,7 @@
 
 #include "reporters/words/quantities.hpp"
 #include "runtime_hooks/core/confinement.hpp"
+#include "runtime_hooks/driver/unknown_calls.hpp"
 #include "shim/policy/host_process.hpp"
 #include "shim/support/log.hpp"
 
@@ -60,8 +61,10 @@ void ServingNotices::write(serving::Notice notice, DeviceOrdinal device, std::ui
       return log_warn(left_apart + libraries_that_reach_memory() +
                       " may access them without a call of the driver");
     case unknown_functions:
-      return log_warn(left_apart +
-                      "the program uses functions of the driver that this cuwarden does not know");
+      return log_warn(
+          left_apart +
+          "this cuwarden does not know functions of the driver that the program uses: " +
+          driver::unknown_call.load(std::memory_order_relaxed));
     case pool_not_supported:
       return log_warn(
           "CUWARDEN_POOL=on: GPU " + std::to_string(device.value) +

@@ -168,16 +168,28 @@ constinit std::atomic<std::size_t> startup_objects{SIZE_MAX};
 
 }  // namespace
 
-std::uint64_t unloaded_objects() {
-  std::uint64_t count = 0;
+namespace {
+
+// Returns one of the loader's counters, which every object's description has.
+std::uint64_t loader_counter(unsigned long long dl_phdr_info::*counter) {
+  struct Question {
+    unsigned long long dl_phdr_info::*counter;
+    std::uint64_t answer;
+  } question{counter, 0};
   dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void* answer) {
-        *static_cast<std::uint64_t*>(answer) = info->dlpi_subs;
+      [](dl_phdr_info* info, size_t, void* given) {
+        auto& asked = *static_cast<Question*>(given);
+        asked.answer = info->*asked.counter;
         return 1;
       },
-      &count);
-  return count;
+      &question);
+  return question.answer;
 }
+
+}  // namespace
+
+std::uint64_t loads_so_far() { return loader_counter(&dl_phdr_info::dlpi_adds); }
+std::uint64_t unloaded_objects() { return loader_counter(&dl_phdr_info::dlpi_subs); }
 
 void note_startup_objects() {
   std::size_t count = 0;

@@ -47,6 +47,17 @@ class LoadedObject {
   // symbol version; null if there is none.
   void* find(std::string_view symbol) const;
 
+  // Calls visit(name) for each symbol that the object uses and does not define, until a call
+  // returns true. Returns true if one did.
+  template <class Visit>
+  bool any_undefined(Visit visit) const {
+    for (std::uint32_t index = 1; index < first_hashed(); ++index)
+      if (symbols_[index].st_shndx == SHN_UNDEF &&
+          visit(std::string_view(strings_ + symbols_[index].st_name)))
+        return true;
+    return false;
+  }
+
   // Calls visit(name) for the name of each library that the object was linked with (DT_NEEDED),
   // until a call returns true. Returns true if one did.
   template <class Visit>
@@ -60,6 +71,12 @@ class LoadedObject {
  private:
   const Elf64_Sym* find_by_gnu_hash(std::string_view) const;
   const Elf64_Sym* find_by_sysv_hash(std::string_view) const;
+  // Returns the index behind the symbols that the object uses and does not define. They come first
+  // in a table with a GNU hash; without one, this is the size of the table.
+  std::uint32_t first_hashed() const {
+    if (gnu_hash_ != nullptr) return gnu_hash_[1];
+    return sysv_hash_ != nullptr ? sysv_hash_[1] : 0;
+  }
   // True if entry `index` of the object's dynamic symbol table is an exported function of this
   // name, in its default version.
   bool matches(std::uint32_t index, std::string_view) const;
@@ -107,6 +124,9 @@ void with_loaded_objects_held(Work work) {
   });
 }
 
+// Returns the number of objects that the loader has loaded since the process began. A change tells
+// that there may be a new object.
+std::uint64_t loads_so_far();
 // Returns the number of objects that the loader has unloaded since the process began. A change
 // tells that a dlclose has unmapped a library.
 std::uint64_t unloaded_objects();

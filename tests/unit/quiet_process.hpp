@@ -15,6 +15,7 @@ class QuietProcess : public HostProcess {
   virtual ~QuietProcess() = default;
   bool shares_memory() noexcept override { return false; }
   bool reaches_memory() noexcept override { return false; }
+  bool may_call_unknown() noexcept override { return false; }
   bool holds_lock(std::string_view) noexcept override { return false; }
   std::uint64_t host_room_bytes() noexcept override { return UINT64_MAX; }
   bool start_thread(void* (*work)(void*), void* argument) noexcept override {

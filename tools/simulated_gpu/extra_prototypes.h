@@ -9,3 +9,8 @@ CUresult cuGraphicsVDPAURegisterVideoSurface(CUgraphicsResource* resource, unsig
                                              unsigned int flags);
 CUresult cuGraphicsVDPAURegisterOutputSurface(CUgraphicsResource* resource, unsigned int surface,
                                               unsigned int flags);
+
+/* A function that no header of CUDA declares, as a later driver may have one. Fills `bytes` bytes
+ * from `start` on with `value`, if the other arguments are 1, 2, 3, 4, 0.5 and 0.25. */
+CUresult cuFutureFill(CUdeviceptr start, size_t bytes, unsigned int value, int one, int two,
+                      int three, int four, double half, float quarter);

@@ -8,19 +8,13 @@ constexpr auto relaxed = std::memory_order_relaxed;
 
 }  // namespace
 
-// Row 0 is reserved; real rows start at 1.
-std::uint64_t Names::unhooked_lookups() const noexcept {
-  const std::uint64_t used = storage_.used(RegionId::unhooked_lookups);
-  return used == 0 ? 0 : used - 1;
-}
-
 void Names::count_unhooked_lookup(std::string_view name) noexcept {
   NamedCount* const rows = storage_.rows<NamedCount>(RegionId::unhooked_lookups);
   const char* const strings = storage_.rows<char>(RegionId::strings);
   const LedgerLocked locked(lock_, storage_);
   if (!locked) return;
   const std::uint64_t used = storage_.used(RegionId::unhooked_lookups);
-  for (std::uint64_t i = 1; i < used; ++i) {
+  for (std::uint64_t i = 1; i < used; ++i) {  // row 0 is reserved
     if (name == std::string_view(strings + rows[i].name.offset, rows[i].name.length)) {
       rows[i].count.fetch_add(1, relaxed);
       return;

@@ -19,9 +19,6 @@ class Names {
   // Counts a lookup (dlsym, cuGetProcAddress) of the CUDA function `name`, which handles memory and
   // has no hook in cuwarden, so that its calls are not recorded.
   void count_unhooked_lookup(std::string_view name) noexcept;
-  // Returns the number of different CUDA functions without a hook whose lookups
-  // count_unhooked_lookup() has counted.
-  std::uint64_t unhooked_lookups() const noexcept;
   // Stores the value of the cuwarden setting `name`. `from_environment`: true if an environment
   // variable gave the value, false if it is the default.
   void set_setting(std::string_view name, std::string_view value, bool from_environment) noexcept;

@@ -136,3 +136,27 @@ def test_memory_that_has_a_handle_is_not_moved(workspace):
     assert (run.last_line["served"], run.last_line["wrong"]) == (0, 0)
     assert run.report["pool"]["meshed_pages"] == 0
     assert run.said_about("CUWARDEN_MESH", "on GPU 0", "handles") and len(run.said) == 1
+
+
+UNKNOWN = "pages are not moved together: this cuwarden does not know functions of the driver that the program uses: "
+
+
+@pytest.mark.parametrize("how", ["nothing", "known", "looked_up"])
+def test_a_look_up_of_an_unknown_function_does_not_stop_meshing(workspace, how):
+    run = workspace.run([program("unknown_function"), how], pooled(**SLOW_COPIES), preload=(DRIVER,))
+    assert run.last_line == {"right": True, "result": 0}
+    assert rungs_of(run.report)[-1] == ("mesh", "served")
+    assert UNKNOWN not in run.stderr
+
+
+@pytest.mark.parametrize(
+    "name, how, told",
+    [("unknown_function", "called", "cuFutureFill"), ("linked_with_unknown", "nothing", "cuFutureFill"),
+     ("unknown_function", "global", "a function that was looked up in the global scope")],
+)
+def test_memory_is_not_moved_once_an_unknown_function_may_have_been_called(workspace, name, how, told):
+    """The function gets all of its arguments, in registers and on the stack."""
+    run = workspace.run([program(name), how], pooled(**SLOW_COPIES), preload=(DRIVER,))
+    assert run.last_line == {"right": True, "result": 2}
+    assert rungs_of(run.report)[-1] == ("mesh", "unsafe")
+    assert f"{UNKNOWN}{told}\n" in run.stderr

@@ -137,5 +137,13 @@ CUresult cuMemAdvise_v2(CUdeviceptr address, size_t size, CUmem_advise, CUmemLoc
   return entry::cuMemPrefetchAsync(address, size, 0, nullptr);
 }
 
+// The arguments are more than fit into registers, so that a caller's mistake is noticed.
+CUresult cuFutureFill(CUdeviceptr start, size_t bytes, unsigned int value, int one, int two,
+                      int three, int four, double half, float quarter) {
+  if (one != 1 || two != 2 || three != 3 || four != 4 || half != 0.5 || quarter != 0.25f)
+    return CUDA_ERROR_INVALID_VALUE;
+  return fill(start, 0, static_cast<unsigned char>(value), bytes, 1, nullptr);
+}
+
 }  // namespace entry
 }  // namespace cuwarden::simulated_gpu

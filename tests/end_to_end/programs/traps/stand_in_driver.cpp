@@ -121,7 +121,6 @@ EXPORTED int stand_in_allocates_for_itself(const char* how) {
   return reinterpret_cast<Allocate>(look_up("cuMemAlloc_v2", how))(&memory, 4096);
 }
 EXPORTED int stand_in_allocations() { return own_allocations; }
-EXPORTED void* stand_in_newest() { return code(cuMemAlloc_v9); }
 // From now on cuMemAllocManaged allocates by this function, as if a hook stood in between.
 EXPORTED void stand_in_allocates_by(int (*function)(Pointer*, std::size_t)) {
   allocate_by = function;

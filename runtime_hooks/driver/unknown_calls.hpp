@@ -1,0 +1,27 @@
+// Calls of driver functions that cuwarden does not know: those without a row in hooks.def and in
+// known_functions.def. Such a function may have a device access memory without passing the
+// submission gate, so that memory must not be moved any more.
+#pragma once
+
+#include <atomic>
+
+#include "runtime_hooks/driver/gate_scope.hpp"
+
+namespace cuwarden::driver {
+
+// Name of a function that cuwarden does not know and that the program has called, or may call
+// without cuwarden noticing. Null: there is none yet. Once set, it stays; the text lives as long as
+// the process.
+inline constinit std::atomic<const char*> unknown_call{nullptr};
+
+// Notes that the program calls, or may call, a function that cuwarden does not know. `name`: its
+// name, which must live as long as the process. From then on no memory is moved. Waits while memory
+// is being moved: a thread that closes the gate sees the note once the gate is closed, or is waited
+// for here.
+inline void note_unknown_call(const char* name) noexcept {
+  const char* none = nullptr;
+  unknown_call.compare_exchange_strong(none, name);
+  const GateScope until_the_gate_is_open;
+}
+
+}  // namespace cuwarden::driver

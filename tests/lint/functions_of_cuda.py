@@ -1,0 +1,45 @@
+"""Checks that every function of cuda.h has a row in hooks.def, submissions.def or known_functions.def, and only one.
+
+A function without a row counts as unknown: from its first call on, cuwarden moves no memory.
+
+usage: functions_of_cuda.py SOURCE_ROOT CUDA_INCLUDE_FOLDER
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+LISTS = ("hooks.def", "submissions.def", "known_functions.def")
+ROW = re.compile(r"^(HOOK|COUNT|LAUNCH|QUERY|SUBMIT|WAIT|SHIM|USE)\(\w+, (cu[A-Z]\w*),|^KNOWN\((cu\w+)\)", re.M)
+DECLARED = re.compile(r"\bCUresult\s+(?:__attribute__\s*\(\([^;]*?\)\)\s*)?(cu[A-Z]\w*)\s*\(")
+# Its calls show that network cards access the program's memory, so that none may be moved.
+UNKNOWN_ON_PURPOSE = {"cuFlushGPUDirectRDMAWrites"}
+
+
+def declared(include):
+    source = "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <cudaProfiler.h>\n"
+    command = ["cc", "-E", "-P", "-x", "c", "-I", include, "-"]
+    text = subprocess.run(command, input=source, text=True, check=True, capture_output=True).stdout
+    return {name for name in DECLARED.findall(text) if "typedef" not in name}
+
+
+def main():
+    root, include = Path(sys.argv[1]), sys.argv[2]
+    rows = []
+    for name in LISTS:
+        text = (root / "runtime_hooks/driver" / name).read_text()
+        rows += [(match[1] or match[2], name) for match in ROW.findall(text)]
+    names = [name for name, _ in rows]
+    wrong = [f"{where}: {name} has more than one row" for name, where in rows if names.count(name) > 1]
+    functions = declared(include)
+    if len(functions) < 400:
+        sys.exit(f"only {len(functions)} functions were found in cuda.h of {include}")
+    missing = sorted(functions - set(names) - UNKNOWN_ON_PURPOSE)
+    wrong += [f"{name} of cuda.h has no row: review it, and add one to {', '.join(LISTS)}" for name in missing]
+    print("\n".join(wrong) or f"{len(functions)} functions have a row")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
