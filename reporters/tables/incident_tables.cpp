@@ -12,7 +12,7 @@ using ledger::Fact;
 using ledger::RegionId;
 
 constexpr std::string_view asked_names[] = {"memory", "context", "module", "launch",
-                                            "graph",  "stream",  "limit"};
+                                            "graph",  "stream",  "limit",  "texture"};
 static_assert(std::size(asked_names) == ledger::asked_count);
 
 constexpr std::string_view fact_names[] = {"total_bytes",

@@ -45,6 +45,9 @@ const char* advice_for_call(const ledger::IncidentView& incident) {
     case Asked::limit:
       return "the driver keeps memory for streams, heap and stacks: create them before the data, "
              "or use fewer and smaller ones";
+    case Asked::texture:
+      return "the driver keeps memory for texture and surface objects: destroy those that are not "
+             "used any more, or create them before the data";
     case Asked::memory:
     case Asked::graph:
     case Asked::context:

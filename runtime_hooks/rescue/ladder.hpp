@@ -27,10 +27,11 @@ class Ladder {
     return settings_.wait_ns != 0 || settings_.spills || settings_.meshes || has_reclaimers();
   }
 
-  // Returns true if rungs should be tried for a refused request. Returns false if a rescue of a
-  // request for the same thing on the same device has found no memory in the last tenth of a
-  // second, and another one would find none either. That is so if no memory was freed since, the
-  // request is not smaller, and no rungs may be tried that the earlier rescue has not tried.
+  // Returns true if rungs should be tried for a refused request. Returns false if a rescue has
+  // found no memory in the last tenth of a second, and another one would find none either. Only
+  // rescues of requests for the same thing (Situation::asked) on the same device count. Another
+  // rescue is tried if memory was freed since, if the request is smaller, or if rungs may be tried
+  // that the earlier rescue has not tried.
   bool is_worth_climbing(const Situation&) noexcept;
   // Tries the rungs in order until the request is served, or the driver fails with an error other
   // than OUT_OF_MEMORY. A confined thread tries the retry rung only. `Situation` holds the facts by

@@ -150,4 +150,33 @@ CUresult cuOccupancyMaxActiveClusters(HookedCall& call, int* numClusters, CUfunc
   });
 }
 
+CUresult cuOccupancyMaxPotentialBlockSize(HookedCall& call, int* minGridSize, int* blockSize,
+                                          CUfunction func,
+                                          CUoccupancyB2DSize blockSizeToDynamicSMemSize,
+                                          size_t dynamicSMemSize, int blockSizeLimit) {
+  return of_kernel(call, func, [&] {
+    return call.real().cuOccupancyMaxPotentialBlockSize(
+        minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit);
+  });
+}
+
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(HookedCall& call, int* minGridSize,
+                                                   int* blockSize, CUfunction func,
+                                                   CUoccupancyB2DSize blockSizeToDynamicSMemSize,
+                                                   size_t dynamicSMemSize, int blockSizeLimit,
+                                                   unsigned int flags) {
+  return of_kernel(call, func, [&] {
+    return call.real().cuOccupancyMaxPotentialBlockSizeWithFlags(
+        minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit,
+        flags);
+  });
+}
+
+CUresult cuOccupancyMaxPotentialClusterSize(HookedCall& call, int* clusterSize, CUfunction func,
+                                            const CUlaunchConfig* config) {
+  return of_kernel(call, func, [&] {
+    return call.real().cuOccupancyMaxPotentialClusterSize(clusterSize, func, config);
+  });
+}
+
 }  // namespace cuwarden::hooks

@@ -26,9 +26,8 @@ CUresult loaded(HookedCall& call, Load load) {
   return call.rescued(attempt(), {ledger::Asked::module}, attempt);
 }
 
-// The values of a call's JIT options. The driver overwrites some of them with results, such as the
-// size of a log buffer with the size of the log, so a repeated call needs the program's values
-// back.
+// The values of a call's JIT options. The driver overwrites some of them with results: the size of
+// a log buffer becomes the size of the log. So a repeated call needs the program's values back.
 class JitValues {
  public:
   JitValues(void** values, unsigned count)
@@ -123,6 +122,17 @@ CUresult cuLibraryGetModule(HookedCall& call, CUmodule* pMod, CUlibrary library)
 CUresult cuLibraryGetGlobal(HookedCall& call, CUdeviceptr* dptr, size_t* bytes, CUlibrary library,
                             const char* name) {
   return loaded(call, [&] { return call.real().cuLibraryGetGlobal(dptr, bytes, library, name); });
+}
+
+CUresult cuLibraryGetManaged(HookedCall& call, CUdeviceptr* dptr, size_t* bytes, CUlibrary library,
+                             const char* name) {
+  return loaded(call, [&] { return call.real().cuLibraryGetManaged(dptr, bytes, library, name); });
+}
+
+CUresult cuLibraryGetUnifiedFunction(HookedCall& call, void** fptr, CUlibrary library,
+                                     const char* symbol) {
+  return loaded(call,
+                [&] { return call.real().cuLibraryGetUnifiedFunction(fptr, library, symbol); });
 }
 
 CUresult cuLibraryUnload(HookedCall& call, CUlibrary library) {

@@ -59,6 +59,15 @@ CUresult cuStreamCreateWithPriority(HookedCall& call, CUstream* phStream, unsign
                  [&] { return call.real().cuStreamCreateWithPriority(phStream, flags, priority); });
 }
 
+#if CUDA_VERSION >= 12040
+CUresult cuGreenCtxStreamCreate(HookedCall& call, CUstream* phStream, CUgreenCtx greenCtx,
+                                unsigned int flags, int priority) {
+  return created(call, [&] {
+    return call.real().cuGreenCtxStreamCreate(phStream, greenCtx, flags, priority);
+  });
+}
+#endif
+
 CUresult cuStreamDestroy(HookedCall& call, CUstream hStream) {
   if (call.recording()) call.execution().stream_ends(hStream);
   return measured(call, [&] { return call.real().cuStreamDestroy(hStream); });

@@ -143,6 +143,22 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(HookedCall& call, CUstream hStream, CU
 }
 #endif
 
+CUresult cuStreamBeginRecaptureToGraph(HookedCall& call, CUstream hStream, CUstreamCaptureMode mode,
+                                       CUgraph hGraph, void* callbackFunc, void* userData) {
+  return begin_capture(call, hStream, DefaultStream::legacy, mode, [&] {
+    return call.real().cuStreamBeginRecaptureToGraph(hStream, mode, hGraph, callbackFunc, userData);
+  });
+}
+
+CUresult cuStreamBeginRecaptureToGraph_ptsz(HookedCall& call, CUstream hStream,
+                                            CUstreamCaptureMode mode, CUgraph hGraph,
+                                            void* callbackFunc, void* userData) {
+  return begin_capture(call, hStream, DefaultStream::per_thread, mode, [&] {
+    return call.real().cuStreamBeginRecaptureToGraph_ptsz(hStream, mode, hGraph, callbackFunc,
+                                                          userData);
+  });
+}
+
 CUresult cuStreamEndCapture(HookedCall& call, CUstream hStream, CUgraph* phGraph) {
   return end_capture(
       call, hStream, DefaultStream::legacy,

@@ -134,6 +134,14 @@ CUresult cuMulticastBindAddr(HookedCall& call, CUmemGenericAllocationHandle mcHa
     return call.real().cuMulticastBindAddr(mcHandle, mcOffset, memptr, size, flags);
   });
 }
+
+CUresult cuMulticastBindAddr_v2(HookedCall& call, CUmemGenericAllocationHandle mcHandle,
+                                CUdevice dev, size_t mcOffset, CUdeviceptr memptr, size_t size,
+                                unsigned long long flags) {
+  return reached(call, memptr, [&] {
+    return call.real().cuMulticastBindAddr_v2(mcHandle, dev, mcOffset, memptr, size, flags);
+  });
+}
 #endif
 
 }  // namespace cuwarden::hooks
