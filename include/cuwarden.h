@@ -33,7 +33,8 @@ extern "C" {
  * The function may take locks and may call CUDA. If the driver refuses a request for memory that
  * the function makes itself, the request fails at once: cuwarden does not try to serve it.
  *
- * Errors: a C++ exception that leaves the function is caught and reported on stderr. */
+ * Errors: a C++ exception that leaves the function is caught. A warning in cuwarden's log (stderr,
+ * unless CUWARDEN_LOG names a file) tells of it. */
 typedef size_t (*cuwarden_reclaimer)(int device, size_t bytes, void* argument);
 
 /* Registers a reclaimer. At most 16 can be registered in a process.
@@ -41,17 +42,21 @@ typedef size_t (*cuwarden_reclaimer)(int device, size_t bytes, void* argument);
  * name      name for the report, 1 to 63 characters; copied
  * modules   libraries that may call CUDA while they hold a lock that the reclaimer takes;
  *           comma-separated parts of their paths ("libc10_cuda.so"); copied. Null or "" if there
- *           are none. The name of the library that contains `function` is added automatically.
- *           Together, at most 255 characters.
+ *           are none. "python:gil" stands for Python's global interpreter lock. The name of the
+ *           library that contains `function` is added automatically. Together, at most 255
+ *           characters.
  * function  the reclaimer; not null. Its code must stay loaded until it is unregistered.
  * argument  passed to each call of the function; may be null. The caller keeps it alive until the
  *           reclaimer is unregistered.
  * returns   a positive number, to be given to cuwarden_unregister_reclaimer(). 0 if nothing was
- *           registered: the process does not run under cuwarden, or an argument is not accepted. If
- *           an argument is not accepted, a line on stderr names the reason.
+ *           registered: the process does not run under cuwarden, cuwarden is turned off
+ *           (CUWARDEN_ENABLED=0), 16 reclaimers are registered, or an argument is not accepted. In
+ *           the last two cases, a warning in cuwarden's log (stderr, unless CUWARDEN_LOG names a
+ *           file) names the reason. It is written at the first CUDA call if there was none before.
  *
  * cuwarden skips a reclaimer if one of its modules is on the call stack of the requesting thread,
- * since that thread may hold the lock. The reclaimer is also skipped if the stack cannot be
+ * since that thread may hold the lock. With "python:gil", it skips the reclaimer if that thread
+ * holds Python's lock. The reclaimer is also skipped if the stack cannot be
  * followed to its first frame, for example below code made by a JIT compiler. The main program is
  * on every stack, so it never counts as one of the modules. Therefore a reclaimer inside the main
  * program must not take a lock that is held during a CUDA call. A main program that is not
@@ -73,7 +78,8 @@ static inline int cuwarden_register_reclaimer(const char* name, const char* modu
  *
  * number    the positive number that cuwarden_register_reclaimer() returned for the reclaimer
  * returns   0 on success: no call of the reclaimer is under way. -1 if no reclaimer with this
- *           number is registered, or if a call of the reclaimer did not return within two seconds.
+ *           number is registered, if the process does not run under cuwarden, or if a call of the
+ *           reclaimer did not return within two seconds.
  *           If a call did not return, this function may be called again, to go on waiting.
  *
  * Any thread may call this at any time, except from a signal handler. A reclaimer may unregister

@@ -120,9 +120,10 @@ inline int conclude(const Request& request, const Account& account, const std::s
   return 1;
 }
 
-// If at least `room` bytes plus 1 GiB of the device are free, allocates memory until less than
-// `room` bytes plus 2 MiB are free, and counts it in `account`. With this, a sample that fills the
-// device takes no longer on a large device than on a small one.
+// If at least `room` bytes plus 1 GiB of the device are free, allocates memory in one piece, and
+// counts it in `account`. Less than `room` bytes plus 2 MiB then stay free. If that fails, ends the
+// program with status 1. With this, a sample that fills the device takes no longer on a large
+// device than on a small one.
 inline void hold_all_but(std::size_t room, Account& account) {
   const std::size_t free = device_memory().free;
   if (free < room + kGiB) return;

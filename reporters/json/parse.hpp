@@ -20,14 +20,15 @@ namespace cuwarden {
 // A JSON value whose objects keep the order of their properties.
 using Json = nlohmann::ordered_json;
 // The result of parsing: null if the JSON value is right; otherwise a text that says what is wrong
-// with it, to be put behind the value's name, such as ".bytes is no number".
+// with it, to be put behind the value's name, such as " is no text" for ".name".
 using Complaint = std::optional<std::string>;
 
 template <class Value>
 Complaint parse(const Json& json, Value& value);
-// Set `value` if the JSON is of its type, and return null; otherwise return a text about what is
-// wrong. A member of a Proof's object that is neither text nor a whole number from 0 on becomes
-// unknown (std::monostate).
+// Set `value` if the JSON is of its type, and return null; otherwise leave `value` as it is, and
+// return a text about what is wrong. The members of a Proof's object are added at the end of the
+// Proof. A member that is neither text nor a whole number from 0 on is unknown there
+// (std::monostate).
 Complaint parse(const Json& json, std::string& value);
 Complaint parse(const Json& json, bool& value);
 Complaint parse(const Json& json, model::Proof& value);
@@ -56,8 +57,9 @@ struct Field {
   void* value = nullptr;
   Parse parse = nullptr;
 };
-// Parses a JSON object into the fields. Returns null, or a text about the first field that is wrong
-// or missing.
+// Parses a JSON object into the fields. Fields that may be missing, and are, keep their values.
+// Returns null, or a text about the first field that is wrong or missing, or about JSON that is no
+// object.
 Complaint parse_fields(const Json&, std::span<const Field>);
 // Parses the first `count` elements of a JSON array by `Parse` into values that lie `size` bytes
 // apart from `first` on. Returns null, or a text about the first wrong element.
@@ -70,8 +72,9 @@ Complaint parse_number(const Json&, std::int64_t least, std::uint64_t most, cons
 
 }  // namespace parsing
 
-// Sets `value` from JSON. Returns null if the JSON is of the value's type; otherwise a text about
-// what is wrong, and `value` may be set in part.
+// Sets `value` from JSON. `value`: new, because fields that a report may lack, and optional values
+// that are null in JSON, are not touched. Returns null if the JSON is of the value's type;
+// otherwise a text about what is wrong, and `value` may be set in part.
 template <class Value>
 Complaint parse(const Json& json, Value& value) {
   if constexpr (model::Object<Value>) {

@@ -12,14 +12,15 @@ namespace cuwarden {
 
 // Reads and parses the report file at `path`; "-" is standard input. Returns null, with `error` set
 // to one line, in three cases: the file cannot be read, it is larger than `most_bytes` or 1 GiB, or
-// it is no valid report of the schema cuwarden.report/1.
+// parse_report() refuses its content.
 std::optional<model::Report> load_report(const std::string& path, std::string& error,
                                          std::size_t most_bytes = SIZE_MAX);
 
 // Parses the content of a report's file. Returns null, with `error` set to one line that begins
-// with `path`, if the content is no valid report of the schema cuwarden.report/1. `json`: if not
-// null, is set to the parsed JSON, properties that model::Report does not have included; it stays
-// as it is after a failure.
+// with `path`, if the content is no valid report of the schema cuwarden.report/1. Also does so if
+// the parsed JSON would take more memory than largest_tree. `json`: if not null, is set to the
+// parsed JSON, properties that model::Report does not have included; it stays as it is after a
+// failure.
 std::optional<model::Report> parse_report(std::string_view content, const std::string& path,
                                           std::string& error, Json* json = nullptr);
 

@@ -30,7 +30,8 @@ struct Field {
   bool (*is_default)(const void* value) = nullptr;
 };
 // Puts the fields into a JSON object; other JSON is replaced by an object of all fields. Fields
-// with default values are not added to an object that lacks them.
+// with default values are not added to an object that lacks them. `Unlisted`: tells if the object's
+// other properties stay.
 void update_fields(Json&, std::span<const Field>, Unlisted);
 
 template <class Value>
@@ -45,8 +46,9 @@ bool is_default(const void* value) {
 }  // namespace updating
 
 // Changes `json` so that it has the values of `value`. Properties with unchanged values stay as
-// they are, and all keep their order. A property that `json` lacks is added only if its value is
-// not the default: null, false, 0 or empty.
+// they are, and all keep their order. A property that an object lacks is added only if its value is
+// not the default: null, false, 0 or empty. JSON of another type is replaced as a whole.
+// `unlisted`: tells if properties stay that no struct lists by CUWARDEN_FIELDS.
 template <class Value>
 void update(Json& json, const Value& value, Unlisted unlisted) {
   if constexpr (model::Object<Value>) {

@@ -27,14 +27,15 @@ struct Frame {
   MaybeId module;        // row of `modules` with the function's code; null: code in no known module
   Figure offset;  // code's address minus the module's load base; null: code in no known module
   Text language;  // language of the function: "native" or "python"; null: the report does not say
-  Text address;   // address of code that lies in no known module; null for all other code
+  Text address;   // address, in hexadecimal, of code in no known module; null for all other code
   CUWARDEN_FIELDS(id, function, file, line, inlined, module, offset, language, address)
   CUWARDEN_MAY_LACK(language, address)
 };
 
-// An executable or shared object with code on call stacks: a row of the report's table `modules`.
+// An executable or shared object that the process had loaded, with code on call stacks or without:
+// a row of the report's table `modules`.
 struct Module {
-  Id id = 0;         // rows of `frames` name the module by this number
+  Id id = 0;         // from 1; other tables name the module by this number
   std::string path;  // path of the file
   Text build_id;     // ELF build id of the file, in hexadecimal; null: the file has none
   CUWARDEN_FIELDS(id, path, build_id)

@@ -13,9 +13,9 @@
 #include <utility>
 
 // Lists the fields of the struct around this macro. The names are also those of the JSON object, in
-// the order of writing. pass_fields() calls take(field, field, ...) with references to all fields.
-// A tuple of them would cost the compiler much more. The functions are templates, so that a file
-// pays for them only if it calls them.
+// the order of writing. pass_fields() returns the result of take(field, field, ...), which gets
+// references to all fields. A tuple of them would cost the compiler much more. The functions are
+// templates, so that a file pays for them only if it calls them.
 #define CUWARDEN_FIELDS(...)                                   \
   static constexpr std::string_view field_list = #__VA_ARGS__; \
   template <class Take>                                        \
@@ -28,8 +28,8 @@
   }
 
 // Lists fields of the struct around this macro that a report file may lack: reports of earlier
-// versions do not have them, or no reader relies on them. A missing field is read as null, false, 0
-// or empty.
+// versions do not have them, or no reader relies on them. A missing field keeps its initial value:
+// null, false, 0 or empty.
 #define CUWARDEN_MAY_LACK(...) static constexpr std::string_view lackable_list = #__VA_ARGS__;
 
 namespace cuwarden::model {

@@ -90,9 +90,9 @@ struct WorstFragmentation {
   // 0: none was seen, so the assumed layout of slabs is not confirmed.
   Figure time_ns, slab_count, slab_locked_bytes, rounding_bytes, pieces_seen;
   // Result of the device's last reading before the holders of slabs were looked for
-  // (WorstSlabHolder::time_ns): unused bytes of memory pools and graphs; largest request that could
-  // have been served; time of the reading. Null: there was no reading, or the holders were never
-  // looked for.
+  // (WorstSlabHolder::time_ns): unused bytes of memory pools and graphs; bytes of the largest
+  // request that could have been served; time of the reading. Null: there was no reading, or
+  // the holders were never looked for. The unused bytes are also null if they were unknown.
   Figure mempool_idle_bytes, largest_request_bytes, read_ns;
   CUWARDEN_FIELDS(device, time_ns, slab_count, slab_locked_bytes, rounding_bytes, pieces_seen,
                   mempool_idle_bytes, largest_request_bytes, read_ns)
@@ -132,7 +132,8 @@ struct IncidentFragmentation {
   Figure slabs_listed;  // rows that `incident_slab_map` has of these slabs; may be fewer
   // At the refusal: freed bytes that could not go back to the device, since their slabs had live
   // pieces; bytes that rounding added to live requests; unused bytes of memory pools (CUmemoryPool)
-  // and graphs; largest request that could have been served. Null: unknown.
+  // and graphs; bytes of the largest request that could have been served, always fewer than the
+  // refused one. Null: unknown. The largest request is also null if no memory was asked for.
   Figure slab_locked_bytes, rounding_bytes, mempool_idle_bytes, largest_request_bytes;
   CUWARDEN_FIELDS(incident, device, slab_count, slabs_listed, slab_locked_bytes, rounding_bytes,
                   mempool_idle_bytes, largest_request_bytes)

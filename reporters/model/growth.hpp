@@ -33,7 +33,8 @@ struct Growth {
   // more, so that four quarters cover the whole time.
   constexpr std::uint64_t quarter_ns() const { return (end_ns - first_ns) / 4 + 1; }
   // Adds `births` live allocations of `bytes` each that were made at `birth_ns`, in nanoseconds
-  // since the process's start. An allocation made before first_ns only adds to `count`.
+  // since the process's start. An allocation made before first_ns only adds to `count`, and so do
+  // all if end_ns is not after first_ns.
   constexpr void add(std::uint64_t birth_ns, std::uint64_t bytes = 0, std::uint64_t births = 1) {
     count += births;
     if (birth_ns < first_ns || end_ns <= first_ns) return;
@@ -45,7 +46,7 @@ struct Growth {
   // of the time from first_ns to end_ns.
   constexpr bool growing() const { return count >= 4 && std::ranges::count(by_quarter, 0u) <= 1; }
   // Returns the rate at which the live bytes grew after the first quarter of the time from first_ns
-  // to end_ns, 2^53 at most. Returns null if growing() is false.
+  // to end_ns, in bytes per minute, 2^53 at most. Returns null if growing() is false.
   constexpr std::optional<std::uint64_t> bytes_per_minute() const {
     if (!growing()) return std::nullopt;
     const double minutes = static_cast<double>(end_ns - first_ns) * 0.75 / 60e9;

@@ -9,8 +9,9 @@
 
 namespace cuwarden::model {
 
-// An incident: a request that was refused for lack of memory, with its later refusals from the same
-// call stack, and the cause that was found.
+// An incident: a request that was refused for lack of memory, or a context that the device's
+// compute mode forbade. Later refusals of the same call stack, function, kind and device count,
+// too. Has the cause that was found for the first refusal.
 struct Incident {
   Id id = 0;       // from 1; other tables name the incident by this number
   Figure time_ns;  // time of the first refusal
@@ -18,27 +19,31 @@ struct Incident {
   // "device" or "pinned" (core/kind.hpp). asked_for: "memory" for allocations; otherwise the thing
   // that needed memory, such as "context", "module" or "launch".
   Text api, kind, asked_for;
-  Figure bytes;    // bytes of the first refused request; null: the call does not say
+  // Bytes that the first refused call asked for, or that a launch needed for itself; null: the call
+  // does not say.
+  Figure bytes;
   MaybeId device;  // CUDA ordinal; null: host memory was asked for
   Figure thread;   // kernel's thread id of the thread that was refused first
   MaybeId stack;   // row of `stacks`; null: no stack was recorded
   Text result;     // driver's error of the first refusal, such as "CUDA_ERROR_OUT_OF_MEMORY"
   // "rescued": all requests were served by rungs, cuwarden's attempts. "recovered_by_caller": all
-  // were served in the end, some because the program freed memory. "failed": others. "under_way":
-  // none failed, but one was still being tried.
+  // were served in the end, some only when the program repeated them. "failed": others.
+  // "under_way": none failed, but one was still being tried.
   std::string outcome;
-  // Name of the rung (attempt of cuwarden's) that has served most of the refused requests; null:
-  // all attempts were in vain.
+  // Name of the rung (attempt of cuwarden's) that has served most of the refused requests; null: no
+  // rung has served one.
   Text rescued_by;
   std::string verdict;  // name of the cause in verdicts.def, such as "slab_fragmentation"
   Figure repeats;       // number of refusals after the first one
-  // recovered_count: refusals that the program saw, and after which it freed memory and soon had
-  // the same request served. rescued_count: refused requests that a rung served, so that the
-  // program saw no refusal. failed_count: all refusals that the program saw.
+  // recovered_count: refusals that the program saw, and after which the thread was served an equal
+  // request within 10 s. rescued_count: refused requests that a rung served, so that the program
+  // saw no refusal. failed_count: all refusals that the program saw, those of recovered_count
+  // included.
   Figure recovered_count, rescued_count, failed_count;
-  Figure last_ns, last_bytes;  // time of the last refusal; bytes of the last refused request
-  Proof proof;                 // figures that prove the verdict, by name
-  Text advice;                 // a line of advice to the user; null: none
+  // Time of the last refusal; bytes of the last refused request. Null bytes: the call does not say.
+  Figure last_ns, last_bytes;
+  Proof proof;  // figures that prove the verdict, by name
+  Text advice;  // a line of advice to the user; null: none
   CUWARDEN_FIELDS(id, time_ns, api, kind, asked_for, bytes, device, thread, stack, result, outcome,
                   rescued_by, verdict, repeats, recovered_count, rescued_count, failed_count,
                   last_ns, last_bytes, proof, advice)
@@ -51,8 +56,8 @@ struct Incident {
 struct IncidentFact {
   Id incident = 0;   // row of `incidents`
   std::string fact;  // name of the fact, such as "free_bytes" (of the device) or "max_mappings"
-  // Value of the fact called `name`, such as "cgroup_limit_bytes": bytes if the name ends in
-  // "bytes", otherwise a count or the driver's number of a mode. Null: a limit that is not set.
+  // Value of the fact: bytes if its name ends in "bytes"; otherwise a count, or the number that the
+  // driver or the kernel has for a mode. Null: a limit that is not set.
   Figure value;
   CUWARDEN_FIELDS(incident, fact, value)
 };

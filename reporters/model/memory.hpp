@@ -40,7 +40,7 @@ struct AccountItem {
   Id device = 0;       // CUDA ordinal
   MaybeId incident;    // row of `incidents` at whose refusal the part was read; null: last reading
   std::string item;    // name of the part, such as "live_device", "context" or "slab_waste"
-  SignedFigure bytes;  // bytes of the part
+  SignedFigure bytes;  // bytes of the part; below 0 only for `unexplained`
   CUWARDEN_FIELDS(device, incident, item, bytes)
 };
 
@@ -102,7 +102,8 @@ struct LeakGroup {
   // to the process's end, by minute of the other three quarters; null if `growth` is not "growing".
   Figure growth_bytes_per_minute;
   // Allocations that were not freed, by quarters of the time from first_ns to the process's end, in
-  // which they were made. Null: the end of a context released them.
+  // which they were made. Null: the end of a context released them, or the report is older than
+  // this field.
   std::optional<std::array<Figure, 4>> count_by_quarter;
   // Allocations to which no pointer was found in the process's memory, and their bytes; allocations
   // to which one was found, and their bytes. Null: no pointers were looked for.
@@ -111,8 +112,8 @@ struct LeakGroup {
   bool suppressed = false;  // true if a suppression of the user's matches the group
   // Address, in hexadecimal, of one of the allocations that were not freed; null: unknown.
   Text example_address;
-  // Handles of virtual memory (cuMemCreate) that were unmapped but never released; null for all
-  // kinds but virtual memory.
+  // Handles of virtual memory (cuMemCreate) that were unmapped but never released. Null for all
+  // kinds but virtual memory, and if the end of a context released the group.
   Figure unmapped_count;
   CUWARDEN_FIELDS(stack, kind, api, device, count, bytes, first_ns, last_ns, module, allocations,
                   growth, growth_bytes_per_minute, count_by_quarter, lost_count, lost_bytes,

@@ -29,24 +29,28 @@ struct Tool {
   CUWARDEN_MAY_LACK(name, version)
 };
 
-// The process that the report is about, as its ledger file describes it.
+// The process that the report is about, as its ledger file describes it, except for
+// driver_package_version.
 struct Process {
-  // Process id, and that of the parent process; 0 if the parent is in another pid namespace.
+  // Process id, and that of the parent process, in the process's pid namespace; 0 if the parent is
+  // in another one. Null: the report does not say.
   Figure pid, parent;
   Text program;                           // path of the program's file
-  std::vector<std::string> command_line;  // arguments, the program's name first
+  std::vector<std::string> command_line;  // arguments, the program's name first; empty: unknown
   Text host;                              // host name
   std::string start;                      // time of the start, as ISO 8601 text in UTC
-  // End of the process, in ns since its start; if the process was still running, the moment of the
-  // report.
+  // End of the process, in ns since its start. If the process was still running, the moment of the
+  // report; if its end was not seen, the last moment at which it was certainly alive.
   Figure end_ns;
   // Way in which the process ended: "exit" (also by a return from main), "_exit", "quick_exit",
   // "abort", "signal" or "running". Null: the process died without a sign of the reason.
   Text end_reason;
   SignedFigure exit_status;  // null: the process was killed, was running, or left no status
   Figure signal;             // number of the signal that killed the process; null: none, or unknown
-  // Highest CUDA version that the driver supports, such as "13.0"; version of the driver package,
-  // such as "580.159.04"; version of libcudart. Null: unknown.
+  // cuda_driver_version: highest CUDA version that the driver supports, such as "13.0".
+  // driver_package_version: version of the driver package, such as "580.159.04", on the machine
+  // that makes the report, at that moment. cuda_runtime_version: version of libcudart. Null:
+  // unknown.
   Text cuda_driver_version, driver_package_version, cuda_runtime_version;
   CUWARDEN_FIELDS(pid, parent, program, command_line, host, start, end_ns, end_reason, exit_status,
                   signal, cuda_driver_version, driver_package_version, cuda_runtime_version)
@@ -110,7 +114,8 @@ struct UnhookedLookup {
 
 // The cost of recording the process.
 struct Overhead {
-  Figure recorded_calls;  // calls of hooked CUDA functions
+  // Calls of hooked CUDA functions; of launching functions, each kernel's first one only.
+  Figure recorded_calls;
   // Time of cuwarden's own work in calls of hooked CUDA functions, estimated by samples; null: no
   // sample was taken.
   Figure shim_ns;

@@ -8,13 +8,17 @@
 
 namespace cuwarden {
 
-// Removes from a report the host, user names, command line, folders of paths, environment
-// variables, job id and device UUIDs. Sets the report's field `redacted` to true.
+// Removes from a report the host, command line, folders of paths, environment variables, job id,
+// CUDA_VISIBLE_DEVICES, device UUIDs and programs of other processes. The path of the memory cgroup
+// becomes "/". In file names and sentences, the host's name becomes "host", and names of users
+// become "user". Users are known by paths below home folders. Sets the report's field `redacted` to
+// true.
 void redact(model::Report& report);
 
-// Returns `text` without folders of paths. Names of users and of the host that occur in the report
-// are replaced by "user" and "host". redact() must not have been called for the report yet, because
-// it removes these names.
+// Returns `text` without folders of paths: a path becomes its file name. The path of a file that is
+// not in the report becomes "(path)" if its name has no dot. Names of users and of the host that
+// occur in the report are replaced by "user" and "host". redact() must not have been called for the
+// report yet, because it removes these names.
 std::string redacted_text(const model::Report& report, std::string text);
 
 }  // namespace cuwarden

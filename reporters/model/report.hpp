@@ -20,16 +20,16 @@ inline constexpr char report_schema[] = "cuwarden.report/1";
 struct Report {
   std::string schema = report_schema;
   Tool tool;  // program that wrote the report, and reasons why the report is incomplete
-  // Statements whether all recorded allocations are in the report, and whether all names of
-  // functions could be looked up. Null: the report is older than these fields; its reasons are in
-  // `tool` only.
+  // records: statement whether all allocations that the hooks saw are in the report. names:
+  // statement whether all functions, files and lines were found, those of system libraries aside.
+  // Their reasons are also in `tool`. Null: the report is older than these fields.
   std::optional<Completeness> records, names;
-  bool redacted = false;  // true if host, user, folders and environment were taken out
+  bool redacted = false;  // true if redact() has taken out host, user, folders and environment
   Process process;
   std::optional<MemoryCgroup> memory_cgroup;  // null: unknown, or the cgroup is gone
   Job job;
-  std::vector<Setting> settings;  // cuwarden's settings in the process
-  std::vector<Variable> environment;
+  std::vector<Setting> settings;      // cuwarden's settings in the process
+  std::vector<Variable> environment;  // environment variables about CUDA and jobs
   Completeness coverage;         // statement whether the hooks saw all of the process's CUDA calls
   std::vector<HookCalls> hooks;  // hooked CUDA functions that the program called
   // Versions of hooked functions that the program looked up by name and that have no hook.

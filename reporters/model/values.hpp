@@ -11,15 +11,15 @@
 
 namespace cuwarden::model {
 
-// Largest number in a report, 2^53: up to it, every JSON reader is exact. Larger numbers can only
-// come from a damaged ledger, and are written as null.
+// Largest number in a report, 2^53: up to it, every JSON reader is exact. A larger number is
+// written as null. It comes from a damaged ledger, or is the size of a request after an overflow.
 inline constexpr std::uint64_t largest_number = std::uint64_t{1} << 53;
 
 // A number of the report that is not negative; null: unknown, unless the field says otherwise. A
 // field whose name ends in `bytes` is in bytes. One that ends in `_ns` is in nanoseconds: a length,
 // or a time since the process's start. Others are counts, unless the field says otherwise.
 using Figure = std::optional<std::uint64_t>;
-// A number of the report that may be negative; null: unknown.
+// A number of the report that may be negative; null: unknown, unless the field says otherwise.
 using SignedFigure = std::optional<std::int64_t>;
 // A text of the report; null: unknown, or there is none.
 using Text = std::optional<std::string>;

@@ -20,9 +20,9 @@ inline constexpr std::chrono::milliseconds longest_removal_afterwards{5000};
 enum class OwnReport { stays, may_go };
 
 // Removes old reports of a program. `own`: path of the report that was just written; only its
-// folder is searched. `program`: path of the executable. The reports of as many processes as
-// ReportPolicy::keep says stay, those that ended last; if it is 0, all stay. OwnReport says if the
-// report at `own` stays anyway.
+// folder is searched. `program`: path of the executable; if it is empty, nothing is removed. The
+// reports of as many processes as ReportPolicy::keep says stay, those that ended last; if it is 0,
+// all stay. OwnReport says if the report at `own` stays anyway, as one of them.
 //
 // A file is removed only if it is a regular file of this user's. Its name must begin and end like
 // the names that the policy's path gives, and must not be that of a snapshot. Its content must name

@@ -33,7 +33,8 @@ class ReportCopy {
   std::string replace();
   // Writes the changed report to a new file of mode 0600 at `path`, whole or not at all. If the
   // path is taken, a number is put before the ending ("ci.1.json"), and `path` is set to the path
-  // of the new file. Returns an empty text, or one line about the failure.
+  // of the new file. Returns an empty text, or one line about the failure; then `path` may be set
+  // to the last path that was tried.
   std::string write(std::string& path);
 
  private:

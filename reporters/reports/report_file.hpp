@@ -1,6 +1,6 @@
 // Writes the file of a report, with mode 0600. The report is written to a temporary file in the
-// same folder, which is then renamed. No symbolic link is followed, and no file of another writer
-// is replaced: a number is put before the ending instead ("ci.1.json").
+// same folder, which is then renamed. No file of another writer and no symbolic link is replaced: a
+// number is put before the ending instead ("ci.1.json"). Links in the folder's path are followed.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,8 @@
 namespace cuwarden {
 
 // The file of one report. write() may be called several times; each call replaces the file that the
-// last one wrote. No descriptor is kept between two calls.
+// last one wrote, unless another file has taken its path: then it writes a file of another name. No
+// descriptor is kept between two calls.
 class ReportFile {
  public:
   // `path`: wanted path of the file. Missing folders are made when the report is written. `advice`:
@@ -40,8 +41,8 @@ class ReportFile {
   const std::string& wanted() const noexcept { return wanted_; }
   // Returns the path of the file that was written or adopted; empty if there is none.
   const std::string& path() const noexcept { return path_; }
-  // Returns the number that write() put before the ending of path(), as in "ci.1.json"; 0: none, or
-  // the file was adopted.
+  // Returns the number that write() put before the ending of wanted() when it last made a new file,
+  // as in "ci.1.json"; 0: none. The number of an adopted file is not known: 0.
   unsigned number() const noexcept { return number_; }
   // Returns one line about the failure of the last write(); empty if it succeeded.
   const std::string& error() const noexcept { return error_; }
@@ -49,8 +50,8 @@ class ReportFile {
   // report.
   bool ledger_is_damaged() const noexcept { return ledger_is_damaged_; }
 
-  // Removes the temporary file that the process of a ledger has left in its report's folder if it
-  // died while it wrote its report.
+  // Removes the temporary files that the process of a ledger has left in its report's folder if it
+  // died while it wrote its report. Failures are ignored.
   static void remove_unfinished(const ledger::ProcessView&) noexcept;
 
  private:

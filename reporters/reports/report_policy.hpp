@@ -17,13 +17,15 @@ struct ReportPolicy {
   unsigned keep = 0;  // number of reports of this program that stay in the report's folder; 0: all
   std::string path_pattern;  // value of CUWARDEN_REPORT, with its % fields; empty: unknown
 };
-// Returns the policy of the process by the settings in its ledger.
+// Returns the policy of the process by the settings in its ledger. Settings that the ledger lacks
+// have the defaults of ReportPolicy.
 ReportPolicy report_policy(const ledger::Reader&);
 
 // True if the process of a ledger gets a report: one of the conditions is met, or no condition is
 // set. False if CUWARDEN_REPORT is /dev/null. `options`: those with which the report would be made.
-// If the ledger lacks records, so that a condition about leaks or refused requests cannot be
-// judged, the condition counts as met.
+// If the ledger lacks records or is damaged, so that a condition about leaks or refused requests
+// cannot be judged, the condition counts as met. If calls went past the hooks, the condition about
+// leaks counts as met.
 bool is_report_wanted(const ledger::Reader&, const ReportOptions&, const ReportConditions&);
 
 // Returns the reason why a process with this policy got no report (is_report_wanted() was false),

@@ -51,7 +51,7 @@ class ElfFile {
  private:
   ElfFile() = default;
   // Returns the build id in the ELF notes in `bytes` bytes at `offset` of the file; empty if there
-  // is none.
+  // is none, or if `bytes` is more than 64 KiB.
   std::vector<std::uint8_t> build_id_in(std::uint64_t offset, std::uint64_t bytes) const;
   // Calls visit(symbol, offset of the symbol's name in the file) for each symbol of .symtab, or of
   // .dynsym if there is no .symtab. Returns false if the budget's time ran out before the end.

@@ -11,7 +11,7 @@ namespace cuwarden {
 
 // The call that made a group of allocations.
 struct GroupLabel {
-  std::string api;  // CUDA function that the program called, such as "cudaMalloc"
+  std::string api;  // CUDA function that the program called, such as "cudaMalloc"; empty: unknown
   // Number (NamedFrame::module) of the module that called `api`: that of the innermost frame
   // outside CUDA's libraries. 0: unknown.
   std::uint32_t module = 0;
@@ -25,8 +25,8 @@ struct NamedFrame {
 };
 
 // Returns the label of a group of allocations: the CUDA function and the module that called it.
-// `recorded_api`: the CUDA function whose hook recorded the allocations. `frames`: their call
-// stack, innermost first.
+// `recorded_api`: the CUDA function whose hook recorded the allocations; empty: unknown. `frames`:
+// their call stack, innermost first.
 //
 // If the program called a runtime function that no hook saw (of a static libcudart, or by a pointer
 // from a lookup), only the driver function inside was recorded. The label then has the outermost

@@ -30,30 +30,36 @@ class Naming {
   // if there is none.
   using FindFile = std::function<std::string(const std::string& build_id)>;
   // Sets the function that finds files by build id. name() calls it for each module with a build
-  // id, and reads the file that it finds instead of the file from which the module was loaded.
+  // id, and reads the file that it finds, unchecked, instead of the file from which the module was
+  // loaded.
   void look_in(FindFile find) { find_ = std::move(find); }
   // Permits (true) or forbids (false) to read modules from the paths from which they were loaded.
   // If false, only files that the function of look_in() finds are read. A new object permits it.
   void use_paths(bool use) { uses_paths_ = use; }
-  // Restricts the reading of files whose module has no build id, for a report about an earlier
-  // process. Only files with an absolute path that were last changed before `time_ns` (nanoseconds
-  // since 1970) are read. Null: no such file is read.
+  // Restricts the reading of the files from which modules were loaded, for a report about an
+  // earlier process. Only files with an absolute path are read. If the module has no build id, its
+  // file is read only if it was last changed before `time_ns` (nanoseconds since 1970). Null: no
+  // file of a module without a build id is read.
   void trust_only_unchanged_since(std::optional<std::int64_t> time_ns);
 
   // Names of a module that the caller of name() lacks: none, source lines only, or functions and
-  // source lines. If they are not found, name() keeps a sentence about the reason.
+  // source lines.
   enum class Missed : std::uint8_t { nothing, lines, functions };
   // Returns functions and lines for offsets in a module. `path`: path from which the module was
   // loaded. `build_id`: the module's, in hexadecimal; empty: none. `sorted`: offsets from the
-  // module's load address, ascending. `missed`: names that the caller lacks. If these are not
-  // found, a reason is kept for take_reasons(). Unknown names are empty in the result, which has
-  // frames for each offset.
+  // module's load address, ascending. `missed`: names that the caller lacks. If these are not all
+  // found, for lack of time or memory, a reason is kept for take_reasons(). For `functions`, one is
+  // kept also if the file cannot be read or has changed. No reason is kept for a library of the
+  // system, nor for an unreadable file with a relative path unless trust_only_unchanged_since() was
+  // called. Unknown names are empty in the result, which has a list of frames for each offset: an
+  // empty list if the file was not read.
   Symbolised name(const std::string& path, const std::string& build_id,
                   std::span<const std::uint64_t> sorted, Missed missed = Missed::functions);
 
   // Returns sentences about the modules whose names could not all be found since the last call, and
-  // forgets them: one sentence for each unreadable or changed file, one for all files for which
-  // time or memory did not suffice. Libraries of the system are left out.
+  // forgets them: one sentence for each unreadable or changed file, one for all files without lines
+  // and one for all files without names for which time or memory did not suffice. Libraries of the
+  // system are left out.
   std::vector<std::string> take_reasons();
 
  private:

@@ -15,9 +15,11 @@ inline constexpr std::chrono::milliseconds longest_symbol_time_at_exit{1600};
 // Longest time for looking up functions and lines in the `cuwarden` command. No program is delayed
 // there, but a user waits.
 inline constexpr std::chrono::seconds longest_symbol_time_afterwards{30};
-// Most bytes of memory that reading debug information may take in a process that ends.
+// Most bytes of memory that reading debug information may take in a process that ends, unless
+// CUWARDEN_SYMBOL_TIME is above longest_symbol_time_at_exit.
 inline constexpr std::size_t most_symbol_memory_at_exit = std::size_t{256} << 20;
-// Most bytes of memory that reading debug information may take in the `cuwarden` command.
+// Most bytes of memory that reading debug information may take in the `cuwarden` command, or in a
+// process that ends if CUWARDEN_SYMBOL_TIME is above longest_symbol_time_at_exit.
 inline constexpr std::size_t most_symbol_memory_afterwards = std::size_t{4} << 30;
 
 // The time and memory that looking up functions and source lines may take.
@@ -34,8 +36,8 @@ class SymbolBudget {
       : most_memory_(most_memory) {
     renew(time);
   }
-  // Begins the time anew: lines may take three quarters of `time` from now, lines and function
-  // names together all of it. The memory that was taken stays taken.
+  // Begins the time anew, of a budget with limits: lines may take three quarters of `time` from
+  // now, lines and function names together all of it. The memory that was taken stays taken.
   void renew(std::chrono::nanoseconds time) noexcept {
     lines_until_ = Clock::now() + time * 3 / 4;
     names_until_ = Clock::now() + time;
@@ -80,8 +82,9 @@ class BoundReading {
   // time and memory was spent, or the system had no memory. Names and lines may then be missing.
   bool was_cut() const noexcept { return was_cut_; }
   // True if libbacktrace may map `bytes` more, by the budget of the calling thread's BoundReading;
-  // always true in a thread without one. `is_memory`: true for anonymous memory, false for a part
-  // of a file. Called in the mmap() that libbacktrace uses.
+  // always true in a thread without one. `is_memory`: true for anonymous memory, which then counts
+  // as taken; false for a part of a file. If false is returned, was_cut() becomes true. Called in
+  // the mmap() that libbacktrace uses.
   static bool allows(std::size_t bytes, bool is_memory) noexcept;
   // Makes was_cut() true for the calling thread's BoundReading, if there is one. Called if the
   // system refused memory to libbacktrace.

@@ -32,8 +32,8 @@ enum class FileState : std::uint8_t { readable, missing, changed };
 // mangled is returned unchanged. `name`: null gives an empty text.
 std::string demangled(const char* name);
 
-// Compares the build id of the file at `path` with `build_id`, that of the file that ran. An empty
-// `build_id` matches every ELF file.
+// Returns the state of the file at `path`, by its build id: `readable` if it is `build_id`, that of
+// the file that ran. An empty `build_id` matches every ELF file.
 FileState check_file(const char* path, std::span<const std::uint8_t> build_id) noexcept;
 
 // The functions and source lines that symbolise() found for a list of addresses.
@@ -41,7 +41,8 @@ struct Symbolised {
   // For each address, in the order of the list, its frames: the innermost inlined function first,
   // the function that has the code last. Frames with empty fields stand for unknown functions.
   std::vector<std::vector<SymbolisedFrame>> frames;
-  // True if the budget of time and memory did not suffice for all lines, or for all function names.
+  // lines_are_missing: true if the budget of time and memory did not suffice for all lines.
+  // names_are_missing: true if the budget of time did not suffice for all function names.
   bool lines_are_missing = false, names_are_missing = false;
 };
 

@@ -48,12 +48,12 @@ class CallFrames {
  public:
   explicit CallFrames(const ledger::Reader& reader) : reader_(reader) {}
 
-  // Adds a stack of the ledger to the tables. Does nothing if the stack was added already or cannot
-  // be read. To be called before name_all().
+  // Adds a stack of the ledger to the tables. Does nothing if the id is 0, or if the stack was
+  // added already or cannot be read. To be called before name_all().
   void add_stack(StackId);
-  // Looks up functions and lines of all added stacks. If `naming` is null, none are looked up. Adds
-  // a sentence to `reasons` for each file whose names are missing. To be called once, after all
-  // calls of add_stack().
+  // Looks up functions and lines of all added stacks. If `naming` is null, none are looked up;
+  // otherwise adds the sentences of Naming::take_reasons() about missing names to `reasons`. To be
+  // called once, after all calls of add_stack().
   void name_all(Naming* naming, std::vector<std::string>& reasons);
 
   // Adds the modules of the ledger that occur in none of the added stacks to the table of modules.

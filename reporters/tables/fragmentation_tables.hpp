@@ -21,9 +21,10 @@ namespace cuwarden {
 // them.
 using Fragmentations = std::map<std::int32_t, Fragmentation>;
 
-// Passes the parts of each device's used bytes, at its last reading and at each refused request, to
-// the last parameter as rows of the report. The series are those of all_series(): the live bytes of
-// each kind of memory on each device.
+// Passes the parts of each device's used bytes, at its last reading and at each refused request of
+// device memory, to the last parameter as rows of the report. Devices that were not read at such a
+// moment have no rows for it. The series are those of all_series(): the live bytes of each kind of
+// memory on each device.
 void put_accounts(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
                   const Fragmentations&, const std::vector<IncidentCase>&, Put<model::AccountItem>);
 // Passes a row of the report to the last parameter for each device in Fragmentations: its slabs,

@@ -16,8 +16,8 @@ namespace cuwarden {
 // Returns all incidents of the ledger, by the time of their first refusals. Incidents are left out
 // if the group of allocations (stack, function, kind, device) of their request cannot be read.
 std::vector<IncidentCase> all_incidents(const ledger::Reader&);
-// Adds the call stacks of the refused requests, and of the largest holders of memory at the
-// refusals, to the report's stacks (the last parameter).
+// Adds the call stacks of the refused requests, and of the holders of memory that the ledger lists
+// for the refusals, to the report's stacks (the last parameter).
 void add_stacks(const ledger::Reader&, const std::vector<IncidentCase>&, CallFrames&);
 
 // Passes a row of the report to the last parameter for each refused request and each other process
@@ -34,8 +34,9 @@ void put_incident_facts(const std::vector<IncidentCase>&, Put<model::IncidentFac
 // Passes a row of the report to the last parameter for each attempt (rung) by which cuwarden tried
 // to serve each incident's first refused request.
 void put_rungs(const ledger::Reader&, const std::vector<IncidentCase>&, Put<model::Rung>);
-// Passes a row of the report to the last parameter for each refused request and each call stack
-// that was among the largest holders of memory at its refusal.
+// Passes a row of the report to the last parameter for each refused request and each group of
+// allocations (stack, function, kind, device) among its holders. These held most memory, or locked
+// most memory in slabs, at the refusal. Rows name no stack that add_stacks() has not added.
 void put_incident_holders(const ledger::Reader&, const std::vector<IncidentCase>&,
                           const CallFrames&, Put<model::IncidentHolder>);
 

@@ -25,11 +25,13 @@ struct LeakGroup {
   // Times at which the oldest and the newest live allocation were made, in ns since the process's
   // start. Null: unknown, or the end of their context released them.
   std::optional<std::uint64_t> first_ns, last_ns;
-  std::optional<DeviceAddress> example;  // address of the oldest live allocation; null: unknown
+  // Address of the oldest live allocation; null: unknown, or the end of their context released
+  // them.
+  std::optional<DeviceAddress> example;
   // Number of handles of virtual memory (cuMemCreate) that were unmapped but never released; null
-  // for all other kinds of memory.
+  // if unknown, for all other kinds of memory, and if released_by_context.
   std::optional<std::uint64_t> unmapped_count;
-  Growth growth;  // growth of the live allocations; empty if released_by_context
+  Growth growth;  // growth of the live allocations; without any if unknown or released_by_context
 };
 
 // Returns the groups of allocations (stack, function, kind, device) that have live allocations, and

@@ -16,7 +16,8 @@ struct LedgerDamage {
   // Number of live allocations whose group (stack, function, kind and device) cannot be read.
   std::uint64_t lost_allocations = 0;
   std::uint64_t lost_stacks = 0;  // number of groups of allocations whose call stack cannot be read
-  // Number of names of CUDA functions, settings and environment variables that cannot be read.
+  // Number of names of CUDA functions, settings and environment variables that cannot be read, and
+  // of groups of allocations whose CUDA function is unknown.
   std::uint64_t lost_names = 0;
   // Number of figures that no process can have, such as a size above 2^53 bytes.
   std::uint64_t absurd_figures = 0;

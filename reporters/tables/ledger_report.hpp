@@ -29,14 +29,15 @@ namespace cuwarden {
 // functions may throw std::bad_alloc.
 class LedgerReport {
  public:
-  // The caller keeps `ledger` and ReportOptions::naming alive as long as the object.
+  // The caller keeps `ledger` alive as long as the object. The options, and the Naming object to
+  // which they point, are used by the constructor only.
   LedgerReport(const ledger::Reader& ledger, const ReportOptions& options);
   LedgerReport(const ledger::Reader&&, const ReportOptions&) = delete;  // would not live as long
 
-  // Hands all parts of the report to `sink`, in the order of model::Report. To be called once. The
-  // sink has two function templates: part<"name">(value) takes a part that is no table of rows, and
-  // table<"name">(put_rows) takes a table. The sink calls put_rows(Put<Row>) to get the table's
-  // rows. Row: element type of the field of this name in model::Report.
+  // Hands all parts of the report but `redacted` to `sink`, in the order of model::Report. To be
+  // called once. The sink has two function templates: part<"name">(value) takes a part that is no
+  // table of rows, and table<"name">(put_rows) takes a table. The sink calls put_rows(Put<Row>) to
+  // get the table's rows. Row: element type of the field of this name in model::Report.
   template <class Sink>
   void give(Sink& sink);
 
@@ -56,7 +57,7 @@ class LedgerReport {
 
   const ledger::Reader& ledger_;
   const ledger::ProcessView process_;
-  const std::uint64_t end_ns_;  // end of the process, in ns since its start
+  const std::uint64_t end_ns_;  // end_of() the process, in ns since its start
   std::vector<LeakGroup> groups_;
   std::vector<ledger::SeriesView> series_;
   const Fragmentations fragmentations_;

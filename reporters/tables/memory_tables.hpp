@@ -17,7 +17,8 @@ model::MaybeId device_id(DeviceOrdinal);
 
 // Returns the ledger's series but that of the process's RSS. A series is the totals and the
 // timeline of one kind of memory on one device. The counts and live bytes of each series are
-// replaced by those of `sums`, the exact sums over all groups of allocations.
+// replaced by those of the second parameter, the exact sums over all groups of allocations. A peak
+// below the live bytes is raised to them.
 std::vector<ledger::SeriesView> all_series(const ledger::Reader&, const ledger::GroupSums&);
 
 // Passes a row of the report to the last parameter for each device that the process used, with the

@@ -13,11 +13,12 @@
 
 namespace cuwarden {
 
-// Returns the end of the process, in nanoseconds since its start. The end is ReportOptions::end_ns;
-// if that is null, the present time. Returns 0 if the process started in the future.
+// Returns the end of the process, in nanoseconds since its start. The end is ReportOptions::end_ns.
+// If that is null, the end is the present time, or 0 if the process started in the future.
 std::uint64_t end_of(const ledger::ProcessView&, const ReportOptions&) noexcept;
 
-// Returns the report's description of the process. `end_ns`: the result of end_of().
+// Returns the report's description of the process. `end_ns`: the result of end_of(). The version of
+// the driver package is that of this machine now; all else comes from the ledger and the options.
 model::Process process_of(const ledger::ProcessView&, const ReportOptions&, std::uint64_t end_ns);
 // Returns limit, peak and OOM kills of the process's memory cgroup, as the kernel gives them now.
 // Null if they are unknown, or if the process ran on another machine or before the last boot.
@@ -35,9 +36,10 @@ void put_unhooked_lookups(const ledger::Reader&, Put<model::UnhookedLookup>);
 // the ledger.
 model::Overhead overhead_of(const ledger::ProcessView&);
 
-// Return sentences for the report, each a reason why the report is incomplete. record_reasons():
-// hooks saw allocations that are missing from the ledger. tool_reasons(): cuwarden could not do
-// other things, such as keep the ledger in a file. coverage_reasons(): calls went past the hooks.
+// Return sentences for the report, each a reason why the report is incomplete; empty if there is
+// none. record_reasons(): allocations that hooks saw are missing from the ledger, or the ledger is
+// damaged. tool_reasons(): cuwarden could not do other things, such as keep the ledger in a file.
+// coverage_reasons(): calls went past the hooks.
 std::vector<std::string> record_reasons(const ledger::ProcessView&, const LedgerDamage&,
                                         const ReportOptions&);
 std::vector<std::string> tool_reasons(const ledger::ProcessView&, const ReportOptions&);
@@ -46,15 +48,16 @@ std::vector<std::string> coverage_reasons(const ledger::Reader&);
 // Returns a time in UTC as text such as "2026-01-31T12:00:00.000000000Z". `realtime_ns`:
 // nanoseconds since 1970.
 std::string iso_8601(std::int64_t realtime_ns);
-// Returns the version of the NVIDIA driver package, such as "580.159.04", which is that of its
-// kernel module. Empty if the module is not loaded.
+// Returns the version of the NVIDIA driver package on this machine, such as "580.159.04", which is
+// that of its kernel module. Empty if the module is not loaded.
 std::string driver_package_version();
 
 // Returns a text such as "the system refused to open its file (operation not permitted)", which
 // says why a ledger could not grow. `error`: errno of the operation that failed. Null if the
 // operation is `none`, or if `error` only means a lack of disk, memory or descriptors.
 std::optional<std::string> refused_growth(ledger::GrowthOperation, int error);
-// Returns the text of a CUDA version number: "13.0" for 13000; empty for 0, an unknown version.
+// Returns the text of a CUDA version number: "13.0" for 13000; empty for an unknown version, which
+// is 0 or less.
 std::string version_text(int version);
 
 }  // namespace cuwarden

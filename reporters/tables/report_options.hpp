@@ -21,15 +21,17 @@ struct ReportOptions {
   // caller owns it. Null: the names are looked up within the limits symbol_time and symbol_memory.
   Naming* naming = nullptr;
   // Approximate limit of the time for looking up functions and lines. Null: neither this time nor
-  // the memory (symbol_memory) is limited.
+  // the memory (symbol_memory) is limited. Both limits have no effect if `naming` is set, which has
+  // its own.
   std::optional<std::chrono::nanoseconds> symbol_time;
   // Most bytes of memory that reading debug information may take, if symbol_time is set.
   std::size_t symbol_memory = most_symbol_memory_at_exit;
   // End of the process, or moment of the report if the process still runs, in nanoseconds since the
   // process's start; null: now.
   std::optional<std::uint64_t> end_ns;
-  // Reason of the process's end, for a process that could not write the reason to its ledger;
-  // `running` if the process still runs. Null: the ledger's reason counts.
+  // Reason of the process's end, for a process that could not write the reason to its ledger.
+  // `running`: the process still runs, and another process makes the report. Null: the ledger's
+  // reason counts.
   std::optional<ledger::EndReason> end_reason;
   // Number of the signal that killed the process; null: no signal did, or the number is unknown.
   std::optional<int> signal;

@@ -70,7 +70,7 @@ struct Fragmentation {
 // Returns the bytes of the largest request that the driver could serve, in whole pages. Idle memory
 // of memory pools (CUmemoryPool) counts as free, because the driver takes it back for other
 // requests. Two pages are subtracted: the driver does not hand out a device's last bytes. `page`:
-// bytes of a page.
+// bytes of a page, not 0.
 inline std::uint64_t largest_request(std::uint64_t free_bytes, std::uint64_t memory_pool_idle_bytes,
                                      std::uint64_t page) {
   const std::uint64_t there = free_bytes + memory_pool_idle_bytes;
@@ -78,10 +78,10 @@ inline std::uint64_t largest_request(std::uint64_t free_bytes, std::uint64_t mem
 }
 
 // Returns, by device ordinal, the driver's slabs and the bytes by which the driver rounds requests
-// up, from the live allocations in the ledger. Only linear memory (cuMemAlloc) counts: memory pools
-// and virtual memory are not cut from slabs, and the addresses of small arrays are not known. A
-// device without linear memory has an entry without slabs if its memory pools keep unused memory,
-// and otherwise none.
+// up, from the live allocations in the ledger. Only linear memory (cuMemAlloc) from the driver
+// counts: memory pools, cuwarden's own pool and virtual memory are not cut from slabs, and the
+// addresses of small arrays are not known. A device without linear memory has an entry without
+// slabs if its memory pools keep unused memory, and otherwise none.
 std::map<std::int32_t, Fragmentation> find_fragmentation(const ledger::Reader&);
 
 // Passes a row of the report to the last parameter for each size class of slabs on each device.

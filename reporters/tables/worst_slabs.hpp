@@ -51,10 +51,10 @@ struct WorstSlabs {
 };
 
 // Returns the slabs of each device at its worst moment (at which most memory was locked in slabs),
-// by CUDA ordinal. A device is left out if the driver cuts slabs in another way than the process
-// assumed, or if there were too many slabs to count. If 64 MiB or more were locked on a device that
-// is left out, a sentence is added to `reasons`. The second parameter is the result of
-// find_fragmentation() for this ledger.
+// by CUDA ordinal. A device on which no memory was ever locked is left out. A device is also left
+// out if the driver cuts slabs in another way than the process assumed, or if there were too many
+// slabs to count. If 64 MiB or more were locked on such a device, a sentence is added to `reasons`.
+// The second parameter is the result of find_fragmentation() for this ledger.
 std::map<std::int32_t, WorstSlabs> find_worst_slabs(const ledger::Reader&,
                                                     const std::map<std::int32_t, Fragmentation>&,
                                                     std::vector<std::string>& reasons);

@@ -15,13 +15,13 @@ namespace cuwarden {
 // The leaks of a report that count for the option --fail-on-leak.
 struct LeakCheck {
   std::uint64_t count = 0, bytes = 0;  // number of leaked allocations that count, and their bytes
-  // Reason why `count` and `bytes` may be too low: the report lacks allocations, or the modules of
-  // some leaks are unknown. Null: there is no such reason.
+  // Reason why `count` and `bytes` may be too low: the report lacks allocations, or only leaks of
+  // some modules count, and the modules of other leaks are unknown. Null: there is no such reason.
   std::optional<std::string> doubt;
 };
 
-// Counts the report's leaks. `module`: if not empty, only leaks of modules (programs or libraries)
-// whose path contains that text count.
+// Counts the report's leaks; all live allocations if the process was still running. `module`: if
+// not empty, only leaks of modules (programs or libraries) whose path contains that text count.
 LeakCheck check_leaks(const IndexedReport&, const std::string& module);
 
 // True if the path of the report's module with this id contains `text`. False if the id is null or
@@ -30,7 +30,7 @@ bool is_in_module(const IndexedReport&, model::MaybeId module, const std::string
 
 // Returns the first reason why the report may lack allocations: cuwarden lost some, or calls went
 // past its hooks. Null if the report has all allocations. Missing names and lines of functions do
-// not count.
+// not count. In an old report without the field `records`, all reasons of the field `tool` count.
 std::optional<std::string> lacks_records(const IndexedReport&);
 
 // The paths of all modules (files of code) that some reports list. Tells a misspelt module name of

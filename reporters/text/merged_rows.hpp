@@ -34,13 +34,14 @@ class VisibleStacks {
 
 // Sets `growth` of `merged`, a leak row into which `rows` were merged and whose sums are set.
 // `merged` grows if one of `rows` grows, or if Growth::growing() holds for the live allocations of
-// all rows together. In the second case also sets growth_bytes_per_minute.
+// all rows together. In the second case also sets growth_bytes_per_minute. In all other cases,
+// `merged` stays as it is.
 void judge_growth(const IndexedReport&, const std::vector<const model::LeakGroup*>& rows,
                   model::LeakGroup& merged);
 
 // Sets the figures of `merged`, a row into which `rows` were merged: the sums of their counts and
 // bytes, and the earliest and latest time at which an allocation was made. Unknown figures are left
-// out of the sums.
+// out of the sums; a sum of unknown figures only is null. Judges the growth of leak rows.
 template <class Row>
 void merge_figures(const IndexedReport& report, const std::vector<const Row*>& rows, Row& merged) {
   const auto add_up = [&](model::Figure Row::*figure) {

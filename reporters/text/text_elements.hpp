@@ -53,8 +53,9 @@ bool was_at_work(const IndexedReport&);
 std::string visible_frame(const IndexedReport&, model::Id);
 
 // Adds a line to `text` for each frame of a stack, innermost first, without the innermost frames
-// that lie inside CUDA's libraries. At most `most_frames` frames are shown; a last line counts the
-// rest. If `stack` is null or has no frames, adds a line that says that no stack was recorded.
+// that lie inside CUDA's libraries; if all do, all are shown. At most `most_frames` frames are
+// shown, and a further line counts the rest. A last line says if outer frames were not recorded. If
+// `stack` is null or unknown, or has no frames, adds a line that says that no stack was recorded.
 void add_stack(const IndexedReport&, model::MaybeId stack, std::size_t most_frames, const Paint&,
                std::string& text);
 

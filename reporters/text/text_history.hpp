@@ -15,7 +15,8 @@ namespace cuwarden {
 void add_peaks(const IndexedReport&, const Paint&, std::string& text);
 
 // Adds to `text` up to three call stacks with the most memory that was never freed but was released
-// by the end of its context.
+// by the end of its context. A further line has the sum of the others. Adds nothing if there are
+// none.
 void add_released(const IndexedReport&, const Paint&, std::string& text);
 
 // Adds a table to `text`: the live bytes of page-locked memory, and the process's RSS, at the

@@ -25,11 +25,12 @@ void add_arenas(const IndexedReport&, const Paint&, std::string& text);
 
 // Adds a section to `text` for each device that loses much of its used memory at the end of the
 // process (1/50 or more): unused bytes of the driver's partly used 2 MiB pages (slabs), and bytes
-// lost to rounding.
+// lost to rounding. Devices that were never read are left out.
 void add_fragmentation(const IndexedReport&, const Paint&, std::string& text);
 // Adds a section to `text` for each device of which 1/100 or more was at some moment of the run
 // locked in slabs: unused, but in 2 MiB pages of the driver with live pieces. A device is left out
-// if fewer bytes were locked at that moment than 5/4 of those locked at the end.
+// if fewer bytes were locked at that moment than 5/4 of those locked at the end, or if it was never
+// read.
 void add_worst_fragmentation(const IndexedReport&, const Paint&, std::string& text);
 
 }  // namespace cuwarden

@@ -43,16 +43,17 @@ class Account {
   explicit Account(std::uint64_t used_bytes)
       : unexplained_(static_cast<std::int64_t>(used_bytes)) {}
 
-  // Adds the bytes of the device that one of the Holder values has as an item. To be called once
-  // for each holder. Does nothing if `bytes` is 0, or more than any device has (2^53).
+  // Adds the bytes of the device that the holder has, as an item of the holder's name. To be called
+  // once for each holder. Does nothing if `bytes` is 0, or more than any device has (2^53).
   void add(Holder, std::uint64_t bytes);
   // Adds the live allocations of a kind as an item. `bytes`: all bytes of these allocations.
   // Spilled: the spilled bytes of all kinds on the device, of which those of this kind are
-  // subtracted.
+  // subtracted. Does nothing if no bytes are left, or more than 2^53.
   void add_live(Kind, std::uint64_t bytes, const Spilled&);
   // Adds the item `other_processes`. `bytes`: bytes of the device that other processes hold, as
   // NVML lists them. The live bytes of Kind::imported, which are memory of other processes that
   // this process opened, are subtracted: they are an item already. To be called after add_live().
+  // Does nothing if no bytes are left, or if `bytes` is more than 2^53.
   void add_other_processes(std::uint64_t bytes);
 
   // Returns the holder's bytes; 0 if they were not added.

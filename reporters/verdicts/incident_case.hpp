@@ -27,7 +27,8 @@ inline std::uint64_t rescues_of(const ledger::IncidentView& incident) {
 
 // A refused request, and all facts from which the verdict about its cause may follow.
 struct IncidentCase {
-  // The refused request, with the facts of its first refusal and counts of later ones.
+  // The refused request, with the facts of its first refusal and counts of later ones. For a
+  // refusal that is happening, only the facts and the group are set.
   ledger::IncidentView incident;
   Kind kind{};                       // kind of memory that was asked for
   DeviceOrdinal device = no_device;  // device of the request; no_device: host memory
@@ -80,15 +81,16 @@ std::optional<IncidentCase> case_of(const ledger::Reader& names, GroupId group,
 bool is_slice(const ledger::DeviceView&) noexcept;
 
 // Returns the free bytes of the refused request's device at the refusal, as cuMemGetInfo gave them;
-// if there was no context to ask in, as NVML gave them. Null if neither is known.
+// if those are unknown, for lack of a context to ask in, as NVML gave them. Null if neither is
+// known.
 std::optional<std::uint64_t> free_bytes_of(const ledger::IncidentFacts&);
 
 // Returns the used bytes of the refused request's device at the refusal, divided into items such as
-// live memory and contexts. The ordinal names this device. Null if host memory was requested, or if
-// the device was not read.
+// live memory and contexts. The ordinal names this device. Null if host memory was requested
+// (no_device), or if the size or the free bytes of the device are unknown or impossible.
 std::optional<Account> account_of(DeviceOrdinal, const ledger::IncidentFacts&);
 // Returns the used bytes of the request's device at the refusal, divided into items. Null if host
-// memory was requested, or if the device was not read.
+// memory was requested, or if the size or the free bytes of the device are unknown or impossible.
 inline std::optional<Account> account_of(const IncidentCase& given) {
   return account_of(given.device, given.incident);
 }

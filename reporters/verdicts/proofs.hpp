@@ -27,18 +27,17 @@ struct SizeProof {
 // quota of MPS forbids the request. Figures of the other two restrictions are null.
 struct RestrictionProof {
   // Compute mode of the device, if it keeps this process from making a context there: "prohibited"
-  // or "exclusive_process". Null: the mode allows contexts, and something else restricts the
-  // process.
+  // or "exclusive_process". Null: another restriction was found.
   Text compute_mode;
   // other_processes_bytes: bytes that other processes hold on the device, as NVML lists them; set
   // if compute_mode is "exclusive_process". total_bytes: size of the process's MIG slice; null:
   // another restriction was found.
   Figure other_processes_bytes, total_bytes;
   Text slice;  // name of the process's MIG slice; null: another restriction was found
-  // whole_device_bytes: size of the device of which the MIG slice is a part. For a quota: free
-  // bytes of the device; quota of MPS for the process; live bytes that the process allocated; all
-  // bytes of the process that count towards the quota. requested_bytes: size of the refused
-  // request; null: unknown, or a context was refused.
+  // whole_device_bytes: size of the device of which the MIG slice is a part. Set only for a quota:
+  // free_bytes of the device; mps_limit_bytes, the quota of MPS for the process; own_bytes, live
+  // bytes that the process allocated; held_bytes, all bytes of the process that count towards the
+  // quota. requested_bytes: size of the refused request; null: unknown, or a context was refused.
   Figure whole_device_bytes, free_bytes, mps_limit_bytes, own_bytes, held_bytes, requested_bytes;
   CUWARDEN_FIELDS(compute_mode, other_processes_bytes, total_bytes, slice, whole_device_bytes,
                   free_bytes, mps_limit_bytes, own_bytes, held_bytes, requested_bytes)
@@ -89,8 +88,8 @@ struct HostProof {
 // Figures that prove the verdict pending_frees: memory was freed in stream order (cuMemFreeAsync),
 // but work on the device has not reached the frees.
 struct PendingProof {
-  // Bytes whose frees the device has not reached; free bytes of the device; size of the refused
-  // request.
+  // Bytes, at least, whose frees the device has not reached, by an estimate; free bytes of the
+  // device; size of the refused request.
   Figure pending_free_bytes, free_bytes, requested_bytes;
   CUWARDEN_FIELDS(pending_free_bytes, free_bytes, requested_bytes)
 };
@@ -112,8 +111,8 @@ struct WasteProof {
 // that asked holds the memory.
 struct LibraryProof {
   Text holder;  // path of the library that holds the memory
-  // Live bytes that this library allocated on the device, free bytes of the device at the refusal,
-  // and size of the refused request. Null: unknown.
+  // Live bytes that this library allocated on the device, by the call stacks that held most memory;
+  // free bytes of the device at the refusal; size of the refused request. Null: unknown.
   Figure held_bytes, free_bytes, requested_bytes;
   CUWARDEN_FIELDS(holder, held_bytes, free_bytes, requested_bytes)
 };

@@ -33,7 +33,8 @@ class Shortage {
   model::Figure fact(ledger::Fact which) const;
   // Returns the free bytes of the request's device at the refusal; null if they are unknown.
   model::Figure free_bytes() const { return limited(free_); }
-  // Returns the bytes that the program asked for; null if the call names no size, or the size 0.
+  // Returns the bytes that the program asked for, or that a launch needed for itself; null if they
+  // are unknown or 0.
   model::Figure requested_bytes() const;
   // Returns the bytes of the device's memory that the holder had at the refusal; 0 if it had none,
   // or the device was not read.
@@ -43,18 +44,19 @@ class Shortage {
   std::uint64_t opened() const;
 
   // Returns the bytes that the device's free memory lacked for the request and for the reserve that
-  // the driver keeps; 0 if enough was free. Null if the free bytes are unknown, or for a launch of
-  // a graph, which names no size.
+  // the driver keeps; 0 if enough was free. Null if the free bytes are unknown, or for a graph's
+  // instantiation or launch, which names no size.
   model::Figure missing() const { return missing_; }
   // True if missing() is known and above 0, and the program asked for memory or a context. False
   // for all other calls, such as launches.
   bool lacks_memory() const;
-  // Returns the bytes that the request would take of the device. Requests above 1 MiB that are not
-  // stream-ordered are rounded up to whole pages (2 MiB), as the driver does. For a context the
-  // result is an estimate.
+  // Returns the bytes that the request would take of the device; 0 if its size is unknown. Requests
+  // above 1 MiB that are not stream-ordered are rounded up to whole pages (2 MiB), as the driver
+  // does. For a context the result is an estimate.
   std::uint64_t taken() const { return taken_; }
   // True if `bytes` of unused memory are enough to be named as the cause of the refusal: at least
-  // 1/50 of the device, or 1/400 of the device and a quarter of the request.
+  // 1/50 of the device, or 1/400 of the device and a quarter of the request with the driver's
+  // reserve. False if the device's size is unknown.
   bool is_worth_it(std::uint64_t bytes) const;
 
   // Returns the live bytes that this process had allocated on the device at the refusal, without
@@ -68,14 +70,16 @@ class Shortage {
   // other processes' memory that this process opened; 0 also if the device was not read.
   std::uint64_t listed() const;
   // Returns the used device bytes that belong neither to this process nor to a process that NVML
-  // lists. Returns 0 if some amounts are unknown, or if the driver's own memory may explain them.
+  // lists, less an allowance for contexts and managed memory. Returns 0 if nothing is left, or if
+  // some amounts are unknown.
   std::uint64_t unlisted() const;
   // Returns the sum of listed() and unlisted(): at least so many used device bytes have other
   // owners than this process. 0 also if the device was not read.
   std::uint64_t others() const { return listed() + unlisted(); }
   // True if `bytes`, held by one owner, are the largest amount that any owner holds, and the
   // request would have fitted without them. Owners: this process's allocations, memory that no call
-  // asked for, idle memory pools, other processes.
+  // asked for, idle memory pools, other processes. False if `bytes` is 0. To be called only if
+  // lacks_memory(): if missing() is null, every request counts as fitting.
   bool is_the_most(std::uint64_t bytes) const;
 
  private:

@@ -34,8 +34,8 @@ constexpr Utf8Letter first_letter(std::string_view text) {
   return {bytes, true, code};
 }
 
-// True if the code point is a C0 or C1 control, a control of the writing direction, or a line
-// separator.
+// True if the code point is a C0 or C1 control, DEL, a control of the writing direction, or a
+// separator of lines or paragraphs.
 constexpr bool is_control(std::uint32_t code) {
   return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x61c || code == 0x200e ||
          code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);

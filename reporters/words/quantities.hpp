@@ -8,7 +8,7 @@
 
 namespace cuwarden {
 
-// Returns a size as text, such as "512 B", "1.5 KiB" or "20.0 GiB".
+// Returns a size as text, in units of 1024, such as "512 B", "1.5 KiB" or "20.0 GiB".
 std::string human_bytes(std::uint64_t bytes);
 // Returns a number as text with commas, such as "71,932".
 std::string human_count(std::uint64_t count);

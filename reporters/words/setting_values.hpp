@@ -15,8 +15,8 @@ enum class LogLevel { off, error, warn, info, debug };
 // The value of CUWARDEN_POOL. `off`: the driver serves all requests. `rescue`: cuwarden tries to
 // serve requests that the driver refused. `on`: as `rescue`, and cuwarden's own pool also serves
 // small or badly rounded requests and page-locked memory from the start. `automatic`: as `rescue`,
-// and new device requests come from the pool once much memory is locked in the driver's slabs (2
-// MiB pages of small requests).
+// and small or badly rounded device requests come from the pool once much memory is locked in the
+// driver's slabs (2 MiB pages of small requests).
 enum class PoolMode { off, rescue, on, automatic };
 // The texts for the enumerators of LogLevel and PoolMode in settings, in the enumerators' order.
 inline constexpr std::string_view log_level_names[] = {"off", "error", "warn", "info", "debug"};
@@ -33,8 +33,9 @@ struct SpillAmount {
 // The value of CUWARDEN_REPORT_IF. A report is written at the end of the process if one of the
 // conditions that are true here holds. If all are false, a report is always written.
 struct ReportConditions {
-  bool leak = false;      // condition: memory was not freed, or the records lack allocations
-  bool incident = false;  // condition: a request was refused for lack of memory
+  bool leak = false;  // condition: memory was not freed, or the records may lack allocations
+  // Condition: a request was refused for lack of memory, or the records lack allocations.
+  bool incident = false;
   // Condition: the process ended by a signal, with an exit status other than 0, or without a sign
   // of the reason.
   bool abnormal = false;
@@ -54,11 +55,12 @@ std::optional<PoolMode> parse_pool_mode(std::string_view text);
 std::optional<bool> parse_on_off(std::string_view text);
 // Parses a decimal number from 0 to `most`; null if the text is no such number.
 std::optional<unsigned> parse_number(std::string_view text, unsigned most);
-// Parses a length of time such as "500ms", "30s", "2m" (minutes), "1h" or "0", of a year at most.
-// Returns nanoseconds; null if the text is no such time.
+// Parses a length of time such as "500ms", "30s", "2m" (minutes), "1h" or "0", of at most 366 days.
+// Fractions are not accepted. Returns nanoseconds; null if the text is no such time.
 std::optional<std::uint64_t> parse_duration_ns(std::string_view text);
-// Parses a value of CUWARDEN_SPILL: an amount of host memory such as "8GiB", "25%" or "0". A
-// ":visible" behind it sets SpillAmount::is_visible. Returns null for any other text.
+// Parses a value of CUWARDEN_SPILL: an amount of host memory such as "8GiB", "25%" or "0". A number
+// above 0 needs its unit. A ":visible" behind the amount sets SpillAmount::is_visible. Returns null
+// for any other text.
 std::optional<SpillAmount> parse_spill(std::string_view text);
 
 // Parses a value of CUWARDEN_REPORT_IF: "always" (all conditions false), or names of conditions

@@ -8,6 +8,7 @@ namespace cuwarden {
 
 // True if the library at `path` (a loaded object's) keeps a cache of device memory, and after a
 // refused request empties the cache and asks again: PyTorch's allocator, CuPy's pool, XLA's BFC.
+// The path alone decides.
 inline bool asks_again_when_refused(std::string_view path) {
   const std::string_view file = path.substr(path.rfind('/') + 1);
   for (const char* name : {"libc10_cuda", "xla_", "libjax"})
@@ -16,7 +17,7 @@ inline bool asks_again_when_refused(std::string_view path) {
 }
 
 // True if the library at `path` (a loaded object's) is known to keep device memory and to hand out
-// parts of it, with or without a second request when one was refused.
+// parts of it, with or without a second request when one was refused. The path alone decides.
 inline bool is_caching_allocator(std::string_view path) {
   const std::string_view file = path.substr(path.rfind('/') + 1);
   for (const char* name : {"librmm", "libumpire", "libamrex", "libtensorflow", "libonnxruntime",

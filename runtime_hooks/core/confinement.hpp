@@ -15,12 +15,12 @@ namespace cuwarden {
 
 namespace detail {
 
-// Pointer to a function that returns true if the calling thread has a seccomp filter which the
-// program installed itself. Null until the program installs its first filter; the shim then sets
-// the pointer.
+// Pointer to the function by which is_confined() asks about the calling thread. Set by the shim
+// once the program has installed a seccomp filter on itself that forbids a system call of
+// cuwarden's. Null before that, and again in a new forked child.
 inline constinit std::atomic<bool (*)() noexcept> asks_confinement{nullptr};
-// True if all seccomp filters that the program installed allow the system call by which
-// is_readable() (readable.hpp) asks the kernel if memory can be read.
+// True if seccomp filters of the program confine threads, and all of them are known to allow
+// is_readable() (readable.hpp) its system call.
 inline constinit std::atomic<bool> confined_may_probe{false};
 // True if is_readable() would return false for all memory, because of a seccomp filter that the
 // process began with (a container's).
@@ -28,8 +28,10 @@ inline constinit std::atomic<bool> probing_fails{false};
 
 }  // namespace detail
 
-// True if the calling thread is confined: the program installed a seccomp filter, which may kill
-// the process for a system call that only cuwarden makes. Makes no system call itself.
+// True if the calling thread is confined: a seccomp filter that the program has installed on itself
+// may forbid the thread a system call of cuwarden's. True also if that is not known and the kernel
+// must not be asked. Makes at most one system call, prctl(PR_GET_SECCOMP), and only where that is
+// known to be harmless. Keeps errno.
 inline bool is_confined() noexcept {
   const auto ask = detail::asks_confinement.load(std::memory_order_acquire);
   return ask != nullptr && ask();

@@ -3,8 +3,8 @@
 // recursive nor fair, and a holder must not call foreign code.
 //
 // A holder may never come back, if the host's signal handler left it by longjmp. So no thread waits
-// for ever. If one holder keeps the lock for more than ten seconds, the lock is given up: no thread
-// can take it until that holder unlocks it after all.
+// for ever. If a thread has waited for more than ten seconds for one holder, the lock is given up:
+// no thread can take it until that holder unlocks it after all.
 #pragma once
 
 #include <linux/futex.h>
@@ -23,8 +23,8 @@
 
 namespace cuwarden {
 
-// A lock of two 32-bit words. If one holder keeps it for more than ten seconds, it is given up:
-// lock() fails until that holder calls unlock().
+// A lock of two 32-bit words, not recursive. If a thread has waited for more than ten seconds for
+// one holder, the lock is given up: lock() fails at once, until that holder calls unlock().
 class FutexLock {
  public:
   // A function that sleeps while `word` holds `value`. It returns false if it has slept for `ms`
@@ -32,7 +32,8 @@ class FutexLock {
   using Sleep = bool (*)(const std::atomic<std::uint32_t>& word, std::uint32_t value,
                          long ms) noexcept;
   // Sleeps in the kernel (FUTEX_WAIT) while `word` holds `value`, for `ms` milliseconds (0 to 999)
-  // at most. Returns false if that time has passed, and true if the sleep ended sooner.
+  // at most. Returns false if that time has passed, and true if the sleep ended sooner or did not
+  // begin. Changes errno.
   static bool sleep_in_kernel(const std::atomic<std::uint32_t>& word, std::uint32_t value,
                               long ms) noexcept {
     const timespec limit{.tv_sec = 0, .tv_nsec = ms * 1'000'000};
@@ -43,9 +44,10 @@ class FutexLock {
   // replace it by one that returns at once, as if the time had passed.
   static inline constinit std::atomic<Sleep> sleep_while{sleep_in_kernel};
 
-  // Takes the lock, and waits for it if necessary. Returns false, without the lock, if another
-  // thread has kept it for more than ten seconds. Also returns false if the calling thread has a
-  // WaitBudget (a bound on its waiting for all locks) and the budget is used up.
+  // Takes the lock, and waits for it if necessary. Returns false, without the lock, if a thread has
+  // waited for more than ten seconds for the present holder, now or earlier. Also returns false if
+  // the lock is held and the calling thread's WaitBudget (a bound on its waiting for all locks) is
+  // used up. Keeps errno.
   [[nodiscard]] bool lock() noexcept {
     std::uint32_t expected = free;
     return state_.compare_exchange_strong(expected, held, std::memory_order_acquire,
@@ -88,6 +90,8 @@ class FutexLock {
   }
 
  private:
+  // Values of `state_`. `contended`: the lock is held, and other threads may sleep until it is
+  // free. `given_up`: the lock is held, and a thread has waited for it in vain for ten seconds.
   static constexpr std::uint32_t free = 0, held = 1, contended = 2, given_up = 3;
   static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
   // Times in milliseconds. A thread waits for first_wait_ms, and then for twice as long each time,
@@ -143,7 +147,8 @@ class FutexLock {
 };
 
 // Takes a FutexLock, and releases it at the end of the scope. Converts to false if the lock could
-// not be taken, in most cases because another thread has kept it for more than ten seconds.
+// not be taken, in most cases because another thread has kept it for more than ten seconds (with
+// ForLong, for about ten minutes).
 class [[nodiscard]] Locked {
  public:
   explicit Locked(FutexLock& lock) noexcept : lock_(lock), holds_(lock.lock()) {}

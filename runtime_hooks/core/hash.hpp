@@ -21,7 +21,7 @@ constexpr std::uint64_t fold_product(std::uint64_t a, std::uint64_t b) noexcept 
 inline constexpr std::uint64_t hash_salt[4] = {0x9e3779b97f4a7c15, 0xd6e8feb86659fd93,
                                                0xa0761d6478bd642f, 0xe7037ed1a0b428db};
 
-// Returns a hash of two numbers; hash_pair(a, b) and hash_pair(b, a) differ.
+// Returns a hash of two numbers, which depends also on their order.
 constexpr std::uint64_t hash_pair(std::uint64_t a, std::uint64_t b) noexcept {
   return fold_product(fold_product(a ^ hash_salt[0], hash_salt[1]) ^ b, hash_salt[2]);
 }

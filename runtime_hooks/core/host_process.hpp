@@ -10,11 +10,12 @@ namespace cuwarden {
 // the interface. Several threads may call the functions at once.
 class HostProcess {
  public:
-  // Returns true if a library is loaded that shares device memory with other processes by the CUDA
-  // driver's IPC handles. The driver makes no such handles for memory of cuwarden's pool.
+  // Returns true if a known library is loaded that shares device memory with other processes by the
+  // CUDA driver's IPC handles. The driver makes no such handles for memory of cuwarden's pool.
   virtual bool shares_memory() noexcept = 0;
-  // Returns true if a library is loaded that may make network cards, disks or other hardware access
-  // device memory without a call of the CUDA driver. Device memory must not be moved then.
+  // Returns true if a known library is loaded by which other hardware may access device memory
+  // without a call of the CUDA driver: network cards, disks, video engines. Device memory must not
+  // be moved then.
   virtual bool reaches_memory() noexcept = 0;
   // Returns true if a loaded object is linked with functions of the CUDA driver that cuwarden does
   // not know. Their calls cannot be noticed, so device memory must not be moved then.
@@ -23,7 +24,8 @@ class HostProcess {
   // "python:gil" (Python's global interpreter lock); for other names, returns false.
   virtual bool holds_lock(std::string_view name) noexcept = 0;
   // Returns the bytes of host memory that cuwarden may still take for spilled device memory: those
-  // available to the process, within its cgroup's limit, less a reserve that is left to the host.
+  // available to the process, within its cgroup's limit, less a reserve that is left to the host. A
+  // number near UINT64_MAX if neither the available memory nor a limit is known.
   virtual std::uint64_t host_room_bytes() noexcept = 0;
   // Starts a detached thread that calls work(argument) once and ignores its result. The thread
   // blocks the program's signals. Returns false if the thread cannot be started.

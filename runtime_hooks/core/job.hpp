@@ -9,7 +9,7 @@
 namespace cuwarden {
 
 // The batch job that a process belongs to. A field is none if no environment variable tells its
-// value. Texts point into the values that the variables have.
+// value. Texts other than `scheduler` point into the values that the variables have.
 struct Job {
   std::optional<std::string_view> scheduler;   // One of slurm, pbs, lsf, sge, cobalt, flux.
   std::optional<std::string_view> id;          // The scheduler's id of the job.
@@ -48,9 +48,11 @@ struct RankVariable {
   std::string_view name;
   int first = 0;  // The variable's value in the process that has rank 0.
 };
-// Environment variables that may hold the process's rank in its job. They are looked up in this
-// order until one holds a valid rank. A launcher's own variable comes before the scheduler's,
-// because several launchers may run in one task of the scheduler.
+// Environment variables that may hold the process's rank in its job. rank_from() looks them up in
+// this order until one holds a valid rank, a number of 1 to 9 digits. A launcher's own variable
+// comes before the scheduler's, because several launchers may run in one task of the scheduler.
+// RANK comes first if `torchrun_variable` is set. SLURM_PROCID is passed over if is_slurm_task() is
+// false.
 inline constexpr std::array<RankVariable, 11> rank_variables{{
     {"PMIX_RANK"},  // PMIx: Open MPI 5, srun --mpi=pmix.
     {"OMPI_COMM_WORLD_RANK"},
@@ -65,8 +67,8 @@ inline constexpr std::array<RankVariable, 11> rank_variables{{
     {"RANK"},              // torchrun.
 }};
 // An environment variable that torchrun sets beside RANK. torchrun's workers share one task of the
-// scheduler, which may have given the task a rank of its own. So if this variable is set, RANK is
-// looked up before all other rank variables.
+// scheduler, which may have given the task a rank of its own. So if this variable is set, even to
+// an empty value, RANK is looked up before all other rank variables.
 inline constexpr std::string_view torchrun_variable = "TORCHELASTIC_RUN_ID";
 // An environment variable that Slurm sets to BATCH in a batch script. Programs that srun starts in
 // the script inherit the value.
@@ -83,8 +85,10 @@ constexpr std::optional<int> parse_rank(std::string_view text) {
   return rank;
 }
 
-// True if the environment variable `name` describes the batch job, so that a report keeps its
-// value. (A report also keeps variables that begin with CUWARDEN_, CUDA_ or NVIDIA_.)
+// True if the environment variable `name` may tell a batch job's id, step, array index or rank, or
+// is `torchrun_variable`. A report keeps the values of these variables, SLURM_PROCID's only if
+// is_slurm_task() is true. (A report also keeps variables that begin with CUWARDEN_, CUDA_ or
+// NVIDIA_.)
 constexpr bool is_job_variable(std::string_view name) {
   for (const auto& variable : job_id_variables) {
     if (variable[0] == name) return true;
@@ -104,10 +108,11 @@ constexpr bool is_special_step(std::string_view step) {
   return step.size() == 10 && step >= "4294967290" && step <= "4294967295";
 }
 
-// False if the process belongs to Slurm's batch script or interactive shell: SLURM_PROCID is 0 in
-// all processes there, so it is not a rank. True for all other processes, also outside of Slurm.
-// `lookup(name)` returns the value of an environment variable as std::optional<std::string_view>;
-// none: not set.
+// False if SLURM_STEP_ID is that of a special step (is_special_step()), or is not set or empty
+// while ENVIRONMENT is BATCH. The process then belongs to Slurm's batch script, interactive shell
+// or the like. SLURM_PROCID is 0 in all processes there, so the value is no rank. True for all
+// other processes, also outside of Slurm. `lookup(name)` returns the value of an environment
+// variable as std::optional<std::string_view>; none: not set.
 template <class Lookup>
 constexpr bool is_slurm_task(const Lookup& lookup) {
   const std::optional<std::string_view> step = lookup(step_variable);
@@ -138,7 +143,8 @@ constexpr std::optional<int> rank_from(const Lookup& lookup) {
 
 // Finds the batch job of a process from its environment. `lookup(name)` returns the value of an
 // environment variable as std::optional<std::string_view>; none: not set. An empty value counts as
-// not set, except for CUDA_VISIBLE_DEVICES, where it hides every device.
+// not set, except for CUDA_VISIBLE_DEVICES, where it hides every device, and for
+// TORCHELASTIC_RUN_ID.
 template <class Lookup>
 constexpr Job job_from(const Lookup& lookup) {
   Job job;

@@ -10,11 +10,11 @@ namespace cuwarden {
 // values, so the enumerators' order is part of the ledger's layout.
 enum class Kind : std::uint8_t {
   device,          // Linear device memory (cuMemAlloc and relatives).
-  pinned,          // Page-locked host memory (cuMemHostAlloc).
+  pinned,          // Page-locked host memory (cuMemHostAlloc, cuMemAllocHost).
   registered,      // Host memory under cuMemHostRegister.
-  managed,         // cuMemAllocManaged.
-  stream_ordered,  // cuMemAllocAsync.
-  vmm,             // Physical memory of cuMemCreate.
+  managed,         // Managed memory (cuMemAllocManaged).
+  stream_ordered,  // Stream-ordered memory (cuMemAllocAsync, cuMemAllocFromPoolAsync).
+  vmm,             // Physical memory of cuMemCreate, on a device or the host.
   array,           // CUDA arrays and mipmapped arrays.
   imported,        // Memory of other processes and other APIs.
   graph,           // Memory that graphs take for their memory nodes.
@@ -56,14 +56,14 @@ constexpr bool is_in_device_account(Kind kind) {
 // The meaning of the number by which an allocation record is found. One number may be a pointer, a
 // handle and an array at once, so the key of a record is a pair of Space and number.
 enum class Space : std::uint8_t {
-  pointer,          // Device, pinned, managed, stream-ordered and imported addresses.
+  pointer,          // Device, pinned, managed, stream-ordered, imported and graph addresses.
   registered,       // Host ranges under cuMemHostRegister.
   vmm_handle,       // CUmemGenericAllocationHandle.
   vmm_mapping,      // Address of a cuMemMap, which carries no bytes of its own.
   array,            // CUarray.
   mipmapped_array,  // CUmipmappedArray.
   external_memory,  // CUexternalMemory.
-  graph_exec,       // CUgraphExec that owns memory nodes.
+  graph_exec,       // CUgraphExec. No record is made in this space.
 };
 
 }  // namespace cuwarden

@@ -43,8 +43,9 @@ class Mapping {
   Mapping& operator=(const Mapping&) = delete;
 
   // Maps `bytes` of zeroed memory, rounded up to whole pages; the result is empty on failure. A
-  // page takes memory only once it is touched. In a confined thread (seccomp), forked children
-  // inherit the memory, and core dumps contain it.
+  // page takes memory only once it is touched. Forked children do not inherit the memory, and core
+  // dumps leave it out. In a confined thread (seccomp), or if the kernel refuses mprotect, children
+  // inherit it and dumps contain it.
   static Mapping anonymous(std::size_t bytes) noexcept {
     const ErrnoGuard guard;
     // A confined thread asks for nothing but the memory.
@@ -57,7 +58,7 @@ class Mapping {
 
   // Reserves `bytes` of address space, rounded up to whole pages, for memory of zeros that cannot
   // be accessed before open(). The result is empty on failure. Forked children do not inherit the
-  // range, except in a confined thread (seccomp).
+  // range, and core dumps leave it out, except in a confined thread (seccomp).
   static Mapping reserved(std::size_t bytes) noexcept {
     const ErrnoGuard guard;
     Mapping made = map(bytes, PROT_NONE);
@@ -75,7 +76,8 @@ class Mapping {
 
   // Unlocks the range, in case the program has called mlockall(MCL_FUTURE). The kernel then locks
   // each new mapping, and touches all of its pages if they are accessible. So a large mapping is
-  // made without access, unlocked by this function, and opened afterwards.
+  // made without access, unlocked by this function, and opened afterwards. Does nothing in a
+  // confined thread (seccomp).
   void keep_unlocked() const noexcept {
     if (start_ == nullptr || is_confined()) return;
     const ErrnoGuard guard;

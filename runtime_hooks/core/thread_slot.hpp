@@ -11,8 +11,8 @@ struct ThreadSlot {
   static constexpr std::uint32_t count = 65;  // Number of values of `number`.
 
   std::uint32_t number = 0;  // 1 to count - 1; 0: the thread has no number of its own.
-  // Number of threads that have had `number` so far, this one included. It tells the thread from
-  // earlier ones with an equal number.
+  // Number of threads that have had `number` so far, this one included; 0 if `number` is 0. It
+  // tells the thread from earlier ones with an equal number.
   std::uint32_t tenancy = 0;
 };
 

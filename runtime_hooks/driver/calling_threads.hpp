@@ -20,13 +20,16 @@ class CallingThreads {
   // counter.
   static constexpr std::size_t most = 1024;
 
-  // The counters of one thread, which only that thread changes.
+  // The counters of one thread, which only that thread changes as long as it runs.
   struct alignas(64) Thread {
     std::atomic<std::uint32_t> calls{0};  // hooked calls of the driver that have not returned
-    // Calls that submit work to a device and have not returned. The thread has passed the gate that
-    // cuwarden closes to move memory (SubmissionGate).
+    // Number of times that the thread has passed the gate which cuwarden closes to move memory
+    // (SubmissionGate) and has not left it yet. The thread passes it in calls that submit work to a
+    // device and in some other hooked calls (GateScope). Passing counts only once the gate is
+    // armed. In the thread that has closed the gate, closing counts as 1.
     std::atomic<std::uint32_t> submissions{0};
-    std::atomic<std::int32_t> id{0};  // the kernel's thread id; 0: no thread has these counters
+    // The kernel's thread id, perhaps of a thread that has ended; 0: no thread had these counters.
+    std::atomic<std::int32_t> id{0};
   };
 
   // Returns the calling thread's counters. The first call of own() or enter() assigns them to the
@@ -64,16 +67,18 @@ class CallingThreads {
 
   // Waits until each thread of the process has been seen outside the driver once, not necessarily
   // all at one time, and returns true. Returns false if some thread stays inside until `clock`
-  // shows `deadline_ns`. Returns false at once if the calling thread itself is inside the driver,
-  // or if a thread has ended inside a call.
+  // shows `deadline_ns`. Returns false at once if the calling thread itself is inside the driver.
+  // Stops waiting and returns false if a thread has ended inside a call.
   bool are_all_outside(std::uint64_t deadline_ns, Clock& clock = system_clock) noexcept;
 
-  // Forgets all threads but the calling one, which counts as outside the driver, and clears
-  // device_is_lost. To be called in a forked child, which has no other threads.
+  // Forgets all threads but the calling one, which counts as outside the driver and keeps its
+  // Thread::submissions. Clears device_is_lost. To be called in a forked child, which has no other
+  // threads.
   void forked() noexcept;
 
-  // Calls visit(thread), with a Thread, for the counters of all threads, and for unused counters,
-  // too. Stops and returns false as soon as visit() returns false; otherwise returns true.
+  // Calls visit(thread), with a Thread, for the counters of all threads that have some of their
+  // own, and for unused counters, too. Stops and returns false as soon as visit() returns false;
+  // otherwise returns true.
   template <class Visit>
   bool all_of(const Visit& visit) noexcept {
     for (Thread& thread : threads_)
@@ -100,9 +105,9 @@ class CallingThreads {
 // Counts the hooked calls of the CUDA driver that are under way, for all threads of the process.
 extern constinit CallingThreads calling_threads;
 
-// True once a call of the program got an error that says that a device, or the process's access to
-// a device, is lost. cuwarden then asks the driver nothing at the end of the process, because the
-// driver may never answer.
+// True once a call of the program got an error that tells of a lost device, or after which all
+// further CUDA work of the process fails. cuwarden then asks the driver nothing at the end of the
+// process, because the driver may never answer. False again in a forked child.
 extern constinit std::atomic<bool> device_is_lost;
 // Sets device_is_lost if the driver's error says that a device is lost, or that all further CUDA
 // work of the process will fail, too.

@@ -9,7 +9,7 @@
 namespace cuwarden::driver {
 
 // Returns true if the driver has the functions by which is_idle() finds out if a context has
-// unfinished work (since CUDA 12.5).
+// unfinished work (since CUDA 12.5). Returns false if cuwarden was built with an older CUDA.
 inline bool can_tell_idle([[maybe_unused]] const RealDriver& real) noexcept {
 #if CUDA_VERSION >= 12050
   return real.cuCtxRecordEvent != nullptr && real.cuEventCreate != nullptr &&
@@ -20,8 +20,9 @@ inline bool can_tell_idle([[maybe_unused]] const RealDriver& real) noexcept {
 }
 
 // Returns true if `context`, which must be current, has no unfinished work in any stream. Returns
-// false also if the driver cannot tell, as before CUDA 12.5. No stream of the context may be in a
-// capture, because the question would end the capture (cuda.h, cuCtxRecordEvent).
+// false also if the driver cannot tell, as before CUDA 12.5, or gives an error. No stream of the
+// context may be in a capture, because the question would end the capture (cuda.h,
+// cuCtxRecordEvent).
 inline bool is_idle([[maybe_unused]] const RealDriver& real,
                     [[maybe_unused]] ContextId context) noexcept {
 #if CUDA_VERSION >= 12050
@@ -40,18 +41,22 @@ inline bool is_idle([[maybe_unused]] const RealDriver& real,
 
 // Waits until all work that was submitted to the context, which need not be current, is done. Must
 // be called before cuMemUnmap, which does not wait (measured). Returns the result of
-// cuCtxSynchronize, or the error with which the context could not be made current. If a stream of
-// the context is in a capture, the result is an error about the capture. The caller must pass any
-// other error on to the program.
+// cuCtxSynchronize, or the error with which the context could not be made current. Returns
+// CUDA_ERROR_NOT_SUPPORTED if the driver lacks a function. If a stream of the context is in a
+// capture, the result is an error about the capture. The caller must pass any other error on to the
+// program.
 inline CUresult wait_for_context(const RealDriver& real, ContextId context) noexcept {
   if (real.cuCtxSynchronize == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   return in_context(real, context, [&] { return real.cuCtxSynchronize(); });
 }
 
-// Waits as wait_for_context() does, but ends no stream capture. Frees a small allocation, for which
-// the driver waits until all work of the context is done (measured, with captures in any mode). On
-// a full device, a page of host memory is locked and freed instead: that takes a millisecond, and
-// waits, too. Returns CUDA_ERROR_OUT_OF_MEMORY, without a wait, if there is no memory for either.
+// Waits until all work that was submitted to the context, which need not be current, is done.
+// Unlike wait_for_context(), ends no stream capture. Frees a small allocation, for which the driver
+// waits until all work of the context is done (measured, with captures in any mode). On a full
+// device, a page of host memory is locked and freed instead: that takes a millisecond, and waits,
+// too. Returns the driver's result: CUDA_ERROR_OUT_OF_MEMORY, without a wait, if there is no memory
+// for either. Returns CUDA_ERROR_NOT_SUPPORTED, without a wait, if the driver lacks a function or
+// cannot change the thread's capture mode.
 inline CUresult wait_beside_captures(const RealDriver& real, ContextId context) noexcept {
   const RelaxedCaptures relaxed(real);
   if (!relaxed || real.cuMemAlloc_v2 == nullptr || real.cuMemFree_v2 == nullptr ||

@@ -42,7 +42,8 @@ struct DeviceReading {
   std::uint64_t total_bytes = 0, free_bytes = 0;
 };
 // Asks the driver for the total and free bytes of the current context's device, without ending a
-// stream capture. Returns none if the driver gives an error, such as without a current context.
+// stream capture. Returns none if the driver lacks a function or gives an error, such as without a
+// current context.
 inline std::optional<DeviceReading> read_current_device(const RealDriver& real) noexcept {
   const RelaxedCaptures relaxed(real);
   std::size_t free = 0, total = 0;

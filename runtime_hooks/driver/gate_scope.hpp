@@ -9,9 +9,10 @@ namespace cuwarden::driver {
 
 // Passes the submission gate for the length of a scope: waits while another thread has closed the
 // gate to move memory. While the scope lasts, a thread that closes the gate waits for the scope's
-// end. Does nothing before SubmissionGate::arm() was called, or if the thread has no counters. For
-// hooks in which a DriverCall already counts the thread as inside the driver. The class Submission
-// both passes the gate and counts the thread.
+// end. Does not wait inside another scope or submission of the thread. Does nothing before
+// SubmissionGate::arm() was called, or if the thread has no counters. For hooks in which a
+// DriverCall already counts the thread as inside the driver. The class Submission both passes the
+// gate and counts the thread.
 class GateScope {
  public:
   GateScope() noexcept : thread_(submission_gate.is_armed() ? calling_threads.own() : nullptr) {

@@ -26,7 +26,8 @@ class Inside {
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
   explicit operator bool() const { return result_ == CUDA_SUCCESS; }
-  // Returns the driver's error if the context could not be made current; otherwise CUDA_SUCCESS.
+  // Returns CUDA_SUCCESS if the context `wanted` is current. Otherwise returns the driver's error,
+  // or CUDA_ERROR_NOT_SUPPORTED if the driver lacks a function.
   CUresult result() const { return result_; }
 
  private:
@@ -36,8 +37,8 @@ class Inside {
 };
 
 // Calls work(), which returns a CUresult, with `context` as the thread's current context, and
-// returns its result. If the context cannot be made current, returns the driver's error without the
-// call.
+// returns the result of work(). If the context cannot be made current, returns Inside::result()
+// without the call: the driver's error, or CUDA_ERROR_NOT_SUPPORTED.
 template <class Work>
 CUresult in_context(const RealDriver& real, ContextId context, Work work) noexcept {
   CUcontext current = nullptr;

@@ -14,30 +14,34 @@
 
 namespace cuwarden::driver {
 
-// A gate that each submission of work to a device (a launch, a copy, a fill) passes. One thread can
-// close it for all others, which then wait before they submit.
+// A gate that each submission of work to a device (a launch, a copy, a fill) passes, and some other
+// hooked calls (GateScope). One thread can close it for all others, which then wait before they go
+// on.
 class SubmissionGate {
  public:
   using Thread = CallingThreads::Thread;
 
   // Arms the gate: later submissions (calls that submit work to a device) count themselves, so that
-  // the gate can be closed. To be called before cuwarden's pool has memory that may be moved.
-  // Further calls do nothing and return true. Returns false if the gate cannot be closed, because
-  // the kernel has no membarrier (before Linux 4.14) or there is no memory.
+  // the gate can be closed. To be called before the program gets memory of cuwarden's pool that may
+  // be moved. Returns true, without doing anything, if the gate is armed already. Returns false if
+  // the gate cannot be armed, because the kernel has no membarrier (before Linux 4.14) or there is
+  // no memory. Keeps errno.
   bool arm() noexcept;
   // True once the gate can be closed, because submissions count themselves.
   bool is_armed() const noexcept { return is_armed_.load(std::memory_order_relaxed); }
 
   // Closes the gate for all threads but the calling one, and waits until their submissions under
   // way (calls that submit work to a device) have returned. Returns true if the gate is closed; the
-  // caller must then call open(). Returns false, with the gate open, if some submissions have not
-  // returned, or another thread keeps the gate closed, until `clock` shows `deadline_ns`. Returns
-  // false at once if the gate is not armed, if the calling thread is itself submitting, or if a
-  // thread has no counters (CallingThreads::are_too_many()). The calling thread gets no signals
-  // until it opens the gate, because a handler might never return.
+  // caller must then call open(). Otherwise returns false, and leaves the gate as it was. The wait
+  // ends in vain when `clock` shows `deadline_ns`, if some submissions have not returned, or
+  // another thread keeps the gate closed. Returns false at once if the gate is not armed, if the
+  // calling thread is itself submitting, or if a thread has no counters
+  // (CallingThreads::are_too_many()). While the gate is closed, the calling thread gets no signals
+  // except those that its own instructions raise (own_signals), because a handler might never
+  // return.
   [[nodiscard]] bool close(std::uint64_t deadline_ns, Clock& clock = system_clock) noexcept;
-  // Opens the gate, which the calling thread must have closed, and allows the thread's signals
-  // again.
+  // Opens the gate, which the calling thread must have closed, and restores the signal mask that
+  // the thread had before.
   void open() noexcept;
 
   // Passes the gate: waits while another thread has it closed, and counts a submission (a call that
@@ -62,8 +66,8 @@ class SubmissionGate {
   static constexpr std::uint32_t is_open = 0, is_closed = 1;  // values of state_
   // Waits until the gate is open, and then counts a submission in the calling thread's counters.
   void wait_until_open(Thread&) noexcept;
-  // Waits until no other thread is submitting. Returns false if the clock shows `deadline_ns`
-  // first.
+  // Waits until no other thread is submitting; threads that have ended do not count. Returns false
+  // if the clock shows `deadline_ns` first.
   bool have_all_left(std::uint64_t deadline_ns, Clock&) noexcept;
 
   std::atomic<bool> is_armed_{false};
@@ -80,8 +84,8 @@ extern constinit SubmissionGate submission_gate;  // the gate of all submissions
 
 // Keeps other threads from submitting work to devices for the length of a scope: closes
 // `submission_gate`, and arms it before if necessary. Converts to true if the gate is closed; to
-// false if it could not be closed within `patience_ns` nanoseconds, which begin after the arming.
-// The destructor opens the gate again.
+// false if arm() or close() has failed. close() waits for `patience_ns` nanoseconds at most, which
+// begin after the arming. The destructor opens the gate again.
 class GateClosed {
  public:
   explicit GateClosed(std::uint64_t patience_ns) noexcept

@@ -20,17 +20,17 @@
 namespace cuwarden::pool {
 
 // Figures of an arena (the pool's memory for one context), or their sum over all arenas of a
-// device. held_bytes, live_bytes and idle_bytes are the present values. All others are totals since
-// the process began.
+// device. held_bytes, live_bytes, idle_bytes and partly_idle_bytes are the present values. All
+// others are totals since the process began.
 struct ArenaCounts {
   std::uint64_t held_bytes = 0;  // Bytes of device memory that the arena holds now.
   // Bytes of the blocks that the program has not freed: the sizes that it asked for.
   std::uint64_t live_bytes = 0;
-  // Bytes of device memory that the arena holds without a block in them. They can be given back to
-  // the driver at once.
+  // Bytes of device memory that the arena holds without a block in them, and that can be given back
+  // to the driver at once.
   std::uint64_t idle_bytes = 0;
   // Bytes of pages without a block that cannot be given back alone: neighbours that were mapped in
-  // one piece with them hold blocks. Meshing gives them back.
+  // one piece with them hold blocks. Meshing can give them back.
   std::uint64_t partly_idle_bytes = 0;
   // Number of blocks (one for each request) that the pool ever handed out, and the sum of the bytes
   // that these requests asked for.
@@ -41,9 +41,9 @@ struct ArenaCounts {
   // Totals since the start: pages of addresses that came to share memory by meshing, bytes of
   // device memory that meshing saved, and nanoseconds for which the program was paused for meshing.
   std::uint64_t meshed_pages = 0, meshed_bytes = 0, pause_ns = 0;
-  // Bytes of pages that have lost their memory, although blocks of the program lie in them. Meshing
-  // had unmapped these pages and failed, and the driver refused to map their memory again. 0 if
-  // that never happened.
+  // Bytes of memory that pages have lost, although blocks of the program lie in the pages. Meshing
+  // had unmapped them and failed, and the driver refused to map their memory again. 0 if that never
+  // happened.
   std::uint64_t lost_bytes = 0;
 };
 
@@ -72,7 +72,9 @@ struct Pause {
 //
 // All functions may be called by several threads at once. They hold the arena's lock while they
 // call the driver's functions for mapped memory, so that two threads do not map the same page.
-// These functions of the driver call no code of the program, but may wait.
+// These functions of the driver call no code of the program, but may wait. If the lock cannot be
+// taken (FutexLock::lock_for_long()), a function does nothing, and returns none, false, 0 or
+// CUDA_SUCCESS.
 class Arena {
  public:
   // `peers`, the record of the devices that may use each other's memory, outlives the arena.
@@ -87,10 +89,11 @@ class Arena {
   // open().
   ContextId context() const noexcept { return {context_.load(std::memory_order_acquire)}; }
 
-  // Reserves a range of addresses: twice the device's memory, or less if the process cannot have so
-  // many. `context` must be the current context, and `device` its device. The arena must be new, or
-  // end() must have been called. Returns false, with nothing changed, if the device cannot map
-  // memory or no addresses can be reserved. May throw std::bad_alloc, and has changed nothing then.
+  // Reserves a range of addresses: twice the device's memory, or less (down to a quarter of it) if
+  // the process cannot have so many. `context` must be the current context, and `device` its
+  // device. The arena must be new, or end() must have been called. Returns false, with nothing
+  // changed, if the arena is open already, the device cannot map memory, or no addresses can be
+  // reserved. May throw std::bad_alloc, and has changed nothing then.
   bool open(const driver::RealDriver&, DeviceOrdinal device, ContextId context);
   // True if the arena has a reserved range of addresses: after open(), until end().
   bool is_open() const noexcept { return !has_ended(); }
@@ -100,9 +103,10 @@ class Arena {
     return address - base_.load(std::memory_order_relaxed) < bytes;
   }
 
-  // Returns a new block of `bytes` (memory for one request), with device memory behind it; none if
-  // the driver refuses memory, no addresses are left, or the context is about to end. `now_ns` is
-  // the time on the ledger's clock. May throw std::bad_alloc; then no block is handed out.
+  // Returns a new block of `bytes` (memory for one request), with device memory behind it. Returns
+  // none if the driver refuses memory, no addresses are left or `bytes` is 0. Returns none, too, if
+  // the arena is not open or its context is about to end. `now_ns` is the time on the ledger's
+  // clock. May throw std::bad_alloc; then no block is handed out.
   std::optional<Block> allocate(const driver::RealDriver&, std::uint64_t bytes,
                                 std::uint64_t now_ns);
   // Marks the block that begins at the address `start` as freed by the program, and returns it. The
@@ -117,16 +121,16 @@ class Arena {
   // is the time on the ledger's clock.
   void give(const Block&, std::uint64_t now_ns) noexcept;
 
-  // Returns the block that contains the address and that the program has not freed; none if there
-  // is none.
+  // Returns the block in whose requested bytes the address lies and that the program has not freed;
+  // none if there is none.
   std::optional<Block> block_around(std::uint64_t address) noexcept;
   // Records that the program has set (`on` true) or cleared CU_POINTER_ATTRIBUTE_SYNC_MEMOPS of the
   // block that begins at the address `start`. Does nothing if no block begins there.
   void set_sync_memops(std::uint64_t start, bool on) noexcept;
 
-  // Gives the memory of pages back to the driver if they have held no block since `until_ns`, a
-  // time on the ledger's clock; UINT64_MAX means all pages without blocks. Returns the bytes given
-  // back.
+  // Gives memory back to the driver, in runs: groups of pages whose memory is given back together.
+  // Only runs go of which no page has held a block since `until_ns`, a time on the ledger's clock;
+  // UINT64_MAX means all runs without blocks. Returns the bytes given back.
   std::uint64_t give_back(const driver::RealDriver&, std::uint64_t until_ns) noexcept;
   // Makes little used pages share memory, and gives the saved memory back to the driver. Blocks are
   // copied in pauses of the program, which the functions of `Pause` begin and end, but keep their
@@ -139,10 +143,13 @@ class Arena {
   // Marks the arena, because its context is about to end: allocate() then returns none.
   // `is_closing` false removes the mark, because the driver did not end the context.
   void set_closing(bool is_closing) noexcept { is_closing_.store(is_closing); }
-  // True if set_closing() has marked the arena: its context is about to end.
+  // True if set_closing() has marked the arena: its context is about to end, or has ended. False
+  // again after the next open().
   bool is_closing() const noexcept { return is_closing_.load(); }
   // Gives back all addresses and memory, also of blocks that the program has not freed. Must be
-  // called after the context has ended. open() may then be called again.
+  // called after the context has ended. open() may then be called again. If the driver refuses to
+  // unmap some memory, the addresses stay reserved until the process ends. The totals of counts()
+  // stay.
   void end(const driver::RealDriver&) noexcept;
   // Lets the device `peer` use the memory that the arena has now, or forbids it (`may` false). For
   // memory that is mapped later, the record of peers that the constructor got decides. Returns the
@@ -159,7 +166,8 @@ class Arena {
   using RunIndex = std::uint32_t;
   // A page of addresses (2 MiB) of the arena, with or without memory.
   struct Page {
-    // Number of blocks of which at least a part lies in the page.
+    // Number of blocks of which at least a part lies in the page, live ones and those that were
+    // freed but not yet given.
     std::uint32_t blocks = 0;
     // Number of the run that the page's memory belongs to; 0 if the page has no memory.
     RunIndex run = 0;
@@ -197,17 +205,18 @@ class Arena {
   }
   // Returns the address at which the page with the index `page` begins.
   std::uint64_t address_of(std::uint64_t page) const noexcept { return base_ + page * page_bytes; }
-  // Maps memory for those pages in which a part of the block lies and that have none. Returns false
-  // if the driver refuses; some of the pages may have got memory then. `now_ns` is the time on the
-  // ledger's clock.
+  // Maps memory for those pages in which a part of the block lies and that have none, and for some
+  // pages after them. Returns false if the driver refuses; some of the pages may have got memory
+  // then. `now_ns` is the time on the ledger's clock. May throw std::bad_alloc, and has mapped
+  // nothing then.
   bool back(const driver::RealDriver&, const Block&, std::uint64_t now_ns);
   // Maps new memory at `count` pages, from the page with the index `first` on, and enters them in
-  // `runs_` as one run. Returns false, with nothing mapped, if the driver refuses. `now_ns` is the
-  // time on the ledger's clock.
+  // `runs_` as one run. The caller has reserved host memory for one more row. Returns false, with
+  // nothing mapped, if the driver refuses. `now_ns` is the time on the ledger's clock.
   bool map_run(const driver::RealDriver&, std::uint64_t first, std::uint64_t count,
                std::uint64_t now_ns) noexcept;
-  // Returns the number of pages without memory between the page with the index `first` and the next
-  // page with memory; at most `limit`.
+  // Returns the number of successive pages without memory, from the page with the index `first` on;
+  // at most `limit`. Pages that have no entry in `pages_` are not counted.
   std::uint64_t pages_ahead(std::uint64_t first, std::uint64_t limit) const noexcept;
   // Returns the index of the page that follows `page` in the run. `page` must not be the run's last
   // one.
@@ -231,8 +240,8 @@ class Arena {
   // Empties the run's row in `runs_` and enters its pages as pages without memory. The caller must
   // have unmapped the run's memory before.
   void drop_run(Run&) noexcept;
-  // Adds the run's memory without blocks to `idle_bytes` or `partly_idle_bytes` of `counts_`, or
-  // subtracts it (`sign` -1). To be called around each change of a run's use.
+  // Adds the run's memory without blocks to `idle_bytes` or `partly_idle_bytes` of `counts_`
+  // (`sign` 1), or subtracts it (`sign` -1). To be called around each change of a run's use.
   void count_unused(const Run& run, int sign) noexcept;
   // Adds 1 to Page::blocks of each page in which a part of the block lies. All these pages must
   // have memory.

@@ -23,8 +23,9 @@ namespace cuwarden::pool {
 // without free memory, runs move into the memory of other runs that are a single page.
 class Arena::Meshing {
  public:
-  // Memory that a pass of meshing moves pages into: also `new_memory` that it allocates, or only
-  // `own_memory`, which is that of runs of the arena with a single page.
+  // Memory that a pass of meshing moves pages into. `own_memory`: that of the arena's runs with a
+  // single page, without any new memory. `new_memory`: the same, and memory that the pass
+  // allocates.
   enum class Into : std::uint8_t { new_memory, own_memory };
   // Plans a pass of meshing, which run() carries out. `arena` and `real` outlive the object. The
   // caller holds the arena's lock until the object is destroyed. May throw std::bad_alloc.
@@ -176,24 +177,26 @@ class Arena::Meshing {
   bool copy(const Move&) noexcept;
   bool map(std::uint64_t page, std::uint64_t bytes, CUmemGenericAllocationHandle) noexcept;
   bool swap_memory(const Candidate&, const Run&) noexcept;
-  // Moves on to the next candidate whose targets are made or can be made; notes if others lack
-  // room. Returns false if there is none.
+  // Skips candidates whose targets are not made and cannot be made, and notes in `lacked_room_`
+  // that they lack room. Returns false if no candidate is left.
   bool has_next() noexcept;
-  // Makes the targets of the next candidates, until moving these would save `bytes` or the driver
-  // refuses memory.
+  // Makes the targets of the next candidates, until moving these would save `bytes` or would move
+  // 256 pages, or the driver refuses memory.
   void make_ahead(std::uint64_t bytes) noexcept;
-  // Moves the next candidates together, until that saves `bytes` or 64 pages are moved: all copies
-  // are started before one wait for all. To be called in a pause of the program, after has_next().
-  // Returns false if a call of the driver has failed, or host memory is lacking. The blocks that
-  // were not moved then lie in their old memory, which may be lost (ArenaCounts::lost_bytes).
+  // Moves the next candidates together, until that saves `bytes`, 64 pages are moved or the driver
+  // refuses memory: all copies are started before one wait for all. To be called in a pause of the
+  // program, after has_next(). Returns false if a call of the driver has failed, or host memory is
+  // lacking. The blocks that were not moved then lie in their old memory, which may be lost
+  // (ArenaCounts::lost_bytes).
   bool move_batch(std::uint64_t bytes) noexcept;
   // Counts the pages that must be announced to Packing before the candidate is moved, and enters
   // the number in it.
   void count_pages_to_announce(Candidate&) noexcept;
   // Maps the targets' memory at the addresses of the candidate's pages, whose blocks were copied to
-  // it. Returns false if the driver refuses; the pages then have their old memory again.
+  // it. Returns false if the driver refuses; the pages then have their old memory again, unless it
+  // is lost (ArenaCounts::lost_bytes).
   bool exchange(const Candidate&) noexcept;
-  // Gives new memory back to which no page was moved.
+  // Gives back the new memory to which no page was moved.
   void drop_spare() noexcept;
   // Releases the memory that moved runs had before.
   void release_old() noexcept;

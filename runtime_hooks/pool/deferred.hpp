@@ -34,8 +34,9 @@ class Deferred {
     }
   }
 
-  // Removes and returns one item of the context, in no particular order; none if the list has none
-  // of that context. The list is searched from its end, because most items belong to one context.
+  // Removes and returns one item of the context, in no particular order. Returns none if the list
+  // has none of that context, or if another thread has kept the list's lock for more than ten
+  // seconds. The list is searched from its end, because most items belong to one context.
   std::optional<Item> take(ContextId context) noexcept {
     const Locked locked(lock_);
     if (!locked) return std::nullopt;

@@ -40,13 +40,15 @@ bool maps_virtual_memory(const driver::RealDriver&, DeviceOrdinal) noexcept;
 // if the device can do it, as the driver does for its own memory.
 CUmemAllocationProp on_device(const driver::RealDriver&, DeviceOrdinal) noexcept;
 // Returns the properties with which cuMemCreate makes memory on the host's NUMA node next to the
-// device; none if the device cannot map host memory.
+// device (node 0 if the driver names none). Returns none if the device cannot map host memory, or
+// if cuwarden was built with a CUDA before 12.2.
 std::optional<CUmemAllocationProp> on_host_of(const driver::RealDriver&, DeviceOrdinal) noexcept;
 // Makes `bytes` of physical memory with the properties `where` and maps them at `address`, which
 // the caller has reserved. `bytes` and `address` are multiples of page_bytes. Unmapping frees the
-// memory. If the driver refuses memory with GPUDirect RDMA, clears that flag in `where` and asks
-// again. The memory can be used once the caller has granted access (Peers::grant()). Returns the
-// driver's result; if that is an error, nothing is mapped.
+// memory. If the driver refuses memory with GPUDirect RDMA, for a reason other than a lack of
+// memory, clears that flag in `where` and asks again. The memory can be used once the caller has
+// granted access (Peers::grant()). Returns the driver's result; if that is an error, nothing is
+// mapped.
 CUresult map_new(const driver::RealDriver&, std::uint64_t address, std::uint64_t bytes,
                  CUmemAllocationProp& where) noexcept;
 

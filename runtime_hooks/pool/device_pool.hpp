@@ -45,16 +45,17 @@ class DevicePool {
   // True if the pool ever made an arena, which it does for its first request. Costs a single load.
   bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
   // Returns the address of a new block of `bytes` in the arena of `ContextId`, which must be the
-  // current context; `DeviceOrdinal` is its device. `now_ns` is the time on the ledger's clock.
-  // Returns 0 if the pool has no memory or addresses for the request: then the driver has to serve
-  // it. May throw std::bad_alloc; then no block is handed out.
+  // current context; `DeviceOrdinal` is its device. If memory is lacking, gives the idle memory of
+  // all arenas of the device back first. `now_ns` is the time on the ledger's clock. Returns 0 if
+  // the pool has no memory or addresses for the request: then the driver has to serve it. May throw
+  // std::bad_alloc; then no block is handed out.
   std::uint64_t allocate(const driver::RealDriver&, DeviceOrdinal, ContextId, std::uint64_t bytes,
                          std::uint64_t now_ns);
   // Returns the arena whose reserved addresses contain `address`; null if there is none. The
   // address need not lie in a block.
   Arena* owner(std::uint64_t address) noexcept;
-  // Returns the block that contains `address` and that the program has not freed; none if there is
-  // none.
+  // Returns the block in whose requested bytes `address` lies and that the program has not freed;
+  // none if there is none.
   std::optional<ArenaBlock> around(std::uint64_t address) noexcept;
 
   // Returns the list of blocks that the program has freed, but that the device may still use. A
@@ -63,8 +64,9 @@ class DevicePool {
   Deferred<ArenaBlock>& deferred() noexcept { return deferred_; }
 
   // Gives memory back to the driver that has held no block since `until_ns`, a time on the ledger's
-  // clock; UINT64_MAX means all memory without blocks. Acts on the arenas of one device, or on all
-  // for no_device. Returns the bytes given back.
+  // clock; UINT64_MAX means all memory without blocks. Memory that was mapped in one piece with
+  // memory in use stays. Acts on the arenas of one device, or on all for no_device. Returns the
+  // bytes given back.
   std::uint64_t give_back(const driver::RealDriver&, DeviceOrdinal,
                           std::uint64_t until_ns) noexcept;
   // Makes little used pages of the device's arenas share memory, and gives the saved memory back to
@@ -84,8 +86,9 @@ class DevicePool {
   // driver did not end the context.
   void set_ending(ContextId, bool is_ending) noexcept;
   // Frees the addresses and memory of the arenas that set_ending() has marked for the context, with
-  // all blocks in them. Must be called after the driver has ended the context. Arenas without the
-  // mark are kept: they belong to a new context with the same handle.
+  // all blocks in them. Removes the context's blocks from deferred(). Must be called after the
+  // driver has ended the context. Arenas without the mark are kept: they belong to a new context
+  // with the same handle.
   void context_ended(const driver::RealDriver&, ContextId) noexcept;
   // Lets the device `peer` use the memory that arenas of `device` have now, or forbids it (`may`
   // false). The caller must before have changed the Peers object that this pool was made with,

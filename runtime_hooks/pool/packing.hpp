@@ -39,11 +39,13 @@ class Packing {
   // changed nothing then.
   void add_region(std::uint64_t start, std::uint64_t bytes);
   // Removes the region (addresses that add_region() has added) that begins at the address `start`.
-  // Returns false, with nothing removed, if there is none or a block lies in it.
+  // Returns false, with nothing removed, if there is none, or if a block or withheld addresses lie
+  // in it.
   bool remove_region(std::uint64_t start) noexcept;
 
   // Returns a new block (addresses for one request) of `bytes`; none if `bytes` is 0 or no hole is
-  // large enough. May throw std::bad_alloc, and has changed nothing then.
+  // found that is large enough. Of holes of similar size, only 16 are looked at. May throw
+  // std::bad_alloc, and has changed nothing then.
   std::optional<Block> take(std::uint64_t bytes);
   // Marks the block that begins at the address `start` as freed by the program, and returns it. Its
   // addresses are not used again before give(). Returns none if no live block begins there.
@@ -91,7 +93,8 @@ class Packing {
   // Returns the block that begins at the address `start`; none if there is none or the program has
   // freed it.
   std::optional<Block> block_at(std::uint64_t start) const noexcept;
-  // Returns the block that contains the address; none if there is none or the program has freed it.
+  // Returns the block in whose requested bytes the address lies; none if there is none or the
+  // program has freed it.
   std::optional<Block> block_around(std::uint64_t address) const noexcept;
   // Records that the program has set (`on` true) or cleared CU_POINTER_ATTRIBUTE_SYNC_MEMOPS of the
   // block that begins at the address `start`. Does nothing if no block begins there.
@@ -131,7 +134,7 @@ class Packing {
 
   // Holes are listed by size, in bins. There is one bin for each size below 32 (2^sub_bits) steps
   // of 512 bytes. Above, 32 bins divide the sizes from each power of two to the next, up to
-  // 2^most_bits steps.
+  // 2^most_bits steps. The last bin also has all larger holes.
   static constexpr unsigned sub_bits = 5, most_bits = 40;
   // Number of bins (lists of holes of similar size).
   static constexpr unsigned bins = (most_bits - sub_bits + 1) << sub_bits;

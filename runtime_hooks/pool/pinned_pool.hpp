@@ -24,7 +24,8 @@ namespace cuwarden::pool {
 // the driver allocated in one call, in one context and with one set of flags of cuMemHostAlloc.
 //
 // All functions may be called by several threads at once. None holds the pool's lock while it calls
-// the driver, which may wait for the device.
+// the driver, which may wait for the device. If another thread has kept the lock for more than ten
+// seconds, a function does nothing, and returns none, false or 0; only has() returns true.
 class PinnedPool {
  public:
   // Bytes of the largest request that the pool serves.
@@ -50,20 +51,22 @@ class PinnedPool {
   bool any() const noexcept { return has_any_.load(std::memory_order_acquire); }
   // Returns the address of a new block of `bytes` of page-locked memory, with cuMemHostAlloc's
   // `flags` or `as_alloc_host`. `ContextId` must be the current context; `now_ns` is the time on
-  // the ledger's clock. Returns 0 if the pool cannot serve the request: then the driver has to. May
-  // throw std::bad_alloc, without losing memory.
+  // the ledger's clock. Returns 0 if the pool cannot serve the request, such as one of 0 bytes or
+  // more than `largest_bytes`: then the driver has to. May throw std::bad_alloc, without losing
+  // memory.
   std::uint64_t allocate(const driver::RealDriver&, ContextId, unsigned flags, std::uint64_t bytes,
                          std::uint64_t now_ns);
   // True if the address lies in memory of the pool, in a block or not. False for memory of a
   // context that is about to end. True for any address if another thread has kept the pool's lock
   // for more than ten seconds: the caller must not pass memory of the pool to cuMemFreeHost.
   bool has(std::uint64_t address) noexcept;
-  // Returns the block that contains the address and that the program has not freed; none if there
-  // is none.
+  // Returns the block in whose requested bytes the address lies and that the program has not freed;
+  // none if there is none.
   std::optional<PinnedBlock> around(std::uint64_t address) noexcept;
-  // True if the address lies in memory of the pool that is free: in no block, or in one that the
-  // program has freed. False also if another thread has kept the pool's lock for more than ten
-  // seconds.
+  // True if the address lies in memory of the pool that is free: in no block, in one that the
+  // program has freed, or in the padding (up to 511 bytes) behind the requested bytes of one. False
+  // for memory of a context that is about to end. False also if another thread has kept the pool's
+  // lock for more than ten seconds.
   bool is_hole(std::uint64_t address) noexcept;
 
   // Marks the block that begins at the address `start` as freed by the program, and returns it. The
@@ -74,8 +77,8 @@ class PinnedPool {
   // freed: the program's free has failed. Does nothing if no block begins there.
   void unretire(std::uint64_t start) noexcept;
   // Lets later blocks use the memory of the block that begins at the address `start`, after
-  // retire(). The device must not use the block any more. `now_ns` is the time on the ledger's
-  // clock.
+  // retire(). The device must not use the block any more. Does nothing if no block begins there.
+  // `now_ns` is the time on the ledger's clock.
   void give(std::uint64_t start, std::uint64_t now_ns) noexcept;
   // Returns the list of blocks that the program has freed, but that the device may still use. A
   // block on the list keeps its memory. A caller that takes a block out must wait for the block's
@@ -83,15 +86,15 @@ class PinnedPool {
   Deferred<PinnedBlock>& deferred() noexcept { return deferred_; }
 
   // Frees all pieces of memory that have held no block since `until_ns`, a time on the ledger's
-  // clock; UINT64_MAX means all pieces without blocks. Returns the bytes freed.
+  // clock; UINT64_MAX means all pieces without blocks. Stops if the driver refuses to free a piece.
+  // Returns the bytes freed.
   std::uint64_t give_back(const driver::RealDriver& real, std::uint64_t until_ns) noexcept {
     return give_back(real, until_ns, 0);
   }
   // Frees page-locked memory without blocks until no more than `most_idle_bytes` are left. Also
   // frees all memory that has held no block for `idle_limit_ns` nanoseconds, unless an earlier call
-  // has done so within the last 250 ms.
-  // `now_ns` is the time on the ledger's clock. Must be called after a free that has waited for the
-  // device, because the driver may wait here, too.
+  // has done so within the last 250 ms. `now_ns` is the time on the ledger's clock. Must be called
+  // after a free that has waited for the device, because the driver may wait here, too.
   void give_back_some(const driver::RealDriver&, std::uint64_t now_ns,
                       std::uint64_t idle_limit_ns) noexcept;
   // Marks the pool's memory of the context (`is_ending` true); must be called before the driver
@@ -149,7 +152,8 @@ class PinnedPool {
   // older pieces at these addresses, which the driver has freed with their context.
   void add_piece(Heap&, std::uint64_t start, std::uint64_t bytes);
   // Frees pieces that have held no block since `until_ns`, a time on the ledger's clock, until no
-  // more than `kept_bytes` of pieces without blocks are left. Returns the bytes freed.
+  // more than `kept_bytes` of pieces without blocks are left. Stops if the driver refuses to free a
+  // piece. Returns the bytes freed.
   std::uint64_t give_back(const driver::RealDriver&, std::uint64_t until_ns,
                           std::uint64_t kept_bytes) noexcept;
 

@@ -42,7 +42,9 @@ struct Range {
   std::array<std::uint64_t, most_pieces> piece_bytes{};
 };
 
-// A set of spilled allocations (ranges) that several threads may use at once.
+// A set of spilled allocations (ranges) that several threads may use at once. If another thread has
+// kept the set's lock for more than ten seconds, a function does nothing, and returns none or
+// false.
 class Ranges {
  public:
   // True if the set holds a range. Costs a single load.

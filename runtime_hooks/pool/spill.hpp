@@ -30,7 +30,7 @@ enum class SpillFailure : std::uint8_t {
   too_small,       // The request has 1 MiB or less, for which the driver uses part of a slab.
   cap_reached,     // SpillSettings::most_host_bytes would be exceeded.
   host_is_full,    // The host's free memory does not suffice.
-  not_supported,   // The device cannot map host memory.
+  not_supported,   // The device or the driver cannot map host memory.
   driver_refused,  // The driver refused memory, addresses or access.
 };
 
@@ -51,8 +51,9 @@ class Spill {
   // this size, requests are not spilled: each would take a whole page of 2 MiB.
   static constexpr std::uint64_t largest_shared_bytes = std::uint64_t{1} << 20;
   // Returns the free bytes that cuMemGetInfo is to report to the program for a device that has
-  // `free` free bytes. SpillSettings::visible_bytes are added, less the host memory in use for
-  // spilling. 64 MiB are subtracted, because spilling leaves so much of the device free.
+  // `free` free bytes, if visible_bytes() is not 0. SpillSettings::visible_bytes are added, less
+  // the host memory in use for spilling. 64 MiB are subtracted, because spilling leaves so much of
+  // the device free.
   std::uint64_t visible_free_bytes(std::uint64_t free) const noexcept;
   // Returns the bytes by which cuMemGetInfo is to report each device's memory larger than it is; 0
   // if the driver's answers stay as they are.
@@ -62,8 +63,8 @@ class Spill {
 
   // Makes memory for a request, and enters it in ranges(). `asked_for` holds the request in
   // `bytes`, `device`, `context`, `kind` and `memory_pool`; the current context must be one of the
-  // device. If the request is not served, returns none and writes the reason to `failure`. May
-  // throw std::bad_alloc, and has changed nothing then.
+  // device. If the request is not served, returns none and writes the reason to `failure`, which
+  // has no meaning otherwise. May throw std::bad_alloc, and has made no memory then.
   std::optional<Range> allocate(const driver::RealDriver&, const Range& asked_for,
                                 SpillFailure& failure);
   // Unmaps the memory of a spilled allocation and frees its addresses. The caller must have taken
@@ -100,9 +101,10 @@ class Spill {
       defer(*range);
     }
   }
-  // Lets the device `peer` use all spilled allocations of `device`, or forbids it (`may` false).
-  // The caller must have changed the constructor's Peers before, which decides about allocations
-  // that are spilled later. Returns the driver's last error; CUDA_SUCCESS if there was none.
+  // Lets the device `peer` use all spilled allocations of `device` that the program has not freed,
+  // or forbids it (`may` false). The caller must have changed the constructor's Peers before, which
+  // decides about allocations that are spilled later. Returns the driver's last error; CUDA_SUCCESS
+  // if there was none.
   CUresult change_access(const driver::RealDriver&, DeviceOrdinal device, DeviceOrdinal peer,
                          bool may) noexcept;
 
@@ -125,7 +127,7 @@ class Spill {
   // Range::mapped_bytes then tells how much was mapped.
   static void fill_from_device(const driver::RealDriver&, Range&, std::uint64_t wanted) noexcept;
   // Unmaps the range's memory, and frees its addresses, which were reserved for `reserved_bytes` of
-  // memory.
+  // memory. Subtracts Range::host_bytes from `host_bytes_`.
   void undo(const driver::RealDriver&, const Range&, std::uint64_t reserved_bytes) noexcept;
 
   const SpillSettings settings_;

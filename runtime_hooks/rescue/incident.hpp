@@ -20,7 +20,8 @@ struct Incident {
   Request request;
   ledger::IncidentFacts facts;
   // The groups (allocations of one call site) that hold most memory of the request's device; for a
-  // request for host memory, most memory of the host.
+  // request for host memory, most memory of the host. Groups may follow that lock many bytes of
+  // slabs.
   ledger::IncidentHoldings holdings{};
 
   // True if the refusal has begun an incident in the ledger.

@@ -21,8 +21,9 @@ class Ladder {
 
   // Returns true if the settings allow rungs to be tried for refused requests.
   bool enabled() const noexcept { return settings_.enabled; }
-  // Returns true if meshing, waiting or spilling is turned on, or if a reclaimer is registered.
-  // These rungs cost the program something, and run only if Situation::is_last_resort_due is true.
+  // Returns true if meshing, waiting or spilling is turned on, or if a reclaimer is registered and
+  // may be called. These rungs cost the program something, and run only if
+  // Situation::is_last_resort_due is true.
   bool has_last_resorts() const noexcept {
     return settings_.wait_ns != 0 || settings_.spills || settings_.meshes || has_reclaimers();
   }
@@ -30,13 +31,15 @@ class Ladder {
   // Returns true if rungs should be tried for a refused request. Returns false if a rescue has
   // found no memory in the last tenth of a second, and another one would find none either. Only
   // rescues of requests for the same thing (Situation::asked) on the same device count. Another
-  // rescue is tried if memory was freed since, if the request is smaller, or if rungs may be tried
-  // that the earlier rescue has not tried.
+  // rescue is tried if memory was freed since, or if the request is smaller. It is also tried if
+  // there are rungs that the earlier rescue has not tried, such as a reclaimer that was registered
+  // since.
   bool is_worth_climbing(const Situation&) noexcept;
   // Tries the rungs in order until the request is served, or the driver fails with an error other
   // than OUT_OF_MEMORY. A confined thread tries the retry rung only. `Situation` holds the facts by
   // which the rungs are chosen. Enters each rung in `TriedRungs` before it runs, and its outcome
-  // afterwards. The result tells if and at which address the request was served.
+  // afterwards. Remembers for is_worth_climbing() if no memory was found. The result tells if and
+  // at which address the request was served.
   Rescued climb(const RefusedCall&, const Situation&, TriedRungs&);
 
  private:
@@ -55,7 +58,7 @@ class Ladder {
   void found_nothing(const Situation&, bool tried_all) noexcept;
 
   // Number of entries of `before_` for each thing that a call may ask for. Devices whose ordinals
-  // differ by a multiple of it share one.
+  // differ by a multiple of 64 share an entry; the host counts as ordinal -1.
   static constexpr std::uint32_t devices = 64;
   // Returns the earlier attempts in vain at requests for the same thing on the same device.
   VainAttempts& before(const Situation& now) noexcept {

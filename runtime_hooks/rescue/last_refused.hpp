@@ -12,14 +12,15 @@
 namespace cuwarden::rescue {
 
 // Remembers the last refused request of one thread, in order to find out if the program gets an
-// equal request served soon after. Each function is told the process's Refusals object by its
-// number: a forked child inherits this object, but has a Refusals object of its own.
+// equal request served soon after. Functions that take `recorder` are told the process's Refusals
+// object by its number: a forked child inherits this object, but has a Refusals object of its own.
 class LastRefused {
  public:
   // Adds a refusal by the driver at `now_ns` (a time of the rungs' clock), which `incident` counts;
   // 0: none does. `recorder`: number of the process's Refusals object. Forgets the earlier refusals
   // if they were of a different request, or if the last one is more than 10 s ago. Forgets them,
-  // too, if the thread was served a different request since.
+  // too, if the thread was served a different request since. If the last refusal was of a larger
+  // request on the device, was_refused_before() still knows that.
   void add(std::uint32_t recorder, const Request& request, IncidentId incident,
            std::uint64_t now_ns) noexcept {
     const bool smaller = recorder_ == recorder && request_.device == request.device &&

@@ -91,8 +91,9 @@ class PendingFrees {
    public:
     // Puts events into the streams of the current context in which memory was freed and that were
     // not synchronised since. Of the default streams, only the calling thread's own one gets an
-    // event. `current`: the current context. `device`: device of the request; add_others() puts
-    // events into streams of its other contexts. All references outlive the object.
+    // event. At most 64 streams get one. `current`: the current context. `device`: device of the
+    // request; add_others() puts events into streams of its other contexts. All references outlive
+    // the object.
     Marks(PendingFrees&, const driver::RealDriver&, const tracking::LiveContexts&,
           ContextId current, DeviceOrdinal device);
     // Destroys the events that are left.
@@ -104,12 +105,14 @@ class PendingFrees {
     // Returns true if it put in any.
     bool add_others();
     // Returns true while the object knows pending frees that were not synchronised yet, apart from
-    // those for which has_left_out() is true.
+    // those for which has_left_out() is true. Always false once a thread was seen to have left the
+    // lock of PendingFrees locked.
     bool any() const noexcept {
       return !is_over_ && (has_defaults_ || count_ + count_elsewhere_ != 0);
     }
     // Synchronises the events that the device has reached, so that the memory freed before them can
-    // serve other requests. Returns true if there were any: the caller then asks the driver again.
+    // serve other requests. If the current context is idle, also synchronises its default streams.
+    // Returns true if there was anything to synchronise: the caller then asks the driver again.
     bool synchronise_reached();
     // Returns true if streams with pending frees were left out, because they are captured, or
     // because other streams are and the driver cannot be asked about these.
@@ -149,7 +152,8 @@ class PendingFrees {
     // both cases destroys the event.
     bool is_reached(const Mark&, bool& found);
     // If the current context is idle, synchronises the frees in its default streams, including
-    // those of other threads. Returns true if it did.
+    // those of other threads. Returns true if it did. While a capture is in progress, does nothing
+    // but make has_left_out() true.
     bool synchronise_defaults();
 
     PendingFrees& pending_;
@@ -165,7 +169,9 @@ class PendingFrees {
     // Number that tells this object's entries of `elsewhere_` from those of other objects; 0: it
     // has none.
     std::uint32_t owner_ = 0;
-    bool has_defaults_ = false;  // true if frees pend in default streams of the current context
+    // True if frees pend in default streams of the current context that no event of this object
+    // covers.
+    bool has_defaults_ = false;
     bool has_left_out_ = false;
     bool is_over_ = false;  // true once may_ask() was false: no stream is touched any more
   };

@@ -45,16 +45,17 @@ class Reclaimers {
   // Registers a reclaimer. `name`: its name in messages and the report. `modules`: comma-separated
   // list of parts of libraries' paths; the entry "python:gil" stands for Python's global
   // interpreter lock. The reclaimer is not called for a request that comes through one of the
-  // libraries, or from a thread that holds the lock. Both texts are copied. `argument` is passed to
-  // the function. Returns an id for remove(), from 1; 0 if `limit` reclaimers are registered, or if
-  // a text does not fit into its field of Entry.
+  // libraries, or from a thread that holds the lock. Both texts are copied. `ReclaimFunction` is
+  // not null. `argument` is passed to each call of the function; may be null. Returns an id for
+  // remove(), from 1; 0 if `limit` reclaimers are registered, if a text does not fit into its field
+  // of Entry, or if the object's lock cannot be had.
   int add(std::string_view name, std::string_view modules, ReclaimFunction,
           void* argument) noexcept;
   // Removes the reclaimer `id`. No new call of it begins; waits for a call under way until
   // `deadline_ns` of the constructor's clock. Returns true once no call runs. Returns false if no
-  // reclaimer has the id, or if the call has not returned in time: then remove() may be called
-  // again to wait on. A reclaimer may remove itself: remove() then waits for nothing and returns
-  // true.
+  // reclaimer has the id, if the object's lock cannot be had, or if the call has not returned in
+  // time: then remove() may be called again to wait on. A reclaimer may remove itself: remove()
+  // then waits for nothing and returns true.
   bool remove(int id, std::uint64_t deadline_ns) noexcept;
   // Ends the calls that were under way, so that their reclaimers may be called again or are
   // removed. Must be called in a forked child, which does not have the threads of these calls.
@@ -72,7 +73,7 @@ class Reclaimers {
     char name[64]{}, modules[256]{};  // arguments of add(), each with a zero byte at its end
   };
   // Copies the texts of the reclaimer at `index` (0 to limit - 1) to `Entry`. Returns false, with
-  // nothing copied, if none is registered there.
+  // nothing copied, if none is registered there, or if it is being removed.
   bool entry(std::size_t index, Entry&) noexcept;
 
   // The memory that a reclaimer (a function that frees memory) is asked to give back, and the end
@@ -86,12 +87,12 @@ class Reclaimers {
   };
   // Results of Reclaimers::call(), which calls a reclaimer in a new thread and waits for it.
   enum class Answer : std::uint8_t {
-    returned,    // the reclaimer was called and has returned
+    returned,    // the call is over: the reclaimer has returned, or it was too late to call it
     of_another,  // another thread's call of the reclaimer was under way, and has ended now
     timed_out,   // the call has not returned in time, or another thread gave up on it before
     threw,       // the reclaimer ended by an exception or by pthread_exit
     no_thread,   // no thread could be started for the call
-    gone,        // the reclaimer of this id was removed
+    gone,        // the reclaimer of this id was removed, or the object's lock cannot be had
   };
   // Calls the reclaimer `id`, which is at `index`, in a new thread. Waits until it returns or
   // Wanted::deadline_ns has come. If another thread's call of the reclaimer is under way, waits for

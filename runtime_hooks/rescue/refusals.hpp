@@ -20,8 +20,9 @@ namespace cuwarden::rescue {
 // for its own calls.
 class Refusals {
  public:
-  // All references outlive the object. `clock`: the clock of the rungs, and of the 10 s in which an
-  // equal request counts as the program's next attempt.
+  // `parts` and `settings` are copied. All objects that `parts` refers to, and the other arguments,
+  // outlive the object. `clock`: the clock of the rungs, and of the 10 s in which an equal request
+  // counts as the program's next attempt.
   Refusals(const Parts& parts, tracking::AllocationRecorder& recorder, const Settings& settings,
            IncidentProbes& probes, Clock& clock) noexcept
       : parts_(parts),
@@ -40,8 +41,8 @@ class Refusals {
   // Tries to serve a request for memory that the driver has refused for lack of memory. Counts the
   // refusal first. `request` repeats the program's call of the driver; rungs call it any number of
   // times. `Accepts`: the memory by which the request can be served. If nothing served it, the
-  // result says so, and the program must get the driver's first error. Not noexcept: a thread may
-  // be cancelled inside the driver.
+  // result says so, and the program must get the driver's first error. The thread cannot be
+  // cancelled meanwhile. Leaves errno as it was.
   Rescued rescue(const tracking::Caller&, const tracking::Allocation& asked_for,
                  FunctionRef<CUresult()> request, Accepts);
   // Tries to serve a call other than an allocation if `result`, its result, says that the driver
@@ -54,12 +55,13 @@ class Refusals {
   CUresult rescue(const tracking::Caller&, CUresult result, const Need&,
                   FunctionRef<CUresult()> call);
   // Counts a request for memory that the driver has refused for lack of memory, and for which no
-  // rung is tried.
+  // rung is tried. If the settings allow cuwarden's pool, the pool then gives its unused memory of
+  // the device back, for a repeated request.
   void refused(const tracking::Caller&, const tracking::Allocation& asked_for) noexcept;
   // Tells the ledger that the program has recovered by itself, if an equal request of this thread
-  // failed in the last 10 s. Must be called after the driver has served a request without refusing
-  // it. `device`: the device of the memory; no_device: host memory. Costs one load if no request of
-  // the process was ever refused.
+  // failed in the last 10 s. Must be called after the driver or cuwarden's pool has served a
+  // request that the driver did not refuse. `device`: the device of the memory; no_device: host
+  // memory. Costs one load if no request of the process was ever refused.
   void served(const tracking::Caller& caller, const tracking::Allocation& allocation,
               DeviceOrdinal device) noexcept {
     if (was_refused_.load(std::memory_order_relaxed))
@@ -73,7 +75,8 @@ class Refusals {
   // the request.
   Rescued rescue(const RefusedCall&, std::uint64_t given_back_bytes, bool can_spill);
   // Counts a refused request for which no rung is tried. `result`: the driver's answer.
-  // `given_back_bytes`: bytes that the driver gave back to make room before it refused; 0: none.
+  // `given_back_bytes`: bytes that the driver gave back to make room before it refused; 0: none. If
+  // the settings allow cuwarden's pool, the pool then gives its unused memory of the device back.
   void refused(const tracking::Caller&, const Request&, CUresult result,
                std::uint64_t given_back_bytes = 0) noexcept;
   // Returns an incident for a refusal that is not counted yet, with the facts that the call itself

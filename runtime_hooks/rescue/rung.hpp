@@ -25,12 +25,12 @@ namespace cuwarden::rescue {
 // and for how long.
 struct Settings {
   bool enabled = false;  // true if rungs are tried for refused requests at all
-  // Longest time, in nanoseconds, to wait for the device to reach pending stream-ordered frees, and
-  // for all reclaimers of one request together. 0: the device is not waited for, and no reclaimer
-  // is called.
+  // Longest time, in nanoseconds, to wait for the device to reach pending stream-ordered frees;
+  // also the longest time to wait for all reclaimers of one request together. 0: the device is not
+  // waited for, and no reclaimer is called.
   std::uint64_t sync_timeout_ns = 0;
-  // Nanoseconds for which a refused request waits for other processes to free memory; 0: no
-  // waiting.
+  // Nanoseconds for which a refused request waits, at most, for other processes to free memory; 0:
+  // no waiting.
   std::uint64_t wait_ns = 0;
   // True if refused requests may be served with host memory behind device addresses.
   bool spills = false;
@@ -47,7 +47,7 @@ struct Situation {
   // The ordinal of the request's device + 1; 0: host memory.
   std::uint32_t device = 0;
   // Bytes of this process's live allocations on the device; for a request for host memory, those of
-  // its live page-locked memory.
+  // its live pinned memory (Kind::pinned).
   std::uint64_t live_bytes = 0;
   // A number that has changed if memory was freed in a further stream (cuMemFreeAsync) since an
   // earlier rescue: the value of PendingFrees::noted() at the refusal.

@@ -45,7 +45,8 @@ class TriedRungs {
   TriedRungs& operator=(const TriedRungs&) = delete;
 
   // Adds a report about a rung. If the last report said that its rung was under way, the new report
-  // replaces it; otherwise it is added as a new row.
+  // replaces it; otherwise it is added as a new row, or dropped if there is no room. Writes the
+  // last row to the ledger if the constructor was given an incident.
   void add(const RungReport& report) noexcept {
     const bool goes_on = count_ != 0 && rows_[count_ - 1].report.outcome == RungOutcome::under_way;
     if (goes_on || count_ != most) {

@@ -28,16 +28,15 @@ enum class Notice : std::uint8_t {
   pool_not_supported,  // the device or its driver cannot map memory, so the pool does not serve it
   waits,               // a request waits for memory of other processes
   waited_in_vain,      // a request failed after it waited
-  // Reasons why the pool's memory is not moved, although that could serve a request:
-  memory_has_handle,       // the program made a handle by which other processes may reach it
-  library_reaches_memory,  // a loaded library may reach the memory without a call of the driver
-  unknown_functions,       // the program uses driver functions that cuwarden does not hook
+  memory_has_handle,   // not meshed: the program made a handle by which others may reach memory
+  library_reaches_memory,  // not meshed: a loaded library may reach memory without a driver call
+  unknown_functions,       // not meshed: the program looked up driver functions without a hook
 };
 
 // Failures of a reclaimer: a function of the program that cuwarden calls to empty a cache.
 enum class ReclaimerFailure : std::uint8_t {
   does_not_return,  // did not return in the time that a request waits for it
-  threw,            // ended by an exception
+  threw,            // ended by an exception or by pthread_exit
   gave_nothing,     // returned 0: it gave no memory back
   no_thread         // was not called: no thread could be started for it
 };
@@ -45,12 +44,12 @@ enum class ReclaimerFailure : std::uint8_t {
 // Writes messages to the user. The shim (the part of cuwarden that is preloaded) implements it.
 class NoticeWriter {
  public:
-  // Writes a message. `device`: the device of the memory; no_device for host memory. `bytes`: in
-  // most messages, the size of the request or allocation. In `lost`, `bytes` is the amount of
-  // memory whose contents are lost. In `memory_has_handle`, `library_reaches_memory` and
-  // `unknown_functions`, it is the amount that moving memory might free. In `not_granted` and
-  // `pool_not_supported`, it is 0. `host_bytes`: in `spilled` and `not_shared`, the part of the
-  // allocation that is in host memory; otherwise 0.
+  // Writes a message. `device`: the device of the memory; no_device for host memory. In
+  // `not_granted`, it is one of the two devices. `bytes`: in most messages, the size of the request
+  // or allocation. In `lost`, `bytes` is the amount of memory whose contents are lost. In
+  // `memory_has_handle`, `library_reaches_memory` and `unknown_functions`, it is the amount that
+  // moving memory might free. In `not_granted` and `pool_not_supported`, it is 0. `host_bytes`: in
+  // `spilled` and `not_shared`, the part of the allocation that is in host memory; otherwise 0.
   virtual void write(Notice, DeviceOrdinal device, std::uint64_t bytes,
                      std::uint64_t host_bytes) noexcept = 0;
   // Writes a message that the reclaimer which was registered with the name `reclaimer` has failed.
@@ -64,7 +63,9 @@ class NoticeWriter {
 // functions at any time.
 class Notices {
  public:
-  NoticeWriter& writer;  // writes messages that may come more than once; outlives the object
+  // Writes all messages; called directly for those that may come more than once. Outlives the
+  // object.
+  NoticeWriter& writer;
 
   explicit Notices(NoticeWriter& given) noexcept : writer(given) {}
   // Writes the message if it is the first one of its enumerator, for any device; otherwise does

@@ -20,17 +20,22 @@ struct PoolMemory {
   // Number that no other allocation of the pools has, for CU_POINTER_ATTRIBUTE_BUFFER_ID. 0 for
   // spilled memory, of which the driver's own buffer id is unique.
   std::uint64_t serial = 0;
-  bool sync_memops = false;          // value of CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
+  // Value of CU_POINTER_ATTRIBUTE_SYNC_MEMOPS; always false for page-locked memory, whose value the
+  // driver knows.
+  bool sync_memops = false;
   bool is_pinned = false;            // true: page-locked host memory
   DeviceOrdinal device = no_device;  // no_device: page-locked host memory
   ContextId context;                 // context that the memory belongs to
-  Kind kind = Kind::device;          // kind that the program asked for
+  // Kind::stream_ordered for spilled memory that the program asked for in stream order; otherwise
+  // Kind::device, even for page-locked memory.
+  Kind kind = Kind::device;
   // Value of CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: for stream-ordered memory, the CUmemoryPool that
   // the program asked for the memory; 0 for other memory.
   std::uint64_t memory_pool = 0;
 };
 // Returns the live allocation of the pools, or the live spilled one, that contains the address;
-// null if there is none.
+// null if there is none, or if another thread has kept a lock of the pools for more than ten
+// seconds.
 std::optional<PoolMemory> pool_memory_around(ServingPools&, std::uint64_t address) noexcept;
 
 // Returns true if cuwarden has to free the address: it lies in the addresses of the pool of device
@@ -40,21 +45,25 @@ bool is_of_pool(CUdeviceptr) noexcept;
 bool is_in_pool(CUdeviceptr) noexcept;
 
 // Returns true if the address lies in cuwarden's pool of page-locked memory, allocated or not. The
-// memory must then be freed by free_of_pinned_pool(). Also true for any address if another thread
-// has kept the pool's lock for more than ten seconds.
+// memory must then be freed by free_of_pinned_pool(). False for memory of a context that is about
+// to end. Also true for any address if another thread has kept the pool's lock for more than ten
+// seconds.
 bool is_of_pinned_pool(const void*) noexcept;
 // Frees page-locked memory for which is_of_pinned_pool() is true, after waiting for the context
 // that it was allocated in. If a capture makes it impossible to wait, the memory is freed later.
 // Returns CUDA_SUCCESS in both cases. Returns CUDA_ERROR_INVALID_VALUE if no allocation begins at
-// the address. Returns the driver's error, with nothing freed, if the wait fails.
+// the address. If the driver answers with an error, returns that. The memory then stays allocated,
+// unless the error is CUDA_ERROR_DEINITIALIZED: the driver has freed all memory. After a free, also
+// frees memory whose free was put off, and gives unused memory back to the host.
 CUresult free_of_pinned_pool(const driver::RealDriver&, void*) noexcept;
 
 // Frees memory for which is_of_pool() is true, after waiting for the context that it was allocated
 // in. If a capture makes it impossible to wait, the memory is freed later. Returns CUDA_SUCCESS in
 // both cases. `used_in`: context of the stream in which the program freed the memory; 0: none. If
-// spilled memory is freed later, this context is waited for, too. Returns
-// CUDA_ERROR_INVALID_VALUE if no allocation begins at the address. Returns the driver's error, with
-// nothing freed, if the wait fails.
+// spilled memory is freed later, this context is waited for, too. Returns CUDA_ERROR_INVALID_VALUE
+// if no allocation begins at the address. If the driver answers with an error, returns that. The
+// memory then stays allocated, unless the error is CUDA_ERROR_DEINITIALIZED: the driver has freed
+// all memory. After a free, also frees memory whose free was put off.
 CUresult free_of_pool(const driver::RealDriver&, CUdeviceptr, ContextId used_in = {}) noexcept;
 
 }  // namespace cuwarden::serving

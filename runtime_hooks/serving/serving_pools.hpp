@@ -24,11 +24,12 @@
 namespace cuwarden::serving {
 
 // The time from which cuwarden's pool serves requests of sizes that waste memory in the driver:
-// sizes that the driver cuts from slabs, or rounds up much.
+// sizes that the driver cuts from slabs, or rounds up much. Page-locked memory is served under
+// `from_start` only.
 enum class PoolUse : std::uint8_t {
   never,
   // On each device, once more than a fiftieth of its memory is locked: freed by the program, but in
-  // slabs that are partly live.
+  // slabs that are partly live. Never in a process that shares memory by IPC handles.
   when_slabs_lock,
   from_start,
 };
@@ -36,8 +37,9 @@ enum class PoolUse : std::uint8_t {
 // Settings of the memory that cuwarden serves instead of the driver.
 struct ServingSettings {
   PoolUse pool = PoolUse::never;
-  // Longest pause of the program, in nanoseconds, in which memory is moved behind its addresses
-  // (meshing). 0: memory is not moved.
+  // Longest time, in nanoseconds, for which the program may be paused for one refused request, to
+  // move memory behind its addresses (meshing). Several pauses may share it. 0: memory is not
+  // moved.
   std::uint64_t mesh_pause_ns = 0;
   pool::SpillSettings spill{};
 };
@@ -111,13 +113,14 @@ class ServingPools final : public tracking::ReadingListener {
     return device == no_device ? parts_.pinned.any() : parts_.device.any();
   }
   // Gives those pages of cuwarden's pool that have no allocation back to the device; for no_device,
-  // page-locked memory back to the host. Returns true if there were any.
+  // page-locked memory back to the host. Returns true if any memory was given back.
   bool give_back_unused(DeviceOrdinal) noexcept;
   // Returns the bytes of the device that cuwarden's pool holds without allocations, and that it
   // gives back before a request fails: at once, or by mesh() if that may be called.
   std::uint64_t unused_bytes(DeviceOrdinal) noexcept;
   // Returns true if mesh() may be called: the settings allow it, the pool has served device memory,
-  // and the driver can tell if a context is idle.
+  // and the driver can tell if a context is idle. Submissions must be known to the gate, too
+  // (SubmissionGate::is_armed()).
   bool can_mesh() const noexcept;
   // Returns the longest time, in nanoseconds, that all pauses of the program for one request may
   // last (CUWARDEN_MESH_PAUSE). 0: mesh() must not be called.
@@ -128,21 +131,23 @@ class ServingPools final : public tracking::ReadingListener {
     bool is_guess = false;  // true if it is not known how much the request needs
   };
   // Moves memory of the pool together behind unchanged addresses, so that whole pages of the
-  // current context's device become free for a refused request. Pauses the program during the
-  // moves, for `pause_left_ns` nanoseconds at most, and subtracts the pauses from it. Returns
-  // `served` if some memory went back to the device, or if the device has room by now: the caller
-  // then asks the driver again. `nothing_to_do`: moving would not free enough; for a guess, it
-  // would free nothing. `unsafe`: a stream is captured, or code may reach the memory without a
-  // hooked call. `timed_out`: the program could not be paused, now or shortly before.
+  // current context's device become free for a refused request. `CurrentContext`: the calling
+  // thread's. Pauses the program during the moves, for `pause_left_ns` nanoseconds at most, and
+  // subtracts the pauses from it. Returns `served` if some memory went back to the device, or if
+  // the device seems to have room: the caller then asks the driver again. `nothing_to_do`: moving
+  // would not free enough; for a guess, it would free nothing. `unsafe`: a stream is captured, or
+  // code may reach the memory without a hooked call. `timed_out`: the program could not be paused,
+  // now or shortly before.
   ledger::RungOutcome mesh(const tracking::CurrentContext&, Wanted,
                            std::uint64_t& pause_left_ns) noexcept;
   // Returns true if spill_to_host() may be called for a request (`Allocation`) in the current
-  // context on this device. False, for example, if spilling is off, or if the request is small
-  // enough for a slab.
+  // context on this device. False, for example, if spilling is off, if the device is not the
+  // current context's, or if the request is small enough for a slab.
   bool can_spill(const tracking::Allocation&, const tracking::CurrentContext&,
                  DeviceOrdinal) noexcept;
   // Serves a refused request (`Allocation`) in the current context on this device: with the device
-  // memory that is left, and host memory for the rest. To be called only if can_spill() is true.
+  // memory that is left, and host memory for the rest. Tells the user of the first spilled request,
+  // and why a request is not spilled. To be called only if can_spill() is true.
   SpillAttempt spill_to_host(const tracking::Allocation&, const tracking::CurrentContext&,
                              DeviceOrdinal) noexcept;
 
@@ -156,8 +161,9 @@ class ServingPools final : public tracking::ReadingListener {
     if (may_free_deferred()) free_deferred_now();
   }
   // Frees memory of the current context that the program freed while a stream was captured. Does
-  // nothing while any stream is captured, or if the context has unfinished work: the call does not
-  // wait. For hooks of functions that do not wait for the device themselves.
+  // nothing while any stream is captured, or if the context has unfinished work or that cannot be
+  // told: the call does not wait for the device. For hooks of functions that do not wait for it
+  // themselves.
   void free_deferred_if_idle() noexcept {
     if (may_free_deferred() && is_idle_here()) free_deferred_now();
   }
@@ -170,10 +176,11 @@ class ServingPools final : public tracking::ReadingListener {
   // --- Contexts and devices.
 
   // Grants the device, and the other devices on which the process has a context, access to each
-  // other's pool memory. Must be called after a context of the device was made or retained. Does
-  // nothing if the device is known to have a context. Without the access, a copy between devices
-  // that needs no cuCtxEnablePeerAccess for the driver's memory would fail for the pool's
-  // (measured).
+  // other's pool memory and spilled memory. Must be called after a context of the device was made
+  // or retained. Does nothing if the device is known to have a context, or if the settings allow
+  // neither pool nor spilling. Without the access, a copy between devices that needs no
+  // cuCtxEnablePeerAccess for the driver's memory would fail for the pool's (measured). If the
+  // access cannot be granted, the pool serves no more device memory.
   void device_is_used(DeviceOrdinal device) noexcept {
     if (may_serve() && !is_used(device)) grant_for(device);
   }
@@ -191,11 +198,12 @@ class ServingPools final : public tracking::ReadingListener {
   // Allows (or forbids, if `may` is false) the device `peer` to use all pool memory and spilled
   // memory of `device`. Returns false if the driver refused it for some of the memory.
   bool change_access(DeviceOrdinal device, DeviceOrdinal peer, bool may) noexcept;
-  // Gives those pages of the device's pool back that have had no allocation for a second, and
-  // writes the pool's figures to the ledger. Under PoolUse::when_slabs_lock, turns the pool on for
-  // the device once more than 2 % of `total_bytes` are locked: freed by the program, but in slabs
-  // that are partly live. `total_bytes`: size of the device's memory. To be called after the
-  // device's free memory was read.
+  // Gives those pages of the device's pool back that have had no allocation for a second, unless a
+  // stream is captured, and writes the pool's figures to the ledger. Under
+  // PoolUse::when_slabs_lock, turns the pool on for the device once more than 2 % of `total_bytes`
+  // are locked: freed by the program, but in slabs that are partly live. The pool stays off if the
+  // process shares memory by IPC handles. `total_bytes`: size of the device's memory. Does nothing
+  // if the settings turn the pool off. To be called after the device's free memory was read.
   void device_was_read(DeviceOrdinal, std::uint64_t total_bytes) noexcept override;
   // Writes the pools' figures to the ledger, without calling the driver. From then on,
   // device_was_read() does nothing. Must be called when the process begins to end.
@@ -208,7 +216,8 @@ class ServingPools final : public tracking::ReadingListener {
   // its memory can have no handle.
   void shares_by_ipc() noexcept { is_shared_.store(true, std::memory_order_relaxed); }
   // Tells the user why the driver refused to make an IPC handle for this address, if the address is
-  // in memory that cuwarden served. Must be called after each such refusal.
+  // in live device memory that cuwarden served. Also notes that in the ledger
+  // (reason_pool_not_shared). Must be called after each such refusal.
   void shared_in_vain(CUdeviceptr) noexcept;
   // Records that the program has made a handle to memory of the pool, by which other processes may
   // reach the memory. From then on, no memory of the pool is moved.
@@ -228,8 +237,8 @@ class ServingPools final : public tracking::ReadingListener {
   bool is_used(DeviceOrdinal device) const noexcept {
     return (~used_.load(std::memory_order_relaxed) & bit_of(device)) == 0;
   }
-  // Lets this device and all others with a context reach each other's pool memory. If the driver
-  // refuses that, sets `are_apart_`.
+  // Lets this device and all others with a context reach each other's pool memory. Adds the device
+  // to `used_`. If the driver refuses the access, sets `are_apart_`.
   void grant_for(DeviceOrdinal) noexcept;
   // To be called after the device's last context has ended. Removes the permissions that
   // grant_for() has recorded between this device and the others, and the device's bit in used_.
@@ -238,10 +247,12 @@ class ServingPools final : public tracking::ReadingListener {
     used_.fetch_and(~bit_of(device));
   }
   // Makes the hooks look for memory of the pools, by the global variables `serving_pools` and
-  // `answers_differ`. Must be called before the program gets memory of the pools.
+  // `answers_differ`. The first call also arms the submission gate, if memory may be moved. Must be
+  // called before the program gets memory of the pools.
   void memory_is_out() noexcept;
-  // Calls allocate(device, context), a function that serves one request, with the current context
-  // and its device. Returns the address from that call; 0 if the driver has to serve the request.
+  // Calls allocate(device, context), a function that serves one request, with the current context's
+  // device and with the context that owns memory allocated there (the primary one for a green
+  // context). Returns the address from that call; 0 if the driver has to serve the request.
   template <class Allocate>
   std::uint64_t allocate_here(const Allocate&) noexcept;
 
@@ -258,8 +269,9 @@ class ServingPools final : public tracking::ReadingListener {
   // Does the work of free_deferred(). No stream may be captured.
   void free_deferred_now() noexcept;
 
-  // Returns true if no context of the process has unfinished work. The calling thread must have
-  // closed the submission gate. `current`: the current context.
+  // Returns true if no context of the process has unfinished work; false also if that cannot be
+  // told, or if the current context is not recorded. The calling thread must have closed the
+  // submission gate. `current`: the current context.
   bool all_are_idle(ContextId current) noexcept;
   // Returns the reason why memory must not be moved, as far as the program's calls have shown it;
   // null: none.
@@ -288,9 +300,11 @@ class ServingPools final : public tracking::ReadingListener {
   // Time of clock_, in nanoseconds, before which mesh() does not pause the program again after a
   // pause in vain; 0: mesh() may pause it at any time.
   std::atomic<std::uint64_t> mesh_not_before_ns_{0};
-  // Requests that the pool has served since its figures were last written to the ledger.
+  // Requests, modulo 16, that note_pool_now_and_then() has counted since it last wrote the pool's
+  // figures to the ledger.
   std::atomic<std::uint32_t> calls_since_noted_{0};
-  // Bytes that refused requests have needed from mesh() so far, where it has saved some.
+  // Sum of the bytes that refused requests lacked, over those calls of mesh() that have saved
+  // memory.
   std::atomic<std::uint64_t> mesh_needed_bytes_{0};
   std::atomic<bool> is_ending_{false};  // true once the process has begun to end
   // True once the program has made a handle to memory of the pool, so that none may be moved.

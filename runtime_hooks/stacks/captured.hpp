@@ -19,8 +19,9 @@ struct Captured {
   // is damaged or too unusual for the walk. False also if the walk ended at code that no unwind
   // table describes: libgcc's unwinder ends there, too.
   bool truncated = false;
-  // True if the buffer holds all frames up to the thread's first one. False if frames are missing,
-  // or if libgcc's unwinder did the walk, which does not tell.
+  // True if the buffer holds all frames up to the thread's first one, but for those of this shared
+  // object, which are left out. False if frames are missing, or if libgcc's unwinder did the walk,
+  // which does not tell.
   bool whole = false;
   // True if the walk passed the frame that the kernel puts on the stack for a signal handler. False
   // also if libgcc's unwinder did the walk.

@@ -85,7 +85,8 @@ class CfaProgram {
   // description that glibc's unwind table has for this frame.
   Rule rule_of_signal_frame() const noexcept;
   // Returns the rule for `row_`, whose canonical frame address (CFA) is given by a DWARF
-  // expression; a `not_expressible` one if the expression is an unusual one.
+  // expression; a `not_expressible` one if the expression is an unusual one, or rbp is saved in an
+  // unusual way.
   Rule rule_of_expression() const noexcept;
 
   // `address_`: the code address whose row is wanted. `location_`: the code address that the

@@ -16,7 +16,7 @@ class Cursor {
   // Begins at `begin` and ends before `end`. The bytes must stay readable.
   Cursor(const std::uint8_t* begin, const std::uint8_t* end) noexcept : at_(begin), end_(end) {}
 
-  // False once a read would have left the range, or a number had more than 64 bits.
+  // False once a read would have left the range, or a number in LEB128 had more than 10 bytes.
   bool good() const noexcept { return good_; }
   // True if all bytes are read, or after a failure.
   bool at_end() const noexcept { return at_ == end_; }
@@ -44,7 +44,7 @@ class Cursor {
   }
 
   // Reads an unsigned number in LEB128, DWARF's encoding of variable length. Returns 0 on failure,
-  // as for a number of more than 64 bits.
+  // as for a number of more than 10 bytes. Drops bits above the 64th.
   std::uint64_t unsigned_leb() noexcept {
     std::uint64_t value = 0;
     for (unsigned shift = 0;; shift += 7) {
@@ -56,7 +56,7 @@ class Cursor {
   }
 
   // Reads a signed number in LEB128, DWARF's encoding of variable length. Returns 0 on failure, as
-  // for a number of more than 64 bits.
+  // for a number of more than 10 bytes. Drops bits above the 64th.
   std::int64_t signed_leb() noexcept {
     std::uint64_t value = 0;
     for (unsigned shift = 0;; shift += 7) {

@@ -76,8 +76,8 @@ class KnownStacks {
     // beginning of `word_blocks`. The blocks behind them have no meaning.
     std::uint32_t pair_bytes, word_bytes;
     // Entry of the stack that the thread had after this one the last time, which is expected to
-    // follow again. Null until the table is used for the first time, then the entry itself until
-    // another stack has followed.
+    // follow again. Null until the entry is chosen for a stack for the first time, then the entry
+    // itself until another stack has followed.
     std::atomic<Entry*> next;
     // The saved rbp and the return address of the innermost frame, at the address `start`. They are
     // compared word by word: both were written only just now, and the processor would wait if it
@@ -148,7 +148,7 @@ class KnownStacks {
 
   // Returns the name that keep() gave to the calling thread's stack; 0 if the stack is not known or
   // has changed. `start` is the address of the innermost frame (its __builtin_frame_address), at
-  // which a walk would begin.
+  // which a walk would begin. Notes a stack that it has found, to guess which one comes next.
   std::uint32_t find(std::uint64_t start) const noexcept;
   // Returns the name of the stack with which find() compares the calling thread's stack first. If
   // stack B came after stack A, and A was found again, B is expected next. 0 if the thread has no

@@ -37,8 +37,8 @@ class RuleTable {
       : slots_(static_cast<std::atomic<std::uint64_t>*>(memory)) {}
 
   // Looks for the rule of `pc` (a return address) in the slot where it is expected. Returns the
-  // bits of Rule::word() if the rule lies there, otherwise a number for which is_rule() is false.
-  // Then find() may still find the rule in another slot.
+  // bits of Rule::word() if the rule lies there. Otherwise returns 0, or a number for which
+  // is_rule() is false. Then find() may still find the rule in another slot.
   [[gnu::always_inline]] std::uint64_t first(std::uint64_t pc) const noexcept {
     const std::uint64_t mixed = mix(pc);
     const std::uint64_t rest =
@@ -46,7 +46,7 @@ class RuleTable {
     // A pc of more than 47 bits would be taken for another one.
     return pc >> pc_bits == 0 ? rest : ~std::uint64_t{0};
   }
-  // True if `rest`, a result of first(), is the word of a rule.
+  // True if `rest`, a result of first(), is the word of a rule, or 0.
   static constexpr bool is_rule(std::uint64_t rest) noexcept { return rest >> Rule::bits == 0; }
 
   // Returns the rule for leaving the frame that goes on at `pc` (a return address), from any slot;

@@ -19,7 +19,7 @@ namespace cuwarden::stacks {
 // A range of readable memory, on a stack that is being walked.
 struct Region {
   std::uint64_t begin = 0;  // The lowest address of the range.
-  // Number of addresses, from `begin` on, at which eight bytes can be read.
+  // Number of addresses, from `begin` on, at which eight bytes can be read; 0: the region is empty.
   std::uint64_t count = 0;
   // True if the range lies in the calling thread's own stack, false for a page of other memory.
   bool own = false;
@@ -75,9 +75,10 @@ extern constinit thread_local OwnStack own_stack
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 // Returns the bytes of the calling thread's own stack that lie below the stack pointer, including
-// those that the kernel adds as the stack grows. Returns 0 if the stack pointer lies on another
-// stack, or if the stack's lower end is not known. Returns 0, too, if the thread runs under a
-// seccomp filter of the program: the kernel must not be asked then.
+// those that the kernel adds as the stack grows. Of the first thread's stack, only the 64 MiB below
+// its top count. Returns 0 if the stack pointer lies on another stack, or if the stack's lower end
+// is not known. Returns 0, too, if the thread runs under a seccomp filter of the program: the
+// kernel must not be asked then.
 std::uint64_t room_below(std::uint64_t stack_pointer) noexcept;
 
 // Returns the region of the readable bytes from `begin` up to, but not including, `end`. There must
@@ -96,7 +97,8 @@ inline Region known_own_stack() noexcept {
 // of the thread's stack. Asks libc and the kernel if needed. Returns an empty region if the memory
 // cannot be read. To be called if `own_stack` does not contain the stack pointer.
 Region find_region_of_stack_pointer(std::uint64_t stack_pointer) noexcept;
-// Returns the readable region around the stack pointer, with which a walk begins.
+// Returns the readable region around the stack pointer, with which a walk begins; an empty region
+// if the memory cannot be read. Asks libc and the kernel only if needed.
 inline Region region_of_stack_pointer(std::uint64_t stack_pointer) noexcept {
   return own_stack.holds(stack_pointer) ? known_own_stack()
                                         : find_region_of_stack_pointer(stack_pointer);

@@ -32,7 +32,7 @@ enum class Exception : std::uint32_t {
   no_description,   // Code of a module that has no unwind table for it.
   malformed,        // An unwind table that makes no sense.
   unreadable,       // A frame at an address that cannot be read: the stack is damaged.
-  endless,          // More than 4,096 frames of this shared object: the stack goes in circles.
+  endless,          // 4,096 frames of this shared object, or more: the stack goes in circles.
 };
 // Number of enumerators of Exception.
 inline constexpr std::size_t exceptions = 6;
@@ -58,11 +58,12 @@ class Unwinder {
   }
 
   // Fills `frames` with the calling thread's stack, innermost frame first. Returns the number of
-  // frames, and if they are all there. `frame` is __builtin_frame_address(0) of the function to
-  // begin with, which must still be running. Frames of this shared object are left out. A frame is
-  // an address inside the call instruction (the return address less one), or the instruction that a
-  // signal interrupted. `own_frame`: frame address (__builtin_frame_address(0)) of a function of
-  // this shared object, for Captured::met_own_frame; null: none is looked for.
+  // frames, and if they are all there. `frame` is __builtin_frame_address(0) of a function that is
+  // still running; the caller of that function is the innermost frame. Frames of this shared object
+  // are left out. A frame is an address inside the call instruction (the return address less one),
+  // or the instruction that a signal interrupted. `own_frame`: frame address
+  // (__builtin_frame_address(0)) of a function of this shared object, for Captured::met_own_frame;
+  // null: none is looked for.
   Captured capture(const void* frame, std::span<std::uint64_t> frames,
                    const void* own_frame = nullptr) noexcept;
 

@@ -20,7 +20,9 @@ struct Allocation {
   // The pointer, handle or array that the program got; 0 if the request was not served, or asked
   // for 0 bytes.
   std::uint64_t address = 0;
-  std::uint64_t bytes = 0;  // Bytes that the program asked for.
+  // Bytes that the program asked for; for arrays, pitched and imported memory, the bytes that the
+  // memory takes, as far as cuwarden can tell. 0: no bytes, or the size is unknown.
+  std::uint64_t bytes = 0;
   // True if the driver frees the memory when the context in which it was allocated ends.
   bool owned_by_context = false;
   // True if this is host memory, which lies on no device.
@@ -31,16 +33,16 @@ struct Allocation {
   // True if this is a second address or handle of memory that has a record of its own. The bytes of
   // this record are not added to any sum.
   bool counts_no_bytes = false;
-  // True if cuwarden's pool served the request instead of the driver.
+  // True if cuwarden's pool served the request instead of the driver. False for spilled memory.
   bool in_pool = false;
-  // Device that the request names. no_device: the request names none, and means the device of the
-  // current context.
+  // Device that the request names. no_device: the request names none and means the device of the
+  // current context, or asks for host memory.
   DeviceOrdinal device = no_device;
   // The stream of a stream-ordered request (cuMemAllocAsync and others); has no meaning for other
   // requests.
   CUstream stream = nullptr;
   // The memory pool that a stream-ordered request names; null for the current memory pool of the
-  // device. Has no meaning for other requests.
+  // stream's device. Has no meaning for other requests.
   CUmemoryPool memory_pool = nullptr;
 
   // Returns the device on which the requested memory lies: the one that the request names, or else

@@ -47,27 +47,28 @@ class AllocationRecorder {
 
   // Records an allocation that the driver or cuwarden's pool has served in the current context.
   // `Caller` is the program's call, whose stack is recorded, too. An address of 0 gets no record.
-  // Returns the device on which the allocation lies; no_device for host memory.
+  // Also reads now and then how full the current context's device is. Returns the device on which
+  // the allocation lies; no_device for host memory, or if the driver does not say.
   DeviceOrdinal allocated(const Caller&, const Allocation&) noexcept;
-  // Removes the record of the allocation with this address or handle from the ledger, and returns
-  // it; an empty one if there is none. `Space` is the kind of number that `address` is. Must be
-  // called before the driver's free, since another thread's allocation may get the address after
-  // it. The caller must call settle() after the free.
+  // Ends the ledger's record of the allocation with this address or handle, counts a free, and
+  // returns the record; an empty one if there is none. `Space` is the kind of number that `address`
+  // is. Must be called before the driver's free, after which another thread's allocation may get
+  // the address. The caller must call settle() after the free.
   ledger::TakenRecord take(Space, std::uint64_t address) noexcept;
   // Confirms or undoes take() after the driver's free. `TakenRecord` is the result of take(), and
   // `CUresult` that of the free. If the driver refused the free, puts the record back into the
   // ledger. CUDA_ERROR_DEINITIALIZED is no refusal: the process is ending, and the driver has freed
   // the memory by itself. If the record is empty and the driver did free something, counts a free
-  // of unknown memory in the ledger.
+  // of unknown memory in the ledger, unless the ledger is incomplete.
   void settle(const ledger::TakenRecord&, CUresult) noexcept;
 
   // Stops the counting of releases that have no record: from now on, unknown_release() does
   // nothing. Must be called after the driver has made a handle that gets no record, such as one of
   // a multicast object.
   void handle_without_record() noexcept { unrecorded_.store(true, std::memory_order_relaxed); }
-  // Counts in the ledger that the driver released a handle or unmapped a range for which there is
-  // no record. Does nothing if the ledger is incomplete, or once handle_without_record() was
-  // called: the handle may be one that has no record for this reason.
+  // Counts in the ledger that the driver released a handle for which there is no record. Does
+  // nothing if the ledger is incomplete, or once handle_without_record() was called: the handle may
+  // be one that never had a record.
   void unknown_release() noexcept;
 
   // Tells the constructor's `listener` each reason for which the ledger has become incomplete and

@@ -25,15 +25,17 @@ class CallSites {
     static_assert(ledger::stack_exceptions == stacks::exceptions);
   }
 
-  // Returns the ledger's id of the group that an allocation by this call belongs to; 0 if the
-  // ledger is full. `Kind` and `DeviceOrdinal` are those of the memory. Leaves errno as it was.
+  // Returns the ledger's id of the group to which an allocation by this call belongs, and makes the
+  // group if it is new. Returns 0 if the ledger is full. `Kind` and `DeviceOrdinal` (no_device: the
+  // host) are those of the memory. Leaves errno as it was.
   GroupId group_of(const Caller&, Kind, DeviceOrdinal) noexcept;
-  // Returns the ledger's id of the group that an allocation by this call belongs to; 0 if the
-  // ledger is full. `Kind` and `DeviceOrdinal` are those of the memory. May change errno.
+  // Returns the ledger's id of the group to which an allocation by this call belongs, and makes the
+  // group if it is new. Returns 0 if the ledger is full. `Kind` and `DeviceOrdinal` (no_device: the
+  // host) are those of the memory. May change errno.
   GroupId group_unguarded(const Caller&, Kind, DeviceOrdinal) noexcept;
   // Returns the ledger's id of the call's stack, with all frames up to the thread's first one, also
-  // beyond the configured depth. Returns 0 if some frames cannot be found, there are more than
-  // 1,024, or the ledger is full. Walks the stack each time, as nothing is cached.
+  // beyond the configured depth. Returns 0 if some frames cannot be found or may be missing, there
+  // are more than 1,024, or the ledger is full. Walks the stack each time, as nothing is cached.
   StackId whole_stack(const Caller&) noexcept;
   // Fills `into` with code addresses of the calling thread's stack, innermost frame first. Returns
   // their number, and if the stack is complete. `frame` is __builtin_frame_address(0) of the
@@ -45,7 +47,8 @@ class CallSites {
     return unwinder_.capture(frame, into, own_frame);
   }
   // Forgets cached stacks and unwind rules, because code was unloaded and other code may come to
-  // its addresses. To be called after each dlclose.
+  // its addresses. Also ends the ledger's rows of unloaded modules. To be called after each
+  // dlclose.
   void modules_changed() noexcept;
 
  private:

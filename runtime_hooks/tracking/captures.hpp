@@ -18,20 +18,24 @@ class Captures {
  public:
   // Counts a capture of the stream as in progress; must be called before the driver begins it.
   // `per_thread` is true if a null stream means the calling thread's own default stream.
-  // `ContextId` is the current context. Returns true if the capture was counted; if the driver then
-  // refuses to begin it, the caller must call ended(). Returns false, with nothing changed, if the
-  // stream is captured already or is the legacy default stream, in which the driver begins no
-  // capture. Returns false, too, if the object's lock cannot be had: then a capture counts as in
-  // progress for ever.
+  // `ContextId` is the current context, and `CUstreamCaptureMode` the capture's mode. Waits for
+  // calls between begin_wait() and end_wait(), for a millisecond at most. Returns true if the
+  // capture was counted; if the driver then refuses to begin it, the caller must call ended().
+  // Returns false, with nothing changed, if the stream is captured already or is the legacy default
+  // stream, in which the driver begins no capture. Returns false, too, if the object's lock cannot
+  // be had: then a capture counts as in progress for ever.
   bool begins(CUstream, bool per_thread, ContextId, CUstreamCaptureMode) noexcept;
   // Removes the stream's capture from those in progress, because it has ended or did not begin.
-  // `per_thread` is true if a null stream means the calling thread's own default stream.
+  // `per_thread` is true if a null stream means the calling thread's own default stream. Does
+  // nothing if no capture that may be the stream's is counted, or if the object's lock cannot be
+  // had.
   void ended(CUstream, bool per_thread) noexcept;
   // Removes the stream's capture, if there is one, from those in progress, because the stream is
-  // being destroyed.
+  // being destroyed. Does nothing for default streams, or for a capture beyond the 64 whose streams
+  // are remembered.
   void stream_ends(CUstream) noexcept;
   // Removes all captures that began while the context was current from those in progress, because
-  // the context has ended.
+  // the context has ended. Leaves captures beyond the 64 whose streams are remembered.
   void context_ends(ContextId) noexcept;
 
   // True if a capture is in progress in the process, as far as begins() was called for it. Costs a
@@ -40,7 +44,9 @@ class Captures {
 
   // To be called before a call that would end captures (cuCtxSynchronize). Returns true if none is
   // in progress: the caller then makes the call, and calls end_wait() after it. A capture that
-  // begins meanwhile waits until the call has surely passed the driver's check for captures.
+  // begins meanwhile waits for end_wait(), but for a millisecond at most: by then the call has
+  // passed the driver's check for captures. Returns false if a capture is in progress: the call
+  // must not be made.
   bool begin_wait() noexcept {
     waits_.fetch_add(1);
     if (!any()) return true;
@@ -51,9 +57,10 @@ class Captures {
   void end_wait() noexcept { waits_.fetch_sub(1); }
 
   // True if a capture in progress forbids the calling thread to allocate memory: the driver would
-  // refuse, and end the capture. A capture forbids that to its own thread unless its mode is
-  // RELAXED, and to all threads if its mode is GLOBAL. `mode`: the calling thread's own mode. It
-  // limits what is forbidden: THREAD_LOCAL to the thread's own captures, RELAXED to nothing.
+  // refuse, and end the capture. True also if that is not known of all captures in progress. A
+  // capture forbids that to its own thread unless its mode is RELAXED, and to all threads if its
+  // mode is GLOBAL. `mode`: the calling thread's own mode. It limits what is forbidden:
+  // THREAD_LOCAL to the thread's own captures, RELAXED to nothing.
   bool forbid_allocations(CUstreamCaptureMode mode) noexcept;
 
   // Makes seen() true from now on. Must be called after the driver has begun a stream capture, also

@@ -7,7 +7,7 @@ namespace cuwarden::tracking {
 
 // A thread's current context and the device of that context.
 struct CurrentContext {
-  ContextId context;                 // 0 if the thread has no current context.
+  ContextId context;  // 0 if the thread has no current context or the driver does not say.
   DeviceOrdinal device = no_device;  // no_device if there is no context or the driver does not say.
 };
 

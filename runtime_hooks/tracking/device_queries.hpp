@@ -41,15 +41,16 @@ class DeviceQueries {
     const int count = device_count_.load(std::memory_order_relaxed);
     return (count != 0 ? count : ask_device_count()) == 1 ? DeviceOrdinal{0} : no_device;
   }
-  // Returns the device's total memory in bytes, free or not; 0 if the driver does not say. Needs no
-  // context.
+  // Returns the device's total memory in bytes, free or not; 0 if the driver does not say, or for
+  // no_device. Needs no context.
   std::uint64_t total_bytes_of(DeviceOrdinal) const noexcept;
-  // Returns the device's CUcomputemode; CU_COMPUTEMODE_DEFAULT if the driver does not say.
+  // Returns the device's CUcomputemode; CU_COMPUTEMODE_DEFAULT if the driver does not say, or for
+  // no_device.
   int compute_mode_of(DeviceOrdinal) const noexcept;
   // True if the device's primary context exists, or if the driver does not say.
   bool primary_is_active(DeviceOrdinal) const noexcept;
-  // Returns a context on this device that has not ended: the primary one if it exists, otherwise
-  // one that the program created. Returns 0 if none is known.
+  // Returns a context on this device that has not ended: the primary one if it is recorded and
+  // exists, otherwise one that the program created. Returns 0 if none is known.
   ContextId live_context_on(DeviceOrdinal) const noexcept;
 
  private:

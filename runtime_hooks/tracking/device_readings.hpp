@@ -14,11 +14,11 @@
 
 namespace cuwarden::tracking {
 
-// An object that is told each time cuwarden has asked the driver how full a device is.
+// An object that is told each time DeviceReadings has asked the driver how full a device is.
 class ReadingListener {
  public:
-  // Is called each time the driver has said how full the device is, on the thread that asked.
-  // `total_bytes` is the size of the device's memory, free or not.
+  // Is called each time DeviceReadings has learned from the driver how full the device is, on the
+  // thread that asked. `total_bytes` is the size of the device's memory, free or not.
   virtual void device_was_read(DeviceOrdinal, std::uint64_t total_bytes) noexcept = 0;
 
  protected:
@@ -52,7 +52,8 @@ class DeviceReadings {
   }
 
   // Returns the bytes that memory pools (CUmemoryPool) and graphs of this process keep on the
-  // device for later requests, although no allocation uses them; none if the driver does not say.
+  // device for later requests, although no allocation uses them. Returns zeros if the process has
+  // used neither on the device; none if the driver does not say.
   std::optional<IdleBytes> idle_in_memory_pools(DeviceOrdinal device) const noexcept;
   // Returns the bytes that memory pools (CUmemoryPool) and graphs of this process keep on the
   // device and that no allocation uses. Includes unused parts of a graph's memory that the driver
@@ -63,15 +64,16 @@ class DeviceReadings {
   }
 
   // Asks the driver how full the current context's device is, and writes the answer into the
-  // ledger: at most once in 100 ms, over all devices together. Also writes the host memory that the
-  // process holds, at most once in 250 ms. `now_ns` is the time since the process began.
+  // ledger: at most once in 100 ms, over all devices together. Then tells the listener. Also writes
+  // the host memory that the process holds, at most once in 250 ms. `now_ns` is the time since the
+  // process began.
   void read_now_and_then(std::uint64_t now_ns) noexcept {
     if (now_ns >= next_look_ns_.load(std::memory_order_relaxed)) look_around(now_ns);
   }
   // Takes a last reading of each device that has a live context and that meet() was called for:
-  // asks the driver how full the device is, and writes the answer into the ledger. Then writes the
-  // host memory that the process holds. `may_ask` is called before each question to the driver;
-  // once it returns false, the driver is not asked any more.
+  // asks the driver how full the device is, writes the answer into the ledger, and tells the
+  // listener. Then writes the host memory that the process holds. `may_ask` is called before each
+  // question to the driver; once it returns false, the driver is not asked any more.
   void read_at_exit(const FunctionRef<bool()>& may_ask) noexcept;
 
  private:
@@ -80,10 +82,11 @@ class DeviceReadings {
   // Takes those readings of the current device and of the process's host memory use that are due.
   // `now_ns` is the time since the process began.
   void look_around(std::uint64_t now_ns) noexcept;
-  // Takes a reading of the current context's device, which must have this ordinal. `ReadingAt` is
-  // the occasion. The driver is asked for the device's free memory, and then for the bytes that
-  // memory pools keep unused. If `may_ask`, called in between, returns false, the question about
-  // memory pools is left out.
+  // Takes a reading of the current context's device, which must have this ordinal: writes the
+  // driver's answers into the ledger, and tells the listener. Does nothing if the driver does not
+  // answer. `ReadingAt` is the occasion. The driver is asked for the device's free memory, and then
+  // for the bytes that memory pools keep unused. If `may_ask`, called in between, returns false,
+  // the question about memory pools is left out.
   void read(DeviceOrdinal, ledger::ReadingAt, const FunctionRef<bool()>& may_ask) noexcept;
 
   ledger::Writer& ledger_;

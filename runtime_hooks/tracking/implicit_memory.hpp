@@ -75,7 +75,8 @@ class ImplicitMemory {
     // if no captured kernel needed more than `local_bytes`, or once an instantiation took the
     // memory.
     std::atomic<std::uint64_t> captured_local_bytes{0};
-    // Number of launches that seemed to be captured into a graph instead of being run.
+    // Number of launches that seemed to be captured into a graph instead of being run. After the
+    // first 256, such launches are treated as run.
     std::atomic<std::uint32_t> captured_count{0};
     // Size in bytes that the program has set for the heap of device-side malloc (cuCtxSetLimit). 0
     // if the program has set none, or once a launch or a graph's instantiation has taken the device

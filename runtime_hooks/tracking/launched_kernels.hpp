@@ -32,7 +32,8 @@ class LaunchedKernels {
   // removed.
   void add(CUfunction) noexcept;
   // Removes all kernels from the set. To be called when a module or context ends, because new
-  // kernels may get the handles of old ones.
+  // kernels may get the handles of old ones. Also called if launches of known kernels may take
+  // device memory again.
   void forget_all() noexcept;
 
  private:
@@ -54,11 +55,11 @@ class LaunchedKernels {
 };
 
 // The handles of kernels that the program has launched. Their code is on the device since then.
-// Some may be missing, because the set is full or a module or context has ended.
+// Some may be missing, because the set is full or forget_all() was called.
 extern constinit LaunchedKernels launched_kernels __attribute__((visibility("hidden")));
-// Kernels, also of libraries, whose attributes the program has asked for. Their code is on the
-// device since then. Each element combines a device's ordinal and a kernel's handle, because each
-// device loads a library's kernel separately.
+// Kernels, also of libraries, whose attributes the program has asked for or set. Their code is on
+// the device since then. Each element combines a device's ordinal and a kernel's handle, because
+// each device loads a library's kernel separately.
 extern constinit LaunchedKernels loaded_kernels __attribute__((visibility("hidden")));
 
 }  // namespace cuwarden::tracking

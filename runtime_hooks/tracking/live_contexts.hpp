@@ -23,13 +23,14 @@ class LiveContexts {
   // Primary contexts of devices with this ordinal or a higher one are not recorded.
   static constexpr std::int32_t device_limit = 64;
 
-  // Records the device's primary context, which the driver has made or which the program has
-  // retained.
+  // Records the device's primary context, which the program or its CUDA runtime has retained, in
+  // place of an earlier one. Ignores ordinals outside [0, device_limit).
   void primary_retained(DeviceOrdinal, ContextId) noexcept;
   // Returns the device's primary context; 0 if none was recorded or it has ended.
   ContextId primary_of(DeviceOrdinal) const noexcept;
 
-  // Records a context that the program has created on the device.
+  // Records a context that the program has created on the device. If 64 are recorded already, the
+  // context is left out, and all_of() is false from then on.
   void created(DeviceOrdinal, ContextId) noexcept;
   // Removes the context, primary or created, because it has ended.
   void ended(ContextId) noexcept;
@@ -37,7 +38,8 @@ class LiveContexts {
   // other than `not_this` (0: any of them); 0 if there is none.
   ContextId created_on(DeviceOrdinal, ContextId not_this = {}) const noexcept;
   // True if fits(context) is true for all live contexts, primary ones and those that the program
-  // created. False also if the program has created more contexts than can be recorded.
+  // created. False also if the program has created more contexts than can be recorded: 64 at a
+  // time.
   template <class Fits>
   bool all_of(const Fits& fits) const noexcept {
     if (is_full_.load(std::memory_order_relaxed)) return false;
@@ -55,9 +57,10 @@ class LiveContexts {
   DeviceOrdinal device_of(ContextId) const noexcept;
 
   // Records a green context (`green` is its CUgreenCtx) that the program has created on the device.
+  // If 64 are recorded already, the green context is left out.
   void green_created(std::uint64_t green, DeviceOrdinal) noexcept;
   // Records the ordinary context by which the program uses the green context `green`
-  // (cuCtxFromGreenCtx).
+  // (cuCtxFromGreenCtx). Does nothing if `green` is not recorded.
   void green_used_as(std::uint64_t green, ContextId) noexcept;
   // Removes the green context, and returns its device; no_device if it was not recorded.
   DeviceOrdinal green_destroyed(std::uint64_t green) noexcept;

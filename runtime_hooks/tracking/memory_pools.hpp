@@ -46,7 +46,7 @@ class MemoryPools {
     bool is_plain = false;
   };
   // Records a memory pool that the program has created. If 64 are recorded already, the pool is
-  // left out.
+  // left out. Does nothing if Pool::pool is null or the ordinal is not from 0 to 63.
   void created(const Pool&) noexcept;
   // Removes a memory pool from the record; must be called before the driver destroys it. Returns
   // the pool's entry, with a null pool if it was not recorded. If the driver then refuses to
@@ -56,7 +56,7 @@ class MemoryPools {
   // program did not create the pool, asks the driver for the default pools of all devices.
   DeviceOrdinal device_of(const driver::RealDriver&, CUmemoryPool) noexcept;
   // True if the pool is known to lie on this device, cannot be opened by other processes and has no
-  // size limit. Default pools are like that.
+  // size limit. The device's default pool is like that. False for null.
   bool is_plain(const driver::RealDriver&, DeviceOrdinal, CUmemoryPool) noexcept;
 
   // Returns the bytes that memory pools and graphs keep on the device for later requests, zeros
@@ -66,8 +66,9 @@ class MemoryPools {
                                       std::uint64_t live_in_graphs) noexcept;
 
   // Makes the memory pools and graphs of the device give memory that no allocation uses back to the
-  // device. Returns false, with nothing done, if the pools had no unused memory and the graphs no
-  // memory at all, or if the driver does not say. Otherwise returns true, even if nothing came
+  // device. Returns false, with nothing done, if used_on() was not called for the device, or if the
+  // driver does not say what the pools and graphs keep. Also returns false if the pools had no
+  // unused memory and the graphs no memory at all. Otherwise returns true, even if nothing came
   // back.
   bool trim(const driver::RealDriver&, DeviceOrdinal);
 

@@ -31,8 +31,9 @@ void unloading_begins();
 // unloaded modules, and the tables with functions of an unloaded library.
 void unloading_ends(bool has_unloaded);
 
-// Returns the version of the libcudart that the program called first, as cudaRuntimeGetVersion
-// tells it: 13000 for 13.0. 0 if the program has called none.
+// Returns the version of the CUDA runtime (libcudart) that belongs to the first module which called
+// a hook, as cudaRuntimeGetVersion tells it: 13000 for 13.0. If that module has no runtime, the
+// version of one in the process. 0 as long as no version is known.
 int runtime_version();
 
 }  // namespace cuwarden::shim

@@ -17,8 +17,9 @@ class EarlyLookups {
   // stored again. Drops names of 64 or more characters, and all names once 32 are stored: a few are
   // enough for the report's warning.
   void keep(const char* name) noexcept;
-  // Enters each stored name into the ledger, as one lookup of a driver function without a hook. To
-  // be called once, when the ledger is made.
+  // Enters each stored name into the ledger, as one lookup of a driver function without a hook. The
+  // names stay stored, for the ledger of a forked child. To be called once for each ledger, when it
+  // is made.
   void tell(ledger::Writer&) noexcept;
 
  private:

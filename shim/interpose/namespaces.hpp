@@ -12,7 +12,8 @@ void note_dlmopen() noexcept;
 bool dlmopen_was_called() noexcept;
 
 // True if a libcuda is mapped in another linker namespace (dlmopen) than the shim's, so that its
-// calls are not recorded. Reads /proc/self/maps; false if that file cannot be read.
+// calls are not recorded. Reads /proc/self/maps; false if that file cannot be read, or without
+// memory for it.
 bool is_driver_out_of_sight() noexcept;
 
 }  // namespace cuwarden::shim

@@ -41,8 +41,8 @@ class ThisProcess final : public HostProcess {
 extern constinit ThisProcess this_process;
 
 // Returns the names of the loaded libraries that may reach device memory without a call of the
-// driver, such as "libmpi.so.40, libcufile.so.0"; cut after 512 characters. May throw
-// std::bad_alloc.
+// driver, such as "libmpi.so.40, libcufile.so.0"; cut after 512 characters. Empty if none is
+// loaded. May throw std::bad_alloc.
 std::string libraries_that_reach_memory();
 
 // The reclaimers that the program has registered by cuwarden.h: callbacks that give back cached

@@ -14,9 +14,9 @@ namespace cuwarden::shim {
 // locked. All other values: never.
 serving::PoolUse pool_use(PoolMode) noexcept;
 
-// Returns the longest time in nanoseconds of one pause of the program's work on devices, in which
-// the pool's memory is moved (meshing): CUWARDEN_MESH_PAUSE. 0 if CUWARDEN_MESH or CUWARDEN_POOL
-// forbids moving.
+// Returns the longest time in nanoseconds, in all for one refused request, for which the program's
+// work on devices may be paused to move the pool's memory (meshing): CUWARDEN_MESH_PAUSE. 0 with
+// CUWARDEN_MESH=off, and if CUWARDEN_POOL is `off` or `rescue`: then nothing is moved.
 std::uint64_t mesh_pause_ns(const Settings&) noexcept;
 
 }  // namespace cuwarden::shim

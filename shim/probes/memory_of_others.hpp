@@ -13,15 +13,17 @@
 namespace cuwarden::shim {
 
 // Bytes in use on a device, beyond those that this process's records explain, up to which NVML is
-// not asked about other processes. A context and its code may take as much.
+// not asked about other processes. A context and its code may take as much. At an incident, NVML is
+// asked all the same if the device allows only one process.
 inline constexpr std::int64_t hidden_by_a_context = std::int64_t{1} << 30;
 
 // Asks NVML for the bytes of the device that other processes hold, and returns their sum. Leaves
-// out a process if NVML does not tell its bytes, if it may be the calling process, or if it is not
-// among the 64 with most memory. Null if NVML cannot list the device's processes, or if some are
-// left out and the sum is 0. `DeviceView`: the device's row in the ledger. Calls visit(pid, bytes)
-// for each process that certainly is not the calling process; `bytes` is ledger::unknown_bytes if
-// NVML does not tell them.
+// out the calling process. Also leaves out a process if NVML does not tell its bytes, if it may be
+// the calling process, or if it is not among the 64 with most memory. Null, after a line in the
+// log, if NVML cannot list the device's processes. Null, too, if the sum is 0 and processes other
+// than the calling one are left out. `DeviceView`: the device's row in the ledger. Calls visit(pid,
+// bytes) for each process that certainly is not the calling process; `bytes` is
+// ledger::unknown_bytes if NVML does not tell them.
 std::optional<std::uint64_t> bytes_of_others(const ledger::DeviceView&,
                                              FunctionRef<void(std::uint32_t, std::uint64_t)> visit);
 

@@ -6,7 +6,8 @@ namespace cuwarden::shim {
 
 // Registers an exit handler that calls Process::exit_begins(), which writes a report and reads the
 // devices. libc runs it before all handlers that are registered already, among them the driver's,
-// so that the driver still answers. To be called once, after the driver has registered its own
+// so that the driver still answers. Also registers handlers in which other threads that call exit()
+// wait until that work is done. To be called once, after the driver has registered its own
 // handlers.
 void expect_exit() noexcept;
 

@@ -12,11 +12,12 @@ namespace cuwarden::shim {
 // on a device is unexplained.
 //
 // Waits up to 20 ms for threads that are inside the driver. Asks nothing if the driver might not
-// answer: a device was lost, a thread stays inside the driver or left it by a jump (longjmp), or
-// the calling thread runs a signal handler. `frame`: __builtin_frame_address(0) of the calling
-// function, from which the stack is searched for a signal handler. `WaitBudget`: time that the end
-// of the process may still take. The function subtracts its own time from the budget, and asks
-// nothing more once none is left.
+// answer: an error showed that a device is lost (driver::device_is_lost), a thread stays inside the
+// driver or left it by a jump (longjmp), or the calling thread runs a signal handler. Asks nothing
+// either if the calling thread's stack cannot be walked to its end. `frame`:
+// __builtin_frame_address(0) of the calling function, from which the stack is searched for a signal
+// handler. `WaitBudget`: time that the end of the process may still take. The function subtracts
+// its own time from the budget, and asks nothing more once none is left.
 void take_exit_readings(hooks::Session&, const void* frame, WaitBudget&) noexcept;
 
 }  // namespace cuwarden::shim

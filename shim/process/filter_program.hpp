@@ -22,10 +22,10 @@ class SeccompFilter {
   // kernel refuses to install it.
   bool is_valid() const noexcept { return is_valid_; }
 
-  // True if the filter allows the system call of this number (SYS_...) with any arguments, or
-  // allows and logs it. False if the filter may make the call fail, end the thread or the process,
-  // or ask a tracer or another process. False also if the filter is not valid or could not be
-  // copied.
+  // True if it is certain that the filter allows the system call of this number (SYS_...) with any
+  // arguments, or allows and logs it. False if the filter may make the call fail, end the thread or
+  // the process, or ask a tracer or another process. False also if the filter is not valid, could
+  // not be copied, or decides by values that this class does not follow, such as products.
   bool allows(std::uint32_t number) const noexcept;
 
  private:

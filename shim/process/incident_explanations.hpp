@@ -14,7 +14,7 @@ namespace cuwarden::shim {
 // Adds facts from outside CUDA to incidents (requests that were refused for lack of memory), finds
 // each one's cause, and writes a report. At most 64 incidents are explained, for two seconds in
 // all; later ones have only the driver's figures. In a thread that a seccomp filter of the program
-// confines, the functions do nothing. There is one object in a process.
+// confines, explain() and settled() do nothing. There is one object in a process.
 class IncidentExplanations final : public rescue::IncidentProbes {
  public:
   // Sets the ledger to write to and the object that walks stacks. Both must outlive this object.
@@ -23,12 +23,14 @@ class IncidentExplanations final : public rescue::IncidentProbes {
   void begin(ledger::Writer& ledger, tracking::CallSites& sites) noexcept;
 
   // Adds facts to the incident: the host's memory and its limits, locked memory in slabs, other
-  // processes on the device. Called once for each incident, before anything is tried to serve the
-  // request. If memory runs out, facts that were added until then stay.
+  // processes on the device. Called once for each incident: usually before a rung is tried, or
+  // after all rungs if the incident begins only then. Also stores the CUDA runtime's version in the
+  // ledger. If memory runs out, facts that were added until then stay.
   void explain(rescue::Incident&) noexcept override;
   // Finds the incident's verdict (its cause), and writes it to the log. If the request stays
-  // refused, also writes a report, at the first incident with this verdict. `served`: true if
-  // cuwarden has served the request, false if the program gets the error.
+  // refused, also writes a report, at the first such incident with this verdict. Called once for
+  // each incident, when its outcome is known. `served`: true if cuwarden has served the request,
+  // false if the program gets the error.
   void settled(const rescue::Incident&, bool served) noexcept override;
 
  private:

@@ -30,7 +30,8 @@ class Process final : public tracking::CompletenessListener {
 
   // Returns the session, the state by which a hook records its call; it stays valid while the
   // process runs. Null if the hook must only pass the call on to the driver, unrecorded. The first
-  // call starts recording.
+  // call starts recording, also in a forked child. A call after the last report resumes it. Waits
+  // up to ten seconds while another thread starts recording.
   hooks::Session* session() noexcept {
     if (state_.load(std::memory_order_acquire) == State::recording && memory_.is_ours())
       return session_;
@@ -41,7 +42,7 @@ class Process final : public tracking::CompletenessListener {
   // than its caller (setuid). Can be called before the first CUDA call.
   bool enabled() noexcept;
   // True if RTLD_DEEPBIND must be removed from the flags of dlopen: recording is enabled, and
-  // CUWARDEN_DEEPBIND is `drop`. Can be called before the first CUDA call.
+  // CUWARDEN_DEEPBIND is not `keep`. Can be called before the first CUDA call.
   bool drops_deepbind() noexcept;
 
   // Counts, for a warning in the report, that a lookup (dlsym, cuGetProcAddress) gave the program a
@@ -60,18 +61,22 @@ class Process final : public tracking::CompletenessListener {
   // Forgets cached facts about code (unwind rules, names, stacks), since a library was unloaded and
   // another may be mapped at its addresses. To be called after a dlclose that unloaded a library.
   void modules_changed() noexcept;
-  // Registers an exit handler that calls exit_begins(). libc runs it before the driver's own exit
-  // handlers. To be called after each cuInit that succeeds; only the first call registers the
-  // handler.
+  // Registers exit handlers by expect_exit(), one of which calls exit_begins(). libc runs them
+  // before the driver's own exit handlers. To be called after each cuInit that succeeds; only the
+  // first call registers handlers.
   void driver_initialised() noexcept;
   // Writes a report, reads how much memory of each device is free for the last time, and writes the
-  // report again with names of functions. To be called once in exit(), by an exit handler that libc
-  // runs before the driver's, since the driver does not answer later. `status`: the process's exit
-  // status, 0 to 255.
+  // report again with names of functions. Also makes the calling thread the leader, which runs
+  // exit() to its end. In a thread that a seccomp filter confines, writes and reads nothing. Does
+  // nothing if nothing was recorded, or in a child of vfork; in a forked child without CUDA calls,
+  // turns recording off. To be called once in exit(), by an exit handler that libc runs before the
+  // driver's, since the driver does not answer later. `status`: the process's exit status, 0 to
+  // 255.
   void exit_begins(int status) noexcept;
   // Records that the program freed an allocation. `address`: the allocation's address or handle, of
-  // the kind that `Space` says. To be called for a free of the runtime (such as cudaFree) that
-  // fails without reaching the driver, because the process is ending.
+  // the kind that `Space` says. Does nothing if has_records() is false. To be called for a free of
+  // the runtime (such as cudaFree) that fails without reaching the driver, because the process is
+  // ending.
   void freed_at_end(Space, std::uint64_t address) noexcept;
 
   // Says if the process can go on after finish() has written its last report. ends: the process
@@ -86,13 +91,17 @@ class Process final : public tracking::CompletenessListener {
   //
   // Returns at once if there is nothing to report: no CUDA call was recorded in this process, the
   // last report is already written, or the calling thread was interrupted while it writes the last
-  // report. In a thread that a seccomp filter confines, only stores in the ledger how the process
-  // ends. A child that shares its parent's memory (vfork) writes a report only if it runs the exit
-  // handlers, since the parent cannot run them again.
+  // report. Without a recorded CUDA call, first writes debug lines if CUWARDEN_LOG asks for them.
+  // If the program has called dlmopen and a libcuda is loaded in another linker namespace,
+  // recording begins, so that a report says so. Only stores in the ledger how the process ends in a
+  // thread that a seccomp filter confines, and for an abort() that needs no further report
+  // (has_reported_enough()). A child that shares its parent's memory (vfork) writes a report only
+  // if it runs the exit handlers, since the parent cannot run them again.
   void finish(ledger::EndReason, int status, bool status_known,
               Afterwards = Afterwards::ends) noexcept;
   // Removes the ledger's file if the last report is on disk; otherwise keeps it. To be called when
   // it is certain that the process ends, after finish() was called with Afterwards::may_return.
+  // Does nothing if nothing was recorded, in a child of vfork, and in a confined thread.
   void has_ended() noexcept;
   // Waits until `done` is nonzero, which another thread sets when its exit handler has written a
   // report. Stops waiting if that thread has ended or is stuck. Returns at once if nothing was
@@ -130,7 +139,8 @@ class Process final : public tracking::CompletenessListener {
   }
   // Returns the ledger, the file of allocation records; null if has_records() is false.
   ledger::Writer* ledger() const noexcept { return has_records() ? ledger_ : nullptr; }
-  // Returns true in a child of vfork, which shares its parent's memory. Makes a system call.
+  // True if the calling process is a child of vfork, which shares its parent's memory. False also
+  // if the memory's owner is not known, as without recording. Makes a system call.
   bool shares_memory_of_another() const noexcept;
   // True if session() may be called now to start recording, without a CUDA call: recording is
   // enabled and has not been started yet, and the process is not a forked child that still has to
@@ -161,8 +171,9 @@ class Process final : public tracking::CompletenessListener {
   // Writes a report inside exit(). `status`: exit status, 0 to 255. While the report is written,
   // the ledger says that the process has ended with `status`; afterwards, that it runs.
   // `with_names`: true if the report has names of functions and source lines. Returns false, with
-  // nothing written, if the last report is already written or another thread is stuck in writing
-  // one. To be called inside an OwnWork.
+  // nothing written, if the last report is already written, another thread is stuck in writing one,
+  // or the calling thread has interrupted its own writing. Otherwise returns true, even if the
+  // report could not be written or none is wanted. To be called inside an OwnWork.
   bool report_at_exit(int status, bool with_names) noexcept;
   // True if a call of abort() that a SIGABRT handler may leave by a jump needs no further report.
   // Either an earlier report already contains all that was recorded, or reports of such calls have
@@ -171,7 +182,7 @@ class Process final : public tracking::CompletenessListener {
   // Makes all later hooked calls go on to the driver unrecorded, for as long as the process runs.
   void turn_off() noexcept;
   // Forgets, in a forked child, the parent's recording and its threads, so that the child's own
-  // recording can start.
+  // recording can start. If recording was off in the parent, it stays off.
   void begin_anew() noexcept;
   // True if the calling thread may wait for another thread that ends the process. False if nothing
   // is recorded, in a child of vfork, and in a thread that a seccomp filter of the program
@@ -182,23 +193,26 @@ class Process final : public tracking::CompletenessListener {
   // `status_known`. Makes no system call.
   void leave_end(ledger::EndReason, int status, bool status_known) noexcept;
   // Warns the user that the ledger lacks some allocations; called when an allocation could not be
-  // recorded. `Reason`: why records are missing. After reason_recording_stopped, later calls are
-  // not recorded any more.
+  // recorded. `Reason`: why records are missing. With reason_recording_stopped, also stops
+  // recording, so that later calls are not recorded. In a confined thread, writes no warning.
   void ledger_is_incomplete(ledger::Reason) noexcept override;
-  // Says in debug lines, at the end of a process without a recorded CUDA call, why there is none.
+  // Called at the end of a process without a recorded CUDA call. If the program has called dlmopen
+  // and a libcuda is loaded in another linker namespace, starts recording and stores that.
+  // Otherwise says in a debug line, if CUWARDEN_LOG asks for them, why nothing was recorded.
   void end_unrecorded() noexcept;
   // Writes the last report, and tells its path to `cuwarden run`. Returns true if the report is on
   // disk or CUWARDEN_REPORT_IF asks for none; false if it could not be written. To be called inside
   // an OwnWork.
   bool write_report() noexcept;
-  // Tells `cuwarden run` the path of a ledger or a report, by a line in Settings::report_list. Does
-  // nothing if the process was not started by `cuwarden run`.
+  // Tells `cuwarden run` the path of a ledger or a report, by an entry in the file
+  // Settings::report_list. `path` may also be the text no_report_wanted. Does nothing if `path` is
+  // empty, or if the process was not started by `cuwarden run`.
   static void tell(std::string_view path) noexcept;
   // Adds facts to the ledger just before a report: the version of the CUDA runtime, and a reason
   // for missing records if a libcuda is loaded in another linker namespace (dlmopen).
   void complete_ledger() noexcept;
   // If a libcuda is loaded in another linker namespace, stores that in the ledger as a reason why
-  // records are missing.
+  // records are missing. If there is no ledger yet, starts recording first.
   void note_unseen_driver() noexcept;
 
   std::atomic<State> state_{State::fresh};

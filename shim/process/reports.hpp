@@ -15,21 +15,26 @@ namespace cuwarden::shim {
 // Sets where and how this process writes its report. To be called before any report is written, and
 // again in a forked child. `path`: absolute path of the report, with %p and the other fields of
 // CUWARDEN_REPORT already replaced; /dev/null for no report. It is copied. `symbol_time`: longest
-// time that each report at the process's end may take to look up functions and source lines; 0: it
-// looks up none.
+// time that each report at the process's end may take to look up functions and source lines; 0:
+// none are looked up. May throw std::bad_alloc.
 void set_up_reports(const std::string& path, std::chrono::nanoseconds symbol_time);
 
 // Writes a report now; to be called while the process runs exit(), before the program's destructors
-// run. Does nothing if CUWARDEN_REPORT_IF asks for no report. The report stays if the driver hangs
-// in the rest of exit(); otherwise write_final_report() replaces it. `Writer`: this process's
-// ledger. `with_names`: true if the report has names of functions and source lines. Finding them
-// takes long, but write_final_report() then does not search again. To be called inside an OwnWork.
+// run. Does nothing if no report is asked for (CUWARDEN_REPORT_IF, or /dev/null as the path), the
+// program has changed its root folder, the last report was begun, or another report is still being
+// written after ten seconds. A failure is not logged. The report stays if the driver hangs in the
+// rest of exit(); otherwise write_final_report() replaces it. `Writer`: this process's ledger.
+// `with_names`: true if the report has names of functions and source lines. Finding names takes
+// long, but write_final_report() then does not search for them again. To be called inside an
+// OwnWork.
 void write_report_at_exit(ledger::Writer&, bool with_names) noexcept;
-// Writes the process's last report if CUWARDEN_REPORT_IF asks for one; otherwise removes an earlier
-// report of this process. Then removes old reports of the same program, as CUWARDEN_REPORT_KEEP
-// says. `Writer`: this process's ledger. Returns true if the report is on disk or none is asked
-// for. Returns false if the report could not be written, after an error line in the log. To be
-// called inside an OwnWork.
+// Writes the process's last report if one is asked for (CUWARDEN_REPORT_IF, CUWARDEN_REPORT);
+// otherwise removes an earlier report of this process. A report of write_report_at_exit() that has
+// names and is still complete is not written again. Then removes old reports of the same program,
+// as CUWARDEN_REPORT_KEEP says. `Writer`: this process's ledger. Returns true if the report is on
+// disk or none is asked for. Returns false if the report could not be written, after an error line
+// in the log. Also returns false if another thread has been writing a report for ten seconds, or
+// the program has changed its root folder. To be called inside an OwnWork.
 bool write_final_report(ledger::Writer&) noexcept;
 // Returns the text by which `cuwarden run` learns of this process's report: the report's path, or
 // the constant no_report_wanted if none was asked for. The text is valid until the next report is
@@ -38,9 +43,10 @@ std::string_view told_of_report() noexcept;
 
 // Writes a report at an incident (refused request), at most once for each verdict in a process.
 // `Writer`: this process's ledger, which `Reader` reads. `verdict`: the cause of the refusal, a
-// value of the enum Verdict below 32. Writes nothing if CUWARDEN_REPORT is /dev/null, if the last
-// report was begun, if the program has changed its root folder, or if another report is still being
-// written. May throw std::bad_alloc.
+// value of the enum Verdict below 32. Writes nothing if CUWARDEN_REPORT is /dev/null, the last
+// report was begun, or the program has changed its root folder. Writes nothing either if another
+// report is still being written after ten seconds. After a failure, which is not logged, later
+// incidents with the verdict write no report either. May throw std::bad_alloc.
 void write_incident_report(ledger::Writer&, const ledger::Reader&, std::uint32_t verdict);
 
 }  // namespace cuwarden::shim

@@ -18,7 +18,8 @@ void begin_noticing_filters() noexcept;
 // Marks the calling thread as one that may make all system calls of cuwarden's, even if it has a
 // seccomp filter already: filters that were installed before recording began, such as a
 // container's, do not count. With such a filter, prctl(PR_GET_SECCOMP) cannot show later filters,
-// so it is not used. To be called when recording begins.
+// so that question is not asked. Also finds out if such a filter makes is_readable() fail
+// (cuwarden::detail::probing_fails). To be called when recording begins.
 void confinement_at_start() noexcept;
 // Forgets, in a forked child, that the parent installed a seccomp filter for all its threads. To be
 // called by a thread of the child that no filter confines: threads that it makes inherit none.
@@ -27,11 +28,14 @@ void confinement_in_fork() noexcept;
 // True if a seccomp filter of the program may forbid the calling thread a system call of
 // cuwarden's. Unlike is_confined() (runtime_hooks/core/confinement.hpp), also finds filters that
 // the program installed without libc's prctl or syscall; that takes one system call,
-// prctl(PR_GET_SECCOMP). To be used before longer work, such as writing a report.
+// prctl(PR_GET_SECCOMP). Such filters are not found if another filter was there when recording
+// began, or came later and confines no thread. Once one is found, is_confined() asks the kernel,
+// too. To be used before longer work, such as writing a report.
 bool is_confined_unnoticed() noexcept;
 
 // True if a seccomp filter of the program confines threads, and every such filter allows the system
-// calls getpid and kill.
+// calls getpid and kill. False also once is_confined_unnoticed() has found a filter, whose rules
+// are not known.
 bool may_confined_ask_process() noexcept;
 
 }  // namespace cuwarden::shim

@@ -7,7 +7,8 @@
 namespace cuwarden::shim {
 
 // Writes facts for the report to the ledger: the values of all settings, the environment variables
-// of CUDA, NVIDIA and job schedulers, and the driver's version. May throw std::bad_alloc.
+// of cuwarden, CUDA, NVIDIA and job schedulers, and the driver's version (left out if the driver
+// does not tell). May throw std::bad_alloc.
 void note_start(ledger::Writer&, const Settings&);
 
 }  // namespace cuwarden::shim

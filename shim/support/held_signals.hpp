@@ -6,8 +6,8 @@
 namespace cuwarden::shim {
 
 // Blocks signals of the calling thread; they stay pending until the destructor restores the
-// thread's earlier mask. Signals that come from one of the thread's own instructions (such as
-// SIGSEGV), or from libc itself (32 and 33), are never blocked. Leaves errno alone.
+// thread's earlier mask. Signals that come from one of the thread's own instructions or calls (such
+// as SIGSEGV and SIGABRT), or from libc itself (32 and 33), are never blocked. Leaves errno alone.
 class [[nodiscard]] HeldSignals {
  public:
   // The signals to block. all: all that the class may block. but_collectors: these, less the
@@ -22,9 +22,9 @@ class [[nodiscard]] HeldSignals {
   HeldSignals& operator=(const HeldSignals&) = delete;
 
  private:
-  // Signals that are blocked for Which::all: all but those that an instruction of the thread raises
-  // (own_signals), and libc's own. By signal 32 libc cancels a thread; by 33 it changes the user of
-  // all threads.
+  // Signals that are blocked for Which::all: all but those that an instruction or call of the
+  // thread raises (own_signals), and libc's own. By signal 32 libc cancels a thread; by 33 it
+  // changes the user of all threads.
   static constexpr SignalSet held = ~(own_signals | signal_set({32, 33}));
   // Signals that are blocked for Which::but_collectors. Garbage collectors use the signals left out
   // here, among them the real-time signals, which are 34 and above.

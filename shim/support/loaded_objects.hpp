@@ -44,7 +44,7 @@ class LoadedObject {
   std::string_view soname() const;
 
   // Returns the address of the function that the object exports under this name, in its default
-  // symbol version; null if there is none.
+  // symbol version; null if there is none. Indirect functions (IFUNC) are not found.
   void* find(std::string_view symbol) const;
 
   // Calls visit(name) for each symbol that the object uses and does not define, until a call
@@ -104,7 +104,8 @@ bool visit_loaded_objects(VisitObject, void*);
 
 // Calls visit(object) for each loaded object of the shim's linker namespace, in load order, until a
 // call returns true. Returns true if one did. The loader's list of objects is locked during the
-// call, so `visit` must not call dlopen, dlsym or dlclose.
+// call, so `visit` must not call dlopen, dlsym or dlclose. The calling thread's signals are held
+// back meanwhile (HeldSignals), unless a seccomp filter confines the thread.
 template <class Visit>
 bool any_loaded_object(Visit visit) {
   return detail::visit_loaded_objects(

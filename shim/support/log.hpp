@@ -13,9 +13,9 @@
 namespace cuwarden::shim {
 
 // Sets the lowest level of the messages that are written, and their target (a file or standard
-// error), by CUWARDEN_LOG. Then writes the warnings that were logged before the first call; other
-// earlier messages are lost. To be called again in a forked child. If memory runs out, no later
-// message is written.
+// error), by CUWARDEN_LOG. Says on standard error if that target cannot be used. Then writes the
+// warnings that were logged before the first call, 2 KiB of them at most; other earlier messages
+// are lost. To be called again in a forked child. If memory runs out, no later message is written.
 void set_up_log(const Settings&) noexcept;
 
 // Returns the text that the library fmt makes of a format with "{}" and its arguments. Called by
@@ -32,20 +32,22 @@ std::string formatted(fmt::format_string<Arguments...> format, const Arguments&.
 
 // Writes one line to cuwarden's log as an error, with "cuwarden: " before it, if CUWARDEN_LOG
 // includes errors. `line` has no line feed at its end. Never throws; keeps errno. The line is
-// dropped without memory for it, or if the target is a full pipe. In a thread that a seccomp filter
-// confines, writes nothing.
+// dropped without memory for it, if the target is a full pipe, or before set_up_log(). In a thread
+// that a seccomp filter confines, writes nothing.
 void log_error(std::string_view line) noexcept;
 // Writes one line to cuwarden's log as a warning, with "cuwarden: " before it, if CUWARDEN_LOG
-// includes warnings. `line` has no line feed at its end. Never throws; keeps errno. In a thread
-// that a seccomp filter confines, writes nothing.
+// includes warnings. `line` has no line feed at its end. Before set_up_log(), keeps the line for
+// that function to write. Never throws; keeps errno. In a thread that a seccomp filter confines,
+// writes nothing.
 void log_warn(std::string_view line) noexcept;
 // Writes one line to cuwarden's log as information, with "cuwarden: " before it, if CUWARDEN_LOG
-// includes the level `info`. `line` has no line feed at its end. Never throws; keeps errno. In a
-// thread that a seccomp filter confines, writes nothing.
+// includes the level `info`. `line` has no line feed at its end. Before set_up_log(), drops the
+// line. Never throws; keeps errno. In a thread that a seccomp filter confines, writes nothing.
 void log_info(std::string_view line) noexcept;
 // Writes one line to cuwarden's log as a debug message, with "cuwarden: " before it, if
-// CUWARDEN_LOG includes the level `debug`. `line` has no line feed at its end. Never throws; keeps
-// errno. In a thread that a seccomp filter confines, writes nothing.
+// CUWARDEN_LOG includes the level `debug`. `line` has no line feed at its end. Before set_up_log(),
+// drops the line. Never throws; keeps errno. In a thread that a seccomp filter confines, writes
+// nothing.
 void log_debug(std::string_view line) noexcept;
 
 }  // namespace cuwarden::shim

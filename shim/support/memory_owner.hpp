@@ -9,14 +9,14 @@
 
 namespace cuwarden::shim {
 
-// Tells if the calling process owns the memory that it runs in. It does not own it if it runs in
-// its parent's memory (vfork), or is a forked child that has not yet called take_over(). There is
-// one object in a process.
+// Tells if the calling process owns the memory that it runs in. A process does not own its memory
+// if it runs in its parent's (vfork), or is a forked child that has not yet called take_over().
+// There is one object in a process.
 class MemoryOwner {
  public:
   // Marks the memory as the calling process's. The mark is a page that the kernel fills with zeros
-  // in forked children. To be called by the shim's constructor. is_marked() tells if the call
-  // succeeded; later calls then do nothing.
+  // in forked children. To be called by the shim's constructor, and again before recording starts.
+  // is_marked() tells if a call succeeded; later calls then do nothing.
   void mark() noexcept;
   // True if mark() has succeeded, so that the memory's owner is known. mark() fails if the kernel
   // cannot fill a page with zeros in forked children (MADV_WIPEONFORK): before Linux 4.14, if a
@@ -32,14 +32,16 @@ class MemoryOwner {
   }
   // Makes a forked child the owner of its memory, so that is_ours() becomes true. Calls
   // `begin_anew`, which must forget what the parent recorded. If several threads call at once, one
-  // does the work and the others wait for it.
+  // does the work and the others wait for it. Does nothing if the memory is not marked, or if
+  // is_ours() is true already.
   void take_over(void (*begin_anew)()) noexcept;
 
   // Returns the pid of the process that the memory belongs to; in a child of vfork, its parent's. 0
   // if mark() has not succeeded, and in a forked child before take_over().
   int owner() const noexcept;
-  // True if the memory is the calling process's own. False in a child of vfork, and in a forked
-  // child before take_over(). Makes a system call.
+  // True if the memory is the calling process's own. False in a child of vfork, in a forked child
+  // before take_over(), and if mark() has not succeeded. If the process that called take_over() has
+  // ended, the caller becomes the owner. Makes a system call.
   bool belongs_to_caller() const noexcept;
 
  private:

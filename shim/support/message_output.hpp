@@ -11,9 +11,9 @@
 
 namespace cuwarden::shim {
 
-// Writes the text to `fd`, the descriptor of a file, a pipe or a terminal. A pipe that takes
-// nothing for 100 ms gets nothing more, so a text of more than 4,096 bytes may be cut. Failures are
-// not reported. Changes errno.
+// Writes the text to `fd`, the descriptor of a file, a pipe or a terminal. Waits up to 100 ms until
+// a pipe's reader makes room for the first 4,096 bytes; without room, nothing is written. Later
+// bytes are not waited for, so a longer text may be cut. Failures are not reported. Changes errno.
 //
 // Blocks during the call the signals that a write can raise. SIGPIPE comes if a pipe's reader has
 // gone, and SIGXFSZ if a file is at the process's size limit. SIGTTOU comes if a background job
@@ -39,9 +39,9 @@ class MessageOutput {
 
   // Writes the text `line`, which ends with a line feed, by one write(2) for each 4,096 bytes, so
   // that lines of several processes do not mix. If the target cannot be opened, writes to standard
-  // error. If the target (a full pipe) takes nothing for 100 ms, the line is lost. Raises no
-  // signal. A thread that a seccomp filter confines writes nothing, because the filter may end the
-  // process for it.
+  // error instead, the first time after a line that says so. If the target (a full pipe) takes
+  // nothing for 100 ms, the line is lost. Raises no signal. A thread that a seccomp filter confines
+  // writes nothing, because the filter may end the process for it.
   void write(std::string_view line) noexcept;
 
  private:

@@ -12,7 +12,8 @@ namespace cuwarden::shim {
 
 // Table of pointers to functions of libc. Unless its comment says otherwise, a pointer is not null,
 // and leads to the definition that the loader finds next after the shim: libc's own, or the wrapper
-// of another preloaded library.
+// of another preloaded library. Before glibc 2.34, the functions whose names begin with dl, and
+// libc_dlsym, are libdl's: null if libdl was not loaded when real_libc() filled the table.
 struct RealLibc {
   void* (*dlsym)(void*, const char*);
   // libc's own dlsym, never a wrapper of another library; for lookups that the shim makes itself.
@@ -35,12 +36,14 @@ struct RealLibc {
   void (*quick_exit)(int);
   void (*abort)();
   void (*assert_fail)(const char*, const char*, unsigned, const char*);
-  // libc's own function; before glibc 2.34, libpthread's. Null if libpthread is not loaded; then
-  // the process has one thread only.
+  // libc's own function; before glibc 2.34, libpthread's. Null if libpthread was not loaded yet
+  // when real_libc() filled the table; then the process had one thread only.
   int (*pthread_getattr_np)(pthread_t, pthread_attr_t*);
-  // libc's own function; before glibc 2.34, libpthread's. Null if libpthread is not loaded.
+  // libc's own function; before glibc 2.34, libpthread's. Null if libpthread was not loaded yet
+  // when real_libc() filled the table.
   int (*pthread_attr_getstack)(const pthread_attr_t*, void**, std::size_t*);
-  // libc's own function; before glibc 2.34, libpthread's. Null if libpthread is not loaded.
+  // libc's own function; before glibc 2.34, libpthread's. Null if libpthread was not loaded yet
+  // when real_libc() filled the table.
   int (*pthread_attr_destroy)(pthread_attr_t*);
 };
 

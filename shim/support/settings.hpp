@@ -18,7 +18,8 @@ struct Settings {
 #define SETTING(member, kind, ...) setting_kinds::kind::Value member{};
 #include "reporters/words/settings.def"
   // Path of a file to which the shim appends the paths of its ledger and report, each with a null
-  // byte behind it. `cuwarden run` sets it in CUWARDEN_REPORT_LIST; empty without `cuwarden run`.
+  // byte behind it. If no report is wanted, the text no_report_wanted stands for its path.
+  // `cuwarden run` sets it in CUWARDEN_REPORT_LIST; empty without `cuwarden run`.
   setting_kinds::AnyPath::Value report_list{};
 };
 
@@ -29,6 +30,7 @@ using Complain = void (*)(std::string_view line);
 
 // Fills all members of `settings` from the environment. A setting that is not set or has a bad
 // value gets its default value. Calls complain(line) for each setting that the user should correct.
+// May throw std::bad_alloc.
 void read_settings(Settings& settings, Complain complain);
 
 // Calls take(variable, value) for each setting that is meant for users. `variable`: name of its
@@ -41,8 +43,8 @@ void each_setting(const Settings& settings,
 // rights than its caller (setuid). Reads the environment, for code that runs before
 // read_settings().
 bool enabled_by_environment();
-// True if CUWARDEN_DEEPBIND is `drop`, which is the default: RTLD_DEEPBIND is removed from the
-// flags of dlopen. Reads the environment, for code that runs before read_settings().
+// True unless CUWARDEN_DEEPBIND is `keep`: RTLD_DEEPBIND is then removed from the flags of dlopen.
+// Reads the environment, for code that runs before read_settings().
 bool drops_deepbind_by_environment();
 
 }  // namespace cuwarden::shim

@@ -9,8 +9,9 @@ namespace cuwarden::shim {
 // Beginning of the names of all environment variables that are settings of cuwarden.
 inline constexpr std::string_view setting_prefix = "CUWARDEN_";
 
-// Copies the variables CUWARDEN_* of the environment, for each_setting_text(). Once the copies fill
-// 16 KiB, further variables are left out. To be called once, by the shim's constructor.
+// Copies the variables CUWARDEN_* of the environment, for each_setting_text(). The copies have 16
+// KiB in all; a variable that no longer fits is left out. To be called once, by the shim's
+// constructor.
 void keep_start_environment() noexcept;
 
 // Calls visit(text) for each environment variable whose name begins with CUWARDEN_. `text`: a

@@ -26,9 +26,10 @@ class EndTurn {
 
   // Waits until no other thread writes a report. Returns true if the calling thread must write one
   // now and call give_back() afterwards. Returns false if the last report was already written, or
-  // if another thread is stuck in writing. `is_last`: true if the calling thread wants to write the
-  // process's last report. To be called inside an OwnWork (a scope of cuwarden's own work), by
-  // which other threads notice if a jump leaves the writing.
+  // if another thread is stuck in writing: after ten seconds and the time of set_symbol_time().
+  // `is_last`: true if the calling thread wants to write the process's last report. To be called
+  // inside an OwnWork (a scope of cuwarden's own work), by which other threads notice if a jump
+  // leaves the writing.
   //
   // A signal handler may have interrupted the calling thread's own writing. Then returns true only
   // if `is_last`, and the interrupted report is not the last one.
@@ -60,14 +61,15 @@ class EndTurn {
   // thread has not ended.
   bool another_leads_the_end() const noexcept;
   // Waits for the leader (the thread that runs exit() to its end) to end the process; usually does
-  // not return. Returns at once if there is no leader or if the calling thread is the leader.
-  // Returns later if the leader ends as a thread, without the process. The leader may also be
-  // stuck, for example in exit handlers of the program that wait for the calling thread. Then the
-  // calling thread becomes the leader and the function returns.
+  // not return. Returns at once if there is no leader, if the calling thread is the leader, or if
+  // the leader has ended. Returns later if the leader ends as a thread, without the process. The
+  // leader may also be stuck, for example in exit handlers of the program that wait for the calling
+  // thread. After two seconds in which no thread writes a report, or after ten seconds and the time
+  // of set_symbol_time(), one of the waiting threads becomes the leader and returns.
   void wait_for_leader() noexcept;
 
-  // Forgets all threads that write reports or lead the end; to be called in a forked child, which
-  // has none of its parent's threads.
+  // Forgets all threads that write reports or lead the end, and that the last report was written.
+  // To be called in a forked child, which has none of its parent's threads.
   void reset() noexcept;
 
  private:

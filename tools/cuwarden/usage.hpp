@@ -8,9 +8,9 @@
 
 namespace cuwarden {
 
-// Sets the first line of the --help text of a verb (the command's first word, such as `run`) to
-// "Usage: cuwarden " and `usage`. `App`: the parser of the verb, or of the whole command line, in
-// CLI11, the library that parses command lines. `usage`: such as "doctor [-- CMD...]".
+// Sets the line of the --help text of a verb (the command's first word, such as `run`) that shows
+// its usage: "Usage: cuwarden " and `usage`. `App`: the parser of the verb, or of the whole command
+// line, in CLI11, the library that parses command lines. `usage`: such as "doctor [-- CMD...]".
 void set_usage(CLI::App&, const std::string& usage);
 
 // Returns the message for the user about a wrong command line, in one line without a line feed.

@@ -127,7 +127,8 @@ struct CgroupMemory {
   // Number of the cgroup's processes that the kernel has killed so far for lack of memory; null if
   // unknown.
   std::optional<std::uint64_t> oom_kills;
-  // The lowest memory limit of the cgroup and of all cgroups above it; null if none has a limit.
+  // The lowest memory limit of the cgroup and of all cgroups above it; null if none of them has a
+  // limit that can be read.
   std::optional<std::uint64_t> limit_bytes;
   // Most bytes of memory that were ever in use at a time in the cgroup that has the limit
   // `limit_bytes`, or in the cgroup itself if there is no limit; null if unknown.
@@ -136,7 +137,7 @@ struct CgroupMemory {
 
 // Reads the facts of the cgroup whose folder is `path`: its memory limit, or the lowest of the
 // cgroups above it, the most memory that was in use, and the kills for lack of memory. `inode`:
-// inode number of the folder when the path became known; 0: unknown. Returns null if it is unknown,
+// inode number of the folder when the path became known; 0: unknown. Returns null if `inode` is 0,
 // or if the folder cannot be opened or has another inode number: then the cgroup is gone, and a
 // later one may have an equal path.
 inline std::optional<CgroupMemory> read_cgroup_memory(const char* path,
@@ -164,7 +165,8 @@ inline std::optional<CgroupMemory> read_cgroup_memory(const char* path,
 // The memory limit that a cgroup's processes will reach first. Among the limits of the cgroup and
 // of those above it, it is the one with the fewest bytes between use and limit.
 struct CgroupRoom {
-  std::optional<std::uint64_t> limit_bytes;  // Null if there is no limit.
+  // The limit in bytes; null if there is no limit, or none that can be read.
+  std::optional<std::uint64_t> limit_bytes;
   // Bytes of memory in use in the cgroup that has this limit, or in the cgroup itself if there is
   // no limit; null if unknown. Includes the page cache.
   std::optional<std::uint64_t> used_bytes;
@@ -206,8 +208,9 @@ CgroupRoom tightest_cgroup(Folder& folder) noexcept {
 
 // Returns the memory limit with the fewest bytes between use and limit, among the limits of the
 // cgroup whose folder is `path` and of all cgroups above it. `inode`: inode number of the folder
-// when the path became known. Returns null if the folder cannot be opened or has another inode
-// number: then the cgroup is gone, and a later one may have an equal path.
+// when the path became known; 0: unknown. Returns null if `inode` is 0, or if the folder cannot be
+// opened or has another inode number: then the cgroup is gone, and a later one may have an equal
+// path.
 inline std::optional<CgroupRoom> read_cgroup_room(const char* path, std::uint64_t inode) noexcept {
   CgroupFolder folder(path);
   if (!folder || inode == 0 || folder.inode() != inode) return std::nullopt;

@@ -7,11 +7,12 @@
 
 namespace cuwarden::hooks {
 
-// A mark on the stack of a hooked CUDA call that is under way. If a longjmp leaves the call without
-// returning from it, a later call finds the mark damaged or below its own frame.
+// A mark on the stack of a hooked CUDA call, or of cuwarden's own work, that is under way. If a
+// longjmp leaves the call without returning from it, is_over() can prove that to a later call in
+// most cases: the mark is damaged, or lies below the later call's frame.
 class CallMark {
  public:
-  // `frame` is __builtin_frame_address(0) of the hooked function in which the mark is a variable.
+  // `frame` is __builtin_frame_address(0) of the function in which the mark is a variable.
   explicit CallMark(const void* frame) noexcept : frame_(frame), seal_(seal_of(this, frame)) {}
   ~CallMark() { seal_ = 0; }
   CallMark(const CallMark&) = delete;
@@ -20,11 +21,12 @@ class CallMark {
   // Returns the frame address that was passed to the constructor.
   const void* frame() const noexcept { return frame_; }
 
-  // Returns true if it is proven that the hooked call that made `mark` was left, as by a longjmp.
-  // `frame` is the frame address of the hooked function that asks; null: only a damaged mark is a
-  // proof. Returns false without proof; the asking call then counts as part of the older call and
-  // is not recorded. A wrong true would be worse, because a call of cuwarden's own might be
-  // recorded.
+  // Returns true if it is proven that the call that made `mark` is over: it has returned, or a
+  // longjmp has left it. `mark` is not null. `frame` is the frame address of the hooked function
+  // that asks; null: only a damaged mark is a proof. Returns false without proof; the asking call
+  // then counts as part of the older call and is not recorded. A wrong true would be worse, because
+  // a call of cuwarden's own might be recorded. A mark that is_readable() finds unreadable counts
+  // as damaged.
   //
   // `mark` may point to memory that is unmapped or reused. A call that is under way keeps its mark
   // whole, so a damaged mark is a proof. A whole mark may also be left over, because nothing has

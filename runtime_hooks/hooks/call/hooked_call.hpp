@@ -27,13 +27,15 @@ enum class Confinement : std::uint32_t { unknown, none, confined };
 // The state of one thread's hooked calls. It lies in thread-local memory that is taken out of every
 // thread's stack, so it must stay tiny.
 struct CallState {
-  // Number of hooked driver functions and scopes of cuwarden's own work that the thread is inside,
-  // one within the other; 0: none.
+  // Number of hooked driver functions (HookedCall) and scopes of cuwarden's own work (OwnWork) that
+  // the thread is inside, one within the other; 0: none. The start of recording counts as one, too.
   std::uint16_t driver_depth = 0;
   // driver::Row + 1 of the outermost hooked function of the CUDA runtime that the thread is inside;
   // 0 if there is none.
   std::uint16_t runtime_row = 0;
-  // Tells if a seccomp filter that the program installed confines the thread.
+  // Tells if a seccomp filter that the program installed confines the thread, as far as this thread
+  // has installed or inherited the filter. A filter that another thread has installed for all
+  // threads is not noted here: is_confined() knows of both.
   Confinement confinement = Confinement::unknown;
   // Mark of the outermost hooked driver function, or of cuwarden's own work, that the thread is
   // inside. Null outside of both, and during the start of recording. A longjmp that leaves the
@@ -50,33 +52,38 @@ extern constinit thread_local CallState call_state
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 // Function that returns true if the calling thread's stack proves that a function of this shared
-// object was left by a jump. `own_frame` is the frame address of that function. `frame` is the
-// frame address of the hooked function that asks, at which the stack begins. Null until the shim
-// sets it, when recording starts.
+// object was left by a jump; false without proof. `own_frame` is the frame address of that
+// function. `frame` is the frame address of the hooked function that asks, from which the stack is
+// walked.
 using ProvesLeft = bool (*)(const void* frame, const void* own_frame) noexcept;
+// The function by which a hooked call finds out that an older call was left by a jump. Null until
+// the shim sets it, when recording starts.
 extern constinit std::atomic<ProvesLeft> frames_prove_left;
 
 // Resets the parts of the calling thread's `call_state` that describe calls which the thread has
-// provably left by a longjmp, without returning from them. `frame` is __builtin_frame_address(0) of
-// the hooked function that has just begun.
+// provably left by a longjmp, without returning from them. If a driver call is among them, also
+// restores the thread's cancellation state (Uncancelled::end_left()). `frame` is
+// __builtin_frame_address(0) of the function that the program has just called.
 void forget_left_calls(const void* frame) noexcept;
 
-// Resets the calling thread's `call_state` if a longjmp has left the hooked driver function that
-// the thread seems to be inside. To be called by functions that the program calls, before they use
-// `call_state` for a driver call. `frame` is the calling function's __builtin_frame_address(0).
+// Resets the calling thread's `call_state` if a longjmp has provably left the hooked driver
+// function, or the work of cuwarden's own, that the thread seems to be inside. To be called by
+// functions that the program calls, before they use `call_state` for a driver call. `frame` is the
+// calling function's __builtin_frame_address(0).
 inline void forget_left_driver_call(const void* frame) noexcept {
   if (call_state.driver_depth != 0 && call_state.driver_mark != nullptr) forget_left_calls(frame);
 }
-// Resets the calling thread's `call_state` if a longjmp has left the hooked function of the CUDA
-// runtime that the thread seems to be inside. To be called at the beginning of a hooked runtime
-// function, before `call_state` is used. `frame` is the function's __builtin_frame_address(0).
+// Resets the calling thread's `call_state` if a longjmp has provably left the hooked function of
+// the CUDA runtime that the thread seems to be inside. To be called at the beginning of a hooked
+// runtime function, before `call_state` is used. `frame` is the function's
+// __builtin_frame_address(0).
 inline void forget_left_runtime_call(const void* frame) noexcept {
   if (call_state.runtime_row != 0) forget_left_calls(frame);
 }
 
 // Marks the calling thread as doing cuwarden's own work, for the length of a scope: driver calls of
-// the thread are not recorded in the scope. If a longjmp leaves the scope, a later hooked call
-// of the thread finds that out and ends the work.
+// the thread are not recorded in the scope. If a longjmp leaves the scope, a later hooked call of
+// the thread ends the work, once the jump can be proven.
 class [[nodiscard]] OwnWork {
  public:
   // `frame` is __builtin_frame_address(0) of the function in which this object is a local variable.
@@ -102,9 +109,11 @@ class [[nodiscard]] OwnWork {
 // hooked call is recorded: driver calls inside it go straight to the driver.
 class HookedCall {
  public:
-  // `row` is the hooked function's row in hooks.def, and `real` the driver's own functions.
-  // `session` records the call; null: nothing is recorded. `real` and `session` must outlive the
-  // object. Always inlined, so that __builtin_frame_address(0) is the hooked function's frame.
+  // `row` is the hooked function's row in hooks.def. `real` has the functions to which the hook
+  // forwards: the driver's, or those of a library that wraps the driver. `session` records the
+  // call; null: nothing is recorded. A call that is recorded is also counted in the ledger. `real`
+  // and `session` must outlive the object. Always inlined, so that __builtin_frame_address(0) is
+  // the hooked function's frame.
   [[gnu::always_inline]] HookedCall(const driver::RealDriver& real, Session* session,
                                     driver::Row row)
       : real_(real), session_(nullptr), row_(row), mark_(__builtin_frame_address(0)) {
@@ -130,11 +139,13 @@ class HookedCall {
   HookedCall(const HookedCall&) = delete;
   HookedCall& operator=(const HookedCall&) = delete;
 
-  // Returns the driver's own functions, which the hook calls.
+  // Returns the functions to which the hook forwards: the driver's, or those of a library that
+  // wraps the driver.
   const driver::RealDriver& real() const { return real_; }
 
   // True if this call is to be recorded: recording is on, and the thread is inside no other hooked
-  // driver call. Only then may memory(), graphs() and execution() be called.
+  // driver call and no work of cuwarden's own. Only then may memory(), graphs() and execution() be
+  // called.
   bool recording() const { return session_ != nullptr; }
   // Returns the parts of the recording that hooks of memory calls use. Must not be called if
   // recording() is false.
@@ -146,8 +157,9 @@ class HookedCall {
   // called if recording() is false.
   ExecutionParts execution() const { return ExecutionParts(*session_); }
 
-  // Returns the call as the report shows it, and the frame at which its stack begins. If a function
-  // of the CUDA runtime called the driver, the call has that function's name.
+  // Returns the call as the report shows it, and the frame at which its stack begins. If the driver
+  // was called inside hooked functions of the CUDA runtime, the call has the name of the outermost
+  // one.
   tracking::Caller caller() const {
     return {call_state.runtime_row != 0
                 ? HookId{static_cast<std::uint16_t>(call_state.runtime_row - 1)}
@@ -156,9 +168,9 @@ class HookedCall {
   }
 
   // Records the outcome of a request for memory. `result` is the final result for the program,
-  // after any rescue by allocate(). Records `allocation` on success. After
-  // CUDA_ERROR_OUT_OF_MEMORY, records a refused request, unless allocate() has called the ladder,
-  // which records it. Does nothing if recording() is false.
+  // after any rescue by allocate(). On success, records `allocation`; an address of 0 gets no
+  // record. After CUDA_ERROR_OUT_OF_MEMORY, counts a refused request, unless allocate() of this
+  // object has counted it already. Does nothing after other errors, or if recording() is false.
   void allocated(CUresult result, const tracking::Allocation& allocation) {
     if (!recording()) return;
     if (result == CUDA_SUCCESS) {
@@ -185,8 +197,10 @@ class HookedCall {
   }
 
   // Calls `real_call`, which asks the driver for the memory that `asked_for` describes. If the
-  // driver refuses for lack of memory and rescues are on, the ladder of rungs tries to make room
-  // and calls `real_call` again. Returns the result for the program.
+  // driver refuses for lack of memory, and the call is recorded and rescues are on, rungs try to
+  // make room and call `real_call` again, any number of times. No rung is tried for a request of a
+  // reclaimer. Returns CUDA_SUCCESS if the driver has served the request in the end; otherwise the
+  // result of the first call.
   template <class RealCall>
   CUresult allocate(const tracking::Allocation& asked_for, RealCall real_call) {
     return allocate(asked_for, real_call, rescue::Accepts::drivers_memory).result;
@@ -199,9 +213,10 @@ class HookedCall {
     std::uint64_t address = 0;
   };
   // Calls `real_call`, which asks the driver for the memory that `asked_for` describes. If the
-  // driver refuses for lack of memory and rescues are on, the ladder of rungs tries to make room
-  // and calls `real_call` again. With Accepts::any_memory a rung may serve the request with
-  // cuwarden's own memory instead; the caller must then hand its address to the program.
+  // driver refuses for lack of memory, and the call is recorded and rescues are on, rungs try to
+  // make room and call `real_call` again, any number of times. No rung is tried for a request of a
+  // reclaimer. With Accepts::any_memory a rung may serve the request with cuwarden's own memory
+  // instead. The caller must then hand Allocated::address to the program.
   template <class RealCall>
   Allocated allocate(const tracking::Allocation& asked_for, RealCall real_call,
                      rescue::Accepts accepts) {
@@ -216,9 +231,10 @@ class HookedCall {
   }
 
   // Calls `real_free`, which has the driver free `address`, and returns its result. `space`: kind
-  // of number that `address` is, such as a pointer or a handle. The allocation's record is taken
-  // out of the ledger before `real_free` is called, and put back if the driver refuses. So no
-  // reader finds a record of memory that is already freed.
+  // of number that `address` is, such as a pointer or a handle. If the call is recorded and
+  // `address` is not 0, the allocation's record is taken out of the ledger before `real_free` is
+  // called, and put back if the driver refuses. So no reader finds a record of memory that is
+  // already freed.
   template <class RealFree>
   CUresult freed(Space space, std::uint64_t address, RealFree real_free) {
     if (!recording() || address == 0) return real_free();
@@ -235,7 +251,8 @@ class HookedCall {
   driver::Row row_;
   // CallState::driver_depth when the call began; 0 for the outermost call.
   std::uint16_t depth_before_ = 0;
-  // True once the driver has refused the request and the ladder has been asked.
+  // True once the driver has refused the request and allocate() has passed it to
+  // Refusals::rescue(), which counts the refusal.
   bool was_refused_ = false;
   const CallMark mark_;
 };

@@ -37,24 +37,27 @@ struct Surroundings {
 
 // The user's choices for a Session, the recording of a process's CUDA calls.
 struct SessionSettings {
-  // Number of frames that are kept of each call stack; 0: no stacks are captured.
+  // Most frames, the innermost ones, that are kept of each call stack; 0: no stacks are captured.
   std::size_t stack_depth = 0;
   rescue::Settings ladder{};           // Settings of the rungs that serve refused requests.
-  serving::ServingSettings serving{};  // Settings of cuwarden's own pools of memory.
+  serving::ServingSettings serving{};  // Settings of cuwarden's own pools, and of spilling.
 };
 
 // Owns all parts that record a process's CUDA calls. It is made at the process's first CUDA call
 // and lives as long as the recording. A forked child makes its own.
 class Session {
  public:
-  // The caller keeps all arguments but the settings alive as long as the object.
+  // The ledger, the driver's functions and all objects that `Surroundings` refers to outlive the
+  // session. The settings are copied.
   Session(ledger::Writer& ledger, const driver::RealDriver& real, const Surroundings&,
           const SessionSettings&) noexcept;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
+  // The ledger and the driver's own functions, which belong to the caller.
   ledger::Writer& ledger;
   const driver::RealDriver& real;
+  // The parts that the session owns. Each may depend on those above it.
   tracking::LiveContexts contexts;
   tracking::DeviceQueries queries;
   tracking::MemoryPools memory_pools;
@@ -67,15 +70,15 @@ class Session {
   tracking::AllocationRecorder allocations;
   rescue::Refusals refusals;
 
-  // Invalidates measurements of the current device's memory that are under way around other calls.
-  // To be called when a hooked driver call begins, and again when it ends, since the call may
-  // change the device's memory.
+  // Invalidates the measurements (spans) that are under way on the current device; without a
+  // current device, those on all devices. To be called when a hooked driver call begins, and again
+  // when it ends, since the call may change the device's memory.
   void call_passes() noexcept {
     if (implicit.any_span()) disturb_spans();
   }
   // Writes the figures of cuwarden's pools to the ledger, and makes process_ends() true. From then
-  // on, the pools no longer give unused pages back to the driver. To be called when the process
-  // begins to end, before the driver is shut down.
+  // on, a reading of a device no longer makes its pool give unused pages back to the driver. To be
+  // called when the process begins to end, before the driver is shut down.
   void process_is_ending() noexcept {
     ending_.store(true, std::memory_order_relaxed);
     pools.process_is_ending();

@@ -34,14 +34,16 @@ class MemoryParts {
   ImplicitMemory& implicit;
   tracking::DeviceQueries& queries;
 
-  // Returns the context that owns memory allocated in the stream: the stream's own, or the current
-  // one for a default stream; 0 if there is none. If it belongs to a green context, and the primary
-  // context of its device is recorded, returns the primary context instead.
+  // Returns the context that owns memory allocated in the stream: the stream's own context, or the
+  // current context if the stream is a default one or the driver does not say; 0 if there is none.
+  // If that context belongs to a green context, and the primary context of the device is recorded,
+  // returns the primary context instead.
   ContextId owner_of(CUstream stream) const noexcept {
     return session_.contexts.owner(queries.context_of(stream));
   }
-  // Returns the device of the stream's context, or of the current one for a default stream.
-  // no_device if there is none, or if the context is not recorded or belongs to a green context.
+  // Returns the device of the stream's context, or of the current context for a default stream.
+  // no_device if there is no context, or if the context is not recorded or belongs to a green
+  // context.
   DeviceOrdinal device_of(CUstream stream) const noexcept {
     return session_.contexts.device_of(queries.context_of(stream));
   }
@@ -76,14 +78,15 @@ class GraphParts {
   serving::ServingPools& pools;
 
   // Returns the context that owns memory which a graph's launch allocates now: the current context,
-  // or 0 if there is none. If it belongs to a green context, and the primary context of its device
-  // is recorded, returns the primary context instead.
+  // or 0 if there is none. If the current context belongs to a green context, and the primary
+  // context of the device is recorded, returns the primary context instead.
   ContextId current_owner() const noexcept {
     return session_.contexts.owner(session_.queries.current().context);
   }
   // Notes that the process uses the device: from then on, cuwarden asks the driver about the
-  // device's memory pools, and reads at the end of the process how full the device is. To be called
-  // when a graph gets a node that allocates memory of the device.
+  // device's memory pools, and reads at the end of the process how full the device is. The first
+  // call for a device also writes its name and UUID into the ledger. To be called when a graph gets
+  // a node that allocates memory of the device.
   void uses(DeviceOrdinal device) const noexcept {
     session_.memory_pools.used_on(device);
     session_.readings.meet(device);
@@ -91,11 +94,12 @@ class GraphParts {
   // Marks the ledger as incomplete: some allocations or frees are missing in it, for this reason.
   void incomplete(ledger::Reason reason) const noexcept { session_.ledger.add_reason(reason); }
   // Counts a capture of the stream as under way; to be called before the driver begins it.
-  // `per_thread` is true if a null stream means the calling thread's own default stream. Returns
-  // false, with nothing counted, if rescues are off, if the stream is captured already, or if it is
-  // the legacy default stream, which cannot be captured. Returns false, too, if the lock of
-  // `captures` cannot be had. If the result is true and the driver then refuses the capture, the
-  // caller must call Captures::ended().
+  // `per_thread` is true if a null stream means the calling thread's own default stream. Waits
+  // until no thread puts an event into a stream for PendingFrees. Returns false, with nothing
+  // counted, if rescues are off, if the stream is captured already, or if it is the legacy default
+  // stream, which cannot be captured. Returns false, too, if the lock of `captures` cannot be had:
+  // the capture then counts as under way for ever. If the result is true and the driver then
+  // refuses the capture, the caller must call Captures::ended().
   bool capture_begins(CUstream, bool per_thread, CUstreamCaptureMode) const noexcept;
 
  private:
@@ -131,15 +135,17 @@ class ExecutionParts {
 
   // True once the process has begun to end.
   bool process_ends() const noexcept { return session_.process_ends(); }
-  // Removes the records of the memory that the context owned, and all that is known of the context.
-  // To be called after the driver has ended the context.
+  // Ends the records of the memory that the context owned, drops the memory that cuwarden's pools
+  // or spilling have served in it, and forgets the context and its captures. Counts all kernels as
+  // not launched. To be called after the driver has ended the context.
   void context_ended(ContextId) const noexcept;
   // Forgets the stream: refused requests no longer wait for frees in it, and a capture of it counts
-  // as ended. Does nothing if rescues are off. To be called before the driver destroys the stream.
+  // as ended. May then free memory of cuwarden's pools that the program freed during a capture.
+  // Does nothing if rescues are off. To be called before the driver destroys the stream.
   void stream_ends(CUstream) const noexcept;
   // Forgets the streams of `context`: refused requests no longer wait for frees in them. To be
   // called before the driver ends the context. 0: it is not known which context ends, so the
-  // streams of all contexts are forgotten.
+  // streams of all contexts are forgotten. Does nothing if rescues are off.
   void streams_end(ContextId context) const noexcept {
     if (session_.refusals.rescues()) session_.refusals.pending().context_ends(context);
   }

@@ -31,9 +31,9 @@ class ImplicitSpan {
   // True while a measurement is under way: from a begin() that could read the device, to taken().
   bool has_begun() const noexcept { return begun_; }
   // Ends the measurement, right after the measured call. Returns the bytes of device memory that
-  // the call took, negative if it gave memory back. Returns none if the device could not be read
-  // before or after the call, or if another call of this process may have changed its memory in
-  // between.
+  // the call took, negative if it gave memory back. Returns none if no measurement is under way, if
+  // the device cannot be read now, or if another call of this process may have changed the device's
+  // memory in between.
   std::optional<std::int64_t> taken() noexcept;
   // Ends the measurement of a call that loads code. Returns the bytes of device memory that the
   // call took, negative if it gave memory back. Returns none if taken() would, or for more than 2
@@ -41,7 +41,7 @@ class ImplicitSpan {
   std::optional<std::int64_t> taken_by_code() noexcept;
   // Adds the change to the measured device's implicit memory (memory that calls take without being
   // asked for it) in the ledger. Also writes taken()'s reading of the device there. To be called
-  // after taken() has returned a number.
+  // after taken() or taken_by_code() has returned a number.
   void book(const ledger::ImplicitChange&) noexcept;
   // Subtracts `bytes` from the device's implicit memory in the ledger. To be called after taken(),
   // if the driver refused the measured call, but first gave `bytes` back to the device: memory for
@@ -53,8 +53,9 @@ class ImplicitSpan {
   // (cuCtxSetLimit) 414 MiB.
   void book_given_back(std::uint64_t bytes, ContextId context) noexcept;
   // Enters into the ledger, as taken by the device's first context, all memory in use on the device
-  // that no record and no memory pool of this process accounts for. The context was just made, and
-  // must be current.
+  // that no record and no memory pool of this process accounts for. Other processes' memory is
+  // included. The context was just made, and must be current. Does nothing if the device cannot be
+  // read.
   void book_first_context(DeviceOrdinal) noexcept;
 
  private:

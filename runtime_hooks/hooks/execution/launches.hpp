@@ -50,32 +50,36 @@ std::uint64_t block_threads(const CUlaunchConfig* config, Rest...) {
 // launch, and done() is called right after it.
 class FirstLaunch {
  public:
-  // Reads the device's free memory if ImplicitMemory::may_read() allows one more reading, or if the
-  // launch may take gigabytes. Does nothing if `HookedCall` is not recorded. `HookedCall` is the
-  // program's call, which outlives the object, and `CUfunction` the kernel. `block_threads` is the
-  // number of threads of a block; 0: unknown.
+  // Reads the free memory of the current context's device if ImplicitMemory::may_read() allows one
+  // more reading, or if the launch may take gigabytes. Does nothing if `HookedCall` is not
+  // recorded. `HookedCall` is the program's call, which outlives the object, and `CUfunction` the
+  // kernel. `block_threads` is the number of threads of a block; 0: unknown.
   FirstLaunch(HookedCall&, CUfunction, std::uint64_t block_threads) noexcept;
-  // Enters the device memory that the launch took into the ledger, and remembers the kernel as
-  // launched. `CUresult` is the launch's result. If the launch has failed, returns the memory that
-  // it needed. Does nothing if the call is not recorded.
+  // Enters the device memory that the launch took into the ledger. `CUresult` is the launch's
+  // result. After a success, remembers the kernel as launched, unless the launch seems to have been
+  // captured into a graph. After a failure, returns the memory that the launch needed. Does nothing
+  // if the call is not recorded.
   rescue::Need done(CUresult) noexcept;
 
  private:
   // Returns the bytes of local memory that each thread of the kernel needs; 0 if the driver does
   // not say.
   std::uint64_t local_bytes() const noexcept;
-  // Returns true if the launch seems to have been captured into a graph instead of being run.
-  // `taken`: bytes of device memory that the launch took; none: not measured.
+  // Returns true if the launch seems to have been captured into a graph instead of being run. Then
+  // also notes the kernel's need of local memory, for the graph's instantiation. `taken`: bytes of
+  // device memory that the launch took; none (not measured): the result is false.
   bool was_captured(std::optional<std::int64_t> taken) const noexcept;
   // Returns the bytes of device memory that the launch, which failed with this result, needed for
   // local memory or for the heap of device-side malloc. 0 if unknown, or if it needed neither.
   std::uint64_t bytes_that_lacked(CUresult) const noexcept;
-  // Returns the bytes of the heap of device-side malloc if the launch failed because the heap did
-  // not fit; otherwise 0. `set_bytes`: size that the program has set for the heap; 0: no heap is to
-  // be made.
+  // Returns the bytes of the heap of device-side malloc if the device has no room for the heap;
+  // otherwise 0. To be called for a launch that failed with CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES.
+  // Returns 0, too, if the block may have too many threads, or if the driver does not say.
+  // `set_bytes`: size that the program has set for the heap; 0: no heap is to be made.
   std::uint64_t heap_that_lacked(std::uint64_t set_bytes) const noexcept;
-  // Enters the device memory that the successful launch took into the ledger. `taken`: its bytes;
-  // none: not measured.
+  // Enters the device memory that the successful launch took into the ledger. `taken`: its bytes,
+  // negative if memory became free; none: not measured, and only the kernel's need of local memory
+  // is entered.
   void succeeded(std::optional<std::int64_t> taken) noexcept;
   HookedCall& call_;
   const CUfunction kernel_;
@@ -89,15 +93,16 @@ class FirstLaunch {
 };
 
 // Measures the instantiation of a graph, at which the driver takes the local memory that the
-// graph's kernels need. Measures only in two cases: a kernel whose launch was captured needed
-// more local memory than all kernels launched before it, or the driver may take memory for the heap
-// of device-side malloc. The object is made right before the driver's call.
+// graph's kernels need. Measures only in two cases: a kernel whose launch was captured needed more
+// local memory than all kernels launched before it, or the driver may take memory for the heap of
+// device-side malloc. Does nothing if the program's call, which outlives the object, is not
+// recorded. The object is made right before the driver's call.
 class GraphInstantiation {
  public:
   explicit GraphInstantiation(HookedCall&) noexcept;
   // Enters the device memory that the instantiation took, for local memory or the heap of
-  // device-side malloc, into the ledger. To be called right after the driver's call, if it
-  // succeeded.
+  // device-side malloc, into the ledger. Enters nothing if the amount fits neither. To be called
+  // right after the driver's call, if that succeeded.
   void done() noexcept;
 
  private:

@@ -23,7 +23,7 @@ class NodeMakers {
  public:
   // A program's call that made an allocation node.
   struct Maker {
-    GroupId group;            // The ledger's group for allocations by this call; 0: none.
+    GroupId group;            // The ledger's group of the call; 0: there was no room for one.
     std::uint64_t bytes = 0;  // Bytes that the node allocates.
     std::uint64_t order = 0;  // A number that rises from node to node, from 1.
   };
@@ -31,7 +31,8 @@ class NodeMakers {
   static constexpr std::size_t most_of_one_address = 8;
 
   // Enters a node that allocates `bytes` at `address`. `GroupId` is the ledger's group for
-  // allocations by the call that made the node.
+  // allocations by the call that made the node. If the table's lock cannot be had, nothing is
+  // entered, and left() becomes true.
   void made(std::uint64_t address, std::uint64_t bytes, GroupId) noexcept;
   // Fills `to` with the calls that made the kept nodes with this address, the latest first. Returns
   // the number of calls; 0 also if the table's lock cannot be had.
@@ -73,7 +74,7 @@ struct Effect {
   std::uint64_t exec = 0;     // The executable graph: its CUgraphExec.
   std::uint64_t address = 0;  // The address that is allocated or freed.
   std::uint64_t bytes = 0;    // Bytes that are allocated; 0 for a free.
-  GroupId group;              // The ledger's group for the memory; 0 for a free.
+  GroupId group;              // The ledger's group for the memory; 0: no room, or a free.
   bool allocates = false;     // True for an allocation, false for a free.
 };
 
@@ -84,7 +85,8 @@ class ExecEffects {
   // Adds an effect, which is an allocation or a free that each launch of the executable graph
   // Effect::exec makes. Returns false if the table is full or its lock cannot be had.
   bool add(const Effect&) noexcept;
-  // Removes all effects of the graph `exec`.
+  // Removes all effects of the graph `exec`. If the table's lock cannot be had, nothing is removed,
+  // and left() becomes true.
   void forget(std::uint64_t exec) noexcept;
   // True once the table's lock could not be had, because a thread has left it locked. Since then
   // the table may be wrong.
@@ -96,7 +98,8 @@ class ExecEffects {
   }
 
   // Calls apply(effect) for each allocation of a launch of `exec` (`allocates` true) or for each
-  // free. The effect that was added last comes first. The table's lock is not held during apply().
+  // free (`allocates` false). The effect that was added last comes first. The table's lock is not
+  // held during apply(). If the lock cannot be had, no further effect is visited.
   template <class Apply>
   void for_each(std::uint64_t exec, bool allocates, Apply apply) noexcept {
     if (!any(exec)) return;
@@ -120,8 +123,9 @@ class ExecEffects {
   };
   static std::size_t bucket_of(std::uint64_t exec) noexcept { return hash_pair(exec, 0) % buckets; }
   // Copies effects of `exec` to `to`, either allocations or frees, as many as fit, and returns
-  // their number. Begins after the row with the number `at`; 0: at the first row. Sets `at` to the
-  // number of the last row that was copied, or to 0 if there are no more effects.
+  // their number. Begins after the row with the number `at`; 0: at the first row. If `to` is full,
+  // sets `at` to the number of the last row that was copied; otherwise to 0. Copies nothing if the
+  // lock cannot be had, or if the row `at` belongs to another graph by now.
   std::size_t copy(std::uint64_t exec, bool allocates, std::uint16_t& at,
                    Effect (&to)[32]) noexcept;
 

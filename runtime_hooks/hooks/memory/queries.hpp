@@ -12,9 +12,10 @@ namespace cuwarden::hooks {
 std::uint64_t extent_of(HookedCall&, CUdeviceptr pointer);
 
 // Returns true if `stream` is being captured, so that the program's call becomes a node of a graph.
-// Returns false, without asking the driver, if no capture was ever begun in the process or the call
-// is not recorded. `query` is the driver's cuStreamIsCapturing, in the variant (legacy or per
-// thread) in which the program's call names its default stream; null if the driver has none.
+// An invalidated capture counts until it is ended. Returns false, without asking the driver, if no
+// capture was ever begun in the process or the call is not recorded. `query` is the driver's
+// cuStreamIsCapturing, in the variant (legacy or per thread) in which the program's call names its
+// default stream. Returns false, too, if `query` is null (the driver has none) or fails.
 bool is_capturing(HookedCall&, CUstream stream,
                   CUresult(CUDAAPI* query)(CUstream, CUstreamCaptureStatus*));
 

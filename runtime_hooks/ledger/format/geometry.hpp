@@ -11,12 +11,13 @@
 
 namespace cuwarden::ledger {
 
-// Size of a ledger's sparse file in bytes, unless a setting or a limit of the process makes it
-// smaller.
+// Largest size of a ledger's sparse file in bytes. The arguments of Writer::create() or a limit of
+// the process may make the file smaller.
 inline constexpr std::uint64_t default_total_bytes = std::uint64_t{8} << 30;
 // Least size in bytes at which a ledger's file is worth making. If RLIMIT_FSIZE allows less, the
 // ledger is in anonymous memory instead, where it can be larger. The ledger gets a small file all
-// the same if other limits keep it as small in memory.
+// the same if other limits keep it as small in memory. Also the largest size of a ledger in memory
+// if vm.overcommit_memory is 2.
 inline constexpr std::uint64_t smallest_useful_file_bytes = std::uint64_t{64} << 20;
 
 // The part of a ledger's file that one region (a table, or a heap of bytes) occupies: its offset in
@@ -40,19 +41,20 @@ constexpr std::size_t index_of(RegionId id) { return static_cast<std::size_t>(id
 // that a row number of 0 means none; only the hooks table uses row 0.
 constexpr std::uint64_t first_row(RegionId id) { return id == RegionId::hooks ? 0 : 1; }
 
-// Divides a ledger's file of about `total_bytes` among its regions. `hooks`: number of rows that
-// the hooks table needs. Each region has room for a few rows at least, so the result's file may be
-// larger than `total_bytes`.
+// Returns the division of a ledger's file of about `total_bytes` among its regions. `hooks`: number
+// of rows that the hooks table needs. Each region has room for a few rows at least, so the result's
+// file may be larger than `total_bytes`.
 Geometry plan_geometry(std::uint64_t total_bytes, std::size_t hooks) noexcept;
 
-// Divides the largest ledger file that fits into `limit_bytes`. The sizes that are tried begin with
-// default_total_bytes, and each is half of the one before. `hooks`: number of rows that the hooks
-// table needs. The result's total_bytes is 0 if nothing fits.
+// Returns the division of the largest ledger file that fits into `limit_bytes`. The sizes that are
+// tried begin with default_total_bytes, and each is half of the one before. `hooks`: number of rows
+// that the hooks table needs. The result's total_bytes is 0 if nothing fits.
 Geometry largest_geometry(std::uint64_t limit_bytes, std::size_t hooks) noexcept;
 
-// Returns the FNV-1a checksum that is stored in the header right before the ledger is published. It
-// covers the header's fields that never change from then on: all up to and including `process`,
-// except the checksum itself, and each region's offset, capacity and row size.
+// Computes the FNV-1a checksum of a header. The writer stores it as Header::checksum right before
+// the ledger is published. The checksum covers the header's fields that never change from then on:
+// all up to and including `process`, except the checksum itself, and each region's offset, capacity
+// and row size.
 std::uint64_t header_checksum(const Header&) noexcept;
 
 }  // namespace cuwarden::ledger

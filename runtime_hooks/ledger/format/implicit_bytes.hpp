@@ -12,8 +12,9 @@ namespace cuwarden::ledger {
 // Memory of one device, in bytes, that the driver took by itself in calls that do not request
 // memory. 0: none was measured.
 struct ImplicitBytes {
-  // Bytes of the device in use just after this process made its first context there. Memory of
-  // other processes is included; allocations that this process had recorded by then are not.
+  // Bytes of the device in use just after this process made its first context there, less those
+  // that the driver has given back since. Memory of other processes is included; allocations that
+  // this process had recorded by then are not.
   std::uint64_t used_after_first_context = 0;
   std::uint64_t further_contexts = 0;  // taken by contexts after the first one
   // Bytes taken by loaded code, by kernels' local memory, by the heap of malloc() in kernels, and
@@ -27,8 +28,9 @@ struct ImplicitBytes {
   // used_after_first_context is larger, most of it is other processes' memory, and the size of the
   // first context is unknown.
   static constexpr std::uint64_t largest_context = std::uint64_t{1} << 30;
-  // Returns the bytes that this process's contexts on the device take together. If the size of the
-  // first context is unknown, it is left out.
+  // Returns the bytes that this process's contexts on the device take together, and other
+  // processes' memory in used_after_first_context. Leaves out the first context if
+  // used_after_first_context exceeds largest_context, since the context's size is then unknown.
   std::uint64_t contexts() const noexcept {
     return (used_after_first_context <= largest_context ? used_after_first_context : 0) +
            further_contexts;

@@ -18,9 +18,10 @@ namespace cuwarden::ledger {
 struct IncidentFacts {
   Asked asked{};            // the thing that the call asked for
   int result = 0;           // the CUresult with which the driver refused the request
-  std::uint64_t bytes = 0;  // size of the request; 0: unknown
+  std::uint64_t bytes = 0;  // bytes requested, or needed by the call itself; 0: unknown
   // Bytes and number of this process's live allocations at the refusal, indexed by Kind: on the
-  // device of the request, or on the host if host memory was requested.
+  // device of the request, or on the host if host memory was requested. Zeros until
+  // Incidents::measure() has added them.
   std::array<std::uint64_t, kind_count> live_bytes{}, live_count{};
   // Values of the facts, indexed by Fact and in the unit that Fact gives; unknown_bytes: the fact
   // is not known.
@@ -30,19 +31,22 @@ struct IncidentFacts {
     return unknown;
   }();
 
-  // Returns the fact's value, in the unit that Fact gives; none if the fact is not known.
+  // Returns the fact's value, in the unit that Fact gives; no_limit for a limit that does not
+  // exist. Null if the fact is not known.
   std::optional<std::uint64_t> fact(Fact which) const noexcept {
     const std::uint64_t value = facts[static_cast<std::size_t>(which)];
     return value == unknown_bytes ? std::nullopt : std::optional(value);
   }
-  // Stores a fact's value, in the unit that Fact gives.
+  // Stores a fact's value, in the unit that Fact gives. no_limit: the limit does not exist;
+  // unknown_bytes: the fact is not known.
   void set(Fact which, std::uint64_t value) noexcept {
     facts[static_cast<std::size_t>(which)] = value;
   }
 };
 
 // A holder of memory on the device of a refused request (or on the host) at the moment of the
-// refusal: a group of this process's allocations with one call stack, or another process.
+// refusal: a group of this process's allocations (with the same stack, function, kind and device),
+// or another process.
 struct IncidentHolding {
   GroupId group;          // 0: the holder is another process
   std::uint32_t pid = 0;  // pid of the other process; 0: the holder is a group
@@ -50,11 +54,12 @@ struct IncidentHolding {
   // of the other process on the device; unknown_bytes: not known.
   std::uint64_t count = 0, bytes = 0;
   // Rate at which the group's live bytes grew in the last three quarters of the time since its
-  // oldest live allocation. Null: they do not grow steadily, or the holder is another process.
+  // oldest live allocation. Null: they do not grow steadily, the rate was not determined, or the
+  // holder is another process.
   std::optional<std::uint64_t> growth_bytes_per_minute{};
   // The group's part of the locked bytes: these are free, but in slabs of the driver with live
-  // allocations. A slab's locked bytes are divided equally among its live allocations. Null: not
-  // determined, or not among the four largest parts.
+  // allocations. A slab's locked bytes are divided equally among its live allocations. Null: 0
+  // bytes, not determined, or not among the four largest parts.
   std::optional<std::uint64_t> slab_locked_bytes{};
 };
 

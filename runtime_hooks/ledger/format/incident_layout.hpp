@@ -29,13 +29,13 @@ enum class Fact : std::uint8_t {
   free_bytes,              // free memory of the device, as the driver gives it
   memory_pool_idle_bytes,  // bytes that this process's memory pools and graphs keep unused
   slab_locked_bytes,       // free bytes in partly live slabs (2 MiB units) of the driver
-  rounding_bytes,          // bytes by which the driver's rounding enlarged live requests
-  context_bytes,           // taken by this process's contexts
+  rounding_bytes,          // bytes by which the driver rounded up live requests for linear memory
+  context_bytes,           // taken by this process's contexts, but for a first one of unknown size
   module_bytes,            // taken by loaded code
   local_memory_bytes,      // taken by kernels' local memory
   heap_bytes,              // taken by the heap of malloc() in kernels
   stream_bytes,            // taken by streams
-  other_processes_bytes,   // taken by other processes
+  other_processes_bytes,   // taken by other processes, as far as NVML tells
   // Facts about the host, in bytes if the name says so. Words like MemTotal are fields of
   // /proc/meminfo. A limit that does not exist has the value no_limit.
   ram_bytes,                  // MemTotal
@@ -49,56 +49,60 @@ enum class Fact : std::uint8_t {
   largest_gap_bytes,          // largest range of this process's address space without a mapping
   mappings,                   // number of this process's mappings
   max_mappings,               // vm.max_map_count
-  cgroup_limit_bytes,  // limit of that memory cgroup of the process with the fewest bytes left
-  cgroup_used_bytes,   // bytes used in the cgroup of cgroup_limit_bytes
+  // Limit of the process's memory cgroup, or of one above it that has fewer bytes left.
+  cgroup_limit_bytes,
+  // Bytes used, page cache included, in the cgroup of cgroup_limit_bytes. If no cgroup has a limit,
+  // those used in the process's own one.
+  cgroup_used_bytes,
   // Restrictions of the device's use, and the device's memory according to NVML.
   compute_mode,        // CUcomputemode other than DEFAULT; known only if a context was refused
-  whole_device_bytes,  // size of the whole device, if this one is a slice of it (MIG)
+  whole_device_bytes,  // size of the whole device, if the request exceeds this slice of it (MIG)
   mps_limit_bytes,     // quota of this process on the device (MPS)
-  nvml_free_bytes,     // free bytes by NVML, if there was no context to read the device in
+  nvml_free_bytes,     // free bytes by NVML, if a context was refused and free_bytes is unknown
   // Further facts about the device.
-  slab_count,        // slabs of the driver with at least one live allocation of this process
-  graph_rest_bytes,  // bytes that graphs hold in partly used chunks, and no allocation of them has
-  given_back_bytes,  // bytes that the driver freed by itself as it refused; part of free_bytes
-  spilled_bytes,     // bytes of live device allocations that are in host memory
-  arena_unused_bytes,             // bytes that cuwarden's pool holds and that no allocation has
+  slab_count,          // slabs of the driver with at least one live allocation of this process
+  graph_rest_bytes,    // bytes in partly used chunks of graphs that no allocation has
+  given_back_bytes,    // part of free_bytes that the driver freed as it refused; not known if none
+  spilled_bytes,       // bytes of live device allocations in host memory; not known if none
+  arena_unused_bytes,  // bytes that cuwarden's pool holds and that no allocation has
   spilled_in_stream_order_bytes,  // the part of spilled_bytes in stream-ordered allocations
 };
 inline constexpr std::size_t fact_count = 34;              // number of enumerators of Fact
 inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;  // value of a limit that is not set
 
 // The rungs: the attempts to serve a request that the driver has refused. retry asks the driver
-// again. The others make room first: synchronise waits for pending frees; trim empties CUDA's
-// memory pools; reclaim calls callbacks that empty caches; pool empties cuwarden's pool; mesh lets
-// pages of that pool share memory; wait lets time pass. spill serves the request with host memory
-// instead.
+// again. The others make room first: synchronise waits for pending frees; trim gives back unused
+// memory of CUDA's memory pools; reclaim calls callbacks that empty caches; pool gives back unused
+// memory of cuwarden's pool; mesh lets pages of that pool share memory; wait waits for other
+// processes. spill serves the request with host memory for the part that the device lacks.
 enum class Rung : std::uint8_t { retry, synchronise, trim, reclaim, pool, mesh, wait, spill };
 inline constexpr std::size_t rung_count = 8;  // number of enumerators
 // The outcome of one rung that was tried for a refused request.
 enum class RungOutcome : std::uint8_t {
   served,         // the request has its memory
-  no_memory,      // the request was still refused for lack of memory
+  no_memory,      // memory was still lacking: the device's or, for `spill`, the host's
   nothing_to_do,  // the rung found nothing that it could free or use
   timed_out,      // the rung's time ended before there was memory
   other_error,    // the repeated request failed with another error than a lack of memory
-  unsafe,         // not tried, since it might do harm: in a stream capture, or while a lock is held
+  unsafe,         // left out, at least in part, since it might do harm, as in a stream capture
   failed,         // the rung itself failed
   under_way,      // the rung has begun and not ended
 };
 inline constexpr std::uint8_t rung_outcome_count = 8;  // number of enumerators
 
-// A request that was refused for lack of memory. Later refusals at the same call site (group) are
-// counted in the site's latest row. The site gets a new row in two cases only. Either rungs have
-// served all requests of the latest row, and no rung serves the next one. Or rungs or repeated
-// calls have served them all, and a request is refused 10 s or more after the row's first refusal.
-// The 10 s become four times as long with each row.
+// A request that was refused for lack of memory, or a context that the compute mode refused. Later
+// refusals at the same call site (group) are counted in the site's latest row. The site gets a new
+// row in two cases only. Either rungs have served all requests of the latest row, and no rung
+// serves the next one. Or rungs or repeated calls have served them all, and a later request is
+// refused at least 10 s after the row's first refusal. The 10 s become four times as long with each
+// row.
 struct Incident {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t group;               // row of the groups table
   std::uint32_t thread;              // row of the threads table; 0: unknown
   std::int32_t result;               // the driver's CUresult
   std::uint64_t time_ns;             // time of the first refusal, since process start
-  std::uint64_t bytes;               // size of the request; 0: unknown
+  std::uint64_t bytes;               // bytes requested, or needed by the call itself; 0: unknown
   Asked asked;
   std::uint8_t reserved[3];
   std::uint32_t number;  // position among the incidents of its group, from 1
@@ -133,12 +137,12 @@ struct IncidentHolder {
   // of the other process on the device; unknown_bytes: not known.
   std::uint64_t count, bytes;
   // Rate at which the group's live bytes grew in the last three quarters of the time since its
-  // oldest live allocation. unknown_bytes: they do not grow steadily, or the holder is another
-  // process.
+  // oldest live allocation. unknown_bytes: they do not grow steadily, the rate was not determined,
+  // or the holder is another process.
   std::atomic<std::uint64_t> growth_bytes_per_minute;
   // The group's part of the locked bytes: these are free, but in slabs of the driver with live
   // allocations. A slab's locked bytes are divided equally among its live allocations.
-  // unknown_bytes: not determined, or not among the four largest parts.
+  // unknown_bytes: 0 bytes, not determined, or not among the four largest parts.
   std::atomic<std::uint64_t> slab_locked_bytes;
 };
 
@@ -157,8 +161,8 @@ struct IncidentClass {
 struct IncidentRung {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t incident;            // row of the incidents table
-  std::uint64_t duration_ns;
-  std::uint32_t order;  // position among the incident's rungs, from 1
+  std::uint64_t duration_ns;         // time that the rung has taken so far
+  std::uint32_t order;               // position among the incident's rungs, from 1
   Rung rung;
   RungOutcome outcome;
   std::uint8_t reserved[2];

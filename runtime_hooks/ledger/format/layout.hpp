@@ -61,7 +61,7 @@ inline constexpr std::size_t region_count = 22;
 struct Region {
   std::uint64_t offset;          // offset of the region in the file
   std::uint64_t capacity_bytes;  // bytes that are reserved for the region
-  std::uint32_t row_bytes;       // 1 for heaps of bytes, 8 for frames
+  std::uint32_t row_bytes;       // size of a row: 1 for heaps of bytes, 8 for frames
   std::uint32_t reserved;
   std::atomic<std::uint64_t> used;  // rows (or bytes) handed out, the reserved row 0 included
   // Bytes from the region's start that are stored in the file. Later bytes are unused, or are in
@@ -71,15 +71,14 @@ struct Region {
 
 // Reasons why the ledger or the recording is incomplete; bits of Header::reasons.
 enum Reason : std::uint32_t {
-  reason_ledger_in_memory = 1u << 0,  // no folder would take the file: no recovery after a kill
+  reason_ledger_in_memory = 1u << 0,         // the ledger has no file: no recovery after a kill
   reason_ledger_partly_in_memory = 1u << 1,  // the file could not grow, so later rows are in memory
-  reason_ledger_full = 1u << 2,          // a table is at its capacity: later entries are missing
-  reason_recording_stopped = 1u << 3,    // a thread never released a lock: later calls are missing
-  reason_superseded = 1u << 4,           // an address was allocated twice: a free was not seen
+  reason_ledger_full = 1u << 2,              // a table had no room for an entry, which is missing
+  reason_recording_stopped = 1u << 3,        // a lock was not to be had (10 s): calls are missing
+  reason_superseded = 1u << 4,               // an address or handle came twice: a free was not seen
   reason_driver_out_of_sight = 1u << 5,  // calls of a libcuda in a dlmopen namespace are missing
-  reason_names_missing = 1u << 6,        // no room for a thread, module, device, setting or text
-  // The program asked for an IPC handle of memory in cuwarden's pool, and was refused. Nothing is
-  // incomplete.
+  reason_names_missing = 1u << 6,  // no room for a thread, module, device, setting, name or text
+  // The program was refused an IPC handle of memory that cuwarden served. Nothing is incomplete.
   reason_pool_not_shared = 1u << 7,
   reason_confined = 1u << 8,  // a seccomp filter kept a table from growing: entries are missing
 };
@@ -88,7 +87,8 @@ enum Reason : std::uint32_t {
 // is mapped where the file cannot grow, access to pages is allowed. `none` stands for no step.
 enum class GrowthOperation : std::uint32_t { none, open, allocate, map, allow_access };
 
-// The way in which the recorded process ended. `underscore_exit` is _exit().
+// The way in which the recorded process ended. `underscore_exit`: _exit(). `running`: no end was
+// noted; the process runs, or was killed. A ledger never has `signal` or `unknown`.
 enum class EndReason : std::uint32_t {
   running,
   exit,
@@ -104,9 +104,9 @@ enum class EndReason : std::uint32_t {
 struct Process {
   std::uint32_t pid;
   std::uint32_t parent;              // pid of the parent process
-  std::int64_t start_realtime_ns;    // start of the process, since 1970
+  std::int64_t start_realtime_ns;    // process's start since 1970; the ledger's if unknown
   std::uint64_t start_monotonic_ns;  // start by CLOCK_MONOTONIC; other times count from it
-  std::uint64_t start_ticks;         // start in ticks since boot (field 22 of /proc/PID/stat)
+  std::uint64_t start_ticks;         // start in ticks since boot (/proc/PID/stat); 0: unknown
   std::uint32_t pid_namespace;       // inode of the pid namespace in which `pid` counts; 0: unknown
   // 1: the ledger's file has a lock (flock) as long as the process lives, because the file's
   // mapping holds the lock. 0: the file system does not keep such a lock, or there is no file.
@@ -115,12 +115,11 @@ struct Process {
   // numbers is a copy: even if a copy is not locked, the process may be alive.
   std::uint64_t file_device, file_inode;
   std::uint8_t boot_id[16];  // /proc/sys/kernel/random/boot_id; zeros: unknown
-  StringRef host;            // the machine's node name
-  StringRef program;         // path of the executable
-  StringRef command_line;    // arguments separated by zero bytes
-  StringRef report_path;     // absolute path of the report to be written, with % fields filled in
-  // Path of the folder of the cgroup that counts the process's memory; empty: unknown.
-  StringRef memory_cgroup;
+  StringRef host;            // the machine's node name; empty: unknown
+  StringRef program;         // path of the executable; empty: unknown
+  StringRef command_line;    // arguments separated by zero bytes, up to 32 KiB; empty: unknown
+  StringRef report_path;    // absolute path of the report, with % fields filled in; /dev/null: none
+  StringRef memory_cgroup;  // folder of the cgroup that counts the process's memory; empty: unknown
   // Inode of the folder `memory_cgroup`; 0: unknown. A later cgroup of equal path has another one.
   std::uint64_t memory_cgroup_inode;
   // Number of processes that the kernel had killed in the cgroup for lack of memory before the
@@ -139,19 +138,19 @@ struct Header {
   // also sees bytes that could not be stored in the file; to other readers they are zeros.
   std::uint64_t mapped_at;
   Process process;
-  std::atomic<std::uint32_t> published;   // 1: all fields above and `regions` are written
-  std::atomic<std::uint32_t> reasons;     // Reason bits
-  std::atomic<std::uint32_t> end_reason;  // EndReason
-  // Status that the process passed to exit(); valid only if exit_status_known is 1.
-  std::atomic<std::uint32_t> exit_status;
+  std::atomic<std::uint32_t> published;    // 1: all fields above and `regions` are written
+  std::atomic<std::uint32_t> reasons;      // Reason bits
+  std::atomic<std::uint32_t> end_reason;   // EndReason
+  std::atomic<std::uint32_t> exit_status;  // 0 to 255; valid only if exit_status_known is 1
   std::atomic<std::uint32_t> exit_status_known;
   std::atomic<std::uint32_t> runtime_version;  // as cudaRuntimeGetVersion gives it; 0: unknown
   std::atomic<std::uint32_t> driver_version;   // as cuDriverGetVersion gives it; 0: unknown
   std::atomic<std::uint32_t> cuda_seen;        // always 0: no code sets it
   std::atomic<std::uint64_t> recorded_calls;   // calls that neither Hook::calls nor shard_calls has
   std::atomic<std::uint64_t> shim_ns;  // time that the shim's own work took so far; 0: not measured
-  std::atomic<std::uint64_t> unknown_frees;  // frees of addresses that were never recorded
-  std::atomic<std::uint64_t> superseded;     // live records ended because a free was not seen
+  // Frees of addresses without a record, counted only while the ledger lacks no records.
+  std::atomic<std::uint64_t> unknown_frees;
+  std::atomic<std::uint64_t> superseded;  // live records ended because a free was not seen
   // The module epoch: number of modules (loaded object files) that were unloaded so far. An address
   // belongs to one module only within an epoch.
   std::atomic<std::uint64_t> module_epoch;
@@ -161,31 +160,31 @@ struct Header {
   // 1: the final report is on disk, but the ledger is kept: the process may go on after all (an
   // abort whose signal handler jumps away). A later CUDA call sets it to 0.
   std::atomic<std::uint32_t> report_written;
-  // The number in the report's file name plus 1 (1: the name has no number); 0: no report yet.
+  // The number in the report's file name plus 1 (1: the name has no number); 0: no report.
   std::atomic<std::uint32_t> report_number;
   // The GrowthOperation that failed when the ledger last could not grow, and its errno. Both are 0
   // if the ledger could always grow.
   std::atomic<std::uint32_t> growth_operation, growth_error;
-  // Number of distinct stacks that were not walked to their end, by the reason (stacks::Exception).
+  // Number of stack walks that ended before the outermost frame, by the reason (stacks::Exception).
   std::atomic<std::uint64_t> stacks_cut[stack_exceptions];
   Region regions[region_count];  // by RegionId
 };
 
-// One live allocation. The writer makes `state` even before it changes anything in the row, and odd
-// (by a release store) afterwards.
+// One live allocation. The writer makes `state` odd (by a release store) once the row is filled,
+// and even at the end. Live rows of virtual memory and IPC may change size, address and counts.
 struct Record {
-  std::atomic<std::uint32_t> state;  // odd: live; even: empty or being changed
+  std::atomic<std::uint32_t> state;  // odd: live; even: empty, ended or being filled
   std::uint32_t group;               // row of the groups table
   std::uint64_t address;             // address or handle; with `space`, it is the record's key
-  std::uint64_t bytes;               // size as the program requested it
-  std::uint64_t time_ns;             // since process start, as of the kernel's last tick
+  std::uint64_t bytes;               // size as the program requested it; 0: unknown
+  std::uint64_t time_ns;             // allocation's time since process start, exact to some ms
   std::uint64_t context;             // CUcontext that the memory belongs to; 0: none
-  // For a vmm_mapping: row of the mapped handle's record; 0: unknown. For a second vmm_handle of
-  // one memory: row of the record that counts its bytes. For all others: 0.
+  // For a vmm_mapping, and for a second vmm_handle of one memory: row of the record that counts the
+  // memory's bytes; 0: unknown. For all others: 0.
   std::uint64_t related;
   std::uint32_t thread;      // row of the threads table; 0: unknown
   std::uint32_t mappings;    // of a vmm_handle: live mappings and second handles of its memory
-  std::uint32_t references;  // of a vmm_handle: creations and retains, less releases; IPC: openings
+  std::uint32_t references;  // to a vmm_handle: creations and retains, less releases; IPC: openings
   Space space;
   std::uint8_t flags;  // RecordFlag bits
   std::uint16_t reserved;
@@ -195,7 +194,7 @@ static_assert(sizeof(Record) == 64);
 // Bits of Record::flags.
 enum RecordFlag : std::uint8_t {
   record_owned_by_context = 1u << 0,  // the allocation ends with its context
-  record_counts_no_bytes = 1u << 1,   // a second address or handle of memory that counts elsewhere
+  record_counts_no_bytes = 1u << 1,   // an address or handle of memory that counts elsewhere
   record_in_pool = 1u << 2,  // served by cuwarden's pool, so it is in no slab of the driver's
 };
 
@@ -203,7 +202,7 @@ enum RecordFlag : std::uint8_t {
 // one thread, which alone changes its counters; only shard 0 is shared by several threads.
 struct Counters {
   std::atomic<std::uint64_t> allocations, allocated_bytes;
-  std::atomic<std::uint64_t> frees, freed_bytes;
+  std::atomic<std::uint64_t> frees, freed_bytes;  // frees by the program, not by ends of contexts
   std::atomic<std::uint64_t> last_ns;  // time of the last allocation since process start; 0: none
 };
 
@@ -221,11 +220,11 @@ struct Group {
   std::uint32_t next_in_series;            // next group of the series; 0 ends the list
   std::uint32_t peak_version;           // Series::peak_version after `at_peak_*` were last copied
   std::atomic<std::uint64_t> first_ns;  // time of the first allocation since process start; 0: none
-  std::atomic<std::uint64_t> failures;  // requests that failed, with an error to the program
+  std::atomic<std::uint64_t> failures;  // refused memory requests, with an error to the program
   std::atomic<std::uint64_t> released_count, released_bytes;  // ended with context, not by a free
-  // Allocations and frees of the group by the thread that made this row, on their own cache line.
+  // Counts of shard number `shard`, and of shards without room for a GroupShard; on a cache line.
   Counters counters;
-  std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;  // live allocations at the series' peak
+  std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;  // live at the series' peak, within 1 %
   std::atomic<std::uint32_t> incident;  // row of the group's latest incident; 0: none
   std::uint32_t reserved;
 };
@@ -247,7 +246,7 @@ struct Stack {
   std::uint32_t count;               // number of frames
   std::uint64_t first;               // index of the innermost frame in the frames region
   std::uint64_t hash;                // of the frames' addresses and `truncated`
-  std::uint64_t module_epoch;        // Header::module_epoch when the stack was captured
+  std::uint64_t module_epoch;        // Header::module_epoch when the row was made
   std::uint32_t truncated;           // 1: outer frames were cut off
   std::uint32_t reserved;
 };
@@ -255,8 +254,8 @@ struct Stack {
 // instruction itself for a signal frame), as mapped in the recorded process.
 using Frame = std::uint64_t;
 
-// An object file (program or library) that was loaded at an address; a row for each such address.
-// An epoch is a value of Header::module_epoch.
+// An object file (program or library) that was loaded at an address. It gets a row for another
+// address only for a new stack there. An epoch is a value of Header::module_epoch.
 struct Module {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row
   // Row of the first module of this file. Modules of one file have equal code at equal offsets
@@ -264,10 +263,10 @@ struct Module {
   std::uint32_t file;
   std::uint32_t build_id_bytes;  // length of `build_id`; 0: the file has none
   std::uint8_t build_id[32];
-  StringRef path;
+  StringRef path;              // path of the file; empty: unknown
   std::uint64_t base;          // load base: address - base = address as in the file's tables
   std::uint64_t start, end;    // mapped range of addresses; `end` is exclusive
-  std::uint64_t loaded_epoch;  // first epoch in which the module was loaded at this address
+  std::uint64_t loaded_epoch;  // epoch when the row was made; the module was loaded then
   std::atomic<std::uint64_t> unloaded_epoch;  // first epoch after its unloading; 0: still loaded
 };
 
@@ -288,8 +287,8 @@ struct Bucket {
 inline constexpr std::size_t bucket_count = 240;  // buckets of each series
 
 inline constexpr std::uint8_t series_host_rss = 255;  // value of Series::kind for the process's RSS
-// The totals of one kind of memory on one device, their peak, and their timeline. When time runs
-// past the last bucket, neighbouring buckets are folded together and their width doubles.
+// The totals of one kind of memory on one device (or the process's RSS), their peak and timeline.
+// When time runs past the last bucket, neighbouring buckets are folded and their width doubles.
 struct Series {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row
   std::int32_t device;               // CUDA ordinal; -1 for host memory
@@ -313,8 +312,9 @@ struct Series {
   // are free, but in slabs of the driver that also have a live allocation. This field and all below
   // are for linear device memory (Kind::device) only.
   std::atomic<std::uint32_t> worst_version;
-  // Bytes of the driver's slabs that are locked now: free, but in slabs that are partly live.
-  // Threads add their changes in batches, so the number may be a little too high or too low.
+  // Bytes that are locked now: free, but in the driver's slabs that are partly live. Threads add
+  // their changes in batches, so the number may be a little wrong, even negative (two's
+  // complement).
   std::atomic<std::uint64_t> slab_locked_bytes;
   std::atomic<std::uint64_t> page_rounding_bytes;  // now lost to rounding requests up to pages
   // At the latest worst moment: locked bytes, bytes lost to rounding, time since process start.
@@ -338,29 +338,29 @@ struct Series {
 enum class ReadingAt : std::uint32_t { none, last_call, exit };
 // A device that the process used, and the last reading of its memory.
 struct Device {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
-  std::int32_t ordinal;              // CUDA ordinal
-  std::uint8_t uuid[16];
-  char name[128];                      // ends with a zero byte
+  std::atomic<std::uint32_t> state;    // 1: readers may use the row
+  std::int32_t ordinal;                // CUDA ordinal
+  std::uint8_t uuid[16];               // zeros: unknown
+  char name[128];                      // ends with a zero byte; empty: unknown
   std::atomic<std::uint32_t> version;  // seqlock: odd while the reading or implicit memory changes
   std::atomic<std::uint32_t> at;       // ReadingAt: the last reading's occasion
   std::atomic<std::uint64_t> time_ns, total_bytes, free_bytes;  // of the device's last reading
   // In the last reading, idle bytes of the process's memory pools and graphs, or unknown_bytes.
   std::atomic<std::uint64_t> memory_pool_idle_bytes;
-  std::atomic<std::uint64_t> other_processes_bytes;  // used by other processes; 0: unknown
+  std::atomic<std::uint64_t> other_processes_bytes;  // used by other processes; 0: none or unknown
   // Bytes of live device allocations that are in host memory (spill): now, and the most so far.
   // `spilled_count`: number of allocations that ever got host memory.
   std::atomic<std::uint64_t> spilled_bytes, spilled_peak_bytes, spilled_count;
   std::atomic<std::uint64_t> spilled_in_stream_order_bytes;  // part in stream-ordered allocations
-  // Bytes of the device that cuwarden's pool held when last noted, and those in live allocations.
+  // Bytes of the device that cuwarden's pool held when last noted, and requested bytes live in it.
   std::atomic<std::uint64_t> arena_held_bytes, arena_live_bytes;
   // Totals of cuwarden's pool so far: requests served, their bytes, bytes given back to the driver.
   std::atomic<std::uint64_t> arena_served_count, arena_served_bytes, arena_returned_bytes;
   // Totals of meshing (two pages of addresses share one page of memory) since process start: meshed
   // pages, bytes that became free by it, and the time for which it paused the program.
   std::atomic<std::uint64_t> arena_meshed_pages, arena_meshed_bytes, arena_pause_ns;
-  // Bytes of the device in use just after the process made its first context there, including other
-  // processes' memory, but without this process's recorded allocations; 0: not measured.
+  // Bytes of the device in use just after the process made its first context there, with other
+  // processes' memory, less recorded allocations and lent_first_context_bytes. 0: not measured.
   std::atomic<std::uint64_t> used_after_first_context_bytes;
   std::atomic<std::uint64_t> context_bytes;  // taken by contexts after the first one
   // Bytes taken by code, kernels' local memory, the heap of malloc() in kernels, and streams.
@@ -376,7 +376,7 @@ struct Device {
 
 // A hooked function of CUDA. Row i of the hooks table is hook i of driver/hooks.def.
 struct Hook {
-  std::atomic<std::uint64_t> calls;  // calls by threads without a shard; others are in shard_calls
+  std::atomic<std::uint64_t> calls;  // calls by threads without counters in shard_calls
   StringRef name;                    // the function's name
 };
 

@@ -26,8 +26,8 @@ struct SlabContents {
   static constexpr SlabContents of(std::uint64_t word) {
     return {word >> 48, word >> 32 & 0xffff, word & 0xffffffff};
   }
-  // Packs `count`, `steps` and `bytes` into one word. The words of two objects can be added or
-  // subtracted, which adds or subtracts all three.
+  // Returns `count` and `steps` (both below 2^16) and `bytes` (below 2^32) packed into one word.
+  // The words of two objects can be added or subtracted, which adds or subtracts all three.
   constexpr std::uint64_t word() const { return count << 48 | steps << 32 | bytes; }
   // Returns the bytes of the page that live pieces take, each rounded up to slab_step_bytes.
   constexpr std::uint64_t cut_bytes() const { return steps * slab_step_bytes; }
@@ -35,10 +35,10 @@ struct SlabContents {
   // page then counts as lost to rounding; it counts as locked as soon as there is a second piece.
   constexpr bool is_rounded() const { return count == 1 && cut_bytes() > slab_page_bytes / 2; }
   // Returns the page's locked bytes: no live piece has them, and the driver can use them only for
-  // further pieces. 0 for an empty page, and if is_rounded().
+  // further pieces. 0 for an empty page, if is_rounded(), and if the pieces take more than a page.
   constexpr std::uint64_t locked_bytes() const { return is_rounded() ? 0 : rest_bytes(); }
-  // Returns the page's bytes that count as lost to the rounding of its only piece; 0 unless
-  // is_rounded().
+  // Returns the page's bytes that count as lost to rounding its only piece up to the whole page; 0
+  // unless is_rounded().
   constexpr std::uint64_t rounding_bytes() const { return is_rounded() ? rest_bytes() : 0; }
 
  private:
@@ -59,13 +59,15 @@ inline constexpr std::uint32_t slab_copying = 1u << 31;
 struct SlabPage {
   std::atomic<std::uint32_t> state;     // 1: readers may use the row; 0: not filled in yet
   std::int32_t device;                  // CUDA ordinal
-  std::uint64_t address;                // of the page's first byte
+  std::uint64_t address;                // first byte of the page
   std::atomic<std::uint64_t> contents;  // live pieces now, as SlabContents::word()
   // The page's contents at worst moment number `at_worst_version`, copied from `contents` before
   // their first change after that moment. If Series::worst_version is another number, the page has
   // not changed since the worst moment: then `contents` are those of the moment.
   std::atomic<std::uint64_t> contents_at_worst;
-  std::atomic<std::uint32_t> at_worst_version;  // slab_copying is set during the copy
+  // Number of the worst moment to which `contents_at_worst` belongs. slab_copying is set during the
+  // copy.
+  std::atomic<std::uint32_t> at_worst_version;
   // Row of the next SlabPage with this address, on another device; 0 ends the list.
   std::atomic<std::uint32_t> next;
   std::uint32_t reserved[6];
@@ -73,10 +75,11 @@ struct SlabPage {
 static_assert(sizeof(SlabPage) == 64);
 
 inline constexpr std::uint32_t worst_holder_count = 8;  // rows of WorstHolder for each series
-// A group (the allocations of one call stack) that locked bytes in slabs of a device at the time
-// Series::holders_ns. Valid if the seqlock Series::holders_version is even and did not change.
+// A group (allocations with the same call stack and function) that locked bytes in slabs of a
+// device at the time Series::holders_ns. Valid if the seqlock Series::holders_version is even and
+// did not change.
 struct WorstHolder {
-  std::uint32_t group;  // row of the groups table; 0: this row and those after it are unused
+  std::uint32_t group;  // row of the groups table; 0: this and the series' later rows are unused
   std::uint32_t reserved;
   // Number and requested bytes of the group's live pieces (allocations in slabs). A slab's locked
   // bytes are divided equally among its live pieces; `locked_bytes` sums up the group's parts.

@@ -31,8 +31,8 @@ struct RecordView {
   ByteCount bytes;            // size as the program requested it
   std::uint64_t time_ns = 0;  // time of the allocation since process start
   ContextId context;          // context that the memory belongs to; 0: none
-  // For a mapping of virtual memory: row of the mapped handle's record; 0: unknown. For a second
-  // handle of virtual memory: row of the record that counts its bytes. For all others: 0.
+  // For a mapping or a second handle of virtual memory: row of the record that counts the memory's
+  // bytes; 0: unknown. For all others: 0.
   std::uint64_t related = 0;
   ThreadId thread;  // thread that allocated; 0: unknown
   // `mappings`: live mappings and second handles of the memory of a virtual memory handle.
@@ -47,14 +47,15 @@ struct RecordView {
 struct GroupView {
   GroupId id;
   StackId stack;
-  HookId api;
+  HookId api;  // the CUDA function that the program called
   Kind kind{};
-  DeviceOrdinal device = no_device;
+  DeviceOrdinal device = no_device;  // no_device for host memory
+  // `live_*`: allocations that neither a free nor the end of their context has ended.
   // `allocations`, `allocated_bytes`, `frees`: totals since process start. `failures`: requests
   // that failed for lack of memory. `released_*`: allocations that ended with their context.
   // `first_ns`, `last_ns`: times of the first and the last allocation, since process start.
-  // `at_peak_*`: the group's live allocations when the live bytes of its kind on its device were
-  // highest.
+  // `at_peak_*`: the group's live allocations when the live bytes of this kind on this device were
+  // highest, or up to 1 % lower.
   std::uint64_t live_count = 0, live_bytes = 0, allocations = 0, allocated_bytes = 0, frees = 0,
                 failures = 0, released_count = 0, released_bytes = 0, first_ns = 0, last_ns = 0,
                 at_peak_count = 0, at_peak_bytes = 0;
@@ -64,14 +65,14 @@ struct StackView {
   StackId id;
   std::span<const Frame> frames;   // innermost first; points into the ledger
   std::uint64_t module_epoch = 0;  // module epoch in which the addresses are valid (module_at())
-  bool truncated = false;          // true if deeper frames were cut off
+  bool truncated = false;          // true if outer frames were cut off
 };
 // A copy of a Module: a loaded object (the program or a shared library) at one address.
 struct ModuleView {
   ModuleId id;
-  ModuleId file;  // first module that was loaded from this module's file
-  std::string_view path;
-  std::span<const std::uint8_t> build_id;
+  ModuleId file;                           // first module that was loaded from this module's file
+  std::string_view path;                   // path of the file; empty: unknown
+  std::span<const std::uint8_t> build_id;  // empty: the file has none
   // Load base, range of addresses, and the module epochs [loaded_epoch, unloaded_epoch) in which
   // the module was loaded. An `unloaded_epoch` of 0 means that it is still loaded.
   std::uint64_t base = 0, start = 0, end = 0, loaded_epoch = 0, unloaded_epoch = 0;
@@ -79,8 +80,8 @@ struct ModuleView {
 // A copy of a Thread: a thread of the recorded process that made a recorded call.
 struct ThreadView {
   ThreadId id;
-  std::uint32_t tid = 0;  // the kernel's id of the thread
-  std::string_view name;
+  std::uint32_t tid = 0;       // the kernel's id of the thread
+  std::string_view name;       // name that the thread had at its first recorded call
   std::uint64_t first_ns = 0;  // time of the thread's first recorded call, since process start
 };
 // A copy of a Bucket: the highest live bytes in a span of a series' timeline, and those at the
@@ -98,13 +99,14 @@ struct WorstHolderView {
 };
 // A copy of a Series: all memory of one kind on one device, or the process's resident memory.
 struct SeriesView {
-  bool host_rss = false;  // true: the bytes are the process's resident memory (RSS)
-  Kind kind{};            // meaningless if `host_rss` is true
-  DeviceOrdinal device = no_device;
+  bool host_rss = false;             // true: the bytes are the process's resident memory (RSS)
+  Kind kind{};                       // meaningless if `host_rss` is true
+  DeviceOrdinal device = no_device;  // no_device for host memory
   // Until GroupSums::put_into() adds up the groups, `allocations`, `frees`, `failures` and
   // `live_count` are 0, and `live_bytes` may be too high. `failures`: requests that failed for lack
   // of memory. `peak_*`: highest live bytes so far, number of live allocations at that moment, and
-  // its time since process start.
+  // its time since process start. For `host_rss`, `live_bytes` is the last sample, and all counts
+  // are 0.
   std::uint64_t allocations = 0, frees = 0, failures = 0, live_count = 0, live_bytes = 0,
                 peak_count = 0, peak_bytes = 0, peak_ns = 0;
   // The worst moment of a device's linear memory: that at which the most bytes were locked. Locked
@@ -112,8 +114,8 @@ struct SeriesView {
   struct Worst {
     std::uint32_t version = 0;  // number of worst moments so far; 0: no bytes were ever locked
     bool all_counted = true;    // false: there was no room for some slabs, which do not count
-    // False if too many allocations lay at addresses that do not fit the layout of slabs in
-    // slab_layout.hpp, so that the numbers of this struct may be wrong.
+    // False if too many allocations contradicted the layout of slabs in slab_layout.hpp when
+    // `holders` was noted. The numbers of this struct may then be wrong.
     bool as_counted = true;
     // At the worst moment: locked bytes, and bytes that were lost to rounding requests up to pages.
     // `time_ns`: time of the worst moment, since process start; 0: there was none.
@@ -122,7 +124,8 @@ struct SeriesView {
     // is 0. If 0 at another time, the driver may not cut slabs as slab_layout.hpp assumes.
     std::uint64_t pieces_seen = 0;
     // Last reading of the device's memory before `holders_ns`, when `holders` was noted: its time
-    // since process start (0: there was no reading), and the device's free bytes.
+    // since process start, and the device's free bytes. A time of 0: there was no reading, or
+    // `holders` was being replaced.
     std::uint64_t read_ns = 0, read_free_bytes = 0;
     // Idle bytes of memory pools (CUmemoryPool) in the reading at `read_ns`; null: unknown.
     std::optional<std::uint64_t> read_memory_pool_idle_bytes;
@@ -130,7 +133,7 @@ struct SeriesView {
     // time: the worst moment, or an earlier one with fewer locked bytes. 0: never noted.
     std::uint64_t holders_ns = 0, holders_locked_bytes = 0;
     // The groups with the most locked bytes at `holders_ns`, in descending order. The list ends
-    // before the first entry with a group of 0.
+    // before the first entry with a group of 0. The list is empty while it is being replaced.
     std::array<WorstHolderView, worst_holder_count> holders{};
   } worst;
   std::size_t buckets_used = 0;      // number of entries of `buckets` in use
@@ -143,8 +146,8 @@ struct SlabPageView {
   DeviceAddress address;
   SlabContents contents;
 };
-// Figures of cuwarden's pool on one device: bytes that it holds, the part in live allocations, and
-// totals of its work so far.
+// Figures of cuwarden's pool on one device: bytes that the pool held when last noted, requested
+// bytes of the live allocations there, and totals of the pool's work so far.
 struct ArenaView {
   std::uint64_t held_bytes = 0, live_bytes = 0;
   // Totals: requests that the pool has served, their bytes, and bytes that it gave back to the
@@ -161,8 +164,8 @@ struct ArenaView {
 // A copy of a Device: a device that the process used.
 struct DeviceView {
   DeviceOrdinal ordinal = no_device;
-  std::uint8_t uuid[16]{};
-  std::string_view name;
+  std::uint8_t uuid[16]{};  // zeros: unknown
+  std::string_view name;    // empty: unknown
   // Occasion of the last reading of the device's memory. None: no reading is known, so `time_ns`,
   // `total_bytes`, `free_bytes` and `memory_pool_idle_bytes` are not valid.
   ReadingAt at = ReadingAt::none;
@@ -172,7 +175,7 @@ struct DeviceView {
   // Bytes that the process's memory pools and graphs kept unused when the device's memory was last
   // read; null: unknown.
   std::optional<std::uint64_t> memory_pool_idle_bytes;
-  std::uint64_t other_processes_bytes = 0;  // device memory of other processes; 0: unknown
+  std::uint64_t other_processes_bytes = 0;  // device memory of other processes; 0: none or unknown
   // Bytes of the device's live allocations that are in host memory (spill): now, and the most so
   // far. `spilled_count`: number of allocations that ever had host memory.
   std::uint64_t spilled_bytes = 0, spilled_peak_bytes = 0, spilled_count = 0;
@@ -253,7 +256,7 @@ struct ProcessView {
   std::uint32_t pid = 0, parent = 0;   // pids of the process and of its parent
   std::int64_t start_realtime_ns = 0;  // start of the process, since 1970
   // Start of the process by CLOCK_MONOTONIC, and in the kernel's ticks since boot (field 22 of
-  // /proc/PID/stat).
+  // /proc/PID/stat; 0: unknown).
   std::uint64_t start_monotonic_ns = 0, start_ticks = 0;
   std::uint32_t pid_namespace = 0;  // inode of the namespace in which `pid` counts; 0: unknown
   bool lock_held = false;  // true: the ledger's file is locked as long as the process lives
@@ -264,17 +267,18 @@ struct ProcessView {
   // Path of the folder of the cgroup that counts the process's memory; empty: unknown.
   std::string_view memory_cgroup;
   // Inode number of the folder `memory_cgroup` (0: unknown), and number of the cgroup's processes
-  // that the kernel had killed for lack of memory. Both are from when the ledger was made.
+  // that the kernel had killed for lack of memory (0 also if unknown). Both are from when the
+  // ledger was made.
   std::uint64_t memory_cgroup_inode = 0, memory_cgroup_oom_kills = 0;
-  // Name of the machine; path of the executable; all arguments from argv[0] on, separated by zero
-  // bytes; absolute path of the report to be written. Empty: unknown.
+  // Name of the machine; path of the executable; arguments from argv[0] on, separated by zero bytes
+  // (32 KiB at most); absolute path of the report to be written (/dev/null: none). Empty: unknown.
   std::string_view host, program, command_line, report_path;
-  EndReason end_reason = EndReason::unknown;  // the way in which the process ended, or `running`
+  EndReason end_reason = EndReason::unknown;  // reason of the end; `running`: no end was noted
   bool report_written = false;                // true: the final report is complete on disk
   // Number in the file name of the process's report. 0: the name has no number. Null: there is no
   // report.
   std::optional<unsigned> report_number;
-  std::optional<int> exit_status;  // status that the process passed to exit(); null: unknown
+  std::optional<int> exit_status;  // status with which the process ended; null: unknown
   int driver_version = 0, runtime_version = 0;  // of CUDA; 13000 stands for 13.0; 0: unknown
   bool cuda_seen = false;                       // always false: no code sets it in the ledger
   // Reasons why the ledger or the recording is incomplete: bits of Reason.
@@ -282,17 +286,18 @@ struct ProcessView {
   // Step that failed when the ledger last could not grow; `none`: the ledger could always grow.
   GrowthOperation growth_operation = GrowthOperation::none;
   int growth_error = 0;  // errno of the failed step; 0: none has failed
-  // Number of call stacks that were not walked to their end, by the cause (stacks::Exception).
+  // Number of stack walks that ended before the outermost frame, by the reason (stacks::Exception).
   std::array<std::uint64_t, stack_exceptions> stacks_cut{};
   // `recorded_calls`: calls of hooked functions. `shim_ns`: time that cuwarden's own work took; 0:
-  // not measured. `unknown_frees`: frees of addresses without a record. `superseded`: live records
-  // that were ended because a free was not seen.
+  // not measured. `unknown_frees`: frees of addresses without a record, counted only while the
+  // ledger lacks no records. `superseded`: live records that were ended because a free was not
+  // seen.
   std::uint64_t recorded_calls = 0, shim_ns = 0, unknown_frees = 0, superseded = 0;
   // Page-locked host memory of cuwarden's pool: requests that the pool ever served, their bytes,
   // and bytes that the pool holds now.
   std::uint64_t pinned_served_count = 0, pinned_served_bytes = 0, pinned_held_bytes = 0;
   std::uint64_t ledger_bytes = 0;  // size of the ledger's rows in use and header, not of the file
-  bool cut_short = false;          // true if the file was truncated after it was made
+  bool cut_short = false;          // true if bytes are missing at the file's end
 };
 
 // The reason why a ledger cannot be read, as a text for the user; null: no error. The text is
@@ -314,7 +319,8 @@ class Reader {
   ProcessView process() const noexcept;
 
   // Returns the number of this table's rows in use, including row 0, which is reserved except in
-  // the hooks table. So rows are numbered up to the result - 1.
+  // the hooks table. So rows are numbered up to the result - 1. Rows that the bytes lack, or beyond
+  // a limit for the table, do not count.
   std::uint64_t rows(RegionId) const noexcept;
   // record() and the other functions that take a `row` return a copy of the row with this number in
   // the table that they are named for. They return null if the row is unused, half-written or
@@ -343,8 +349,8 @@ class Reader {
   std::optional<NamedValueView> setting(std::uint64_t row) const noexcept;
   std::optional<NamedValueView> environment(std::uint64_t row) const noexcept;
 
-  // Returns the module that was loaded at the address `frame` in the module epoch of its stack
-  // (StackView::module_epoch); null if no known module was.
+  // Returns the module that was loaded at the frame's address in the module epoch of the frame's
+  // stack (StackView::module_epoch); null if no known module was.
   std::optional<ModuleView> module_at(Frame, std::uint64_t module_epoch) const noexcept;
 
  private:

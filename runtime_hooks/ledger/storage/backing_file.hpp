@@ -23,10 +23,12 @@ namespace cuwarden::ledger {
 struct BackingRequest {
   // Folders for the file, tried in order; null ones are skipped.
   std::span<const char* const> folders;
-  const char* name;             // the file's name, without a folder
-  std::uint64_t largest_bytes;  // largest size of the file; 0: only the process's limits count
-  std::size_t hooks;            // number of hooks, for which the hooks table gets rows
-  bool without_populate;        // true: do not use MADV_POPULATE_WRITE, as before Linux 5.14
+  const char* name;  // the file's name without a folder; .1, .2 and so on is added to a taken name
+  // Largest size in bytes of the file, or of the memory in its stead; 0: default_total_bytes.
+  // Limits of the process may be lower.
+  std::uint64_t largest_bytes;
+  std::size_t hooks;      // number of hooks, for which the hooks table gets rows
+  bool without_populate;  // true: do not use MADV_POPULATE_WRITE, as before Linux 5.14
 };
 
 // The step that failed when the ledger last could not grow, in its file or in memory.
@@ -40,8 +42,9 @@ struct RefusedGrowth {
 class BackingFile {
  public:
   // Makes the ledger's file in the first folder that works, and maps the file. If no folder works,
-  // maps anonymous memory instead. At first, only the header's pages are accessible. Returns false
-  // if there is no memory either.
+  // or if RLIMIT_FSIZE is below smallest_useful_file_bytes and lowers the size, maps anonymous
+  // memory instead. At first, only the header's pages are accessible. Returns false if there is no
+  // memory either.
   bool create(const BackingRequest&) noexcept;
 
   // Returns true if the ledger has a file. False: the ledger is in memory only, or remove() was
@@ -52,7 +55,7 @@ class BackingFile {
   // Returns true if the file has a lock (flock) that lasts as long as the ledger's mapping. By this
   // lock, readers in other processes can tell that the recorded process lives.
   bool is_locked() const noexcept { return locked_; }
-  // Return the device and inode of the ledger's file; 0 if there is no file.
+  // Return the device and inode of the ledger's file; 0 if there is no file, or after remove().
   dev_t device() const noexcept { return in_file() ? device_ : 0; }
   ino_t inode() const noexcept { return in_file() ? inode_ : 0; }
   // Returns the start of the ledger's mapping, at which its header begins.
@@ -61,22 +64,23 @@ class BackingFile {
   const Geometry& geometry() const noexcept { return geometry_; }
 
   // Makes [offset, offset + bytes) of the file accessible, and allocates its blocks on the disk, so
-  // that no access can raise SIGBUS. Returns false, with the reason in refused_growth(), on
-  // failure. Parts that were not filled are inaccessible, so that an mlockall() of the program
-  // ignores them.
+  // that no access can raise SIGBUS. On failure, or if the disk would be left too full for the
+  // program's own files, returns false, with the reason in refused_growth(). Parts that were never
+  // filled or opened are inaccessible, so that an mlockall() of the program ignores them.
   bool fill(std::uint64_t offset, std::uint64_t bytes) noexcept;
   // Makes [offset, offset + bytes) of the mapping readable and writable; that part must be
   // anonymous memory. Returns false, with the reason in refused_growth(), if the kernel refuses.
   bool open_memory(std::uint64_t offset, std::uint64_t bytes) noexcept;
   // Makes [offset, offset + bytes) of the mapping accessible without allocating blocks or memory,
   // so that the kernel splits the mapping now. A later fill() or open_memory() there works even if
-  // the process may have no more mappings.
+  // the process may have no more mappings. A failure is ignored.
   void open_ahead(std::uint64_t offset, std::uint64_t bytes) noexcept {
     mapping_.open(offset, bytes);
   }
   // Maps inaccessible anonymous memory over [offset, offset + bytes), the unused rest of a region
   // that cannot grow in the file. The caller then makes parts of it accessible by open_memory().
-  // Returns false if the kernel refuses: the range must then not be touched any more.
+  // Returns false, with the reason in refused_growth(), if the kernel refuses: the range must then
+  // not be touched any more.
   bool replace_by_memory(std::uint64_t offset, std::uint64_t bytes) noexcept;
   // Unlinks the ledger's file, unless its path leads to another file by now. The mapping stays
   // usable; in_file() is false from now on.

@@ -27,9 +27,9 @@ class IdTable {
     return true;
   }
 
-  // Returns a row with this hash for which matches(row) returns true; 0 if there is none. Takes no
-  // lock, so it may miss a row that another thread is inserting. So a caller that wants to insert a
-  // row takes lock() and searches again.
+  // Returns a row for which matches(row) returns true; 0 if there is none. Only rows whose hashes
+  // have the upper 32 bits of `hash` are compared. Takes no lock, so it may miss a row that another
+  // thread is inserting. So a caller that wants to insert a row takes lock() and searches again.
   template <class Matches>
   std::uint32_t find(std::uint64_t hash, const Matches& matches) const noexcept {
     const Slots* const slots = slots_.load(std::memory_order_acquire);
@@ -121,7 +121,7 @@ class IdTable {
   }
 
   std::atomic<Slots*> slots_{nullptr};
-  std::uint64_t count_ = 0;  // slots that are not empty
+  std::uint64_t count_ = 0;  // slots that are not empty; slots of retired rows count
   FutexLock lock_;
 };
 

@@ -67,7 +67,7 @@ class LiveBytes {
   // counter itself.
   struct alignas(64) Epoch {
     std::atomic<std::uint32_t> number{0};     // number of the present epoch
-    std::atomic<std::uint32_t> collected{0};  // last odd epoch that has collected all credits
+    std::atomic<std::uint32_t> collected{0};  // last odd epoch whose collection has ended
     std::atomic<std::uint64_t> since_ns{0};  // beginning of the last odd epoch, since process start
   };
   // True if shards keep credits (freed bytes that the series' counter does not know yet) in the
@@ -106,8 +106,8 @@ class LiveBytes {
   // Takes away the credits of all shards for the series in this row (freed bytes that they kept to
   // themselves), and subtracts them from the series' counter.
   void collect(Series&, std::size_t row) noexcept;
-  // Waits until the thread that began the odd epoch `epoch` has collected all credits. Gives up
-  // after some microseconds if that thread does not run.
+  // Waits until the thread that began the odd epoch `epoch` has collected all credits. If that
+  // thread does not run, gives up after some microseconds, and marks the epoch as collected.
   static void wait_for_collector(Epoch&, std::uint32_t epoch) noexcept;
 
   ThreadShards& thread_shards_;

@@ -19,8 +19,9 @@ namespace cuwarden::ledger {
 // may call the functions at any time after create().
 class Storage {
  public:
-  // Makes the ledger's file, or anonymous memory in its stead, and divides it into regions. Returns
-  // false if there is no memory.
+  // Makes the ledger's file, or anonymous memory in the file's stead (reason_ledger_in_memory).
+  // Divides it into regions, and fills in the header's fields about the layout. Returns false if
+  // there is no memory.
   bool create(const BackingRequest&) noexcept;
 
   Header& header() const noexcept { return *reinterpret_cast<Header*>(file_.base()); }
@@ -35,13 +36,15 @@ class Storage {
   }
 
   // Hands out `count` neighbouring rows of the region, filled with zeros. Returns the number of the
-  // first one; 0 if there is no room. Row 0 is never handed out, so that 0 can mean no row.
+  // first one; 0 if there is no room or the region cannot grow. Row 0 is never handed out, so that
+  // 0 can mean no row. A caller adds reason_ledger_full or reason_names_missing itself.
   std::uint64_t allocate(RegionId, std::uint64_t count) noexcept;
   // Hands out rows 0 to `count` - 1 of the hooks table, filled with zeros. (Other tables begin with
-  // row 1.) Returns false if there is no room.
+  // row 1.) Returns false if there is no room or the region cannot grow.
   bool allocate_hooks(std::uint64_t count) noexcept;
-  // Makes memory writable in each region for as many further rows as the region has now, and for
-  // some rows at least. allocate() then hands these rows out without a system call.
+  // Doubles the writable memory of each region, up to the region's capacity; adds 16 KiB at least.
+  // allocate() then hands the rows in this memory out without a system call. A region that cannot
+  // grow stays as it is.
   void make_room_ahead() noexcept;
   // Stores a copy of the text in the ledger's strings region. Returns a reference to the copy. If
   // there is no room, the reference is to an empty text, and the ledger gets reason_names_missing.
@@ -56,7 +59,7 @@ class Storage {
   std::uint64_t used(RegionId id) const noexcept {
     return header().regions[index_of(id)].used.load(std::memory_order_acquire);
   }
-  // Adds a reason why the ledger is incomplete to its header. Ignores reason_ledger_full after
+  // Adds to the header a reason why the ledger is incomplete. Ignores reason_ledger_full after
   // reason_recording_stopped or reason_confined, because these also keep a table from growing.
   void add_reason(Reason reason) noexcept {
     const std::uint32_t present = header().reasons.load(std::memory_order_relaxed);
@@ -77,7 +80,7 @@ class Storage {
     bool in_file = false;  // true as long as the region grows in the file, not in memory
   };
   // Makes the region's first `bytes` bytes writable, if they are not yet. Returns false if there is
-  // no room.
+  // no room, if the region's lock cannot be had, or if the thread is confined (seccomp).
   bool make_ready(RegionId, std::uint64_t bytes) noexcept;
   // Stores in the ledger's header which step of growing failed last
   // (BackingFile::refused_growth()).

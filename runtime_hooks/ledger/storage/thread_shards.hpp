@@ -45,8 +45,9 @@ class ThreadShard {
   // --- Credits: freed bytes of a series that its counter does not know yet (live_bytes.hpp). Only
   // the shard's own thread adds credits; any thread may take them away. `row`: the series' row.
 
-  // Takes `bytes` from the shard's credit for the series in this row: freed bytes that the series'
-  // counter does not know yet. Returns false, and takes nothing, if the credit is smaller.
+  // Takes `bytes` from the shard's credit for the series in this row (below series_limit): freed
+  // bytes that the series' counter does not know yet. Returns false, and takes nothing, if the
+  // credit is smaller.
   bool spend(std::size_t row, std::uint64_t bytes) noexcept {
     std::uint64_t credit = credits_[row].load(std::memory_order_relaxed);
     while (credit >= bytes) {
@@ -55,17 +56,17 @@ class ThreadShard {
     }
     return false;
   }
-  // Adds `bytes`, which the thread has freed, to the shard's credit for the series in this row,
-  // instead of changing the series' counter. Returns false, and adds nothing, if the credit would
-  // exceed `largest` bytes.
+  // Adds `bytes`, which the thread has freed, to the shard's credit for the series in this row
+  // (below series_limit), instead of changing the series' counter. Returns false, and adds nothing,
+  // if the credit would exceed `largest` bytes.
   bool keep(std::size_t row, std::uint64_t bytes, std::uint64_t largest) noexcept {
     if (bytes > largest || credits_[row].load(std::memory_order_relaxed) > largest - bytes)
       return false;
     credits_[row].fetch_add(bytes, std::memory_order_seq_cst);
     return true;
   }
-  // Sets the shard's credit for the series in this row to 0. Returns its former value: freed bytes
-  // that the caller must subtract from the series' counter.
+  // Sets the shard's credit for the series in this row (below series_limit) to 0. Returns its
+  // former value: freed bytes that the caller must subtract from the series' counter.
   std::uint64_t take_credit(std::size_t row) noexcept {
     if (credits_[row].load(std::memory_order_seq_cst) == 0) return 0;
     return credits_[row].exchange(0, std::memory_order_seq_cst);
@@ -75,8 +76,8 @@ class ThreadShard {
   // the shard's own thread makes them.
 
   // Returns the counter of those changes of a series' locked bytes (free bytes in partly live
-  // slabs) that this shard has not added to Series::slab_locked_bytes yet. `row`: the series' row.
-  // A negative sum is in two's complement.
+  // slabs) that this shard has not added to Series::slab_locked_bytes yet. `row`: the series' row,
+  // below series_limit. A negative sum is in two's complement.
   std::atomic<std::uint64_t>& locked(std::size_t row) noexcept { return locked_[row]; }
   // Returns the small allocation that the shard's thread freed last, if the allocation's slab page
   // still counts it as live. It is packed into one word by SlabPages::Piece. 0: there is none.
@@ -100,8 +101,8 @@ class ThreadShard {
   static constexpr std::size_t remembered = 256;  // number of entries of counter_rows_
 
   std::uint32_t number_;
-  std::uint32_t tenancy_;              // number of threads that have had this shard
-  std::atomic<std::uint32_t> owner_;   // kernel's id of the thread; 0: no thread has had the shard
+  std::uint32_t tenancy_;             // number of threads that have had this shard
+  std::atomic<std::uint32_t> owner_;  // kernel's id of the last thread; 0: the shard was never used
   std::atomic<std::uint64_t>* calls_;  // counters of calls by HookId; null: there was no room
   std::size_t hooks_;                  // number of counters in calls_
   // Allocations less frees that this shard has counted, by the series' row, in two's complement.
@@ -129,8 +130,9 @@ class ThreadShards {
   // children, which share its memory, get the shared shard. Returns false if there is no memory.
   bool create(std::uint32_t serial, std::uint32_t pid) noexcept;
 
-  // Returns the calling thread's shard; the shared one (shard 0) if living threads have all others,
-  // or if a seccomp filter of the program confines the thread.
+  // Returns the calling thread's shard; the shared one (shard 0) if living threads have all others.
+  // Also the shared one for threads of vfork children, and for a confined thread (seccomp) that has
+  // no shard yet.
   ThreadShard& mine() noexcept {
     const Mine& mine = mine_;
     return __builtin_expect(mine.serial == serial_, true) ? *mine.shard : take();
@@ -148,8 +150,8 @@ class ThreadShards {
     mine_.row = row;
   }
   // Returns the counters of the group `id` that only `shard` changes. `shard`: that of the calling
-  // thread. `group`: the group's row. The counters are made at the first call; if there is no room,
-  // the result is those of the shard that made the group.
+  // thread. `group`: the group's row. The counters are made at the first call. If there is no room,
+  // the result is those of the shard that made the group, and the ledger gets reason_ledger_full.
   Counters& counters_of(ThreadShard& shard, Group& group, GroupId id) noexcept {
     if (group.shard == shard.number_) return group.counters;
     const std::uint64_t known =
@@ -159,7 +161,7 @@ class ThreadShards {
         .counters;
   }
   // Counts a call of a hook in the calling thread's shard, or in the hook's row if the shard has no
-  // counter for it.
+  // counter for it. Ignores a number that no hook has.
   void count_call(HookId hook) noexcept {
     const ThreadShard& shard = mine();
     if (hook.value < shard.hooks_) {
@@ -202,12 +204,14 @@ class ThreadShards {
     std::uint32_t serial, row;
   };
   ThreadShard* thread_shards() const noexcept { return static_cast<ThreadShard*>(memory_.data()); }
-  // Finds a shard for the calling thread: one that no thread has had, or one of an ended thread.
+  // Finds a shard for the calling thread, and remembers it: one that no thread has had, or one of
+  // an ended thread. Returns shard 0 if there is none, or if the thread may have none of its own.
   ThreadShard& take() noexcept;
   // Counts a call in the hook's own row, by a locked instruction.
   void count_for_all(HookId) noexcept;
   // Finds or makes the GroupShard row of this shard and group, and returns its counters. If there
-  // is no room, returns the counters in the group's own row.
+  // is no room, returns the counters in the group's own row, and the ledger gets
+  // reason_ledger_full.
   Counters& find_group_shard(ThreadShard&, Group&, GroupId) noexcept;
 
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Mine mine_;

@@ -25,7 +25,7 @@ struct Reading {
 
 // Figures of cuwarden's pool on one device: the present ones, and totals since the process began.
 struct ArenaUse {
-  // Bytes of the device that the pool holds now, and the part of them in live allocations.
+  // Bytes of the device that the pool holds now, and requested bytes of the live allocations there.
   std::uint64_t held_bytes = 0, live_bytes = 0;
   // Totals: requests that the pool has served, their bytes, and bytes that it gave back to the
   // device.
@@ -37,45 +37,48 @@ struct ArenaUse {
 
 // A change of a device's implicit memory: memory that calls other than allocations take or give
 // back, for contexts, code, local memory of kernels, the heap of malloc() in kernels, and streams.
-// Devices::change_implicit() adds the fields to the device's numbers, none of which falls below 0.
+// Devices::change_implicit() adds the fields to the device's numbers, or subtracts them. No number
+// falls below 0.
 struct ImplicitChange {
   // True if no context of the device is left: all numbers of its implicit memory are set to 0
   // before the other fields are added.
   bool contexts_ended = false;
   // Bytes of the device in use just after its first context came up, including other processes'
-  // memory, but without this process's recorded allocations. 0: not measured by this change.
+  // memory, but without this process's recorded allocations. Replaces the device's number. 0: not
+  // measured by this change.
   std::uint64_t used_after_first_context_bytes = 0;
   // Bytes that were taken (or, if negative, given back) by contexts after the first one, code
   // (modules), local memory of kernels, the heap of malloc() in kernels, and streams.
   std::int64_t context_bytes = 0, module_bytes = 0, local_memory_bytes = 0, heap_bytes = 0,
                stream_bytes = 0;
   // Bytes that the driver gave back to the device, without telling from what. They are subtracted
-  // from local memory, then from code, then from contexts.
+  // from local memory, then from code, from further contexts, and from the first one.
   std::uint64_t given_back_bytes = 0;
   // Bytes that a kernel launch took for contexts again, after an earlier given_back_bytes was
-  // subtracted from their bytes; at most Devices::lent_context_bytes().
+  // subtracted from the contexts' bytes; at most Devices::lent_context_bytes().
   std::uint64_t taken_again_bytes = 0;
   // Bytes that the end of one context gave back while other contexts of the device remain. They are
-  // subtracted from context_bytes, then from local memory, code, heap and streams.
+  // subtracted from the bytes of further contexts, then of local memory, code, heap and streams.
   std::uint64_t one_ended_bytes = 0;
   // Bytes of local memory for one thread of a launched kernel, if the kernel needs more than all
   // kernels before in its context; otherwise 0.
   std::uint64_t largest_local_bytes = 0;
   // Mangled name of the kernel that needs largest_local_bytes; empty: unknown.
-  // Devices::change_implicit() copies the text.
+  // Devices::change_implicit() copies the name's first 1024 bytes.
   std::string_view largest_local_kernel{};
 };
 
-// Keeps the rows of the ledger's devices table. A device gets its row at the first call for it. All
-// threads may call the functions at any time.
+// Keeps the rows of the ledger's devices table. A device gets its row at the first call for it, and
+// readers see the row once identify() was called. All threads may call the functions at any time.
+// Without room for a row (reason_names_missing), the functions do nothing and return 0.
 class Devices {
  public:
   // `storage`: the memory of the ledger. `time`: clock of the ledger's times. Both must outlive the
   // object.
   Devices(Storage& storage, const ProcessTime& time) noexcept : storage_(storage), time_(time) {}
 
-  // Stores copies of the device's name (at most 127 bytes) and UUID. Only the first call for a
-  // device has an effect.
+  // Stores copies of the device's name (its first 127 bytes) and UUID. Only the first call for a
+  // device has an effect. An empty name and zeros stand for unknown.
   void identify(DeviceOrdinal, std::string_view name, const std::uint8_t (&uuid)[16]) noexcept;
   // Stores a reading of the device's memory in place of the last one, with the present time.
   void note_reading(DeviceOrdinal, const Reading&) noexcept;
@@ -95,16 +98,16 @@ class Devices {
   // Stores the present figures of cuwarden's pool on the device, in place of the last ones.
   void set_arena(DeviceOrdinal, const ArenaUse&) noexcept;
   // Adds the change to the device's numbers of implicit memory, which the driver takes without an
-  // allocation. If the change's kernel needs more local memory than all kernels before, stores its
-  // need and its name.
+  // allocation. If the change's kernel needs more local memory than all kernels before, stores the
+  // kernel's need and name.
   void change_implicit(DeviceOrdinal, const ImplicitChange&) noexcept;
   // Returns the bytes of the device's contexts that the driver gave back while it refused a
   // request, and that no kernel launch has taken again.
   std::uint64_t lent_context_bytes(DeviceOrdinal) noexcept;
 
  private:
-  // Returns the device's row, and makes it at the first call for the device; null if the table is
-  // full. The caller holds lock_.
+  // Returns the device's row, and makes it at the first call for the device; null, and
+  // reason_names_missing is added, if the table is full. The caller holds lock_.
   Device* row(DeviceOrdinal) noexcept;
 
   Storage& storage_;

@@ -24,9 +24,10 @@ struct Refused {
   // start.
   std::uint64_t time_ns = 0, last_ns = 0, last_bytes = 0;
 };
-// The groups that held most memory of the device (or the host) when a request was refused: at most
-// 8, largest first. Up to 4 groups may follow because of their locked bytes: free memory of the
-// driver's slabs in which the groups have live allocations.
+// The groups (same call stack, function, kind and device) that held most memory of the device, or
+// of the host, when a request was refused: at most 8, largest first. Up to 4 groups may follow
+// because of their locked bytes: free memory of the driver's slabs in which the groups have live
+// allocations.
 class IncidentHoldings {
  public:
   // Returns the entry of this group; adds an empty one if the group has none. The entry is valid as
@@ -53,7 +54,7 @@ struct SlabClassRow {
 // One of the driver's slabs on the device, at the moment at which a request was refused.
 struct SlabRow {
   DeviceAddress address;  // start of the slab
-  // Number and requested bytes of its live allocations.
+  // Number and requested bytes of the slab's live allocations.
   std::uint64_t live_count = 0, live_bytes = 0;
 };
 // One attempt (rung) to serve a refused request, with its outcome.
@@ -61,7 +62,7 @@ struct RungRow {
   std::uint32_t order = 0;  // position among the rungs tried for the request, from 1
   Rung rung{};
   RungOutcome outcome{};
-  std::uint64_t duration_ns = 0;
+  std::uint64_t duration_ns = 0;  // time that the rung has taken so far
   // Name of the reclaimer (a callback that empties a cache) that the rung called; empty for other
   // rungs.
   std::string_view name;
@@ -74,45 +75,48 @@ class Incidents {
   // `storage`: the memory of the ledger that gets the incidents; must outlive the object.
   explicit Incidents(Storage& storage) noexcept : storage_(storage) {}
 
-  // Counts a refusal by the driver at `now_ns` (since process start), before any rung is tried. A
-  // call site (group) gets an incident at its first refusal. A later refusal begins a new incident
-  // if the latest incident is older than 10 s and all its requests were served in the end. The 10 s
-  // become four times as long with each incident. Reads only `asked`, `result` and `bytes` of
-  // `refusal`. Counts nothing for a group of 0, which the ledger had no room for.
+  // Counts a refusal by the driver at `now_ns` (since process start), before any rung is tried.
+  // Returns the incident that counts the refusal. A call site (group) gets an incident at its first
+  // refusal. A later refusal begins a new incident if the latest incident is older than 10 s and
+  // all its requests were served in the end. The 10 s become four times as long with each incident.
+  // Reads only `asked`, `result` and `bytes` of `refusal`. Counts nothing, and returns no incident,
+  // for a group of 0, which the ledger had no room for. The ledger keeps 1000 incidents at most.
   Refused refused(GroupId, const IncidentFacts& refusal, ThreadId, std::uint64_t now_ns) noexcept;
   // Counts a failure: no rung has served the request, so the program gets the error. `known`: the
-  // result of refused() for the request; the other arguments equal those of that call. Returns the
-  // incident that counts the request from now on. This is the incident of `known`, or a newer one
-  // if rungs have served earlier requests of that incident and none has failed. `first`: true if
-  // this call has begun the newer incident, false if another thread has.
+  // result of refused() for the request; the other arguments equal those of that call. Also counts
+  // the failure in the group, if memory or a graph was asked for. Returns the incident that counts
+  // the request from now on; none if `known` has none. This is the incident of `known`, or a newer
+  // one if rungs have served earlier requests of that incident and none has failed. `first`: true
+  // if this call has begun the newer incident, false if another thread has.
   Refused failed(const Refused& known, GroupId, const IncidentFacts& refusal, ThreadId,
                  std::uint64_t now_ns) noexcept;
   // Adds to the facts, by kind, the bytes and number of the process's live allocations on the
-  // device (no_device: in host memory). Adds the 8 groups with the most of these bytes to the
+  // device (no_device: in host memory). Adds up to 8 groups with the most of these bytes to the
   // holdings, largest first.
   void measure(DeviceOrdinal, IncidentFacts&, IncidentHoldings&) const noexcept;
   // Writes the facts and holdings (the groups that held most memory at the refusal) that are known
-  // so far to the incident's rows. The first call makes the incident visible to readers; later
-  // calls add facts that were unknown before. The caller calls it before each question to the
-  // driver, in which the process may end or hang.
+  // so far to the incident's rows. The first call stores the live bytes and counts, and makes the
+  // incident visible to readers. Later calls add facts that were unknown before. To be called
+  // before each question to the driver, in which the process may end or hang.
   void write(IncidentId, const IncidentFacts&, IncidentHoldings&) noexcept;
   // Adds another process that held memory of the device when the incident's request was refused.
-  // `bytes`: that process's memory on the device; unknown_bytes: not known.
+  // `bytes`: that process's memory on the device; unknown_bytes: not known. Does nothing if the
+  // table is full.
   void add_process(IncidentId, std::uint32_t pid, std::uint64_t bytes) noexcept;
   // Adds the slabs of one size class to the incident. Does nothing if the table is full.
   void add_slab_class(IncidentId, const SlabClassRow&) noexcept;
-  // Adds all slabs of the request's device to the incident. Stores none of them if they would take
-  // more than half of the table's remaining rows. Must be called at most once for an incident.
+  // Adds all slabs of the request's device to the incident. Stores none of the slabs if they would
+  // take more than half of the table's remaining rows. Must be called at most once for an incident.
   void add_slabs(IncidentId, std::span<const SlabRow>) noexcept;
-  // Counts `times` refusals of the incident as recovered: the program saw an error, but the thread
-  // then repeated the request (equal size, device, function and kind) within 10 s until it was
-  // served.
+  // Counts `times` refusals of the incident (not 0) as recovered: the program saw an error, but the
+  // thread then repeated the request (equal size, device, function and kind) within 10 s until it
+  // was served.
   void recovered(IncidentId, std::uint32_t times) noexcept;
   // Adds a rung that is tried for the incident's first refusal. A second call with an equal
-  // RungRow::order replaces the rung's duration and outcome.
+  // RungRow::order replaces the rung's duration and outcome. Does nothing if the table is full.
   void add_rung(IncidentId, const RungRow&) noexcept;
-  // Counts a refused request of `bytes` that this rung has served, so that the program saw no
-  // error.
+  // Counts for the incident (not 0) a refused request of `bytes` that this rung has served, so that
+  // the program saw no error.
   void rescued(IncidentId, Rung, std::uint64_t bytes) noexcept;
 
  private:
@@ -126,14 +130,15 @@ class Incidents {
     return storage_.rows<IncidentHolder>(RegionId::incident_holders)[row];
   }
   // Makes a new incident's row for the refusal's call site (group). `latest`: row of the site's
-  // latest incident; 0: none. Returns the new row. Returns 0 if there is no room, or if another
-  // thread has made a new row first; only then, `latest` is set to that thread's row.
+  // latest incident; 0: none. Returns the new row. Returns 0 if there is no room. Also returns 0 if
+  // another thread has made a new row first; in this case `latest` is set to that thread's row.
   std::uint32_t begin(GroupId, const IncidentFacts& refusal, ThreadId, std::uint64_t now_ns,
                       std::uint32_t& latest) noexcept;
   // Adds a holder of memory to the incident. Returns the holder's row in the table of holders; 0 if
   // there is no room.
   std::uint32_t add_holder(IncidentId, const IncidentHolding&) noexcept;
-  // Calls visit(row, counts) for each group with memory on the device (no_device: on the host).
+  // Calls visit(row, counts) for each group of the device (-1: of the host), even if its memory is
+  // no longer live. `counts`: the group's GroupCounts.
   template <class Visit>
   void each_live_group(std::int32_t device, const Visit&) const noexcept;
 

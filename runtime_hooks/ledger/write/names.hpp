@@ -17,12 +17,13 @@ class Names {
   explicit Names(Storage& storage) noexcept : storage_(storage) {}
 
   // Counts a lookup (dlsym, cuGetProcAddress) of the CUDA function `name`, which handles memory and
-  // has no hook in cuwarden, so that its calls are not recorded.
+  // has no hook in cuwarden, so that the function's calls are not recorded.
   void count_unhooked_lookup(std::string_view name) noexcept;
-  // Stores the value of the cuwarden setting `name`. `from_environment`: true if an environment
-  // variable gave the value, false if it is the default.
+  // Stores the value of the cuwarden setting `name`, in a further row at each call.
+  // `from_environment`: true if an environment variable gave the value, false if it is the default.
   void set_setting(std::string_view name, std::string_view value, bool from_environment) noexcept;
-  // Stores an environment variable of the process, for the report's list of variables.
+  // Stores an environment variable of the process, for the report's list of variables, in a further
+  // row at each call.
   void set_environment(std::string_view name, std::string_view value) noexcept;
 
  private:

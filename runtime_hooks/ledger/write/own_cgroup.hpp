@@ -16,7 +16,8 @@ struct OwnCgroup {
 };
 
 // Returns the cgroup that counts the calling process's memory: the process's own cgroup, or the
-// nearest one above it that counts memory. The path is empty if there is none.
+// nearest one above it that counts memory. If there is none, or if it cannot be found, the path is
+// empty and the numbers are 0.
 OwnCgroup own_cgroup() noexcept;
 
 }  // namespace cuwarden::ledger

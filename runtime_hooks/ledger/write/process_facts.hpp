@@ -8,13 +8,15 @@
 
 namespace cuwarden::ledger {
 
-// Fills the facts about the recorded process in the ledger's header (Header::process), except for
-// the report's path. `pid`: pid of the recorded process, if the caller is a vfork child that shares
-// that process's memory; 0: the calling process.
+// Fills in the facts about the recorded process in the ledger's header (Header::process), except
+// for the report's path. Facts that cannot be read stay 0 or empty. `pid`: pid of the recorded
+// process, if the caller is a vfork child that shares that process's memory; 0: the calling
+// process.
 void record_process(Storage&, std::int32_t pid) noexcept;
 
 // The file name of a ledger, without a folder: "cuwarden-ledger-HOST-START-PID". START is the
-// process's start in nanoseconds since 1970, so that names differ when a pid is reused.
+// process's start in nanoseconds since 1970, so that names differ when a pid is reused. If the
+// start is not known, START is the time at which the name is made.
 struct LedgerName {
   char text[256];
 };

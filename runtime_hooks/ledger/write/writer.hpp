@@ -26,12 +26,14 @@ class VirtualMemory;
 
 // The arguments of Writer::create(), which copies all texts.
 struct Creation {
-  // Folders in which the ledger's file may be made, tried in order. A folder on a network file
-  // system is passed over. If no folder works, the ledger is kept in memory.
+  // Folders in which the ledger's file may be made, tried in order. Null ones, and folders on an
+  // unsuitable file system (such as a network's), are passed over. If no folder works, the ledger
+  // is kept in memory.
   std::span<const char* const> folders;
   std::span<const std::string_view> hook_names;  // names of the hooks, by HookId
   std::string_view report_path;  // absolute path of the report, with all % fields filled in
-  // Largest size of the ledger's file, in bytes. 0: only the process's own limits count.
+  // Largest size in bytes of the ledger's file, or of the memory in its stead; 0:
+  // default_total_bytes. Limits of the process may be lower.
   std::uint64_t largest_file_bytes = 0;
   std::int32_t pid = 0;  // pid of the recorded process; 0: this process
   // True in tests that have the file's blocks allocated without MADV_POPULATE_WRITE, as on kernels
@@ -44,8 +46,9 @@ struct Creation {
 class Writer {
  public:
   // Makes and maps a ledger's file. If no file can be made, uses anonymous memory instead
-  // (reason_ledger_in_memory). Returns null only if there is no memory either. The writer is never
-  // destroyed. A forked child must not use it, since children do not inherit the mapping.
+  // (reason_ledger_in_memory). Returns null only if there is no memory for the ledger or the
+  // writer. The writer is never destroyed. A forked child must not use it, since children do not
+  // inherit the mapping.
   static Writer* create(const Creation&) noexcept;
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
@@ -62,17 +65,18 @@ class Writer {
 
   Header& header() noexcept;
   // Stores the versions of the CUDA driver and runtime, as CUDA gives them (13000 stands for 13.0).
-  // A version of 0 is not stored: the earlier one stays.
+  // A version of 0 or less is not stored: the earlier one stays.
   void set_versions(int driver, int runtime) noexcept;
   // Stores the way in which the process ends, and its exit status. `status_known`: false if the
   // exit status is not known; `exit_status` is then of no meaning.
   void set_end(EndReason, int exit_status, bool status_known) noexcept;
-  // Adds a reason why the ledger or the recording is incomplete.
+  // Adds to the header a reason why the ledger or the recording is incomplete. Ignores
+  // reason_ledger_full after reason_recording_stopped or reason_confined.
   void add_reason(Reason) noexcept;
   // Adds `ns` nanoseconds to the time that cuwarden's own work has taken so far.
   void add_shim_time(std::uint64_t ns) noexcept;
-  // Makes memory writable in each table for as many further rows as the table has now. A thread
-  // that may soon be forbidden system calls (by a seccomp filter) can then go on recording.
+  // Doubles the writable memory of each table, up to the table's capacity; adds 16 KiB at least. A
+  // thread that may soon be forbidden system calls (by a seccomp filter) can then go on recording.
   void make_room_ahead() noexcept;
 
   const ProcessTime& time;  // the clock of all times in the ledger

@@ -6,11 +6,11 @@
 namespace cuwarden::rescue {
 
 // The rungs. `retry` asks the driver again; `synchronise` waits for stream-ordered frees; `trim`
-// empties the driver's memory pools; `give_back` gives back unused memory of cuwarden's pool.
-// `mesh` compacts that pool; `reclaim` calls the program's functions that empty caches; `wait`
-// waits for other processes; `spill` serves with host memory. `spill_at_once` is `spill` before the
-// wait; it runs if an earlier wait for other processes to free memory of the device was in vain
-// shortly before.
+// empties the driver's memory pools and those of graphs; `give_back` gives back unused memory of
+// cuwarden's pool. `mesh` compacts that pool; `reclaim` calls the program's functions that empty
+// caches; `wait` waits for other processes; `spill` serves with host memory. `spill_at_once` is
+// `spill` before the wait; it runs if an earlier wait for other processes to free memory of the
+// device was in vain shortly before.
 extern const Rung retry, synchronise, trim, give_back, mesh, reclaim, spill_at_once, wait, spill;
 
 // The order in which rungs are tried: first those that cost nothing, then those that cost the

@@ -84,8 +84,8 @@ class LedgerFile {
   // Removes the file from its folder; does nothing if path() leads to another file or to none.
   void remove() const;
   // Renames the damaged ledger within its folder, to cuwarden-damaged-ledger-..., so that searches
-  // for ledgers do not find it any more. Returns the new path; the old one if the file was not
-  // renamed.
+  // for ledgers do not find it any more. Returns the new path. Returns the old one if the file was
+  // not renamed, as when its name does not begin with cuwarden-ledger-.
   std::string set_aside() const;
 
  private:

@@ -66,8 +66,8 @@ enum class Life : std::uint8_t { running, ended, unknown };
 // start time in the ledger. Used if the lock on the ledger does not tell this, since not every file
 // system has locks. `ProcessView`: the ledger's facts about its process. `inode`: inode number of
 // the ledger's file. A living process counts as running only if it has this file mapped, or if its
-// mappings cannot be read. If the file is a copy, it always counts, since it may still write to the
-// original.
+// mappings cannot be read. If the file is a copy, a living process always counts, since it may
+// still write to the original.
 Life life_of(const ledger::ProcessView&, ino_t inode);
 
 // Returns the pid of the process that took the flock lock on the file with this inode number, from

@@ -14,13 +14,13 @@ struct TerminalSize {
 };
 
 // The terminal of standard input and output while the command draws on it. The terminal gets its
-// old state back in the destructor, and before a signal ends the command. There is at most one
-// object at a time.
+// old state back in the destructor, and before a signal ends the command. The signal handlers and
+// the blocked signals stay after the destructor. There is at most one object at a time.
 class Terminal {
  public:
   // Prepares the terminal of standard input and output for drawing, installs signal handlers, and
   // returns the object. Returns null, and changes nothing, if standard input or output is not a
-  // terminal, or if TERM is empty or "dumb".
+  // terminal, or if TERM is not set, empty or "dumb".
   static std::unique_ptr<Terminal> take();
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;

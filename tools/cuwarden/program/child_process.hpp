@@ -18,7 +18,8 @@ namespace cuwarden {
 // - if the child stops while this process's group has the terminal, this process stops, too.
 //
 // Returns 0, and sets the child's pid and wait status (as waitpid() gives it). Returns an errno if
-// the child cannot be started.
+// the child cannot be started or waited for. Sets SIGCHLD to its default action, which the child
+// inherits. After the child's end, the terminal's signals act on this process by default again.
 int run_child(const std::string& program, const std::vector<std::string>& command,
               std::vector<std::string> variables, pid_t& child, int& wait_status);
 

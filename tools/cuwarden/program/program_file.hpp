@@ -19,7 +19,7 @@ struct NeededLibrary {
 struct ProgramFile {
   std::string path;  // path of the executable file
   // Interpreters of a script: the one in its first line, then that one's own, if it is a script,
-  // too. Empty if the program is no script.
+  // too; four at most. For `env NAME`, the program NAME. Empty if the program is no script.
   std::vector<std::string> interpreters;
   bool is_elf = false;         // true if the file at `path` is an ELF file
   bool is_64_bit_x86 = false;  // true if it is an ELF file for x86-64
@@ -29,12 +29,14 @@ struct ProgramFile {
   bool drops_preloads = false;
   std::string run_path;  // RUNPATH of the file, or its RPATH if it has no RUNPATH; empty: neither
   std::vector<NeededLibrary> libraries;  // all libraries that are loaded at the program's start
-  // Paths of the program and libraries into which a CUDA runtime (cudart) is linked statically.
+  // Paths of the program and libraries into which a CUDA runtime (cudart) is linked statically;
+  // CUDA's own libraries are left out.
   std::vector<std::string> static_runtimes;
 };
 
-// Returns the path of the file that a command means. A command with a slash is returned as it is;
-// others are searched for in the folders of PATH. Null if there is no such file.
+// Returns the path of the file that a command means. A command with a slash is returned as it is,
+// if there is such a file. For others, returns the first regular, executable file of the name in
+// the folders of PATH. Null if there is none.
 std::optional<std::string> find_program(const std::string& command);
 
 // Returns the facts about the program whose file is at `path`. Starts the dynamic linker to list

@@ -18,9 +18,10 @@ class DebugFiles {
   explicit DebugFiles(std::vector<std::string> folders) : folders_(std::move(folders)) {}
 
   // Returns the path of a file with this build id (in hexadecimal digits), one with debug
-  // information if there is one; empty if no file has the build id. Looks for the usual names
-  // first, such as .build-id/ab/cdef.debug. If they do not lead to debug information, reads the
-  // build ids of all files in the folders, once for this object.
+  // information if there is one; empty if no file has the build id, or if the build id is shorter
+  // than four digits. Looks for the usual names first, such as .build-id/ab/cdef.debug. If they do
+  // not lead to debug information, reads the build ids of all files in the folders, once for this
+  // object.
   std::string find(const std::string& build_id);
   // True if there are no folders to search.
   bool empty() const { return folders_.empty(); }

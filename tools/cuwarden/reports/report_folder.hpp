@@ -12,7 +12,8 @@ struct FolderContents {
   // Paths of the reports, and of the ledgers (files with the allocation records of processes).
   // Paths in one folder are sorted by name, and come before those in the folders below it.
   std::vector<std::string> reports, ledgers;
-  // A line for each file or folder that could not be read, with its path and the reason.
+  // A line for each file or folder that could not be read, and for each empty file whose name ends
+  // in .json, with its path and the reason.
   std::vector<std::string> unreadable;
 };
 

@@ -25,9 +25,9 @@ TopAnswer new_answer();
 // Adds rows to the answer: one for the process, one for each of its devices, and one with the
 // totals of each kind of memory on each device. Adds no call stacks.
 void add_process(const WatchedProcess&, TopAnswer&);
-// Returns the row of a group of the process: all allocations with one call stack, kind of memory
-// and device. `GroupSample`: the group's numbers in the newest sample. The row's `api` and `where`,
-// which name the code that makes the allocations, are null; the caller sets them.
+// Returns the row of a group of the process: all allocations with one call stack, function, kind of
+// memory and device. `GroupSample`: the group's numbers in the newest sample. The row's `api` and
+// `where`, which name the code that makes the allocations, are null; the caller sets them.
 StackRow stack_row(const WatchedProcess&, const GroupSample&);
 
 }  // namespace cuwarden

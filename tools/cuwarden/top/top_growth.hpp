@@ -12,7 +12,7 @@
 namespace cuwarden {
 
 // The groups of one process whose live memory keeps growing. A group is all allocations with one
-// call stack, one kind of memory and one device; its id is its row in the ledger.
+// call stack, one function, one kind of memory and one device; its id is its row in the ledger.
 class GrowingGroups {
  public:
   // Nanoseconds for which a group must have grown to count as growing, and least age of its
@@ -25,7 +25,7 @@ class GrowingGroups {
   // would take more than about a fiftieth of this command's time.
   void look(const ledger::Reader&, std::uint64_t now_ns);
 
-  // True if the last look() has found no growing group.
+  // True if no growing group is known: the last look() has found none, or no look() was made yet.
   bool empty() const { return rates_.empty(); }
   // Returns the growth of a group's live bytes, in bytes per minute, as the last look() has found
   // it; null if the group does not grow. `group`: the group's row in the ledger.

@@ -19,13 +19,15 @@ namespace cuwarden {
 // The name of a call site: the code that makes a group's allocations. Texts are printable.
 struct CallSiteName {
   // `api`: the CUDA function that was called, such as cudaMalloc. `where`: the innermost frame
-  // outside of CUDA's libraries, as function, file and line ("f  a.cpp:7"); if they are not known,
-  // as library and offset in bytes ("liba.so+0x1f0"). Both are empty if no name was asked for.
+  // outside of CUDA's libraries, as function, file and line ("f  a.cpp:7"); file and line that are
+  // not known are replaced by library and offset in bytes ("liba.so+0x1f0"). Only the address is
+  // given for code in no library, and "no stack was recorded" without such a frame. Both are empty
+  // if no name was asked for.
   std::string api, where;
 };
 
 // The names of the call sites of one process, by group. A group is all allocations with one call
-// stack, kind of memory and device; its id is its row in the ledger. Any thread may call.
+// stack, function, kind of memory and device; its id is its row in the ledger. Any thread may call.
 class CallSiteNames {
  public:
   // Starts the thread that reads debug information. `LedgerFile`: the ledger of the process; not
@@ -45,7 +47,7 @@ class CallSiteNames {
   // functions and lines. Groups that were asked for before are not looked up again.
   void want(const std::vector<std::uint32_t>& groups);
   // True if the object's thread has looked up functions and lines of all groups that were given to
-  // want().
+  // want(), found or not.
   bool are_known() const;
   // Waits until the object's thread has looked up functions and lines of all groups that were given
   // to want().

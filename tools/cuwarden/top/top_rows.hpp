@@ -22,9 +22,10 @@ struct ProcessRow {
   std::string start;         // start of the process, UTC, ISO 8601
   model::Figure running_ns;  // nanoseconds from the process's start to the last reading
   bool ended = false;        // true if the process ended while the command watched it
-  // device_bytes: live bytes of device memory and managed memory. host_bytes: live bytes of
-  // page-locked and registered host memory. live_count: number of live allocations. allocations,
-  // failures: numbers of allocations and of refused requests since the process's start.
+  // host_bytes: live bytes of page-locked and registered host memory. device_bytes: live bytes of
+  // all other kinds: device, managed and imported memory. live_count: number of live allocations.
+  // allocations, failures: numbers of allocations and of refused requests since the process's
+  // start.
   model::Figure device_bytes, host_bytes, live_count, allocations, failures;
   // Change of the process's live bytes, and number of new allocations: both per minute, measured
   // between two readings of the ledger (half a second apart with --json, at most about ten seconds
@@ -58,13 +59,15 @@ struct TotalRow {
   CUWARDEN_FIELDS(pid, kind, device, live_bytes, live_count, peak_bytes, allocations, failures)
 };
 
-// The allocations of one process that have one call stack, one kind of memory and one device.
+// The allocations of one process that have one call stack, one function, one kind of memory and one
+// device.
 struct StackRow {
   std::int64_t pid = 0;   // the process
   std::string kind;       // kind of memory, such as "device" or "pinned"
   model::MaybeId device;  // CUDA ordinal in the process; null: host memory
   // api: the CUDA function that was called, such as cudaMalloc. where: the calling function with
-  // file and line, or library and offset. Null: unknown.
+  // file and line, or library and offset; "no stack was recorded" if no such frame is known. Null:
+  // unknown.
   model::Text api, where;
   // live_bytes, live_count: bytes and number of live allocations. allocations: number of
   // allocations since the process's start.

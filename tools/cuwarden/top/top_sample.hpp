@@ -13,8 +13,8 @@
 
 namespace cuwarden {
 
-// A group at the moment of a sample: all allocations with one call stack, kind of memory and
-// device.
+// A group at the moment of a sample: all allocations with one call stack, function, kind of memory
+// and device.
 struct GroupSample {
   std::uint32_t id = 0;  // the group's row in the ledger, from 1
   // live_bytes, live_count: bytes and number of live allocations. allocations: number of
@@ -31,10 +31,10 @@ struct Sample {
   // Sums over all allocations of one kind on one device, for each kind and device. The series of
   // the process's resident host memory (RSS) is left out.
   std::vector<ledger::SeriesView> series;
-  // Sums over all allocations of the process. device_bytes: live bytes of device memory and managed
-  // memory. host_bytes: live bytes of page-locked and registered host memory. live_count: number of
-  // live allocations. allocations, failures: numbers of allocations and of refused requests since
-  // the process's start.
+  // Sums over all allocations of the process. host_bytes: live bytes of page-locked and registered
+  // host memory. device_bytes: live bytes of all other kinds: device, managed and imported memory.
+  // live_count: number of live allocations. allocations, failures: numbers of allocations and of
+  // refused requests since the process's start.
   std::uint64_t device_bytes = 0, host_bytes = 0, live_count = 0, allocations = 0, failures = 0;
 };
 
@@ -63,11 +63,11 @@ class Recent {
   const Sample& newest() const { return samples_.back(); }
   // True if there are two samples or more, so that changes can be measured.
   bool knows_changes() const { return samples_.size() > 1; }
-  // Returns the change of one group from the oldest sample to the newest. `now`: the group in the
-  // newest sample. A group that the oldest sample lacks counts from 0.
+  // Returns the change of one group from the oldest sample to the newest; 0 with one sample. `now`:
+  // the group in the newest sample. A group that the oldest sample lacks counts from 0.
   Change of_group(const GroupSample& now) const;
   // Returns the change of all recorded memory of the process, of devices and of the host, from the
-  // oldest sample to the newest.
+  // oldest sample to the newest; 0 with one sample. There must be a sample.
   Change of_all() const;
 
  private:

@@ -27,7 +27,9 @@ struct RunReports {
   // True if the user needs no message about missing reports: an error line was printed, or the
   // program was another `cuwarden run`, which has shown its own reports.
   bool said = false;
-  bool unwanted = false;  // true if a process has no report because of CUWARDEN_REPORT_IF
+  // True if a process has no report because it asks for none (CUWARDEN_REPORT_IF, or /dev/null as
+  // CUWARDEN_REPORT).
+  bool unwanted = false;
 };
 
 // Paths of one `cuwarden run`: its list file, in which processes enter their ledgers and reports,
@@ -44,10 +46,11 @@ struct RunPaths {
 
 // Returns the reports of all processes of a program that has ended. Reads paths of reports and
 // ledgers from `list`, the list file, and makes the reports of processes that died without one,
-// from their ledgers. If no report was found so, or if this process is root, also searches the
-// folders of RunPaths. (A process that took another user's rights before its first CUDA call could
-// not open the list.) `child`: options for making reports, with the pid (`waited_for`) and the
-// deadly signal of the program's first process.
+// from their ledgers. Prints an error line for each ledger that is in use or damaged, or could not
+// be recovered. If no report was found so, or if this process is root, also searches the folders of
+// RunPaths. (A process that took another user's rights before its first CUDA call could not open
+// the list.) `child`: options for making reports, with the pid (`waited_for`) and the deadly signal
+// of the program's first process.
 RunReports reports_of_run(const TemporaryFile& list, const RunPaths&, const RecoveryRequest& child);
 
 }  // namespace cuwarden

@@ -9,9 +9,10 @@
 
 namespace cuwarden {
 
-// A new, empty file of mode 0600 in $TMPDIR or /tmp, for `cuwarden run`. The destructor removes it.
-// The object keeps the file locked (flock), except on network file systems. A file that a killed
-// `cuwarden run` has left has no lock; the constructor removes such files of this user.
+// A new, empty file of mode 0600 in $TMPDIR (if absolute) or /tmp, for `cuwarden run`. The
+// destructor removes it. The object keeps the file locked (flock), except on network file systems.
+// A file that a killed `cuwarden run` has left has no lock; the constructor removes such files of
+// this user that are a minute old or more.
 class TemporaryFile {
  public:
   // Makes the file. If that fails, error() returns the errno.

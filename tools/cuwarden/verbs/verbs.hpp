@@ -34,9 +34,10 @@ struct ReportVerb {
   // "-": standard output.
   std::string output;
 };
-// Runs `cuwarden report`: shows reports, or writes redacted copies of them. Returns the command's
-// exit status: 0, 1 if ReportVerb::fail_on_leak is true and the check failed, or 2 if a file could
-// not be read or written.
+// Runs `cuwarden report`: shows reports, or writes redacted copies of them. To show a ledger, makes
+// its report first and removes the ledger. Returns the command's exit status: 0, 1 if
+// ReportVerb::fail_on_leak is true and the check failed, or 2 if a file could not be read or
+// written. Also 2 if no report has a module that TextOptions::module names.
 int report_verb(const ReportVerb&);
 
 // Options of `cuwarden run`.
@@ -76,13 +77,14 @@ struct RecoverVerb {
   // Longest time that root spends on one ledger of another user; null: usual_time_for_a_ledger (two
   // minutes).
   std::optional<std::chrono::nanoseconds> longest;
-  // Path of the report, or of a folder for reports; empty: the path to which each killed process
-  // would have written its report (CUWARDEN_REPORT).
+  // Path of the report, or of a folder for reports; "-" is refused. Empty: the path to which each
+  // killed process would have written its report (CUWARDEN_REPORT).
   std::string output;
 };
 // Runs `cuwarden recover`: makes the reports of processes that died without writing one, from their
-// ledgers. Returns the command's exit status: 0, or 2 if a report could not be made or a location
-// is not usable.
+// ledgers. Returns the command's exit status: 0, or 2 if a report could not be made, the time for a
+// user was used up, or a location or the output is not usable. Ledgers that are in use, or of other
+// users, are no failure.
 int recover_verb(const RecoverVerb&);
 
 // Options of `cuwarden top`.

@@ -6,10 +6,10 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Makes a context on the device, which no thread has as its current one yet. `flags`: those of
-// cuCtxCreate. `primary`: true for the device's primary context. Sets `made` to the context, which
-// Simulator::contexts owns; leaves it unchanged on an error. Returns CUDA_ERROR_OUT_OF_MEMORY if
-// the device's memory or the process's address space does not suffice, and another error if the
+// Makes a context on the device. The new context is not yet current in any thread. `flags`: those
+// of cuCtxCreate. `primary`: true for the device's primary context. Sets `made` to the context,
+// which Simulator::contexts owns; leaves it unchanged on an error. Returns CUDA_ERROR_OUT_OF_MEMORY
+// if the device's memory or the process's address space does not suffice, and another error if the
 // compute mode (CUWARDEN_SIM_COMPUTE_MODE) forbids the context.
 CUresult make_context(Device& device, unsigned flags, bool primary, Context*& made);
 // Ends a context: gives back its memory, and ends its streams and modules. The object stays
@@ -17,8 +17,9 @@ CUresult make_context(Device& device, unsigned flags, bool primary, Context*& ma
 void end_context(Context& context);
 
 // Counts `bytes` of the device as used by the context itself, such as for local memory, streams or
-// heaps. They are given back when the context ends, or earlier by refund_context(). Returns false,
-// and counts nothing, if the device has too few free bytes.
+// heaps. They are given back when the context ends, or earlier by refund_context(). If the device
+// has too few free bytes, first gives unused memory back to it (trim_device()). Returns false, and
+// counts nothing, if that does not suffice.
 bool charge_context(Context& context, std::size_t bytes);
 // Counts `bytes` of the device that charge_context() has counted for the context as free again.
 void refund_context(Context& context, std::size_t bytes);

@@ -6,9 +6,10 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Counts `bytes` of the device as used by this process. If the device has too few free bytes, first
-// gives unused memory of its memory pools and graphs back to it (trim_device()). Returns false, and
-// counts nothing, if that does not suffice.
+// Counts `bytes` of the device as used by this process. If the device has too few free bytes, or
+// this process reaches its limit (Device::process_limit), first gives unused memory of memory pools
+// and graphs back to the device (trim_device()). Returns false, and counts nothing, if that does
+// not suffice.
 bool charge_device(Device& device, std::size_t bytes);
 // Counts `bytes` of host memory as mapped by the device, and takes device memory for the page
 // tables of the mapping. Returns false, and counts nothing, if the device has too few free bytes
@@ -21,18 +22,20 @@ void unmap_host(Device& device, std::size_t bytes);
 // the device's memory pools, and memory of launched graphs that is not in use.
 void trim_device(Device& device);
 
-// Takes `size` bytes of device memory for the context, and returns their address; 0 if the device
-// has too few free bytes. A request of up to kSlabLimit bytes gets memory inside a slab (2 MiB that
-// many requests share), aligned to 512 bytes. A larger request gets whole pages of 2 MiB. Sets
-// `in_slab` to true for memory inside a slab. Sets `held` to the bytes taken from the device for
-// this request alone: 0 inside a slab. The caller frees the memory by release_range().
+// Takes `size` bytes of device memory for the context, and returns their address; 0 if
+// charge_device() fails or the process has too little address space. A request of up to kSlabLimit
+// bytes gets memory inside a slab (2 MiB that many requests share), aligned to 512 bytes. A larger
+// request gets whole pages of 2 MiB. Sets `in_slab` to true for memory inside a slab. Sets `held`
+// to the bytes taken from the device for this request alone: 0 inside a slab. The caller frees the
+// memory by release_range().
 CUdeviceptr take_linear(Context& context, std::size_t size, bool& in_slab, std::size_t& held);
 // Removes a range of any kind from Simulator::ranges, and frees its memory. `range`: may be the
 // table's own entry. Memory of kinds `registered`, `mapping` and `graph` is not freed here: the
 // program, the physical handle or the device keeps it.
 void release_range(const Range& range);
-// Frees all memory that the program has allocated in the context, because the context ends. Blocks
-// of memory pools and mappings of physical handles stay, because they belong to no context.
+// Frees all memory that ends with the context, because the context ends: of the device,
+// page-locked, managed and imported. Blocks of memory pools, mappings of physical handles and
+// memory of launched graphs stay, because they belong to no context.
 void release_context_memory(Context& context);
 
 // Returns the bytes of device memory that it takes to give `bytes` of local memory to each thread

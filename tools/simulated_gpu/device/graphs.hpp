@@ -30,10 +30,11 @@ struct Node {
   // Function that a launch of the graph calls for the node, with the stream of the launch; null:
   // none. The caller holds Simulator::mutex, so the function must be short.
   std::function<void(Stream&)> work;
-  Graph* child = nullptr;            // Only for kind `child`: the graph that the node runs.
-  CUDA_KERNEL_NODE_PARAMS kernel{};  // Only for kind `kernel`: the launch.
-  CUDA_HOST_NODE_PARAMS host{};      // Only for kind `host`: the function and its argument.
-  CUevent event = nullptr;           // Only for kind `event`: the event.
+  Graph* child = nullptr;  // Only for kind `child`: the graph that the node runs.
+  // Only for kind `kernel`: the launch; for a node of a capture, only its function.
+  CUDA_KERNEL_NODE_PARAMS kernel{};
+  CUDA_HOST_NODE_PARAMS host{};  // Only for kind `host`: the function and its argument.
+  CUevent event = nullptr;       // Only for kind `event`: the event.
 };
 
 // A graph. Its handle, a CUgraph, is the object's address.
@@ -47,7 +48,9 @@ struct Graph {
 // object's address.
 struct GraphExec {
   Context* context = nullptr;  // The context in which the graph was instantiated.
-  // Copies of the graph's nodes, sorted so that each comes after the nodes on which it depends.
+  // Copies of the graph's nodes, in the order in which they were added, so that each comes after
+  // the nodes on which it depends. The nodes of a child graph stand in place of the node that runs
+  // it.
   std::vector<Node> nodes;
   unsigned long long flags = 0;  // CUgraphInstantiate_flags
   std::size_t bytes = 0;         // Bytes of Context::graph_exec_bytes that are for this graph.
@@ -87,8 +90,8 @@ Node* add_node(Graph& graph, NodeKind kind, CUgraphNodeType type);
 // the graph. `dependencies`: handles of `count` nodes of the graph, on which the new node depends.
 // `kind`: the work that the simulated driver does for the node. `type`: the result of
 // cuGraphNodeGetType for the node. Sets `node` to the new node, which the table nodes() owns, and
-// *out to its handle. Returns CUDA_ERROR_INVALID_VALUE, and adds nothing, if a handle is not valid
-// or `out` is null.
+// *out to its handle. Returns CUDA_ERROR_INVALID_VALUE, and adds nothing, if a handle is not valid,
+// `out` is null, or `dependencies` is null and `count` is not 0.
 CUresult add_node(Node*& node, CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
                   std::size_t count, NodeKind kind, CUgraphNodeType type);
 // Adds a node to the graph into which the stream is being captured. The node depends on the nodes

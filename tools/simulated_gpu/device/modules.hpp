@@ -1,6 +1,7 @@
 // Modules, libraries and kernels of the simulated driver. No code is executed. Any image can be
 // loaded. A kernel or a variable is made when the program first asks for it by name. If the image
-// is PTX text, only kernels that the text declares can be found; otherwise any name is found.
+// is PTX text in memory, only kernels that the text declares can be found; otherwise any name is
+// found.
 #pragma once
 
 #include <map>
@@ -35,7 +36,8 @@ struct Module {
   Context* context = nullptr;  // The context of a module; null for a library.
   bool library = false;        // True for a library.
   bool unloaded = false;       // True once the module or library was unloaded.
-  // Kernels and variables that the image declares; null if the image was not PTX text.
+  // Kernels and variables that the image declares; null if the image was not PTX text, or came from
+  // a file or as a fat binary, which are not read.
   std::optional<PtxCode> ptx;
   // Bytes of the device that were counted as used by each context, for the variables that the PTX
   // text declares. A module has its own context here, a library each context that has used it.

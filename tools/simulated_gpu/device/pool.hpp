@@ -54,7 +54,8 @@ struct MemoryPool {
   // Types of handles for export that the program asked for (cuMemPoolCreate); stored, but without
   // effect.
   CUmemAllocationHandleType handle_types = CU_MEM_HANDLE_TYPE_NONE;
-  // Access of other devices to the pool's memory, by the device's ordinal.
+  // Access of other devices to the pool's memory, by the device's ordinal (cuMemPoolSetAccess);
+  // stored, but not checked by copies.
   std::map<int, CUmemAccess_flags> access;
   std::map<CUdeviceptr, Chunk> chunks;  // All chunks, by start address.
   std::map<CUdeviceptr, Block> blocks;  // All blocks of all chunks, by start address.
@@ -65,7 +66,8 @@ struct MemoryPool {
   // Marks a block of `size` bytes, rounded up to 512, as used, and returns its start; 0 if the
   // device has too little memory or max_size would be exceeded. `stream`: the stream of the
   // request, never null. If only blocks that are pending in other streams suffice, makes `stream`
-  // busy until all streams of the device are idle.
+  // busy until all streams of the device are idle. The pending blocks of all pools of the device
+  // then become free.
   CUdeviceptr take(std::size_t size, Stream* stream);
   // Frees the used block that starts at `start`, in stream order: the block is pending until the
   // program has synchronised with `stream`.

@@ -28,10 +28,10 @@ struct WholeDevice {
 }  // namespace cuwarden::simulated_gpu
 
 // Writes the processes that hold memory of a device to the array `into`, at most `capacity` of
-// them. `board`: number of the device in the machine, from 0; this process need not see the device.
-// Returns the number of such processes, which may be more than `capacity`. Returns kNoSuchDevice if
-// the machine has no such device, or kListRefused with CUWARDEN_SIM_NVML=refuse; then writes
-// nothing.
+// them; with CUWARDEN_SIM_NVML=hide_others, this process alone. `board`: number of the device in
+// the machine, from 0; this process need not see the device. Returns the number of such processes,
+// which may be 0 or more than `capacity`. Returns kNoSuchDevice if the machine has no such device,
+// or kListRefused with CUWARDEN_SIM_NVML=refuse; then writes nothing.
 extern "C" __attribute__((visibility("default"))) int cuSimulatedGpuProcesses(
     int board, cuwarden::simulated_gpu::ListedProcess* into, int capacity);
 // Writes the sizes of a simulated device to *into. `board`: number of the device in the machine,

@@ -2,7 +2,8 @@
 // functions (entry points) share.
 //
 // Lock rule: one mutex, Simulator::mutex (the simulator's lock), guards all state. No thread sleeps
-// or calls functions of the program while it holds the mutex.
+// or calls functions of the program while it holds the mutex, unless a rule of CUWARDEN_SIM_FAIL
+// asks for that.
 #pragma once
 
 #include <atomic>
@@ -18,7 +19,8 @@ namespace cuwarden::simulated_gpu {
 // The state of the simulated driver in this process. The only object is made at the first call of
 // the driver, and never destroyed, since calls arrive until the very end of the process.
 struct Simulator {
-  // Reads the settings and makes the devices that this process sees.
+  // Reads the settings, joins the processes that share the devices (CUWARDEN_SIM_SHARED), and makes
+  // the devices that this process sees.
   Simulator();
 
   const Settings settings;

@@ -32,12 +32,13 @@ struct Device;
 struct MemoryPool;
 struct PhysicalHandle;
 
-// A stream. Its handle, a CUstream, is the object's address. Work in the stream takes time without
-// being executed: the stream only stores the moment until which it is busy.
+// A stream. Its handle, a CUstream, is the object's address. The stream stores the moment until
+// which it is busy. Kernels make it busy without being executed; copies and fills are done at once,
+// when the program submits them.
 struct Stream {
   Context* context = nullptr;  // The context that the stream belongs to.
   unsigned flags = 0;          // CUstream_flags
-  int priority = 0;            // As given to cuStreamCreateWithPriority.
+  int priority = 0;            // From -5, the highest, to 0.
   unsigned long long id = 0;   // Id that no other stream or context of the process has.
   bool destroyed = false;      // True once the stream or its context was destroyed.
   // The moment at which all work that is queued in the stream is done; it may have passed.
@@ -102,7 +103,7 @@ struct Range {
   RangeKind kind = RangeKind::device;
   Context* context = nullptr;  // The context with which the range ends; null: no context.
   Device* device = nullptr;    // The device that has the memory; null for host memory.
-  // For page-locked host memory, the flags that the program gave to the call that made the range.
+  // For page-locked, registered and managed memory, the flags of the call that made the range.
   // kImportedFreeable for imported ranges that the program may free by cuMemFree; kArrayMemory for
   // device memory of arrays and of modules' variables; otherwise 0.
   unsigned flags = 0;
@@ -196,7 +197,9 @@ struct Context {
   // Default streams of single threads (CU_STREAM_PER_THREAD), by kernel thread id.
   std::map<int, std::unique_ptr<Stream>> per_thread;
   std::set<Stream*> streams;  // Live streams that the program has made; not owned.
-  std::set<int> peers;        // Ordinals of other devices whose memory the context may access.
+  // Ordinals of other devices for which the program has enabled peer access
+  // (cuCtxEnablePeerAccess); stored, but not checked by copies.
+  std::set<int> peers;
   // Memory from cuMemAlloc that was freed by cuMemFreeAsync in streams with which the program has
   // not synchronised since.
   std::vector<DeferredFree> deferred;

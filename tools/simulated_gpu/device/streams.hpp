@@ -11,8 +11,9 @@ namespace cuwarden::simulated_gpu {
 
 // Sets `stream` to the stream that a handle of the program means in the context. A null handle
 // means the legacy default stream; inside a call by a _ptsz or _ptds name, the calling thread's own
-// default stream. Returns CUDA_ERROR_INVALID_HANDLE if there is no such stream, and
-// CUDA_ERROR_CONTEXT_IS_DESTROYED if the stream's context was destroyed.
+// default stream. A handle of a stream of another context is found, too. Returns
+// CUDA_ERROR_INVALID_HANDLE if there is no such stream, and CUDA_ERROR_CONTEXT_IS_DESTROYED if the
+// stream's context was destroyed.
 CUresult find_stream(Context& context, CUstream handle, Stream*& stream);
 
 // Returns the moment at which all work that is queued in the streams of the context is done; it may
@@ -28,7 +29,7 @@ bool invalidate_captures(const Context& context);
 // legacy stream.
 bool is_implicitly_captured(const Stream& stream);
 // Invalidates the captures for which is_implicitly_captured() is true: the program can then only
-// end them, with an error. Returns false if it is not true.
+// end them, with an error. Returns true if there was such a capture.
 bool invalidate_implicit_captures(const Stream& stream);
 
 // Queues work in the stream, which keeps the stream busy for `duration`. Work in the legacy default
@@ -37,9 +38,11 @@ bool invalidate_implicit_captures(const Stream& stream);
 void enqueue(Stream& stream, Clock::duration duration);
 
 // Sleeps until the stream, or each stream of the context, is idle. Then releases the memory that
-// was freed in these streams by cuMemFreeAsync. `lock`: holds Simulator::mutex before and after the
-// call; released while the thread sleeps. Also returns if another thread destroys the stream or
-// context meanwhile, which the caller then must not use any more.
+// was freed in these streams by cuMemFreeAsync. If `stream` is the legacy default stream, the work
+// and frees of all blocking streams of its context count, too, but not their host functions.
+// `lock`: holds Simulator::mutex before and after the call; released while the thread sleeps. Also
+// returns if another thread destroys the stream or context meanwhile, which the caller then must
+// not use any more.
 void wait_for(std::unique_lock<std::mutex>& lock, Stream& stream);
 void wait_for(std::unique_lock<std::mutex>& lock, Context& context);
 // For cuMemFree: sleeps until the context is idle, then releases memory that was freed in its
@@ -68,7 +71,7 @@ void observe_frees_before(Context& context, Clock::time_point moment);
 
 // Returns a new, idle stream of the context. The caller enters it in Simulator::streams and
 // Context::streams, and takes kStreamCost bytes of device memory for it. `flags` and `priority`:
-// those of cuStreamCreateWithPriority.
+// those of cuStreamCreateWithPriority; a priority from -5, the highest, to 0.
 std::unique_ptr<Stream> make_stream(Context& context, unsigned flags, int priority);
 
 }  // namespace cuwarden::simulated_gpu

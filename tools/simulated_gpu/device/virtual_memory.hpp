@@ -9,9 +9,11 @@ namespace cuwarden::simulated_gpu {
 
 // Memory behind a CUmemGenericAllocationHandle, whose value is the object's address.
 struct PhysicalHandle {
-  CUmemAllocationProp properties{};  // As given to cuMemCreate.
-  Device* device = nullptr;          // The device that has the memory; null for host memory.
-  std::size_t size = 0;              // Bytes of the memory.
+  // As given to cuMemCreate; for an imported handle, those of exportable memory on the device that
+  // was current at the import.
+  CUmemAllocationProp properties{};
+  Device* device = nullptr;  // The device that has the memory; null for host memory.
+  std::size_t size = 0;      // Bytes of the memory.
   // Address at which the simulator itself has mapped the memory; mappings for the program are
   // copies of this one (mremap). Null once the memory was freed.
   void* window = nullptr;
@@ -34,8 +36,8 @@ Handles<PhysicalHandle>& physical_handles();
 // Makes a physical handle of `size` bytes, with one reference; the table physical_handles() owns
 // it. `descriptor`: file that contains the memory; the handle closes it if the call succeeds, else
 // the caller. -1: anonymous memory. `imported`: true if another handle has made the memory;
-// otherwise its bytes are counted as used of the device. Returns null if the system or the device
-// has too little memory.
+// otherwise the bytes of device memory are counted as used of the device. Returns null if the
+// system or the device has too little memory.
 PhysicalHandle* make_physical(const CUmemAllocationProp& properties, std::size_t size,
                               int descriptor, bool imported);
 // Frees the handle's memory if the handle has no references and no mappings left; otherwise does

@@ -13,7 +13,8 @@ namespace cuwarden::simulated_gpu {
 
 // Calls work(), which moves the bytes of a copy or fill, and returns its CUresult. If the stream is
 // being captured into a graph, adds a node instead, which calls work() at each launch of the graph
-// and ignores its result. `kind` and `type`: values of Node::kind and Node::type for that node.
+// and ignores its result. Adds nothing, and returns CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, if the
+// capture is invalidated. `kind` and `type`: values of Node::kind and Node::type for that node.
 template <typename Work>
 CUresult submit(Stream& stream, NodeKind kind, CUgraphNodeType type, Work work) {
   if (stream.capture) {
@@ -33,14 +34,15 @@ CUresult prepare_launch(Context&, const Kernel&);
 
 // True if the device of the calling thread's context may access `size` bytes from `address` in
 // memory that the driver gave out. `write`: true if the access writes. `host_allowed`: true if
-// ordinary host memory, outside of all addresses of devices, counts as accessible, too.
+// ordinary host memory, outside of all addresses of devices, counts as accessible, too. False if
+// the thread has no current context.
 bool accessible(Simulator& sim, CUdeviceptr address, std::size_t size, bool write,
                 bool host_allowed);
 
 // Copies the rows that the parameters describe, at once. If a row is longer than the pitch of the
-// source or of the destination, copies nothing and returns CUDA_ERROR_INVALID_VALUE. Returns this
-// error also at the first row that the current context's device may not access; the rows before
-// that one are copied.
+// source or of the destination, or an array's handle is not valid, copies nothing and returns
+// CUDA_ERROR_INVALID_VALUE. Returns this error also at the first row that the current context's
+// device may not access; the rows before that one are copied.
 CUresult copy_box(const CUDA_MEMCPY3D&);
 // Fills the rows that the parameters describe, at once. Returns CUDA_ERROR_INVALID_VALUE, and fills
 // nothing, if the current context's device may not write to all these rows.

@@ -76,13 +76,13 @@ enum class VirtualMemory {
 };
 
 // The values of all settings of the simulated GPU. A member keeps its initial value here if its
-// environment variable is not set.
+// environment variable is not set, is empty, or has a value that is not accepted.
 struct Settings {
   std::size_t memory = 16 * kGiB;  // CUWARDEN_SIM_MEMORY: bytes of each device.
   int devices = 1;                 // CUWARDEN_SIM_DEVICES: devices of the machine.
   // Numbers in the machine, from 0, of the devices that this process can use, by their CUDA
-  // ordinal: those in CUDA_VISIBLE_DEVICES. All devices if this variable or CUWARDEN_SIM_DEVICES is
-  // not set.
+  // ordinal: those in CUDA_VISIBLE_DEVICES, up to an entry that is no device's number. All devices
+  // if this variable or CUWARDEN_SIM_DEVICES is not set.
   std::vector<int> visible{0};
   // CUWARDEN_SIM_PINNED_LIMIT: most bytes of page-locked host memory; 0: no limit.
   std::size_t pinned_limit = 0;

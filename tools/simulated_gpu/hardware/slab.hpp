@@ -41,8 +41,8 @@ class Slab {
  private:
   // Marks `units` units from the index `first` on as taken or free.
   void set(unsigned first, unsigned units, bool taken);
-  // Returns the index of the first gap of at least `units` units; kUnits if there is none. Sets
-  // `largest` to the length of the longest gap.
+  // Returns the index of the first gap of at least `units` units; kUnits if there is none or if
+  // `units` is 0. Sets `largest` to the number of units in the longest gap.
   unsigned find(unsigned units, unsigned& largest) const;
 
   std::array<std::uint64_t, kUnits / 64> taken_{};  // A bit for each unit.

@@ -16,7 +16,7 @@ namespace cuwarden::simulated_runtime {
 // Returns the address of a function of the driver (libcuda), as cuGetProcAddress finds it; null if
 // there is no driver or it lacks the function. `name`: without _vN, such as cuMemAlloc. `version`:
 // CUDA version that chooses among the function's versions, such as 12000 for 12.0. `per_thread`:
-// true for the form whose default stream is the thread's own.
+// true for the form whose default stream is the thread's own, if the function has one.
 void* query_driver(const char* name, int version, bool per_thread);
 
 // True during a call of a runtime function whose name ends in _ptsz or _ptds, in the calling

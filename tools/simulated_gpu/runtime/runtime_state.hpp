@@ -22,7 +22,8 @@ inline cudaError_t error_of(CUresult result) { return static_cast<cudaError_t>(r
 cudaError_t initialise();
 // Makes sure that the calling thread has a current context. A context that the program made current
 // stays; otherwise the primary context of the thread's device becomes current, and is made if
-// needed. Returns cudaSuccess, or the error of the driver call that failed.
+// needed. Returns cudaSuccess, the error of initialise(), or the error of another driver call that
+// failed.
 cudaError_t ensure_context();
 // Stores `error` as the calling thread's last error, for cudaGetLastError, unless it is
 // cudaSuccess. Returns `error`.
@@ -35,7 +36,8 @@ cudaError_t last_error(bool clear);
 int thread_device();
 // Sets the calling thread's device. `device`: CUDA ordinal. If `with_context`, also makes the
 // device's primary context current. Returns cudaErrorInvalidDevice, and changes nothing, if there
-// is no such device.
+// is no such device. If only the context cannot be made current, returns that error, and the device
+// is set all the same.
 cudaError_t set_thread_device(int device, bool with_context);
 // Forgets the primary context that the runtime has retained of a device, because the program has
 // reset the device (cudaDeviceReset). Threads in which it is current get a new one at their next

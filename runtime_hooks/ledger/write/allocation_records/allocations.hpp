@@ -14,8 +14,8 @@
 
 namespace cuwarden::ledger {
 
-// Adds and ends the allocation records of one ledger, except those of virtual memory handles
-// (class VirtualMemory). All threads may call the functions at any time.
+// Adds and ends the allocation records of one ledger, except those of virtual memory (class
+// VirtualMemory). All threads may call the functions at any time.
 class Allocations {
  public:
   // The arguments are parts of one ledger's writer, which the object uses and does not own. They
@@ -30,8 +30,10 @@ class Allocations {
         time_(time) {}
 
   // Adds an allocation record to the ledger and counts the allocation in its group. Sets the
-  // argument's `thread` to the calling thread, and its `time_ns` to the present time if it is 0.
-  // (A copy of the argument would cost too much.) Does nothing if the argument's group is 0.
+  // argument's `thread` to the calling thread, and its `time_ns` to the present time if it is 0. (A
+  // copy of the argument would cost too much.) Does nothing if the argument's group is 0. Ends an
+  // older record with this space and address, since its free was not seen (reason_superseded).
+  // Without room, takes the count back (reason_ledger_full).
   void add(NewRecord&) noexcept;
   void add(NewRecord&& given) noexcept { add(given); }
   // Ends the allocation record of an address that the program is about to free, and counts the
@@ -41,7 +43,8 @@ class Allocations {
   TakenRecord take(Space, DeviceAddress) noexcept;
   // Makes an allocation live again that take() has ended, and takes back the free, because the
   // driver refused it. Does nothing if take() found no record, if the address has got another
-  // record, or if there is no room: then the allocation stays counted as freed.
+  // record (reason_superseded), or if there is no room (reason_ledger_full): then the allocation
+  // stays counted as freed.
   void put_back(const TakenRecord&) noexcept;
   // Counts one more opening of memory that the program has already opened by an IPC handle. Such
   // memory is one allocation, which lasts until its last close. Returns false, and changes nothing,
@@ -58,8 +61,8 @@ class Allocations {
   void release_context(ContextId) noexcept;
 
   // Returns the locked bytes of linear memory on the device: unused bytes of those of the driver's
-  // slabs that have a live allocation, so that the driver cannot give them back. Small changes that
-  // threads made just now may be missing.
+  // slabs that have a live allocation, so that the driver cannot give them back. 0 if the device
+  // has no such memory. Small changes that threads made just now may be missing.
   std::uint64_t slab_locked_bytes_on(DeviceOrdinal) noexcept;
 
  private:

@@ -11,8 +11,8 @@ namespace cuwarden::ledger {
 // The key of a group: allocations with equal keys are counted together in one row of the groups
 // table.
 struct GroupKey {
-  StackId stack;
-  HookId api;  // the outermost CUDA function that the program called
+  StackId stack;  // 0: no stack was recorded
+  HookId api;     // the outermost CUDA function that the program called
   Kind kind{};
   DeviceOrdinal device = no_device;  // no_device for host memory
   bool operator==(const GroupKey&) const = default;
@@ -31,7 +31,7 @@ class GroupTable {
   bool create() noexcept { return ids_.create(); }
 
   // Returns the id of the group with this key, and makes a row for a new group. Returns 0 if the
-  // table is full.
+  // table is full (reason_ledger_full), or if the table's lock cannot be had.
   GroupId get(const GroupKey& key) noexcept {
     const std::uint64_t what = std::uint64_t{key.api.value} << 40 |
                                std::uint64_t{static_cast<std::uint8_t>(key.kind)} << 32 |
@@ -68,12 +68,12 @@ class GroupTable {
   DeviceOrdinal device_of(GroupId id) const noexcept {
     return DeviceOrdinal{storage_.rows<Group>(RegionId::groups)[id.value].device};
   }
-  // Returns the call stack of the group `id`; 0 if `id` is 0.
+  // Returns the call stack of the group `id`; 0 if `id` is 0, or if the group has no stack.
   StackId stack_of(GroupId id) const noexcept {
     return StackId{storage_.rows<Group>(RegionId::groups)[id.value].stack};
   }
   // Returns the group that has the call stack of the group `known`, and this function `api`, kind
-  // and device. Makes a row for a new group; returns 0 if the table is full. `known` must not be 0.
+  // and device. Makes a row for a new group; returns 0 if get() does. `known` must not be 0.
   GroupId of_stack_in(GroupId known, HookId api, Kind kind, DeviceOrdinal device) noexcept {
     const Group& group = storage_.rows<Group>(RegionId::groups)[known.value];
     if (group.api == api.value && group.kind == kind && group.device == device.value) return known;

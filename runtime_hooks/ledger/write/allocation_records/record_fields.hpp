@@ -12,11 +12,11 @@ namespace cuwarden::ledger {
 // `state`.
 struct RecordFields {
   GroupId group;
-  ByteCount bytes;            // size as the program requested it
+  ByteCount bytes;            // size as the program requested it; 0: unknown
   std::uint64_t time_ns = 0;  // time of the allocation in nanoseconds since process start
   ContextId context;          // context that the memory belongs to; 0: none
-  // For a mapping or a second handle of virtual memory: row of the record of the memory's handle;
-  // 0: unknown. For all other memory: 0.
+  // For a mapping or a second handle of virtual memory: row of the record that counts the memory's
+  // bytes; 0: unknown. For all other memory: 0.
   std::uint64_t related = 0;
   ThreadId thread;  // thread that allocated; 0: unknown
   // Number of references that keep the allocation live: openings of an IPC handle, or references to

@@ -23,7 +23,9 @@
 namespace cuwarden::ledger {
 
 // The index of the records table, and the owner of its rows. A record's key is its pair of space
-// and address; at most one live record has a key. All threads may call the functions at any time.
+// and address; at most one live record in the index has a key. All threads may call the functions
+// at any time. If a lock cannot be had (LedgerLocked), a function does nothing, and returns as if
+// there were no such record, or no room.
 class RecordIndex {
  public:
   // `storage`: the memory of the ledger whose records are indexed; must outlive the object.
@@ -110,8 +112,8 @@ class RecordIndex {
     // First row of a list of rows that ended records have left, linked by Record::thread; 0: empty.
     std::uint32_t free_row = 0;
     std::uint32_t fresh = 0, fresh_end = 0;  // range of rows that no record has used yet
-    // The table. A slot holds the lower half of a key's hash, and in its lower 32 bits the row of
-    // the record. 0: an empty slot.
+    // The table. A slot holds the lower half of a key's hash in its upper 32 bits, and the row of
+    // the record in its lower 32 bits. 0: an empty slot.
     std::uint64_t* slots = nullptr;
     Mapping memory;  // owns `slots`
   };

@@ -37,9 +37,10 @@ class SlabPages {
   bool create() noexcept;
 
   // Adds an allocation to the contents of its slab. `id`: the allocation's group; groups of other
-  // memory than linear device memory (cuMemAlloc) are ignored. `bytes`: size as the program
-  // requested it. `now_ns`: time since process start. Must be called before the allocation's record
-  // is added. Must not be called for memory from cuwarden's pool.
+  // memory than linear device memory (cuMemAlloc) are ignored. An allocation that lies in no slab
+  // only changes the bytes lost to rounding. `bytes`: size as the program requested it. `now_ns`:
+  // time since process start. Must be called before the allocation's record is added. Must not be
+  // called for memory from cuwarden's pool.
   void allocated(GroupId id, DeviceAddress address, std::uint64_t bytes,
                  std::uint64_t now_ns) noexcept {
     if (is_linear(id)) change(id, address, bytes, true, now_ns);

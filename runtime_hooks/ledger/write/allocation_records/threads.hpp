@@ -20,7 +20,8 @@ class Threads {
       : storage_(storage), thread_shards_(thread_shards), time_(time) {}
 
   // Returns the calling thread's row in the threads table, and makes it at the thread's first call.
-  // 0 if the table is full, or if a seccomp filter of the program confines the thread.
+  // 0 if the table is full (reason_names_missing), or if the thread has no row and is confined
+  // (seccomp).
   ThreadId mine() noexcept {
     const std::uint32_t row = thread_shards_.my_row();
     if (row == 0) return add_mine();

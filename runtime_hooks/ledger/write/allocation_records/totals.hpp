@@ -55,15 +55,16 @@ class Totals {
                               std::optional<Kind> only = std::nullopt) const noexcept;
 
   // Adds a sample of the process's resident memory (`bytes`), taken at `now_ns` since process
-  // start, to the timeline of resident memory.
+  // start, to the timeline and the peak of resident memory.
   void sample_host_rss(std::uint64_t bytes, std::uint64_t now_ns) noexcept;
 
   // Adds a new group to the list of groups of its series. Makes the series if no other group has
-  // the group's kind and device. The caller holds the lock of the groups table.
+  // the group's kind and device; if there is no room for it, the group has no series
+  // (reason_ledger_full). The caller holds the lock of the groups table.
   void adopt(GroupId) noexcept;
 
-  // Returns the series of `kind` (a Kind as a number) on `device` (CUDA ordinal; -1: the host).
-  // Null if no memory of this kind was ever allocated there.
+  // Returns the series of `kind` (a Kind as a number, or series_host_rss) on `device` (CUDA
+  // ordinal; -1: the host). Null if no series was made, because there is no such group or no room.
   Series* series_of(std::uint8_t kind, std::int32_t device) noexcept;
 
  private:
@@ -115,8 +116,8 @@ class Totals {
     return static_cast<Side*>(sides_.data())[&series - storage_.rows<Series>(RegionId::series)];
   }
   Group& row(GroupId id) noexcept { return storage_.rows<Group>(RegionId::groups)[id.value]; }
-  // Adds `count` live allocations of together `bytes` to the group's series. The shard is the
-  // calling thread's. `now_ns`: time since process start.
+  // Adds `count` live allocations of together `bytes` to the group's series, and to the series'
+  // peak and timeline. The shard is the calling thread's. `now_ns`: time since process start.
   void raise(ThreadShard&, const Group&, std::uint64_t count, std::uint64_t bytes,
              std::uint64_t now_ns) noexcept;
   // Subtracts one live allocation of `bytes` from the group's series. The shard is the calling

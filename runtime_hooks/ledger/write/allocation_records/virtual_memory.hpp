@@ -18,7 +18,9 @@
 namespace cuwarden::ledger {
 
 // Adds and ends the records of virtual memory: of handles (CUmemGenericAllocationHandle) and of
-// their mappings. All threads may call the functions at any time.
+// their mappings. All threads may call the functions at any time. If the lock cannot be had
+// (LedgerLocked), a function does nothing, and returns false. A record for which there is no room
+// is left out (reason_ledger_full).
 class VirtualMemory {
  public:
   // The arguments are parts of one ledger's writer, which the object uses and does not own. They
@@ -28,7 +30,8 @@ class VirtualMemory {
       : storage_(storage), records_(records), totals_(totals), threads_(threads), time_(time) {}
 
   // Adds the record of a virtual memory handle that was created (cuMemCreate) or imported. The
-  // handle gets one reference.
+  // handle gets one reference. An older record of this handle loses its references, since its
+  // release was not seen (reason_superseded). Does nothing if the group is 0.
   void created(NewRecord) noexcept;
   // Counts one more reference to the virtual memory handle. Does nothing if the handle has no
   // record.
@@ -38,22 +41,25 @@ class VirtualMemory {
   // and records nothing, if there is no record of the handle, and none of a mapping at the address
   // with that mapping's handle. Also returns false if there is no room.
   bool retained_from_mapping(DeviceAddress mapped, DeviceAddress handle) noexcept;
-  // Counts one reference less to the virtual memory handle. Must be called before the driver's
+  // Counts one reference less to the virtual memory handle. The record ends if this was the last
+  // reference and no mapping of the memory is left. Must be called before the driver's
   // cuMemRelease, after which another handle may get this one's value. If the driver refuses, the
   // caller calls release_undo(). Returns false, and changes nothing, if the handle has no record.
   bool release_begin(DeviceAddress handle) noexcept;
   // Adds the reference again that release_begin() removed from the handle, because the driver
   // refused the release.
   void release_undo(DeviceAddress handle) noexcept;
-  // Adds the record of a mapping (cuMemMap) of `handle` at `address`. `group`: that of the mapping.
-  // If the handle's size is not known because it was imported, its record gets the mapping's size.
+  // Adds the record of a mapping (cuMemMap) of `handle` at `address`. `group`: that of the mapping;
+  // 0: none. Ends an older mapping at `address`. If the handle's size is not known because it was
+  // imported, its record gets the mapping's size.
   void mapped(DeviceAddress address, ByteCount bytes, DeviceAddress handle, GroupId group) noexcept;
   // Ends the records of all mappings that begin in [from, from + bytes). Must be called before
   // the driver's cuMemUnmap; if the driver refuses, the caller calls unmap_undo(). Returns false if
   // no mapping that begins in the range has a record.
   bool unmap_begin(DeviceAddress from, ByteCount bytes) noexcept;
   // Makes the records of the mappings live again that unmap_begin() has ended, because the driver
-  // refused to unmap them. The arguments equal those of unmap_begin().
+  // refused to unmap them. Leaves out mappings whose address is in use again. The arguments equal
+  // those of unmap_begin().
   void unmap_undo(DeviceAddress from, ByteCount bytes) noexcept;
 
  private:

@@ -29,12 +29,12 @@ struct ModuleDescription {
   // May be called inside dl_iterate_phdr's callback.
   bool read(const dl_phdr_info&) noexcept;
 
-  // Returns a hash of the object's load base, build id and path. It differs for another object that
+  // Returns a hash of the object's load base, build id and path. The hash tells another object that
   // is loaded at the same addresses later.
   std::uint64_t identity() const noexcept;
-  // Returns a hash of the file from which the object was loaded. It is equal for all objects from
-  // one file, or from files with one build id. The argument is the loader's description that read()
-  // was given.
+  // Returns a hash of the file from which the object was loaded. The hash is equal for all objects
+  // from one file, or from files with one build id and equal extents. The argument is the loader's
+  // description that read() was given.
   std::uint64_t file(const dl_phdr_info&) const noexcept;
 };
 

@@ -27,13 +27,14 @@ struct ModuleDescription;
 // Finds the modules of stack frames and keeps their rows. A module is a loaded object: the program
 // or a shared library. The module epoch is a number that grows when a module is unloaded; an
 // address means one line of code only within an epoch. All threads may call the functions at any
-// time.
+// time. Without the table's lock (LedgerLocked), a function does nothing, and returns false or 0.
 class ModuleTable {
  public:
   // `storage`: the memory of the ledger that gets the rows; must outlive the object.
   explicit ModuleTable(Storage& storage) noexcept : storage_(storage) {}
   // Maps memory for the table; must be called before other functions. `program`: path of the
-  // executable, which the loader does not tell. Returns false if there is no memory.
+  // executable, which the loader does not tell; empty: unknown. Returns false if there is no
+  // memory.
   bool create(StringRef program) noexcept;
 
   // Asks the loader for the modules of these frames, unless they are known already. Must be called
@@ -41,8 +42,9 @@ class ModuleTable {
   // are outside all modules (code of a JIT compiler), asks only if a module was loaded since
   // the class asked last.
   void cover(std::span<const Frame> frames) noexcept;
-  // Makes rows in the ledger for those modules of these frames that have none. Must be called after
-  // cover(), and before a stack of these frames is stored.
+  // Makes rows in the ledger for those modules of these frames that have none, as far as there is
+  // room (reason_names_missing). Must be called after cover(), and before a stack of these frames
+  // is stored.
   void store_rows(std::span<const Frame> frames) noexcept;
 
   // Returns a hash of the frames' files and of the frames' offsets in these files. The hash is
@@ -60,7 +62,7 @@ class ModuleTable {
     std::uint64_t start, end;
   };
   // Compares the known modules with the loaded ones. Ends the rows of those that were unloaded, and
-  // calls gone(range) for each, without holding a lock.
+  // raises Header::module_epoch for each. Calls gone(range) for each, without holding a lock.
   template <class Callback>
   void remove_gone(const Callback& gone) noexcept {
     const std::uint64_t generation = mark_present();
@@ -91,9 +93,10 @@ class ModuleTable {
   Known* known() const noexcept { return static_cast<Known*>(known_.data()); }
   Known* find(std::uint64_t address) const noexcept;
   std::size_t lower_bound(std::uint64_t start) const noexcept;
-  // Result of coverage(): tells if known_ has the modules of all frames of a stack. `complete`: it
-  // has them. `missing`: a frame is in a loaded module that known_ lacks. `generated_code`: the
-  // frames that known_ lacks are in no module that was loaded at the last scan by cover().
+  // Result of coverage(): tells if known_ has the modules of all frames of a stack. `complete`:
+  // known_ has them, or the table's lock cannot be had. `missing`: a frame is in a loaded module
+  // that known_ lacks. `generated_code`: the frames that known_ lacks are in no module that was
+  // loaded at the last scan by cover().
   enum class Coverage { complete, generated_code, missing };
   Coverage coverage(std::span<const Frame> frames) noexcept;
   // Adds the module's range to loaded_. `first`: true for a scan's first module, before which
@@ -107,7 +110,8 @@ class ModuleTable {
   // Adds a row to the ledger and returns it; 0 if there is no room. `path`: path of the module's
   // file; empty for the program. `file`: first row of the file; 0: the new row is the first.
   std::uint32_t store(const ModuleDescription&, std::string_view path, std::uint32_t file) noexcept;
-  // Returns the first row of the module's file; 0 if the file has no row.
+  // Returns the first row of the module's file; 0 if the file has no row. `file_hash`:
+  // ModuleDescription::file(). The caller holds the lock.
   std::uint32_t find_file(const ModuleDescription&, std::uint64_t file_hash) const noexcept;
   // Returns true if a frame is in a module of known_ that has no row in the ledger.
   bool lack_rows(std::span<const Frame> frames) noexcept;
@@ -122,8 +126,9 @@ class ModuleTable {
   // Marks each module of known_ that is loaded now with a new generation. Returns the generation; 0
   // if the table's lock cannot be had.
   std::uint64_t mark_present() noexcept;
-  // Ends the row of one module with an older generation, removes the module from known_, and sets
-  // the range to the module's addresses. Returns false if there is no older one.
+  // Ends the row of one module with an older generation, raises Header::module_epoch, removes the
+  // module from known_, and sets the range to the module's addresses. Returns false if there is no
+  // older one.
   bool take_unmarked(std::uint64_t generation, Gone&) noexcept;
 
   Storage& storage_;

@@ -20,15 +20,15 @@ class MovedStacks {
   static constexpr std::size_t most_frames = 128;  // stacks with more frames are not cached
 
   // Returns the row in the stacks table of the stack that has these frames now; 0 if the cache has
-  // none. `hash`: hash of `frames` and `truncated`, computed as for insert(). `truncated`: true if
-  // outer frames were cut off. Takes no lock.
+  // none, or if the entry is just changing. `hash`: hash of `frames` and `truncated`, computed as
+  // for insert(). `truncated`: true if outer frames were cut off. Takes no lock.
   std::uint32_t find(std::uint64_t hash, std::span<const Frame> frames,
                      bool truncated) const noexcept;
 
   // Adds the stack in `row` of the stacks table, which has these frames now. Another stack may
-  // leave the cache for it. Stacks of more than most_frames frames are not added. `hash`: hash of
-  // `frames` and `truncated`. `truncated`: true if outer frames were cut off. The caller holds the
-  // stack table's lock.
+  // leave the cache for it. Stacks of more than most_frames frames are not added, and none if there
+  // is no memory. `hash`: hash of `frames` and `truncated`. `truncated`: true if outer frames were
+  // cut off. The caller holds the stack table's lock.
   void insert(std::uint64_t hash, std::span<const Frame> frames, bool truncated,
               std::uint32_t row) noexcept;
   // Removes all stacks with a frame at the addresses [start, end) from the cache, because the

@@ -29,9 +29,10 @@ class StackTable {
   bool create() noexcept { return ids_.create() && ids_by_locations_.create(); }
 
   // Returns the id of the stack with these frames, and stores the stack if it is new. Returns 0 if
-  // there is no room. `frames`: innermost first; each is an address inside the call instruction.
-  // `truncated`: true if outer frames were cut off. `added`: set to true if the stack is new,
-  // otherwise to false; may be null.
+  // there is no room (reason_ledger_full) or the table's lock cannot be had. `frames`: innermost
+  // first; each is an address inside the call instruction. `truncated`: true if outer frames were
+  // cut off. `added`: set to true if the stack is new and was stored, otherwise to false; may be
+  // null.
   StackId intern(std::span<const Frame> frames, bool truncated, bool* added = nullptr) noexcept;
   // Calls visit(path) for each frame of the stack. `path`: that of the frame's module (the program
   // or a library); empty if unknown. Stops when a call returns false. Returns true if all calls
