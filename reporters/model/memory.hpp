@@ -19,15 +19,16 @@ struct Device {
   // the last call of the run that read the device). Null: the device was never read; time_ns,
   // total_bytes, used_bytes and free_bytes are then null, too.
   Text at;
-  // The last reading of the device (cuMemGetInfo): its time, in ns since the process's start; size
-  // of the device; bytes in use by all processes; free bytes.
+  // The last reading of the device (cuMemGetInfo). `time_ns`: its time, in ns since the process's
+  // start. The others are bytes: size of the device, use by all processes, and free. All four are
+  // null if the device was never read.
   Figure time_ns, total_bytes, used_bytes, free_bytes;
-  // Name of the kernel whose threads each need the most local memory, of those that the program
-  // launched. Null: no kernel needs more than each thread has from the start, or the name is
-  // unknown.
+  // Name of the kernel to which local_memory_kernel_thread_bytes belongs. Null: there is no such
+  // kernel, or its name is unknown.
   Text local_memory_kernel;
-  // Most bytes of local memory that each thread of a launched kernel needs. Null: no kernel needs
-  // more than each thread has from the start.
+  // Most bytes of local memory that a thread needs, among kernels launched or captured since the
+  // device last had no context. Null: none needed more than its context gave each thread already: 1
+  // KiB, or what cuCtxSetLimit had set. Null, too, once all contexts of the device have ended.
   Figure local_memory_kernel_thread_bytes;
   CUWARDEN_FIELDS(device, uuid, name, at, time_ns, total_bytes, used_bytes, free_bytes,
                   local_memory_kernel, local_memory_kernel_thread_bytes)
@@ -112,8 +113,9 @@ struct LeakGroup {
   bool suppressed = false;  // true if a suppression of the user's matches the group
   // Address, in hexadecimal, of one of the allocations that were not freed; null: unknown.
   Text example_address;
-  // Handles of virtual memory (cuMemCreate) that were unmapped but never released. Null for all
-  // kinds but virtual memory, and if the end of a context released the group.
+  // Number of handles of virtual memory (cuMemCreate) that are mapped nowhere and were not
+  // released. Handles that were never mapped count, too. Null for all kinds but virtual memory, if
+  // the end of a context released the group, and in reports that are older than this field.
   Figure unmapped_count;
   CUWARDEN_FIELDS(stack, kind, api, device, count, bytes, first_ns, last_ns, module, allocations,
                   growth, growth_bytes_per_minute, count_by_quarter, lost_count, lost_bytes,
@@ -130,9 +132,10 @@ struct Pool {
   // requests that cuwarden's own pool served, and their bytes. held_bytes: memory that this pool
   // holds at the end. returned_bytes: memory that it gave back to devices during the run.
   Figure rescued_count, rescued_bytes, served_count, served_bytes, held_bytes, returned_bytes;
-  // Meshing lets two pages of addresses share one page of memory. meshed_pages: pages of addresses
-  // that came to share memory. mesh_recovered_bytes: device memory that became free by this.
-  // mesh_pause_ns: time for which the program's GPU work was held up for it.
+  // Meshing lets several pages of addresses share one page of memory. meshed_pages: pages of
+  // addresses that came to share memory; each page counts, and again if it is meshed again.
+  // mesh_recovered_bytes: device memory that became free by this. mesh_pause_ns: nanoseconds for
+  // which the program's GPU work was held up for it. 0: there was none.
   Figure meshed_pages, mesh_recovered_bytes, mesh_pause_ns;
   // Bytes of host memory behind device allocations that are live at the end; the most such bytes at
   // any time (with several devices, the sum of each one's most); number of allocations that ever

@@ -39,7 +39,9 @@ FileState check_file(const char* path, std::span<const std::uint8_t> build_id) n
 // The functions and source lines that symbolise() found for a list of addresses.
 struct Symbolised {
   // For each address, in the order of the list, its frames: the innermost inlined function first,
-  // the function that has the code last. Frames with empty fields stand for unknown functions.
+  // the function that has the code last. A frame with empty fields stands for an unknown function.
+  // symbolise() gives each address at least one frame. Naming::name() gives none if the file was
+  // not read.
   std::vector<std::vector<SymbolisedFrame>> frames;
   // lines_are_missing: true if the budget of time and memory did not suffice for all lines.
   // names_are_missing: true if the budget of time did not suffice for all function names.

@@ -37,8 +37,9 @@ class Inside {
 };
 
 // Calls work(), which returns a CUresult, with `context` as the thread's current context, and
-// returns the result of work(). If the context cannot be made current, returns Inside::result()
-// without the call: the driver's error, or CUDA_ERROR_NOT_SUPPORTED.
+// returns the result of work(). Then makes the thread's earlier context current again. If `context`
+// cannot be made current, returns Inside::result() without the call: the driver's error, or
+// CUDA_ERROR_NOT_SUPPORTED.
 template <class Work>
 CUresult in_context(const RealDriver& real, ContextId context, Work work) noexcept {
   CUcontext current = nullptr;

@@ -190,7 +190,8 @@ class Arena::Meshing {
   // (ArenaCounts::lost_bytes).
   bool move_batch(std::uint64_t bytes) noexcept;
   // Counts the pages that must be announced to Packing before the candidate is moved, and enters
-  // the number in it.
+  // the number in it. Marks the targets that it counts (Target::is_announced), so that no later
+  // call counts them again. Must be called once for each candidate.
   void count_pages_to_announce(Candidate&) noexcept;
   // Maps the targets' memory at the addresses of the candidate's pages, whose blocks were copied to
   // it. Returns false if the driver refuses; the pages then have their old memory again, unless it

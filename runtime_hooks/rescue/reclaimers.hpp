@@ -128,7 +128,9 @@ class Reclaimers {
   // Calls the slot's reclaimer in the present thread. Sets `given_back` to the bytes that it has
   // freed; returns how it ended.
   static Answer run_function(Slot&, const Wanted&, std::size_t& given_back);
-  // Stores the result of a slot's call, and wakes the threads that wait for it.
+  // Ends the slot's call under way: stores its result, and wakes the threads that wait for it. The
+  // reclaimer may then be called again. If remove() was called meanwhile, the slot becomes empty
+  // instead. `given_back`: bytes that the reclaimer has freed. The caller must not hold `lock_`.
   void returned(Slot&, Answer, std::size_t given_back) noexcept;
   // Waits until Slot::returned, the number of the reclaimer's calls that have returned, differs
   // from `before`. Returns false if the time `deadline_ns` of the constructor's clock comes first.

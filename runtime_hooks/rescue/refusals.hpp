@@ -45,13 +45,13 @@ class Refusals {
   // cancelled meanwhile. Leaves errno as it was.
   Rescued rescue(const tracking::Caller&, const tracking::Allocation& asked_for,
                  FunctionRef<CUresult()> request, Accepts);
-  // Tries to serve a call other than an allocation if `result`, its result, says that the driver
-  // lacked the memory which the call needs for its own work. Counts the refusal first. `call`
-  // repeats the program's call of the driver; rungs call it any number of times, since a refused
-  // call leaves nothing behind. Returns CUDA_SUCCESS if a repetition has succeeded, and `result`
-  // otherwise. If the device's compute mode forbids the context that the call asked for, the
-  // refusal is counted, and no rung is tried. Must be called after each such call. Not noexcept: a
-  // thread may be cancelled inside the driver.
+  // Counts a refusal if `result`, the result of a call other than an allocation, says that the
+  // driver lacked memory for the call's own work. Any error counts if Need::bytes is not 0. Then
+  // tries rungs. `call` repeats the program's call of the driver; rungs call it any number of
+  // times, since a refused call leaves nothing behind. Only counts the refusal if rescues are off,
+  // if a reclaimer makes the call, or if the compute mode forbids the context that the call asked
+  // for. Returns CUDA_SUCCESS if a repetition has succeeded, and `result` otherwise. Must be called
+  // after each failed call that `Need` can describe. The thread cannot be cancelled meanwhile.
   CUresult rescue(const tracking::Caller&, CUresult result, const Need&,
                   FunctionRef<CUresult()> call);
   // Counts a request for memory that the driver has refused for lack of memory, and for which no
@@ -108,8 +108,10 @@ class Refusals {
   // Returns true if the device's compute mode is the reason for this result of a context's
   // creation.
   bool compute_mode_refuses(CUresult, DeviceOrdinal) const noexcept;
-  // Tells the ledger that the program has recovered, if an equal request of this thread failed in
-  // the last 10 s. The driver has served `Request`.
+  // Tells the ledger that the program has recovered, if the thread's last refused request equals
+  // `Request` and failed in the last 10 s. Forgets an equal refused request, however old. If the
+  // last refused request differs, notes that the thread was served another one. To be called for
+  // each `Request` that the driver or cuwarden's pool has served.
   void note_served(const Request&) noexcept;
   // Returns a number, from 1, that no other Refusals object of the process has.
   static std::uint32_t next_serial() noexcept;

@@ -26,8 +26,9 @@ struct Request {
 struct Need {
   ledger::Asked asked = ledger::Asked::memory;  // the thing that the program asked for
   DeviceOrdinal device = no_device;  // device of the memory; no_device: the current context's
-  // Bytes that the call needed; 0 if unknown. When nonzero, errors other than OUT_OF_MEMORY count
-  // as refusals, too.
+  // Bytes that the call needed; 0 if unknown. When nonzero, every error counts as a refusal. When
+  // 0, only OUT_OF_MEMORY does. For a context, an error that the device's compute mode explains
+  // counts even then.
   std::uint64_t bytes = 0;
   // Bytes that the driver gave back to the device to make room, before it refused the call after
   // all; 0: none.

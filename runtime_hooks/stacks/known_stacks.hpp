@@ -174,8 +174,10 @@ class KnownStacks {
   void forget_all() noexcept;
 
  private:
-  // Most known stacks (entries) of all threads together, which take 40 MiB. Once there are so many,
-  // a new stack overwrites an entry of its set.
+  // Most known stacks (entries) of all threads together, which take 40 MiB. Once so many entries
+  // were ever used, no further one is taken into use. If its set has no emptied entry, a new stack
+  // then overwrites a used one at most one time in eight. Otherwise it is not remembered. A thread
+  // that has no used entries by then remembers no stack.
   static constexpr std::uint32_t most_entries = 4096;
   // In a full set, only one of so many new stacks overwrites an entry; the others are not
   // remembered. A program with more paths than entries would otherwise write all the time and

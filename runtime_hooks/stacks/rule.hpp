@@ -79,7 +79,8 @@ class Rule {
   constexpr explicit operator bool() const noexcept { return word_ != 0; }
 
   constexpr Base base() const noexcept { return static_cast<Base>(word_ & 3); }
-  // True if the frame has saved its caller's rbp. Otherwise rbp is unchanged in the caller.
+  // True if the frame has saved its caller's rbp. False: rbp is unchanged in the caller. Only if
+  // base() is not `special`: for a signal frame the result is false, although rbp changes.
   constexpr bool rbp_saved() const noexcept { return (word_ & 4) != 0; }
   // Returns where the frame has saved rbp: bytes from the canonical frame address (CFA), or from
   // rbp if the base is stored_at_rbp. If rbp is not saved, returns -8, the offset of the return

@@ -20,8 +20,9 @@ struct ImplicitBytes {
   // Bytes taken by loaded code, by kernels' local memory, by the heap of malloc() in kernels, and
   // by streams.
   std::uint64_t modules = 0, local_memory = 0, heap = 0, streams = 0;
-  // Bytes of local memory for one thread of that launched kernel which needs most; 0: no kernel
-  // needed more than a context provides at first (1 KiB).
+  // Most bytes of local memory that a thread needs, among kernels launched or captured since the
+  // device last had no context. 0: none needed more than its context gave each thread already: 1
+  // KiB, or what cuCtxSetLimit had set.
   std::uint64_t largest_local = 0;
 
   // Upper bound of a context's own size in bytes (measured: 527 MiB on an H200). If

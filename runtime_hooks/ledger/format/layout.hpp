@@ -69,7 +69,8 @@ struct Region {
   std::atomic<std::uint64_t> file_bytes;
 };
 
-// Reasons why the ledger or the recording is incomplete; bits of Header::reasons.
+// Restrictions of the ledger or the recording; bits of Header::reasons. After most of them,
+// something is missing in the ledger; not after reason_ledger_in_memory and reason_pool_not_shared.
 enum Reason : std::uint32_t {
   reason_ledger_in_memory = 1u << 0,         // the ledger has no file: no recovery after a kill
   reason_ledger_partly_in_memory = 1u << 1,  // the file could not grow, so later rows are in memory
@@ -368,8 +369,8 @@ struct Device {
   // Bytes of the first context, and of all further ones, that the driver gave back as it refused a
   // request and that no kernel launch has taken again.
   std::atomic<std::uint64_t> lent_first_context_bytes, lent_context_bytes;
-  // Bytes of local memory for one thread of that launched kernel which needs most; 0: no kernel
-  // needed more than a context provides at first (1 KiB).
+  // Most bytes of local memory that a thread needs, among kernels launched or captured since the
+  // device last had no context. 0: none needed more than its context gave each thread already.
   std::atomic<std::uint64_t> largest_local_bytes;
   StringRef largest_local_kernel;  // name of that kernel, as the driver gives it; empty: unknown
 };

@@ -9,9 +9,10 @@
 namespace cuwarden::ledger {
 
 // Fills in the facts about the recorded process in the ledger's header (Header::process), except
-// for the report's path. Facts that cannot be read stay 0 or empty. `pid`: pid of the recorded
-// process, if the caller is a vfork child that shares that process's memory; 0: the calling
-// process.
+// for the report's path. If the process's start is not known, stores the present time as
+// Process::start_realtime_ns and start_monotonic_ns. Other facts that cannot be read stay 0 or
+// empty. `pid`: pid of the recorded process, if the caller is a vfork child that shares that
+// process's memory; 0: the calling process.
 void record_process(Storage&, std::int32_t pid) noexcept;
 
 // The file name of a ledger, without a folder: "cuwarden-ledger-HOST-START-PID". START is the

@@ -53,8 +53,9 @@ class LedgerFile {
   static std::unique_ptr<LedgerFile> open(const std::string& path, std::string& error,
                                           Failure* failure = nullptr, Kind kind = Kind::any);
   // Opens the file at `path` without reading its contents, so that the caller can lock and remove
-  // it; reader() must not be called. On failure, returns null, sets `error` to the reason in words,
-  // without the path, and sets *failure if `failure` is not null. `kind`: the files to accept.
+  // it; reader() and is_original() must not be called. On failure, returns null, sets `error` to
+  // the reason in words, without the path, and sets *failure if `failure` is not null. `kind`: the
+  // files to accept.
   static std::unique_ptr<LedgerFile> open_unread(const std::string& path, std::string& error,
                                                  Failure* failure, Kind kind);
   LedgerFile(const LedgerFile&) = delete;

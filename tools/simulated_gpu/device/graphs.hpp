@@ -75,11 +75,14 @@ struct Capture {
   std::map<Stream*, std::vector<Node*>> heads;
 };
 
-// Returns the table of all graphs of the process.
+// Returns the table of all graphs of the process. Callers hold Simulator::mutex while they use the
+// table.
 Handles<Graph>& graphs();
-// Returns the table of all nodes of all graphs of the process.
+// Returns the table of all nodes of all graphs of the process. Callers hold Simulator::mutex while
+// they use the table.
 Handles<Node>& nodes();
-// Returns the table of all instantiated graphs of the process.
+// Returns the table of all instantiated graphs of the process. Callers hold Simulator::mutex while
+// they use the table.
 Handles<GraphExec>& graph_execs();
 
 // Adds a node without dependencies to the graph. `kind`: the work that the simulated driver does

@@ -28,8 +28,9 @@ bool invalidate_captures(const Context& context);
 // captured. The two order their work against each other, so the driver refuses all work in the
 // legacy stream.
 bool is_implicitly_captured(const Stream& stream);
-// Invalidates the captures for which is_implicitly_captured() is true: the program can then only
-// end them, with an error. Returns true if there was such a capture.
+// If `stream` is the legacy default stream, invalidates the captures of all blocking streams of its
+// context. The program can then only end them, with an error. Does nothing for any other stream.
+// Returns true if there was such a capture.
 bool invalidate_implicit_captures(const Stream& stream);
 
 // Queues work in the stream, which keeps the stream busy for `duration`. Work in the legacy default

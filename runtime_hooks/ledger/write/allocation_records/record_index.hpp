@@ -60,10 +60,11 @@ class RecordIndex {
   // are the record's space and address, and the fields that take() has copied.
   Restored restore(Space, DeviceAddress, const RecordFields&) noexcept;
 
-  // Ends the live record in a row that the caller found by scanning the table without a lock. The
-  // row keeps its contents until recycle() or restore(). `owner`: a context that must own the
-  // record; null: the record may have any owner. Returns false, and changes nothing, if the row's
-  // record has ended since the scan, or if `owner` does not own it.
+  // Ends the live record that is in the row now. If the caller found the row without a lock, this
+  // may be another record than the caller saw, since rows are reused. The row keeps its contents
+  // until the caller passes it to recycle() or restore(). `owner`: a context with which the record
+  // must end (record_owned_by_context); null: any record is ended. Returns false, and changes
+  // nothing, if the row has no live record in the index, or if `owner` does not own it.
   bool remove(RecordId, const ContextId* owner = nullptr) noexcept;
   // Makes the record in this row live again, which remove() has ended. Returns false, and changes
   // nothing, if its address has another live record by now, or if the index has no room.

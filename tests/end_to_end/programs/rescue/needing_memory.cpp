@@ -1,8 +1,10 @@
 // needing_memory CALL ROOM [WINDOW]: makes calls that need device memory for themselves, on a full
 // device. ROOM says where memory is that the driver does not hand out: `pending` (freed in a
 // stream that was not waited for), `scattered` (free pieces between blocks of 64 KiB, of which
-// every fourth stays live), `none`. WINDOW: bytes of the device that are not taken by one block
-// before all else (default: 1 GiB). The last line has the result of the call, as JSON.
+// every fourth stays live), `none` (blocks of 1 to 64 MiB fill the device), or `filled` (blocks of
+// 50 to 500 KiB fill it). WINDOW: bytes of the device that are not taken by one block before all
+// else (default: 1 GiB). The last line has the result of the call, as JSON, and how many calls were
+// served before.
 #include <cuda.h>
 
 #include <cstdint>
@@ -82,6 +84,7 @@ std::map<std::string, std::function<CUresult()>> calls_on(Subject& all) {
       {"stream", [] { return cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING); }},
       {"context", [&] { return cuCtxCreate(&context, &parameters, 0, all.device); }},
       {"primary_context", [&] { return cuDevicePrimaryCtxRetain(&context, all.device); }},
+      {"small_module", [] { return cuModuleLoadData(&module, kernels::plain_code.c_str()); }},
       {"module", [] { return cuModuleLoadData(&module, kernels::large_code.c_str()); }},
       {"module_of_library", [&] { return cuLibraryGetModule(&module, all.library); }},
       {"function_of_kernel", [&] { return cuKernelGetFunction(&function, all.in_library); }},
@@ -128,6 +131,10 @@ void leave(const std::string& room, std::size_t window) {
     std::mt19937 random(4711);
     for (const CUdeviceptr each : blocks)
       if (random() % 4 != 0) REQUIRE(cuMemFree(each));
+  } else if (room == "filled") {
+    std::mt19937 random(4711);
+    std::uniform_int_distribution<std::size_t> bytes(50 << 10, 500 << 10);
+    while (cuMemAlloc(&block, bytes(random)) == CUDA_SUCCESS) continue;
   } else {
     fill_up();
   }
@@ -142,10 +149,10 @@ int main(int argc, char** argv) {
   const auto call = calls.find(argv[1]);
   if (call == calls.end()) return 2;
   leave(argv[2], argc > 3 ? std::strtoull(argv[3], nullptr, 0) : 1024 * mib);
-  // A stream may still fit into memory that the driver has taken already.
+  // A stream or a small module may still fit into memory that the driver has taken already.
   CUresult result = CUDA_SUCCESS;
   int served = 0;
-  const int most = call->first == "stream" ? 20 : 1;
+  const int most = call->first == "stream" ? 20 : call->first == "small_module" ? 400 : 1;
   while (served < most && (result = call->second()) == CUDA_SUCCESS) ++served;
   REQUIRE(cuCtxSetCurrent(all.context));
   REQUIRE(kernels::launch(all.plain, all.out));
