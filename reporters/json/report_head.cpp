@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
-#include <cstdio>
 #include <nlohmann/json.hpp>
+
+#include "reporters/words/wall_clock.hpp"
 
 namespace cuwarden {
 namespace {
@@ -85,19 +85,10 @@ class HeadParser : public nlohmann::json_sax<json> {
 }  // namespace
 
 std::optional<std::int64_t> end_realtime_ns(const ReportHead& head) {
-  using namespace std::chrono;
-  int y = 0, end = 0;
-  unsigned mo = 0, d = 0, h = 0, mi = 0, s = 0, ns = 0;
-  if (std::sscanf(head.start.c_str(), "%4d-%2u-%2uT%2u:%2u:%2u.%9uZ%n", &y, &mo, &d, &h, &mi, &s,
-                  &ns, &end) != 7 ||
-      static_cast<std::size_t>(end) != head.start.size())
-    return std::nullopt;
-  const year_month_day date{year(y), month(mo), day(d)};
   constexpr std::uint64_t longest_ns = std::uint64_t{1} << 60;  // 36 years
-  if (!date.ok() || y < 1970 || y > 2200 || head.end_ns > longest_ns) return std::nullopt;
-  const nanoseconds start =
-      sys_days(date).time_since_epoch() + hours(h) + minutes(mi) + seconds(s) + nanoseconds(ns);
-  return start.count() + static_cast<std::int64_t>(head.end_ns);
+  const std::optional<std::int64_t> start = parse_iso_8601(head.start);
+  if (!start || head.end_ns > longest_ns) return std::nullopt;
+  return *start + static_cast<std::int64_t>(head.end_ns);
 }
 
 std::optional<ReportHead> read_report_head(int descriptor) {

@@ -6,6 +6,7 @@
 #include "reporters/text/merged_rows.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
+#include "reporters/words/wall_clock.hpp"
 
 namespace cuwarden {
 namespace {
@@ -15,6 +16,27 @@ constexpr std::size_t most_incidents = 5, most_holders = 3, most_frames = 12,
 
 std::string times(std::uint64_t count) {
   return count == 1 ? "once" : human_count(count) + " times";
+}
+
+// Returns a text such as "at 14:03:11, 17.8 s into the run", with the date in a long run;
+// "after 17.8 s" if the time of the process's start is unknown. `since_start_ns`: time since that
+// start.
+std::string moment_of(const IndexedReport& report, std::uint64_t since_start_ns) {
+  constexpr std::uint64_t long_ns = 12ull * 3600 * 1'000'000'000;
+  const auto start = parse_iso_8601(report->process.start);
+  const std::string elapsed = human_time(since_start_ns);
+  if (!start) return "after " + elapsed;
+  return "at " +
+         time_of_day(*start + static_cast<std::int64_t>(since_start_ns), since_start_ns > long_ns) +
+         ", " + elapsed + " into the run";
+}
+
+// Returns the time that all rungs together took for the incident's first refusal, in nanoseconds.
+std::uint64_t tried_ns(const IndexedReport& report, const model::Incident& incident) {
+  std::uint64_t sum = 0;
+  for (const auto& rung : report->rungs)
+    if (rung.incident == incident.id) sum += rung.duration_ns.value_or(0);
+  return sum;
 }
 
 // Returns a text such as "cudaMalloc of 8.0 GiB (GPU 0)" or "cuLaunchKernel needing 2.1 GiB (GPU
@@ -142,12 +164,15 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
                       rescued = incident.rescued_count.value_or(0),
                       seen = incident.failed_count.value_or(all - std::min(all, rescued)),
                       open = all - std::min(all, rescued + seen);
+  constexpr std::uint64_t noticeable_ns = 1'000'000;
+  const std::uint64_t took_ns = tried_ns(report, incident);
   // A compute mode refuses contexts, however much is free.
   const bool lacked_memory = incident.result == "CUDA_ERROR_OUT_OF_MEMORY";
   text += "\n" + paint.red(lacked_memory ? "OUT OF MEMORY" : "REFUSED") + ": " +
           paint.bold(request_of(incident)) + (seen == all ? " failed" : " was refused") +
-          (all > 1 ? " " + times(all) + ", first" : "") + " after " +
-          human_time(incident.time_ns.value_or(0)) + ": " +
+          (all > 1 ? " " + times(all) + ", first" : "") + " " +
+          moment_of(report, incident.time_ns.value_or(0)) +
+          (took_ns >= noticeable_ns ? ", after attempts of " + human_time(took_ns) : "") + ": " +
           paint.bold(printable(incident.verdict)) + "\n";
   const std::string advice = text_or(incident.advice, "");
   if (!advice.empty()) text += "  " + printable(advice) + "\n";
@@ -159,7 +184,7 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
     text += paint.dim("  the figures are those of the first refusal; the last one") +
             (incident.last_bytes ? paint.dim(" was of " + human_bytes(*incident.last_bytes) + ",")
                                  : paint.dim(" was")) +
-            paint.dim(" after " + human_time(incident.last_ns.value_or(0))) + "\n";
+            paint.dim(" " + moment_of(report, incident.last_ns.value_or(0))) + "\n";
   }
   if (rescued > 0)
     text += "  " + human_count(rescued) + " of them " + (rescued == 1 ? "was" : "were") +
@@ -190,17 +215,15 @@ void add_rescue(const IndexedReport& report, const model::Incident& incident, co
                 std::string& text) {
   const std::uint64_t all = incident.repeats.value_or(0) + 1;
   text += "\n" + paint.yellow("RESCUED") + ": " + paint.bold(request_of(incident)) +
-          " would have failed" + (all > 1 ? " " + times(all) + ", first" : "") + " after " +
-          human_time(incident.time_ns.value_or(0)) + ": " + printable(incident.verdict) +
+          " would have failed" + (all > 1 ? " " + times(all) + ", first" : "") + " " +
+          moment_of(report, incident.time_ns.value_or(0)) + ": " + printable(incident.verdict) +
           (all > 1 ? ", and all were served, mostly by " : ", and was served by ") +
           paint.bold(text_or(incident.rescued_by, "another try"));
-  std::uint64_t tried_ns = 0;
   for (const auto& rung : report->rungs) {
     if (rung.incident != incident.id) continue;
-    tried_ns += rung.duration_ns.value_or(0);
     if (rung.outcome == "served" && rung.rung == incident.rescued_by)
       text += (rung.reclaimer ? " (" + text_or(rung.reclaimer, "") + ")" : "") +
-              (all > 1 ? ", the first in " : " in ") + human_time(tried_ns);
+              (all > 1 ? ", the first in " : " in ") + human_time(tried_ns(report, incident));
   }
   text += "\n";
   if (const std::string attempts = attempts_of(report, incident); !attempts.empty())

@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <ctime>
 #include <map>
 
 #include "reporters/tables/process_facts.hpp"
+#include "reporters/words/wall_clock.hpp"
 #include "runtime_hooks/core/job.hpp"
 
 namespace cuwarden {
@@ -136,6 +139,28 @@ TEST(Job, a_job_outside_of_an_array_has_no_task) {
 
 TEST(Job, no_visible_devices_is_not_the_same_as_unset) {
   EXPECT_EQ(job_of({{"CUDA_VISIBLE_DEVICES", ""}}).visible_devices, "");
+}
+
+TEST(WallClock, points_in_time_are_read_as_reports_write_them) {
+  EXPECT_EQ(parse_iso_8601("1970-01-02T00:00:01.000000002Z"), 86'401'000'000'002);
+  EXPECT_EQ(parse_iso_8601("2026-11-26T04:28:16.977002377Z"), 1'795'667'296'977'002'377);
+  for (const char* bad :
+       {"", "2026-11-26", "2026-11-26T04:28:16Z", "2026-13-26T04:28:16.977002377Z",
+        "2026-02-30T04:28:16.977002377Z", "2026-11-26T24:28:16.977002377Z",
+        "2026-11-26T04:60:16.977002377Z", "2026-11-26T04:28:61.977002377Z",
+        "1969-11-26T04:28:16.977002377Z", "2026-11-26T04:28:16.977002377Z "})
+    EXPECT_EQ(parse_iso_8601(bad), std::nullopt) << bad;
+}
+
+TEST(WallClock, a_point_in_time_is_shown_in_the_time_zone_of_the_machine) {
+  const char* const zone = std::getenv("TZ");
+  const std::string before = zone == nullptr ? "" : zone;
+  setenv("TZ", "UTC-2", 1);
+  tzset();
+  EXPECT_EQ(time_of_day(1'795'667'296'977'002'377), "06:28:16");
+  EXPECT_EQ(time_of_day(1'795'667'296'977'002'377, true), "2026-11-26 06:28:16");
+  before.empty() ? unsetenv("TZ") : setenv("TZ", before.c_str(), 1);
+  tzset();
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "reporters/json/read_report.hpp"
 #include "reporters/reports/report_file.hpp"
+#include "reporters/words/wall_clock.hpp"
 #include "tests/unit/reporters/sample_ledger.hpp"
 
 namespace cuwarden {
@@ -276,9 +277,11 @@ TEST_F(TextReport, the_text_lists_the_rungs_and_those_that_helped) {
                  {"rungs",
                   {rung(1, "retry", "no_memory", 2000), rung(2, "trim", "nothing_to_do", 100),
                    rung(3, "wait", "timed_out", 500'000'000)}}});
-  EXPECT_TRUE(has(shown,
-                  "OUT OF MEMORY: cudaMalloc of 3.0 MiB (GPU 0) was refused 3 times, first "
-                  "after 5.0 s: slab_fragmentation\n"))
+  const std::string clock = time_of_day(ledger.process.start_realtime_ns + 5'000'000'000);
+  EXPECT_TRUE(has(
+      shown, "OUT OF MEMORY: cudaMalloc of 3.0 MiB (GPU 0) was refused 3 times, first at " + clock +
+                 ", 5.0 s into the run, after attempts of 500.0 ms: "
+                 "slab_fragmentation\n"))
       << shown;
   EXPECT_TRUE(
       has(shown, "2 of them were served all the same, mostly by wait; the program saw 1 fail"));
