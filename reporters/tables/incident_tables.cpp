@@ -11,8 +11,8 @@ namespace {
 using ledger::Fact;
 using ledger::RegionId;
 
-constexpr std::string_view asked_names[] = {"memory", "context", "module", "launch",
-                                            "graph",  "stream",  "limit",  "texture"};
+constexpr std::string_view asked_names[] = {"memory", "context", "module",  "launch", "graph",
+                                            "stream", "limit",   "texture", "copy"};
 static_assert(std::size(asked_names) == ledger::asked_count);
 
 constexpr std::string_view fact_names[] = {"total_bytes",

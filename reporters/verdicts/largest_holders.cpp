@@ -45,6 +45,10 @@ const char* advice_for_call(const ledger::IncidentView& incident) {
     case Asked::limit:
       return "the driver keeps memory for streams, heap and stacks: create them before the data, "
              "or use fewer and smaller ones";
+    case Asked::copy:
+      return "copies and fills on the device need the context's local memory, which the driver "
+             "gave "
+             "back when it refused a launch or a limit: leave more free";
     case Asked::texture:
       return "the driver keeps memory for texture and surface objects: destroy those that are not "
              "used any more, or create them before the data";

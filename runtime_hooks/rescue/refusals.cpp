@@ -108,7 +108,6 @@ Rescued Refusals::rescue(const tracking::Caller& caller, const tracking::Allocat
                  .here = here,
                  .request = {asked_for.bytes, device, caller.api, asked_for.kind},
                  .ask_driver = request},
-                0,
                 accepts == Accepts::any_memory && parts_.pools.can_spill(asked_for, here, device));
 }
 
@@ -137,8 +136,9 @@ CUresult Refusals::rescue(const tracking::Caller& caller, CUresult result, const
                                   .here = here,
                                   .request = asked,
                                   .refusal = result,
+                                  .given_back_bytes = need.given_back_bytes,
                                   .ask_driver = call},
-                                 need.given_back_bytes, false);
+                                 false);
   return rescued.served ? CUDA_SUCCESS : result;
 }
 
@@ -147,10 +147,10 @@ CUresult Refusals::rescue(const tracking::Caller& caller, CUresult result, const
 // rung runs, and each rung gets its row before it runs: a rung may take long, and the program may
 // die in it. The failure is described after the rungs only if all earlier requests of the call
 // stack were served.
-Rescued Refusals::rescue(const RefusedCall& call, std::uint64_t given_back_bytes, bool can_spill) {
+Rescued Refusals::rescue(const RefusedCall& call, bool can_spill) {
   const Request& asked = call.request;
   parts_.readings.meet(asked.device);
-  Incident incident = refusal_of(call.caller, asked, call.refusal, given_back_bytes);
+  Incident incident = refusal_of(call.caller, asked, call.refusal, call.given_back_bytes);
   const Refused refused = note_refusal(incident);
   Situation now = situation(asked, incident.group, refused.incident);
   now.can_spill = can_spill;

@@ -70,10 +70,9 @@ class Refusals {
 
  private:
   using Refused = ledger::Refused;
-  // Counts a refused request, and tries rungs for it. `given_back_bytes`: bytes that the driver
-  // gave back to make room before it refused; 0: none. `can_spill`: true if host memory can serve
+  // Counts a refused request, and tries rungs for it. `can_spill`: true if host memory can serve
   // the request.
-  Rescued rescue(const RefusedCall&, std::uint64_t given_back_bytes, bool can_spill);
+  Rescued rescue(const RefusedCall&, bool can_spill);
   // Counts a refused request for which no rung is tried. `result`: the driver's answer.
   // `given_back_bytes`: bytes that the driver gave back to make room before it refused; 0: none. If
   // the settings allow cuwarden's pool, the pool then gives its unused memory of the device back.

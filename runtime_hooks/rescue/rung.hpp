@@ -105,6 +105,8 @@ struct RefusedCall {
   const Request request;  // size, device, function and kind of the request
   // The driver's error at the refusal, which counts as a lack of memory, as OUT_OF_MEMORY does.
   CUresult refusal = CUDA_ERROR_OUT_OF_MEMORY;
+  // Bytes that the driver gave back to make room before it refused the request; 0: none.
+  std::uint64_t given_back_bytes = 0;
   // Repeats the program's call of the driver, and returns the driver's result. May be called any
   // number of times.
   FunctionRef<CUresult()> ask_driver;

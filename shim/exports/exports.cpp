@@ -32,18 +32,19 @@ namespace {
 constexpr CUresult missing_in_driver = CUDA_ERROR_NOT_FOUND;
 constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
 
-// Handles a failed launch of a kernel that was launched before, with its result. Such a launch may
-// lack memory, too: the context had to give some back, or the launch is in another context. `again`
-// repeats it. Returns the result for the program.
-[[gnu::cold, gnu::noinline]] CUresult launch_failed(const driver::RealDriver& real, driver::Row row,
-                                                    CUresult result,
-                                                    FunctionRef<CUresult()> again) {
+// Handles a submission (a launch of a kernel that was launched before, a copy or a fill) that has
+// failed, with its result. It may lack memory, too: the context had to give some back, or it is in
+// another context. `again` repeats it. Returns the result for the program.
+[[gnu::cold, gnu::noinline]] CUresult submission_failed(const driver::RealDriver& real,
+                                                        driver::Row row, ledger::Asked asked,
+                                                        CUresult result,
+                                                        FunctionRef<CUresult()> again) {
   if (result != CUDA_ERROR_OUT_OF_MEMORY || passes_through.load(std::memory_order_relaxed))
     return result;
   hooks::HookedCall call(real, Process::get().session(), row);
   // The driver may have taken back the memory that earlier launches got for their kernels.
   hooks::launched_kernels.forget_all();
-  return call.rescued(result, {ledger::Asked::launch}, again);
+  return call.rescued(result, {asked}, again);
 }
 
 // Returns the pools that answer the program's question. Null within a hooked call, which asks for
@@ -129,9 +130,10 @@ void note_free_at_end() {}
   }                                                   \
   ()
 // The arguments are copied, and only here, so that a launch that succeeds keeps them in registers.
-#define CUWARDEN_LAUNCH_FAILED(name, arguments, answer)                    \
-  cuwarden::shim::launch_failed(real, cuwarden::driver::Row::name, answer, \
-                                [=, &real] { return CUWARDEN_SUBMITTED(name, arguments); })
+#define CUWARDEN_SUBMISSION_FAILED(name, arguments, asked, answer)          \
+  cuwarden::shim::submission_failed(real, cuwarden::driver::Row::name,      \
+                                    cuwarden::ledger::Asked::asked, answer, \
+                                    [=, &real] { return CUWARDEN_SUBMITTED(name, arguments); })
 
 // Launches are many and short. A launch of a kernel that was launched before goes through and is
 // not counted. For pointers from a lookup the functions are not looked up here: if they are not
@@ -146,22 +148,23 @@ void note_free_at_end() {}
   const CUresult answer = CUWARDEN_SUBMITTED(name, arguments);                         \
   if (answer == CUDA_SUCCESS) [[likely]]                                               \
     return answer;                                                                     \
-  return CUWARDEN_LAUNCH_FAILED(name, arguments, answer);
+  return CUWARDEN_SUBMISSION_FAILED(name, arguments, launch, answer);
 
-#define CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, below)                 \
-  [[gnu::noinline]] static result name parameters {                                             \
-    hooks::forget_left_driver_call(__builtin_frame_address(0));                                 \
-    const driver::RealDriver& real = below;                                                     \
-    if (real.name == nullptr) return missing_in_driver;                                         \
-    const CUfunction kernel = hooks::kernel_among arguments;                                    \
-    if (hooks::launched_kernels.has(kernel)) {                                                  \
-      const CUresult answer = CUWARDEN_SUBMITTED(name, arguments);                              \
-      return answer == CUDA_SUCCESS ? answer : CUWARDEN_LAUNCH_FAILED(name, arguments, answer); \
-    }                                                                                           \
-    driver::DriverCall inside;                                                                  \
-    hooks::HookedCall call(real, Process::get().session(), driver::Row::name);                  \
-    return inside.returned(hooks::first_launch(call, kernel, hooks::block_threads arguments,    \
-                                               [&] { return real.name arguments; }));           \
+#define CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, below)                    \
+  [[gnu::noinline]] static result name parameters {                                                \
+    hooks::forget_left_driver_call(__builtin_frame_address(0));                                    \
+    const driver::RealDriver& real = below;                                                        \
+    if (real.name == nullptr) return missing_in_driver;                                            \
+    const CUfunction kernel = hooks::kernel_among arguments;                                       \
+    if (hooks::launched_kernels.has(kernel)) {                                                     \
+      const CUresult answer = CUWARDEN_SUBMITTED(name, arguments);                                 \
+      return answer == CUDA_SUCCESS ? answer                                                       \
+                                    : CUWARDEN_SUBMISSION_FAILED(name, arguments, launch, answer); \
+    }                                                                                              \
+    driver::DriverCall inside;                                                                     \
+    hooks::HookedCall call(real, Process::get().session(), driver::Row::name);                     \
+    return inside.returned(hooks::first_launch(call, kernel, hooks::block_threads arguments,       \
+                                               [&] { return real.name arguments; }));              \
   }
 
 #define LAUNCH(result, name, parameters, arguments)                                         \
@@ -198,12 +201,14 @@ void note_free_at_end() {}
   return pools == nullptr ? answer : cuwarden::hooks::name##_of_pool CUWARDEN_ANSWER arguments;
 #define CUWARDEN_ANSWER(...) (*pools, answer, __VA_ARGS__)
 
-#define CUWARDEN_SUBMIT(name, arguments, below)     \
-  const cuwarden::driver::RealDriver& real = below; \
-  if (real.name == nullptr) [[unlikely]]            \
-    return cuwarden::shim::missing_in_driver;       \
-  cuwarden::driver::Submission at_the_gate;         \
-  return at_the_gate.returned(real.name arguments);
+#define CUWARDEN_SUBMIT(name, arguments, below)                \
+  const cuwarden::driver::RealDriver& real = below;            \
+  if (real.name == nullptr) [[unlikely]]                       \
+    return cuwarden::shim::missing_in_driver;                  \
+  const CUresult answer = CUWARDEN_SUBMITTED(name, arguments); \
+  if (answer != CUDA_ERROR_OUT_OF_MEMORY) [[likely]]           \
+    return answer;                                             \
+  return CUWARDEN_SUBMISSION_FAILED(name, arguments, copy, answer);
 
 #define CUWARDEN_WAIT(name, arguments, below)       \
   const cuwarden::driver::RealDriver& real = below; \

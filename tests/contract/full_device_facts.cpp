@@ -1,6 +1,7 @@
 // Calls that need device memory for themselves, on a device that is full. Rescues rely on this: a
 // refused call leaves nothing behind, and the same call succeeds once there is room.
 #include <functional>
+#include <vector>
 
 #include "tests/contract/driver_test.hpp"
 #include "tests/kernels_in_ptx.hpp"
@@ -171,6 +172,40 @@ TEST_F(FullDeviceFacts, a_launch_with_local_memory) {
   ASSERT_EQ(cuModuleGetFunction(&deep, module, "deep"), good);
   if (free_bytes() < needed + needed / 4) GTEST_SKIP() << "needs " << needed << " bytes";
   check([&] { return launch(deep); }, needed + needed / 8, 1, true);
+}
+
+// A refused launch gives the context's local memory back. Until the driver can take it again,
+// copies and fills on the device are refused, too; copies from and to the host are not.
+TEST_F(FullDeviceFacts, copies_and_fills_after_a_launch_that_was_refused) {
+  CUmodule module = nullptr;
+  CUfunction deep = nullptr;
+  ASSERT_EQ(cuModuleLoadData(&module, kernels::deep_code.c_str()), good);
+  ASSERT_EQ(cuModuleGetFunction(&deep, module, "deep"), good);
+  CUdeviceptr to = 0, from = 0;
+  ASSERT_EQ(cuMemAlloc(&to, 4 * kMiB), good);
+  ASSERT_EQ(cuMemAlloc(&from, 4 * kMiB), good);
+  std::vector<char> host(kMiB);
+  fill_but_for(512 * kMiB);
+  if (const CUresult answer = launch(deep); answer == good)
+    GTEST_SKIP() << "512 MiB are enough for the kernel";
+  const auto fill_again = [] {
+    for (std::size_t size = 256 * kMiB; size >= kMiB; size /= 2) fill(size);
+  };
+  fill_again();
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(cuMemcpyDtoD(to, from, 2 * kMiB), no_memory);
+    EXPECT_EQ(cuMemcpyDtoDAsync(to, from, 512, nullptr), no_memory);
+    EXPECT_EQ(cuMemsetD8(to, 1, kMiB), no_memory);
+    EXPECT_EQ(launch(plain), no_memory);
+    EXPECT_EQ(cuMemcpyDtoH(host.data(), from, host.size()), good);
+    EXPECT_EQ(cuMemcpyHtoD(to, host.data(), host.size()), good);
+    EXPECT_EQ(cuCtxSynchronize(), good);
+  }
+  make_room();
+  EXPECT_EQ(cuMemcpyDtoD(to, from, 2 * kMiB), good);
+  EXPECT_EQ(cuMemsetD8(to, 1, kMiB), good);
+  EXPECT_EQ(launch(plain), good);
+  EXPECT_EQ(cuCtxSynchronize(), good);
 }
 
 TEST_F(FullDeviceFacts, the_instantiation_of_a_graph) {

@@ -16,10 +16,21 @@ namespace cuwarden::ledger {
 inline constexpr std::uint64_t unknown_bytes = UINT64_MAX;
 
 // The thing that a refused call asked for: memory (an allocation), a context, loaded code, a kernel
-// launch, a graph's instantiation or launch, a stream, a larger limit (cuCtxSetLimit), or a texture
-// or surface object. All but `memory` take device memory that the call does not name.
-enum class Asked : std::uint8_t { memory, context, module, launch, graph, stream, limit, texture };
-inline constexpr std::uint8_t asked_count = 8;  // number of enumerators
+// launch, a graph's instantiation or launch, a stream, a larger limit (cuCtxSetLimit), a texture
+// or surface object, or a copy or fill on the device. All but `memory` take device memory that the
+// call does not name.
+enum class Asked : std::uint8_t {
+  memory,
+  context,
+  module,
+  launch,
+  graph,
+  stream,
+  limit,
+  texture,
+  copy
+};
+inline constexpr std::uint8_t asked_count = 9;  // number of enumerators
 
 // Facts about the moment of a refusal; indices into Incident::facts. A fact that is not known has
 // the value unknown_bytes. The enumerators' numbers are part of the ledger's layout.

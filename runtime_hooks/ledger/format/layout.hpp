@@ -369,9 +369,7 @@ struct Device {
   // Bytes of the first context, and of all further ones, that the driver gave back as it refused a
   // request and that no kernel launch has taken again.
   std::atomic<std::uint64_t> lent_first_context_bytes, lent_context_bytes;
-  // Most bytes of local memory that a thread needs, among kernels launched or captured since the
-  // device last had no context. 0: none needed more than its context gave each thread already.
-  std::atomic<std::uint64_t> largest_local_bytes;
+  std::atomic<std::uint64_t> largest_local_bytes;  // see ImplicitBytes::largest_local
   StringRef largest_local_kernel;  // name of that kernel, as the driver gives it; empty: unknown
 };
 

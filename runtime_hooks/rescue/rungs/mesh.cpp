@@ -41,10 +41,11 @@ RungOutcome run(Rescue& rescue) {
   Moves moves(rescue);
   if (request.asked == ledger::Asked::memory) return moves.make({request.bytes});
   std::uint64_t step = std::max(request.bytes, first_step);
-  RungOutcome outcome = moves.make({step, true});
+  const bool has_given_back = rescue.call.given_back_bytes != 0;
+  RungOutcome outcome = moves.make({step, true, has_given_back});
   while (outcome == RungOutcome::no_memory) {
     step *= 2;
-    const RungOutcome now = moves.make({step, true});
+    const RungOutcome now = moves.make({step, true, has_given_back});
     if (now == RungOutcome::nothing_to_do) break;
     outcome = now;
   }

@@ -83,7 +83,7 @@ def test_memory_of_unlisted_processes_stays_unexplained(run_both):
 def test_a_refusal_for_lack_of_memory_is_an_incident_and_reaches_the_program(
     run_both, api, asked_for
 ):
-    run = run_both([program("implicit_takers"), "all"], {"CUWARDEN_SIM_FAIL": f"{api}:1:2"})
+    run = run_both([program("implicit_takers"), "all"], {"CUWARDEN_SIM_FAIL": f"{api}:from:1:2"})
     assert run.returncode == 1
     assert run.own_stderr == f"{api}: error 2\n"
     (incident,) = run.report["incidents"]

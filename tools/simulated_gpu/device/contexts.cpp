@@ -71,6 +71,10 @@ CUresult take_local_memory(Context& context, std::size_t bytes) {
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+CUresult take_memory_for_copies(Context& context) {
+  return context.local_given_back ? take_local_memory(context, context.local_bytes) : CUDA_SUCCESS;
+}
+
 void shrink_local_memory(Context& context, std::size_t bytes) {
   if (bytes >= context.local_bytes) return;
   refund_context(context, local_memory_cost(context.local_bytes) - local_memory_cost(bytes));

@@ -29,6 +29,9 @@ void refund_context(Context& context, std::size_t bytes);
 // code for device-side malloc, as the real driver does, and returns CUDA_ERROR_OUT_OF_MEMORY. A
 // later launch takes both again.
 CUresult take_local_memory(Context& context, std::size_t bytes);
+// Takes the local memory that copies and fills on the device need, if the context has given it
+// back. Returns CUDA_ERROR_OUT_OF_MEMORY if the device has too few free bytes.
+CUresult take_memory_for_copies(Context& context);
 // Gives back local memory of the context, so that `bytes` are left for each thread that the device
 // can run at once. Does nothing if each thread has `bytes` or less already.
 void shrink_local_memory(Context& context, std::size_t bytes);

@@ -76,6 +76,13 @@ CUresult check(Simulator& sim, const Plain& copy) {
   return check(sim, copy.from, copy.from_side, copy.size, false);
 }
 
+// A copy on a device is made by a kernel of the driver's.
+CUresult take_memory_for(Context& context, const Plain& copy) {
+  return copy.to_side == Side::device && copy.from_side == Side::device
+             ? take_memory_for_copies(context)
+             : CUDA_SUCCESS;
+}
+
 CUresult copy_now(const Plain& copy) {
   std::memmove(reinterpret_cast<void*>(copy.to), reinterpret_cast<const void*>(copy.from),
                copy.size);
@@ -89,6 +96,7 @@ CUresult synchronous(const Plain& copy) {
   SIM_TRY(refuse_under_capture(at.sim));
   Stream* stream = nullptr;
   SIM_TRY(find_stream(*at.context, nullptr, stream));
+  SIM_TRY(take_memory_for(*at.context, copy));
   wait_for(at.lock, *stream);
   SIM_TRY(check(at.sim, copy));
   return copy_now(copy);
@@ -101,7 +109,10 @@ CUresult asynchronous(const Plain& copy, CUstream handle) {
   SIM_TRY(find_stream(*at.context, handle, stream));
   // Memory that a captured graph allocates does not exist yet: the copy is checked when the graph
   // runs.
-  if (!stream->capture) SIM_TRY(check(at.sim, copy));
+  if (!stream->capture) {
+    SIM_TRY(check(at.sim, copy));
+    SIM_TRY(take_memory_for(*at.context, copy));
+  }
   return submit(*stream, NodeKind::copy, CU_GRAPH_NODE_TYPE_MEMCPY, [copy] {
     SIM_TRY(check(simulator(), copy));
     return copy_now(copy);

@@ -34,6 +34,7 @@ CUresult fill(CUdeviceptr start, std::size_t pitch, Value value, std::size_t wid
   SIM_TRY(find_stream(*at.context, handle, stream));
   const CUDA_MEMSET_NODE_PARAMS rows{start, pitch, value, sizeof(Value), width, height};
   if (!is_filling(rows) || (!stream->capture && !writable(rows))) return CUDA_ERROR_INVALID_VALUE;
+  if (!stream->capture) SIM_TRY(take_memory_for_copies(*at.context));
   return submit(*stream, NodeKind::fill, CU_GRAPH_NODE_TYPE_MEMSET,
                 [rows] { return fill_rows(rows); });
 }
