@@ -34,9 +34,6 @@ bool read_word(bool& to, std::string_view text, std::string_view yes, std::strin
 bool ZeroOrOne::read(Value& to, std::string_view text) { return read_word(to, text, "1", "0"); }
 std::string ZeroOrOne::text(Value value) { return value ? "1" : "0"; }
 
-bool OnOff::read(Value& to, std::string_view text) { return assign(to, parse_on_off(text)); }
-std::string OnOff::text(Value value) { return value ? "on" : "off"; }
-
 bool DropOrKeep::read(Value& to, std::string_view text) {
   return read_word(to, text, "drop", "keep");
 }
@@ -78,6 +75,14 @@ std::string LogTarget::text(const Value& value) {
 bool Pool::read(Value& to, std::string_view text) { return assign(to, parse_pool_mode(text)); }
 std::string Pool::text(Value value) {
   return std::string(pool_mode_names[static_cast<int>(value)]);
+}
+
+bool Mesh::read(Value& to, std::string_view text) { return assign(to, parse_mesh_mode(text)); }
+std::string Mesh::text(const Value& value) {
+  return std::string(!value.moves     ? "off"
+                     : value.verifies ? "verify"
+                                      : "on") +
+         (value.is_visible ? ":visible" : "");
 }
 
 bool Time::read(Value& to, std::string_view text) { return assign(to, parse_duration_ns(text)); }

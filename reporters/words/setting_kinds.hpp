@@ -27,14 +27,6 @@ struct ZeroOrOne {
   static std::string text(Value);
 };
 
-// Kind of a setting that is "on" (true) or "off" (false).
-struct OnOff {
-  using Value = bool;
-  static constexpr std::string_view accepted = accepted_on_off;
-  static bool read(Value&, std::string_view);
-  static std::string text(Value);
-};
-
 // Kind of a setting that is "drop" (true) or "keep" (false).
 struct DropOrKeep {
   using Value = bool;
@@ -105,6 +97,14 @@ struct Pool {
   static constexpr std::string_view accepted = accepted_pool_mode;
   static bool read(Value&, std::string_view);
   static std::string text(Value);
+};
+
+// Kind of CUWARDEN_MESH: how the pool's memory may be moved.
+struct Mesh {
+  using Value = MeshMode;
+  static constexpr std::string_view accepted = accepted_mesh_mode;
+  static bool read(Value&, std::string_view);
+  static std::string text(const Value&);
 };
 
 // Kind of a setting that is a length of time, such as "500ms", "30s" or "2m".

@@ -38,9 +38,13 @@ std::optional<PoolMode> parse_pool_mode(std::string_view text) {
   return named<PoolMode>(pool_mode_names, text);
 }
 
-std::optional<bool> parse_on_off(std::string_view text) {
-  constexpr std::string_view names[] = {"off", "on"};
-  return named<bool>(names, text);
+std::optional<MeshMode> parse_mesh_mode(std::string_view text) {
+  constexpr std::string_view visible = ":visible";
+  if (text == "off") return MeshMode{.moves = false};
+  MeshMode mode{.is_visible = text.ends_with(visible)};
+  if (mode.is_visible) text.remove_suffix(visible.size());
+  mode.verifies = text == "verify";
+  return mode.verifies || text == "on" ? std::optional(mode) : std::nullopt;
 }
 
 std::optional<unsigned> parse_number(std::string_view text, unsigned most) {

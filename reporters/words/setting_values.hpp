@@ -30,6 +30,15 @@ struct SpillAmount {
   bool is_visible = false;  // true if cuMemGetInfo counts the amount as free memory of the device
 };
 
+// The value of CUWARDEN_MESH: how memory of cuwarden's pool may be moved (meshing).
+struct MeshMode {
+  bool moves = true;      // false: no memory is moved
+  bool verifies = false;  // true: each copy is compared with the original
+  // True if cuMemGetInfo counts the memory as free that moving would free.
+  bool is_visible = false;
+  bool operator==(const MeshMode&) const = default;
+};
+
 // The value of CUWARDEN_REPORT_IF. A report is written at the end of the process if one of the
 // conditions that are true here holds. If all are false, a report is always written.
 struct ReportConditions {
@@ -51,8 +60,9 @@ std::optional<LogLevel> parse_log_level(std::string_view text);
 // Parses a value of CUWARDEN_POOL: "off", "rescue", "on" or "auto". Returns null for any other
 // text.
 std::optional<PoolMode> parse_pool_mode(std::string_view text);
-// Parses "on" (true) or "off" (false). Returns null for any other text.
-std::optional<bool> parse_on_off(std::string_view text);
+// Parses a value of CUWARDEN_MESH: "off", "on" or "verify", of which the last two may have
+// ":visible" behind them. Returns null for any other text.
+std::optional<MeshMode> parse_mesh_mode(std::string_view text);
 // Parses a decimal number from 0 to `most`; null if the text is no such number.
 std::optional<unsigned> parse_number(std::string_view text, unsigned most);
 // Parses a length of time such as "500ms", "30s", "2m" (minutes), "1h" or "0", of at most 366 days.
@@ -86,7 +96,7 @@ inline constexpr char default_report_name[] = "cuwarden-%e-%h-%p.json";
 // setting, or one kind of settings, accepts.
 inline constexpr char accepted_log[] = "off, error, warn, info or debug, with :FILE into a file";
 inline constexpr char accepted_pool_mode[] = "off, rescue, on or auto";
-inline constexpr char accepted_on_off[] = "on or off";
+inline constexpr char accepted_mesh_mode[] = "on, off or verify, or on:visible or verify:visible";
 inline constexpr char accepted_stack_depth[] = "a number of frames from 0 to 1024";
 inline constexpr char accepted_duration[] = "a time such as 500ms, 30s or 2m";
 inline constexpr char accepted_spill[] = "an amount as 8GiB, 8GB or 25%, or as 8GiB:visible";

@@ -37,6 +37,7 @@ bool Arena::open(const driver::RealDriver& real, DeviceOrdinal device, ContextId
       throw;
     }
     where_ = on_device(real, device);
+    is_coherent_ = false;
     device_.store(device.value, std::memory_order_relaxed);
     context_.store(context.value, std::memory_order_release);
     is_closing_.store(false);

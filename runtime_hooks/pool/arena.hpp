@@ -45,6 +45,9 @@ struct ArenaCounts {
   // had unmapped them and failed, and the driver refused to map their memory again. 0 if that never
   // happened.
   std::uint64_t lost_bytes = 0;
+  // Bytes of the first page of which two addresses of the same memory, or a copy, showed other
+  // contents than they should. From then on no block is moved. 0: there is no such page.
+  std::uint64_t differing_bytes = 0;
 };
 
 // Bytes of memory that meshing is to save.
@@ -52,6 +55,10 @@ struct MeshGoal {
   std::uint64_t least_bytes = 0;   // nothing is moved if less can be saved
   std::uint64_t needed_bytes = 0;  // no further pause begins once so much is saved
   std::uint64_t enough_bytes = 0;  // nothing more is moved once so much is saved
+  bool verifies = false;  // true: each copy is compared before the program's addresses get it
+  // True if the context has given back memory that copies on the device need. Then a copy is made
+  // before anything else, while that memory is free.
+  bool copies_need_memory = false;
 };
 
 // Functions that pause the program for Arena::mesh(), which moves blocks: in a pause no thread and
@@ -137,6 +144,9 @@ class Arena {
   // addresses. The arena's device must be that of the current context. Returns the bytes saved. May
   // throw std::bad_alloc, and has saved nothing then.
   std::uint64_t mesh(const driver::RealDriver&, const Pause&, const MeshGoal&);
+  // Returns the bytes that mesh() would save now if it saved all it can. Makes a plan, and moves
+  // nothing. Returns 0 if host memory for the plan is lacking.
+  std::uint64_t meshable_bytes(const driver::RealDriver&) noexcept;
   // Adds `ns` nanoseconds to ArenaCounts::pause_ns, for a pause of the program in which no memory
   // was moved.
   void was_paused(std::uint64_t ns) noexcept;
@@ -267,6 +277,8 @@ class Arena {
   // Numbers (index plus 1) of the rows of `runs_` that no run uses.
   std::vector<RunIndex> unused_runs_;
   ArenaCounts counts_;
+  // True once meshing has found that two addresses of one page show the same contents here.
+  bool is_coherent_ = false;
 };
 
 }  // namespace cuwarden::pool

@@ -25,9 +25,10 @@ std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t needed_bytes
     if (is_first) make_ahead(enough_bytes - gained());
     if (!pause.begin()) break;
     if (!std::exchange(is_first, false)) make_ahead(enough_bytes - gained());
-    do {
-      goes_on = move_batch(enough_bytes - gained());
-    } while (goes_on && gained() < enough_bytes && has_next() && !pause.is_over());
+    goes_on = is_coherent();
+    if (goes_on) do {
+        goes_on = move_batch(enough_bytes - gained());
+      } while (goes_on && gained() < enough_bytes && has_next() && !pause.is_over());
     arena_.counts_.pause_ns += pause.end();
     release_old();
     drop_spare();
@@ -93,7 +94,7 @@ bool Arena::Meshing::move_batch(std::uint64_t bytes) noexcept {
   // for something else next.
   good = real_.cuStreamSynchronize(nullptr) == CUDA_SUCCESS && good;
   for (std::size_t at = first; at != next_; ++at) {
-    good = good && exchange(candidates_[at]);
+    good = good && (!verifies_ || is_copied_right(candidates_[at])) && exchange(candidates_[at]);
     if (!good) arena_.packing_.renounce_withheld(candidates_[at].announced);
   }
   return good;
@@ -331,15 +332,19 @@ std::uint64_t Arena::mesh(const driver::RealDriver& real, const Pause& pause,
   // pauses are bounded. A thread that waits for this lock waits no longer than that, and holds up
   // no thread at the gate.
   const Locked held(lock_, Locked::ForLong{});
-  if (!held || has_ended() || is_closing() || real.cuMemRetainAllocationHandle == nullptr ||
-      real.cuMemcpyDtoDAsync_v2 == nullptr || real.cuStreamSynchronize == nullptr)
+  if (!held || has_ended() || is_closing() || counts_.differing_bytes != 0 ||
+      real.cuMemRetainAllocationHandle == nullptr || real.cuMemcpyDtoDAsync_v2 == nullptr ||
+      real.cuStreamSynchronize == nullptr)
     return 0;
   std::uint64_t gained = 0, least = goal.least_bytes;
+  bool copies_need_memory = goal.copies_need_memory;
   // Runs one plan. Returns false if memory to move into was lacking, or if new memory would save
   // nothing.
   const auto pass = [&](Meshing::Into into) {
-    Meshing meshing(*this, real, into);
+    Meshing meshing(*this, real, into, goal.verifies);
     if (meshing.gain() < std::exchange(least, 0)) return true;
+    if (std::exchange(copies_need_memory, false) && !meshing.have_copies_their_memory(pause))
+      return true;
     if (meshing.gain() == 0 || !meshing.take_scratch()) return false;
     gained += meshing.run(pause, goal.needed_bytes - gained, goal.enough_bytes - gained);
     return !meshing.lacked_room();

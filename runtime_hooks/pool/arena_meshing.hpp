@@ -29,7 +29,10 @@ class Arena::Meshing {
   enum class Into : std::uint8_t { new_memory, own_memory };
   // Plans a pass of meshing, which run() carries out. `arena` and `real` outlive the object. The
   // caller holds the arena's lock until the object is destroyed. May throw std::bad_alloc.
-  Meshing(Arena& arena, const driver::RealDriver& real, Into into) : arena_(arena), real_(real) {
+  //
+  // `verifies`: true if each copy is compared before the program's addresses get it.
+  Meshing(Arena& arena, const driver::RealDriver& real, Into into, bool verifies)
+      : arena_(arena), real_(real), verifies_(verifies) {
     if (into == Into::new_memory) {
       find_moves();
       drop_useless();
@@ -63,9 +66,14 @@ class Arena::Meshing {
   }
   // Moves the planned runs, in pauses of the program. Begins no further pause once `needed_bytes`
   // are saved, and ends at once when `enough_bytes` are. Ends, too, if no pause can be had, or if a
-  // move fails for a reason other than lack of room. Returns the bytes saved.
+  // move fails for a reason other than lack of room. Returns the
+  // bytes saved.
   std::uint64_t run(const Pause& pause, std::uint64_t needed_bytes,
                     std::uint64_t enough_bytes) noexcept;
+  // Makes a copy on the device in a pause of the program, for which the driver takes the memory
+  // that copies need, as far as the context has given it back. To be called before memory is made
+  // for moves. Returns false if the copy has failed, or no pause could be had.
+  bool have_copies_their_memory(const Pause&) noexcept;
   // True if run() could not move some run (pages whose memory is mapped together) for lack of free
   // device memory.
   bool lacked_room() const noexcept { return lacked_room_; }
@@ -184,10 +192,10 @@ class Arena::Meshing {
   // 256 pages, or the driver refuses memory.
   void make_ahead(std::uint64_t bytes) noexcept;
   // Moves the next candidates together, until that saves `bytes`, 64 pages are moved or the driver
-  // refuses memory: all copies are started before one wait for all. To be called in a pause of the
-  // program, after has_next(). Returns false if a call of the driver has failed, or host memory is
-  // lacking. The blocks that were not moved then lie in their old memory, which may be lost
-  // (ArenaCounts::lost_bytes).
+  // refuses memory: all copies are started before one wait for all. To be called in a pause
+  // of the program, after has_next(). Returns false if a call of the driver has failed, or host
+  // memory is lacking. The blocks that were not moved then lie in their old memory, which may be
+  // lost (ArenaCounts::lost_bytes).
   bool move_batch(std::uint64_t bytes) noexcept;
   // Counts the pages that must be announced to Packing before the candidate is moved, and enters
   // the number in it. Marks the targets that it counts (Target::is_announced), so that no later
@@ -197,6 +205,17 @@ class Arena::Meshing {
   // it. Returns false if the driver refuses; the pages then have their old memory again, unless it
   // is lost (ArenaCounts::lost_bytes).
   bool exchange(const Candidate&) noexcept;
+  // Finds out, in a pause of the program, if two addresses of one page show the same contents on
+  // this device and driver. Looks at the memory of the first candidate's run, and writes to a part
+  // that no block has. Returns true if they do, now or by an earlier call for the arena. Returns
+  // false if they differ (ArenaCounts::differing_bytes), or if that could not be found out.
+  bool is_coherent() noexcept;
+  // Returns the start and the end of a part of the page, such as between two blocks, that no block
+  // has. Both are equal if there is none.
+  std::pair<std::uint64_t, std::uint64_t> free_part(std::uint64_t page) const noexcept;
+  // Compares the copies of the candidate's blocks with the blocks. Returns false if one differs
+  // (ArenaCounts::differing_bytes), or if that could not be found out.
+  bool is_copied_right(const Candidate&) noexcept;
   // Gives back the new memory to which no page was moved.
   void drop_spare() noexcept;
   // Releases the memory that moved runs had before.
@@ -207,6 +226,7 @@ class Arena::Meshing {
 
   Arena& arena_;
   const driver::RealDriver& real_;
+  const bool verifies_;
   // Moves (each of one page to other memory) of all runs in `candidates_`. The moves of one run lie
   // next to each other.
   std::vector<Move> moves_;

@@ -85,8 +85,9 @@ std::uint64_t DevicePool::mesh(const driver::RealDriver& real, DeviceOrdinal dev
     elsewhere -= std::min(elsewhere, savable(arena));
     const std::uint64_t least = goal.least_bytes - std::min(goal.least_bytes, gained + elsewhere);
     try {
-      gained +=
-          arena.mesh(real, pause, {least, goal.needed_bytes - gained, goal.enough_bytes - gained});
+      gained += arena.mesh(real, pause,
+                           {least, goal.needed_bytes - gained, goal.enough_bytes - gained,
+                            goal.verifies, goal.copies_need_memory});
     } catch (...) {
       // If host memory for a plan is lacking, this arena is not meshed.
     }
@@ -124,6 +125,15 @@ CUresult DevicePool::change_access(const driver::RealDriver& real, DeviceOrdinal
   return result;
 }
 
+std::uint64_t DevicePool::meshable_bytes(const driver::RealDriver& real,
+                                         DeviceOrdinal device) noexcept {
+  std::uint64_t sum = 0;
+  each([&](Arena& arena) {
+    if (arena.device() == device) sum += arena.meshable_bytes(real);
+  });
+  return sum;
+}
+
 ArenaCounts DevicePool::counts(DeviceOrdinal device) noexcept {
   ArenaCounts sum;
   each([&](Arena& arena) {
@@ -140,6 +150,7 @@ ArenaCounts DevicePool::counts(DeviceOrdinal device) noexcept {
     sum.meshed_bytes += one.meshed_bytes;
     sum.pause_ns += one.pause_ns;
     sum.lost_bytes += one.lost_bytes;
+    sum.differing_bytes += one.differing_bytes;
   });
   return sum;
 }

@@ -96,6 +96,9 @@ class DevicePool {
   // if there was none.
   CUresult change_access(const driver::RealDriver&, DeviceOrdinal device, DeviceOrdinal peer,
                          bool may) noexcept;
+  // Returns the bytes of device memory that mesh() would save now if it saved all it can. Plans
+  // that for all pages: takes some microseconds a page.
+  std::uint64_t meshable_bytes(const driver::RealDriver&, DeviceOrdinal) noexcept;
   // Returns the sums of the figures of all arenas of the device, also of those whose context ended.
   ArenaCounts counts(DeviceOrdinal) noexcept;
 

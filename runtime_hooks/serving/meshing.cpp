@@ -45,9 +45,26 @@ bool ServingPools::can_mesh() const noexcept {
 
 std::uint64_t ServingPools::unused_bytes(DeviceOrdinal device) noexcept {
   const pool::ArenaCounts counts = parts_.device.counts(device);
-  const bool can_move =
-      counts.partly_idle_bytes != 0 && can_mesh() && !parts_.captures.any() && !mesh_obstacle();
-  return counts.idle_bytes + (can_move ? counts.partly_idle_bytes : 0);
+  const bool can_move = (counts.partly_idle_bytes != 0 || settings_.shows_meshable) && can_mesh() &&
+                        !parts_.captures.any() && !mesh_obstacle();
+  return counts.idle_bytes +
+         (can_move ? std::max(counts.partly_idle_bytes, meshable_bytes(device)) : 0);
+}
+
+// A plan for all pages takes a while, so that its result is told until twenty times that time have
+// passed.
+std::uint64_t ServingPools::meshable_bytes(DeviceOrdinal device) noexcept {
+  constexpr std::uint64_t lasts = 20;
+  if (!settings_.shows_meshable) return 0;
+  const std::uint64_t begun = clock_.now_ns();
+  if (meshable_device_.load(std::memory_order_relaxed) != device.value ||
+      begun >= meshable_until_ns_.load(std::memory_order_relaxed)) {
+    meshable_bytes_.store(parts_.device.meshable_bytes(parts_.real, device));
+    const std::uint64_t now = clock_.now_ns();
+    meshable_until_ns_.store(now + lasts * (now - begun), std::memory_order_relaxed);
+    meshable_device_.store(device.value, std::memory_order_relaxed);
+  }
+  return meshable_bytes_.load(std::memory_order_relaxed);
 }
 
 // Returns an obstacle that calls of the program have brought about; null if there is none.
@@ -139,12 +156,15 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here, Wanted want
   const std::uint64_t ahead = mesh_needed_bytes_.load(std::memory_order_relaxed) + needed;
   const std::uint64_t least = wanted.is_guess ? 1 : needed;
   const bool any = parts_.device.mesh(parts_.real, here.device, {begin, is_over, end},
-                                      {least, needed, needed + ahead}) != 0;
+                                      {least, needed, needed + ahead, settings_.verifies_meshing,
+                                       wanted.has_given_back}) != 0;
   if (any) mesh_needed_bytes_.fetch_add(needed, std::memory_order_relaxed);
   parts_.device.was_paused(here.device, vain_ns);
   if (any || vain_ns != 0) note_pool(here.device);
-  if (const std::uint64_t lost = parts_.device.counts(here.device).lost_bytes; lost != 0)
-    notices_.tell_once(Notice::lost, here.device, lost);
+  const pool::ArenaCounts counts = parts_.device.counts(here.device);
+  if (counts.lost_bytes != 0) notices_.tell_once(Notice::lost, here.device, counts.lost_bytes);
+  if (counts.differing_bytes != 0)
+    notices_.tell_once(Notice::contents_differ, here.device, counts.differing_bytes);
   return any ? RungOutcome::served : without;
 }
 

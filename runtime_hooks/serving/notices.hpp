@@ -23,8 +23,11 @@ enum class Notice : std::uint8_t {
   // Two devices of the process cannot reach each other's memory: copies between them fail for
   // spilled memory and the pool's memory.
   not_granted,
-  pool_not_shared,     // the program asked for an IPC handle of the pool's memory, which has none
-  lost,                // meshing failed and lost contents: the driver refused to map memory again
+  pool_not_shared,  // the program asked for an IPC handle of the pool's memory, which has none
+  lost,             // meshing failed and lost contents: the driver refused to map memory again
+  // Two addresses of the same memory, or a copy, showed other contents than they should: nothing is
+  // moved any more.
+  contents_differ,
   pool_not_supported,  // the device or its driver cannot map memory, so the pool does not serve it
   waits,               // a request waits for memory of other processes
   waited_in_vain,      // a request failed after it waited
@@ -47,9 +50,10 @@ class NoticeWriter {
   // Writes a message. `device`: the device of the memory; no_device for host memory. In
   // `not_granted`, it is one of the two devices. `bytes`: in most messages, the size of the request
   // or allocation. In `lost`, `bytes` is the amount of memory whose contents are lost. In
-  // `memory_has_handle`, `library_reaches_memory` and `unknown_functions`, it is the amount that
-  // moving memory might free. In `not_granted` and `pool_not_supported`, it is 0. `host_bytes`: in
-  // `spilled` and `not_shared`, the part of the allocation that is in host memory; otherwise 0.
+  // `contents_differ`, it is the size of a page. In `memory_has_handle`, `library_reaches_memory`
+  // and `unknown_functions`, it is the amount that moving memory might free. In `not_granted` and
+  // `pool_not_supported`, it is 0. `host_bytes`: in `spilled` and `not_shared`, the part of the
+  // allocation that is in host memory; otherwise 0.
   virtual void write(Notice, DeviceOrdinal device, std::uint64_t bytes,
                      std::uint64_t host_bytes) noexcept = 0;
   // Writes a message that the reclaimer which was registered with the name `reclaimer` has failed.

@@ -41,6 +41,9 @@ struct ServingSettings {
   // move memory behind its addresses (meshing). Several pauses may share it. 0: memory is not
   // moved.
   std::uint64_t mesh_pause_ns = 0;
+  bool verifies_meshing = false;  // true: each copy of moved memory is compared
+  // True if the program is told that memory is free which meshing would free.
+  bool shows_meshable = false;
   pool::SpillSettings spill{};
 };
 
@@ -129,6 +132,9 @@ class ServingPools final : public tracking::ReadingListener {
   struct Wanted {
     std::uint64_t bytes = 0;
     bool is_guess = false;  // true if it is not known how much the request needs
+    // True if the driver has given back memory of the context to make room, before it refused the
+    // request after all.
+    bool has_given_back = false;
   };
   // Moves memory of the pool together behind unchanged addresses, so that whole pages of the
   // current context's device become free for a refused request. `CurrentContext`: the calling
@@ -273,6 +279,10 @@ class ServingPools final : public tracking::ReadingListener {
   // told, or if the current context is not recorded. The calling thread must have closed the
   // submission gate. `current`: the current context.
   bool all_are_idle(ContextId current) noexcept;
+  // Returns the bytes of the device that meshing would free, if the settings have the program told
+  // of them (ServingSettings::shows_meshable); otherwise 0. The number may be a tenth of a second
+  // old.
+  std::uint64_t meshable_bytes(DeviceOrdinal) noexcept;
   // Returns the reason why memory must not be moved, as far as the program's calls have shown it;
   // null: none.
   std::optional<Notice> obstacle_met() noexcept;
@@ -306,6 +316,10 @@ class ServingPools final : public tracking::ReadingListener {
   // Sum of the bytes that refused requests lacked, over those calls of mesh() that have saved
   // memory.
   std::atomic<std::uint64_t> mesh_needed_bytes_{0};
+  // The last result of meshable_bytes(): the number, the time of clock_ in nanoseconds until which
+  // it is told, and the ordinal of its device (-1: there was none).
+  std::atomic<std::uint64_t> meshable_bytes_{0}, meshable_until_ns_{0};
+  std::atomic<std::int32_t> meshable_device_{-1};
   std::atomic<bool> is_ending_{false};  // true once the process has begun to end
   // True once the program has made a handle to memory of the pool, so that none may be moved.
   std::atomic<bool> is_reached_{false};

@@ -14,7 +14,7 @@ serving::PoolUse pool_use(PoolMode mode) noexcept {
 }
 
 std::uint64_t mesh_pause_ns(const Settings& settings) noexcept {
-  return settings.meshes && pool_use(settings.pool) != serving::PoolUse::never
+  return settings.mesh.moves && pool_use(settings.pool) != serving::PoolUse::never
              ? settings.mesh_pause_ns
              : 0;
 }

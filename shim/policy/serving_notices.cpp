@@ -54,6 +54,13 @@ void ServingNotices::write(serving::Notice notice, DeviceOrdinal device, std::ui
                        " of the program's memory on GPU " + std::to_string(device.value) +
                        " again: its contents are lost; please report this, and use "
                        "CUWARDEN_MESH=off");
+    case contents_differ:
+      return log_error(
+          "CUWARDEN_MESH: two addresses of the same memory, or a copy of it, showed different "
+          "contents on GPU " +
+          std::to_string(device.value) +
+          ": nothing is moved there any more, and the program's data are as they were; "
+          "please report this");
     case memory_has_handle:
       return log_warn(left_apart +
                       "the program made handles of memory, by which other processes may access it");

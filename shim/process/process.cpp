@@ -249,6 +249,8 @@ hooks::Session* Process::start_recording() noexcept {
                                    .reclaimers = &reclaimers},
                         .serving = {.pool = pool_use(settings.pool),
                                     .mesh_pause_ns = mesh_pause_ns(settings),
+                                    .verifies_meshing = settings.mesh.verifies,
+                                    .shows_meshable = settings.mesh.is_visible,
                                     .spill = spill}});
     hooks::frames_prove_left.store([](const void* frame, const void* own_frame) noexcept {
       return has_left(get().session_->sites, frame, own_frame);

@@ -160,3 +160,33 @@ def test_memory_is_not_moved_once_an_unknown_function_may_have_been_called(works
     assert run.last_line == {"right": True, "result": 2}
     assert rungs_of(run.report)[-1] == ("mesh", "unsafe")
     assert f"{UNKNOWN}{told}\n" in run.stderr
+
+
+def test_nothing_is_moved_on_a_device_whose_second_addresses_show_other_memory(workspace):
+    """Two addresses of one page are compared before the first block is moved."""
+    env = pooled(CUWARDEN_SIM_VMM="apart", **SLOW_COPIES)
+    run = workspace.run([program("recovery"), 65536, 65536, 10, 256 * MIB, 32 * MIB], env)
+    assert (run.last_line["damaged"], run.last_line["had_again_bytes"]) == (0, 0)
+    assert rungs_of(run.report)[-1] == ("mesh", "nothing_gained")
+    assert run.report["pool"]["meshed_pages"] == 0
+    assert run.stderr.count("CUWARDEN_MESH: two addresses of the same memory") == 1
+
+
+def test_each_copy_can_be_verified(workspace):
+    env = pooled(CUWARDEN_MESH="verify", **SLOW_COPIES)
+    run = workspace.run([program("recovery"), 65536, 65536, 10, 256 * MIB, 32 * MIB], env)
+    assert run.last_line["damaged"] == 0
+    assert run.last_line["had_again_bytes"] > 0.8 * run.last_line["freed_bytes"]
+    assert "CUWARDEN_MESH: two addresses" not in run.stderr
+
+
+def test_meshable_memory_counts_as_free_only_if_the_user_wants_that(workspace):
+    shown = {}
+    for mode in ("on", "on:visible"):
+        env = pooled(CUWARDEN_MESH=mode, **SLOW_COPIES)
+        run = workspace.run([program("recovery"), 65536, 65536, 10, 256 * MIB, 32 * MIB], env)
+        shown[mode] = run.last_line["shown_free_bytes"]
+    freed, had = run.last_line["freed_bytes"], run.last_line["had_again_bytes"]
+    assert shown["on"] < 0.1 * freed
+    # The program can have all that is shown.
+    assert 0.7 * freed < shown["on:visible"] <= had + 32 * MIB

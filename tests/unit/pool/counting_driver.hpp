@@ -45,6 +45,10 @@ struct Driver {
   double fail_share = 0.0;  // The share of calls that fail, of those that can.
   std::mt19937 random{7};
   int errors = 0;
+  // Faults of the device: a handle's second address shows other contents, or takes memory of its
+  // own; copies between addresses are wrong.
+  bool second_address_differs = false, second_address_takes_memory = false;
+  bool copies_are_wrong = false;
   std::uint64_t least_free_bytes = UINT64_MAX;  // The least that was free after a handle was made.
   // Called once, without the lock, inside the function.
   std::function<void()> in_create, in_set_access;
@@ -66,6 +70,13 @@ struct Driver {
         address - found->first >= handles.at(found->second.handle).bytes)
       return ++errors, nowhere = 0;
     return handles.at(found->second.handle).words[(address - found->first) / 512];
+  }
+  // True if the address lies in a mapping of a handle that is mapped at a lower address, too.
+  bool is_second(std::uint64_t address) const {
+    const auto found = std::prev(mappings.upper_bound(address));
+    return std::any_of(mappings.begin(), found, [&](const auto& mapping) {
+      return mapping.second.handle == found->second.handle;
+    });
   }
   void drop(std::uint64_t id) {
     Handle& handle = handles.at(id);
@@ -136,6 +147,8 @@ inline CUresult map(CUdeviceptr start, size_t bytes, size_t offset,
   const std::lock_guard locked(driver->lock);
   if (driver->fails()) return CUDA_ERROR_OUT_OF_MEMORY;
   driver->errors += offset != 0 || driver->handles.at(handle).bytes != bytes;
+  if (driver->second_address_takes_memory && driver->handles.at(handle).mappings != 0)
+    driver->free_bytes -= bytes;
   ++driver->handles.at(handle).mappings;
   return driver->mappings[start] = {handle, 0}, CUDA_SUCCESS;
 }
@@ -188,8 +201,29 @@ inline CUresult synchronise(CUstream) {
   const std::lock_guard locked(driver->lock);
   for (const auto& [to, from, bytes] : std::exchange(driver->under_way, {}))
     for (std::uint64_t at = 0; at < bytes; at += 512)
-      driver->word(to + at) = driver->word(from + at);
+      driver->word(to + at) = driver->word(from + at) + (driver->copies_are_wrong ? 1 : 0);
   return driver->fails() ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
+}
+
+// Each word stands for 512 bytes, which all have the value of its lowest byte on the host.
+inline CUresult copy_to_host(void* to, CUdeviceptr from, size_t bytes) {
+  const std::lock_guard locked(driver->lock);
+  if (driver->fails()) return CUDA_ERROR_UNKNOWN;
+  driver->errors += from % 512 != 0 || bytes % 512 != 0;
+  const bool lies = driver->second_address_differs && driver->is_second(from);
+  for (std::uint64_t at = 0; at < bytes; at += 512) {
+    const std::uint64_t found = driver->word(from + at) + (lies ? 1 : 0);
+    std::fill_n(static_cast<unsigned char*>(to) + at, 512, static_cast<unsigned char>(found));
+  }
+  return CUDA_SUCCESS;
+}
+inline CUresult copy_from_host(CUdeviceptr to, const void* from, size_t bytes) {
+  const std::lock_guard locked(driver->lock);
+  if (driver->fails()) return CUDA_ERROR_UNKNOWN;
+  driver->errors += to % 512 != 0 || bytes % 512 != 0;
+  for (std::uint64_t at = 0; at < bytes; at += 512)
+    driver->word(to + at) = static_cast<const unsigned char*>(from)[at];
+  return CUDA_SUCCESS;
 }
 
 inline driver::RealDriver functions() {
@@ -206,6 +240,8 @@ inline driver::RealDriver functions() {
   real.cuMemRetainAllocationHandle = retain;
   real.cuMemcpyDtoDAsync_v2 = copy;
   real.cuStreamSynchronize = synchronise;
+  real.cuMemcpyDtoH_v2 = copy_to_host;
+  real.cuMemcpyHtoD_v2 = copy_from_host;
   return real;
 }
 

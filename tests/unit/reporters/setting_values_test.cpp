@@ -90,12 +90,16 @@ TEST(SettingValues, settings_that_are_words_take_known_words_only) {
     EXPECT_EQ(parse_pool_mode(pool_mode_names[i]), static_cast<PoolMode>(i));
   for (std::size_t i = 0; i < std::size(log_level_names); ++i)
     EXPECT_EQ(parse_log_level(log_level_names[i]), static_cast<LogLevel>(i));
-  EXPECT_EQ(parse_on_off("on"), true);
-  EXPECT_EQ(parse_on_off("off"), false);
-  for (const char* bad : {"", "On", "1", "automatic", "warning"}) {
+  EXPECT_EQ(parse_mesh_mode("on"), MeshMode{});
+  EXPECT_EQ(parse_mesh_mode("off"), MeshMode{.moves = false});
+  EXPECT_EQ(parse_mesh_mode("verify"), MeshMode{.verifies = true});
+  EXPECT_EQ(parse_mesh_mode("on:visible"), MeshMode{.is_visible = true});
+  EXPECT_EQ(parse_mesh_mode("verify:visible"), (MeshMode{.verifies = true, .is_visible = true}));
+  for (const char* bad :
+       {"", "On", "1", "automatic", "warning", "off:visible", ":visible", "on:verify"}) {
     EXPECT_EQ(parse_pool_mode(bad), std::nullopt);
     EXPECT_EQ(parse_log_level(bad), std::nullopt);
-    EXPECT_EQ(parse_on_off(bad), std::nullopt);
+    EXPECT_EQ(parse_mesh_mode(bad), std::nullopt);
   }
 }
 

@@ -166,7 +166,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute id, CUdevice device
   if (id == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)
     *value = mapped != VirtualMemory::none ? 1 : 0;
   if (id == CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)
-    *value = mapped == VirtualMemory::all ? 1 : 0;
+    *value = mapped == VirtualMemory::all || mapped == VirtualMemory::apart ? 1 : 0;
   return CUDA_SUCCESS;
 }
 

@@ -200,7 +200,12 @@ CUresult cuMemMap(CUdeviceptr start, size_t size, size_t offset, CUmemGenericAll
   if (!at.sim.reserved(start) || !at.sim.reserved(start + size - 1))
     return CUDA_ERROR_INVALID_VALUE;
   if (at.sim.ranges.overlaps(start, size)) return CUDA_ERROR_INVALID_VALUE;
-  void* mapped = mremap(handle->window, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, pointer(start));
+  const bool is_apart =
+      at.sim.settings.virtual_memory == VirtualMemory::apart && handle->mappings != 0;
+  void* mapped =
+      is_apart ? mmap(pointer(start), size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0)
+               : mremap(handle->window, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, pointer(start));
   if (mapped == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   mprotect(mapped, size, PROT_NONE);
   ++handle->mappings;

@@ -67,6 +67,7 @@ std::optional<VirtualMemory> parse_virtual_memory(std::string_view text) {
   if (text == "all") return VirtualMemory::all;
   if (text == "device") return VirtualMemory::device_only;
   if (text == "none") return VirtualMemory::none;
+  if (text == "apart") return VirtualMemory::apart;
   return std::nullopt;
 }
 
@@ -223,10 +224,11 @@ Settings read_settings() {
          settings.compute_mode = value;
          return true;
        });
-  read("CUWARDEN_SIM_VMM", "all, device or none", parse_virtual_memory, [&](VirtualMemory value) {
-    settings.virtual_memory = value;
-    return true;
-  });
+  read("CUWARDEN_SIM_VMM", "all, device, none or apart", parse_virtual_memory,
+       [&](VirtualMemory value) {
+         settings.virtual_memory = value;
+         return true;
+       });
   read("CUWARDEN_SIM_MIG", "the size of the whole device, such as 80GiB", parse_size,
        size_into(settings.whole_memory, 0));
   bool served_by_mps = false;

@@ -73,6 +73,9 @@ enum class VirtualMemory {
   all,          // `all`: memory of devices and of the host (the default).
   device_only,  // `device`: the host's memory cannot be mapped.
   none,         // `none`: no memory, as with an old driver or a virtual GPU.
+  // `apart`: as `all`, but a handle's second address shows memory of its own, as no real device
+  // should.
+  apart,
 };
 
 // The values of all settings of the simulated GPU. A member keeps its initial value here if its

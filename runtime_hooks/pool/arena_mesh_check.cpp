@@ -1,0 +1,133 @@
+// Checks what meshing relies on: that two addresses of one page show the same contents, and (with
+// CUWARDEN_MESH=verify) that each copy is right. All memory is read in pauses of the program.
+#include <new>
+#include <optional>
+
+#include "runtime_hooks/pool/arena_meshing.hpp"
+#include "runtime_hooks/pool/contents.hpp"
+
+namespace cuwarden::pool {
+namespace {
+
+// Addresses at which the memory of a handle is mapped a second time, for the length of a scope.
+// Converts to true if it is.
+class SecondAddress {
+ public:
+  SecondAddress(const driver::RealDriver& real, DeviceOrdinal device, std::uint64_t first,
+                std::uint64_t bytes) noexcept
+      : real_(real), bytes_(bytes) {
+    is_mapped_ =
+        real.cuMemRetainAllocationHandle(&handle_, reinterpret_cast<void*>(first)) ==
+            CUDA_SUCCESS &&
+        real.cuMemAddressReserve(&start_, whole_addresses(bytes), 0, 0, 0) == CUDA_SUCCESS &&
+        real.cuMemMap(start_, bytes, 0, handle_, 0) == CUDA_SUCCESS;
+    has_access_ = is_mapped_ && Peers::grant(real, start_, bytes, device, 0) == CUDA_SUCCESS;
+  }
+  ~SecondAddress() {
+    const bool is_unmapped = !is_mapped_ || real_.cuMemUnmap(start_, bytes_) == CUDA_SUCCESS;
+    if (start_ != 0 && is_unmapped) real_.cuMemAddressFree(start_, whole_addresses(bytes_));
+    if (handle_ != 0) real_.cuMemRelease(handle_);
+  }
+  SecondAddress(const SecondAddress&) = delete;
+  SecondAddress& operator=(const SecondAddress&) = delete;
+  explicit operator bool() const noexcept { return has_access_; }
+  std::uint64_t start() const noexcept { return start_; }
+
+ private:
+  const driver::RealDriver& real_;
+  const std::uint64_t bytes_;
+  CUmemGenericAllocationHandle handle_ = 0;
+  CUdeviceptr start_ = 0;
+  bool is_mapped_ = false, has_access_ = false;
+};
+
+// Returns the free bytes of the current context's device; none if the driver does not say.
+std::optional<std::uint64_t> free_bytes(const driver::RealDriver& real) noexcept {
+  std::size_t free = 0, total = 0;
+  if (real.cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS) return std::nullopt;
+  return free;
+}
+
+}  // namespace
+
+// The part lies between two blocks, or before the first one or behind the last one.
+std::pair<std::uint64_t, std::uint64_t> Arena::Meshing::free_part(
+    std::uint64_t page) const noexcept {
+  const std::uint64_t first = arena_.address_of(page);
+  std::uint64_t begun = first, ended = first + page_bytes;
+  bool is_found = false;
+  arena_.packing_.each_taken(first, page_bytes, [&](std::uint64_t begin, std::uint64_t end) {
+    if (is_found) return;
+    is_found = begin > begun;
+    (is_found ? ended : begun) = is_found ? begin : end;
+  });
+  return {begun, ended};
+}
+
+// Measured on an H200: once a context has given its local memory back, copies and fills on the
+// device fail until 414 MiB are free again. The copy is made where no page shares the memory.
+bool Arena::Meshing::have_copies_their_memory(const Pause& pause) noexcept {
+  constexpr std::uint64_t least = 512;
+  for (std::size_t at = next_; at != candidates_.size(); ++at) {
+    const Run& run = arena_.run(candidates_[at].run);
+    const auto [begun, ended] = free_part(run.first);
+    if (run.is_shared || ended - begun < 2 * least) continue;
+    if (!pause.begin()) return false;
+    const bool is_made =
+        real_.cuMemcpyDtoDAsync_v2(begun, begun + least, least, nullptr) == CUDA_SUCCESS &&
+        real_.cuStreamSynchronize(nullptr) == CUDA_SUCCESS;
+    arena_.counts_.pause_ns += pause.end();
+    return is_made;
+  }
+  return true;
+}
+
+// A second address must take no memory of the device. Other processes may take some meanwhile, so
+// that this is tried several times.
+bool Arena::Meshing::is_coherent() noexcept {
+  if (arena_.is_coherent_) return true;
+  const Run& run = arena_.run(candidates_[next_].run);
+  const std::uint64_t first = arena_.address_of(run.first),
+                      bytes = run.is_shared ? page_bytes : run.bytes();
+  const auto [free_start, free_end] = free_part(run.first);
+  constexpr int most_tries = 3;
+  Contents outcome = Contents::different;
+  for (int tries = 0; outcome == Contents::different && tries < most_tries; ++tries) {
+    const auto before = free_bytes(real_);
+    const SecondAddress second(real_, arena_.device(), first, bytes);
+    const auto after = free_bytes(real_);
+    if (!second || !before || !after) return false;
+    outcome = compare(real_, first, second.start(), page_bytes);
+    if (outcome == Contents::equal && free_start < free_end)
+      outcome = write_and_compare(real_, free_start, second.start() + (free_start - first),
+                                  free_end - free_start);
+    if (outcome == Contents::equal && *after + bytes <= *before) outcome = Contents::different;
+  }
+  if (outcome == Contents::different) arena_.counts_.differing_bytes = page_bytes;
+  return arena_.is_coherent_ = outcome == Contents::equal;
+}
+
+std::uint64_t Arena::meshable_bytes(const driver::RealDriver& real) noexcept try {
+  const Locked held(lock_, Locked::ForLong{});
+  if (!held || has_ended() || is_closing() || counts_.differing_bytes != 0) return 0;
+  return Meshing(*this, real, Meshing::Into::new_memory, false).gain();
+} catch (const std::bad_alloc&) {
+  return 0;
+}
+
+bool Arena::Meshing::is_copied_right(const Candidate& candidate) noexcept {
+  for (std::uint32_t i = 0; i < candidate.moves; ++i) {
+    const Move& move = moves_[candidate.first_move + i];
+    const std::uint64_t from = arena_.address_of(move.page), to = targets_[move.target].at;
+    Contents outcome = Contents::equal;
+    arena_.packing_.each_taken(from, page_bytes, [&](std::uint64_t first, std::uint64_t end) {
+      if (outcome == Contents::equal)
+        outcome = compare(real_, first, to + (first - from), end - first);
+    });
+    if (outcome == Contents::different) arena_.counts_.differing_bytes = page_bytes;
+    if (outcome != Contents::equal) return false;
+  }
+  return true;
+}
+
+}  // namespace cuwarden::pool
