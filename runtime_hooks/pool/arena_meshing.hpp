@@ -70,9 +70,9 @@ class Arena::Meshing {
   // bytes saved.
   std::uint64_t run(const Pause& pause, std::uint64_t needed_bytes,
                     std::uint64_t enough_bytes) noexcept;
-  // Makes a copy on the device in a pause of the program, for which the driver takes the memory
-  // that copies need, as far as the context has given it back. To be called before memory is made
-  // for moves. Returns false if the copy has failed, or no pause could be had.
+  // Makes a copy on the device, in a pause of the program. For it, the driver takes the memory that
+  // copies need, if the context has given that back. To be called before memory is made for moves.
+  // Returns false if the copy has failed, or no pause could be had.
   bool have_copies_their_memory(const Pause&) noexcept;
   // True if run() could not move some run (pages whose memory is mapped together) for lack of free
   // device memory.

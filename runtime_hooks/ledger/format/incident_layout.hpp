@@ -16,9 +16,9 @@ namespace cuwarden::ledger {
 inline constexpr std::uint64_t unknown_bytes = UINT64_MAX;
 
 // The thing that a refused call asked for: memory (an allocation), a context, loaded code, a kernel
-// launch, a graph's instantiation or launch, a stream, a larger limit (cuCtxSetLimit), a texture
-// or surface object, or a copy or fill on the device. All but `memory` take device memory that the
-// call does not name.
+// launch, a graph's instantiation or launch, or a stream. Further things: a larger limit
+// (cuCtxSetLimit), a texture or surface object, a copy or fill on the device. All but `memory` take
+// device memory that the call does not name.
 enum class Asked : std::uint8_t {
   memory,
   context,
