@@ -1,10 +1,14 @@
 #include "runtime_hooks/rescue/refusals.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
+#include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/ledger/write/incidents.hpp"
 #include "runtime_hooks/rescue/asking_modules.hpp"
 #include "runtime_hooks/rescue/incident_facts.hpp"
@@ -74,7 +78,26 @@ void Refusals::describe(IncidentId id, Incident& incident) noexcept {
   rows.write(id, incident.facts, incident.holdings);
 }
 
-Situation Refusals::situation(const Request& asked, GroupId group, IncidentId incident) noexcept {
+// The bytes that the first context of a device takes cannot be told from other processes' memory by
+// the reading alone. NVML's list tells those of the others; it is read when an incident begins.
+std::uint64_t Refusals::implicit_bytes(DeviceOrdinal device,
+                                       const ledger::IncidentFacts& facts) noexcept {
+  if (device == no_device) return 0;
+  const ledger::ImplicitBytes taken = parts_.ledger.devices.implicit_bytes(device);
+  std::atomic<std::uint64_t>& known =
+      first_context_[static_cast<std::size_t>(device.value) % std::size(first_context_)];
+  if (const auto others = facts.fact(ledger::Fact::other_processes_bytes)) {
+    const std::uint64_t first =
+        taken.used_after_first_context - std::min(taken.used_after_first_context, *others);
+    known.store(first <= ledger::ImplicitBytes::largest_context ? first : 0,
+                std::memory_order_relaxed);
+  }
+  return known.load(std::memory_order_relaxed) + taken.further_contexts + taken.modules +
+         taken.local_memory + taken.heap + taken.streams;
+}
+
+Situation Refusals::situation(const Request& asked, const Incident& begun,
+                              IncidentId incident) noexcept {
   const bool on_device = asked.device != no_device;
   Situation now{.device = static_cast<std::uint32_t>(asked.device.value + 1),
                 .live_bytes = on_device
@@ -83,12 +106,13 @@ Situation Refusals::situation(const Request& asked, GroupId group, IncidentId in
                 .noted = pending_.noted(),
                 .bytes = asked.bytes,
                 .asked = asked.asked,
+                .implicit_bytes = implicit_bytes(asked.device, begun.facts),
                 .is_last_resort_due = ladder_.has_last_resorts()};
   if (!now.is_last_resort_due) return now;
   now.is_last_resort_due =
       asked.asked != ledger::Asked::memory ||
       last_refused.was_refused_before(serial_, asked, incident) ||
-      !asked_by_caching_allocator(parts_.ledger.stacks, parts_.ledger.groups.stack_of(group));
+      !asked_by_caching_allocator(parts_.ledger.stacks, parts_.ledger.groups.stack_of(begun.group));
   // Reclaimers cannot make room for a request that the empty device could not serve.
   if (const std::uint64_t total = parts_.queries.total_bytes_of(asked.device); total != 0)
     now.fits_device = asked.bytes <= total;
@@ -152,7 +176,7 @@ Rescued Refusals::rescue(const RefusedCall& call, bool can_spill) {
   parts_.readings.meet(asked.device);
   Incident incident = refusal_of(call.caller, asked, call.refusal, call.given_back_bytes);
   const Refused refused = note_refusal(incident);
-  Situation now = situation(asked, incident.group, refused.incident);
+  Situation now = situation(asked, incident, refused.incident);
   now.can_spill = can_spill;
   TriedRungs tried(parts_.ledger, refused.first ? refused.incident : IncidentId{});
   Rescued rescued;

@@ -100,10 +100,13 @@ class Refusals {
   void settle(const Incident& incident, bool served) noexcept {
     if (incident) probes_.settled(incident, served);
   }
-  // Returns the facts by which the ladder decides which rungs to try for the request. `GroupId` is
-  // that of its call site, and `IncidentId` counts its refusal. The caller must set
-  // Situation::can_spill.
-  Situation situation(const Request&, GroupId, IncidentId) noexcept;
+  // Returns the bytes of the device that this process takes beside its live allocations, as far as
+  // that is known; 0 for no_device. `facts`: those of the request's incident, if that is a new one.
+  std::uint64_t implicit_bytes(DeviceOrdinal, const ledger::IncidentFacts& facts) noexcept;
+  // Returns the facts by which the ladder decides which rungs to try for the request. `Incident`:
+  // that of the refusal, with facts if it is a new one. `IncidentId` counts the refusal. The caller
+  // must set Situation::can_spill.
+  Situation situation(const Request&, const Incident&, IncidentId) noexcept;
   // Returns true if the device's compute mode is the reason for this result of a context's
   // creation.
   bool compute_mode_refuses(CUresult, DeviceOrdinal) const noexcept;
@@ -122,6 +125,9 @@ class Refusals {
   PendingFrees pending_;
   IncidentProbes& probes_;
   const std::uint32_t serial_ = next_serial();
+  // Bytes of this process's first context on each device, by its ordinal modulo 64, as an incident
+  // has found them last; 0: unknown.
+  std::atomic<std::uint64_t> first_context_[64]{};
   std::atomic<bool> was_refused_{false};  // true once any request of the process was refused
 };
 

@@ -55,6 +55,9 @@ struct Situation {
   // Size of the refused request, in bytes; 0: the call does not say.
   std::uint64_t bytes = 0;
   ledger::Asked asked = ledger::Asked::memory;  // the thing that the call asked for
+  // Bytes of the device that this process takes beside its live allocations, as far as that is
+  // known: for contexts, code, local memory, heaps and streams.
+  std::uint64_t implicit_bytes = 0;
   // True if rungs with a cost to the program may be tried: meshing, reclaimers, waiting, spilling.
   // False if all of these are turned off. False, too, at the first refusal of an allocator that,
   // when refused, empties its own cache and asks again.

@@ -208,6 +208,12 @@ void Devices::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given
   }
 }
 
+ImplicitBytes Devices::implicit_bytes(DeviceOrdinal ordinal) noexcept {
+  const LedgerLocked locked(lock_, storage_);
+  const Device* const device = locked ? row(ordinal) : nullptr;
+  return device == nullptr ? ImplicitBytes{} : implicit_bytes_of(*device);
+}
+
 std::uint64_t Devices::lent_context_bytes(DeviceOrdinal ordinal) noexcept {
   const LedgerLocked locked(lock_, storage_);
   const Device* const device = locked ? row(ordinal) : nullptr;

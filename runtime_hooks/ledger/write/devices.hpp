@@ -9,6 +9,7 @@
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/format/implicit_bytes.hpp"
 #include "runtime_hooks/ledger/storage/process_time.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"
 
@@ -101,6 +102,9 @@ class Devices {
   // allocation. If the change's kernel needs more local memory than all kernels before, stores the
   // kernel's need and name.
   void change_implicit(DeviceOrdinal, const ImplicitChange&) noexcept;
+  // Returns the memory of the device that the driver took by itself; all 0 if the device has no
+  // row.
+  ImplicitBytes implicit_bytes(DeviceOrdinal) noexcept;
   // Returns the bytes of the device's contexts that the driver gave back while it refused a
   // request, and that no kernel launch has taken again.
   std::uint64_t lent_context_bytes(DeviceOrdinal) noexcept;

@@ -8,16 +8,18 @@
 namespace cuwarden::rescue {
 namespace {
 
-// Returns true if the device could serve the request without other processes. Goes by the memory
-// that is live now, since a rung may have freed some. Contexts and code do not count: it is not
-// known how much of them belongs to other processes.
-bool may_others_help(const Parts& parts, const Request& request) {
+// Returns true if the device could serve the request without other processes, but with this
+// process's own contexts. Goes by the memory that is live now, since a rung may have freed some.
+bool may_others_help(const Rescue& rescue) {
+  const Parts& parts = rescue.call.parts;
+  const Request& request = rescue.call.request;
   const std::uint64_t total = parts.queries.total_bytes_of(request.device);
   if (total == 0) return true;
   const std::uint64_t live = parts.ledger.totals.live_bytes_on(request.device);
   const std::uint64_t there =
       live - std::min(live, parts.ledger.devices.spilled_bytes_on(request.device));
-  return request.bytes <= total && there <= total - request.bytes;
+  return request.bytes <= total && there <= total - request.bytes &&
+         rescue.situation.implicit_bytes <= total - request.bytes - there;
 }
 
 RungOutcome wait_until(Rescue& rescue, std::uint64_t begun_ns, std::uint64_t deadline_ns) {
@@ -57,8 +59,7 @@ constinit const Rung wait{.name = ledger::Rung::wait,
                           .applies =
                               [](Rescue& rescue) {
                                 return rescue.situation.is_last_resort_due &&
-                                       rescue.settings.wait_ns != 0 &&
-                                       may_others_help(rescue.call.parts, rescue.call.request);
+                                       rescue.settings.wait_ns != 0 && may_others_help(rescue);
                               },
                           .run = run};
 

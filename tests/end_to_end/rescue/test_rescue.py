@@ -286,6 +286,15 @@ def test_a_wait_that_ends_without_memory_gives_the_drivers_own_error(workspace, 
     assert run.said_about("CUWARDEN_WAIT", "GPU 0", "when the time was up") and len(run.said) == 2
 
 
+# The simulated GPU's first context takes 527 MiB: the whole device less 256 MiB is never free.
+@pytest.mark.parametrize(("less", "waits"), [(256, False), (1024, True)])
+def test_a_request_that_the_device_can_never_serve_does_not_wait(workspace, less, waits):
+    env = environment(CUWARDEN_SIM_OTHER_PROCESS="1GiB", CUWARDEN_WAIT="5s")
+    run = workspace.run([program("shortages"), "larger", f"more=-{less}"], env, preload=DRIVEN)
+    assert (run.last_line["served"], run.last_line["failures"]) == (0, 1)
+    assert ("wait" in [row["rung"] for row in run.report["rungs"]]) == waits
+
+
 def test_a_program_that_asks_in_vain_without_end_is_not_held_up(run_both):
     run = run_both(
         [program("shortages"), "repeats", "times=20000"], environment(CUWARDEN_POOL="rescue")

@@ -44,7 +44,7 @@ def rungs_of(report):
 def test_after_a_vain_wait_a_request_spills_at_once_or_waits_if_there_is_no_room(workspace):
     """Spilled memory takes no room of other processes on the device."""
     env = spilling("1400MiB", CUWARDEN_WAIT="700ms", CUWARDEN_SIM_OTHER_PROCESS="900MiB")
-    run = workspace.run([POINTER, "bytes=1300000000", "more=1300000000"], env, preload=DRIVEN)
+    run = workspace.run([POINTER, "bytes=1300000000", "more=900000000"], env, preload=DRIVEN)
     assert run.last_line["served"] == 1 and "more: 2" in run.stdout
     first, second = rungs_of(run.report)
     assert first[-2:] == [("wait", "timed_out"), ("spill", "served")]

@@ -221,6 +221,18 @@ TEST_F(LadderTest, a_request_does_not_wait_if_other_processes_could_not_make_roo
   EXPECT_EQ(climb(waits).back().first, RungName::trim);
 }
 
+TEST_F(LadderTest, a_request_does_not_wait_if_it_fits_only_without_this_processs_own_contexts) {
+  Settings waits = settings;
+  waits.wait_ns = 10'000'000;
+  fake.total_bytes = bytes + 100;
+  const auto last = [&](std::uint64_t implicit_bytes) {
+    Ladder ladder(waits, clock);
+    return climb(ladder, Situation{.device = 1, .implicit_bytes = implicit_bytes}).back();
+  };
+  EXPECT_EQ(last(100), std::pair(RungName::wait, RungOutcome::timed_out));
+  EXPECT_EQ(last(101).first, RungName::trim);
+}
+
 TEST_F(LadderTest, the_hosts_memory_is_taken_last_of_all) {
   Settings spilling = settings;
   spilling.spills = true;
