@@ -116,7 +116,8 @@ std::optional<Finding<LargerProof>> larger_than_device(const Shortage& shortage)
     return Finding<LargerProof>{
         {total, {}, {}, shortage.requested_bytes()},
         "the whole device has " + human_bytes(total.value_or(0)) +
-            ": split the request, or use several devices or managed memory"};
+            ": split the request, or use several devices or managed memory" +
+            alternative_of_spilling(shortage)};
   const auto whole = shortage.incident().fact(Fact::whole_device_bytes);
   return Finding<LargerProof>{
       {total, slice, whole, shortage.requested_bytes()},
@@ -124,7 +125,8 @@ std::optional<Finding<LargerProof>> larger_than_device(const Shortage& shortage)
           (whole ? "which has no more than " + human_bytes(*whole) +
                        " itself: split the request, or use several devices or managed memory"
                  : "and how much that has is not known: split the request, or use a larger slice, "
-                   "several devices or managed memory")};
+                   "several devices or managed memory") +
+          alternative_of_spilling(shortage)};
 }
 
 }  // namespace cuwarden::verdicts

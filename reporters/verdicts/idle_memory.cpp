@@ -15,6 +15,12 @@ using ledger::Fact;
 constexpr std::uint64_t pool_chunk = 32u << 20;
 constexpr std::uint64_t page = 2u << 20;
 
+// True if cuwarden's Python module can empty the cache of this library: PyTorch's or CuPy's.
+bool has_reclaimer(std::string_view module) {
+  return file_name(module).starts_with("libc10_cuda.") || module.find("/cupy/") != module.npos ||
+         module.find("/cupy_backends/") != module.npos;
+}
+
 }  // namespace
 
 std::optional<Finding<PendingProof>> pending_frees(const Shortage& shortage) {
@@ -75,7 +81,11 @@ std::optional<Finding<LibraryProof>> held_by_framework(const Shortage& shortage)
           std::string(file_name(given.requester)) +
           " asked for more: if the memory is a cache, have the library give it back "
           "(empty_cache, free_all_blocks, trim) or limit the cache; if it is in use, free it "
-          "there"};
+          "there" +
+          (has_reclaimer(module)
+               ? "; started by \"python3 -m cuwarden\", the program has its cache "
+                 "emptied before a request fails"
+               : "")};
 }
 
 }  // namespace cuwarden::verdicts

@@ -52,6 +52,9 @@ std::optional<IncidentCase> case_of(const ledger::Reader& reader, GroupId group_
     if (setting.name == "CUWARDEN_MESH_PAUSE" && setting.value == "0ms" &&
         made.meshing_wants.empty())
       made.meshing_wants = "CUWARDEN_MESH_PAUSE above 0";
+    if (setting.name == "CUWARDEN_POOL") made.rescues = setting.value != "off";
+    if (setting.name == "CUWARDEN_WAIT") made.waits = !setting.value.starts_with('0');
+    if (setting.name == "CUWARDEN_SPILL") made.spills = !setting.value.starts_with('0');
   });
   for (const ledger::IncidentHolding& holding : holdings) {
     const auto held = reader.group(holding.group.value);

@@ -47,6 +47,9 @@ struct IncidentCase {
   // Setting that the user would have to change to permit meshing (two pages of addresses share one
   // page of memory), such as "CUWARDEN_MESH=on". Empty: no setting forbids meshing.
   std::string meshing_wants;
+  // True if the process's settings let cuwarden rescue refused requests at all (CUWARDEN_POOL), let
+  // them wait (CUWARDEN_WAIT), and serve them with host memory (CUWARDEN_SPILL).
+  bool rescues = true, waits = false, spills = false;
 };
 
 // Finds the module that made a CUDA call: that of the call stack's innermost frame outside CUDA's

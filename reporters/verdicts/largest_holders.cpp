@@ -62,6 +62,14 @@ const char* advice_for_call(const ledger::IncidentView& incident) {
 
 }  // namespace
 
+std::string alternative_of_spilling(const Shortage& shortage) {
+  const std::string wants = shortage.spilling_wants();
+  if (wants.empty()) return {};
+  return ", or set " + wants +
+         " if the host has as much memory free (the rest of the request then lies there, which is "
+         "slower)";
+}
+
 std::optional<Finding<OwnProof>> device_full_own(const Shortage& shortage) {
   const std::uint64_t own = shortage.own();
   if (!shortage.lacks_memory() || !shortage.is_the_most(own)) return std::nullopt;
@@ -75,24 +83,30 @@ std::optional<Finding<OwnProof>> device_full_own(const Shortage& shortage) {
       "this process holds " + human_bytes(own) + " itself, all of it live: " +
           (grows ? human_bytes(growing) +
                        " of it belong to call stacks that keep growing: check those first"
-                 : "free or shrink what its top holders allocate")};
+                 : "free or shrink what its top holders allocate" +
+                       alternative_of_spilling(shortage))};
 }
 
 std::optional<Finding<OthersProof>> held_by_other_processes(const Shortage& shortage) {
   const auto proof = held_by_others(shortage, std::nullopt);
   if (!proof) return std::nullopt;
+  const std::string wants = shortage.waiting_wants();
   return Finding{*proof, "other processes hold " + human_bytes(shortage.listed()) +
-                             " of this device: wait for them, stop them, or use another device"};
+                             " of this device: wait for them" +
+                             (wants.empty() ? "" : " (" + wants + " lets requests wait)") +
+                             ", stop them, or use another device"};
 }
 
 std::optional<Finding<OthersProof>> held_by_unlisted_owner(const Shortage& shortage) {
   const auto proof = held_by_others(shortage, shortage.unlisted());
   if (!proof) return std::nullopt;
+  const std::string wants = shortage.waiting_wants();
   return Finding{
       *proof,
       human_bytes(shortage.unlisted()) +
           " belong to no process that is visible here: run nvidia-smi on the host, and look for "
-          "processes of other containers or users, and for ones that were killed"};
+          "processes of other containers or users, and for ones that were killed" +
+          (wants.empty() ? "" : "; " + wants + " lets requests wait for them")};
 }
 
 std::optional<Finding<ImplicitProof>> implicit_memory(const Shortage& shortage) {
@@ -108,7 +122,7 @@ std::optional<Finding<ImplicitProof>> implicit_memory(const Shortage& shortage) 
       of_call != nullptr ? of_call
       : bytes == contexts
           ? "the contexts themselves take " + human_bytes(bytes) +
-                " of the device: split the request, or try CUWARDEN_SPILL"
+                " of the device: split the request" + alternative_of_spilling(shortage)
           : human_bytes(bytes) +
                 " are contexts, code, local memory of kernels and the device's heap: "
                 "use smaller arrays per thread, or lower the limits"};

@@ -26,4 +26,8 @@ Finding(Proof, std::string) -> Finding<Proof>;
 #include "reporters/verdicts/verdicts.def"
 #undef VERDICT
 
+// Returns the part of an advice that names the settings for serving the request with host memory,
+// such as ", or set CUWARDEN_SPILL=2GiB if ...". Empty if no setting would have changed that.
+std::string alternative_of_spilling(const Shortage&);
+
 }  // namespace cuwarden::verdicts

@@ -13,6 +13,8 @@ constexpr std::uint64_t page = 2 * mib;
 // Free bytes that the driver hands out to no request (measured: 8 MiB were refused with 13.06 MiB
 // free; mostly the driver keeps less).
 constexpr std::uint64_t kept_by_driver = 6 * mib;
+// Free bytes of the device that a spilled request leaves free.
+constexpr std::uint64_t kept_by_spilling = 64 * mib;
 // Bytes of a context with the code of its kernels, if its size is not known.
 constexpr std::uint64_t usual_context = 1024 * mib;
 // Approximate bytes that the creation of a context needs.
@@ -83,6 +85,21 @@ std::uint64_t Shortage::unlisted() const {
 bool Shortage::is_the_most(std::uint64_t bytes) const {
   return bytes != 0 && bytes >= missing_.value_or(0) &&
          bytes == std::max({others(), implicit(), own_, held_by(Holder::mempool_idle)});
+}
+
+std::string Shortage::with_rescues(std::string setting) const {
+  if (case_.rescues) return setting;
+  return "CUWARDEN_POOL=auto" + (setting.empty() ? "" : " and " + setting);
+}
+
+std::string Shortage::waiting_wants() const {
+  return with_rescues(case_.waits ? "" : "CUWARDEN_WAIT=10m");
+}
+
+std::string Shortage::spilling_wants() const {
+  if (case_.kind != Kind::device || incident().asked != Asked::memory || !missing_) return {};
+  const std::uint64_t gib = (*missing_ + kept_by_spilling) / (1024 * mib) + 1;
+  return with_rescues(case_.spills ? "" : "CUWARDEN_SPILL=" + std::to_string(gib) + "GiB");
 }
 
 }  // namespace cuwarden

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "reporters/model/values.hpp"
 #include "reporters/verdicts/incident_case.hpp"
@@ -82,7 +83,19 @@ class Shortage {
   // lacks_memory(): if missing() is null, every request counts as fitting.
   bool is_the_most(std::uint64_t bytes) const;
 
+  // Returns the settings with which the request would have waited for other processes' memory, such
+  // as "CUWARDEN_WAIT=10m". Empty if it did wait.
+  std::string waiting_wants() const;
+  // Returns the settings with which the request would have been served with host memory for the
+  // part that the device lacked, such as "CUWARDEN_SPILL=2GiB". Empty if the settings did allow
+  // that, if the call asked for no linear device memory, or if it is not known how much was
+  // lacking.
+  std::string spilling_wants() const;
+
  private:
+  // Returns `setting`, together with one that allows rescues if the process's settings forbade
+  // them.
+  std::string with_rescues(std::string setting) const;
   // Returns the fact; null if it is unknown (null), or stands for a limit that is not set
   // (ledger::no_limit).
   static model::Figure limited(std::optional<std::uint64_t> fact);

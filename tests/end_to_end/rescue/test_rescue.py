@@ -295,6 +295,27 @@ def test_a_request_that_the_device_can_never_serve_does_not_wait(workspace, less
     assert ("wait" in [row["rung"] for row in run.report["rungs"]]) == waits
 
 
+@pytest.mark.parametrize(
+    ("command", "verdict", "settings"),
+    [(["own", "room=100", "more=300"], "device_full_own", {}),
+     (["own", "room=100", "more=1500", "device=1"], "device_full_own", {"CUWARDEN_POOL": "off"}),
+     (["larger", "more=700"], "larger_than_device", {}),
+     (["larger", "more=1"], "larger_than_device", {"CUWARDEN_POOL": "off", "CUWARDEN_SPILL": "32GiB"})],
+)
+def test_the_settings_that_the_advice_names_have_the_request_served(workspace, command, verdict, settings):
+    run = workspace.run([program("shortages"), *command], environment(**settings), preload=DRIVEN)
+    assert (run.last_line["served"], run.last_line["failures"]) == (0, 1)
+    (incident,) = run.report["incidents"]
+    assert incident["verdict"] == verdict
+    advised = dict(re.findall(r"(CUWARDEN_\w+)=(\w+)", incident["advice"]))
+    assert advised.keys() <= {"CUWARDEN_POOL", "CUWARDEN_SPILL"} and advised, incident["advice"]
+    again = workspace.run(
+        [program("shortages"), *command], environment(**{**settings, **advised}), preload=DRIVEN
+    )
+    assert (again.last_line["served"], again.last_line["failures"]) == (1, 0)
+    rescued(again.report, "spill", mode="auto")
+
+
 def test_a_program_that_asks_in_vain_without_end_is_not_held_up(run_both):
     run = run_both(
         [program("shortages"), "repeats", "times=20000"], environment(CUWARDEN_POOL="rescue")
