@@ -20,8 +20,9 @@ constexpr std::size_t longest_name = 64;
 
 // A function that has the entry of equal index.
 struct Unknown {
+  std::atomic<bool> is_claimed{false};
+  char name[longest_name] = "";          // cut to fit; written before `function` is
   std::atomic<void*> function{nullptr};  // null: the entry is not used yet
-  char name[longest_name] = "";          // cut to fit
 };
 constinit Unknown unknown[most];
 
@@ -54,10 +55,12 @@ extern "C" [[gnu::visibility("hidden")]] void* cuwarden_before_unknown(std::uint
 void* entry_if_unknown(void* found, const char* name) {
   if (!is_name_of_a_function(name) || !is_unknown_function(found)) return found;
   for (std::uint32_t number = 0; number < most; ++number) {
-    void* present = nullptr;
-    const bool is_new = unknown[number].function.compare_exchange_strong(present, found);
-    if (is_new) std::strncpy(unknown[number].name, name, longest_name - 1);
-    if (is_new || present == found)
+    Unknown& entry = unknown[number];
+    if (!entry.is_claimed.exchange(true)) {
+      std::strncpy(entry.name, name, longest_name - 1);
+      entry.function.store(found, std::memory_order_release);
+    }
+    if (entry.function.load(std::memory_order_acquire) == found)
       return const_cast<char*>(cuwarden_unknown_entries + entry_bytes * number);
   }
   driver::note_unknown_call("a function beyond the number that can be watched");

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "runtime_hooks/core/confinement.hpp"
+#include "runtime_hooks/core/function_ref.hpp"
 #include "shim/support/held_signals.hpp"
 
 namespace cuwarden::shim {
@@ -22,6 +23,8 @@ LoadedObject::LoadedObject(const dl_phdr_info& info) : base_(info.dlpi_addr) {
     if (base_ + header.p_vaddr + header.p_memsz > end_)
       end_ = base_ + header.p_vaddr + header.p_memsz;
   }
+  const Elf64_Rela *calls = nullptr, *others = nullptr;
+  std::size_t calls_bytes = 0, others_bytes = 0, relative_count = 0;
   for (const Elf64_Dyn* entry = dynamic_; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
     // The loader has made these addresses absolute, except for some objects such as the vDSO.
     const auto address = [&] {
@@ -44,11 +47,32 @@ LoadedObject::LoadedObject(const dl_phdr_info& info) : base_(info.dlpi_addr) {
       case DT_VERSYM:
         versions_ = reinterpret_cast<const std::uint16_t*>(address());
         break;
+      case DT_JMPREL:
+        calls = reinterpret_cast<const Elf64_Rela*>(address());
+        break;
+      case DT_PLTRELSZ:
+        calls_bytes = entry->d_un.d_val;
+        break;
+      case DT_RELA:
+        others = reinterpret_cast<const Elf64_Rela*>(address());
+        break;
+      case DT_RELASZ:
+        others_bytes = entry->d_un.d_val;
+        break;
+      case DT_RELACOUNT:
+        relative_count = entry->d_un.d_val;
+        break;
       default:
         break;
     }
   }
   if (strings_ == nullptr || symbols_ == nullptr) dynamic_ = nullptr;
+  if (dynamic_ == nullptr) return;
+  if (calls != nullptr) calls_ = {calls, calls_bytes / sizeof(Elf64_Rela)};
+  // Relocations that name no symbol come first.
+  const std::size_t count = others_bytes / sizeof(Elf64_Rela);
+  if (others != nullptr && relative_count < count)
+    others_ = {others + relative_count, count - relative_count};
 }
 
 std::string_view LoadedObject::soname() const {
@@ -124,13 +148,14 @@ namespace {
 // loader's lock lets one thread in at a time.
 constinit std::atomic<const void*> visitor{nullptr};
 
-bool visit(detail::VisitObject function, void* argument, bool holds_signals) {
+using VisitDescription = FunctionRef<bool(const dl_phdr_info&)>;
+
+bool visit(VisitDescription function, bool holds_signals) {
   struct Task {
-    detail::VisitObject function;
-    void* argument;
+    VisitDescription function;
     bool may_hold;
     std::optional<HeldSignals> held;
-  } task{function, argument, !holds_signals && !is_confined(), {}};
+  } task{function, !holds_signals && !is_confined(), {}};
   const bool found = dl_iterate_phdr(
                          [](dl_phdr_info* info, size_t, void* data) {
                            auto& wanted = *static_cast<Task*>(data);
@@ -138,8 +163,7 @@ bool visit(detail::VisitObject function, void* argument, bool holds_signals) {
                              wanted.held.emplace();
                              visitor.store(__builtin_thread_pointer());
                            }
-                           const bool done = wanted.function(LoadedObject(*info), wanted.argument);
-                           return done ? 1 : 0;
+                           return wanted.function(*info) ? 1 : 0;
                          },
                          &task) != 0;
   // Another thread may have set the variable since the lock was given back.
@@ -148,18 +172,24 @@ bool visit(detail::VisitObject function, void* argument, bool holds_signals) {
   return found;
 }
 
-}  // namespace
-
-// Signals are held back, because a handler that jumped away or that waited for another thread would
-// keep the loader's lock for ever. A garbage collector's handler may stop a thread that holds the
-// lock; signals of collectors are held back only once this thread has the lock, too. A visit inside
-// another one changes nothing.
-bool detail::visit_loaded_objects(VisitObject function, void* argument) {
+// Calls function(description) for each loaded object, until a call returns true. Returns true if
+// one did. Signals are held back, because a handler that jumped away or that waited for another
+// thread would keep the loader's lock for ever. A garbage collector's handler may stop a thread
+// that holds the lock; signals of collectors are held back only once this thread has the lock, too.
+// A visit inside another one changes nothing.
+bool visit_descriptions(VisitDescription function) {
   if (visitor.load(std::memory_order_relaxed) == __builtin_thread_pointer())
-    return visit(function, argument, true);
+    return visit(function, true);
   std::optional<HeldSignals> held_before;
   if (!is_confined()) held_before.emplace(HeldSignals::Which::but_collectors);
-  return visit(function, argument, false);
+  return visit(function, false);
+}
+
+}  // namespace
+
+bool detail::visit_loaded_objects(VisitObject function, void* argument) {
+  return visit_descriptions(
+      [&](const dl_phdr_info& info) { return function(LoadedObject(info), argument); });
 }
 
 namespace {
@@ -172,18 +202,12 @@ namespace {
 
 // Returns one of the loader's counters, which every object's description has.
 std::uint64_t loader_counter(unsigned long long dl_phdr_info::*counter) {
-  struct Question {
-    unsigned long long dl_phdr_info::*counter;
-    std::uint64_t answer;
-  } question{counter, 0};
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void* given) {
-        auto& asked = *static_cast<Question*>(given);
-        asked.answer = info->*asked.counter;
-        return 1;
-      },
-      &question);
-  return question.answer;
+  std::uint64_t answer = 0;
+  visit_descriptions([&](const dl_phdr_info& info) {
+    answer = info.*counter;
+    return true;
+  });
+  return answer;
 }
 
 }  // namespace

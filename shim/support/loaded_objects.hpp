@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace cuwarden::shim {
@@ -47,14 +48,18 @@ class LoadedObject {
   // symbol version; null if there is none. Indirect functions (IFUNC) are not found.
   void* find(std::string_view symbol) const;
 
-  // Calls visit(name) for each symbol that the object uses and does not define, until a call
-  // returns true. Returns true if one did.
+  // Calls visit(name) for the symbol of each relocation, if the object does not define the symbol,
+  // until a call returns true. These are the symbols that the object uses from other objects; some
+  // are visited several times. Returns true if a call did.
   template <class Visit>
   bool any_undefined(Visit visit) const {
-    for (std::uint32_t index = 1; index < first_hashed(); ++index)
-      if (symbols_[index].st_shndx == SHN_UNDEF &&
-          visit(std::string_view(strings_ + symbols_[index].st_name)))
-        return true;
+    for (const auto& table : {calls_, others_})
+      for (const Elf64_Rela& each : table) {
+        const Elf64_Sym& symbol = symbols_[ELF64_R_SYM(each.r_info)];
+        if (symbol.st_name != 0 && symbol.st_shndx == SHN_UNDEF &&
+            visit(std::string_view(strings_ + symbol.st_name)))
+          return true;
+      }
     return false;
   }
 
@@ -71,12 +76,6 @@ class LoadedObject {
  private:
   const Elf64_Sym* find_by_gnu_hash(std::string_view) const;
   const Elf64_Sym* find_by_sysv_hash(std::string_view) const;
-  // Returns the index behind the symbols that the object uses and does not define. They come first
-  // in a table with a GNU hash; without one, this is the size of the table.
-  std::uint32_t first_hashed() const {
-    if (gnu_hash_ != nullptr) return gnu_hash_[1];
-    return sysv_hash_ != nullptr ? sysv_hash_[1] : 0;
-  }
   // True if entry `index` of the object's dynamic symbol table is an exported function of this
   // name, in its default version.
   bool matches(std::uint32_t index, std::string_view) const;
@@ -92,6 +91,8 @@ class LoadedObject {
   const std::uint32_t* gnu_hash_ = nullptr;
   const std::uint32_t* sysv_hash_ = nullptr;
   const std::uint16_t* versions_ = nullptr;
+  std::span<const Elf64_Rela> calls_;   // relocations of the procedure linkage table
+  std::span<const Elf64_Rela> others_;  // the other relocations, without those that name no symbol
 };
 
 namespace detail {

@@ -152,6 +152,7 @@ def test_a_look_up_of_an_unknown_function_does_not_stop_meshing(workspace, how):
 @pytest.mark.parametrize(
     "name, how, told",
     [("unknown_function", "called", "cuFutureFill"), ("linked_with_unknown", "nothing", "cuFutureFill"),
+     ("linked_with_unknown_fixed", "nothing", "cuFutureFill"),
      ("unknown_function", "global", "a function that was looked up in the global scope")],
 )
 def test_memory_is_not_moved_once_an_unknown_function_may_have_been_called(workspace, name, how, told):
