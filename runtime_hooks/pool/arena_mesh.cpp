@@ -351,10 +351,10 @@ std::uint64_t Arena::mesh(const driver::RealDriver& real, const Pause& pause,
   };
   try {
     for (int tries = 0; tries < most_tries && gained < goal.needed_bytes; ++tries) {
-      if (pass(Meshing::Into::new_memory)) break;
+      if (pass(Meshing::Into::new_memory) || counts_.differing_bytes != 0) break;
       const std::uint64_t before = gained;
       if (gained < goal.needed_bytes) pass(Meshing::Into::own_memory);
-      if (gained == before) break;
+      if (gained == before || counts_.differing_bytes != 0) break;
     }
   } catch (...) {
     if (gained == 0) throw;

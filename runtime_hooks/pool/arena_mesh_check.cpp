@@ -1,5 +1,6 @@
 // Checks what meshing relies on: that two addresses of one page show the same contents, and (with
 // CUWARDEN_MESH=verify) that each copy is right. All memory is read in pauses of the program.
+#include <algorithm>
 #include <new>
 #include <optional>
 
@@ -82,29 +83,32 @@ bool Arena::Meshing::have_copies_their_memory(const Pause& pause) noexcept {
   return true;
 }
 
-// A second address must take no memory of the device. Other processes may take some meanwhile, so
-// that this is tried several times.
+// A second address must take no memory of the device. Others may take some meanwhile, so that this
+// is tried several times, and again before the next move. Memory that other pages share is not
+// written to.
 bool Arena::Meshing::is_coherent() noexcept {
   if (arena_.is_coherent_) return true;
   const Run& run = arena_.run(candidates_[next_].run);
-  const std::uint64_t first = arena_.address_of(run.first),
-                      bytes = run.is_shared ? page_bytes : run.bytes();
+  if (run.is_shared) return false;
+  const std::uint64_t first = arena_.address_of(run.first), bytes = run.bytes();
+  constexpr std::uint64_t most_written = 4096;
   const auto [free_start, free_end] = free_part(run.first);
+  const std::uint64_t written = std::min(free_end - free_start, most_written);
   constexpr int most_tries = 3;
-  Contents outcome = Contents::different;
-  for (int tries = 0; outcome == Contents::different && tries < most_tries; ++tries) {
+  for (int tries = 0; tries < most_tries; ++tries) {
     const auto before = free_bytes(real_);
     const SecondAddress second(real_, arena_.device(), first, bytes);
     const auto after = free_bytes(real_);
     if (!second || !before || !after) return false;
-    outcome = compare(real_, first, second.start(), page_bytes);
-    if (outcome == Contents::equal && free_start < free_end)
-      outcome = write_and_compare(real_, free_start, second.start() + (free_start - first),
-                                  free_end - free_start);
-    if (outcome == Contents::equal && *after + bytes <= *before) outcome = Contents::different;
+    Contents outcome = compare(real_, first, second.start(), page_bytes);
+    if (outcome == Contents::equal && written != 0)
+      outcome =
+          write_and_compare(real_, free_start, second.start() + (free_start - first), written);
+    if (outcome == Contents::different) arena_.counts_.differing_bytes = page_bytes;
+    if (outcome != Contents::equal) return false;
+    if (*after + bytes > *before) return arena_.is_coherent_ = true;
   }
-  if (outcome == Contents::different) arena_.counts_.differing_bytes = page_bytes;
-  return arena_.is_coherent_ = outcome == Contents::equal;
+  return false;
 }
 
 std::uint64_t Arena::meshable_bytes(const driver::RealDriver& real) noexcept try {

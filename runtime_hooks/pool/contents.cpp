@@ -48,8 +48,12 @@ Contents write_and_compare(const driver::RealDriver& real, std::uint64_t one, st
                            std::uint64_t bytes) noexcept try {
   if (real.cuMemcpyDtoH_v2 == nullptr || real.cuMemcpyHtoD_v2 == nullptr) return Contents::unknown;
   constexpr unsigned char first_value = 0x5a, second_value = 0xc3;
-  const Contents first = write_through(real, one, other, bytes, first_value);
-  return first == Contents::equal ? write_through(real, other, one, bytes, second_value) : first;
+  Bytes kept(bytes);
+  if (!read(real, kept, one)) return Contents::unknown;
+  Contents outcome = write_through(real, one, other, bytes, first_value);
+  if (outcome == Contents::equal) outcome = write_through(real, other, one, bytes, second_value);
+  return real.cuMemcpyHtoD_v2(one, kept.data(), kept.size()) == CUDA_SUCCESS ? outcome
+                                                                             : Contents::unknown;
 } catch (const std::bad_alloc&) {
   return Contents::unknown;
 }

@@ -18,8 +18,8 @@ Contents compare(const driver::RealDriver&, std::uint64_t one, std::uint64_t oth
                  std::uint64_t bytes) noexcept;
 
 // Writes to `bytes` bytes at the address `one`, and looks if they are found at the address `other`
-// of the same memory; then the other way round. The bytes hold no data of the program. `bytes` is
-// at least 1. Waits for the legacy default stream.
+// of the same memory; then the other way round. The bytes hold no data of the program, and get
+// their old contents again. `bytes` is at least 1. Waits for the legacy default stream.
 Contents write_and_compare(const driver::RealDriver&, std::uint64_t one, std::uint64_t other,
                            std::uint64_t bytes) noexcept;
 

@@ -77,11 +77,14 @@ std::uint64_t DevicePool::mesh(const driver::RealDriver& real, DeviceOrdinal dev
     return counts.held_bytes - counts.live_bytes;
   };
   std::uint64_t elsewhere = 0, gained = 0;
+  bool differs = false;  // true if an address of the device has shown wrong contents
   each([&](Arena& arena) {
-    if (arena.device() == device) elsewhere += savable(arena);
+    if (arena.device() != device) return;
+    elsewhere += savable(arena);
+    differs |= arena.counts().differing_bytes != 0;
   });
   each([&](Arena& arena) {
-    if (arena.device() != device || gained >= goal.needed_bytes) return;
+    if (arena.device() != device || gained >= goal.needed_bytes || differs) return;
     elsewhere -= std::min(elsewhere, savable(arena));
     const std::uint64_t least = goal.least_bytes - std::min(goal.least_bytes, gained + elsewhere);
     try {
@@ -91,6 +94,7 @@ std::uint64_t DevicePool::mesh(const driver::RealDriver& real, DeviceOrdinal dev
     } catch (...) {
       // If host memory for a plan is lacking, this arena is not meshed.
     }
+    differs = arena.counts().differing_bytes != 0;
   });
   return gained;
 }

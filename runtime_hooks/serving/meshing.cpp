@@ -48,20 +48,25 @@ std::uint64_t ServingPools::unused_bytes(DeviceOrdinal device) noexcept {
   const bool can_move = (counts.partly_idle_bytes != 0 || settings_.shows_meshable) && can_mesh() &&
                         !parts_.captures.any() && !mesh_obstacle();
   return counts.idle_bytes +
-         (can_move ? std::max(counts.partly_idle_bytes, meshable_bytes(device)) : 0);
+         (can_move ? std::max(counts.partly_idle_bytes, meshable_bytes(device, counts.live_bytes))
+                   : 0);
 }
 
 // A plan for all pages takes a while, so that its result is told until twenty times that time have
-// passed.
-std::uint64_t ServingPools::meshable_bytes(DeviceOrdinal device) noexcept {
-  constexpr std::uint64_t lasts = 20;
+// passed, or until the program has freed much.
+std::uint64_t ServingPools::meshable_bytes(DeviceOrdinal device,
+                                           std::uint64_t live_bytes) noexcept {
+  constexpr std::uint64_t lasts = 20, much = 16;
+  const std::uint64_t before = meshable_beside_bytes_.load(std::memory_order_relaxed);
   if (!settings_.shows_meshable) return 0;
   const std::uint64_t begun = clock_.now_ns();
   if (meshable_device_.load(std::memory_order_relaxed) != device.value ||
-      begun >= meshable_until_ns_.load(std::memory_order_relaxed)) {
+      begun >= meshable_until_ns_.load(std::memory_order_relaxed) ||
+      live_bytes < before - before / much) {
     meshable_bytes_.store(parts_.device.meshable_bytes(parts_.real, device));
     const std::uint64_t now = clock_.now_ns();
     meshable_until_ns_.store(now + lasts * (now - begun), std::memory_order_relaxed);
+    meshable_beside_bytes_.store(live_bytes, std::memory_order_relaxed);
     meshable_device_.store(device.value, std::memory_order_relaxed);
   }
   return meshable_bytes_.load(std::memory_order_relaxed);
@@ -99,7 +104,8 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here, Wanted want
     return counts.held_bytes - std::min(counts.held_bytes, counts.live_bytes);
   };
   std::uint64_t needed = lacking();
-  if (needed == 0) return RungOutcome::served;  // another thread has made room
+  // Another thread has made room. A guess was too small.
+  if (needed == 0) return wanted.is_guess ? RungOutcome::no_memory : RungOutcome::served;
   if (wanted.is_guess) needed = std::min(needed, may_be_gained());
   if (needed == 0 || needed > may_be_gained()) return RungOutcome::nothing_to_do;
   if (parts_.captures.any()) return RungOutcome::unsafe;  // captures must not be disturbed
@@ -158,7 +164,7 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here, Wanted want
   const bool any = parts_.device.mesh(parts_.real, here.device, {begin, is_over, end},
                                       {least, needed, needed + ahead, settings_.verifies_meshing,
                                        wanted.has_given_back}) != 0;
-  if (any) mesh_needed_bytes_.fetch_add(needed, std::memory_order_relaxed);
+  if (any && !wanted.is_guess) mesh_needed_bytes_.fetch_add(needed, std::memory_order_relaxed);
   parts_.device.was_paused(here.device, vain_ns);
   if (any || vain_ns != 0) note_pool(here.device);
   const pool::ArenaCounts counts = parts_.device.counts(here.device);

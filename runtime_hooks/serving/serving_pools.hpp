@@ -132,18 +132,19 @@ class ServingPools final : public tracking::ReadingListener {
   struct Wanted {
     std::uint64_t bytes = 0;
     bool is_guess = false;  // true if it is not known how much the request needs
-    // True if the driver has given back memory of the context to make room, before it refused the
-    // request after all.
+    // True if the driver has given back memory of the context, without which it makes no copies on
+    // the device.
     bool has_given_back = false;
   };
   // Moves memory of the pool together behind unchanged addresses, so that whole pages of the
   // current context's device become free for a refused request. `CurrentContext`: the calling
   // thread's. Pauses the program during the moves, for `pause_left_ns` nanoseconds at most, and
   // subtracts the pauses from it. Returns `served` if some memory went back to the device, or if
-  // the device seems to have room: the caller then asks the driver again. `nothing_to_do`: moving
-  // would not free enough; for a guess, it would free nothing. `unsafe`: a stream is captured, or
-  // code may reach the memory without a hooked call. `timed_out`: the program could not be paused,
-  // now or shortly before.
+  // the device seems to have room: the caller then asks the driver again. `no_memory`: the device
+  // has room for a guess, but it was not enough when the request was refused. `nothing_to_do`:
+  // moving would not free enough; for a guess, it would free nothing. `unsafe`: a stream is
+  // captured, or code may reach the memory without a hooked call. `timed_out`: the program could
+  // not be paused, now or shortly before.
   ledger::RungOutcome mesh(const tracking::CurrentContext&, Wanted,
                            std::uint64_t& pause_left_ns) noexcept;
   // Returns true if spill_to_host() may be called for a request (`Allocation`) in the current
@@ -281,8 +282,9 @@ class ServingPools final : public tracking::ReadingListener {
   bool all_are_idle(ContextId current) noexcept;
   // Returns the bytes of the device that meshing would free, if the settings have the program told
   // of them (ServingSettings::shows_meshable); otherwise 0. The number may be a tenth of a second
-  // old.
-  std::uint64_t meshable_bytes(DeviceOrdinal) noexcept;
+  // old, but the pool's allocations have not shrunk by a sixteenth since. `live_bytes`: their bytes
+  // on the device now.
+  std::uint64_t meshable_bytes(DeviceOrdinal, std::uint64_t live_bytes) noexcept;
   // Returns the reason why memory must not be moved, as far as the program's calls have shown it;
   // null: none.
   std::optional<Notice> obstacle_met() noexcept;
@@ -317,8 +319,9 @@ class ServingPools final : public tracking::ReadingListener {
   // memory.
   std::atomic<std::uint64_t> mesh_needed_bytes_{0};
   // The last result of meshable_bytes(): the number, the time of clock_ in nanoseconds until which
-  // it is told, and the ordinal of its device (-1: there was none).
-  std::atomic<std::uint64_t> meshable_bytes_{0}, meshable_until_ns_{0};
+  // it is told, the bytes of the pool's allocations at that time, and the ordinal of its device
+  // (-1: there was none).
+  std::atomic<std::uint64_t> meshable_bytes_{0}, meshable_until_ns_{0}, meshable_beside_bytes_{0};
   std::atomic<std::int32_t> meshable_device_{-1};
   std::atomic<bool> is_ending_{false};  // true once the process has begun to end
   // True once the program has made a handle to memory of the pool, so that none may be moved.

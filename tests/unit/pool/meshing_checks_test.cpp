@@ -29,7 +29,11 @@ TEST_F(MeshingTest, nothing_is_moved_if_a_second_address_takes_memory) {
   keep_one_of(10);
   driver->second_address_takes_memory = true;
   EXPECT_EQ(mesh(), 0u);
-  EXPECT_EQ(counts().differing_bytes, page);
+  EXPECT_EQ(counts().differing_bytes, 0u);
+  EXPECT_TRUE(all_is_right());
+  // Another process may have taken the memory, so that this is looked at again.
+  driver->second_address_takes_memory = false;
+  EXPECT_NE(mesh(), 0u);
   EXPECT_TRUE(all_is_right());
 }
 
