@@ -92,8 +92,11 @@ std::uint64_t Refusals::implicit_bytes(DeviceOrdinal device,
     known.store(first <= ledger::ImplicitBytes::largest_context ? first : 0,
                 std::memory_order_relaxed);
   }
-  return known.load(std::memory_order_relaxed) + taken.further_contexts + taken.modules +
-         taken.local_memory + taken.heap + taken.streams;
+  // Once all contexts of the device have ended, nothing is taken.
+  const std::uint64_t first_context =
+      std::min(known.load(std::memory_order_relaxed), taken.used_after_first_context);
+  return first_context + taken.further_contexts + taken.modules + taken.local_memory + taken.heap +
+         taken.streams;
 }
 
 Situation Refusals::situation(const Request& asked, const Incident& begun,

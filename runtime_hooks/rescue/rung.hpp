@@ -166,13 +166,20 @@ struct Rescue {
   void attempt(const Rung&, FunctionRef<RungOutcome()> run, std::string_view reclaimer = {});
   // Asks the driver for the requested memory once more. `served`: the driver has granted the
   // request. `no_memory`, `other_error`: the driver has refused the request for lack of memory, or
-  // with another error. `unsafe`: the driver was not asked, because that might end a stream
-  // capture (if the driver lacks the function to prevent that).
-  RungOutcome ask() const {
-    // A thread whose own mode is RELAXED ends no capture by a request.
+  // with another error. `unsafe`: the driver was not asked, because that might end a stream capture
+  // that is in progress.
+  RungOutcome ask() {
+    // A thread whose own mode is RELAXED ends no capture by a request for memory. Other calls may
+    // end one: work in the legacy default stream does.
     const driver::RelaxedCaptures relaxed(call.parts.real);
-    if (!relaxed && call.parts.captures.any()) return RungOutcome::unsafe;
+    tracking::Captures& captures = call.parts.captures;
+    const bool may_end_captures = call.request.asked != ledger::Asked::memory;
+    if (may_end_captures ? !captures.begin_wait() : !relaxed && captures.any()) {
+      has_left_out = true;
+      return RungOutcome::unsafe;
+    }
     const CUresult answer = call.ask_driver();
+    if (may_end_captures) captures.end_wait();
     if (answer == CUDA_SUCCESS) return RungOutcome::served;
     return answer == CUDA_ERROR_OUT_OF_MEMORY || answer == call.refusal ? RungOutcome::no_memory
                                                                         : RungOutcome::other_error;

@@ -2,6 +2,7 @@
 // device.
 #include <algorithm>
 
+#include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/rescue/rungs/order.hpp"
 
 namespace cuwarden::rescue {
@@ -34,19 +35,27 @@ class Moves {
 
 // Makes room in growing steps if the call is no allocation: at most it is known how much the call
 // needs at least. Measured: a stream needs 2 MiB, a graph of 2,000 branches 229 MiB, a context 542
-// MiB.
+// MiB. A step for which the device has room already moves nothing, and the driver is not asked.
 RungOutcome run(Rescue& rescue) {
-  constexpr std::uint64_t first_step = std::uint64_t{32} << 20;
+  constexpr std::uint64_t first_step = std::uint64_t{32} << 20, largest_guess = first_step << 6;
   const Request& request = rescue.call.request;
   Moves moves(rescue);
-  if (request.asked == ledger::Asked::memory) return moves.make({request.bytes});
-  std::uint64_t step = std::max(request.bytes, first_step);
-  const bool has_given_back = rescue.call.given_back_bytes != 0;
-  RungOutcome outcome = moves.make({step, true, has_given_back});
-  while (outcome == RungOutcome::no_memory) {
-    step *= 2;
+  const bool has_given_back =
+      rescue.call.given_back_bytes != 0 ||
+      rescue.call.parts.ledger.devices.lent_context_bytes(request.device) != 0;
+  if (request.asked == ledger::Asked::memory)
+    return moves.make({request.bytes, false, has_given_back});
+  // Local memory may take all of the device: with 512 KiB for each thread, an H200 needs 138 GiB.
+  const bool may_need_all =
+      request.asked == ledger::Asked::launch || request.asked == ledger::Asked::limit;
+  const std::uint64_t first = std::max(request.bytes, first_step);
+  const std::uint64_t last =
+      std::max(first, may_need_all ? rescue.call.parts.queries.total_bytes_of(request.device)
+                                   : largest_guess);
+  RungOutcome outcome = RungOutcome::no_memory;
+  for (std::uint64_t step = first; outcome == RungOutcome::no_memory && step <= last; step *= 2) {
     const RungOutcome now = moves.make({step, true, has_given_back});
-    if (now == RungOutcome::nothing_to_do) break;
+    if (now == RungOutcome::nothing_to_do && step != first) break;
     outcome = now;
   }
   return outcome;

@@ -1,6 +1,7 @@
 // The wait rung waits for memory that other processes free, and asks the driver now and then.
 #include <algorithm>
 
+#include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/rescue/rungs/order.hpp"
@@ -9,10 +10,16 @@ namespace cuwarden::rescue {
 namespace {
 
 // Returns true if the device could serve the request without other processes, but with this
-// process's own contexts. Goes by the memory that is live now, since a rung may have freed some.
+// process's own contexts. Goes by the memory that is live now, since a rung may have freed some. A
+// call that needs an unknown amount does not lack memory while much is free.
 bool may_others_help(const Rescue& rescue) {
+  constexpr std::uint64_t enough_for_a_call = std::uint64_t{2} << 30;
   const Parts& parts = rescue.call.parts;
   const Request& request = rescue.call.request;
+  if (request.bytes == 0 && request.device == rescue.call.here.device) {
+    const auto reading = driver::read_current_device(parts.real);
+    if (reading && reading->free_bytes > enough_for_a_call) return false;
+  }
   const std::uint64_t total = parts.queries.total_bytes_of(request.device);
   if (total == 0) return true;
   const std::uint64_t live = parts.ledger.totals.live_bytes_on(request.device);
