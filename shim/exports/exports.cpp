@@ -47,6 +47,13 @@ constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
   return call.rescued(result, {asked}, again);
 }
 
+// True if the function of this name submits a single copy or fill. A refused call of it has queued
+// nothing, so that it may be repeated. A batch may have queued its first operations.
+constexpr bool is_single_copy_or_fill(std::string_view name) {
+  return (name.starts_with("cuMemcpy") || name.starts_with("cuMemset")) &&
+         name.find("Batch") == name.npos;
+}
+
 // Returns the pools that answer the program's question. Null within a hooked call, which asks for
 // itself, and while nothing is recorded.
 [[gnu::noinline]] serving::ServingPools* asked_by_program() {
@@ -201,13 +208,14 @@ void note_free_at_end() {}
   return pools == nullptr ? answer : cuwarden::hooks::name##_of_pool CUWARDEN_ANSWER arguments;
 #define CUWARDEN_ANSWER(...) (*pools, answer, __VA_ARGS__)
 
-#define CUWARDEN_SUBMIT(name, arguments, below)                \
-  const cuwarden::driver::RealDriver& real = below;            \
-  if (real.name == nullptr) [[unlikely]]                       \
-    return cuwarden::shim::missing_in_driver;                  \
-  const CUresult answer = CUWARDEN_SUBMITTED(name, arguments); \
-  if (answer != CUDA_ERROR_OUT_OF_MEMORY) [[likely]]           \
-    return answer;                                             \
+#define CUWARDEN_SUBMIT(name, arguments, below)                                             \
+  const cuwarden::driver::RealDriver& real = below;                                         \
+  if (real.name == nullptr) [[unlikely]]                                                    \
+    return cuwarden::shim::missing_in_driver;                                               \
+  const CUresult answer = CUWARDEN_SUBMITTED(name, arguments);                              \
+  if (!cuwarden::shim::is_single_copy_or_fill(#name) || answer != CUDA_ERROR_OUT_OF_MEMORY) \
+      [[likely]]                                                                            \
+    return answer;                                                                          \
   return CUWARDEN_SUBMISSION_FAILED(name, arguments, copy, answer);
 
 #define CUWARDEN_WAIT(name, arguments, below)       \

@@ -34,16 +34,17 @@ class JitValues {
       : values_(values), count_(values == nullptr ? 0 : count) {
     if (fits()) std::copy_n(values_, count_, kept_);
   }
-  // Gives the options the values that they had at the construction. Returns false if they are more
-  // than the object can keep.
-  bool restore() const {
-    if (fits()) std::copy_n(kept_, count_, values_);
-    return fits();
+  // False if the options are more than the object can keep.
+  bool fits() const { return count_ <= most; }
+  // Gives the options the values that they had at the construction. Options that the driver has not
+  // changed may be in memory that cannot be written to.
+  void restore() const {
+    for (unsigned i = 0; i < count_; ++i)
+      if (values_[i] != kept_[i]) values_[i] = kept_[i];
   }
 
  private:
   static constexpr unsigned most = 64;  // cuda.h has 35 options
-  bool fits() const { return count_ <= most; }
   void** const values_;
   const unsigned count_;
   void* kept_[most];
@@ -53,8 +54,10 @@ class JitValues {
 template <class Load>
 CUresult loaded(HookedCall& call, const JitValues& options, Load load) {
   const CUresult result = measured(call, load);
+  if (!options.fits()) return result;
   return call.rescued(result, {ledger::Asked::module}, [&] {
-    return options.restore() ? measured(call, load) : CUDA_ERROR_OUT_OF_MEMORY;
+    options.restore();
+    return measured(call, load);
   });
 }
 
