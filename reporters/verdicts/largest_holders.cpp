@@ -47,8 +47,7 @@ const char* advice_for_call(const ledger::IncidentView& incident) {
              "or use fewer and smaller ones";
     case Asked::copy:
       return "copies and fills on the device need the context's local memory, which the driver "
-             "gave "
-             "back when it refused a launch or a limit: leave more free";
+             "gives back when it refuses a launch or a limit: leave more free";
     case Asked::texture:
       return "the driver keeps memory for texture and surface objects: destroy those that are not "
              "used any more, or create them before the data";
@@ -83,8 +82,8 @@ std::optional<Finding<OwnProof>> device_full_own(const Shortage& shortage) {
       "this process holds " + human_bytes(own) + " itself, all of it live: " +
           (grows ? human_bytes(growing) +
                        " of it belong to call stacks that keep growing: check those first"
-                 : "free or shrink what its top holders allocate" +
-                       alternative_of_spilling(shortage))};
+                 : "free or shrink what its top holders allocate") +
+          alternative_of_spilling(shortage)};
 }
 
 std::optional<Finding<OthersProof>> held_by_other_processes(const Shortage& shortage) {
