@@ -23,7 +23,8 @@ extern "C" {
 /* A reclaimer: frees memory that the program keeps for later, and returns the bytes that it freed.
  *
  * device    CUDA ordinal of the device that lacks memory, 0 or more; -1 for page-locked host memory
- * bytes     size of the refused request, in bytes; freeing more or less than that is fine
+ * bytes     size of the refused request, in bytes; freeing more or less than that is fine. 1 GiB
+ *           for a refused call that is no allocation and needs an unknown amount
  * argument  the pointer given to cuwarden_register_reclaimer()
  * returns   bytes that were freed; 0 if none were
  *
