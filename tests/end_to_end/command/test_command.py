@@ -274,7 +274,7 @@ def test_help_shows_each_usage_once(cuwarden):
         (("run", "--pool", "maybe", "--", "true"), ("--pool", "'maybe'", "off, rescue, on or auto")),
         (("run", "--wait", "30", "--", "true"), ("--wait", "'30'", "30s")),
         (("run", "--spill", "8", "--", "true"), ("--spill", "'8'", "8GiB", "25%")),
-        (("run", "--mesh", "maybe", "--", "true"), ("--mesh", "'maybe'", "on or off")),
+        (("run", "--mesh", "maybe", "--", "true"), ("--mesh", "'maybe'", "on, off or verify")),
         (("run", "--mesh-pause", "1.5s", "--", "true"), ("--mesh-pause", "'1.5s'", "500ms")),
         (("run", "--log", "loud", "--", "true"), ("--log", "'loud'", "debug")),
         (("run", "--stack-depth", "1025", "--", "true"), ("--stack-depth", "'1025'", "1024")),

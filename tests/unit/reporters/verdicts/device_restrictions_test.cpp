@@ -1,6 +1,6 @@
 // Verdicts on requests that the device would serve if it were not a slice, under a quota, or
 // forbidden.
-#include "tests/unit/reporters/verdict_case.hpp"
+#include "tests/unit/reporters/verdicts/verdict_case.hpp"
 
 namespace cuwarden {
 namespace {

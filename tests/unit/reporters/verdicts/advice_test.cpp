@@ -1,5 +1,5 @@
 // The settings that advice names: those that would have helped, and that were not in force.
-#include "tests/unit/reporters/verdict_case.hpp"
+#include "tests/unit/reporters/verdicts/verdict_case.hpp"
 
 namespace cuwarden {
 namespace {

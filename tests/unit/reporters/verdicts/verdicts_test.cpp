@@ -1,6 +1,6 @@
 // Verdicts from facts that a test states. Each verdict has a case that just proves it, and one that
 // just does not.
-#include "tests/unit/reporters/verdict_case.hpp"
+#include "tests/unit/reporters/verdicts/verdict_case.hpp"
 
 namespace cuwarden {
 namespace {
