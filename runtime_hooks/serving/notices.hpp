@@ -41,7 +41,8 @@ enum class ReclaimerFailure : std::uint8_t {
   does_not_return,  // did not return in the time that a request waits for it
   threw,            // ended by an exception or by pthread_exit
   gave_nothing,     // returned 0: it gave no memory back
-  no_thread         // was not called: no thread could be started for it
+  no_thread,        // was not called: no thread could be started for it
+  slow              // returned and gave memory back, but only after a second or more
 };
 
 // Writes messages to the user. The shim (the part of cuwarden that is preloaded) implements it.
@@ -57,7 +58,9 @@ class NoticeWriter {
   virtual void write(Notice, DeviceOrdinal device, std::uint64_t bytes,
                      std::uint64_t host_bytes) noexcept = 0;
   // Writes a message that the reclaimer which was registered with the name `reclaimer` has failed.
-  virtual void write(ReclaimerFailure, std::string_view reclaimer) noexcept = 0;
+  // `waited_ns`: nanoseconds for which the request waited for it.
+  virtual void write(ReclaimerFailure, std::string_view reclaimer,
+                     std::uint64_t waited_ns) noexcept = 0;
 
  protected:
   ~NoticeWriter() = default;

@@ -100,19 +100,25 @@ void ServingNotices::write(serving::Notice notice, DeviceOrdinal device, std::ui
 } catch (...) {
 }  // no memory to say it with
 
-void ServingNotices::write(serving::ReclaimerFailure failure, std::string_view name) noexcept try {
+void ServingNotices::write(serving::ReclaimerFailure failure, std::string_view name,
+                           std::uint64_t waited_ns) noexcept try {
   using enum serving::ReclaimerFailure;
-  const auto text = [failure] {
+  const auto text = [&]() -> std::string {
     switch (failure) {
       case does_not_return:
-        return "does not return: the request goes on without it (CUWARDEN_SYNC_TIMEOUT)";
+        return "does not return: after " + human_time(waited_ns) +
+               " the request goes on without it (CUWARDEN_SYNC_TIMEOUT)";
       case threw:
         return "ended by an exception: the request goes on without it";
       case gave_nothing:
         return "gave nothing back";
-      default:
-        return "was not called: no thread could be started for it";
+      case slow:
+        return "took " + human_time(waited_ns) +
+               ", and the request waited for it; CUWARDEN_SYNC_TIMEOUT is the longest wait";
+      case no_thread:
+        break;
     }
+    return "was not called: no thread could be started for it";
   };
   log_warn(formatted("reclaimer {} {}", name, text()));
 } catch (...) {

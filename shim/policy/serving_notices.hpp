@@ -20,7 +20,8 @@ class ServingNotices final : public serving::NoticeWriter {
              std::uint64_t host_bytes) noexcept override;
   // Writes a line that says why a reclaimer, a callback of the program that empties a cache, did
   // not help. `reclaimer`: the name under which the program registered it.
-  void write(serving::ReclaimerFailure, std::string_view reclaimer) noexcept override;
+  void write(serving::ReclaimerFailure, std::string_view reclaimer,
+             std::uint64_t waited_ns) noexcept override;
 };
 
 }  // namespace cuwarden::shim

@@ -14,7 +14,7 @@ struct QuietShim : tracking::CompletenessListener, serving::NoticeWriter, rescue
   virtual ~QuietShim() = default;
   void ledger_is_incomplete(ledger::Reason) noexcept override {}
   void write(serving::Notice, DeviceOrdinal, std::uint64_t, std::uint64_t) noexcept override {}
-  void write(serving::ReclaimerFailure, std::string_view) noexcept override {}
+  void write(serving::ReclaimerFailure, std::string_view, std::uint64_t) noexcept override {}
   void explain(rescue::Incident&) noexcept override {}
   void settled(const rescue::Incident&, bool) noexcept override {}
 

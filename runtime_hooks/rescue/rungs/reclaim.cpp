@@ -33,7 +33,7 @@ class Turns {
   // Tells the user of the failure, if it is the reclaimer's first one of its kind.
   void tell_once(std::size_t turn, const Reclaimers::Entry& reclaimer, Failure failure) {
     if (reclaimers_.is_first_time(turn, failure))
-      rescue_.call.parts.notices.writer.write(failure, reclaimer.name);
+      rescue_.call.parts.notices.writer.write(failure, reclaimer.name, took_ns_);
   }
 
  private:
@@ -42,6 +42,7 @@ class Turns {
   Rescue& rescue_;
   Reclaimers& reclaimers_;
   const std::uint64_t deadline_ns_;  // time until which all reclaimers together are waited for
+  std::uint64_t took_ns_ = 0;        // nanoseconds for which the last call was waited for
   std::optional<StackId> stack_;  // the requesting thread's whole call stack; null: not walked yet
 };
 
@@ -61,13 +62,18 @@ RungOutcome Turns::call(std::size_t turn, const Reclaimers::Entry& reclaimer,
   if (is_unsafe(reclaimer.modules)) return RungOutcome::unsafe;
   // A call that is no allocation may need an unknown amount. Measured: contexts need 542 MiB, and
   // graphs 229 MiB. A function that trims a cache by the given size must not be given 0.
+  constexpr std::uint64_t noticeable_ns = 1'000'000'000;
   constexpr std::uint64_t unknown_need = std::uint64_t{1} << 30;
   const std::uint64_t bytes = call.request.bytes != 0 ? call.request.bytes : unknown_need;
   const Reclaimers::Wanted wanted{&call.parts.real, call.here.context, call.request.device.value,
                                   bytes, deadline_ns_};
   for (;;) {
     std::size_t given_back = 0;
+    const std::uint64_t begun_ns = rescue_.clock.now_ns();
     const Answer answer = reclaimers_.call(turn, reclaimer.id, wanted, given_back);
+    took_ns_ = rescue_.clock.now_ns() - begun_ns;
+    if (answer == Answer::returned && given_back != 0 && took_ns_ >= noticeable_ns)
+      failure = Failure::slow;
     // The driver is asked whatever the call's outcome was, because other threads may have freed
     // memory meanwhile, too.
     RungOutcome asked = rescue_.ask();

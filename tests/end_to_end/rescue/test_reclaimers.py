@@ -71,6 +71,7 @@ def test_a_reclaimer_that_does_not_help_gives_a_line_and_the_drivers_own_error(w
     run = workspace.run([RECLAIMING, how, "times=3"], env)
     assert (run.returncode, run.last_line["failures"]) == (0, 3)
     assert run.said_about("own cache", said) and len(run.said) == 1
+    assert how != "hangs" or run.said_about("after 2.0 s")
     (row,) = reclaims(run.report)
     assert (row["outcome"], row["reclaimer"]) == (outcome, "own cache")
     (incident,) = run.report["incidents"]
@@ -78,6 +79,14 @@ def test_a_reclaimer_that_does_not_help_gives_a_line_and_the_drivers_own_error(w
     if how == "hangs":
         assert run.last_line["calls"] == 1, "it is left alone while it hangs"
         assert row["duration_ns"] >= timeout_s * 1e9
+
+
+def test_a_slow_reclaimer_is_named_with_its_time(workspace):
+    run = workspace.run([RECLAIMING, "tarries"], {**RESCUE, "CUWARDEN_SYNC_TIMEOUT": "100s"})
+    assert run.last_line["served"] == 1
+    assert run.said_about("reclaimer own cache took 1.", " s, and") and len(run.said) == 1
+    (row,) = reclaims(run.report)
+    assert row["outcome"] == "served" and row["duration_ns"] >= 1.2e9
 
 
 def test_the_next_reclaimer_is_called_after_one_that_did_not_help(workspace):

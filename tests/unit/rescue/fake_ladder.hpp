@@ -177,7 +177,8 @@ class FakeProcess final : public QuietProcess {
 
 struct FailuresOfReclaimers final : serving::NoticeWriter {
   void write(serving::Notice, DeviceOrdinal, std::uint64_t, std::uint64_t) noexcept override {}
-  void write(serving::ReclaimerFailure failure, std::string_view name) noexcept override {
+  void write(serving::ReclaimerFailure failure, std::string_view name,
+             std::uint64_t) noexcept override {
     all.emplace_back(name, failure);
     while_written();
   }
