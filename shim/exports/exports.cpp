@@ -129,18 +129,19 @@ void note_free_at_end() {}
     return inside.returned(body);                                              \
   }
 
-// The result of a call of the driver's function `real.name`, inside the submission gate.
-#define CUWARDEN_SUBMITTED(name, arguments)           \
-  [&]() __attribute__((always_inline)) {              \
-    cuwarden::driver::Submission at_the_gate;         \
-    return at_the_gate.returned(real.name arguments); \
-  }                                                   \
+// The result of a call of the function `functions.name` of a RealDriver, inside the submission
+// gate.
+#define CUWARDEN_SUBMITTED(functions, name, arguments)       \
+  [&]() __attribute__((always_inline)) {                     \
+    cuwarden::driver::Submission at_the_gate;                \
+    return at_the_gate.returned((functions).name arguments); \
+  }                                                          \
   ()
 // The arguments are copied, and only here, so that a launch that succeeds keeps them in registers.
-#define CUWARDEN_SUBMISSION_FAILED(name, arguments, asked, answer)          \
-  cuwarden::shim::submission_failed(real, cuwarden::driver::Row::name,      \
-                                    cuwarden::ledger::Asked::asked, answer, \
-                                    [=, &real] { return CUWARDEN_SUBMITTED(name, arguments); })
+#define CUWARDEN_SUBMISSION_FAILED(name, arguments, asked, answer)               \
+  cuwarden::shim::submission_failed(                                             \
+      real, cuwarden::driver::Row::name, cuwarden::ledger::Asked::asked, answer, \
+      [=, &functions = real] { return CUWARDEN_SUBMITTED(functions, name, arguments); })
 
 // Launches are many and short. A launch of a kernel that was launched before goes through and is
 // not counted. For pointers from a lookup the functions are not looked up here: if they are not
@@ -152,7 +153,7 @@ void note_free_at_end() {}
                      cuwarden::shim::passes_through.load(std::memory_order_relaxed);   \
   if (!known || real.name == nullptr) [[unlikely]]                                     \
     return launching::name arguments_there;                                            \
-  const CUresult answer = CUWARDEN_SUBMITTED(name, arguments);                         \
+  const CUresult answer = CUWARDEN_SUBMITTED(real, name, arguments);                   \
   if (answer == CUDA_SUCCESS) [[likely]]                                               \
     return answer;                                                                     \
   return CUWARDEN_SUBMISSION_FAILED(name, arguments, launch, answer);
@@ -164,7 +165,7 @@ void note_free_at_end() {}
     if (real.name == nullptr) return missing_in_driver;                                            \
     const CUfunction kernel = hooks::kernel_among arguments;                                       \
     if (hooks::launched_kernels.has(kernel)) {                                                     \
-      const CUresult answer = CUWARDEN_SUBMITTED(name, arguments);                                 \
+      const CUresult answer = CUWARDEN_SUBMITTED(real, name, arguments);                           \
       return answer == CUDA_SUCCESS ? answer                                                       \
                                     : CUWARDEN_SUBMISSION_FAILED(name, arguments, launch, answer); \
     }                                                                                              \
@@ -212,7 +213,7 @@ void note_free_at_end() {}
   const cuwarden::driver::RealDriver& real = below;                                         \
   if (real.name == nullptr) [[unlikely]]                                                    \
     return cuwarden::shim::missing_in_driver;                                               \
-  const CUresult answer = CUWARDEN_SUBMITTED(name, arguments);                              \
+  const CUresult answer = CUWARDEN_SUBMITTED(real, name, arguments);                        \
   if (!cuwarden::shim::is_single_copy_or_fill(#name) || answer != CUDA_ERROR_OUT_OF_MEMORY) \
       [[likely]]                                                                            \
     return answer;                                                                          \
