@@ -109,9 +109,9 @@ Situation Refusals::situation(const Request& asked, const Incident& begun,
                 .noted = pending_.noted(),
                 .bytes = asked.bytes,
                 .asked = asked.asked,
-                .implicit_bytes = implicit_bytes(asked.device, begun.facts),
                 .is_last_resort_due = ladder_.has_last_resorts()};
   if (!now.is_last_resort_due) return now;
+  now.implicit_bytes = implicit_bytes(asked.device, begun.facts);
   now.is_last_resort_due =
       asked.asked != ledger::Asked::memory ||
       last_refused.was_refused_before(serial_, asked, incident) ||
