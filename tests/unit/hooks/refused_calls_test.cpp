@@ -1,5 +1,9 @@
 // Calls other than allocations that the driver refuses for lack of memory while rescues are on. The
 // ladder repeats them, and the program gets the result of the repetition.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <numeric>
 
 #include "runtime_hooks/driver/submission_gate.hpp"
@@ -35,7 +39,8 @@ class RefusedCallsTest : public HooksTest {
     real.cuModuleLoadData = [](CUmodule*, const void*) { return answer(); };
     real.cuModuleLoadDataEx = [](CUmodule*, const void*, unsigned count, CUjit_option*,
                                  void** values) {
-      for (unsigned i = 0; i < count; ++i) seen_values.push_back(values[i]), values[i] = nullptr;
+      for (unsigned i = 0; i < count; ++i) seen_values.push_back(values[i]);
+      if (writes_values) std::fill_n(values, count, nullptr);
       return answer();
     };
     real.cuLibraryGetGlobal = [](CUdeviceptr*, size_t*, CUlibrary, const char*) {
@@ -90,6 +95,7 @@ class RefusedCallsTest : public HooksTest {
   static inline int refusals = 0, attempts = 0;
   static inline CUresult error = no_memory;
   static inline std::vector<void*> seen_values;
+  static inline bool writes_values = true;  // true if a load overwrites its JIT options
   static inline std::vector<std::uint32_t> submissions;
   ManualClock clock;
   const driver::RealDriver real = refusing();
@@ -201,6 +207,22 @@ TEST_F(RefusedCallsTest, a_repeated_load_has_the_jit_options_of_the_program) {
       CUDA_SUCCESS);
   EXPECT_EQ(seen_values, (std::vector{given[0], given[1], given[0], given[1]}));
   EXPECT_EQ(values[1], nullptr);  // the driver's last answer stays
+}
+
+TEST_F(RefusedCallsTest, jit_options_that_the_driver_leaves_alone_are_not_written_to) {
+  const std::size_t bytes = static_cast<std::size_t>(getpagesize());
+  void* const page = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  writes_values = false;
+  refusals = 1;
+  CUjit_option options[] = {CU_JIT_LOG_VERBOSE, CU_JIT_GENERATE_DEBUG_INFO};
+  CUmodule module = nullptr;
+  EXPECT_EQ(call(Row::cuModuleLoadDataEx, cuModuleLoadDataEx, &module, nullptr, 2u, options,
+                 static_cast<void**>(page)),
+            CUDA_SUCCESS);
+  EXPECT_EQ(attempts, 2);
+  writes_values = true;
+  munmap(page, bytes);
 }
 
 TEST_F(RefusedCallsTest, a_load_with_more_jit_options_than_can_be_kept_is_not_repeated) {

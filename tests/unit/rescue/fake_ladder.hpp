@@ -217,7 +217,7 @@ class LadderTest : public testing::Test {
       ++requests;
       return is_there() ? CUDA_SUCCESS : refusal;
     };
-    const Request asked{.bytes = bytes, .device = on_device ? device : no_device};
+    const Request asked{.bytes = bytes, .device = on_device ? device : no_device, .asked = thing};
     const tracking::Caller caller{HookId{1}, __builtin_frame_address(0)};
     const tracking::Allocation asked_for{.kind = Kind::device, .bytes = bytes};
     const RefusedCall call{.parts = parts,
@@ -312,7 +312,8 @@ class LadderTest : public testing::Test {
   bool served = false;
   std::uint64_t served_at = 0;  // Rescued::address
   int requests = 0;
-  std::uint64_t bytes = 5000;  // of the request
+  std::uint64_t bytes = 5000;                   // of the request
+  ledger::Asked thing = ledger::Asked::memory;  // what the request asks for
   CUresult refusal = CUDA_ERROR_OUT_OF_MEMORY;
   const Settings settings{.enabled = true, .sync_timeout_ns = 200'000'000};
 };

@@ -104,6 +104,32 @@ TEST_F(LadderTest, the_pool_serves_requests_during_captures_that_do_not_forbid_t
   }
 }
 
+TEST_F(LadderTest, a_call_that_may_end_captures_is_not_repeated_beside_one) {
+  captures.begins(stream(16), false, here, CU_STREAM_CAPTURE_MODE_RELAXED);
+  thing = ledger::Asked::copy;
+  is_there = [] { return true; };
+  const Rungs all = climb(settings);
+  EXPECT_EQ(requests, 0);
+  EXPECT_EQ(all.front(), std::pair(RungName::retry, RungOutcome::unsafe));
+  EXPECT_FALSE(served);
+  thing = ledger::Asked::memory;
+  EXPECT_EQ(climb(settings).front(), std::pair(RungName::retry, RungOutcome::served));
+  captures.ended(stream(16), false);
+  thing = ledger::Asked::copy;
+  EXPECT_EQ(climb(settings).front(), std::pair(RungName::retry, RungOutcome::served));
+}
+
+TEST_F(LadderTest, no_memory_is_moved_for_a_call_that_fails_although_much_is_free) {
+  leave_one_block_in_each_page();
+  pool::driver->free_bytes = 102400 * pool::MiB;
+  thing = ledger::Asked::stream;
+  bytes = 0;
+  is_there = [] { return false; };
+  climb(settings, true);
+  EXPECT_EQ(requests, 1) << "steps for which there is room already are no reason to ask again";
+  EXPECT_EQ(meshed_pages(), 0u);
+}
+
 TEST_F(LadderTest, the_pools_memory_is_moved_if_giving_back_was_not_enough) {
   const auto blocks = leave_one_block_in_each_page();
   is_there = has_device_a_page;
