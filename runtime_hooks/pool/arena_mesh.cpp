@@ -26,9 +26,11 @@ std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t needed_bytes
     if (!pause.begin()) break;
     if (!std::exchange(is_first, false)) make_ahead(enough_bytes - gained());
     goes_on = is_coherent();
-    if (goes_on) do {
+    if (goes_on) {
+      do {
         goes_on = move_batch(enough_bytes - gained());
       } while (goes_on && gained() < enough_bytes && has_next() && !pause.is_over());
+    }
     arena_.counts_.pause_ns += pause.end();
     release_old();
     drop_spare();

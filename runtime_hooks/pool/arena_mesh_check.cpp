@@ -2,8 +2,8 @@
 // CUWARDEN_MESH=verify) that each copy is right. All memory is read in pauses of the program.
 #include <algorithm>
 #include <new>
-#include <optional>
 
+#include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/pool/arena_meshing.hpp"
 #include "runtime_hooks/pool/contents.hpp"
 
@@ -41,13 +41,6 @@ class SecondAddress {
   CUdeviceptr start_ = 0;
   bool is_mapped_ = false, has_access_ = false;
 };
-
-// Returns the free bytes of the current context's device; none if the driver does not say.
-std::optional<std::uint64_t> free_bytes(const driver::RealDriver& real) noexcept {
-  std::size_t free = 0, total = 0;
-  if (real.cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS) return std::nullopt;
-  return free;
-}
 
 }  // namespace
 
@@ -96,9 +89,9 @@ bool Arena::Meshing::is_coherent() noexcept {
   const std::uint64_t written = std::min(free_end - free_start, most_written);
   constexpr int most_tries = 3;
   for (int tries = 0; tries < most_tries; ++tries) {
-    const auto before = free_bytes(real_);
+    const auto before = driver::read_current_device(real_);
     const SecondAddress second(real_, arena_.device(), first, bytes);
-    const auto after = free_bytes(real_);
+    const auto after = driver::read_current_device(real_);
     if (!second || !before || !after) return false;
     Contents outcome = compare(real_, first, second.start(), page_bytes);
     if (outcome == Contents::equal && written != 0)
@@ -106,7 +99,7 @@ bool Arena::Meshing::is_coherent() noexcept {
           write_and_compare(real_, free_start, second.start() + (free_start - first), written);
     if (outcome == Contents::different) arena_.counts_.differing_bytes = page_bytes;
     if (outcome != Contents::equal) return false;
-    if (*after + bytes > *before) return arena_.is_coherent_ = true;
+    if (after->free_bytes + bytes > before->free_bytes) return arena_.is_coherent_ = true;
   }
   return false;
 }

@@ -230,6 +230,7 @@ inline driver::RealDriver functions() {
   driver::RealDriver real;
   real.cuDeviceGetAttribute = get_attribute;
   real.cuMemGetInfo_v2 = get_info;
+  real.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode*) { return CUDA_SUCCESS; };
   real.cuMemAddressReserve = reserve;
   real.cuMemAddressFree = free_address;
   real.cuMemCreate = create;
