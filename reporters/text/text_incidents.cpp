@@ -25,7 +25,9 @@ std::string moment_of(const IndexedReport& report, std::uint64_t since_start_ns)
   constexpr std::uint64_t long_ns = 12ull * 3600 * 1'000'000'000;
   const auto start = parse_iso_8601(report->process.start);
   const std::string elapsed = human_time(since_start_ns);
-  if (!start) return "after " + elapsed;
+  // A foreign report may claim any number.
+  constexpr std::uint64_t longest_ns = std::uint64_t{1} << 60;
+  if (!start || since_start_ns > longest_ns) return "after " + elapsed;
   return "at " +
          time_of_day(*start + static_cast<std::int64_t>(since_start_ns), since_start_ns > long_ns) +
          ", " + elapsed + " into the run";
