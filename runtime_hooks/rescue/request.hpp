@@ -21,8 +21,8 @@ struct Request {
   bool operator==(const Request&) const = default;
 };
 
-// Device memory that a call other than an allocation needs for its own work: the call makes a
-// context, a stream or a graph, loads code, launches a kernel or raises a limit.
+// Device memory that a call other than an allocation needs for its own work. Such calls make a
+// context, a stream or a graph, load code, launch a kernel, copy, or raise a limit.
 struct Need {
   ledger::Asked asked = ledger::Asked::memory;  // the thing that the program asked for
   DeviceOrdinal device = no_device;  // device of the memory; no_device: the current context's
