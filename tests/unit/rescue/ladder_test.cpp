@@ -119,82 +119,6 @@ TEST_F(LadderTest, a_call_that_may_end_captures_is_not_repeated_beside_one) {
   EXPECT_EQ(climb(settings).front(), std::pair(RungName::retry, RungOutcome::served));
 }
 
-TEST_F(LadderTest, no_memory_is_moved_for_a_call_that_fails_although_much_is_free) {
-  leave_one_block_in_each_page();
-  pool::driver->free_bytes = 102400 * pool::MiB;
-  thing = ledger::Asked::stream;
-  bytes = 0;
-  is_there = [] { return false; };
-  climb(settings, true);
-  EXPECT_EQ(requests, 1) << "steps for which there is room already are no reason to ask again";
-  EXPECT_EQ(meshed_pages(), 0u);
-}
-
-TEST_F(LadderTest, the_pools_memory_is_moved_if_giving_back_was_not_enough) {
-  const auto blocks = leave_one_block_in_each_page();
-  is_there = has_device_a_page;
-  const auto last = [&](bool may_wait = true) { return climb(settings, may_wait).back(); };
-  EXPECT_EQ(last(false).first, RungName::pool) << "a caching allocator empties its own cache first";
-  EXPECT_EQ(last(), std::pair(RungName::mesh, RungOutcome::served));
-  const std::uint64_t meshed = meshed_pages();
-  EXPECT_NE(meshed, 0u);
-  pool::driver->free_bytes = 0;
-  is_there = [] { return false; };
-  EXPECT_EQ(last(), std::pair(RungName::mesh, RungOutcome::no_memory)) << "some went back";
-  EXPECT_GT(meshed_pages(), meshed);
-}
-
-TEST_F(LadderTest, no_memory_is_moved_if_giving_back_was_enough) {
-  free_in_pool(leave_one_block_in_each_page().front());
-  is_there = has_device_a_page;
-  EXPECT_EQ(climb(settings).back(), std::pair(RungName::pool, RungOutcome::served));
-  EXPECT_EQ(meshed_pages(), 0u);
-}
-
-TEST_F(LadderTest, the_driver_is_not_asked_again_if_no_memory_could_be_moved) {
-  leave_one_block_in_each_page();
-  fake.polls_until_idle[nullptr] = -1;
-  EXPECT_EQ(climb(settings).back(), std::pair(RungName::mesh, RungOutcome::timed_out));
-  EXPECT_EQ(requests, 1);
-}
-
-TEST_F(LadderTest, a_move_that_was_not_possible_is_not_tried_again_at_once) {
-  leave_one_block_in_each_page();
-  const Situation again{.device = 1, .bytes = 5000};
-  for (const RungOutcome outcome : {RungOutcome::unsafe, RungOutcome::timed_out}) {
-    Ladder ladder(settings, clock);
-    process.is_memory_reached = outcome == RungOutcome::unsafe;
-    fake.polls_until_idle[nullptr] = -1;
-    EXPECT_EQ(climb(ladder).back(), std::pair(RungName::mesh, outcome));
-    EXPECT_FALSE(ladder.is_worth_climbing(again));
-  }
-}
-
-TEST_F(LadderTest, after_a_pause_in_vain_the_program_runs_for_many_times_its_length) {
-  leave_one_block_in_each_page();
-  is_there = has_device_a_page;
-  const std::uint64_t begun_ns = clock.now_ns();
-  fake.polls_until_idle[nullptr] = -1;
-  EXPECT_EQ(climb(settings).back(), std::pair(RungName::mesh, RungOutcome::timed_out));
-  const std::uint64_t ended_ns = clock.now_ns(), pause_ns = ended_ns - begun_ns;
-  EXPECT_GE(pause_ns, 3'000'000u);
-  fake.polls_until_idle[nullptr] = 0;
-  clock.advance(vain_times * pause_ns - 1);
-  EXPECT_EQ(climb(settings).back(), std::pair(RungName::mesh, RungOutcome::timed_out));
-  EXPECT_EQ(clock.now_ns(), ended_ns + vain_times * pause_ns - 1) << "no pause";
-  clock.advance(1);
-  EXPECT_EQ(climb(settings).back(), std::pair(RungName::mesh, RungOutcome::served));
-}
-
-TEST_F(LadderTest, pending_frees_are_tried_again_at_once_even_if_nothing_can_be_moved) {
-  leave_one_block_in_each_page();
-  pending.freed_in(stream(16), here);
-  fake.polls_until_idle[stream(16)] = fake.polls_until_idle[nullptr] = -1;
-  Ladder ladder({.enabled = true, .sync_timeout_ns = 10'000'000}, clock);
-  EXPECT_EQ(climb(ladder).back(), std::pair(RungName::mesh, RungOutcome::timed_out));
-  EXPECT_TRUE(ladder.is_worth_climbing({.device = 1, .bytes = 5000}));
-}
-
 TEST_F(LadderTest, the_ledger_has_each_rung_while_it_runs_and_how_long_a_wait_lasts) {
   Settings waits = settings;
   waits.wait_ns = 100'000'000;
@@ -211,14 +135,6 @@ TEST_F(LadderTest, the_ledger_has_each_rung_while_it_runs_and_how_long_a_wait_la
   EXPECT_GT(waited_ns.size(), 2u);
   EXPECT_EQ(std::ranges::adjacent_find(waited_ns, std::greater_equal()), waited_ns.end());
   EXPECT_EQ(last_rung().outcome, RungOutcome::timed_out);
-}
-
-TEST_F(LadderTest, nothing_is_moved_during_a_capture) {
-  leave_one_block_in_each_page();
-  captures.begins(stream(16), false, here, CU_STREAM_CAPTURE_MODE_RELAXED);
-  fake.captured.insert(stream(16));
-  EXPECT_EQ(climb(settings).back(), std::pair(RungName::mesh, RungOutcome::unsafe));
-  EXPECT_EQ(meshed_pages(), 0u);
 }
 
 TEST_F(LadderTest, memory_pools_are_trimmed_if_they_keep_memory) {
