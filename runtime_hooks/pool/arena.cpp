@@ -31,7 +31,7 @@ bool Arena::open(const driver::RealDriver& real, DeviceOrdinal device, ContextId
     CUdeviceptr start = 0;
     if (real.cuMemAddressReserve(&start, bytes, 0, 0, 0) != CUDA_SUCCESS) continue;
     try {
-      packing_.add_region(start, bytes);
+      packing_.add_bare_pages(start, bytes);
     } catch (...) {
       real.cuMemAddressFree(start, bytes);
       throw;
@@ -46,6 +46,15 @@ bool Arena::open(const driver::RealDriver& real, DeviceOrdinal device, ContextId
     return true;
   }
   return false;
+}
+
+// Blocks that cross the end of a page keep two pages from going back. So small blocks do not, as
+// long as what they leave unused at the ends of pages is at most a fiftieth, and a page more.
+Placement Arena::placement() const noexcept {
+  constexpr std::uint64_t share = 50;
+  const std::uint64_t used = counts_.held_bytes - counts_.idle_bytes - counts_.partly_idle_bytes,
+                      taken = packing_.taken_bytes();
+  return used <= taken + used / share + page_bytes ? Placement::within_page : Placement::anywhere;
 }
 
 // Returns how many pages from `first` on have no memory, and therefore no block; at most `limit`.
@@ -74,6 +83,7 @@ bool Arena::map_run(const driver::RealDriver& real, std::uint64_t first, std::ui
   unused_runs_.pop_back();
   runs_[made - 1] = {.first = first, .count = count, .idle_since_ns = now_ns};
   for (std::uint64_t page = first; page < first + count; ++page) pages_[page].run = made;
+  packing_.gain_memory(address, bytes);
   counts_.held_bytes += bytes;
   count_unused(runs_[made - 1], 1);
   return true;
@@ -100,13 +110,20 @@ bool Arena::unmap_run(const driver::RealDriver& real, Run& run) noexcept {
     if (real.cuMemUnmap(address, page_bytes) != CUDA_SUCCESS) return false;
     run.first = page_after(run, gone);
     --run.count;
-    pages_[gone] = {};
-    packing_.release(address, page_bytes);
+    lose_memory(gone);
   }
   if (real.cuMemUnmap(address_of(run.first), page_bytes) != CUDA_SUCCESS) return false;
-  packing_.release(address_of(run.first), page_bytes);
   drop_run(run);
   return true;
+}
+
+void Arena::lose_memory(std::uint64_t page) noexcept {
+  if (run(pages_[page].run).is_shared) {
+    packing_.release(address_of(page), page_bytes);
+    packing_.renounce_withheld(pages_[page].withheld_parts);
+  }
+  pages_[page] = {.blocks = pages_[page].blocks};
+  if (pages_[page].blocks == 0) packing_.lose_memory(address_of(page), page_bytes);
 }
 
 // Removes the run's row and detaches its pages, after its memory has been unmapped.
@@ -114,7 +131,7 @@ void Arena::drop_run(Run& run) noexcept {
   const RunIndex gone = pages_[run.first].run;
   counts_.held_bytes -= run.bytes();
   count_unused(run, -1);
-  each_page(run, [&](std::uint64_t page) { pages_[page] = {.blocks = pages_[page].blocks}; });
+  each_page(run, [&](std::uint64_t page) { lose_memory(page); });
   run = {};
   unused_runs_.push_back(gone);
 }
@@ -126,6 +143,7 @@ bool Arena::back(const driver::RealDriver& real, const Block& block, std::uint64
   const std::uint64_t ahead = bytes_ahead(counts_.held_bytes) / page_bytes;
   const std::uint64_t pages = std::min(last + 1 + ahead, bytes_.load() / page_bytes);
   if (pages_.size() < pages) pages_.resize(pages);
+  packing_.expect_memory(pages - page_of(block.start));
   // Each stretch of pages without memory becomes a run, and each run may need a row in unused_runs_
   // later.
   const std::uint64_t runs = runs_.size() + (last - page_of(block.start)) + 2;
@@ -156,23 +174,36 @@ void Arena::use_pages(const Block& block) noexcept {
   }
 }
 
+std::optional<Block> Arena::take(const driver::RealDriver& real, std::uint64_t bytes,
+                                 Placement placement, std::uint64_t now_ns) {
+  const auto block = packing_.take(bytes, placement);
+  if (!block) return std::nullopt;
+  const auto drop = [&] {
+    packing_.give(block->start);
+    const std::uint64_t last = page_of(block->start + block->taken_bytes - 1);
+    for (std::uint64_t page = page_of(block->start); page <= last; ++page)
+      if (page >= pages_.size() || pages_[page].run == 0)
+        packing_.lose_memory(address_of(page), page_bytes);
+  };
+  try {
+    if (back(real, *block, now_ns)) return block;
+  } catch (...) {
+    drop();
+    throw;
+  }
+  drop();
+  return std::nullopt;
+}
+
 std::optional<Block> Arena::allocate(const driver::RealDriver& real, std::uint64_t bytes,
                                      std::uint64_t now_ns) {
   const Locked held(lock_, Locked::ForLong{});
   if (!held || has_ended() || is_closing()) return std::nullopt;
-  const auto block = packing_.take(bytes);
+  const Placement first = placement();
+  auto block = take(real, bytes, first, now_ns);
+  if (!block && first == Placement::within_page)
+    block = take(real, bytes, Placement::in_memory, now_ns);
   if (!block) return std::nullopt;
-  bool backed = false;
-  try {
-    backed = back(real, *block, now_ns);
-  } catch (...) {
-    packing_.give(block->start);
-    throw;
-  }
-  if (!backed) {
-    packing_.give(block->start);
-    return std::nullopt;
-  }
   use_pages(*block);
   counts_.live_bytes += bytes;
   ++counts_.served_count;
@@ -195,13 +226,19 @@ void Arena::unretire(std::uint64_t start) noexcept {
   if (const auto block = packing_.block_at(start)) counts_.live_bytes += block->bytes;
 }
 
+// In memory that several pages share, what was the block's is a hole of the host page.
 void Arena::give(const Block& block, std::uint64_t now_ns) noexcept {
   const Locked held(lock_, Locked::ForLong{});
   if (!held || has_ended() || !packing_.has_retired(block) || !packing_.give(block.start)) return;
-  const std::uint64_t last = page_of(block.start + block.taken_bytes - 1);
+  const std::uint64_t end = block.start + block.taken_bytes, last = page_of(end - 1);
   for (std::uint64_t page = page_of(block.start); page <= last; ++page) {
     Run& run = runs_[pages_[page].run - 1];
-    if (run.is_shared) packing_.withhold(address_of(page), page_bytes);
+    if (run.is_shared && page != run.host) {
+      const std::uint64_t start = address_of(page), first = std::max(block.start, start),
+                          bytes = std::min(end, start + page_bytes) - first;
+      packing_.withhold(first, bytes);
+      packing_.release(address_of(run.host) + (first - start), bytes);
+    }
     if (--pages_[page].blocks != 0) continue;
     count_unused(run, -1);
     --run.pages_in_use;

@@ -184,6 +184,9 @@ class Arena {
     // The next page that shares this page's memory, as its index in `pages_` plus 1; 0 if this is
     // the last one or the memory is not shared.
     std::uint32_t next = 0;
+    // Parts of pages that were announced to `packing_` as withheld when the page came to share
+    // memory; 0 if it does not.
+    std::uint32_t withheld_parts = 0;
   };
   // Pages whose memory is given back together. They are either neighbours that were mapped in one
   // piece, or pages of addresses that share one page of memory.
@@ -198,6 +201,9 @@ class Arena {
     std::uint64_t idle_since_ns = 0;
     // True if all pages of the run share one page of memory.
     bool is_shared = false;
+    // Of pages that share memory, the index in `pages_` of the page in which new blocks may use
+    // what no block of any of the pages takes.
+    std::uint64_t host = 0;
 
     // Returns the bytes of device memory that the run takes.
     std::uint64_t bytes() const noexcept { return is_shared ? page_bytes : count * page_bytes; }
@@ -215,6 +221,13 @@ class Arena {
   }
   // Returns the address at which the page with the index `page` begins.
   std::uint64_t address_of(std::uint64_t page) const noexcept { return base_ + page * page_bytes; }
+  // Returns where the next block is to lie, by the part of the memory in use that no block takes.
+  Placement placement() const noexcept;
+  // Returns a new block, with memory behind it, that is not counted yet. Returns none if the driver
+  // refuses memory, or if no addresses are left. May throw std::bad_alloc, and has handed out no
+  // block then.
+  std::optional<Block> take(const driver::RealDriver&, std::uint64_t bytes, Placement,
+                            std::uint64_t now_ns);
   // Maps memory for those pages in which a part of the block lies and that have none, and for some
   // pages after them. Returns false if the driver refuses; some of the pages may have got memory
   // then. `now_ns` is the time on the ledger's clock. May throw std::bad_alloc, and has mapped
@@ -247,6 +260,9 @@ class Arena {
   // Unmaps the run's memory and removes the run. Returns false if the driver refuses: the run is
   // then kept, but a shared run may have lost some of its pages.
   bool unmap_run(const driver::RealDriver&, Run&) noexcept;
+  // Enters the page as one without memory of its own or shared. Its blocks, if it has any, stay
+  // entered.
+  void lose_memory(std::uint64_t page) noexcept;
   // Empties the run's row in `runs_` and enters its pages as pages without memory. The caller must
   // have unmapped the run's memory before.
   void drop_run(Run&) noexcept;

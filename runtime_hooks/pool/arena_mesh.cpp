@@ -73,11 +73,10 @@ bool Arena::Meshing::move_batch(std::uint64_t bytes) noexcept {
   const auto saved = [&] { return given - std::min(given, arena_.counts_.held_bytes - held); };
   for (std::uint32_t moves = 0;
        next_ != candidates_.size() && moves < most_moves && saved() < bytes;) {
-    Candidate& candidate = candidates_[next_];
+    const Candidate& candidate = candidates_[next_];
     if (!make_targets(candidate)) break;
-    count_pages_to_announce(candidate);
     given += arena_.run(candidate.run).bytes();
-    announced += candidate.announced;
+    announced += withheld_parts(candidate);
     moves += candidate.moves;
     ++next_;
   }
@@ -97,16 +96,21 @@ bool Arena::Meshing::move_batch(std::uint64_t bytes) noexcept {
   good = real_.cuStreamSynchronize(nullptr) == CUDA_SUCCESS && good;
   for (std::size_t at = first; at != next_; ++at) {
     good = good && (!verifies_ || is_copied_right(candidates_[at])) && exchange(candidates_[at]);
-    if (!good) arena_.packing_.renounce_withheld(candidates_[at].announced);
+    if (!good) arena_.packing_.renounce_withheld(withheld_parts(candidates_[at]));
   }
   return good;
 }
 
-void Arena::Meshing::count_pages_to_announce(Candidate& candidate) noexcept {
-  candidate.announced = arena_.run(candidate.run).is_shared ? 0 : candidate.moves;
-  each_alone(candidate, [&](Target& target) {
-    if (!std::exchange(target.is_announced, true)) ++candidate.announced;
-  });
+// The free addresses of each moved page are withheld, and so is what its blocks take in the host.
+std::uint32_t Arena::Meshing::withheld_parts(const Move& move) const noexcept {
+  return 1 + arena_.pages_[move.page].blocks;
+}
+
+std::uint64_t Arena::Meshing::withheld_parts(const Candidate& candidate) const noexcept {
+  std::uint64_t sum = 0;
+  for (std::uint32_t i = 0; i < candidate.moves; ++i)
+    sum += withheld_parts(moves_[candidate.first_move + i]);
+  return sum;
 }
 
 // Reserves all host memory that a move needs, so that none can be lacking while device memory is
@@ -270,17 +274,15 @@ bool Arena::Meshing::swap_memory(const Candidate& candidate, const Run& run) noe
   return true;
 }
 
-// Turns the target's run, a single page, into one that several pages share. The page was announced
-// as withheld. Free space in it may be used by another page from now on, so that it is withheld
-// from new blocks.
+// Turns the target's run, a single page, into one that several pages share.
 void Arena::Meshing::share(const Target& target) noexcept {
   Run& run = arena_.run(target.run);
   run.is_shared = true;
+  run.host = run.first;
   ++arena_.counts_.meshed_pages;
-  arena_.packing_.withhold(arena_.address_of(run.first), page_bytes);
 }
 
-// Adds the moved page to the run of the pages that share the target's memory.
+// Adds the moved page, which was announced, to the run of the pages that share the target's memory.
 void Arena::Meshing::join(const Move& move) noexcept {
   Target& target = targets_[move.target];
   if (target.run == 0) {
@@ -291,17 +293,24 @@ void Arena::Meshing::join(const Move& move) noexcept {
     spare_bytes_ -= page_bytes;
     target.run = arena_.unused_runs_.back();
     arena_.unused_runs_.pop_back();
-    arena_.run(target.run) = {.is_shared = true};
+    arena_.run(target.run) = {.is_shared = true, .host = move.page};
   }
   Run& run = arena_.run(target.run);
   Page& page = arena_.pages_[move.page];
   page.run = target.run;
   page.next = run.count == 0 ? 0 : static_cast<std::uint32_t>(run.first + 1);
+  page.withheld_parts = withheld_parts(move);
   run.first = move.page;
   ++run.count;
   ++run.pages_in_use;
   ++arena_.counts_.meshed_pages;
-  arena_.packing_.withhold(arena_.address_of(move.page), page_bytes);
+  if (run.host == move.page) return;
+  Packing& packing = arena_.packing_;
+  const std::uint64_t start = arena_.address_of(move.page), host = arena_.address_of(run.host);
+  packing.withhold(start, page_bytes);
+  packing.each_taken(start, page_bytes, [&](std::uint64_t first, std::uint64_t end) {
+    packing.withhold(host + (first - start), end - first);
+  });
 }
 
 bool Arena::Meshing::make_targets(const Candidate& candidate) noexcept {
@@ -313,13 +322,6 @@ bool Arena::Meshing::make_targets(const Candidate& candidate) noexcept {
 bool Arena::Meshing::exchange(const Candidate& candidate) noexcept {
   Run& run = arena_.run(candidate.run);
   if (!swap_memory(candidate, run)) return false;
-  // Pages of the shared run without a block were not moved and have no memory any more.
-  if (run.is_shared) {
-    arena_.each_page(run, [&](std::uint64_t page) {
-      if (arena_.pages_[page].blocks == 0)
-        arena_.packing_.release(arena_.address_of(page), page_bytes);
-    });
-  }
   arena_.drop_run(run);
   is_full_ = false;
   each_alone(candidate, [&](const Target& target) { share(target); });

@@ -100,8 +100,6 @@ class Arena::Meshing {
     std::uint32_t first_move = 0, moves = 0, items = 0;
     // Number of items that move to new memory.
     std::uint32_t new_items = 0;
-    // Number of pages that were announced to Packing for the candidate's moves.
-    std::uint32_t announced = 0;
   };
   // Number of no item.
   static constexpr std::uint32_t no_item = UINT32_MAX;
@@ -120,9 +118,6 @@ class Arena::Meshing {
     std::uint32_t whole_item = no_item;
     // True for memory that the arena had before this pass of meshing.
     bool is_own = false;
-    // True once the page of addresses that uses this memory alone was announced to Packing, because
-    // another page is about to be moved to it.
-    bool is_announced = false;
   };
   // A single-page run of the arena that other pages may be moved to.
   struct Own {
@@ -197,10 +192,10 @@ class Arena::Meshing {
   // memory is lacking. The blocks that were not moved then lie in their old memory, which may be
   // lost (ArenaCounts::lost_bytes).
   bool move_batch(std::uint64_t bytes) noexcept;
-  // Counts the pages that must be announced to Packing before the candidate is moved, and enters
-  // the number in it. Marks the targets that it counts (Target::is_announced), so that no later
-  // call counts them again. Must be called once for each candidate.
-  void count_pages_to_announce(Candidate&) noexcept;
+  // Returns the number of parts of pages that must be announced to Packing as withheld before the
+  // page, or all pages of the candidate, are moved.
+  std::uint32_t withheld_parts(const Move&) const noexcept;
+  std::uint64_t withheld_parts(const Candidate&) const noexcept;
   // Maps the targets' memory at the addresses of the candidate's pages, whose blocks were copied to
   // it. Returns false if the driver refuses; the pages then have their old memory again, unless it
   // is lost (ArenaCounts::lost_bytes).

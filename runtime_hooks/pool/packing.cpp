@@ -2,106 +2,34 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <iterator>
+
+#include "runtime_hooks/pool/device_access.hpp"
 
 namespace cuwarden::pool {
 namespace {
 
-// The most holes of one bin that are compared. Sizes in a bin differ by a thirty-second at most.
-constexpr int most_compared = 16;
+// Of so many holes, from the lowest address on, the smallest is taken.
+constexpr int holes_compared = 8;
 
 constinit std::atomic<std::uint64_t> last_serial{0};
 
+std::uint64_t end_of(const Stretch& at) { return at.start + at.taken_bytes; }
+
 }  // namespace
 
-unsigned Packing::bin_of(std::uint64_t bytes) noexcept {
-  const std::uint64_t steps = bytes / step_bytes;
-  const unsigned bits = static_cast<unsigned>(std::bit_width(steps));
-  if (bits <= sub_bits) return static_cast<unsigned>(steps);
-  const unsigned shift = bits - 1 - sub_bits;
-  const unsigned sub = static_cast<unsigned>(steps >> shift) & ((1u << sub_bits) - 1);
-  return std::min(((shift + 1) << sub_bits) + sub, bins - 1);
+FreeTree* Packing::tree_of(State state) noexcept {
+  if (state == State::hole) return &holes_;
+  return state == State::bare ? &bare_ : nullptr;
 }
 
-// Makes sure that `count` unused nodes are there before a change begins. Two more are kept for each
-// withheld page: a block given there is cut at both ends of the page.
-void Packing::reserve_nodes(std::uint64_t count) {
-  while (unused_count_ < count + 2 * withheld_pages_) {
-    chunks_.reserve(chunks_.size() + 1);
-    chunks_.push_back(std::make_unique<Node[]>(chunk));
-    const auto first = static_cast<Index>((chunks_.size() - 1) * chunk);
-    // Node 0 is reserved; real nodes start at 1.
-    for (std::uint64_t i = chunk; i-- > (first == 0 ? 1 : 0);)
-      drop_node(first + static_cast<Index>(i));
-  }
+void Packing::enter(Index at, State state) noexcept {
+  nodes_[at].state = state;
+  if (FreeTree* const tree = tree_of(state)) tree->add(nodes_, at);
 }
 
-Packing::Index Packing::new_node() noexcept {
-  const Index made = unused_;
-  unused_ = node(made).after;
-  --unused_count_;
-  node(made) = {};
-  return made;
-}
-
-void Packing::drop_node(Index dropped) noexcept {
-  node(dropped) = {.after = unused_};
-  unused_ = dropped;
-  ++unused_count_;
-}
-
-void Packing::link_hole(Index hole) noexcept {
-  Node& linked = node(hole);
-  const unsigned bin = bin_of(linked.taken_bytes);
-  linked.state = State::hole;
-  linked.bin_before = 0;
-  linked.bin_after = first_in_bin_[bin];
-  if (linked.bin_after != 0) node(linked.bin_after).bin_before = hole;
-  first_in_bin_[bin] = hole;
-  filled_bins_[bin / 64] |= std::uint64_t{1} << bin % 64;
-}
-
-void Packing::unlink_hole(Index hole) noexcept {
-  const Node& linked = node(hole);
-  if (linked.bin_after != 0) node(linked.bin_after).bin_before = linked.bin_before;
-  if (linked.bin_before != 0) {
-    node(linked.bin_before).bin_after = linked.bin_after;
-    return;
-  }
-  const unsigned bin = bin_of(linked.taken_bytes);
-  first_in_bin_[bin] = linked.bin_after;
-  if (linked.bin_after == 0) filled_bins_[bin / 64] &= ~(std::uint64_t{1} << bin % 64);
-}
-
-Packing::Index Packing::best_in(unsigned bin, std::uint64_t bytes) const noexcept {
-  Index best = 0;
-  int compared = 0;
-  for (Index at = first_in_bin_[bin]; at != 0 && compared < most_compared;
-       at = node(at).bin_after, ++compared) {
-    const std::uint64_t there = node(at).taken_bytes;
-    if (there < bytes || (best != 0 && there >= node(best).taken_bytes)) continue;
-    best = at;
-    if (there == bytes) break;
-  }
-  return best;
-}
-
-unsigned Packing::next_bin(unsigned from) const noexcept {
-  for (unsigned word = from / 64; word < filled_bins_.size(); ++word) {
-    const std::uint64_t mask =
-        word == from / 64 ? ~std::uint64_t{0} << from % 64 : ~std::uint64_t{0};
-    if (const std::uint64_t filled = filled_bins_[word] & mask; filled != 0)
-      return word * 64 + static_cast<unsigned>(std::countr_zero(filled));
-  }
-  return bins;
-}
-
-Packing::Index Packing::find_hole(std::uint64_t bytes) const noexcept {
-  const unsigned own = bin_of(bytes);
-  if (const Index found = best_in(own, bytes); found != 0) return found;
-  const unsigned larger = next_bin(own + 1);
-  return larger == bins ? 0 : best_in(larger, bytes);
+void Packing::leave(Index at) noexcept {
+  if (FreeTree* const tree = tree_of(nodes_[at].state)) tree->remove(nodes_, at);
 }
 
 Packing::Index Packing::find(std::uint64_t start) const noexcept {
@@ -109,188 +37,249 @@ Packing::Index Packing::find(std::uint64_t start) const noexcept {
   return found == blocks_.end() ? 0 : found->second;
 }
 
-Block Packing::block(const Node& at) const noexcept {
-  return {at.start, at.bytes, at.taken_bytes, at.serial, at.sync_memops};
+Block Packing::block(const Stretch& at) const noexcept {
+  return {at.start, at.block.bytes, at.taken_bytes, at.block.serial, at.sync_memops};
 }
 
-void Packing::add_region(std::uint64_t start, std::uint64_t bytes) {
-  reserve_nodes(1);
+void Packing::add(std::uint64_t start, std::uint64_t bytes, State state) {
+  nodes_.reserve(spare_nodes(1));
   const auto [entry, is_new] = regions_.try_emplace(start, 0);
-  const Index made = new_node();
-  node(made).start = start;
-  node(made).taken_bytes = bytes;
+  const Index made = nodes_.add();
+  nodes_[made].start = start;
+  nodes_[made].taken_bytes = bytes;
   entry->second = made;
-  link_hole(made);
+  enter(made, state);
 }
 
 bool Packing::remove_region(std::uint64_t start) noexcept {
   const auto found = regions_.find(start);
   if (found == regions_.end()) return false;
   const Index first = found->second;
-  if (node(first).state != State::hole || node(first).after != 0) return false;
-  unlink_hole(first);
-  drop_node(first);
+  if (tree_of(nodes_[first].state) == nullptr || nodes_[first].after != 0) return false;
+  leave(first);
+  nodes_.drop(first);
   regions_.erase(found);
   return true;
 }
 
-std::optional<Block> Packing::take(std::uint64_t bytes) {
+std::optional<FreePart> Packing::find_hole(std::uint64_t wanted, bool within_page) const noexcept {
+  const Room first = within_page ? Room::one_used_page : Room::used_pages,
+             then = within_page ? Room::free_pages : Room::whole;
+  const auto found = holes_.find(nodes_, first, wanted, holes_compared);
+  return found ? found : holes_.find(nodes_, then, wanted, holes_compared);
+}
+
+// A bare stretch begins with a page.
+std::optional<FreePart> Packing::make_hole(std::uint64_t wanted, bool within_page) {
+  const auto bare = bare_.find(nodes_, Room::whole, wanted, 1);
+  if (!bare) return std::nullopt;
+  const Index before = nodes_[bare->stretch].before;
+  const std::uint64_t start = !within_page && is(State::hole, before) ? nodes_[before].start
+                                                                      : bare->start,
+                      bytes = up_to_page(start + wanted) - bare->start;
+  nodes_.reserve(spare_nodes(2 + 4 * (bytes / page_bytes)));
+  gain_memory(bare->start, bytes);
+  return FreePart{first_ending_after(start), start, wanted};
+}
+
+std::optional<Block> Packing::take(std::uint64_t bytes, Placement placement) {
+  if (bytes == 0 || bytes > most_bytes) return std::nullopt;
   const std::uint64_t wanted = (bytes + step_bytes - 1) / step_bytes * step_bytes;
-  if (wanted < bytes || wanted == 0) return std::nullopt;
-  reserve_nodes(1);
-  const Index taken = find_hole(wanted);
-  if (taken == 0) return std::nullopt;
-  blocks_.try_emplace(node(taken).start, taken);
-  unlink_hole(taken);
-  Node& made = node(taken);
-  if (made.taken_bytes > wanted) {
-    split(taken, made.start + wanted);
-    link_hole(made.after);
-  }
+  const bool within_page = placement == Placement::within_page && wanted <= page_bytes / 2;
+  // All host memory is taken before anything changes.
+  std::map<std::uint64_t, Index> one{{0, 0}};
+  auto entry = one.extract(one.begin());
+  nodes_.reserve(spare_nodes(2));
+  auto found = find_hole(wanted, within_page);
+  if (!found && placement != Placement::in_memory) found = make_hole(wanted, within_page);
+  if (!found) return std::nullopt;
+  const Index taken = cut_out(found->stretch, found->start, wanted);
+  Stretch& made = nodes_[taken];
   made.state = State::live;
-  made.bytes = bytes;
-  made.serial = last_serial.fetch_add(1, std::memory_order_relaxed) + 1;
+  made.block = {bytes, last_serial.fetch_add(1, std::memory_order_relaxed) + 1};
   made.sync_memops = false;
+  entry.key() = made.start;
+  entry.mapped() = taken;
+  blocks_.insert(std::move(entry));
+  taken_bytes_ += wanted;
   return block(made);
 }
 
 std::optional<Block> Packing::retire(std::uint64_t start) noexcept {
   const Index found = find(start);
-  if (found == 0 || node(found).state != State::live) return std::nullopt;
-  node(found).state = State::retired;
-  return block(node(found));
+  if (found == 0 || nodes_[found].state != State::live) return std::nullopt;
+  nodes_[found].state = State::retired;
+  return block(nodes_[found]);
 }
 
 void Packing::unretire(std::uint64_t start) noexcept {
-  if (const Index found = find(start); found != 0) node(found).state = State::live;
+  if (const Index found = find(start); found != 0) nodes_[found].state = State::live;
 }
 
 bool Packing::has_retired(const Block& block) const noexcept {
   const Index found = find(block.start);
-  return found != 0 && node(found).state == State::retired && node(found).serial == block.serial;
-}
-
-// Joins the node after `at` to it. That node must be linked in no bin.
-void Packing::absorb_after(Index at) noexcept {
-  const Index gone = node(at).after;
-  node(at).taken_bytes += node(gone).taken_bytes;
-  node(at).after = node(gone).after;
-  if (node(at).after != 0) node(node(at).after).before = at;
-  drop_node(gone);
+  return found != 0 && nodes_[found].state == State::retired &&
+         nodes_[found].block.serial == block.serial;
 }
 
 bool Packing::give(std::uint64_t start) noexcept {
-  Index given = find(start);
+  const Index given = find(start);
   if (given == 0) return false;
   blocks_.erase(start);
-  if (const Index after = node(given).after; is(State::hole, after)) {
-    unlink_hole(after);
-    absorb_after(given);
-  }
-  if (const Index before = node(given).before; is(State::hole, before)) {
-    unlink_hole(before);
-    absorb_after(before);
-    given = before;
-  }
-  link_hole(given);
+  taken_bytes_ -= nodes_[given].taken_bytes;
+  settle(given, State::hole);
   return true;
 }
 
-// Cuts the node at `address`. The first part stays in its bin; the second part is linked in none.
-void Packing::split(Index at, std::uint64_t address) noexcept {
-  const Index rest = new_node();
-  Node& left = node(rest);
-  left.state = node(at).state;
-  left.start = address;
-  left.taken_bytes = node(at).start + node(at).taken_bytes - address;
-  left.before = at;
-  left.after = node(at).after;
-  if (left.after != 0) node(left.after).before = rest;
-  node(at).after = rest;
-  node(at).taken_bytes -= left.taken_bytes;
+void Packing::absorb_after(Index at) noexcept {
+  const Index gone = nodes_[at].after;
+  nodes_[at].taken_bytes += nodes_[gone].taken_bytes;
+  nodes_[at].after = nodes_[gone].after;
+  if (nodes_[at].after != 0) nodes_[nodes_[at].after].before = at;
+  nodes_.drop(gone);
 }
 
-// Returns the first node of the region that ends after the address; 0 if there is none.
+void Packing::follow(Index before, Index at) noexcept {
+  nodes_[at].before = before;
+  if (before != 0)
+    nodes_[before].after = at;
+  else
+    std::prev(regions_.upper_bound(nodes_[at].start))->second = at;
+}
+
+Packing::Index Packing::split(Index at, std::uint64_t address) noexcept {
+  const Index rest = nodes_.add();
+  Stretch &first = nodes_[at], &second = nodes_[rest];
+  second.state = first.state;
+  second.start = address;
+  second.taken_bytes = end_of(first) - address;
+  second.before = at;
+  second.after = first.after;
+  if (second.after != 0) nodes_[second.after].before = rest;
+  first.after = rest;
+  first.taken_bytes -= second.taken_bytes;
+  return rest;
+}
+
+// What is left of the hole stays in the tree.
+Packing::Index Packing::cut_out(Index hole, std::uint64_t start, std::uint64_t wanted) noexcept {
+  Stretch& whole = nodes_[hole];
+  if (whole.taken_bytes == wanted) {
+    leave(hole);
+    return hole;
+  }
+  if (whole.start != start) {
+    const Index cut = split(hole, start);
+    if (nodes_[cut].taken_bytes != wanted) enter(split(cut, start + wanted), State::hole);
+    FreeTree::resized(nodes_, hole);
+    return cut;
+  }
+  const Index cut = nodes_.add();
+  nodes_[cut].start = start;
+  nodes_[cut].taken_bytes = wanted;
+  nodes_[cut].after = hole;
+  follow(whole.before, cut);
+  whole.before = cut;
+  whole.start += wanted;
+  whole.taken_bytes -= wanted;
+  FreeTree::resized(nodes_, hole);
+  return cut;
+}
+
+Packing::Index Packing::settle(Index at, State state) noexcept {
+  const Index before = nodes_[at].before, after = nodes_[at].after;
+  const bool is_in_tree = tree_of(state) != nullptr;
+  if (is(state, before)) {
+    if (is(state, after)) {
+      leave(after);
+      absorb_after(at);
+    }
+    absorb_after(before);
+    if (is_in_tree) FreeTree::resized(nodes_, before);
+    return before;
+  }
+  if (is(state, after)) {
+    nodes_[after].start = nodes_[at].start;
+    nodes_[after].taken_bytes += nodes_[at].taken_bytes;
+    follow(before, after);
+    nodes_.drop(at);
+    if (is_in_tree) FreeTree::resized(nodes_, after);
+    return after;
+  }
+  enter(at, state);
+  return at;
+}
+
+// Returns the first stretch of the region that ends after the address; 0 if there is none.
 Packing::Index Packing::first_ending_after(std::uint64_t address) const noexcept {
   const auto region = regions_.upper_bound(address);
   if (region == regions_.begin()) return 0;
   Index at = std::prev(region)->second;
   if (const auto block = blocks_.upper_bound(address);
-      block != blocks_.begin() && std::prev(block)->first > node(at).start)
+      block != blocks_.begin() && std::prev(block)->first > nodes_[at].start)
     at = std::prev(block)->second;
-  while (at != 0 && node(at).start + node(at).taken_bytes <= address) at = node(at).after;
+  while (at != 0 && end_of(nodes_[at]) <= address) at = nodes_[at].after;
   return at;
 }
 
-void Packing::announce_withheld(std::uint64_t pages) {
-  withheld_pages_ += pages;
-  try {
-    reserve_nodes(0);
-  } catch (...) {
-    withheld_pages_ -= pages;
-    throw;
+std::uint64_t Packing::turn(std::uint64_t start, std::uint64_t bytes, State from,
+                            State to) noexcept {
+  const std::uint64_t end = start + bytes;
+  std::uint64_t turned = 0;
+  for (Index at = first_ending_after(start); at != 0 && nodes_[at].start < end;
+       at = nodes_[at].after) {
+    if (!is(from, at)) continue;
+    leave(at);
+    if (nodes_[at].start < start) {
+      const Index rest = split(at, start);
+      enter(at, from);
+      at = rest;
+    }
+    if (end_of(nodes_[at]) > end) enter(split(at, end), from);
+    turned += nodes_[at].taken_bytes;
+    at = settle(at, to);
   }
+  return turned;
+}
+
+void Packing::gain_memory(std::uint64_t start, std::uint64_t bytes) noexcept {
+  memory_pages_ += turn(start, bytes, State::bare, State::hole) / page_bytes;
+}
+
+void Packing::lose_memory(std::uint64_t start, std::uint64_t bytes) noexcept {
+  memory_pages_ -= turn(start, bytes, State::hole, State::bare) / page_bytes;
+}
+
+void Packing::announce_withheld(std::uint64_t parts) {
+  nodes_.reserve(spare_nodes(2 * parts));
+  withheld_parts_ += parts;
 }
 
 void Packing::withhold(std::uint64_t start, std::uint64_t bytes) noexcept {
-  const std::uint64_t end = start + bytes;
-  for (Index at = first_ending_after(start); at != 0 && node(at).start < end; at = node(at).after) {
-    if (!is(State::hole, at)) continue;
-    unlink_hole(at);
-    if (node(at).start < start) {
-      split(at, start);
-      link_hole(at);
-      at = node(at).after;
-    }
-    if (node(at).start + node(at).taken_bytes > end) {
-      split(at, end);
-      link_hole(node(at).after);
-    }
-    node(at).state = State::withheld;
-    if (is(State::withheld, node(at).after) && node(node(at).after).start < end) absorb_after(at);
-    if (const Index before = node(at).before;
-        is(State::withheld, before) && node(before).start >= start) {
-      absorb_after(before);
-      at = before;
-    }
-  }
+  turn(start, bytes, State::hole, State::withheld);
 }
 
 void Packing::release(std::uint64_t start, std::uint64_t bytes) noexcept {
-  const std::uint64_t end = start + bytes;
-  --withheld_pages_;
-  for (Index at = first_ending_after(start); at != 0 && node(at).start < end; at = node(at).after) {
-    if (!is(State::withheld, at)) continue;
-    if (const Index after = node(at).after; is(State::hole, after)) {
-      unlink_hole(after);
-      absorb_after(at);
-    }
-    if (const Index before = node(at).before; is(State::hole, before)) {
-      unlink_hole(before);
-      absorb_after(before);
-      at = before;
-    }
-    link_hole(at);
-  }
+  turn(start, bytes, State::withheld, State::hole);
 }
 
 std::optional<Block> Packing::block_at(std::uint64_t start) const noexcept {
   const Index found = find(start);
-  return found != 0 && node(found).state == State::live ? std::optional(block(node(found)))
-                                                        : std::nullopt;
+  return found != 0 && nodes_[found].state == State::live ? std::optional(block(nodes_[found]))
+                                                          : std::nullopt;
 }
 
 std::optional<Block> Packing::block_around(std::uint64_t address) const noexcept {
   const auto after = blocks_.upper_bound(address);
   if (after == blocks_.begin()) return std::nullopt;
-  const Node& found = node(std::prev(after)->second);
-  return found.state == State::live && address - found.start < found.bytes
+  const Stretch& found = nodes_[std::prev(after)->second];
+  return found.state == State::live && address - found.start < found.block.bytes
              ? std::optional(block(found))
              : std::nullopt;
 }
 
 void Packing::set_sync_memops(std::uint64_t start, bool on) noexcept {
-  if (const Index found = find(start); found != 0) node(found).sync_memops = on;
+  if (const Index found = find(start); found != 0) nodes_[found].sync_memops = on;
 }
 
 }  // namespace cuwarden::pool

@@ -54,7 +54,7 @@ void PinnedPool::add_piece(Heap& heap, std::uint64_t start, std::uint64_t bytes)
 }
 
 std::optional<Block> PinnedPool::take(Heap& heap, std::uint64_t bytes, std::uint64_t now_ns) {
-  const auto block = heap.packing.take(bytes);
+  const auto block = heap.packing.take(bytes, Placement::in_memory);
   if (!block) return std::nullopt;
   const auto piece = piece_around(block->start);
   if (piece == pieces_.end()) return std::nullopt;
