@@ -1,54 +1,19 @@
 // The pool against a model of the driver's slabs: random programs of 10,000 calls, after which the
-// pool gives back what it can, by meshing, too. The model is the simulated GPU's, whose counts are
-// those of a real driver (tests/contract/slab_facts.cpp).
+// pool gives back what it can, by meshing, too.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
 #include <random>
 #include <vector>
 
 #include "runtime_hooks/pool/device_pool.hpp"
 #include "tests/contract/ledger/large_counts.hpp"
 #include "tests/unit/pool/counting_driver.hpp"
-#include "tools/simulated_gpu/hardware/slab.hpp"
+#include "tests/unit/pool/model_of_driver.hpp"
 
 namespace cuwarden::pool {
 namespace {
-
-// The memory that the driver would take for the same requests.
-class ModelOfDriver {
- public:
-  void allocate(std::uint64_t id, std::uint64_t bytes) {
-    if (bytes > simulated_gpu::kSlabLimit) {
-      pages_ += up_to_page(bytes) / page_bytes;
-      return;
-    }
-    CUdeviceptr at = slabs_.take(bytes);
-    if (at == 0) {
-      slabs_.open(next_page_ += page_bytes);
-      at = slabs_.take(bytes);
-    }
-    pieces_[id] = at;
-  }
-  void free(std::uint64_t id, std::uint64_t bytes) {
-    if (bytes > simulated_gpu::kSlabLimit) {
-      pages_ -= up_to_page(bytes) / page_bytes;
-      return;
-    }
-    CUdeviceptr page = 0;
-    slabs_.give(pieces_.at(id), bytes, page);
-    pieces_.erase(id);
-  }
-  std::uint64_t held_bytes() const { return (pages_ + slabs_.pages()) * page_bytes; }
-
- private:
-  simulated_gpu::SlabHeap slabs_;
-  std::map<std::uint64_t, CUdeviceptr> pieces_;  // addresses of small requests
-  CUdeviceptr next_page_ = CUdeviceptr{1} << 40;
-  std::uint64_t pages_ = 0;  // of large requests
-};
 
 // A random program, which makes the same calls on the pool and on the model.
 class Program {

@@ -1,0 +1,50 @@
+// The memory that the driver takes for requests, by the simulated GPU's model of its slabs. The
+// model's counts are those of a real driver (tests/contract/slab_facts.cpp).
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "runtime_hooks/pool/device_access.hpp"
+#include "tools/simulated_gpu/hardware/slab.hpp"
+
+namespace cuwarden::pool {
+
+// The memory that the driver would take for requests, each of which has a number of the caller's
+// choice.
+class ModelOfDriver {
+ public:
+  // Enters the request with the number `id`, which no live request has.
+  void allocate(std::uint64_t id, std::uint64_t bytes) {
+    if (bytes > simulated_gpu::kSlabLimit) {
+      pages_ += up_to_page(bytes) / page_bytes;
+      return;
+    }
+    CUdeviceptr at = slabs_.take(bytes);
+    if (at == 0) {
+      slabs_.open(next_page_ += page_bytes);
+      at = slabs_.take(bytes);
+    }
+    pieces_[id] = at;
+  }
+  // Ends the live request with the number `id`, which asked for `bytes`.
+  void free(std::uint64_t id, std::uint64_t bytes) {
+    if (bytes > simulated_gpu::kSlabLimit) {
+      pages_ -= up_to_page(bytes) / page_bytes;
+      return;
+    }
+    CUdeviceptr of = 0;
+    slabs_.give(pieces_.at(id), bytes, of);
+    pieces_.erase(id);
+  }
+  // Returns the bytes of the device that the driver holds for all live requests.
+  std::uint64_t held_bytes() const { return (pages_ + slabs_.pages()) * page_bytes; }
+
+ private:
+  simulated_gpu::SlabHeap slabs_;
+  std::map<std::uint64_t, CUdeviceptr> pieces_;  // addresses of small requests
+  CUdeviceptr next_page_ = CUdeviceptr{1} << 40;
+  std::uint64_t pages_ = 0;  // of large requests
+};
+
+}  // namespace cuwarden::pool
