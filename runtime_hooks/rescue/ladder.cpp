@@ -10,8 +10,10 @@ constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t again_after_ns = 100'000'000;
 
 void climb_rung(const Rung& rung, Rescue& rescue) {
-  if (!rung.applies(rescue)) return;
-  if (rung.run_each != nullptr)
+  const LeftOut obstacle = rung.obstacle(rescue);
+  if (obstacle != LeftOut::none)
+    rescue.tried.leave_out(rung.name, obstacle);
+  else if (rung.run_each != nullptr)
     rung.run_each(rescue);
   else
     rescue.attempt(rung, [&] { return rung.run(rescue); });
@@ -39,7 +41,7 @@ bool Ladder::is_worth_climbing(const Situation& now) noexcept {
          now.noted != before.noted.load(relaxed) ||
          (has_last_resorts() && now.is_last_resort_due &&
           (!before.tried_all.load(relaxed) || reclaimers() != before.reclaimers.load(relaxed) ||
-           (now.can_spill && !before.tried_spill.load(relaxed))));
+           (now.can_spill() && !before.tried_spill.load(relaxed))));
 }
 
 void Ladder::found_nothing(const Situation& now, bool tried_all) noexcept {
@@ -48,7 +50,7 @@ void Ladder::found_nothing(const Situation& now, bool tried_all) noexcept {
   here.bytes.store(now.bytes, relaxed);
   here.noted.store(now.noted, relaxed);
   here.tried_all.store(tried_all, relaxed);
-  here.tried_spill.store(tried_all && now.can_spill, relaxed);
+  here.tried_spill.store(tried_all && now.can_spill(), relaxed);
   here.reclaimers.store(reclaimers(), relaxed);
   here.time_ns.store(clock_.now_ns(), relaxed);
 }
@@ -65,12 +67,20 @@ Rescued Ladder::climb(const RefusedCall& call, const Situation& now, TriedRungs&
   // that the program itself never makes.
   if (is_confined()) {
     climb_rung(retry, rescue);
+    if (!tally.has_ended())
+      for (const Rung* const rung : rungs_in_order)
+        if (rung != &retry) tried.leave_out(rung->name, LeftOut::confined);
     return {tally.last == RungOutcome::served};
   }
-  for (const Rung* const rung : rungs_in_order) {
+  for (const Rung* const rung :
+       rescue.earlier_wait_was_vain ? rungs_after_a_vain_wait : rungs_in_order) {
     climb_rung(*rung, rescue);
     if (tally.has_ended()) break;
   }
+  // The rung that has served the request stands before the wait rung only because of the vain wait.
+  if (rescue.earlier_wait_was_vain && tally.last == RungOutcome::served &&
+      tried.last() == ledger::Rung::spill)
+    tried.leave_out(ledger::Rung::wait, LeftOut::in_vain_before);
   // A pending free may be reached soon, and a capture ends. So after these outcomes the next
   // request tries the rungs at once.
   if (!tally.has_ended() && !rescue.has_left_out &&

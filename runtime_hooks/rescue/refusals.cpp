@@ -122,12 +122,21 @@ Situation Refusals::situation(const Request& asked, const Incident& begun,
   return now;
 }
 
+LeftOut Refusals::obstacle() const noexcept {
+  if (!ladder_.enabled()) return LeftOut::rescues_off;
+  return is_reclaiming() ? LeftOut::in_reclaimer : LeftOut::none;
+}
+
 Rescued Refusals::rescue(const tracking::Caller& caller, const tracking::Allocation& asked_for,
                          FunctionRef<CUresult()> request, Accepts accepts) {
   const ErrnoGuard keep;
   const Uncancelled whole;
   const tracking::CurrentContext here = parts_.queries.current_unguarded();
   const DeviceOrdinal device = asked_for.device_in(here);
+  const LeftOut spill_obstacle = device == no_device ? LeftOut::host_memory
+                                 : accepts == Accepts::any_memory
+                                     ? parts_.pools.spill_obstacle(asked_for, here, device)
+                                     : LeftOut::drivers_memory;
   return rescue({.parts = parts_,
                  .pending = pending_,
                  .caller = caller,
@@ -135,7 +144,7 @@ Rescued Refusals::rescue(const tracking::Caller& caller, const tracking::Allocat
                  .here = here,
                  .request = {asked_for.bytes, device, caller.api, asked_for.kind},
                  .ask_driver = request},
-                accepts == Accepts::any_memory && parts_.pools.can_spill(asked_for, here, device));
+                spill_obstacle);
 }
 
 CUresult Refusals::rescue(const tracking::Caller& caller, CUresult result, const Need& need,
@@ -151,8 +160,9 @@ CUresult Refusals::rescue(const tracking::Caller& caller, CUresult result, const
   const Kind kind = need.asked == ledger::Asked::graph ? Kind::graph : Kind::device;
   const Request asked{need.bytes, need.device == no_device ? here.device : need.device, caller.api,
                       kind, need.asked};
-  if (!lacks_memory || !rescues() || is_reclaiming()) {
-    refused(caller, asked, result, need.given_back_bytes);
+  const LeftOut obstacle = lacks_memory ? this->obstacle() : LeftOut::compute_mode;
+  if (obstacle != LeftOut::none) {
+    refused(caller, asked, result, obstacle, need.given_back_bytes);
     return result;
   }
   const tracking::Allocation no_allocation{.kind = kind, .bytes = need.bytes};
@@ -165,7 +175,7 @@ CUresult Refusals::rescue(const tracking::Caller& caller, CUresult result, const
                                   .refusal = result,
                                   .given_back_bytes = need.given_back_bytes,
                                   .ask_driver = call},
-                                 false);
+                                 LeftOut::no_allocation);
   return rescued.served ? CUDA_SUCCESS : result;
 }
 
@@ -174,16 +184,19 @@ CUresult Refusals::rescue(const tracking::Caller& caller, CUresult result, const
 // rung runs, and each rung gets its row before it runs: a rung may take long, and the program may
 // die in it. The failure is described after the rungs only if all earlier requests of the call
 // stack were served.
-Rescued Refusals::rescue(const RefusedCall& call, bool can_spill) {
+Rescued Refusals::rescue(const RefusedCall& call, LeftOut spill_obstacle) {
   const Request& asked = call.request;
   parts_.readings.meet(asked.device);
   Incident incident = refusal_of(call.caller, asked, call.refusal, call.given_back_bytes);
   const Refused refused = note_refusal(incident);
   Situation now = situation(asked, incident, refused.incident);
-  now.can_spill = can_spill;
-  TriedRungs tried(parts_.ledger, refused.first ? refused.incident : IncidentId{});
+  now.spill_obstacle = spill_obstacle;
+  TriedRungs tried(parts_.ledger, refused);
   Rescued rescued;
-  if (ladder_.is_worth_climbing(now)) rescued = ladder_.climb(call, now, tried);
+  if (ladder_.is_worth_climbing(now))
+    rescued = ladder_.climb(call, now, tried);
+  else
+    tried.leave_out_all(LeftOut::in_vain_before);
   if (rescued.served) {
     if (refused.incident.value != 0)
       parts_.ledger.incidents.rescued(refused.incident, tried.last(), asked.bytes);
@@ -205,15 +218,18 @@ void Refusals::refused(const tracking::Caller& caller,
                        const tracking::Allocation& asked_for) noexcept {
   const ErrnoGuard keep;
   const tracking::CurrentContext here = parts_.queries.current_unguarded();
+  const LeftOut obstacle = this->obstacle();
   refused(caller, {asked_for.bytes, asked_for.device_in(here), caller.api, asked_for.kind},
-          CUDA_ERROR_OUT_OF_MEMORY);
+          CUDA_ERROR_OUT_OF_MEMORY, obstacle == LeftOut::none ? LeftOut::not_repeated : obstacle);
 }
 
 void Refusals::refused(const tracking::Caller& caller, const Request& request, CUresult result,
-                       std::uint64_t given_back_bytes) noexcept {
+                       LeftOut obstacle, std::uint64_t given_back_bytes) noexcept {
   parts_.readings.meet(request.device);
   Incident incident = refusal_of(caller, request, result, given_back_bytes);
   note_failure(note_refusal(incident), incident);
+  TriedRungs(parts_.ledger, {.incident = incident.id, .first = static_cast<bool>(incident)})
+      .leave_out_all(obstacle);
   settle(incident, false);
   // The program may repeat the request, which may then be served.
   if (parts_.pools.uses_pool()) parts_.pools.give_back_unused(request.device);

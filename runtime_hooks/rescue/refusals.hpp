@@ -34,6 +34,9 @@ class Refusals {
 
   // Returns true if rungs are tried for refused requests.
   bool rescues() const noexcept { return ladder_.enabled(); }
+  // Returns the reason for which no rung is tried for any refused request of the calling thread;
+  // none if rungs are tried.
+  LeftOut obstacle() const noexcept;
   // Returns the streams in which memory was freed (cuMemFreeAsync) and that were not synchronised
   // since.
   PendingFrees& pending() noexcept { return pending_; }
@@ -70,13 +73,14 @@ class Refusals {
 
  private:
   using Refused = ledger::Refused;
-  // Counts a refused request, and tries rungs for it. `can_spill`: true if host memory can serve
-  // the request.
-  Rescued rescue(const RefusedCall&, bool can_spill);
-  // Counts a refused request for which no rung is tried. `result`: the driver's answer.
-  // `given_back_bytes`: bytes that the driver gave back to make room before it refused; 0: none. If
-  // the settings allow cuwarden's pool, the pool then gives its unused memory of the device back.
-  void refused(const tracking::Caller&, const Request&, CUresult result,
+  // Counts a refused request, and tries rungs for it. `spill_obstacle`: the reason for which host
+  // memory cannot serve the request; none if it can.
+  Rescued rescue(const RefusedCall&, LeftOut spill_obstacle);
+  // Counts a refused request for which no rung is tried. `result`: the driver's answer. `obstacle`:
+  // the reason for which no rung is tried. `given_back_bytes`: bytes that the driver gave back to
+  // make room before it refused; 0: none. If the settings allow cuwarden's pool, the pool then
+  // gives its unused memory of the device back.
+  void refused(const tracking::Caller&, const Request&, CUresult result, LeftOut obstacle,
                std::uint64_t given_back_bytes = 0) noexcept;
   // Returns an incident for a refusal that is not counted yet, with the facts that the call itself
   // tells. `result`: the driver's answer. `given_back_bytes`: bytes that the driver gave back to
@@ -105,7 +109,7 @@ class Refusals {
   std::uint64_t implicit_bytes(DeviceOrdinal, const ledger::IncidentFacts& facts) noexcept;
   // Returns the facts by which the ladder decides which rungs to try for the request. `Incident`:
   // that of the refusal, with facts if it is a new one. `IncidentId` counts the refusal. The caller
-  // must set Situation::can_spill.
+  // must set Situation::spill_obstacle.
   Situation situation(const Request&, const Incident&, IncidentId) noexcept;
   // Returns true if the device's compute mode is the reason for this result of a context's
   // creation.

@@ -62,8 +62,12 @@ struct Situation {
   // False if all of these are turned off. False, too, at the first refusal of an allocator that,
   // when refused, empties its own cache and asks again.
   bool is_last_resort_due = true;
-  bool can_spill = false;   // true if host memory can serve the request
+  // The reason for which host memory cannot serve the request; none if it can.
+  LeftOut spill_obstacle = LeftOut::turned_off;
   bool fits_device = true;  // false if the request is larger than the whole device
+
+  // Returns true if host memory can serve the request.
+  bool can_spill() const noexcept { return spill_obstacle == LeftOut::none; }
 };
 
 // The last attempts in vain on one device: a rescue that found no memory, a wait for other
@@ -154,8 +158,6 @@ struct Rescue {
   // True if something was left out because of captures in progress: streams with pending frees, or
   // meshing.
   bool has_left_out = false;
-  // True if a spill rung has run.
-  bool has_spilled = false;
   // Address of the memory by which cuwarden has served the request (by spilling); 0: none.
   std::uint64_t served_at = 0;
   Tally tally{};
@@ -200,8 +202,9 @@ struct Rescue {
 // error of its original call, a lack of memory.
 struct Rung {
   ledger::Rung name;
-  // Returns true if the rung is to be tried in this rescue.
-  bool (*applies)(Rescue&);
+  // Returns the reason for which the rung is left out in this rescue; none if the rung is to be
+  // tried.
+  LeftOut (*obstacle)(Rescue&);
   // Makes the attempt, and asks the driver again if it may have made room. Returns `served` if the
   // request was granted. Null for a rung that has `run_each`.
   RungOutcome (*run)(Rescue&) = nullptr;
@@ -212,6 +215,12 @@ struct Rung {
   // try rungs again soon.
   bool obstacles_last = false;
 };
+
+// Obstacle of rungs that do nothing for host memory: returns host_memory for a request for host
+// memory, and none for one for device memory.
+inline LeftOut unless_on_device(Rescue& rescue) {
+  return rescue.is_on_device() ? LeftOut::none : LeftOut::host_memory;
+}
 
 // Waits until the device has reached stream-ordered frees that are not synchronised yet, makes
 // their memory available, and asks the driver again. `timed_out`: the rescue's clock has reached

@@ -1,7 +1,8 @@
 // The rungs (ordered attempts to serve a refused request) that were tried for one request, in their
-// order, as rows of the ledger.
+// order, as rows of the ledger; and the reasons for which other rungs were left out.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -13,6 +14,7 @@
 
 namespace cuwarden::rescue {
 
+using ledger::LeftOut;
 using ledger::RungOutcome;
 
 // The state of one rung (an attempt to serve a refused request) at one moment. There is a report
@@ -37,16 +39,16 @@ class TriedRungs {
     char name[sizeof Reclaimers::Entry::name];
   };
 
-  // `ledger` outlives the object. `incident`: the incident in the ledger to which the outcome of
-  // each rung is written at once; 0: the outcomes are written only by write().
-  TriedRungs(ledger::Writer& ledger, IncidentId incident) noexcept
-      : ledger_(ledger), incident_(incident) {}
+  // `ledger` outlives the object. If the refusal is the first one of its incident, the outcome of
+  // each rung is written to the ledger at once; otherwise the outcomes are written only by write().
+  TriedRungs(ledger::Writer& ledger, const ledger::Refused& refused) noexcept
+      : ledger_(ledger), incident_(refused.first ? refused.incident : IncidentId{}) {}
   TriedRungs(const TriedRungs&) = delete;
   TriedRungs& operator=(const TriedRungs&) = delete;
 
   // Adds a report about a rung. If the last report said that its rung was under way, the new report
   // replaces it; otherwise it is added as a new row, or dropped if there is no room. Writes the
-  // last row to the ledger if the constructor was given an incident.
+  // last row to the ledger if the refusal is its incident's first one.
   void add(const RungReport& report) noexcept {
     const bool goes_on = count_ != 0 && rows_[count_ - 1].report.outcome == RungOutcome::under_way;
     if (goes_on || count_ != most) {
@@ -56,10 +58,29 @@ class TriedRungs {
     }
     if (incident_.value != 0) write(incident_, count_ - 1);
   }
-  // Copies the last reports of all rungs so far to the ledger, as rows of the incident. Must be
-  // called at most once for an incident, and only if no report was written to it before.
+  // Notes the reason, other than none, for which a rung is left out. Writes it to the ledger if
+  // the refusal is its incident's first one.
+  void leave_out(ledger::Rung rung, LeftOut reason) noexcept {
+    left_out_[static_cast<std::size_t>(rung)] = reason;
+    if (incident_.value != 0) ledger_.incidents.leave_out(incident_, rung, reason);
+  }
+  // Does leave_out() for all rungs, for the same reason.
+  void leave_out_all(LeftOut reason) noexcept {
+    for (std::size_t i = 0; i < ledger::rung_count; ++i)
+      leave_out(static_cast<ledger::Rung>(i), reason);
+  }
+  // Returns the reason for which the rung was left out; none if leave_out() was not called for it.
+  LeftOut left_out(ledger::Rung rung) const noexcept {
+    return left_out_[static_cast<std::size_t>(rung)];
+  }
+  // Copies to the ledger, for the incident: the last reports of all rungs so far, and the reasons
+  // for which rungs were left out. Must be called at most once for an incident, and only if nothing
+  // of the rungs was written to it before.
   void write(IncidentId incident) const noexcept {
     for (std::size_t i = 0; i < count_; ++i) write(incident, i);
+    for (std::size_t i = 0; i < ledger::rung_count; ++i)
+      if (left_out_[i] != LeftOut::none)
+        ledger_.incidents.leave_out(incident, static_cast<ledger::Rung>(i), left_out_[i]);
   }
   // Returns the last report of each attempt, in the order in which the rungs were tried. The rows
   // stay in this object.
@@ -84,9 +105,10 @@ class TriedRungs {
   // Most rungs that are kept: each rung once, and the reclaim rung once for each reclaimer.
   static constexpr std::size_t most = ledger::rung_count + Reclaimers::limit;
   ledger::Writer& ledger_;
-  const IncidentId incident_;
+  const IncidentId incident_;  // gets each row at once; 0: none does
   Row rows_[most];
   std::size_t count_ = 0;
+  std::array<LeftOut, ledger::rung_count> left_out_{};  // by Rung
 };
 
 }  // namespace cuwarden::rescue

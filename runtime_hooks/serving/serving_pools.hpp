@@ -147,14 +147,14 @@ class ServingPools final : public tracking::ReadingListener {
   // not be paused, now or shortly before.
   ledger::RungOutcome mesh(const tracking::CurrentContext&, Wanted,
                            std::uint64_t& pause_left_ns) noexcept;
-  // Returns true if spill_to_host() may be called for a request (`Allocation`) in the current
-  // context on this device. False, for example, if spilling is off, if the device is not the
-  // current context's, or if the request is small enough for a slab.
-  bool can_spill(const tracking::Allocation&, const tracking::CurrentContext&,
-                 DeviceOrdinal) noexcept;
+  // Returns the reason for which host memory cannot serve a request (`Allocation`) in the current
+  // context on this device; none if spill_to_host() may be called.
+  ledger::LeftOut spill_obstacle(const tracking::Allocation&, const tracking::CurrentContext&,
+                                 DeviceOrdinal) noexcept;
   // Serves a refused request (`Allocation`) in the current context on this device: with the device
   // memory that is left, and host memory for the rest. Tells the user of the first spilled request,
-  // and why a request is not spilled. To be called only if can_spill() is true.
+  // and why a request is not spilled. To be called only if there is no
+  // spill_obstacle().
   SpillAttempt spill_to_host(const tracking::Allocation&, const tracking::CurrentContext&,
                              DeviceOrdinal) noexcept;
 

@@ -42,10 +42,14 @@ std::optional<pool::Range> ServingPools::spillable(const tracking::Allocation& a
   return wanted;
 }
 
-bool ServingPools::can_spill(const tracking::Allocation& asked_for,
-                             const tracking::CurrentContext& here, DeviceOrdinal device) noexcept {
-  return parts_.spill.enabled() && device == here.device &&
-         asked_for.bytes > pool::Spill::largest_shared_bytes && spillable(asked_for, here, device);
+ledger::LeftOut ServingPools::spill_obstacle(const tracking::Allocation& asked_for,
+                                             const tracking::CurrentContext& here,
+                                             DeviceOrdinal device) noexcept {
+  using ledger::LeftOut;
+  if (asked_for.bytes <= pool::Spill::largest_shared_bytes) return LeftOut::too_small;
+  if (!parts_.spill.enabled()) return LeftOut::turned_off;
+  if (device != here.device) return LeftOut::other_device;
+  return spillable(asked_for, here, device) ? LeftOut::none : LeftOut::memory_pool;
 }
 
 SpillAttempt ServingPools::spill_to_host(const tracking::Allocation& asked_for,

@@ -15,7 +15,6 @@
 #include "runtime_hooks/hooks/call/session_parts.hpp"
 #include "runtime_hooks/ledger/storage/thread_shards.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/record_fields.hpp"
-#include "runtime_hooks/rescue/reclaimers.hpp"
 
 namespace cuwarden::hooks {
 
@@ -221,8 +220,8 @@ class HookedCall {
   Allocated allocate(const tracking::Allocation& asked_for, RealCall real_call,
                      rescue::Accepts accepts) {
     const CUresult result = real_call();
-    if (result != CUDA_ERROR_OUT_OF_MEMORY || !recording() || !session_->refusals.rescues() ||
-        rescue::is_reclaiming())
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || !recording() ||
+        session_->refusals.obstacle() != ledger::LeftOut::none)
       return {result};
     was_refused_ = true;
     const rescue::Rescued rescued =

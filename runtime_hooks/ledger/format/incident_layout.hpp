@@ -100,6 +100,30 @@ enum class RungOutcome : std::uint8_t {
   under_way,      // the rung has begun and not ended
 };
 inline constexpr std::uint8_t rung_outcome_count = 8;  // number of enumerators
+// The reason for which a rung is left out for a refused request.
+enum class LeftOut : std::uint8_t {
+  none,            // the rung was tried, or the rescue ended before the rung's turn
+  rescues_off,     // CUWARDEN_POOL=off turns all rungs off
+  turned_off,      // a setting of this rung turns it off
+  nothing_there,   // nothing to work with: no memory of cuwarden's pool, or no reclaimer
+  asks_again,      // the request is a caching allocator's first one; it asks again before it fails
+  too_large,       // the request is larger than the whole device
+  too_small,       // the driver serves such small requests from slabs, which spilling cannot
+  own_memory,      // even without other processes the request would not fit beside this process
+  much_is_free,    // the call failed although much memory is free, so that more does not help it
+  in_vain_before,  // an equal attempt shortly before was in vain
+  host_memory,     // host memory was requested, for which the rung does nothing
+  other_device,    // the request's device is not that of the thread's current context
+  drivers_memory,  // only the driver can serve this kind of memory
+  no_allocation,   // the call is no allocation, and spilling serves allocations only
+  memory_pool,     // the stream-ordered request's memory pool or context does not allow spilling
+  not_supported,   // the driver, or the way in which the program reaches it, does not allow it
+  confined,        // a seccomp filter confines the thread
+  in_reclaimer,    // a reclaimer made the request
+  compute_mode,    // the device's compute mode refused the request, so that memory does not help
+  not_repeated,    // cuwarden repeats no call of this function
+};
+inline constexpr std::uint8_t left_out_count = 20;  // number of enumerators
 
 // A request that was refused for lack of memory, or a context that the compute mode refused. Later
 // refusals at the same call site (group) are counted in the site's latest row. The site gets a new
@@ -130,6 +154,8 @@ struct Incident {
   // Number of requests that each rung has served, so that the program saw no refusal; by Rung.
   std::atomic<std::uint64_t> rescued[rung_count];
   std::atomic<std::uint64_t> rescued_bytes;  // size of all requests that rungs have served
+  // Reasons for which rungs were left out at the incident's first refusal; by Rung.
+  std::atomic<LeftOut> left_out[rung_count];
   // Bytes and number of this process's live allocations, by Kind, at the incident's first refusal:
   // on the request's device, or on the host for a request of host memory.
   std::uint64_t live_bytes[kind_count];

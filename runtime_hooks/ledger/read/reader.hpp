@@ -200,6 +200,8 @@ struct IncidentView : IncidentFacts {
   std::uint64_t repeats = 0, last_ns = 0, last_bytes = 0, recovered = 0, failed = 0;
   std::array<std::uint64_t, rung_count> rescued{};  // requests that each rung served, by Rung
   std::uint64_t rescued_bytes = 0;                  // bytes of these requests
+  // Reasons for which rungs were left out at the first refusal, by Rung.
+  std::array<LeftOut, rung_count> left_out{};
 };
 // A copy of an IncidentHolder: a group of the process, or another process, that held memory of the
 // device (or the host) when the incident's request was refused.

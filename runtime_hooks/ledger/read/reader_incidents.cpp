@@ -22,6 +22,10 @@ std::optional<IncidentView> Reader::incident(std::uint64_t index) const noexcept
   view.failed = get(found->failed);
   for (std::size_t i = 0; i < rung_count; ++i) view.rescued[i] = get(found->rescued[i]);
   view.rescued_bytes = get(found->rescued_bytes);
+  for (std::size_t i = 0; i < rung_count; ++i) {
+    const LeftOut reason = get(found->left_out[i]);
+    if (static_cast<std::uint8_t>(reason) < left_out_count) view.left_out[i] = reason;
+  }
   for (std::size_t i = 0; i < kind_count; ++i) {
     view.live_bytes[i] = load_field(found->live_bytes[i]);
     view.live_count[i] = load_field(found->live_count[i]);

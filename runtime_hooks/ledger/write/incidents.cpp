@@ -259,6 +259,10 @@ void Incidents::add_rung(IncidentId id, const RungRow& given) noexcept {
   rung.state.store(1, std::memory_order_release);
 }
 
+void Incidents::leave_out(IncidentId id, Rung rung, LeftOut reason) noexcept {
+  row(id).left_out[static_cast<std::size_t>(rung)].store(reason, std::memory_order_release);
+}
+
 void Incidents::rescued(IncidentId id, Rung by, std::uint64_t bytes) noexcept {
   Incident& incident = row(id);
   incident.rescued_bytes.fetch_add(bytes, relaxed);

@@ -115,6 +115,8 @@ class Incidents {
   // Adds a rung that is tried for the incident's first refusal. A second call with an equal
   // RungRow::order replaces the rung's duration and outcome. Does nothing if the table is full.
   void add_rung(IncidentId, const RungRow&) noexcept;
+  // Notes for the incident (not 0) the reason for which the rung was left out at its first refusal.
+  void leave_out(IncidentId, Rung, LeftOut) noexcept;
   // Counts for the incident (not 0) a refused request of `bytes` that this rung has served, so that
   // the program saw no error.
   void rescued(IncidentId, Rung, std::uint64_t bytes) noexcept;

@@ -14,9 +14,11 @@ RungOutcome run(Rescue& rescue) {
 
 constinit const Rung give_back{
     .name = ledger::Rung::pool,
-    .applies =
+    .obstacle =
         [](Rescue& rescue) {
-          return rescue.call.parts.pools.has_memory_of(rescue.call.request.device);
+          return rescue.call.parts.pools.has_memory_of(rescue.call.request.device)
+                     ? LeftOut::none
+                     : LeftOut::nothing_there;
         },
     .run = run};
 

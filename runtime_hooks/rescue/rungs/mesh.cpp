@@ -8,10 +8,15 @@
 namespace cuwarden::rescue {
 namespace {
 
-bool applies(Rescue& rescue) {
-  return rescue.situation.is_last_resort_due && rescue.situation.fits_device &&
-         rescue.is_on_device() && rescue.call.request.device == rescue.call.here.device &&
-         rescue.call.parts.pools.can_mesh();
+LeftOut obstacle(Rescue& rescue) {
+  const serving::ServingPools& pools = rescue.call.parts.pools;
+  if (!rescue.is_on_device()) return LeftOut::host_memory;
+  if (!pools.has_memory_of(rescue.call.request.device)) return LeftOut::nothing_there;
+  if (pools.mesh_pause_ns() == 0) return LeftOut::turned_off;
+  if (!rescue.situation.fits_device) return LeftOut::too_large;
+  if (rescue.call.request.device != rescue.call.here.device) return LeftOut::other_device;
+  if (!pools.can_mesh()) return LeftOut::not_supported;
+  return rescue.situation.is_last_resort_due ? LeftOut::none : LeftOut::asks_again;
 }
 
 // Moves memory for one request. All its pauses together are bounded.
@@ -64,6 +69,6 @@ RungOutcome run(Rescue& rescue) {
 }  // namespace
 
 constinit const Rung mesh{
-    .name = ledger::Rung::mesh, .applies = applies, .run = run, .obstacles_last = true};
+    .name = ledger::Rung::mesh, .obstacle = obstacle, .run = run, .obstacles_last = true};
 
 }  // namespace cuwarden::rescue

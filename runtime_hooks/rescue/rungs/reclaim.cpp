@@ -104,11 +104,12 @@ RungOutcome Turns::call(std::size_t turn, const Reclaimers::Entry& reclaimer,
   }
 }
 
-bool applies(Rescue& rescue) {
+LeftOut obstacle(Rescue& rescue) {
   const Settings& settings = rescue.settings;
-  return rescue.situation.is_last_resort_due && rescue.situation.fits_device &&
-         settings.reclaimers != nullptr && settings.sync_timeout_ns != 0 &&
-         settings.reclaimers->any();
+  if (settings.reclaimers == nullptr || !settings.reclaimers->any()) return LeftOut::nothing_there;
+  if (settings.sync_timeout_ns == 0) return LeftOut::turned_off;
+  if (!rescue.situation.fits_device) return LeftOut::too_large;
+  return rescue.situation.is_last_resort_due ? LeftOut::none : LeftOut::asks_again;
 }
 
 // A turn is reported before its notice is written, which may take long. A notice about a reclaimer
@@ -137,6 +138,6 @@ void run_each(Rescue& rescue) {
 }  // namespace
 
 constinit const Rung reclaim{
-    .name = ledger::Rung::reclaim, .applies = applies, .run_each = run_each};
+    .name = ledger::Rung::reclaim, .obstacle = obstacle, .run_each = run_each};
 
 }  // namespace cuwarden::rescue

@@ -4,7 +4,7 @@
 namespace cuwarden::rescue {
 
 constinit const Rung retry{.name = ledger::Rung::retry,
-                           .applies = [](Rescue&) { return true; },
+                           .obstacle = [](Rescue&) { return LeftOut::none; },
                            .run = [](Rescue& rescue) { return rescue.ask(); }};
 
 }  // namespace cuwarden::rescue

@@ -55,8 +55,7 @@ RungOutcome settle_pending_frees(Rescue& rescue, std::uint64_t deadline_ns) {
   }
 }
 
-constinit const Rung synchronise{.name = ledger::Rung::synchronise,
-                                 .applies = [](Rescue& rescue) { return rescue.is_on_device(); },
-                                 .run = run};
+constinit const Rung synchronise{
+    .name = ledger::Rung::synchronise, .obstacle = unless_on_device, .run = run};
 
 }  // namespace cuwarden::rescue

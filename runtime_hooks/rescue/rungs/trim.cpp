@@ -14,8 +14,6 @@ RungOutcome run(Rescue& rescue) {
 
 }  // namespace
 
-constinit const Rung trim{.name = ledger::Rung::trim,
-                          .applies = [](Rescue& rescue) { return rescue.is_on_device(); },
-                          .run = run};
+constinit const Rung trim{.name = ledger::Rung::trim, .obstacle = unless_on_device, .run = run};
 
 }  // namespace cuwarden::rescue

@@ -9,24 +9,32 @@
 namespace cuwarden::rescue {
 namespace {
 
-// Returns true if the device could serve the request without other processes, but with this
-// process's own contexts. Goes by the memory that is live now, since a rung may have freed some. A
-// call that needs an unknown amount does not lack memory while much is free.
-bool may_others_help(const Rescue& rescue) {
+// Returns the reason for which memory of other processes could not serve the request; none if it
+// could, beside this process's own contexts. Goes by the memory that is live now, since a rung may
+// have freed some. A call that needs an unknown amount does not lack memory while much is free.
+LeftOut obstacle_to_waiting(const Rescue& rescue) {
   constexpr std::uint64_t enough_for_a_call = std::uint64_t{2} << 30;
   const Parts& parts = rescue.call.parts;
   const Request& request = rescue.call.request;
   if (request.bytes == 0 && request.device == rescue.call.here.device) {
     const auto reading = driver::read_current_device(parts.real);
-    if (reading && reading->free_bytes > enough_for_a_call) return false;
+    if (reading && reading->free_bytes > enough_for_a_call) return LeftOut::much_is_free;
   }
   const std::uint64_t total = parts.queries.total_bytes_of(request.device);
-  if (total == 0) return true;
+  if (total == 0) return LeftOut::none;
+  if (request.bytes > total) return LeftOut::too_large;
   const std::uint64_t live = parts.ledger.totals.live_bytes_on(request.device);
   const std::uint64_t there =
       live - std::min(live, parts.ledger.devices.spilled_bytes_on(request.device));
-  return request.bytes <= total && there <= total - request.bytes &&
-         rescue.situation.implicit_bytes <= total - request.bytes - there;
+  const std::uint64_t left = total - request.bytes;
+  return there <= left && rescue.situation.implicit_bytes <= left - there ? LeftOut::none
+                                                                          : LeftOut::own_memory;
+}
+
+LeftOut obstacle(Rescue& rescue) {
+  if (rescue.settings.wait_ns == 0) return LeftOut::turned_off;
+  if (!rescue.situation.is_last_resort_due) return LeftOut::asks_again;
+  return obstacle_to_waiting(rescue);
 }
 
 RungOutcome wait_until(Rescue& rescue, std::uint64_t begun_ns, std::uint64_t deadline_ns) {
@@ -62,12 +70,6 @@ RungOutcome run(Rescue& rescue) {
 
 }  // namespace
 
-constinit const Rung wait{.name = ledger::Rung::wait,
-                          .applies =
-                              [](Rescue& rescue) {
-                                return rescue.situation.is_last_resort_due &&
-                                       rescue.settings.wait_ns != 0 && may_others_help(rescue);
-                              },
-                          .run = run};
+constinit const Rung wait{.name = ledger::Rung::wait, .obstacle = obstacle, .run = run};
 
 }  // namespace cuwarden::rescue

@@ -209,7 +209,8 @@ class LadderTest : public testing::Test {
     return climb(ladder, may_wait, on_device);
   }
   Rungs climb(Ladder& ladder, bool may_wait = true, bool on_device = true) {
-    return climb(ladder, {.device = 1, .is_last_resort_due = may_wait, .can_spill = can_spill},
+    return climb(ladder,
+                 {.device = 1, .is_last_resort_due = may_wait, .spill_obstacle = spill_obstacle},
                  on_device);
   }
   [[gnu::noinline]] Rungs climb(Ladder& ladder, const Situation& situation, bool on_device = true) {
@@ -224,15 +225,20 @@ class LadderTest : public testing::Test {
                            .pending = pending,
                            .caller = caller,
                            .asked_for = asked_for,
-                           .here = {here, device},
+                           .here = {here, current_device},
                            .request = asked,
                            .ask_driver = request};
-    TriedRungs tried(*writer, incident);
+    TriedRungs tried(*writer, {.incident = incident, .first = true});
     const Rescued rescued = ladder.climb(call, situation, tried);
     Rungs all;
     for (const TriedRungs::Row& row : tried.rows()) {
       all.emplace_back(row.report.rung, row.report.outcome);
       if (!row.report.reclaimer.empty()) named.emplace_back(row.report.reclaimer);
+    }
+    left_out.clear();
+    for (std::size_t i = 0; i < ledger::rung_count; ++i) {
+      const auto rung = static_cast<RungName>(i);
+      if (tried.left_out(rung) != LeftOut::none) left_out[rung] = tried.left_out(rung);
     }
     served = rescued.served;
     served_at = rescued.address;
@@ -282,6 +288,7 @@ class LadderTest : public testing::Test {
       ledger::Writer::create({.folders = {}, .hook_names = driver::row_names, .report_path = "/r"});
   const driver::RealDriver real = fake_functions();
   const DeviceOrdinal device{0};
+  DeviceOrdinal current_device = device;  // of the requesting thread
   const ContextId here{0x700}, elsewhere{0x800};
   tracking::LiveContexts contexts;
   tracking::DeviceQueries queries{real, contexts};
@@ -306,9 +313,11 @@ class LadderTest : public testing::Test {
                     memory_pools, readings, sites, pools,   notices};
   PendingFrees pending{captures};
   std::function<bool()> is_there = [] { return false; };
-  bool can_spill = false;
-  std::vector<std::string> named;  // names of the reclaimers that were called
-  IncidentId incident;             // gets the rungs while the ladder is climbed; 0: none
+  LeftOut spill_obstacle = LeftOut::turned_off;
+  std::map<RungName, LeftOut> left_out;  // in the last rescue
+  std::vector<std::string> named;        // names of the reclaimers that were called
+  // The incident whose first refusal is being rescued, which gets the rungs; 0: none.
+  IncidentId incident;
   bool served = false;
   std::uint64_t served_at = 0;  // Rescued::address
   int requests = 0;

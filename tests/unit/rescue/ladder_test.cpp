@@ -179,7 +179,7 @@ TEST_F(LadderTest, the_hosts_memory_is_taken_last_of_all) {
   Settings spilling = settings;
   spilling.spills = true;
   spilling.wait_ns = 20'000'000;
-  can_spill = true;
+  spill_obstacle = LeftOut::none;
   bytes = 8 * pool::MiB;
   pool::driver->free_bytes = 0;
   EXPECT_EQ(climb(spilling).back(), std::pair(RungName::spill, RungOutcome::served));
@@ -197,7 +197,7 @@ TEST_F(LadderTest, the_hosts_memory_is_taken_last_of_all) {
 TEST_F(LadderTest, the_driver_serves_a_request_that_the_device_has_room_for_when_spilling_is_due) {
   Settings spilling = settings;
   spilling.spills = true;
-  can_spill = true;
+  spill_obstacle = LeftOut::none;
   bytes = 8 * pool::MiB;
   is_there = [this] { return requests == 2; };
   EXPECT_EQ(climb(spilling).back(), std::pair(RungName::spill, RungOutcome::served));
@@ -222,7 +222,7 @@ class LadderIsClimbedAgain : public LadderTest {
     return served;
   }
   Situation spilling(Situation situation) const {
-    situation.can_spill = can_spill;
+    situation.spill_obstacle = spill_obstacle;
     return situation;
   }
   LadderIsClimbedAgain() {
@@ -253,7 +253,7 @@ TEST_F(LadderIsClimbedAgain, if_the_request_may_lie_elsewhere_unlike_the_refused
   Ladder ladder(spilling_too, clock);
   climb_with(ladder, before);
   EXPECT_FALSE(ladder.is_worth_climbing(before));
-  can_spill = true;
+  spill_obstacle = LeftOut::none;
   EXPECT_TRUE(ladder.is_worth_climbing(spilling(before)));
   climb_with(ladder, before);
   EXPECT_FALSE(ladder.is_worth_climbing(spilling(before)));
@@ -279,7 +279,7 @@ TEST_F(LadderIsClimbedAgain,
   both.wait_ns = 30'000'000;
   Ladder ladder(both, clock);
   std::vector<RungName> rungs;
-  can_spill = true;
+  spill_obstacle = LeftOut::none;
   const auto last_two = [&] {
     rungs.clear();
     climb_with(ladder, before, &rungs);
@@ -305,7 +305,7 @@ TEST_F(LadderIsClimbedAgain,
   both.spills = true;
   both.wait_ns = 30'000'000;
   Ladder ladder(both, clock);
-  can_spill = true;
+  spill_obstacle = LeftOut::none;
   climb_with(ladder, before);
   is_there = [this] {
     clock.sleep_ns(330'000'000);
