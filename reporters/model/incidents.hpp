@@ -75,6 +75,20 @@ struct Rung {
   CUWARDEN_FIELDS(incident, order, rung, outcome, duration_ns, reclaimer)
 };
 
+// A rung (one of cuwarden's attempts to serve a request) that was left out for the first refused
+// request of an incident. Rungs that were not reached, because another one had served the request,
+// have no row.
+struct RungLeftOut {
+  Id incident = 0;   // row of `incidents`
+  std::string rung;  // name of the rung, such as "trim" or "spill"
+  // Name of the reason, such as "turned_off" or "nothing_there"; report.schema.json lists them.
+  std::string reason;
+  // Environment variable that turns the rung off, such as "CUWARDEN_SPILL"; null for all reasons
+  // but "turned_off".
+  Text setting;
+  CUWARDEN_FIELDS(incident, rung, reason, setting)
+};
+
 // A call stack that held much memory, or locked much memory in slabs, at the first refusal of an
 // incident.
 struct IncidentHolder {

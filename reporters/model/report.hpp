@@ -56,6 +56,7 @@ struct Report {
   std::vector<Incident> incidents;
   std::vector<IncidentFact> incident_facts;
   std::vector<Rung> rungs;
+  std::vector<RungLeftOut> rungs_left_out;
   std::vector<IncidentHolder> incident_holders;
   std::vector<IncidentFragmentation> incident_fragmentation;
   std::vector<IncidentSlabClass> incident_slab_classes;
@@ -72,14 +73,16 @@ struct Report {
                   environment, coverage, hooks, unhooked_lookups, devices, accounts,
                   device_processes, totals, leaks, leak_groups, fragmentation, slab_classes,
                   slab_map, slab_holders, worst_fragmentation, worst_slab_classes, worst_slab_map,
-                  worst_slab_holders, incidents, incident_facts, rungs, incident_holders,
-                  incident_fragmentation, incident_slab_classes, incident_slab_map, pool, timeline,
-                  peak_holders, stacks, frames, modules, overhead)
+                  worst_slab_holders, incidents, incident_facts, rungs, rungs_left_out,
+                  incident_holders, incident_fragmentation, incident_slab_classes,
+                  incident_slab_map, pool, timeline, peak_holders, stacks, frames, modules,
+                  overhead)
   CUWARDEN_MAY_LACK(records, names, redacted, memory_cgroup, settings, environment, hooks,
                     unhooked_lookups, device_processes, slab_classes, slab_map, slab_holders,
                     worst_fragmentation, worst_slab_classes, worst_slab_map, worst_slab_holders,
-                    incidents, incident_facts, rungs, incident_holders, incident_fragmentation,
-                    incident_slab_classes, incident_slab_map, pool, overhead)
+                    incidents, incident_facts, rungs, rungs_left_out, incident_holders,
+                    incident_fragmentation, incident_slab_classes, incident_slab_map, pool,
+                    overhead)
 };
 
 }  // namespace cuwarden::model

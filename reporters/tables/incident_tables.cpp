@@ -113,12 +113,69 @@ std::string_view outcome_name(ledger::Rung rung, ledger::RungOutcome outcome) {
   return rung == ledger::Rung::trim ? "nothing_to_trim" : "nothing_to_do";
 }
 
+// The names of the reasons for which rungs are left out, by LeftOut. A rung without a reason has no
+// row.
+constexpr std::string_view left_out_names[] = {"",
+                                               "turned_off",
+                                               "turned_off",
+                                               "nothing_there",
+                                               "allocator_asks_again",
+                                               "larger_than_device",
+                                               "small",
+                                               "own_memory",
+                                               "much_is_free",
+                                               "in_vain_before",
+                                               "host_memory",
+                                               "other_device",
+                                               "drivers_memory",
+                                               "no_allocation",
+                                               "memory_pool",
+                                               "not_supported",
+                                               "confined_thread",
+                                               "in_reclaimer",
+                                               "compute_mode",
+                                               "not_repeated"};
+static_assert(std::size(left_out_names) == ledger::left_out_count);
+
+// Returns the value of the setting in the process; empty if the ledger has none.
+std::string_view setting_of(const ledger::Reader& reader, std::string_view name) {
+  for (std::uint64_t row = 1; row < reader.rows(RegionId::settings); ++row)
+    if (const auto setting = reader.setting(row); setting && setting->name == name)
+      return setting->value;
+  return {};
+}
+
+// Returns the name of the setting that turns the rung off; null if the reason is another one.
+model::Text setting_against(const ledger::Reader& reader, ledger::Rung rung,
+                            ledger::LeftOut reason) {
+  if (reason == ledger::LeftOut::rescues_off) return "CUWARDEN_POOL";
+  if (reason != ledger::LeftOut::turned_off) return std::nullopt;
+  switch (rung) {
+    case ledger::Rung::mesh:
+      return setting_of(reader, "CUWARDEN_MESH") == "off" ? "CUWARDEN_MESH" : "CUWARDEN_MESH_PAUSE";
+    case ledger::Rung::reclaim:
+      return "CUWARDEN_SYNC_TIMEOUT";
+    case ledger::Rung::wait:
+      return "CUWARDEN_WAIT";
+    case ledger::Rung::spill:
+      return "CUWARDEN_SPILL";
+    default:
+      return std::nullopt;
+  }
+}
+
 bool is_listed(const std::vector<IncidentCase>& incidents, IncidentId id) {
   return std::ranges::any_of(incidents,
                              [&](const IncidentCase& each) { return each.incident.id == id; });
 }
 
 }  // namespace
+
+std::string_view rung_name(ledger::Rung rung) { return rung_names[static_cast<std::size_t>(rung)]; }
+
+std::string_view asked_name(ledger::Asked asked) {
+  return asked_names[static_cast<std::size_t>(asked)];
+}
 
 std::vector<IncidentCase> all_incidents(const ledger::Reader& reader) {
   std::vector<IncidentCase> all;
@@ -173,7 +230,7 @@ void put_incidents(const ledger::Reader& reader, const std::vector<IncidentCase>
     row.time_ns = incident.time_ns;
     row.api = model::text_or_null(hook ? hook->name : "");
     row.kind = kind_name(given.kind);
-    row.asked_for = asked_names[static_cast<std::size_t>(incident.asked)];
+    row.asked_for = asked_name(incident.asked);
     row.bytes = unless_0(incident.bytes);
     row.device = device_id(given.device);
     if (thread) row.thread = thread->tid;
@@ -210,11 +267,23 @@ void put_rungs(const ledger::Reader& reader, const std::vector<IncidentCase>& in
       reader, RegionId::incident_rungs, &ledger::Reader::incident_rung,
       [&](const ledger::IncidentRungView& rung) {
         if (!is_listed(incidents, rung.incident) || rung.order == 0) return;
-        put({rung.incident.value, rung.order,
-             std::string(rung_names[static_cast<std::size_t>(rung.rung)]),
+        put({rung.incident.value, rung.order, std::string(rung_name(rung.rung)),
              std::string(outcome_name(rung.rung, rung.outcome)),
              std::min(rung.duration_ns, model::largest_number), model::text_or_null(rung.name)});
       });
+}
+
+void put_rungs_left_out(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
+                        Put<model::RungLeftOut> put) {
+  for (const IncidentCase& given : incidents) {
+    for (std::size_t i = 0; i < ledger::rung_count; ++i) {
+      const ledger::LeftOut reason = given.incident.left_out[i];
+      if (reason == ledger::LeftOut::none) continue;
+      put({given.incident.id.value, std::string(rung_name(static_cast<ledger::Rung>(i))),
+           std::string(left_out_names[static_cast<std::size_t>(reason)]),
+           setting_against(reader, static_cast<ledger::Rung>(i), reason)});
+    }
+  }
 }
 
 void put_incident_holders(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,

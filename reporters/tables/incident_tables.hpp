@@ -3,6 +3,7 @@
 // to its last parameter.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "reporters/model/incidents.hpp"
@@ -13,6 +14,10 @@
 
 namespace cuwarden {
 
+// Returns the report's name of the rung, such as "trim" or "spill".
+std::string_view rung_name(ledger::Rung);
+// Returns the report's name of the thing that a refused call asked for, such as "memory".
+std::string_view asked_name(ledger::Asked);
 // Returns all incidents of the ledger, by the time of their first refusals. Incidents are left out
 // if the group of allocations (stack, function, kind, device) of their request cannot be read.
 std::vector<IncidentCase> all_incidents(const ledger::Reader&);
@@ -34,6 +39,11 @@ void put_incident_facts(const std::vector<IncidentCase>&, Put<model::IncidentFac
 // Passes a row of the report to the last parameter for each attempt (rung) by which cuwarden tried
 // to serve each incident's first refused request.
 void put_rungs(const ledger::Reader&, const std::vector<IncidentCase>&, Put<model::Rung>);
+// Passes a row of the report to the last parameter for each rung that was left out for the first
+// refused request of an incident, with the reason. The reader tells the settings that were in
+// force.
+void put_rungs_left_out(const ledger::Reader&, const std::vector<IncidentCase>&,
+                        Put<model::RungLeftOut>);
 // Passes a row of the report to the last parameter for each refused request and each group of
 // allocations (stack, function, kind, device) among its holders. These held most memory, or locked
 // most memory in slabs, at the refusal. Rows name no stack that add_stacks() has not added.

@@ -113,6 +113,8 @@ void LedgerReport::give(Sink& sink) {
       [&](auto put) { put_incidents(ledger_, incidents_, frames_, put); });
   sink.template table<"incident_facts">([&](auto put) { put_incident_facts(incidents_, put); });
   sink.template table<"rungs">([&](auto put) { put_rungs(ledger_, incidents_, put); });
+  sink.template table<"rungs_left_out">(
+      [&](auto put) { put_rungs_left_out(ledger_, incidents_, put); });
   sink.template table<"incident_holders">(
       [&](auto put) { put_incident_holders(ledger_, incidents_, frames_, put); });
   sink.template table<"incident_fragmentation">(

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "reporters/text/merged_rows.hpp"
+#include "reporters/text/text_rungs.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
 #include "reporters/words/wall_clock.hpp"
@@ -142,23 +143,6 @@ std::string sharing_of(const IndexedReport& report, const model::Incident& incid
          ": if other ranks' reports name the same device, give each rank a device of its own";
 }
 
-// "synchronise 2.0 s (timed out) · reclaim torch 1.2 ms (no memory) · pool (nothing to do)": what
-// was tried at the first refusal.
-std::string attempts_of(const IndexedReport& report, const model::Incident& incident) {
-  std::string text;
-  for (const auto& rung : report->rungs) {
-    std::string outcome = printable(rung.outcome);
-    if (rung.incident != incident.id) continue;
-    const bool took_time = !outcome.starts_with("nothing_") || outcome == "nothing_gained";
-    const bool is_timed = rung.duration_ns.value_or(0) != 0 && took_time;
-    std::ranges::replace(outcome, '_', ' ');
-    text += (text.empty() ? "" : " · ") + printable(rung.rung) +
-            (rung.reclaimer ? " " + text_or(rung.reclaimer, "") : "") +
-            (is_timed ? " " + human_time(rung.duration_ns.value_or(0)) : "") + " (" + outcome + ")";
-  }
-  return text;
-}
-
 void add_incident(const IndexedReport& report, const model::Incident& incident, const Paint& paint,
                   std::string& text) {
   const std::uint64_t all = incident.repeats.value_or(0) + 1;
@@ -198,8 +182,7 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
             (all == 1 ? std::string("the request was")
                       : human_count(open) + (open == 1 ? " of them was" : " of them were")) +
             " still being tried: the program had not got an answer yet\n";
-  if (const std::string attempts = attempts_of(report, incident); !attempts.empty())
-    text += paint.dim((all > 1 ? "  tried for the first: " : "  tried: ") + attempts) + "\n";
+  add_rungs(report, incident, paint, text);
   if (recovered > 0)
     text += "  the program soon asked again and was served " + times(recovered) + "\n";
   for (const auto& process : report->device_processes) {
@@ -228,8 +211,7 @@ void add_rescue(const IndexedReport& report, const model::Incident& incident, co
               (all > 1 ? ", the first in " : " in ") + human_time(tried_ns(report, incident));
   }
   text += "\n";
-  if (const std::string attempts = attempts_of(report, incident); !attempts.empty())
-    text += paint.dim((all > 1 ? "  tried for the first: " : "  tried: ") + attempts) + "\n";
+  add_rungs(report, incident, paint, text);
   add_stack(report, incident.stack, most_frames, paint, text);
 }
 

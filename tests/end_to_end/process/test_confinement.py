@@ -153,6 +153,8 @@ def test_requests_that_are_refused_in_a_confined_thread_ask_nothing_of_the_kerne
     run, report = sandboxed(workspace, cuwarden, "refused", **env)
     assert (run.returncode, run.stdout.splitlines()[0]) == (0, "errors: 9")
     assert sum(total["failures"] for total in report["totals"]) == 9
+    reason = "turned_off" if env.get("CUWARDEN_POOL") == "off" else "confined_thread"
+    assert reason in {row["reason"] for row in report["rungs_left_out"]}
 
 
 def test_a_confined_thread_is_not_served_by_the_pool(workspace, cuwarden):

@@ -6,6 +6,7 @@ import pytest
 
 from shimmed import DRIVEN, DRIVER, RUNTIME, program, sample
 from test_pool import pooled
+from test_rungs_left_out import left_out
 from test_spill import MIB, account_adds_up
 
 # The simulated device copies a page in a millisecond, a real one in a microsecond.
@@ -45,6 +46,7 @@ def test_a_request_fails_if_memory_must_not_be_moved(workspace, how):
     assert run.report["pool"]["meshed_pages"] == 0
     assert "mesh" not in dict(rungs_of(run.report))
     (setting,) = how
+    assert left_out(run.report)["mesh"] == ("turned_off", setting)
     assert f"or have {setting}" in incident["advice"]
 
 

@@ -8,6 +8,7 @@ import pytest
 from shimmed import BUILD, SOURCE, program, sample
 from test_incidents import environment
 from test_rescue import rescued
+from test_rungs_left_out import left_out
 
 RESCUE = environment(CUWARDEN_POOL="rescue")
 RECLAIMING = program("reclaiming")
@@ -102,6 +103,8 @@ def test_a_reclaimers_own_refused_request_calls_no_reclaimer(workspace):
     run = workspace.run([RECLAIMING, "asks"], RESCUE)
     assert run.last_line["asked_in_vain"] and run.last_line["calls"] == 1
     assert run.last_line["served"] == 1
+    (failed,) = [each for each in run.report["incidents"] if each["outcome"] == "failed"]
+    assert set(left_out(run.report, failed).values()) == {("in_reclaimer", None)}
 
 
 def test_a_reclaimer_may_unregister_itself(workspace):

@@ -126,6 +126,8 @@ def test_the_wait_of_a_process_that_was_killed_meanwhile_is_in_the_report(worksp
     assert (incident["repeats"], counts) == (0, [0, 0, 0])
     assert incident["verdict"] == "held_by_other_processes"
     assert report["rungs"][-1]["outcome"] == "under_way"
+    # Rungs behind the one that the kill interrupted had not had their turn.
+    assert {row["rung"] for row in report["rungs_left_out"]} == {"pool", "mesh", "reclaim"}
     assert all(total["failures"] == 0 for total in report["totals"])
     text = cuwarden("report", report.path).stdout
     assert re.search(r"wait [\d.]+ m?s \(under way\)\n", text) and "FAILED" not in text, text

@@ -4,6 +4,7 @@ names the restriction with its proof, and no verdict names one without."""
 import pytest
 
 from shimmed import program
+from test_rungs_left_out import left_out
 
 MIB, GIB = 1 << 20, 1 << 30
 MODE = "CUWARDEN_SIM_COMPUTE_MODE"
@@ -46,6 +47,7 @@ def test_a_prohibited_device_is_reported_as_prohibited(run_both, cuwarden, comma
         "CUDA_ERROR_DEVICE_UNAVAILABLE" if code == 46 else "CUDA_ERROR_UNKNOWN"
     )
     assert incident["proof"] == {"compute_mode": "prohibited"}
+    assert set(left_out(run.report).values()) == {("compute_mode", None)}
     assert facts_of(run.report)["compute_mode"] == 2
     assert "nvidia-smi -c" in incident["advice"]
     # No memory was lacking, so no failure is counted and no holder is named.

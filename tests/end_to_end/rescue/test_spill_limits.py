@@ -5,6 +5,7 @@ import pytest
 from memory_cgroup import Cgroup
 from shimmed import DRIVEN, program
 from test_incidents import MIB, environment
+from test_rungs_left_out import left_out
 from test_spill import GIB, KEPT, PAGES, POINTER, spilling
 
 
@@ -29,6 +30,7 @@ def test_small_requests_are_left_to_the_driver(workspace):
     run = workspace.run([POINTER, "leave=2", "bytes=1000000", "count=4"], spilling())
     assert run.report["pool"]["spilled_count"] == 0
     assert run.last_line["served"] < 4 and run.said == []
+    assert left_out(run.report)["spill"] == ("small", None)
 
 
 def rungs_of(report):
@@ -59,6 +61,8 @@ def test_a_wait_is_paid_for_once(workspace):
     first, second = rungs_of(run.report)
     assert first[-2:] == [("wait", "timed_out"), ("spill", "served")]
     assert second[-1] == ("spill", "served") and "wait" not in dict(second)
+    last = max(run.report["incidents"], key=lambda incident: incident["time_ns"])
+    assert left_out(run.report, last)["wait"] == ("in_vain_before", None)
     assert run.said_about("CUWARDEN_WAIT", "there is no room for")  # not the line about a vain wait
 
 

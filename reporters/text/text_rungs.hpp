@@ -1,0 +1,16 @@
+// The lines of the text report about cuwarden's attempts (rungs) to serve a refused request.
+#pragma once
+
+#include <string>
+
+#include "reporters/model/indexed_report.hpp"
+#include "reporters/text/text_elements.hpp"
+
+namespace cuwarden {
+
+// Adds a line to `text` about the attempts to serve the incident's first refused request, and one
+// about those that were left out, with the reasons. Adds nothing if the report has no rows about
+// the incident's rungs.
+void add_rungs(const IndexedReport&, const model::Incident&, const Paint&, std::string& text);
+
+}  // namespace cuwarden
