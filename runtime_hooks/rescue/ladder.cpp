@@ -1,6 +1,7 @@
 #include "runtime_hooks/rescue/ladder.hpp"
 
 #include "runtime_hooks/core/confinement.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
 #include "runtime_hooks/rescue/rungs/order.hpp"
 
 namespace cuwarden::rescue {
@@ -22,10 +23,13 @@ void climb_rung(const Rung& rung, Rescue& rescue) {
 }  // namespace
 
 void Rescue::attempt(const Rung& rung, FunctionRef<RungOutcome()> run, std::string_view reclaimer) {
+  ledger::Threads& threads = call.parts.ledger.threads;
   const std::uint64_t begun_ns = clock.now_ns();
+  threads.begin_rung(tried.counted_by(), rung.name, call.request.bytes);
   tried.add({rung.name, RungOutcome::under_way, 0, reclaimer});
   tally.last = run();
   tried.add({rung.name, tally.last, clock.now_ns() - begun_ns, reclaimer});
+  threads.end_rung();
   if (rung.obstacles_last) return;
   tally.last_that_counts = tally.last;
   tally.timed_out = tally.timed_out || tally.last == RungOutcome::timed_out;

@@ -42,7 +42,9 @@ class TriedRungs {
   // `ledger` outlives the object. If the refusal is the first one of its incident, the outcome of
   // each rung is written to the ledger at once; otherwise the outcomes are written only by write().
   TriedRungs(ledger::Writer& ledger, const ledger::Refused& refused) noexcept
-      : ledger_(ledger), incident_(refused.first ? refused.incident : IncidentId{}) {}
+      : ledger_(ledger),
+        counted_by_(refused.incident),
+        incident_(refused.first ? refused.incident : IncidentId{}) {}
   TriedRungs(const TriedRungs&) = delete;
   TriedRungs& operator=(const TriedRungs&) = delete;
 
@@ -82,6 +84,8 @@ class TriedRungs {
       if (left_out_[i] != LeftOut::none)
         ledger_.incidents.leave_out(incident, static_cast<ledger::Rung>(i), left_out_[i]);
   }
+  // Returns the incident that counts the refusal; 0: none does.
+  IncidentId counted_by() const noexcept { return counted_by_; }
   // Returns the last report of each attempt, in the order in which the rungs were tried. The rows
   // stay in this object.
   std::span<const Row> rows() const noexcept { return {rows_, count_}; }
@@ -105,6 +109,7 @@ class TriedRungs {
   // Most rungs that are kept: each rung once, and the reclaim rung once for each reclaimer.
   static constexpr std::size_t most = ledger::rung_count + Reclaimers::limit;
   ledger::Writer& ledger_;
+  const IncidentId counted_by_;
   const IncidentId incident_;  // gets each row at once; 0: none does
   Row rows_[most];
   std::size_t count_ = 0;

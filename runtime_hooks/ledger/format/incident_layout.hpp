@@ -125,6 +125,15 @@ enum class LeftOut : std::uint8_t {
 };
 inline constexpr std::uint8_t left_out_count = 20;  // number of enumerators
 
+// A thread's refused request while a rung is tried for it.
+struct RequestUnderWay {
+  std::atomic<std::uint32_t> incident;  // row of the incidents table; 0: no rung is being tried
+  std::atomic<Rung> rung;
+  std::uint8_t reserved[3];
+  std::atomic<std::uint64_t> since_ns;  // time at which the rung began, since process start
+  std::atomic<std::uint64_t> bytes;     // size of the request; 0: the call does not say
+};
+
 // A request that was refused for lack of memory, or a context that the compute mode refused. Later
 // refusals at the same call site (group) are counted in the site's latest row. The site gets a new
 // row in two cases only. Either rungs have served all requests of the latest row, and no rung

@@ -23,7 +23,7 @@ namespace cuwarden::ledger {
 
 // First 8 bytes of a ledger's file: "CWARDEN1" in memory.
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;
-inline constexpr std::uint32_t layout_version = 15;  // readers reject files of other versions
+inline constexpr std::uint32_t layout_version = 16;  // readers reject files of other versions
 
 // Number of enumerators of stacks::Exception, the reasons why a stack was not walked to its end.
 inline constexpr std::size_t stack_exceptions = 6;
@@ -277,6 +277,7 @@ struct Thread {
   std::uint32_t tid;                 // the kernel's thread id
   char name[16];                     // as the kernel knows it; ends with a zero byte
   std::uint64_t first_ns;            // time of the first recorded call since process start
+  RequestUnderWay under_way;
 };
 
 // A span of Series::width_ns in a series' timeline. `max_bytes`: highest live bytes in the span,

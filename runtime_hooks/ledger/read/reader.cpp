@@ -277,8 +277,14 @@ std::optional<ModuleView> Reader::module(std::uint64_t index) const noexcept {
 std::optional<ThreadView> Reader::thread(std::uint64_t index) const noexcept {
   const auto* const found = published<Thread>(RegionId::threads, index);
   if (found == nullptr) return std::nullopt;
-  return ThreadView{ThreadId{static_cast<std::uint32_t>(index)}, load_field(found->tid),
-                    fixed_text(found->name, sizeof found->name), load_field(found->first_ns)};
+  ThreadView view{ThreadId{static_cast<std::uint32_t>(index)}, load_field(found->tid),
+                  fixed_text(found->name, sizeof found->name), load_field(found->first_ns)};
+  const RequestUnderWay& request = found->under_way;
+  const IncidentId incident{get(request.incident)};
+  const Rung rung = get(request.rung);
+  if (incident.value != 0 && static_cast<std::size_t>(rung) < rung_count)
+    view.under_way = {incident, rung, get(request.since_ns), get(request.bytes)};
+  return view;
 }
 
 std::optional<SeriesView> Reader::series(std::uint64_t index) const noexcept {

@@ -77,12 +77,21 @@ struct ModuleView {
   // the module was loaded. An `unloaded_epoch` of 0 means that it is still loaded.
   std::uint64_t base = 0, start = 0, end = 0, loaded_epoch = 0, unloaded_epoch = 0;
 };
+// A copy of a RequestUnderWay: a thread's refused request while a rung is tried for it.
+struct RequestUnderWayView {
+  IncidentId incident;  // the incident that counts the refusal
+  Rung rung{};
+  // Time at which the rung began, since process start; size of the request (0: the call does not
+  // say).
+  std::uint64_t since_ns = 0, bytes = 0;
+};
 // A copy of a Thread: a thread of the recorded process that made a recorded call.
 struct ThreadView {
   ThreadId id;
   std::uint32_t tid = 0;       // the kernel's id of the thread
   std::string_view name;       // name that the thread had at its first recorded call
   std::uint64_t first_ns = 0;  // time of the thread's first recorded call, since process start
+  std::optional<RequestUnderWayView> under_way{};  // null: no rung is being tried for the thread
 };
 // A copy of a Bucket: the highest live bytes in a span of a series' timeline, and those at the
 // span's end. The span begins `time_ns` after process start and is `width_ns` long.

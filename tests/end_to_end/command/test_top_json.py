@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 import shimmed
-from shimmed import COMMAND, program
+from shimmed import COMMAND, program, until
 
 CALL_SITES = ("holds_most", "grows_fastest", "allocates_most")
 
@@ -89,3 +89,28 @@ def test_a_frame_of_cudas_headers_is_not_the_users(cuwarden, workspace, live):
     shown = cuwarden("report", report).stdout
     first = re.search(r"#0 +(.*)", shown)[1]
     assert "through_header" in first and "cuda_runtime" not in first, shown
+
+
+def test_a_request_that_waits_is_shown_with_its_call_site_while_it_waits(cuwarden, live, growing):
+    env = {"CUWARDEN_SIM_MEMORY": "8GiB", "CUWARDEN_SIM_OTHER_PROCESS": "3GiB", "CUWARDEN_WAIT": "1000s"}
+    process = live(program("shortages"), "own", "room=10000", "more=900", env=env)
+
+    def waiting(*arguments):
+        rows = read_json(cuwarden("top", "--json", *arguments))["waiting"]
+        return [row for row in rows if row["rung"] == "wait"]
+
+    until(lambda: cuwarden("top", "--json", process.pid).returncode == 0, process)
+    until(lambda: waiting(process.pid), process)
+    (first,) = waiting(process.pid)
+    assert first["pid"] == first["thread"] == process.pid
+    assert (first["kind"], first["device"], first["asked_for"]) == ("device", 0, "memory")
+    assert first["api"] == "cudaMalloc" and first["where"].startswith("shortages::allocate")
+    assert first["bytes"] > 900 << 20
+    (later,) = [row for row in waiting() if row["pid"] == process.pid]
+    assert {**later, "duration_ns": 0} == {**first, "duration_ns": 0}
+    assert later["duration_ns"] > first["duration_ns"] > 0
+    assert waiting(growing.pid) == []
+    line = rf"waits for memory: cudaMalloc of \d\.\d GiB \(device 0\), rung wait for [\d.]+ m?s: shortages::allocate.*"
+    assert re.search(rf"^{line}shortages.cpp:\d+$", cuwarden("top", process.pid).stdout, re.M)
+    assert re.search(rf"^shortages \(pid {process.pid}\) {line}", cuwarden("top").stdout, re.M)
+    assert "waits for memory" not in cuwarden("top", growing.pid).stdout

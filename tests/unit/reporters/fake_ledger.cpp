@@ -94,6 +94,8 @@ std::uint64_t Reader::rows(RegionId region) const noexcept {
     }
     case RegionId::modules:
       return ledger.modules.size() + 1;
+    case RegionId::threads:
+      return ledger.threads.size() + 1;
     case RegionId::series:
       return ledger.series.size() + 1;
     case RegionId::devices:
@@ -128,7 +130,9 @@ std::optional<StackView> Reader::stack(std::uint64_t row) const noexcept {
 std::optional<ModuleView> Reader::module(std::uint64_t row) const noexcept {
   return at(fake(bytes_).modules, row - 1);
 }
-std::optional<ThreadView> Reader::thread(std::uint64_t) const noexcept { return std::nullopt; }
+std::optional<ThreadView> Reader::thread(std::uint64_t row) const noexcept {
+  return at(fake(bytes_).threads, row - 1);
+}
 std::optional<SeriesView> Reader::series(std::uint64_t row) const noexcept {
   return at(fake(bytes_).series, row - 1);
 }

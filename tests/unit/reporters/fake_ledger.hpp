@@ -20,6 +20,7 @@ struct FakeLedger {
   std::vector<ledger::GroupView> groups;  // in each table, the row at index i has id i + 1
   std::vector<Stack> stacks;
   std::vector<ledger::ModuleView> modules;
+  std::vector<ledger::ThreadView> threads;
   std::vector<ledger::SeriesView> series;
   std::vector<ledger::DeviceView> devices;
   std::vector<ledger::IncidentView> incidents;

@@ -228,7 +228,7 @@ class LadderTest : public testing::Test {
                            .here = {here, current_device},
                            .request = asked,
                            .ask_driver = request};
-    TriedRungs tried(*writer, {.incident = incident, .first = true});
+    TriedRungs tried(*writer, {.incident = incident, .first = is_first});
     const Rescued rescued = ladder.climb(call, situation, tried);
     Rungs all;
     for (const TriedRungs::Row& row : tried.rows()) {
@@ -316,8 +316,10 @@ class LadderTest : public testing::Test {
   LeftOut spill_obstacle = LeftOut::turned_off;
   std::map<RungName, LeftOut> left_out;  // in the last rescue
   std::vector<std::string> named;        // names of the reclaimers that were called
-  // The incident whose first refusal is being rescued, which gets the rungs; 0: none.
+  // The incident that counts the refusal; 0: none. It gets the rungs while the ladder is climbed if
+  // `is_first` is true.
   IncidentId incident;
+  bool is_first = true;
   bool served = false;
   std::uint64_t served_at = 0;  // Rescued::address
   int requests = 0;

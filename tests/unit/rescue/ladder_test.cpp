@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
 #include "tests/unit/rescue/fake_ladder.hpp"
 
 namespace cuwarden::rescue {
@@ -135,6 +136,33 @@ TEST_F(LadderTest, the_ledger_has_each_rung_while_it_runs_and_how_long_a_wait_la
   EXPECT_GT(waited_ns.size(), 2u);
   EXPECT_EQ(std::ranges::adjacent_find(waited_ns, std::greater_equal()), waited_ns.end());
   EXPECT_EQ(last_rung().outcome, RungOutcome::timed_out);
+}
+
+TEST_F(LadderTest, the_ledger_has_a_threads_request_while_a_rung_runs_for_any_refusal) {
+  begin_incident();
+  is_first = false;
+  const std::uint64_t row = writer->threads.mine().value;
+  const auto under_way = [&] {
+    ledger::ReadError error;
+    return ledger::Reader::open(writer->bytes(), error)->thread(row).value().under_way;
+  };
+  EXPECT_FALSE(under_way());
+  std::vector<RungName> seen;
+  is_there = [&] {
+    const auto request = under_way();
+    EXPECT_TRUE(request);
+    if (!request) return true;
+    EXPECT_EQ(request->incident, incident);
+    EXPECT_EQ(request->bytes, bytes);
+    EXPECT_LE(request->since_ns, writer->time.now_ns());
+    seen.push_back(request->rung);
+    return false;
+  };
+  Settings waits = settings;
+  waits.wait_ns = 1'000'000;
+  climb(waits);
+  EXPECT_EQ(seen, (std::vector{RungName::retry, RungName::wait}));
+  EXPECT_FALSE(under_way());
 }
 
 TEST_F(LadderTest, memory_pools_are_trimmed_if_they_keep_memory) {

@@ -59,6 +59,24 @@ struct TotalRow {
   CUWARDEN_FIELDS(pid, kind, device, live_bytes, live_count, peak_bytes, allocations, failures)
 };
 
+// A request of a process that was refused for lack of memory, while a rung (one of cuwarden's
+// attempts to serve it) is under way.
+struct WaitingRow {
+  std::int64_t pid = 0;   // the process
+  model::Figure thread;   // kernel's id of the thread that made the request
+  std::string kind;       // kind of memory, such as "device" or "pinned"
+  model::MaybeId device;  // CUDA ordinal in the process; null: host memory
+  // "memory" for allocations; otherwise the thing that needs memory, such as "context" or "launch".
+  std::string asked_for;
+  model::Figure bytes;  // size of the request; null: the call does not say
+  // api: the CUDA function that was called, such as cudaMalloc. where: as in StackRow. Null:
+  // unknown.
+  model::Text api, where;
+  std::string rung;           // name of the rung that is under way, such as "wait"
+  model::Figure duration_ns;  // nanoseconds for which the rung has been under way
+  CUWARDEN_FIELDS(pid, thread, kind, device, asked_for, bytes, api, where, rung, duration_ns)
+};
+
 // The allocations of one process that have one call stack, one function, one kind of memory and one
 // device.
 struct StackRow {
@@ -94,10 +112,11 @@ struct TopAnswer {
   std::vector<ProcessRow> processes;
   std::vector<DeviceRow> devices;
   std::vector<TotalRow> totals;
+  std::vector<WaitingRow> waiting;
   // Call stacks of the process that the user has named; without a named process, the JSON has no
   // such member.
   std::vector<StackRow> stacks;
-  CUWARDEN_FIELDS(schema, tool_version, time, processes, devices, totals, stacks)
+  CUWARDEN_FIELDS(schema, tool_version, time, processes, devices, totals, waiting, stacks)
   CUWARDEN_MAY_LACK(stacks)
 };
 

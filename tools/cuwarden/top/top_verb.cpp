@@ -21,6 +21,7 @@
 #include "tools/cuwarden/top/top_names.hpp"
 #include "tools/cuwarden/top/top_sample.hpp"
 #include "tools/cuwarden/top/top_view.hpp"
+#include "tools/cuwarden/top/top_waiting.hpp"
 #include "tools/cuwarden/verbs/verbs.hpp"
 
 namespace cuwarden {
@@ -31,7 +32,7 @@ constexpr int preliminary_ms = 50;  // time between two views while names are be
 constexpr auto once_pause = std::chrono::milliseconds(500);  // between the two samples of --once
 constexpr std::size_t once_rows = 50;
 constexpr int search_every = 5;  // redraws between two searches of all of /proc for new processes
-constexpr std::size_t list_head = 4;
+constexpr std::size_t list_head = 4;  // lines before the first process, if no request waits
 
 class Watched {
  public:
@@ -51,15 +52,37 @@ class Watched {
     if (!ended_) growing_.look(file_->reader(), monotonic_ns());
   }
   WatchedProcess view() const { return {pid_, &file_->reader(), &recent_, &growing_, ended_}; }
+  // Adds to the answer the requests of the process that wait for memory, with the best names that
+  // are known of their call sites. `waits_for_names`: true if these are to be looked up first.
+  void add_waiting(bool waits_for_names, TopAnswer& answer) {
+    std::vector<WaitingRequest> requests = waiting_requests(view(), monotonic_ns());
+    if (requests.empty()) return;
+    std::vector<std::uint32_t> groups;
+    for (const WaitingRequest& request : requests) groups.push_back(request.group);
+    names().want(groups);
+    if (waits_for_names) names().wait();
+    for (WaitingRequest& request : requests) {
+      const CallSiteName name = names().get(request.group);
+      request.row.api = model::text_or_null(name.api);
+      request.row.where = model::text_or_null(name.where);
+      answer.waiting.push_back(std::move(request.row));
+    }
+  }
+  // Returns the names of the process's call sites, which this object owns. The first call starts
+  // the thread that looks them up.
+  CallSiteNames& names() {
+    if (!names_) names_ = std::make_unique<CallSiteNames>(file_);
+    return *names_;
+  }
   const Recent& recent() const { return recent_; }
   const GrowingGroups& growing() const { return growing_; }
-  const std::shared_ptr<LedgerFile>& file() const { return file_; }
 
  private:
   pid_t pid_;
   std::shared_ptr<LedgerFile> file_;
   Recent recent_;
   GrowingGroups growing_;
+  std::unique_ptr<CallSiteNames> names_;  // null until names are wanted
   bool ended_ = false;
 };
 
@@ -93,7 +116,8 @@ class View {
 
 class ProcessScreen : public View {
  public:
-  explicit ProcessScreen(Watched watched) : watched_(std::move(watched)), names_(watched_.file()) {}
+  explicit ProcessScreen(Watched watched)
+      : watched_(std::move(watched)), names_(watched_.names()) {}
   void tick() override {
     watched_.sample();
     watched_.look_for_growth();
@@ -102,6 +126,7 @@ class ProcessScreen : public View {
   std::string text(SortBy by, ViewSize size, std::size_t screen_rows) override {
     const auto groups = sorted_groups(watched_.recent(), watched_.growing(), by);
     TopAnswer answer = answer_with(groups);
+    watched_.add_waiting(screen_rows == 0, answer);
     if (screen_rows != 0) {
       const std::size_t head = process_view_head(answer, size);
       size.rows = screen_rows > head ? screen_rows - head : 1;
@@ -115,6 +140,7 @@ class ProcessScreen : public View {
   void write_json(Output& output) override {
     const auto groups = sorted_groups(watched_.recent(), watched_.growing(), SortBy::bytes);
     TopAnswer answer = answer_with(groups);
+    watched_.add_waiting(true, answer);
     want(groups, groups.size());
     names_.wait();
     name(groups, groups.size(), answer);
@@ -146,7 +172,7 @@ class ProcessScreen : public View {
   }
 
   Watched watched_;
-  CallSiteNames names_;
+  CallSiteNames& names_;  // of watched_
 };
 
 class ListScreen : public View {
@@ -158,15 +184,22 @@ class ListScreen : public View {
     }
   }
   std::string text(SortBy by, ViewSize size, std::size_t screen_rows) override {
-    if (screen_rows != 0) size.rows = screen_rows > list_head ? screen_rows - list_head : 1;
-    return processes_view(answer(), by, size);
+    const TopAnswer made = answer(screen_rows == 0);
+    const std::size_t head = list_head + made.waiting.size();
+    if (screen_rows != 0) size.rows = screen_rows > head ? screen_rows - head : 1;
+    return processes_view(made, by, size);
   }
-  void write_json(Output& output) override { write_top_json(answer(), false, output); }
+  void write_json(Output& output) override { write_top_json(answer(true), false, output); }
 
  private:
-  TopAnswer answer() const {
+  // Returns the rows of all processes. `waits_for_names`: true if the names of the call sites of
+  // requests that wait for memory are to be looked up first.
+  TopAnswer answer(bool waits_for_names) {
     TopAnswer made = new_answer();
-    for (const auto& [pid, watched] : processes_) add_process(watched.view(), made);
+    for (auto& [pid, watched] : processes_) {
+      add_process(watched.view(), made);
+      watched.add_waiting(waits_for_names, made);
+    }
     return made;
   }
   void search() {

@@ -126,6 +126,25 @@ std::string age(const ProcessRow& process) { return human_time(process.running_n
 
 const char* marker(SortBy by, SortBy column) { return by == column ? "*" : ""; }
 
+// Adds a line for each request that waits for memory. `names_processes`: true if the lines tell the
+// process.
+void add_waiting(const TopAnswer& answer, bool names_processes, Lines& lines) {
+  for (const WaitingRow& request : answer.waiting) {
+    std::string line;
+    if (names_processes) {
+      const auto process = std::ranges::find(answer.processes, request.pid, &ProcessRow::pid);
+      if (process != answer.processes.end()) line = program_of(*process) + " ";
+      line += "(pid " + std::to_string(request.pid) + ") ";
+    }
+    line += "waits for memory: " + request.api.value_or("a request") +
+            (request.bytes ? " of " + bytes_of(request.bytes) : "") + " (" +
+            memory_name(request.kind, request.device) + "), rung " + request.rung + " for " +
+            human_time(request.duration_ns.value_or(0));
+    if (request.where) line += ": " + *request.where;
+    lines.add(line, bold_colour);
+  }
+}
+
 void add_keys(const ViewSize& size, Lines& lines) {
   if (size.keys) lines.add("q quits; sort by b live bytes, g growth, r allocations/s (last 10 s)");
 }
@@ -161,6 +180,7 @@ void add_head(const TopAnswer& answer, const ViewSize& size, Lines& lines) {
     lines.add(human_count(growing) + (growing == 1 ? " stack has" : " stacks have") +
                   " grown for more than a minute, by " + per_minute(growing_bytes),
               bold_colour);
+  add_waiting(answer, false, lines);
   add_keys(size, lines);
   lines.add("");
 }
@@ -246,6 +266,7 @@ std::string processes_view(const TopAnswer& answer, SortBy by, const ViewSize& s
   lines.add("cuwarden top: " + std::to_string(order.size()) +
                 (order.size() == 1 ? " process" : " processes") + " with a ledger",
             bold_colour);
+  add_waiting(answer, true, lines);
   add_keys(size, lines);
   lines.add("");
   add({"PID", std::string("DEVICE") + marker(by, SortBy::bytes), "PINNED",

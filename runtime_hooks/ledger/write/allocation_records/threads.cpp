@@ -26,4 +26,21 @@ ThreadId Threads::add_mine() noexcept {
   return ThreadId{row};
 }
 
+void Threads::begin_rung(IncidentId incident, Rung rung, std::uint64_t bytes) noexcept {
+  const ThreadId thread = mine();
+  if (thread.value == 0) return;
+  RequestUnderWay& mine = storage_.rows<Thread>(RegionId::threads)[thread.value].under_way;
+  mine.rung.store(rung, std::memory_order_relaxed);
+  mine.bytes.store(bytes, std::memory_order_relaxed);
+  mine.since_ns.store(time_.now_ns(), std::memory_order_relaxed);
+  mine.incident.store(incident.value, std::memory_order_release);
+}
+
+void Threads::end_rung() noexcept {
+  const std::uint64_t row = known_row();
+  if (row == 0) return;
+  storage_.rows<Thread>(RegionId::threads)[row].under_way.incident.store(0,
+                                                                         std::memory_order_release);
+}
+
 }  // namespace cuwarden::ledger

@@ -5,6 +5,7 @@
 
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/core/thread_slot.hpp"
+#include "runtime_hooks/ledger/format/incident_layout.hpp"
 #include "runtime_hooks/ledger/storage/process_time.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"
 #include "runtime_hooks/ledger/storage/thread_shards.hpp"
@@ -33,6 +34,12 @@ class Threads {
     const std::uint32_t row = thread_shards_.my_row();
     return row == ThreadShards::no_row ? 0 : row;
   }
+  // Notes that a rung begins now for a refused request of the calling thread, of `bytes` (0: the
+  // call does not say), which this incident counts. Does nothing if the incident is 0 or if the
+  // thread has no row.
+  void begin_rung(IncidentId, Rung, std::uint64_t bytes) noexcept;
+  // Notes that the rung of the calling thread's last begin_rung() has ended.
+  void end_rung() noexcept;
   // Returns the number of rows in use in the threads table, including the reserved row 0.
   std::uint64_t rows() const noexcept { return storage_.used(RegionId::threads); }
   // Returns the calling thread's slot: a small number that no other living thread has, or number 0,
