@@ -48,8 +48,9 @@ bool Arena::open(const driver::RealDriver& real, DeviceOrdinal device, ContextId
   return false;
 }
 
-// Blocks that cross the end of a page keep two pages from going back. So small blocks do not, as
-// long as what they leave unused at the ends of pages is at most a fiftieth, and a page more.
+// A block that crosses the end of a page keeps two pages from going back. But if no block did, the
+// ends of pages would stay unused. So small blocks cross none while what is free in pages with
+// blocks is at most a fiftieth of these pages, and one page.
 Placement Arena::placement() const noexcept {
   constexpr std::uint64_t share = 50;
   const std::uint64_t used = counts_.held_bytes - counts_.idle_bytes - counts_.partly_idle_bytes,
@@ -118,12 +119,41 @@ bool Arena::unmap_run(const driver::RealDriver& real, Run& run) noexcept {
 }
 
 void Arena::lose_memory(std::uint64_t page) noexcept {
-  if (run(pages_[page].run).is_shared) {
+  Page& lost = pages_[page];
+  const Run& run = this->run(lost.run);
+  if (run.is_shared || run.is_lost) {
+    if (run.is_shared && lost.blocks == 0 && page != run.host) --unused_shared_pages_;
     packing_.release(address_of(page), page_bytes);
-    packing_.renounce_withheld(pages_[page].withheld_parts);
+    packing_.renounce_withheld(lost.withheld_parts);
   }
-  pages_[page] = {.blocks = pages_[page].blocks};
-  if (pages_[page].blocks == 0) packing_.lose_memory(address_of(page), page_bytes);
+  lost = {.blocks = lost.blocks};
+  if (lost.blocks == 0) packing_.lose_memory(address_of(page), page_bytes);
+}
+
+// Keeps the order of the pages that stay. The host is one of them.
+void Arena::unmap_unused_pages(const driver::RealDriver& real, Run& run) noexcept {
+  std::uint64_t at = run.first, stays = UINT64_MAX;
+  for (std::uint64_t left = run.count; left != 0; --left) {
+    const std::uint32_t next = pages_[at].next;
+    if (pages_[at].blocks == 0 && at != run.host &&
+        real.cuMemUnmap(address_of(at), page_bytes) == CUDA_SUCCESS) {
+      if (stays == UINT64_MAX)
+        run.first = next - std::uint64_t{1};
+      else
+        pages_[stays].next = next;
+      --run.count;
+      lose_memory(at);
+    } else {
+      stays = at;
+    }
+    at = next - std::uint64_t{1};
+  }
+}
+
+void Arena::unmap_unused_pages(const driver::RealDriver& real) noexcept {
+  if (unused_shared_pages_ == 0) return;
+  for (Run& run : runs_)
+    if (run.is_shared && run.pages_in_use != 0) unmap_unused_pages(real, run);
 }
 
 // Removes the run's row and detaches its pages, after its memory has been unmapped.
@@ -176,7 +206,11 @@ void Arena::use_pages(const Block& block) noexcept {
 
 std::optional<Block> Arena::take(const driver::RealDriver& real, std::uint64_t bytes,
                                  Placement placement, std::uint64_t now_ns) {
-  const auto block = packing_.take(bytes, placement);
+  auto block = packing_.take(bytes, placement);
+  if (!block && unused_shared_pages_ != 0 && placement != Placement::in_memory) {
+    unmap_unused_pages(real);
+    block = packing_.take(bytes, placement);
+  }
   if (!block) return std::nullopt;
   const auto drop = [&] {
     packing_.give(block->start);
@@ -226,20 +260,21 @@ void Arena::unretire(std::uint64_t start) noexcept {
   if (const auto block = packing_.block_at(start)) counts_.live_bytes += block->bytes;
 }
 
-// In memory that several pages share, what was the block's is a hole of the host page.
+// In memory that several pages share, the host page alone takes new blocks. The freed addresses of
+// another page stay withheld, and the same offsets in the host become a hole.
 void Arena::give(const Block& block, std::uint64_t now_ns) noexcept {
   const Locked held(lock_, Locked::ForLong{});
   if (!held || has_ended() || !packing_.has_retired(block) || !packing_.give(block.start)) return;
   const std::uint64_t end = block.start + block.taken_bytes, last = page_of(end - 1);
   for (std::uint64_t page = page_of(block.start); page <= last; ++page) {
     Run& run = runs_[pages_[page].run - 1];
-    if (run.is_shared && page != run.host) {
-      const std::uint64_t start = address_of(page), first = std::max(block.start, start),
-                          bytes = std::min(end, start + page_bytes) - first;
-      packing_.withhold(first, bytes);
-      packing_.release(address_of(run.host) + (first - start), bytes);
-    }
+    const std::uint64_t start = address_of(page), first = std::max(block.start, start),
+                        bytes = std::min(end, start + page_bytes) - first;
+    const bool is_guest = run.is_shared && page != run.host;
+    if (run.is_lost || is_guest) packing_.withhold(first, bytes);
+    if (!run.is_lost && is_guest) packing_.release(address_of(run.host) + (first - start), bytes);
     if (--pages_[page].blocks != 0) continue;
+    if (is_guest) ++unused_shared_pages_;
     count_unused(run, -1);
     --run.pages_in_use;
     count_unused(run, 1);
@@ -259,7 +294,9 @@ void Arena::set_sync_memops(std::uint64_t start, bool on) noexcept {
 
 std::uint64_t Arena::give_back(const driver::RealDriver& real, std::uint64_t until_ns) noexcept {
   const Locked held(lock_, Locked::ForLong{});
-  if (!held || has_ended() || counts_.idle_bytes == 0) return 0;
+  if (!held || has_ended()) return 0;
+  unmap_unused_pages(real);
+  if (counts_.idle_bytes == 0) return 0;
   std::uint64_t given = 0;
   for (Run& run : runs_) {
     if (run.count == 0 || run.pages_in_use != 0 || run.idle_since_ns > until_ns) continue;
@@ -282,6 +319,7 @@ void Arena::end(const driver::RealDriver& real) noexcept {
   if (all_unmapped) real.cuMemAddressFree(base_.load(), bytes);
   packing_ = {};
   pages_ = {};
+  unused_shared_pages_ = 0;
   runs_ = {};
   unused_runs_ = {};
   counts_.held_bytes = counts_.live_bytes = 0;

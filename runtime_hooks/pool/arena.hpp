@@ -184,8 +184,8 @@ class Arena {
     // The next page that shares this page's memory, as its index in `pages_` plus 1; 0 if this is
     // the last one or the memory is not shared.
     std::uint32_t next = 0;
-    // Parts of pages that were announced to `packing_` as withheld when the page came to share
-    // memory; 0 if it does not.
+    // Number of parts of pages that were announced to `packing_` as withheld when the page was
+    // moved to the memory that it has now; 0 if it was not moved.
     std::uint32_t withheld_parts = 0;
   };
   // Pages whose memory is given back together. They are either neighbours that were mapped in one
@@ -201,9 +201,12 @@ class Arena {
     std::uint64_t idle_since_ns = 0;
     // True if all pages of the run share one page of memory.
     bool is_shared = false;
-    // Of pages that share memory, the index in `pages_` of the page in which new blocks may use
-    // what no block of any of the pages takes.
+    // Index in `pages_` of the run's page that takes new blocks: where no block lies, in any of the
+    // pages that share the memory. Means nothing unless `is_shared`.
     std::uint64_t host = 0;
+    // True if addresses of the run have no memory any more (ArenaCounts::lost_bytes). Then no page
+    // takes new blocks.
+    bool is_lost = false;
 
     // Returns the bytes of device memory that the run takes.
     std::uint64_t bytes() const noexcept { return is_shared ? page_bytes : count * page_bytes; }
@@ -257,11 +260,16 @@ class Arena {
       visit(now);
     }
   }
+  // Unmaps those pages of the run, whose pages share memory, that have no block and take none. The
+  // memory stays. Pages that the driver refuses to unmap stay, too.
+  void unmap_unused_pages(const driver::RealDriver&, Run&) noexcept;
+  // Does unmap_unused_pages() for all runs that share memory.
+  void unmap_unused_pages(const driver::RealDriver&) noexcept;
   // Unmaps the run's memory and removes the run. Returns false if the driver refuses: the run is
   // then kept, but a shared run may have lost some of its pages.
   bool unmap_run(const driver::RealDriver&, Run&) noexcept;
-  // Enters the page as one without memory of its own or shared. Its blocks, if it has any, stay
-  // entered.
+  // Enters the page as one without memory, whether its own or shared. Its blocks, if it has any,
+  // stay entered.
   void lose_memory(std::uint64_t page) noexcept;
   // Empties the run's row in `runs_` and enters its pages as pages without memory. The caller must
   // have unmapped the run's memory before.
@@ -292,6 +300,8 @@ class Arena {
   std::vector<Run> runs_;
   // Numbers (index plus 1) of the rows of `runs_` that no run uses.
   std::vector<RunIndex> unused_runs_;
+  // Number of pages without a block that share memory and take no new blocks.
+  std::uint64_t unused_shared_pages_ = 0;
   ArenaCounts counts_;
   // True once meshing has found that two addresses of one page show the same contents here.
   bool is_coherent_ = false;

@@ -8,6 +8,9 @@ constexpr int most_tries = 4;
 // Most pages that are copied before one wait for all copies, and most for which memory is made
 // before a pause: until they are moved, other threads may lack that memory.
 constexpr std::uint32_t most_moves = 64, most_moves_ahead = 256;
+// Most parts of pages that are withheld for pages which are copied before one wait: a pause ends
+// only after all of them.
+constexpr std::uint64_t most_parts = 16384;
 
 }  // namespace
 
@@ -71,8 +74,8 @@ bool Arena::Meshing::move_batch(std::uint64_t bytes) noexcept {
   const std::uint64_t held = arena_.counts_.held_bytes;
   std::uint64_t given = 0, announced = 0;
   const auto saved = [&] { return given - std::min(given, arena_.counts_.held_bytes - held); };
-  for (std::uint32_t moves = 0;
-       next_ != candidates_.size() && moves < most_moves && saved() < bytes;) {
+  for (std::uint32_t moves = 0; next_ != candidates_.size() && moves < most_moves &&
+                                announced < most_parts && saved() < bytes;) {
     const Candidate& candidate = candidates_[next_];
     if (!make_targets(candidate)) break;
     given += arena_.run(candidate.run).bytes();
@@ -96,12 +99,24 @@ bool Arena::Meshing::move_batch(std::uint64_t bytes) noexcept {
   good = real_.cuStreamSynchronize(nullptr) == CUDA_SUCCESS && good;
   for (std::size_t at = first; at != next_; ++at) {
     good = good && (!verifies_ || is_copied_right(candidates_[at])) && exchange(candidates_[at]);
-    if (!good) arena_.packing_.renounce_withheld(withheld_parts(candidates_[at]));
+    if (!good) give_up(candidates_[at]);
   }
   return good;
 }
 
-// The free addresses of each moved page are withheld, and so is what its blocks take in the host.
+// What was announced is still needed if the addresses of the candidate's run are lost, because they
+// are withheld.
+void Arena::Meshing::give_up(const Candidate& candidate) noexcept {
+  const Run& run = arena_.run(candidate.run);
+  const std::uint64_t parts = withheld_parts(candidate);
+  if (run.is_lost)
+    arena_.pages_[run.first].withheld_parts += static_cast<std::uint32_t>(parts);
+  else
+    arena_.packing_.renounce_withheld(parts);
+}
+
+// The free addresses of a moved page are withheld; and so are, in the host page, the offsets that
+// its blocks take.
 std::uint32_t Arena::Meshing::withheld_parts(const Move& move) const noexcept {
   return 1 + arena_.pages_[move.page].blocks;
 }
@@ -226,8 +241,8 @@ bool Arena::Meshing::map(std::uint64_t page, std::uint64_t bytes,
 }
 
 // Maps the run's own memory again at its first `unmapped_pages` pages. Memory that the driver
-// refuses to map is counted as lost.
-void Arena::Meshing::undo(const Run& run, std::uint64_t unmapped_pages,
+// refuses to map is counted as lost, and takes no new blocks. It was announced, with its moves.
+void Arena::Meshing::undo(Run& run, std::uint64_t unmapped_pages,
                           CUmemGenericAllocationHandle own) noexcept {
   bool all = true;
   if (!run.is_shared) {
@@ -238,12 +253,17 @@ void Arena::Meshing::undo(const Run& run, std::uint64_t unmapped_pages,
       if (at++ < unmapped_pages) all = map(page, page_bytes, own) && all;
     });
   }
-  if (!all) arena_.counts_.lost_bytes += run.bytes();
+  if (all) return;
+  arena_.counts_.lost_bytes += run.bytes();
+  run.is_lost = true;
+  arena_.each_page(run, [&](std::uint64_t page) {
+    arena_.packing_.withhold(arena_.address_of(page), page_bytes);
+  });
 }
 
 // Unmaps the run's memory and maps the targets' memory at the same addresses. Returns false if the
 // driver refuses; the addresses then have their old memory again.
-bool Arena::Meshing::swap_memory(const Candidate& candidate, const Run& run) noexcept {
+bool Arena::Meshing::swap_memory(const Candidate& candidate, Run& run) noexcept {
   CUmemGenericAllocationHandle own = 0;
   if (real_.cuMemRetainAllocationHandle(
           &own, reinterpret_cast<void*>(arena_.address_of(run.first))) != CUDA_SUCCESS)

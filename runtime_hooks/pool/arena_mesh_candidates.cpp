@@ -63,7 +63,7 @@ bool Arena::Meshing::add_candidate(RunIndex index, std::vector<PageSteps>& items
 void Arena::Meshing::find_moves() {
   std::vector<PageSteps> pages;
   for (RunIndex index = 1; index <= arena_.runs_.size(); ++index)
-    if (arena_.run(index).pages_in_use != 0) add_candidate(index, pages);
+    if (may_move(arena_.run(index))) add_candidate(index, pages);
   const MeshPlan plan = plan_mesh(pages);
   for (Move& move : moves_) move.target = plan.target_of[move.item];
   targets_.resize(plan.targets);
@@ -93,7 +93,7 @@ std::vector<Arena::Meshing::Own> Arena::Meshing::find_own() const {
   std::vector<Own> all;
   for (RunIndex index = 1; index <= arena_.runs_.size() && all.size() < most_own; ++index) {
     const Run& run = arena_.run(index);
-    if (run.pages_in_use == 0 || run.bytes() != page_bytes) continue;
+    if (!may_move(run) || run.bytes() != page_bytes) continue;
     all.emplace_back().run = index;
     arena_.each_page(run, [&](std::uint64_t page) { all.back().steps.take(steps_of(page)); });
     // A page that is almost full has room for hardly any other page.
@@ -142,7 +142,7 @@ void Arena::Meshing::find_moves_into_own() {
     const bool is_target =
         std::ranges::any_of(own, [&](const Own& one) { return one.run == index && one.is_target; });
     std::vector<PageSteps> items;
-    if (arena_.run(index).pages_in_use == 0 || is_target || !add_candidate(index, items)) continue;
+    if (!may_move(arena_.run(index)) || is_target || !add_candidate(index, items)) continue;
     if (find_own_targets(candidates_.back(), items, own)) {
       gain += arena_.run(index).bytes();
       continue;

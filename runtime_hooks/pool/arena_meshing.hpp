@@ -132,6 +132,8 @@ class Arena::Meshing {
     bool is_target = false;
   };
 
+  // True if the run holds blocks, and has all its memory.
+  static bool may_move(const Run& run) noexcept { return run.pages_in_use != 0 && !run.is_lost; }
   PageSteps steps_of(std::uint64_t page) const;
   bool add_candidate(RunIndex, std::vector<PageSteps>& items);
   void let_single_pages_stay();
@@ -179,7 +181,7 @@ class Arena::Meshing {
   void share(const Target&) noexcept;
   bool copy(const Move&) noexcept;
   bool map(std::uint64_t page, std::uint64_t bytes, CUmemGenericAllocationHandle) noexcept;
-  bool swap_memory(const Candidate&, const Run&) noexcept;
+  bool swap_memory(const Candidate&, Run&) noexcept;
   // Skips candidates whose targets are not made and cannot be made, and notes in `lacked_room_`
   // that they lack room. Returns false if no candidate is left.
   bool has_next() noexcept;
@@ -192,6 +194,8 @@ class Arena::Meshing {
   // memory is lacking. The blocks that were not moved then lie in their old memory, which may be
   // lost (ArenaCounts::lost_bytes).
   bool move_batch(std::uint64_t bytes) noexcept;
+  // Takes back what was announced to Packing for the candidate, which was not moved.
+  void give_up(const Candidate&) noexcept;
   // Returns the number of parts of pages that must be announced to Packing as withheld before the
   // page, or all pages of the candidate, are moved.
   std::uint32_t withheld_parts(const Move&) const noexcept;
@@ -215,7 +219,7 @@ class Arena::Meshing {
   void drop_spare() noexcept;
   // Releases the memory that moved runs had before.
   void release_old() noexcept;
-  void undo(const Run&, std::uint64_t unmapped_pages, CUmemGenericAllocationHandle) noexcept;
+  void undo(Run&, std::uint64_t unmapped_pages, CUmemGenericAllocationHandle) noexcept;
   void join(const Move&) noexcept;
   bool make_targets(const Candidate&) noexcept;
 

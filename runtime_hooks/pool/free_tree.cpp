@@ -10,15 +10,20 @@
 namespace cuwarden::pool {
 namespace {
 
-std::uint32_t height(StretchIndex at) { return at * 0x9E37'79B1u; }
+// A hash of the node's number, different for each. Nodes with numbers in order must not get heights
+// in order, or the tree becomes a list.
+std::uint32_t height(StretchIndex at) {
+  at = (at ^ at >> 16) * 0x7feb'352du;
+  at = (at ^ at >> 15) * 0x846c'a68bu;
+  return at ^ at >> 16;
+}
 
 std::uint32_t in_steps(std::uint64_t bytes) {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes / step_bytes, UINT32_MAX));
 }
 
-// The bytes of a stretch in the page in which it begins, in wholly free pages, and in the page in
-// which it ends. Bytes of a wholly free page count as such alone, and those of a stretch inside one
-// page as `first`.
+// The bytes of a stretch before its first page boundary, in the wholly free pages after that, and
+// behind them. The bytes of a stretch without a page boundary in it or at its start are `first`.
 struct Cut {
   std::uint64_t first = 0, free = 0, last = 0;
 
@@ -135,7 +140,7 @@ void FreeTree::put(StretchNodes& all, StretchIndex up, bool is_left, StretchInde
     (is_left ? all[up].tree.left : all[up].tree.right) = at;
 }
 
-// Finds the place by height, and cuts what was there into the parts before and after the stretch.
+// Finds the position by height. Cuts the subtree there into the nodes before and after the stretch.
 void FreeTree::add(StretchNodes& all, StretchIndex added) noexcept {
   const std::uint64_t start = all[added].start;
   all[added].tree = {};
@@ -147,7 +152,7 @@ void FreeTree::add(StretchNodes& all, StretchIndex added) noexcept {
     at = is_left ? all[at].tree.left : all[at].tree.right;
   }
   put(all, up, is_left, added);
-  // The lowest nodes so far of both parts; each gets the next part of its kind.
+  // The lowest nodes so far of both new subtrees; each gets the next piece of the old one.
   StretchIndex before = added, after = added;
   while (at != 0) {
     if (all[at].start < start) {
@@ -170,7 +175,7 @@ void FreeTree::add(StretchNodes& all, StretchIndex added) noexcept {
 
 void FreeTree::resized(StretchNodes& all, StretchIndex at) noexcept { update_up(all, at); }
 
-// Joins the parts before and after the stretch in its place.
+// Joins the nodes below the stretch to one subtree at its position.
 void FreeTree::remove(StretchNodes& all, StretchIndex removed) noexcept {
   const Stretch::InTree& gone = all[removed].tree;
   const StretchIndex above = gone.up;
@@ -187,6 +192,16 @@ void FreeTree::remove(StretchNodes& all, StretchIndex removed) noexcept {
   put(all, up, is_left, before != 0 ? before : after);
   update_to(all, up, above);
   update_up(all, above);
+}
+
+StretchIndex FreeTree::last_up_to(const StretchNodes& all, std::uint64_t address) const noexcept {
+  StretchIndex last = 0;
+  for (StretchIndex at = root_; at != 0;) {
+    const bool is_up_to = all[at].start <= address;
+    if (is_up_to) last = at;
+    at = is_up_to ? all[at].tree.right : all[at].tree.left;
+  }
+  return last;
 }
 
 std::optional<FreePart> FreeTree::find(const StretchNodes& all, Room room, std::uint64_t bytes,

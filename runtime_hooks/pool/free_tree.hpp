@@ -39,13 +39,17 @@ class FreeTree {
   // Must be called when the start or the size of the stretch, which is in this tree, has changed.
   static void resized(StretchNodes&, StretchIndex) noexcept;
 
-  // Of the first stretches, in the order of addresses, that have a part of at least `bytes`,
-  // returns the smallest such part. Looks at `most_compared` stretches. Returns none if there is no
-  // such part.
+  // Returns the smallest part of this kind that has at least `bytes`, of the first `most_compared`
+  // stretches, in the order of addresses, that have such a part. Returns none if there is none.
   std::optional<FreePart> find(const StretchNodes&, Room, std::uint64_t bytes,
                                int most_compared) const noexcept;
 
+  // Returns the last stretch, in the order of addresses, that begins at the address or below; 0 if
+  // there is none.
+  StretchIndex last_up_to(const StretchNodes&, std::uint64_t address) const noexcept;
+
  private:
+  // Makes `at` the left or the right node below `up`; the root if `up` is 0.
   void put(StretchNodes&, StretchIndex up, bool is_left, StretchIndex) noexcept;
 
   StretchIndex root_ = 0;

@@ -9,7 +9,7 @@
 namespace cuwarden::pool {
 namespace {
 
-// Of so many holes, from the lowest address on, the smallest is taken.
+// The smallest of so many holes, from the lowest address on, is taken.
 constexpr int holes_compared = 8;
 
 constinit std::atomic<std::uint64_t> last_serial{0};
@@ -69,7 +69,7 @@ std::optional<FreePart> Packing::find_hole(std::uint64_t wanted, bool within_pag
   return found ? found : holes_.find(nodes_, then, wanted, holes_compared);
 }
 
-// A bare stretch begins with a page.
+// A bare stretch begins with a page, so that a small block at its start lies in one page.
 std::optional<FreePart> Packing::make_hole(std::uint64_t wanted, bool within_page) {
   const auto bare = bare_.find(nodes_, Room::whole, wanted, 1);
   if (!bare) return std::nullopt;
@@ -218,6 +218,11 @@ Packing::Index Packing::first_ending_after(std::uint64_t address) const noexcept
   if (const auto block = blocks_.upper_bound(address);
       block != blocks_.begin() && std::prev(block)->first > nodes_[at].start)
     at = std::prev(block)->second;
+  for (const FreeTree* const tree : {&holes_, &bare_})
+    if (const Index last = tree->last_up_to(nodes_, address);
+        last != 0 && nodes_[last].start > nodes_[at].start)
+      at = last;
+  // Two withheld stretches are never neighbours, so that there is at most one more step to go.
   while (at != 0 && end_of(nodes_[at]) <= address) at = nodes_[at].after;
   return at;
 }

@@ -1,12 +1,10 @@
-// Decides at which addresses blocks of any size lie in given regions, in steps of 512 bytes. A
-// block takes the smallest of the first eight holes, in the order of addresses, that are large
-// enough. Space that is freed joins the holes beside it. The memory itself is never touched.
+// Decides at which addresses blocks of any size lie in given regions, in steps of 512 bytes.
 //
+// A block takes a part of a hole. Parts in pages that are partly used come first. The smallest part
+// is taken of the first eight holes, in the order of addresses, that have one that is large enough.
 // With this rule the fewest pages were in use, for recorded requests of real programs
 // (tests/traces) and for random ones. The smallest of all holes, the first one, holes beside blocks
-// of the same call site, and a place of its own for blocks that die early all needed more.
-//
-// Not safe for several threads at once.
+// of the same call site, and a region for blocks that die early all needed more.
 #pragma once
 
 #include <algorithm>
@@ -28,14 +26,16 @@ struct Block {
   bool sync_memops = false;       // True if the program set CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.
 };
 
-// Where a block may lie.
+// The addresses that a block may take.
 enum class Placement : std::uint8_t {
-  // In pages (2 MiB) that are partly used; otherwise in others that have memory; otherwise in bare
-  // pages, which have none, and in free addresses right before them.
+  // Holes in pages (2 MiB) that are partly used. If none is large enough: any holes, then bare
+  // pages,
+  // which have no memory. A block in bare pages begins in the hole right before them, if there is
+  // one.
   anywhere,
-  // The same, but a block of at most half a page lies in one page.
+  // As `anywhere`, but a block of at most half a page lies in one page.
   within_page,
-  // In pages that have memory: partly used ones, otherwise any.
+  // Holes, in partly used pages or in others.
   in_memory,
 };
 
@@ -53,7 +53,9 @@ class Packing {
   // numbers are multiples of 512 (step_bytes). Regions must not overlap. May throw std::bad_alloc,
   // and has changed nothing then.
   void add_region(std::uint64_t start, std::uint64_t bytes) { add(start, bytes, State::hole); }
-  // The same for bare pages: addresses without memory.
+  // Adds `bytes` of free addresses without memory from `start` on, which are bare pages. Both
+  // numbers are multiples of a page (2 MiB). Regions must not overlap. May throw std::bad_alloc,
+  // and has changed nothing then.
   void add_bare_pages(std::uint64_t start, std::uint64_t bytes) { add(start, bytes, State::bare); }
   // Removes the region (addresses that add_region() or add_bare_pages() has added) that begins at
   // the address `start`. Returns false, with nothing removed, if there is none, or if a block or
@@ -78,7 +80,8 @@ class Packing {
   // block may be live or marked as freed. Returns false if no block begins there.
   bool give(std::uint64_t start) noexcept;
 
-  // Reserves host memory for gain_memory(), which must not fail, for `pages` more pages. May throw
+  // Reserves host memory for gain_memory(), which must not fail, for `pages` more pages. The calls
+  // for these pages must follow before take() and announce_withheld() are called. May throw
   // std::bad_alloc, and has changed nothing then.
   void expect_memory(std::uint64_t pages) { nodes_.reserve(spare_nodes(2 * pages)); }
   // Makes holes of bare pages, because they have memory now. `start` is the address of the
@@ -99,8 +102,8 @@ class Packing {
   // become a hole.
   void withhold(std::uint64_t start, std::uint64_t bytes) noexcept;
   // Ends the effect of withhold() on a part of a page: its free addresses become holes again, which
-  // later blocks may use. `start` is the part's address and `bytes` its size. May also be called
-  // for a smaller part than withhold() was.
+  // later blocks may use. `start` is the part's address and `bytes` its size. A smaller part than
+  // withhold() was called for must have been announced, too.
   void release(std::uint64_t start, std::uint64_t bytes) noexcept;
 
   // Calls visit(first, end) for each block in the `bytes` from `start` on, in the order of

@@ -30,12 +30,12 @@ enum class StretchState : std::uint8_t {
 
 // A stretch of addresses in a region: a block, or free addresses between blocks.
 struct Stretch {
-  // What a block has.
+  // The fields of a block.
   struct OfBlock {
     std::uint64_t bytes = 0;   // bytes that the program asked for
     std::uint64_t serial = 0;  // a number that no other block of the process ever has
   };
-  // What a hole or a bare stretch has: its place in a FreeTree. `left` and `right` are the roots of
+  // The position of a hole or a bare stretch in a FreeTree. `left` and `right` are the roots of
   // the trees of lower and of higher addresses below it, and `up` is the node above it; 0: there is
   // none. `most_steps`: the size of the largest part of each kind (Room), of this stretch and all
   // below it, in steps of 512 bytes.

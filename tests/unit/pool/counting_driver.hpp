@@ -41,8 +41,9 @@ struct Driver {
   };
   std::map<std::uint64_t, Mapping> mappings;  // by address
   bool maps_host = true;
-  int fail_after = -1;      // Calls, of those that can fail, before one does; -1: none.
-  double fail_share = 0.0;  // The share of calls that fail, of those that can.
+  int fail_after = -1;          // Calls, of those that can fail, before one does; -1: none.
+  int maps_refused_after = -1;  // Mappings before all are refused; -1: none is.
+  double fail_share = 0.0;      // The share of calls that fail, of those that can.
   std::mt19937 random{7};
   int errors = 0;
   // Faults of the device: a handle's second address shows other contents, or takes memory of its
@@ -145,7 +146,8 @@ inline CUresult release(CUmemGenericAllocationHandle handle) {
 inline CUresult map(CUdeviceptr start, size_t bytes, size_t offset,
                     CUmemGenericAllocationHandle handle, unsigned long long) {
   const std::lock_guard locked(driver->lock);
-  if (driver->fails()) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (driver->maps_refused_after == 0 || driver->fails()) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (driver->maps_refused_after > 0) --driver->maps_refused_after;
   driver->errors += offset != 0 || driver->handles.at(handle).bytes != bytes;
   if (driver->second_address_takes_memory && driver->handles.at(handle).mappings != 0)
     driver->free_bytes -= bytes;

@@ -222,6 +222,47 @@ TEST_F(MeshingTest, a_failure_of_any_call_leaves_all_blocks_intact) {
   expect_all_goes();
 }
 
+// A process has twice as many addresses for the pool as the device has memory.
+TEST_F(MeshingTest, addresses_of_pages_that_share_memory_are_used_again) {
+  for (int round = 0; round < 150; ++round) {
+    const std::uint64_t before = last_number;
+    fill(60 * MiB, 4);
+    keep_one_of(20);
+    // What the rounds before have left goes now.
+    for (auto at = blocks.begin(); at != blocks.end();) {
+      const auto [address, block] = *at++;
+      if (block.number <= before) free(address);
+    }
+    pool.give_back(real, no_device, UINT64_MAX);
+    mesh(1, INT32_MAX, INT32_MAX, UINT64_MAX / 2);
+    ASSERT_FALSE(HasFatalFailure()) << "no addresses in round " << round;
+    ASSERT_LT(driver->mappings.size(), 300u) << "addresses without blocks stay mapped";
+  }
+  EXPECT_GT(counts().meshed_pages, 1000u);
+  EXPECT_TRUE(all_is_right());
+  expect_all_goes();
+}
+
+TEST_F(MeshingTest, no_new_block_lies_at_addresses_that_have_lost_their_memory) {
+  fill(100 * MiB, 8);
+  keep_one_of(10);
+  pool.give_back(real, no_device, UINT64_MAX);
+  for (int refused = 1; counts().lost_bytes == 0; ++refused) {
+    ASSERT_LT(refused, 1000) << "no memory was lost";
+    driver->maps_refused_after = refused;
+    mesh();
+    driver->maps_refused_after = -1;
+  }
+  const std::uint64_t lost = counts().lost_bytes;
+  for (int i = 0; i < 20'000; ++i) ASSERT_NE(allocate(4096), 0u);
+  EXPECT_EQ(driver->errors, 0) << "a block has no memory";
+  EXPECT_EQ(counts().lost_bytes, lost);
+  // Freed blocks of the lost pages leave no hole.
+  while (!blocks.empty()) free(blocks.begin()->first);
+  for (int i = 0; i < 30'000; ++i) ASSERT_NE(allocate(4096), 0u);
+  EXPECT_EQ(driver->errors, 0) << "a block has no memory";
+}
+
 TEST(MeshPlan, pages_that_share_memory_have_no_step_in_common) {
   std::mt19937_64 random(3);
   std::vector<std::vector<bool>> steps(500, std::vector<bool>(PageSteps::count));
