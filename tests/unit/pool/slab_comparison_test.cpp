@@ -91,13 +91,17 @@ class Program {
 };
 
 TEST(SlabComparison, the_pool_holds_hardly_ever_more_than_the_driver_would_and_less_in_the_mean) {
-  const int programs = ledger::repetitions(20, 20'000);
-  const char* const first = std::getenv("FIRST_SEED");
-  const std::uint64_t from = first == nullptr ? 1 : std::strtoull(first, nullptr, 10);
-  int more = 0;
+  // PROGRAMS and FIRST_SEED, of the environment, choose others.
+  const auto chosen = [](const char* name, std::uint64_t otherwise) {
+    const char* const text = std::getenv(name);
+    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+  };
+  const std::uint64_t programs = chosen("PROGRAMS", ledger::repetitions(20, 20'000)),
+                      from = chosen("FIRST_SEED", 1);
+  std::uint64_t more = 0;
   double worst = 0, sum_of_shares = 0;
   std::uint64_t worst_seed = 0;
-  for (std::uint64_t seed = from; seed < from + static_cast<std::uint64_t>(programs); ++seed) {
+  for (std::uint64_t seed = from; seed < from + programs; ++seed) {
     Program program(seed);
     program.run(10'000);
     program.settle();
@@ -111,11 +115,12 @@ TEST(SlabComparison, the_pool_holds_hardly_ever_more_than_the_driver_would_and_l
     }
   }
   std::printf(
-      "%d programs: %.3f of the driver's memory in the mean, %.3f in the worst (seed %llu), %d "
+      "%llu programs: %.3f of the driver's memory in the mean, %.3f in the worst (seed %llu), %llu "
       "above 1.02\n",
-      programs, sum_of_shares / programs, worst, static_cast<unsigned long long>(worst_seed), more);
+      static_cast<unsigned long long>(programs), sum_of_shares / static_cast<double>(programs),
+      worst, static_cast<unsigned long long>(worst_seed), static_cast<unsigned long long>(more));
   EXPECT_LE(more, programs / 100);
-  EXPECT_LT(sum_of_shares / programs, 1.0);
+  EXPECT_LT(sum_of_shares / static_cast<double>(programs), 1.0);
 }
 
 }  // namespace
