@@ -15,7 +15,7 @@
 namespace cuwarden::serving {
 namespace {
 
-// Memory that the driver keeps free besides a request.
+// The most memory that the driver keeps free besides a request.
 constexpr std::uint64_t driver_share = std::uint64_t{16} << 20;
 using ledger::RungOutcome;
 
@@ -107,7 +107,10 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here, Wanted want
   // Another thread has made room. A guess was too small.
   if (needed == 0) return wanted.is_guess ? RungOutcome::no_memory : RungOutcome::served;
   if (wanted.is_guess) needed = std::min(needed, may_be_gained());
-  if (needed == 0 || needed > may_be_gained()) return RungOutcome::nothing_to_do;
+  // The driver's share may be more than the request needs.
+  const std::uint64_t least =
+      wanted.is_guess ? 1 : std::max<std::uint64_t>(needed - std::min(needed, driver_share), 1);
+  if (needed == 0 || least > may_be_gained()) return RungOutcome::nothing_to_do;
   if (parts_.captures.any()) return RungOutcome::unsafe;  // captures must not be disturbed
   if (clock_.now_ns() < mesh_not_before_ns_.load(std::memory_order_relaxed))
     return RungOutcome::timed_out;
@@ -160,7 +163,6 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here, Wanted want
   // Requests like this one are likely to follow. As much again as requests have needed so far is
   // saved for them, as long as that needs no further pause.
   const std::uint64_t ahead = mesh_needed_bytes_.load(std::memory_order_relaxed) + needed;
-  const std::uint64_t least = wanted.is_guess ? 1 : needed;
   const bool any = parts_.device.mesh(parts_.real, here.device, {begin, is_over, end},
                                       {least, needed, needed + ahead, settings_.verifies_meshing,
                                        wanted.has_given_back}) != 0;

@@ -9,6 +9,7 @@ from shimmed import DRIVEN, program, sample
 from test_spill import MIB, account_adds_up, but_the_last
 
 POINTER = program("device_pointer")
+TRACES = shimmed.SOURCE / "tests" / "traces"
 
 
 def pooled(mode="on", **changes):
@@ -103,6 +104,15 @@ def test_requests_of_a_churning_program_are_served(workspace):
     assert run.last_line["request"]["error"] == "cudaSuccess"
     assert all(row["outcome"] == "rescued" for row in run.report["incidents"])
     account_adds_up(run.report)
+
+
+@pytest.mark.parametrize("trace", ["adaptive_mesh", "cupy_ensemble", "cusparse_multigrid", "renderer", "torch_sequences"])
+def test_a_recorded_program_needs_no_more_memory_than_without_the_pool(workspace, trace):
+    command = [program("replay"), TRACES / f"{trace}.txt"]
+    plain = workspace.run(command, pooled(), shim=False).last_line
+    run = workspace.run(command, pooled()).last_line
+    assert run["mean_used_bytes"] <= plain["mean_used_bytes"] * 1.02
+    assert run["least_room_bytes"] <= plain["least_room_bytes"] * 1.02
 
 
 # --- memory that goes back
