@@ -7,9 +7,11 @@
 // `keep` blocks stays. ask=PERCENT of the bytes of the others is then asked for in one request,
 // while threads=N write and check the blocks that stayed. This is done rounds=N times. full=1: as
 // many blocks are allocated as the device takes, and nothing is free when some are freed. handle=1:
-// a dma-buf of a block is made. captures=1: another thread captures a stream all the time. The last
-// line, as JSON, says how many requests were served, how many bytes were wrong, and how many
-// captures failed.
+// a dma-buf of a block is made. captures=1: another thread captures a stream all the time. makes=1:
+// another thread makes, uses and destroys streams, events, modules and captured graphs all the
+// time. seconds=S: the rounds go on for so long. The last line, as JSON, says how many requests
+// were served, how many bytes were wrong, how often objects were made, and how many captures
+// failed.
 #pragma once
 
 #include <cuda.h>
@@ -28,6 +30,7 @@
 #include <vector>
 
 #include "tests/comes_about.hpp"
+#include "tests/end_to_end/programs/rescue/made_and_destroyed.hpp"
 
 namespace meshed {
 
@@ -89,7 +92,7 @@ int run(int argc, char** argv) {
   }
   constexpr std::size_t mib = std::size_t{1} << 20;
   std::mt19937_64 random(7);
-  std::size_t served = 0, worked = 0, wrong = 0, captured = 0, lost = 0;
+  std::size_t served = 0, worked = 0, wrong = 0, captured = 0, lost = 0, made = 0;
   std::vector<Block> blocks;
   // Streams take room, too: before there is none.
   Worker own;
@@ -98,12 +101,20 @@ int run(int argc, char** argv) {
   for (auto& worker : workers) worker = std::make_unique<Worker>();
   cudaStream_t stream = nullptr;
   require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  // The memory that objects are used on. The first ones take memory that the driver keeps.
+  unsigned* numbers = nullptr;
+  if (options["makes"] != 0) {
+    require(cudaMalloc(reinterpret_cast<void**>(&numbers), 2 * sizeof *numbers), "cudaMalloc");
+    wrong += make_and_destroy(numbers, 1);
+  }
   std::size_t free = 0, total = 0;
   require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
   const std::size_t room = (options["blocks"] + options["spare"]) * mib;
   void* held = nullptr;
   require(cudaMalloc(&held, (free - room) / (2 * mib) * 2 * mib), "cudaMalloc of the rest");
-  for (std::size_t round = 0; round < options["rounds"]; ++round) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(options["seconds"]);
+  std::size_t rounds = 0;
+  for (; rounds < options["rounds"] || std::chrono::steady_clock::now() < end; ++rounds) {
     std::size_t sum = 0, given_up = 0;
     for (const Block& block : blocks) sum += block.bytes;
     while (options["full"] != 0 || sum < options["blocks"] * mib) {
@@ -139,12 +150,18 @@ int run(int argc, char** argv) {
       });
     if (options["captures"] != 0)
       threads.emplace_back([&] { capture(stream, ends, captured, lost); });
+    if (numbers != nullptr)
+      threads.emplace_back([&] {
+        do {
+          wrong_there += make_and_destroy(numbers, static_cast<unsigned>(++made));
+        } while (!ends);
+      });
     cuwarden::wait_until("the threads have worked",
                          [&] { return count == 0 || worked_there >= 30; });
     void* large = nullptr;
     const std::size_t asked = given_up / 100 * options["ask"];
     const cudaError_t result = cudaMalloc(&large, asked);
-    std::printf("round %zu: %s\n", round, cudaGetErrorName(result));
+    std::printf("round %zu: %s\n", rounds, cudaGetErrorName(result));
     served += result == cudaSuccess;
     cudaGetLastError();  // or the next who asks for it takes a refusal for its own error
     ends = true;
@@ -158,9 +175,11 @@ int run(int argc, char** argv) {
   }
   for (const Block& block : blocks) require(cudaFree(block.memory), "cudaFree");
   require(cudaFree(held), "cudaFree");
+  require(cudaFree(numbers), "cudaFree");
   cudaStreamDestroy(stream);
-  std::printf("{\"served\": %zu, \"worked\": %zu, \"wrong\": %zu, ", served, worked, wrong);
-  std::printf("\"captures\": %zu, \"lost\": %zu}\n", captured, lost);
+  std::printf("{\"rounds\": %zu, \"served\": %zu, \"worked\": %zu, \"wrong\": %zu, ", rounds,
+              served, worked, wrong);
+  std::printf("\"made\": %zu, \"captures\": %zu, \"lost\": %zu}\n", made, captured, lost);
   return 0;
 }
 

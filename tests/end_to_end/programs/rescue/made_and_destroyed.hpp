@@ -1,0 +1,62 @@
+// Objects of the driver that a thread makes, uses and destroys, beside threads whose memory is
+// moved: streams, events, modules, captured graphs.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "tests/kernels_in_ptx.hpp"
+
+namespace meshed {
+
+inline void need(bool is_good, const char* what) {
+  if (is_good) return;
+  std::printf("%s failed\n", what);
+  std::fflush(stdout);
+  std::_Exit(1);
+}
+
+// Makes each kind of object once, works with it on `memory` (two numbers), and destroys it. Returns
+// how many of the results were wrong. The calling thread has a current context.
+inline std::size_t make_and_destroy(unsigned* memory, unsigned value) {
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  CUmodule module = nullptr;
+  CUfunction kernel = nullptr;
+  unsigned found[2] = {};
+  need(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess, "stream");
+  need(cudaEventCreateWithFlags(&event, cudaEventDisableTiming) == cudaSuccess, "event");
+  need(cuModuleLoadData(&module, cuwarden::kernels::plain_code.c_str()) == CUDA_SUCCESS, "module");
+  need(cuModuleGetFunction(&kernel, module, "plain") == CUDA_SUCCESS, "function");
+  // The graph fills the first number, and the module's kernel stores 7 to the second one.
+  need(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess, "begin");
+  need(cudaMemsetAsync(memory, static_cast<int>(value & 0xff), sizeof *memory, stream) ==
+           cudaSuccess,
+       "fill");
+  need(cudaStreamEndCapture(stream, &graph) == cudaSuccess, "capture");
+  need(cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess, "instantiate");
+  need(cudaGraphLaunch(executable, stream) == cudaSuccess, "launch of the graph");
+  auto out = reinterpret_cast<CUdeviceptr>(memory + 1);
+  unsigned at = 4;
+  void* arguments[] = {&out, &at};
+  need(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr) == CUDA_SUCCESS,
+       "launch");
+  need(cudaEventRecord(event, stream) == cudaSuccess, "record");
+  need(cudaEventSynchronize(event) == cudaSuccess, "wait");
+  need(cudaMemcpyAsync(found, memory, sizeof found, cudaMemcpyDeviceToHost, stream) == cudaSuccess,
+       "copy");
+  need(cudaStreamSynchronize(stream) == cudaSuccess, "synchronise");
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+  cuModuleUnload(module);
+  cudaEventDestroy(event);
+  cudaStreamDestroy(stream);
+  return (found[0] == (value & 0xff) * 0x01010101u ? 0u : 1u) + (found[1] == 7 ? 0u : 1u);
+}
+
+}  // namespace meshed
