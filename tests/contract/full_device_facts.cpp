@@ -256,5 +256,24 @@ TEST_F(FullDeviceFacts, events_mapped_ranges_and_page_locked_memory_are_never_re
   EXPECT_EQ(cuCtxSynchronize(), good);
 }
 
+TEST_F(FullDeviceFacts, access_to_a_peer_is_never_refused) {
+  int count = 0;
+  ASSERT_EQ(cuDeviceGetCount(&count), good);
+  if (count < 2) GTEST_SKIP() << "needs two devices";
+  CUdevice other{};
+  CUcontext own = nullptr, others = nullptr;
+  ASSERT_EQ(cuDeviceGet(&other, 1), good);
+  ASSERT_EQ(cuCtxGetCurrent(&own), good);
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(&others, other), good);
+  fill_but_for(2 * kMiB);
+  EXPECT_EQ(cuCtxEnablePeerAccess(others, 0), good);
+  ASSERT_EQ(cuCtxSetCurrent(others), good);
+  EXPECT_EQ(cuCtxEnablePeerAccess(own, 0), good);
+  EXPECT_EQ(cuCtxDisablePeerAccess(own), good);
+  ASSERT_EQ(cuCtxSetCurrent(own), good);
+  EXPECT_EQ(cuCtxDisablePeerAccess(others), good);
+  EXPECT_EQ(cuDevicePrimaryCtxRelease(other), good);
+}
+
 }  // namespace
 }  // namespace cuwarden::contract
