@@ -35,6 +35,7 @@ std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t needed_bytes
       } while (goes_on && gained() < enough_bytes && has_next() && !pause.is_over());
     }
     arena_.counts_.pause_ns += pause.end();
+    withhold_joined();
     release_old();
     drop_spare();
   }
@@ -135,6 +136,7 @@ void Arena::Meshing::reserve() {
   arena_.runs_.reserve(runs);
   arena_.unused_runs_.reserve(runs);
   old_.reserve(candidates_.size());
+  joined_.reserve(moves_.size());
   arena_.packing_.announce_withheld(0);
 }
 
@@ -303,6 +305,7 @@ void Arena::Meshing::share(const Target& target) noexcept {
 }
 
 // Adds the moved page, which was announced, to the run of the pages that share the target's memory.
+// What the page's blocks take is withheld after the pause, because that takes time.
 void Arena::Meshing::join(const Move& move) noexcept {
   Target& target = targets_[move.target];
   if (target.run == 0) {
@@ -324,13 +327,21 @@ void Arena::Meshing::join(const Move& move) noexcept {
   ++run.count;
   ++run.pages_in_use;
   ++arena_.counts_.meshed_pages;
-  if (run.host == move.page) return;
+  if (run.host != move.page) joined_.push_back(move.page);
+}
+
+// The arena's lock is held until then, so that no block is placed meanwhile.
+void Arena::Meshing::withhold_joined() noexcept {
   Packing& packing = arena_.packing_;
-  const std::uint64_t start = arena_.address_of(move.page), host = arena_.address_of(run.host);
-  packing.withhold(start, page_bytes);
-  packing.each_taken(start, page_bytes, [&](std::uint64_t first, std::uint64_t end) {
-    packing.withhold(host + (first - start), end - first);
-  });
+  for (const std::uint64_t page : joined_) {
+    const std::uint64_t start = arena_.address_of(page),
+                        host = arena_.address_of(arena_.run(arena_.pages_[page].run).host);
+    packing.withhold(start, page_bytes);
+    packing.each_taken(start, page_bytes, [&](std::uint64_t first, std::uint64_t end) {
+      packing.withhold(host + (first - start), end - first);
+    });
+  }
+  joined_.clear();
 }
 
 bool Arena::Meshing::make_targets(const Candidate& candidate) noexcept {

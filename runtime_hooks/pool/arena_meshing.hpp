@@ -221,6 +221,9 @@ class Arena::Meshing {
   void release_old() noexcept;
   void undo(Run&, std::uint64_t unmapped_pages, CUmemGenericAllocationHandle) noexcept;
   void join(const Move&) noexcept;
+  // Withholds the free addresses of the pages in `joined_`, and in their hosts the offsets that
+  // their blocks take. To be called after each pause.
+  void withhold_joined() noexcept;
   bool make_targets(const Candidate&) noexcept;
 
   Arena& arena_;
@@ -247,6 +250,8 @@ class Arena::Meshing {
   std::uint64_t spare_bytes_ = 0;
   // Index in `candidates_` of the next candidate to be moved.
   std::size_t next_ = 0;
+  // Pages that were moved in this pause to memory whose host is another page.
+  std::vector<std::uint64_t> joined_;
   // Handles of memory that moved runs had before. They are released after the pause, or as soon as
   // the driver refuses new memory.
   std::vector<CUmemGenericAllocationHandle> old_;
