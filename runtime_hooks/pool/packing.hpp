@@ -2,9 +2,10 @@
 //
 // A block takes a part of a hole. Parts in pages that are partly used come first. The smallest part
 // is taken of the first eight holes, in the order of addresses, that have one that is large enough.
-// With this rule the fewest pages were in use, for recorded requests of real programs
-// (tests/traces) and for random ones. The smallest of all holes, the first one, holes beside blocks
-// of the same call site, and a region for blocks that die early all needed more.
+// This rule left the fewest pages in use, for recorded requests of real programs (tests/traces) and
+// for random ones, taken together. Rules that took the smallest of all holes, the first one, holes
+// beside blocks of the same call site, or a region for blocks that are likely to die early left
+// more.
 #pragma once
 
 #include <algorithm>
