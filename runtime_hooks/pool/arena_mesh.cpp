@@ -1,4 +1,6 @@
 // Moves blocks so that pages of addresses share memory, as planned in arena_mesh_candidates.cpp.
+#include <span>
+
 #include "runtime_hooks/pool/arena_meshing.hpp"
 
 namespace cuwarden::pool {
@@ -242,6 +244,28 @@ bool Arena::Meshing::map(std::uint64_t page, std::uint64_t bytes,
   return false;
 }
 
+// Neighbouring pages get access by one call.
+bool Arena::Meshing::map_targets(const Candidate& candidate) noexcept {
+  const auto moves = std::span(moves_).subspan(candidate.first_move, candidate.moves);
+  std::size_t mapped = 0, granted = 0;
+  while (mapped < moves.size() &&
+         real_.cuMemMap(arena_.address_of(moves[mapped].page), page_bytes, 0,
+                        targets_[moves[mapped].target].handle, 0) == CUDA_SUCCESS)
+    ++mapped;
+  while (mapped == moves.size() && granted < moves.size()) {
+    std::size_t end = granted + 1;
+    while (end < moves.size() && moves[end].page == moves[end - 1].page + 1) ++end;
+    if (Peers::grant(real_, arena_.address_of(moves[granted].page), (end - granted) * page_bytes,
+                     arena_.device(), arena_.peers_.of(arena_.device())) != CUDA_SUCCESS)
+      break;
+    granted = end;
+  }
+  if (granted == moves.size()) return true;
+  for (const Move& move : moves.first(mapped))
+    real_.cuMemUnmap(arena_.address_of(move.page), page_bytes);
+  return false;
+}
+
 // Maps the run's own memory again at its first `unmapped_pages` pages. Memory that the driver
 // refuses to map is counted as lost, and takes no new blocks. It was announced, with its moves.
 void Arena::Meshing::undo(Run& run, std::uint64_t unmapped_pages,
@@ -279,15 +303,7 @@ bool Arena::Meshing::swap_memory(const Candidate& candidate, Run& run) noexcept 
     });
   else if ((good = real_.cuMemUnmap(arena_.address_of(run.first), run.bytes()) == CUDA_SUCCESS))
     unmapped = run.count;
-  std::uint32_t mapped = 0;
-  for (; good && mapped < candidate.moves; ++mapped) {
-    const Move& move = moves_[candidate.first_move + mapped];
-    good = map(move.page, page_bytes, targets_[move.target].handle);
-  }
-  if (!good) {
-    // The mapping that failed was counted, but does not exist.
-    for (std::uint32_t i = 0; i + 1 < mapped; ++i)
-      real_.cuMemUnmap(arena_.address_of(moves_[candidate.first_move + i].page), page_bytes);
+  if (!good || !map_targets(candidate)) {
     undo(run, unmapped, own);
     real_.cuMemRelease(own);
     return false;

@@ -182,6 +182,9 @@ class Arena::Meshing {
   bool copy(const Move&) noexcept;
   bool map(std::uint64_t page, std::uint64_t bytes, CUmemGenericAllocationHandle) noexcept;
   bool swap_memory(const Candidate&, Run&) noexcept;
+  // Maps the targets' memory at the addresses of the candidate's pages, which have none. Returns
+  // false, with nothing mapped, if the driver refuses.
+  bool map_targets(const Candidate&) noexcept;
   // Skips candidates whose targets are not made and cannot be made, and notes in `lacked_room_`
   // that they lack room. Returns false if no candidate is left.
   bool has_next() noexcept;
