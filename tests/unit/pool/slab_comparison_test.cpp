@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <random>
 #include <vector>
 
@@ -92,12 +91,9 @@ class Program {
 
 TEST(SlabComparison, the_pool_holds_hardly_ever_more_than_the_driver_would_and_less_in_the_mean) {
   // PROGRAMS and FIRST_SEED, of the environment, choose others.
-  const auto chosen = [](const char* name, std::uint64_t otherwise) {
-    const char* const text = std::getenv(name);
-    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-  };
-  const std::uint64_t programs = chosen("PROGRAMS", ledger::repetitions(20, 20'000)),
-                      from = chosen("FIRST_SEED", 1);
+  const std::uint64_t programs = ledger::chosen(
+                          "PROGRAMS", static_cast<std::uint64_t>(ledger::repetitions(20, 20'000))),
+                      from = ledger::chosen("FIRST_SEED", 1);
   std::uint64_t more = 0;
   double worst = 0, sum_of_shares = 0;
   std::uint64_t worst_seed = 0;
