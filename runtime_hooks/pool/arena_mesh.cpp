@@ -1,6 +1,5 @@
-// Moves blocks so that pages of addresses share memory, as planned in arena_mesh_candidates.cpp.
-#include <span>
-
+// Moves blocks so that pages of addresses share memory, as planned in arena_mesh_candidates.cpp:
+// the pauses, the memory to move into, and the copies.
 #include "runtime_hooks/pool/arena_meshing.hpp"
 
 namespace cuwarden::pool {
@@ -10,8 +9,8 @@ constexpr int most_tries = 4;
 // Most pages that are copied before one wait for all copies, and most for which memory is made
 // before a pause: until they are moved, other threads may lack that memory.
 constexpr std::uint32_t most_moves = 64, most_moves_ahead = 256;
-// Most parts of pages that are withheld for pages which are copied before one wait: a pause ends
-// only after all of them.
+// Most parts of pages that are announced as withheld before one wait for copies: host memory is
+// taken for them in the pause.
 constexpr std::uint64_t most_parts = 16384;
 
 }  // namespace
@@ -107,8 +106,8 @@ bool Arena::Meshing::move_batch(std::uint64_t bytes) noexcept {
   return good;
 }
 
-// What was announced is still needed if the addresses of the candidate's run are lost, because they
-// are withheld.
+// The parts stay announced if the addresses of the candidate's run are lost, because they are
+// withheld.
 void Arena::Meshing::give_up(const Candidate& candidate) noexcept {
   const Run& run = arena_.run(candidate.run);
   const std::uint64_t parts = withheld_parts(candidate);
@@ -231,149 +230,9 @@ bool Arena::Meshing::copy(const Move& move) noexcept {
   return all;
 }
 
-// Maps the memory behind `handle` at the page's address and grants access to it. Returns false,
-// with nothing mapped, if the driver refuses.
-bool Arena::Meshing::map(std::uint64_t page, std::uint64_t bytes,
-                         CUmemGenericAllocationHandle handle) noexcept {
-  const std::uint64_t address = arena_.address_of(page);
-  if (real_.cuMemMap(address, bytes, 0, handle, 0) != CUDA_SUCCESS) return false;
-  if (Peers::grant(real_, address, bytes, arena_.device(), arena_.peers_.of(arena_.device())) ==
-      CUDA_SUCCESS)
-    return true;
-  real_.cuMemUnmap(address, bytes);
-  return false;
-}
-
-// Neighbouring pages get access by one call.
-bool Arena::Meshing::map_targets(const Candidate& candidate) noexcept {
-  const auto moves = std::span(moves_).subspan(candidate.first_move, candidate.moves);
-  std::size_t mapped = 0, granted = 0;
-  while (mapped < moves.size() &&
-         real_.cuMemMap(arena_.address_of(moves[mapped].page), page_bytes, 0,
-                        targets_[moves[mapped].target].handle, 0) == CUDA_SUCCESS)
-    ++mapped;
-  while (mapped == moves.size() && granted < moves.size()) {
-    std::size_t end = granted + 1;
-    while (end < moves.size() && moves[end].page == moves[end - 1].page + 1) ++end;
-    if (Peers::grant(real_, arena_.address_of(moves[granted].page), (end - granted) * page_bytes,
-                     arena_.device(), arena_.peers_.of(arena_.device())) != CUDA_SUCCESS)
-      break;
-    granted = end;
-  }
-  if (granted == moves.size()) return true;
-  for (const Move& move : moves.first(mapped))
-    real_.cuMemUnmap(arena_.address_of(move.page), page_bytes);
-  return false;
-}
-
-// Maps the run's own memory again at its first `unmapped_pages` pages. Memory that the driver
-// refuses to map is counted as lost, and takes no new blocks. It was announced, with its moves.
-void Arena::Meshing::undo(Run& run, std::uint64_t unmapped_pages,
-                          CUmemGenericAllocationHandle own) noexcept {
-  bool all = true;
-  if (!run.is_shared) {
-    if (unmapped_pages != 0) all = map(run.first, run.bytes(), own);
-  } else {
-    std::uint64_t at = 0;
-    arena_.each_page(run, [&](std::uint64_t page) {
-      if (at++ < unmapped_pages) all = map(page, page_bytes, own) && all;
-    });
-  }
-  if (all) return;
-  arena_.counts_.lost_bytes += run.bytes();
-  run.is_lost = true;
-  arena_.each_page(run, [&](std::uint64_t page) {
-    arena_.packing_.withhold(arena_.address_of(page), page_bytes);
-  });
-}
-
-// Unmaps the run's memory and maps the targets' memory at the same addresses. Returns false if the
-// driver refuses; the addresses then have their old memory again.
-bool Arena::Meshing::swap_memory(const Candidate& candidate, Run& run) noexcept {
-  CUmemGenericAllocationHandle own = 0;
-  if (real_.cuMemRetainAllocationHandle(
-          &own, reinterpret_cast<void*>(arena_.address_of(run.first))) != CUDA_SUCCESS)
-    return false;
-  std::uint64_t unmapped = 0;
-  bool good = true;
-  if (run.is_shared)
-    arena_.each_page(run, [&](std::uint64_t page) {
-      good = good && real_.cuMemUnmap(arena_.address_of(page), page_bytes) == CUDA_SUCCESS;
-      if (good) ++unmapped;
-    });
-  else if ((good = real_.cuMemUnmap(arena_.address_of(run.first), run.bytes()) == CUDA_SUCCESS))
-    unmapped = run.count;
-  if (!good || !map_targets(candidate)) {
-    undo(run, unmapped, own);
-    real_.cuMemRelease(own);
-    return false;
-  }
-  old_.push_back(own);
-  return true;
-}
-
-// Turns the target's run, a single page, into one that several pages share.
-void Arena::Meshing::share(const Target& target) noexcept {
-  Run& run = arena_.run(target.run);
-  run.is_shared = true;
-  run.host = run.first;
-  ++arena_.counts_.meshed_pages;
-}
-
-// Adds the moved page, which was announced, to the run of the pages that share the target's memory.
-// What the page's blocks take is withheld after the pause, because that takes time.
-void Arena::Meshing::join(const Move& move) noexcept {
-  Target& target = targets_[move.target];
-  if (target.run == 0) {
-    if (arena_.unused_runs_.empty()) {
-      arena_.runs_.emplace_back();
-      arena_.unused_runs_.push_back(static_cast<RunIndex>(arena_.runs_.size()));
-    }
-    spare_bytes_ -= page_bytes;
-    target.run = arena_.unused_runs_.back();
-    arena_.unused_runs_.pop_back();
-    arena_.run(target.run) = {.is_shared = true, .host = move.page};
-  }
-  Run& run = arena_.run(target.run);
-  Page& page = arena_.pages_[move.page];
-  page.run = target.run;
-  page.next = run.count == 0 ? 0 : static_cast<std::uint32_t>(run.first + 1);
-  page.withheld_parts = withheld_parts(move);
-  run.first = move.page;
-  ++run.count;
-  ++run.pages_in_use;
-  ++arena_.counts_.meshed_pages;
-  if (run.host != move.page) joined_.push_back(move.page);
-}
-
-// The arena's lock is held until then, so that no block is placed meanwhile.
-void Arena::Meshing::withhold_joined() noexcept {
-  Packing& packing = arena_.packing_;
-  for (const std::uint64_t page : joined_) {
-    const std::uint64_t start = arena_.address_of(page),
-                        host = arena_.address_of(arena_.run(arena_.pages_[page].run).host);
-    packing.withhold(start, page_bytes);
-    packing.each_taken(start, page_bytes, [&](std::uint64_t first, std::uint64_t end) {
-      packing.withhold(host + (first - start), end - first);
-    });
-  }
-  joined_.clear();
-}
-
 bool Arena::Meshing::make_targets(const Candidate& candidate) noexcept {
   for (std::uint32_t i = 0; i < candidate.moves; ++i)
     if (!make(targets_[moves_[candidate.first_move + i].target])) return false;
-  return true;
-}
-
-bool Arena::Meshing::exchange(const Candidate& candidate) noexcept {
-  Run& run = arena_.run(candidate.run);
-  if (!swap_memory(candidate, run)) return false;
-  arena_.drop_run(run);
-  is_full_ = false;
-  each_alone(candidate, [&](const Target& target) { share(target); });
-  const auto first = moves_.begin() + candidate.first_move;
-  std::for_each(first, first + candidate.moves, [&](const Move& move) { join(move); });
   return true;
 }
 

@@ -9,18 +9,9 @@
 
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
+#include "runtime_hooks/pool/packing/pages.hpp"
 
 namespace cuwarden::pool {
-
-// Bytes of a page: 2 MiB, of which the driver maps device memory in multiples.
-inline constexpr std::uint64_t page_bytes = std::uint64_t{2} << 20;
-// Returns `bytes` (a size or an address), rounded down to a multiple of page_bytes.
-constexpr std::uint64_t down_to_page(std::uint64_t bytes) { return bytes & ~(page_bytes - 1); }
-// Returns `bytes` (a size or an address), rounded up to a multiple of page_bytes. Above the last
-// multiple the sum wraps around to 0.
-constexpr std::uint64_t up_to_page(std::uint64_t bytes) {
-  return down_to_page(bytes + page_bytes - 1);
-}
 
 // Returns the size with which to reserve `bytes` of addresses: rounded up to a multiple of 32 MiB.
 // While a reservation of any other size exists, each cudaMalloc and cudaFree of the driver is

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "runtime_hooks/pool/device_access.hpp"
-#include "runtime_hooks/pool/packing.hpp"
+#include "runtime_hooks/pool/packing/packing.hpp"
 
 namespace cuwarden::pool {
 

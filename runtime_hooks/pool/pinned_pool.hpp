@@ -16,7 +16,7 @@
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
 #include "runtime_hooks/pool/deferred.hpp"
-#include "runtime_hooks/pool/packing.hpp"
+#include "runtime_hooks/pool/packing/packing.hpp"
 
 namespace cuwarden::pool {
 

@@ -124,6 +124,20 @@ def test_memory_is_moved_while_threads_are_at_work_on_it(workspace, name, pause)
     preloaded.check_covered(run.report)
 
 
+def test_memory_is_moved_while_streams_modules_and_captured_graphs_come_and_go(workspace):
+    """Nothing is moved beside a capture, so that a request may fail."""
+    if preloaded.SIMULATED:
+        pytest.skip("needs kernels")
+    sizes = ["blocks=3072", "spare=1024", "threads=2", "rounds=10"]
+    run = workspace.run([preloaded.BUILD / "tests" / "gpu" / "meshed_work", "makes=1", *sizes], pooled())
+    print(run.last_line, run.report["pool"])
+    assert run.returncode == 0, run.output
+    assert run.last_line["wrong"] == 0
+    assert run.last_line["made"] >= 10
+    assert run.report["pool"]["meshed_pages"] > 500
+    preloaded.check_covered(run.report)
+
+
 def test_meshing_works_on_a_device_that_is_full_to_its_last_page(workspace):
     sizes = ["blocks=256"] if preloaded.SIMULATED else ["blocks=2048"]
     run = workspace.run([PROGRAMS / "meshed", "full=1", "spare=0", "least=6", "sizes=1", "rounds=2", *sizes], pooled())

@@ -18,7 +18,7 @@ WRITE_ROOMS = ["runtime_hooks/ledger/write/stacks", "runtime_hooks/ledger/write/
 WRITE = STORE + WRITE_ROOMS + ["runtime_hooks/ledger/write"]
 DRIVER = ["runtime_hooks/driver"]
 STACKS = ["runtime_hooks/stacks"]
-POOL = ["runtime_hooks/pool"]
+POOL = ["runtime_hooks/pool/packing", "runtime_hooks/pool"]
 TRACKING = ["runtime_hooks/tracking"]
 SERVING = ["runtime_hooks/serving"]
 RESCUE = ["runtime_hooks/rescue"]
@@ -54,7 +54,8 @@ ALLOWED = {
     "runtime_hooks/ledger/write": STORE + WRITE_ROOMS + CORE,
     "runtime_hooks/ledger/read": FORMAT + CORE,
     "runtime_hooks/stacks": CORE,
-    "runtime_hooks/pool": DRIVER + CORE,
+    "runtime_hooks/pool/packing": CORE,
+    "runtime_hooks/pool": ["runtime_hooks/pool/packing"] + DRIVER + CORE,
     "runtime_hooks/tracking": DRIVER + WRITE + STACKS + CORE,
     "runtime_hooks/serving": POOL + TRACKING + DRIVER + WRITE + CORE,
     "runtime_hooks/rescue": SERVING + TRACKING + POOL + DRIVER + WRITE + CORE,

@@ -58,8 +58,11 @@ def test_a_process_that_left_a_report_by_a_jump_goes_on_being_recorded(
     # A thread that waits in vain for another one's report waits ten seconds and longer.
     assert time.monotonic() - begun < 9
     assert (run.returncode, run.said) == (5, [])
-    assert run.report["leaks"]["count"] == 31_000
-    assert run.report["process"]["exit_status"] == 5
+    # On a slow machine the jump may leave exit() after a whole report was written. That one stays.
+    *earlier, last = sorted(run.reports, key=lambda report: report["leaks"]["count"])
+    assert [report["leaks"]["count"] for report in earlier] in ([], [30_000])
+    assert last["leaks"]["count"] == 31_000
+    assert last["process"]["exit_status"] == 5
 
 
 # The recording starts within these times after the call begins.

@@ -72,6 +72,16 @@ def test_memory_is_moved_while_threads_are_at_work_on_it(workspace):
     account_adds_up(run.report)
 
 
+def test_memory_is_moved_while_streams_modules_and_captured_graphs_come_and_go(workspace):
+    """Nothing is moved beside a capture, so that a request may fail."""
+    run = workspace.run([program("meshed"), "rounds=6", "makes=1"], pooled(CUWARDEN_MESH_PAUSE="5s"))
+    assert run.returncode == 0, run.stdout
+    assert run.last_line["wrong"] == 0
+    assert run.last_line["made"] >= 6
+    assert run.report["pool"]["meshed_pages"] > 50
+    account_adds_up(run.report)
+
+
 def test_a_pause_that_may_come_to_its_end_first_leaves_all_bytes_right(workspace):
     """Five milliseconds are enough or not, depending on what else the machine does."""
     run = workspace.run([program("meshed"), "rounds=4"], pooled(CUWARDEN_MESH_PAUSE="5ms"))

@@ -28,6 +28,7 @@ def main():
     print(f"{'':20}{'mode':6}{'mean MiB':>10}{'most MiB':>10}{'least MiB':>11}{'us a call':>11}")
     failed = False
     for trace in options.traces or sorted(TRACES.glob("*.txt")):
+        trace = trace.resolve()
         for mode in modes:
             with tempfile.TemporaryDirectory() as folder:
                 run = preloaded.Workspace(Path(folder)).run(

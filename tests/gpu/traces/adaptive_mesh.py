@@ -8,7 +8,7 @@ base = 16  # patches a side at level 0
 
 
 class Patch:
-    """A patch of cells with two states and two fluxes, at a level and a place in it."""
+    """A square patch of points with two states and two fluxes, at a level and a position in it."""
 
     def __init__(self, level, i, j):
         self.key = (level, i, j)

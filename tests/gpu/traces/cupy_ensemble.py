@@ -11,8 +11,8 @@ cupy.random.seed(2)
 
 
 class Member:
-    def __init__(self, cells):
-        self.field = cupy.random.random(cells, dtype=cupy.float32)
+    def __init__(self, points):
+        self.field = cupy.random.random(points, dtype=cupy.float32)
         self.flux = cupy.zeros_like(self.field)
         self.history = []
 

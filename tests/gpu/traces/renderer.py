@@ -34,7 +34,7 @@ class Mesh:
         count = int(300 * 2 ** (6 * chance.random()))
         self.vertices = cupy.zeros((count, 3), dtype=cupy.float32)
         self.normals = cupy.zeros((count, 3), dtype=cupy.float32)
-        self.places = cupy.zeros((count, 2), dtype=cupy.float32)
+        self.texture_points = cupy.zeros((count, 2), dtype=cupy.float32)
         self.triangles = cupy.zeros((2 * count, 3), dtype=cupy.uint32)
         self.boxes = cupy.zeros((2 * count - 1, 4), dtype=cupy.float32)
 

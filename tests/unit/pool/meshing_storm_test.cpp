@@ -13,7 +13,7 @@ TEST_F(MeshingTest, contents_stay_right_over_many_meshes) {
   random.seed(ledger::chosen("FIRST_SEED", 1));
   std::uint64_t rounds = 0, failed = 0;
   for (; counts().meshed_pages < wanted; ++rounds) {
-    // Few large blocks, or many small ones, so that pages are full at different places.
+    // Few large blocks, or many small ones, so that pages are full at different offsets.
     const unsigned most_bits = 1 + static_cast<unsigned>(random() % 9);
     fill(std::uint64_t{2 + random() % 60} * MiB, most_bits);
     const unsigned keeps = 2 + static_cast<unsigned>(random() % 12);

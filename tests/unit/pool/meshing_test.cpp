@@ -228,7 +228,7 @@ TEST_F(MeshingTest, addresses_of_pages_that_share_memory_are_used_again) {
     const std::uint64_t before = last_number;
     fill(60 * MiB, 4);
     keep_one_of(20);
-    // What the rounds before have left goes now.
+    // Blocks of earlier rounds go now.
     for (auto at = blocks.begin(); at != blocks.end();) {
       const auto [address, block] = *at++;
       if (block.number <= before) free(address);

@@ -1,5 +1,5 @@
 // Addresses of blocks, compared with a map of every step.
-#include "runtime_hooks/pool/packing.hpp"
+#include "runtime_hooks/pool/packing/packing.hpp"
 
 #include <gtest/gtest.h>
 
@@ -55,7 +55,7 @@ TEST(Packing, a_small_block_lies_in_one_page_if_that_is_asked_for) {
   EXPECT_EQ(all.take(third, Placement::within_page)->start, base + third);
   EXPECT_EQ(all.take(third, Placement::within_page)->start, base + page);
   EXPECT_EQ(all.take(page - 2 * third, Placement::within_page)->start, base + 2 * third)
-      << "what was left of the first page";
+      << "the rest of the first page";
   const auto rest = all.take(third, Placement::within_page);
   const auto crossing = all.take(third, Placement::in_memory);
   EXPECT_EQ(crossing->start, rest->start + third);
@@ -179,7 +179,7 @@ TEST(Packing, a_million_random_operations_agree_with_a_map_of_the_steps) {
 
 // A block lies where a search from the first address on would put it. Pages that lose and gain
 // memory at any time change nothing else.
-TEST(Packing, random_blocks_lie_in_the_first_places_that_have_room) {
+TEST(Packing, random_blocks_lie_at_the_first_addresses_that_have_room) {
   constexpr std::uint64_t pages = 24, steps = page / 512, none = pages * steps;
   Packing all;
   all.add_bare_pages(base, pages * page);
@@ -191,9 +191,9 @@ TEST(Packing, random_blocks_lie_in_the_first_places_that_have_room) {
     const auto first = taken.begin() + static_cast<std::ptrdiff_t>(which * steps);
     return std::none_of(first, first + steps, [](bool is) { return is; });
   };
-  // The first step of the smallest of the first eight parts, of the stretches that are free and
-  // have memory, that are large enough. A step belongs to a part if `counts` it; parts end with the
-  // stretch, and with the page if `in_page`.
+  // Returns the first step of the smallest of the first eight parts that are large enough, of the
+  // stretches that are free and have memory. A step belongs to a part if `counts` it; parts end
+  // with the stretch, and with the page if `in_page`.
   const auto smallest_part = [&](std::uint64_t count, const auto& counts, bool in_page) {
     std::uint64_t best = none, best_size = UINT64_MAX;
     int found = 0;
@@ -216,7 +216,7 @@ TEST(Packing, random_blocks_lie_in_the_first_places_that_have_room) {
     }
     return best;
   };
-  const auto place = [&](std::uint64_t count, bool within_page) {
+  const auto address_for = [&](std::uint64_t count, bool within_page) {
     std::vector<bool> is_used(pages);
     for (std::uint64_t which = 0; which < pages; ++which) is_used[which] = !is_free(which);
     const auto used = [&](std::uint64_t at) -> bool { return is_used[at / steps]; };
@@ -233,7 +233,7 @@ TEST(Packing, random_blocks_lie_in_the_first_places_that_have_room) {
       const std::uint64_t count = 1 + random() % (std::uint64_t{1} << (3 + random() % 11));
       const auto placement = static_cast<Placement>(random() % 3);
       const bool within = placement == Placement::within_page && count <= steps / 2;
-      const std::uint64_t expected = place(count, within);
+      const std::uint64_t expected = address_for(count, within);
       const auto block = all.take(count * 512, placement);
       if (!block) {
         ++refused;

@@ -1,11 +1,11 @@
 // The tree is a treap: ordered by addresses, and a heap by the hashes of the nodes' numbers.
-#include "runtime_hooks/pool/free_tree.hpp"
+#include "runtime_hooks/pool/packing/free_tree.hpp"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "runtime_hooks/pool/device_access.hpp"
+#include "runtime_hooks/pool/packing/pages.hpp"
 
 namespace cuwarden::pool {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime_hooks/pool/packing_nodes.hpp"
+#include "runtime_hooks/pool/packing/stretch_nodes.hpp"
 
 namespace cuwarden::pool {
 

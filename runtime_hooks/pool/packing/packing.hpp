@@ -3,9 +3,9 @@
 // A block takes a part of a hole. Parts in pages that are partly used come first. The smallest part
 // is taken of the first eight holes, in the order of addresses, that have one that is large enough.
 // This rule left the fewest pages in use, for recorded requests of real programs (tests/traces) and
-// for random ones, taken together. Rules that took the smallest of all holes, the first one, holes
-// beside blocks of the same call site, or a region for blocks that are likely to die early left
-// more.
+// for random ones, taken together. The smallest of all holes or the first one left more. So did
+// holes beside blocks of the same call site, and a region for blocks that are likely to be freed
+// early.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 #include <map>
 #include <optional>
 
-#include "runtime_hooks/pool/free_tree.hpp"
-#include "runtime_hooks/pool/packing_nodes.hpp"
+#include "runtime_hooks/pool/packing/free_tree.hpp"
+#include "runtime_hooks/pool/packing/stretch_nodes.hpp"
 
 namespace cuwarden::pool {
 
@@ -194,7 +194,7 @@ class Packing {
   std::uint64_t taken_bytes_ = 0;
   // All blocks, live and retired, by the block's address.
   std::map<std::uint64_t, Index> blocks_;
-  // The first stretch of each region, by the region's address.
+  // Stretch at the start of each region, by the region's address.
   std::map<std::uint64_t, Index> regions_;
 };
 

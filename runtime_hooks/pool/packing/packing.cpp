@@ -1,10 +1,10 @@
-#include "runtime_hooks/pool/packing.hpp"
+#include "runtime_hooks/pool/packing/packing.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <iterator>
 
-#include "runtime_hooks/pool/device_access.hpp"
+#include "runtime_hooks/pool/packing/pages.hpp"
 
 namespace cuwarden::pool {
 namespace {
@@ -161,7 +161,7 @@ Packing::Index Packing::split(Index at, std::uint64_t address) noexcept {
   return rest;
 }
 
-// What is left of the hole stays in the tree.
+// The rest of the hole stays in the tree.
 Packing::Index Packing::cut_out(Index hole, std::uint64_t start, std::uint64_t wanted) noexcept {
   Stretch& whole = nodes_[hole];
   if (whole.taken_bytes == wanted) {

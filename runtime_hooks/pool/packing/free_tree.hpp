@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "runtime_hooks/pool/packing_nodes.hpp"
+#include "runtime_hooks/pool/packing/stretch_nodes.hpp"
 
 namespace cuwarden::pool {
 
@@ -31,7 +31,7 @@ struct FreePart {
 class FreeTree {
  public:
   // Adds the stretch, which must not be in a tree. If its start or size changes while it is,
-  // resized() must be called. Its place in the order of addresses must not change.
+  // resized() must be called. Its rank in the order of addresses must not change.
   void add(StretchNodes&, StretchIndex) noexcept;
   // Removes the stretch, which must be in this tree.
   void remove(StretchNodes&, StretchIndex) noexcept;
