@@ -122,7 +122,7 @@ void Arena::lose_memory(std::uint64_t page) noexcept {
   Page& lost = pages_[page];
   const Run& run = this->run(lost.run);
   if (run.is_shared || run.is_lost) {
-    if (run.is_shared && lost.blocks == 0 && page != run.host) --unused_shared_pages_;
+    if (run.is_shared && lost.blocks == 0 && page != run.host_page) --unused_shared_pages_;
     packing_.release(address_of(page), page_bytes);
     packing_.renounce_withheld(lost.withheld_parts);
   }
@@ -135,7 +135,7 @@ void Arena::unmap_unused_pages(const driver::RealDriver& real, Run& run) noexcep
   std::uint64_t at = run.first, stays = UINT64_MAX;
   for (std::uint64_t left = run.count; left != 0; --left) {
     const std::uint32_t next = pages_[at].next;
-    if (pages_[at].blocks == 0 && at != run.host &&
+    if (pages_[at].blocks == 0 && at != run.host_page &&
         real.cuMemUnmap(address_of(at), page_bytes) == CUDA_SUCCESS) {
       if (stays == UINT64_MAX)
         run.first = next - std::uint64_t{1};
@@ -261,7 +261,7 @@ void Arena::unretire(std::uint64_t start) noexcept {
 }
 
 // In memory that several pages share, the host page alone takes new blocks. The freed addresses of
-// another page stay withheld, and the same offsets in the host become a hole.
+// another page become withheld, and the same offsets in the host become a hole.
 void Arena::give(const Block& block, std::uint64_t now_ns) noexcept {
   const Locked held(lock_, Locked::ForLong{});
   if (!held || has_ended() || !packing_.has_retired(block) || !packing_.give(block.start)) return;
@@ -270,9 +270,10 @@ void Arena::give(const Block& block, std::uint64_t now_ns) noexcept {
     Run& run = runs_[pages_[page].run - 1];
     const std::uint64_t start = address_of(page), first = std::max(block.start, start),
                         bytes = std::min(end, start + page_bytes) - first;
-    const bool is_guest = run.is_shared && page != run.host;
+    const bool is_guest = run.is_shared && page != run.host_page;
     if (run.is_lost || is_guest) packing_.withhold(first, bytes);
-    if (!run.is_lost && is_guest) packing_.release(address_of(run.host) + (first - start), bytes);
+    if (!run.is_lost && is_guest)
+      packing_.release(address_of(run.host_page) + (first - start), bytes);
     if (--pages_[page].blocks != 0) continue;
     if (is_guest) ++unused_shared_pages_;
     count_unused(run, -1);

@@ -41,9 +41,9 @@ struct ArenaCounts {
   // Totals since the start: pages of addresses that came to share memory by meshing, bytes of
   // device memory that meshing saved, and nanoseconds for which the program was paused for meshing.
   std::uint64_t meshed_pages = 0, meshed_bytes = 0, pause_ns = 0;
-  // Bytes of memory that pages have lost, although blocks of the program lie in the pages. Meshing
-  // had unmapped them and failed, and the driver refused to map their memory again. 0 if that never
-  // happened.
+  // Bytes of the runs (pages whose memory is given back together) that are lost, although blocks of
+  // the program lie in them. Meshing had unmapped a run's pages, the move failed, and the driver
+  // refused to map the old memory again at one or more of them. 0 if that never happened.
   std::uint64_t lost_bytes = 0;
   // Bytes of the first page of which two addresses of the same memory, or a copy, showed other
   // contents than they should. From then on no block is moved. 0: there is no such page.
@@ -184,8 +184,9 @@ class Arena {
     // The next page that shares this page's memory, as its index in `pages_` plus 1; 0 if this is
     // the last one or the memory is not shared.
     std::uint32_t next = 0;
-    // Number of parts of pages that were announced to `packing_` as withheld when the page was
-    // moved to the memory that it has now; 0 if it was not moved.
+    // Number of parts of pages that stay announced to `packing_` as withheld until the page loses
+    // its memory. They were announced for the move to this memory. In a lost run (Run::is_lost),
+    // the first page also has the parts of the move that failed. 0 if there was no move.
     std::uint32_t withheld_parts = 0;
   };
   // Pages whose memory is given back together. They are either neighbours that were mapped in one
@@ -201,9 +202,9 @@ class Arena {
     std::uint64_t idle_since_ns = 0;
     // True if all pages of the run share one page of memory.
     bool is_shared = false;
-    // Index in `pages_` of the run's page that takes new blocks: where no block lies, in any of the
-    // pages that share the memory. Means nothing unless `is_shared`.
-    std::uint64_t host = 0;
+    // Index in `pages_` of the run's host page: the only one of the run that takes new blocks. They
+    // lie at offsets that no block of the run's pages takes. Means nothing unless `is_shared`.
+    std::uint64_t host_page = 0;
     // True if addresses of the run have no memory any more (ArenaCounts::lost_bytes). Then no page
     // takes new blocks.
     bool is_lost = false;
@@ -224,7 +225,8 @@ class Arena {
   }
   // Returns the address at which the page with the index `page` begins.
   std::uint64_t address_of(std::uint64_t page) const noexcept { return base_ + page * page_bytes; }
-  // Returns where the next block is to lie, by the part of the memory in use that no block takes.
+  // Returns `within_page` while the pages that hold blocks have few free bytes: at most a fiftieth
+  // of the size of these pages, plus one page. Returns `anywhere` otherwise.
   Placement placement() const noexcept;
   // Returns a new block, with memory behind it, that is not counted yet. Returns none if the driver
   // refuses memory, or if no addresses are left. May throw std::bad_alloc, and has handed out no
@@ -260,8 +262,8 @@ class Arena {
       visit(now);
     }
   }
-  // Unmaps those pages of the run, whose pages share memory, that have no block and take none. The
-  // memory stays. Pages that the driver refuses to unmap stay, too.
+  // Unmaps those pages of a shared run that have no block, except its host page. The run keeps its
+  // memory. A page that the driver refuses to unmap stays in the run.
   void unmap_unused_pages(const driver::RealDriver&, Run&) noexcept;
   // Does unmap_unused_pages() for all runs that share memory.
   void unmap_unused_pages(const driver::RealDriver&) noexcept;

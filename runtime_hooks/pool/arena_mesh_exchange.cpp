@@ -41,8 +41,9 @@ bool Arena::Meshing::map_targets(const Candidate& candidate) noexcept {
   return false;
 }
 
-// Maps the run's own memory again at its first `unmapped_pages` pages. Memory that the driver
-// refuses to map is counted as lost, and takes no new blocks. It was announced, with its moves.
+// Maps the run's own memory again at its first `unmapped_pages` pages. If the driver refuses that
+// for one of them, the whole run is lost: all its bytes are counted, and all its free addresses are
+// withheld. The parts for that were announced before the run's moves.
 void Arena::Meshing::undo(Run& run, std::uint64_t unmapped_pages,
                           CUmemGenericAllocationHandle own) noexcept {
   bool all = true;
@@ -91,7 +92,7 @@ bool Arena::Meshing::swap_memory(const Candidate& candidate, Run& run) noexcept 
 void Arena::Meshing::share(const Target& target) noexcept {
   Run& run = arena_.run(target.run);
   run.is_shared = true;
-  run.host = run.first;
+  run.host_page = run.first;
   ++arena_.counts_.meshed_pages;
 }
 
@@ -107,7 +108,7 @@ void Arena::Meshing::join(const Move& move) noexcept {
     spare_bytes_ -= page_bytes;
     target.run = arena_.unused_runs_.back();
     arena_.unused_runs_.pop_back();
-    arena_.run(target.run) = {.is_shared = true, .host = move.page};
+    arena_.run(target.run) = {.is_shared = true, .host_page = move.page};
   }
   Run& run = arena_.run(target.run);
   Page& page = arena_.pages_[move.page];
@@ -118,7 +119,7 @@ void Arena::Meshing::join(const Move& move) noexcept {
   ++run.count;
   ++run.pages_in_use;
   ++arena_.counts_.meshed_pages;
-  if (run.host != move.page) joined_.push_back(move.page);
+  if (run.host_page != move.page) joined_.push_back(move.page);
 }
 
 // The arena's lock is held until then, so that no block is placed meanwhile.
@@ -126,7 +127,7 @@ void Arena::Meshing::withhold_joined() noexcept {
   Packing& packing = arena_.packing_;
   for (const std::uint64_t page : joined_) {
     const std::uint64_t start = arena_.address_of(page),
-                        host = arena_.address_of(arena_.run(arena_.pages_[page].run).host);
+                        host = arena_.address_of(arena_.run(arena_.pages_[page].run).host_page);
     packing.withhold(start, page_bytes);
     packing.each_taken(start, page_bytes, [&](std::uint64_t first, std::uint64_t end) {
       packing.withhold(host + (first - start), end - first);

@@ -191,13 +191,14 @@ class Arena::Meshing {
   // Makes the targets of the next candidates, until moving these would save `bytes` or would move
   // 256 pages, or the driver refuses memory.
   void make_ahead(std::uint64_t bytes) noexcept;
-  // Moves the next candidates together, until that saves `bytes`, 64 pages are moved or the driver
-  // refuses memory: all copies are started before one wait for all. To be called in a pause
-  // of the program, after has_next(). Returns false if a call of the driver has failed, or host
-  // memory is lacking. The blocks that were not moved then lie in their old memory, which may be
-  // lost (ArenaCounts::lost_bytes).
+  // Moves the next candidates together: starts all copies, then waits once for all. Takes no
+  // further candidate once those taken save `bytes`, have 64 pages or 16,384 withheld parts, or the
+  // driver refuses memory. To be called in a pause of the program, after has_next(). Returns false
+  // if a call of the driver has failed, or host memory is lacking. The blocks that were not moved
+  // then lie in their old memory, which may be lost (ArenaCounts::lost_bytes).
   bool move_batch(std::uint64_t bytes) noexcept;
-  // Takes back what was announced to Packing for the candidate, which was not moved.
+  // Renounces the parts of pages that were announced to Packing for the candidate, which was not
+  // moved. If the candidate's run is lost, they stay announced: its addresses are withheld.
   void give_up(const Candidate&) noexcept;
   // Returns the number of parts of pages that must be announced to Packing as withheld before the
   // page, or all pages of the candidate, are moved.
@@ -224,8 +225,8 @@ class Arena::Meshing {
   void release_old() noexcept;
   void undo(Run&, std::uint64_t unmapped_pages, CUmemGenericAllocationHandle) noexcept;
   void join(const Move&) noexcept;
-  // Withholds the free addresses of the pages in `joined_`, and in their hosts the offsets that
-  // their blocks take. To be called after each pause.
+  // Withholds the free addresses of each page in `joined_`. In the page's host page, withholds the
+  // offsets that the page's blocks take. To be called after each pause.
   void withhold_joined() noexcept;
   bool make_targets(const Candidate&) noexcept;
 
@@ -253,7 +254,8 @@ class Arena::Meshing {
   std::uint64_t spare_bytes_ = 0;
   // Index in `candidates_` of the next candidate to be moved.
   std::size_t next_ = 0;
-  // Pages that were moved in this pause to memory whose host is another page.
+  // Indices in Arena::pages_ of the pages that were moved in the last pause and are not the host
+  // page of their new run. withhold_joined() empties the list.
   std::vector<std::uint64_t> joined_;
   // Handles of memory that moved runs had before. They are released after the pause, or as soon as
   // the driver refuses new memory.

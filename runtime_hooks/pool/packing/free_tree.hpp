@@ -9,13 +9,14 @@
 
 namespace cuwarden::pool {
 
-// Parts of a free stretch. The stretch begins and ends at a block or at the end of the memory. So
-// the pages (2 MiB) at its ends are partly used, unless they lie in the stretch as a whole.
+// Kinds of parts of a free stretch. Right before and after the stretch lie blocks, withheld
+// addresses or the memory's end. So a page that lies in the stretch only in part is partly used.
+// An end of a stretch is the part before its first or after its last page boundary (2 MiB).
 enum class Room : std::uint8_t {
   whole,          // the whole stretch
-  used_pages,     // as much of it as lies in partly used pages, side by side
-  one_used_page,  // as much of it as lies in one partly used page
-  free_pages,     // its pages that are wholly free
+  used_pages,     // an end of the stretch; the whole stretch if no whole page lies in it
+  one_used_page,  // an end of the stretch; the whole stretch if it has no page boundary
+  free_pages,     // the whole pages that lie in the stretch
 };
 
 // A part of a free stretch.
@@ -24,14 +25,15 @@ struct FreePart {
   std::uint64_t start = 0, bytes = 0;
 };
 
-// A set of stretches, as a binary tree in the order of addresses. Each node knows the largest parts
-// of each kind (Room) of the stretches below it. A node lies above another one by chance (by a hash
-// of its number), so that the tree's depth grows with the logarithm of the number of stretches. The
-// stretches stay where they are, in StretchNodes, which every function gets.
+// A set of stretches, as a binary tree in the order of addresses. Each node knows, for each kind of
+// part (Room), the size of the largest one in its own stretch and in all stretches below it. Of two
+// nodes, the one whose number has the larger hash lies above. So the tree's depth grows with the
+// logarithm of the number of stretches. The stretches stay in StretchNodes, which each function
+// gets.
 class FreeTree {
  public:
-  // Adds the stretch, which must not be in a tree. If its start or size changes while it is,
-  // resized() must be called. Its rank in the order of addresses must not change.
+  // Adds the stretch, which must not be in a tree. While it is in the tree, its start and size may
+  // change, if resized() is called afterwards and its rank in the order of addresses stays.
   void add(StretchNodes&, StretchIndex) noexcept;
   // Removes the stretch, which must be in this tree.
   void remove(StretchNodes&, StretchIndex) noexcept;
@@ -39,8 +41,9 @@ class FreeTree {
   // Must be called when the start or the size of the stretch, which is in this tree, has changed.
   static void resized(StretchNodes&, StretchIndex) noexcept;
 
-  // Returns the smallest part of this kind that has at least `bytes`, of the first `most_compared`
-  // stretches, in the order of addresses, that have such a part. Returns none if there is none.
+  // Compares the first `most_compared` stretches, in the order of addresses, that have a part of
+  // this kind with at least `bytes`, a multiple of 512. Returns the smallest of these parts; none
+  // if no stretch has one.
   std::optional<FreePart> find(const StretchNodes&, Room, std::uint64_t bytes,
                                int most_compared) const noexcept;
 
@@ -49,7 +52,8 @@ class FreeTree {
   StretchIndex last_up_to(const StretchNodes&, std::uint64_t address) const noexcept;
 
  private:
-  // Makes `at` the left or the right node below `up`; the root if `up` is 0.
+  // Makes the stretch the left (`is_left`) or the right node below `up`; the root if `up` is 0. If
+  // the stretch is 0, there is no node at that position from then on.
   void put(StretchNodes&, StretchIndex up, bool is_left, StretchIndex) noexcept;
 
   StretchIndex root_ = 0;

@@ -210,7 +210,6 @@ Packing::Index Packing::settle(Index at, State state) noexcept {
   return at;
 }
 
-// Returns the first stretch of the region that ends after the address; 0 if there is none.
 Packing::Index Packing::first_ending_after(std::uint64_t address) const noexcept {
   const auto region = regions_.upper_bound(address);
   if (region == regions_.begin()) return 0;

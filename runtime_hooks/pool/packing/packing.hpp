@@ -1,11 +1,11 @@
-// Decides at which addresses blocks of any size lie in given regions, in steps of 512 bytes.
+// Decides the addresses of blocks in given regions, in steps of 512 bytes.
 //
-// A block takes a part of a hole. Parts in pages that are partly used come first. The smallest part
-// is taken of the first eight holes, in the order of addresses, that have one that is large enough.
-// This rule left the fewest pages in use, for recorded requests of real programs (tests/traces) and
-// for random ones, taken together. The smallest of all holes or the first one left more. So did
-// holes beside blocks of the same call site, and a region for blocks that are likely to be freed
-// early.
+// A block takes a part of a hole. Parts in partly used pages are preferred. Of the first eight
+// holes, in the order of addresses, that have a large enough part, the smallest part is taken. Of
+// the rules that were tried, this one left the fewest pages in use, for recorded requests of real
+// programs (tests/traces) and random ones together. The smallest of all holes left more, and so did
+// the first one. Holes beside blocks of the same call site left more, too, and so did a region of
+// its own for blocks that are likely to be freed early.
 #pragma once
 
 #include <algorithm>
@@ -29,14 +29,12 @@ struct Block {
 
 // The addresses that a block may take.
 enum class Placement : std::uint8_t {
-  // Holes in pages (2 MiB) that are partly used. If none is large enough: any holes, then bare
-  // pages,
-  // which have no memory. A block in bare pages begins in the hole right before them, if there is
-  // one.
+  // Holes; those in partly used pages (of 2 MiB) first. If none is large enough: bare pages, which
+  // have no memory. A block in bare pages begins in the hole right before them, if there is one.
   anywhere,
   // As `anywhere`, but a block of at most half a page lies in one page.
   within_page,
-  // Holes, in partly used pages or in others.
+  // As `anywhere`, but never in bare pages.
   in_memory,
 };
 
@@ -58,14 +56,15 @@ class Packing {
   // numbers are multiples of a page (2 MiB). Regions must not overlap. May throw std::bad_alloc,
   // and has changed nothing then.
   void add_bare_pages(std::uint64_t start, std::uint64_t bytes) { add(start, bytes, State::bare); }
-  // Removes the region (addresses that add_region() or add_bare_pages() has added) that begins at
-  // the address `start`. Returns false, with nothing removed, if there is none, or if a block or
-  // withheld addresses lie in it.
+  // Removes the region that begins at the address `start`: addresses that one call of add_region()
+  // or add_bare_pages() added. Returns false, with nothing removed, if no region begins there, or
+  // if the region is not one hole or one bare stretch: a block or withheld addresses lie in it, or
+  // only some of its pages are bare.
   bool remove_region(std::uint64_t start) noexcept;
 
   // Returns a new block (addresses for one request) of `bytes`; none if `bytes` is 0 or nothing is
-  // large enough. The pages in which the block lies are not bare any more: the caller gives them
-  // memory, or calls give() and then lose_memory(). May throw std::bad_alloc, and has changed
+  // large enough. The pages in which the block lies are not bare any more: the caller maps memory
+  // at them, or calls give() and then lose_memory(). May throw std::bad_alloc, and has changed
   // nothing then.
   std::optional<Block> take(std::uint64_t bytes, Placement);
   // Marks the block that begins at the address `start` as freed by the program, and returns it. Its
@@ -81,30 +80,32 @@ class Packing {
   // block may be live or marked as freed. Returns false if no block begins there.
   bool give(std::uint64_t start) noexcept;
 
-  // Reserves host memory for gain_memory(), which must not fail, for `pages` more pages. The calls
-  // for these pages must follow before take() and announce_withheld() are called. May throw
+  // Reserves host memory so that gain_memory(), which must not fail, can be called for `pages`
+  // pages. The reserve lasts only until the next take() or announce_withheld(). May throw
   // std::bad_alloc, and has changed nothing then.
   void expect_memory(std::uint64_t pages) { nodes_.reserve(spare_nodes(2 * pages)); }
-  // Makes holes of bare pages, because they have memory now. `start` is the address of the
-  // first page and `bytes` the size of all. Changes nothing in pages that are not bare.
+  // Turns bare pages into holes, after the caller has mapped memory there. `start` is the address
+  // of the first page, and `bytes` the size of all pages. Pages that are not bare stay unchanged.
   void gain_memory(std::uint64_t start, std::uint64_t bytes) noexcept;
-  // Makes bare pages of holes, because they have no memory any more. `start` is the address of the
-  // first page and `bytes` the size of all. No block lies in them, and nothing is withheld.
+  // Turns pages of holes into bare pages, after the caller has unmapped their memory. `start` is
+  // the address of the first page, and `bytes` the size of all pages. No block and no withheld
+  // addresses may lie in them.
   void lose_memory(std::uint64_t start, std::uint64_t bytes) noexcept;
 
   // Reserves host memory so that withhold(), which must not fail, can be called for `parts` more
-  // parts of pages. May throw std::bad_alloc, and has changed nothing then.
+  // parts of pages. A part is any stretch of addresses within one page, of whole steps (512 bytes).
+  // May throw std::bad_alloc, and has changed nothing then.
   void announce_withheld(std::uint64_t parts);
   // Takes back announce_withheld() for `parts` parts.
   void renounce_withheld(std::uint64_t parts) noexcept { withheld_parts_ -= parts; }
-  // Keeps the free addresses of a part of a page from later blocks, because another page of
-  // addresses uses their memory. `start` is the part's address and `bytes` its size. The part must
-  // have been announced by announce_withheld(). Must be called again after a block in the part has
-  // become a hole.
+  // Keeps later blocks from the free addresses of a part of a page, because their memory serves
+  // another page of addresses, or is lost. `start` is the part's address and `bytes` its size. The
+  // part must have been announced by announce_withheld(). Addresses where a block lies now are not
+  // withheld: once give() has made them a hole, withhold() must be called for them.
   void withhold(std::uint64_t start, std::uint64_t bytes) noexcept;
-  // Ends the effect of withhold() on a part of a page: its free addresses become holes again, which
-  // later blocks may use. `start` is the part's address and `bytes` its size. A smaller part than
-  // withhold() was called for must have been announced, too.
+  // Ends the effect of withhold() on a part of a page: its free addresses become holes again.
+  // `start` is the part's address and `bytes` its size. If the part is smaller than the one that
+  // was withheld, the smaller part must have been announced by announce_withheld() as well.
   void release(std::uint64_t start, std::uint64_t bytes) noexcept;
 
   // Calls visit(first, end) for each block in the `bytes` from `start` on, in the order of
@@ -152,6 +153,7 @@ class Packing {
   std::uint64_t spare_nodes(std::uint64_t count) const noexcept {
     return count + 2 * (withheld_parts_ + memory_pages_) + 2;
   }
+  // Adds a region that is one stretch of the state.
   void add(std::uint64_t start, std::uint64_t bytes, State);
   // Returns the tree of the free stretches of this state; null if they are in none.
   FreeTree* tree_of(State) noexcept;
@@ -167,7 +169,7 @@ class Packing {
   // hole in which the block is to begin; none if there are too few bare pages in a row. May throw
   // std::bad_alloc, and has changed nothing then.
   std::optional<FreePart> make_hole(std::uint64_t wanted, bool within_page);
-  // Makes one stretch of this one and the one after it, which is in no tree.
+  // Joins the stretch with the one right after it, which must be in no tree.
   void absorb_after(Index) noexcept;
   // Cuts the stretch, whose size becomes smaller, at the address. Returns the new second part,
   // which has the same state, but is in no tree.
@@ -178,11 +180,12 @@ class Packing {
   // Gives the stretch, which is in no tree, a state, and joins it with its neighbours in the same
   // state. Returns the joined stretch.
   Index settle(Index, State) noexcept;
-  // Enters the stretch as the one after `before`; 0: as the first one of its region.
+  // Links the stretch behind `before`; if `before` is 0, as the first one of its region.
   void follow(Index before, Index) noexcept;
   // Turns all stretches of the state `from`, as far as they lie in these bytes, into the state
   // `to`, and returns their bytes.
   std::uint64_t turn(std::uint64_t start, std::uint64_t bytes, State from, State to) noexcept;
+  // Returns the first stretch of the region that ends after the address; 0 if there is none.
   Index first_ending_after(std::uint64_t address) const noexcept;
   bool is(State state, Index at) const noexcept { return at != 0 && nodes_[at].state == state; }
 

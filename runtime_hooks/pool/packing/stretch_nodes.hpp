@@ -46,7 +46,7 @@ struct Stretch {
 
   // The stretch's first address and its size, a multiple of 512 bytes.
   std::uint64_t start = 0, taken_bytes = 0;
-  // `block` holds while `state` is live or retired; `tree` while it is hole or bare.
+  // `block` is valid while `state` is live or retired; `tree` is valid while it is hole or bare.
   union {
     OfBlock block;
     InTree tree;
@@ -69,7 +69,7 @@ class StretchNodes {
   void reserve(std::uint64_t count);
   // Returns the number of a stretch without addresses. reserve() must have been called before.
   StretchIndex add() noexcept;
-  // Keeps the stretch for a later add().
+  // Puts the node on the list of unused nodes, for a later add().
   void drop(StretchIndex) noexcept;
 
  private:

@@ -20,8 +20,9 @@ inline void need(bool is_good, const char* what) {
 }
 
 // Makes each kind of object once, works with it on `memory` (two numbers), and destroys it. Returns
-// how many of the results were wrong. The calling thread has a current context.
-inline std::size_t make_and_destroy(unsigned* memory, unsigned value) {
+// how many of the results were wrong. `stored`: the number that the module's kernel stores: 7; 0 on
+// a simulated GPU, which runs no kernels. The calling thread has a current context.
+inline std::size_t make_and_destroy(unsigned* memory, unsigned value, unsigned stored) {
   cudaStream_t stream = nullptr;
   cudaEvent_t event = nullptr;
   cudaGraph_t graph = nullptr;
@@ -33,7 +34,8 @@ inline std::size_t make_and_destroy(unsigned* memory, unsigned value) {
   need(cudaEventCreateWithFlags(&event, cudaEventDisableTiming) == cudaSuccess, "event");
   need(cuModuleLoadData(&module, cuwarden::kernels::plain_code.c_str()) == CUDA_SUCCESS, "module");
   need(cuModuleGetFunction(&kernel, module, "plain") == CUDA_SUCCESS, "function");
-  // The graph fills the first number, and the module's kernel stores 7 to the second one.
+  need(cudaMemsetAsync(memory, 0, 2 * sizeof *memory, stream) == cudaSuccess, "fill");
+  // The graph fills the first number, and the module's kernel stores to the second one.
   need(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess, "begin");
   need(cudaMemsetAsync(memory, static_cast<int>(value & 0xff), sizeof *memory, stream) ==
            cudaSuccess,
@@ -56,7 +58,10 @@ inline std::size_t make_and_destroy(unsigned* memory, unsigned value) {
   cuModuleUnload(module);
   cudaEventDestroy(event);
   cudaStreamDestroy(stream);
-  return (found[0] == (value & 0xff) * 0x01010101u ? 0u : 1u) + (found[1] == 7 ? 0u : 1u);
+  return (found[0] == (value & 0xff) * 0x01010101u ? 0u : 1u) + (found[1] == stored ? 0u : 1u);
 }
+
+// Returns true if the device runs kernels; false on a simulated GPU.
+inline bool runs_kernels(unsigned* memory) { return make_and_destroy(memory, 1, 7) == 0; }
 
 }  // namespace meshed

@@ -102,10 +102,11 @@ int run(int argc, char** argv) {
   cudaStream_t stream = nullptr;
   require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
   // The memory that objects are used on. The first ones take memory that the driver keeps.
-  unsigned* numbers = nullptr;
+  unsigned *numbers = nullptr, stored = 0;
   if (options["makes"] != 0) {
     require(cudaMalloc(reinterpret_cast<void**>(&numbers), 2 * sizeof *numbers), "cudaMalloc");
-    wrong += make_and_destroy(numbers, 1);
+    stored = runs_kernels(numbers) ? 7 : 0;
+    wrong += make_and_destroy(numbers, 1, stored);
   }
   std::size_t free = 0, total = 0;
   require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
@@ -153,7 +154,7 @@ int run(int argc, char** argv) {
     if (numbers != nullptr)
       threads.emplace_back([&] {
         do {
-          wrong_there += make_and_destroy(numbers, static_cast<unsigned>(++made));
+          wrong_there += make_and_destroy(numbers, static_cast<unsigned>(++made), stored);
         } while (!ends);
       });
     cuwarden::wait_until("the threads have worked",
