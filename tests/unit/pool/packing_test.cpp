@@ -227,7 +227,7 @@ TEST(Packing, random_blocks_lie_at_the_first_addresses_that_have_room) {
     return within_page ? smallest_part(count, unused, false) : smallest_part(count, any, false);
   };
   std::uint64_t in_holes = 0, in_free_pages = 0, refused = 0;
-  for (int i = 0; i < 20'000; ++i) {
+  for (int i = 0; i < 8'000; ++i) {
     const std::uint64_t dice = random() % 100;
     if (dice < (i / 400 % 2 == 0 ? 60u : 20u)) {  // it fills up, and empties again
       const std::uint64_t count = 1 + random() % (std::uint64_t{1} << (3 + random() % 11));
@@ -275,9 +275,9 @@ TEST(Packing, random_blocks_lie_at_the_first_addresses_that_have_room) {
     ASSERT_EQ(all.taken_bytes(),
               512u * static_cast<std::uint64_t>(std::count(taken.begin(), taken.end(), true)));
   }
-  EXPECT_GT(in_holes, 3000u);
-  EXPECT_GT(in_free_pages, 200u);
-  EXPECT_GT(refused, 100u);
+  EXPECT_GT(in_holes, 1000u);
+  EXPECT_GT(in_free_pages, 80u);
+  EXPECT_GT(refused, 30u);
   for (const auto& [first, count] : mine) ASSERT_TRUE(all.give(base + first * 512));
   all.expect_memory(pages);
   all.gain_memory(base, pages * page);
