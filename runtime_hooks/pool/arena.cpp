@@ -130,7 +130,7 @@ void Arena::lose_memory(std::uint64_t page) noexcept {
   if (lost.blocks == 0) packing_.lose_memory(address_of(page), page_bytes);
 }
 
-// Keeps the order of the pages that stay. The host is one of them.
+// The pages that stay keep their order. The host page is always one of them.
 void Arena::unmap_unused_pages(const driver::RealDriver& real, Run& run) noexcept {
   std::uint64_t at = run.first, stays = UINT64_MAX;
   for (std::uint64_t left = run.count; left != 0; --left) {

@@ -70,7 +70,7 @@ TEST(Packing, memory_is_used_before_bare_addresses) {
   all.add_bare_pages(base, 8 * page);
   EXPECT_FALSE(all.take(512, Placement::in_memory));
   EXPECT_EQ(all.take(page / 2, Placement::anywhere)->start, base);
-  // The first page has memory now, and the third gets some.
+  // Memory comes to the third page, too; the block has brought some to the first one.
   all.expect_memory(1);
   all.gain_memory(base + 2 * page, page);
   EXPECT_EQ(all.take(page / 2 + 512, Placement::in_memory)->start, base + 2 * page);

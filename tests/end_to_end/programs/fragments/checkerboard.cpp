@@ -15,13 +15,11 @@
 #include <thread>
 #include <vector>
 
+#include "tests/end_to_end/programs/fragments/free_bytes.hpp"
+
 namespace {
 
-void require(cudaError_t result, const char* what) {
-  if (result == cudaSuccess) return;
-  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(result));
-  std::exit(1);
-}
+using fragments::require;
 
 std::size_t used_bytes() {
   std::size_t free = 0, total = 0;

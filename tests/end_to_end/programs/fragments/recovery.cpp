@@ -14,7 +14,12 @@
 #include <random>
 #include <vector>
 
+#include "tests/end_to_end/programs/fragments/free_bytes.hpp"
+
 namespace {
+
+using fragments::free_bytes;
+using fragments::require;
 
 using Clock = std::chrono::steady_clock;
 
@@ -23,18 +28,6 @@ struct Block {
   std::size_t bytes = 0;
   std::uint64_t mark = 0;  // written to the block's first and last eight bytes
 };
-
-void require(cudaError_t result, const char* what) {
-  if (result == cudaSuccess) return;
-  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(result));
-  std::exit(1);
-}
-
-std::size_t free_bytes() {
-  std::size_t free = 0, total = 0;
-  require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-  return free;
-}
 
 std::uint64_t nanoseconds(Clock::duration time) {
   return static_cast<std::uint64_t>(

@@ -13,25 +13,16 @@
 #include <utility>
 #include <vector>
 
+#include "tests/end_to_end/programs/fragments/free_bytes.hpp"
 #include "tests/traces/trace.hpp"
 
 namespace {
 
 using cuwarden::traces::Call;
+using fragments::free_bytes;
+using fragments::require;
 
 constexpr std::size_t page = std::size_t{2} << 20;
-
-void require(cudaError_t result, const char* what) {
-  if (result == cudaSuccess) return;
-  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(result));
-  std::exit(1);
-}
-
-std::size_t free_bytes() {
-  std::size_t free = 0, total = 0;
-  require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-  return free;
-}
 
 struct Outcome {
   std::size_t most_used = 0;
