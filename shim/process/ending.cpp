@@ -104,6 +104,7 @@ void wait_at_quick_exit(void*) {
   begin_noticing_filters();
   remember_stderr();
   Process::get().loaded();
+  keep_walks_and_forks_apart();
   for (int i = 0; i < waiting_handlers; ++i) {
     on_exit(wait_at_exit, nullptr);
     on_quick_exit(wait_at_quick_exit);

@@ -1,12 +1,15 @@
 // Reads the dynamic sections, hash tables and version tables that the loader has mapped.
 #include "shim/support/loaded_objects.hpp"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cstring>
 #include <optional>
 
 #include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/function_ref.hpp"
+#include "runtime_hooks/core/loader_walk.hpp"
 #include "shim/support/held_signals.hpp"
 
 namespace cuwarden::shim {
@@ -156,7 +159,7 @@ bool visit(VisitDescription function, bool holds_signals) {
     bool may_hold;
     std::optional<HeldSignals> held;
   } task{function, !holds_signals && !is_confined(), {}};
-  const bool found = dl_iterate_phdr(
+  const bool found = loader_walks.walk(
                          [](dl_phdr_info* info, size_t, void* data) {
                            auto& wanted = *static_cast<Task*>(data);
                            if (wanted.may_hold && !wanted.held) {
@@ -211,6 +214,11 @@ std::uint64_t loader_counter(unsigned long long dl_phdr_info::*counter) {
 }
 
 }  // namespace
+
+void keep_walks_and_forks_apart() {
+  pthread_atfork([] { loader_walks.before_fork(); }, [] { loader_walks.after_fork(); },
+                 [] { loader_walks.in_forked_child(); });
+}
 
 std::uint64_t loads_so_far() { return loader_counter(&dl_phdr_info::dlpi_adds); }
 std::uint64_t unloaded_objects() { return loader_counter(&dl_phdr_info::dlpi_subs); }

@@ -133,6 +133,11 @@ std::uint64_t loads_so_far();
 // tells that a dlclose has unmapped a library.
 std::uint64_t unloaded_objects();
 
+// Makes each fork() wait until no thread walks over the loaded objects (LoaderWalks). To be called
+// once, by the shim's constructor: handlers of the program that run before a fork then run before
+// this wait.
+void keep_walks_and_forks_apart();
+
 // Stores the number of objects that are loaded now, for any_startup_object_behind_shim(). To be
 // called by the shim's constructor, before the program runs. The objects loaded by then are the
 // first in load order, and the loader searches them before all others.

@@ -11,6 +11,7 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/hash.hpp"
+#include "runtime_hooks/core/loader_walk.hpp"
 #include "runtime_hooks/ledger/write/stacks/module_description.hpp"
 
 namespace cuwarden::ledger {
@@ -99,7 +100,7 @@ void ModuleTable::cover(std::span<const Frame> frames) noexcept {
     bool first;
   } scan{*this, frames, now == Coverage::generated_code, true};
   // The loader runs only one iteration at a time, so two scans do not mix in loaded_.
-  dl_iterate_phdr(
+  loader_walks.walk(
       [](dl_phdr_info* info, std::size_t, void* data) {
         auto& search = *static_cast<Scan*>(data);
         ModuleTable& table = search.table;
@@ -194,7 +195,7 @@ void ModuleTable::store_rows(std::span<const Frame> frames) noexcept {
     ModuleTable& table;
     std::span<const Frame> frames;
   } scan{*this, frames};
-  dl_iterate_phdr(
+  loader_walks.walk(
       [](dl_phdr_info* info, std::size_t, void* data) {
         const auto& search = *static_cast<const Scan*>(data);
         ModuleDescription module;
@@ -297,7 +298,7 @@ std::uint64_t ModuleTable::mark_present() noexcept {
     if (!locked) return 0;
     scan.generation = ++generation_;
   }
-  dl_iterate_phdr(
+  loader_walks.walk(
       [](dl_phdr_info* info, std::size_t, void* data) {
         auto& search = *static_cast<Scan*>(data);
         ModuleDescription module;

@@ -1,0 +1,106 @@
+// Walks over the loader's list of loaded objects that cannot hang a forked child.
+//
+// dl_iterate_phdr holds a lock of the loader during a walk, and glibc does not free that lock in a
+// forked child. If a thread walks at the moment of a fork, the child has the lock without the
+// thread, and its next walk waits for ever. So a fork waits until no thread of cuwarden's walks.
+#pragma once
+
+#include <link.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+
+#include "runtime_hooks/core/clock.hpp"
+#include "runtime_hooks/core/confinement.hpp"
+#include "runtime_hooks/core/errno_guard.hpp"
+
+namespace cuwarden {
+
+// Keeps walks over the loaded objects and forks apart. Walks of several threads do not wait for
+// each other here. A wait ends after ten seconds, because the thread that is waited for may wait
+// for the caller: it may need a lock that the program's own walk holds.
+class LoaderWalks {
+ public:
+  // A callback of dl_iterate_phdr; a result other than 0 ends the walk.
+  using Visit = int (*)(dl_phdr_info*, std::size_t, void*);
+
+  // Waits for a fork that is under way, calls dl_iterate_phdr(visit, argument), and returns its
+  // result. Keeps errno. May be called inside another walk.
+  int walk(Visit visit, void* argument) noexcept {
+    const ErrnoGuard keep;
+    // A walk inside another one is a part of it. If it waited for the fork, the fork would wait for
+    // the outer walk meanwhile.
+    if (is_inside_) return dl_iterate_phdr(visit, argument);
+    begin();
+    is_inside_ = true;
+    const int result = dl_iterate_phdr(visit, argument);
+    is_inside_ = false;
+    walks_.fetch_sub(1);
+    return result;
+  }
+
+  // Waits until no other thread walks, and keeps others from beginning a walk. To be called by the
+  // thread that forks, right before the fork. Keeps errno.
+  void before_fork() noexcept {
+    const ErrnoGuard keep;
+    forks_.fetch_add(1);
+    forking_thread_.store(__builtin_thread_pointer(), std::memory_order_relaxed);
+    // A walk that a jump has left never ends. Only the first fork after the jump waits for it.
+    if (walks_.load() <= own_walks() || !waited_in_vain_.load(std::memory_order_relaxed))
+      waited_in_vain_.store(!falls_to(walks_, own_walks()), std::memory_order_relaxed);
+  }
+  // Lets threads walk again. To be called by the thread that has forked, in the parent.
+  void after_fork() noexcept { forks_.fetch_sub(1); }
+  // Forgets walks and forks of the parent's threads. To be called in a forked child.
+  void in_forked_child() noexcept {
+    walks_.store(own_walks());
+    forks_.store(0);
+  }
+
+ private:
+  // Counts a walk. If a fork is under way, the count is taken back meanwhile: either the fork sees
+  // the walk, or the walk sees the fork.
+  void begin() noexcept {
+    for (bool waits = true;;) {
+      walks_.fetch_add(1);
+      if (!waits || forks_.load() == 0 ||
+          forking_thread_.load(std::memory_order_relaxed) == __builtin_thread_pointer())
+        return;
+      walks_.fetch_sub(1);
+      waits = falls_to(forks_, 0);
+    }
+  }
+  // Returns the number of walks in which the calling thread is, which a signal handler may have
+  // interrupted: 0 or 1.
+  static std::uint32_t own_walks() noexcept { return is_inside_ ? 1 : 0; }
+  // Waits until the number is `least` or less, for ten seconds at most, and not at all in a thread
+  // that a seccomp filter confines. Returns false if it stayed above `least`.
+  static bool falls_to(const std::atomic<std::uint32_t>& number, std::uint32_t least) noexcept {
+    constexpr std::uint64_t longest_ns = 10'000'000'000;
+    constexpr timespec pause{.tv_sec = 0, .tv_nsec = 20'000};
+    const std::uint64_t begin_ns = now_ns();
+    while (number.load() > least) {
+      if (is_confined() || now_ns() - begin_ns > longest_ns) return false;
+      syscall(SYS_nanosleep, &pause, nullptr);  // glibc's nanosleep is a cancellation point
+    }
+    return true;
+  }
+
+  // True while the calling thread walks.
+  [[gnu::tls_model("initial-exec")]] static inline constinit thread_local bool is_inside_ = false;
+  // Numbers of walks and of forks that are under way.
+  std::atomic<std::uint32_t> walks_{0}, forks_{0};
+  // Thread pointer of the thread that began the latest fork; null: there was none.
+  std::atomic<const void*> forking_thread_{nullptr};
+  // True if the latest fork that waited has waited for ten seconds in vain.
+  std::atomic<bool> waited_in_vain_{false};
+};
+
+// The walks of this process.
+inline constinit LoaderWalks loader_walks;
+
+}  // namespace cuwarden
