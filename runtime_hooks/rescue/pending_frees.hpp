@@ -29,7 +29,7 @@
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
 #include "runtime_hooks/tracking/captures.hpp"
-#include "runtime_hooks/tracking/live_contexts.hpp"
+#include "runtime_hooks/tracking/devices/live_contexts.hpp"
 
 namespace cuwarden::rescue {
 

@@ -16,10 +16,10 @@
 #include "runtime_hooks/serving/notices.hpp"
 #include "runtime_hooks/tracking/allocation.hpp"
 #include "runtime_hooks/tracking/captures.hpp"
-#include "runtime_hooks/tracking/device_queries.hpp"
-#include "runtime_hooks/tracking/device_readings.hpp"
-#include "runtime_hooks/tracking/live_contexts.hpp"
-#include "runtime_hooks/tracking/memory_pools.hpp"
+#include "runtime_hooks/tracking/devices/device_queries.hpp"
+#include "runtime_hooks/tracking/devices/device_readings.hpp"
+#include "runtime_hooks/tracking/devices/live_contexts.hpp"
+#include "runtime_hooks/tracking/devices/memory_pools.hpp"
 
 namespace cuwarden::serving {
 

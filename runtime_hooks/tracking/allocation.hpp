@@ -6,7 +6,7 @@
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/cuda_api.hpp"
-#include "runtime_hooks/tracking/current_context.hpp"
+#include "runtime_hooks/tracking/devices/current_context.hpp"
 
 namespace cuwarden::tracking {
 

@@ -9,10 +9,10 @@
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/tracking/allocation.hpp"
 #include "runtime_hooks/tracking/call_sites.hpp"
-#include "runtime_hooks/tracking/device_queries.hpp"
-#include "runtime_hooks/tracking/device_readings.hpp"
+#include "runtime_hooks/tracking/devices/device_queries.hpp"
+#include "runtime_hooks/tracking/devices/device_readings.hpp"
+#include "runtime_hooks/tracking/devices/live_contexts.hpp"
 #include "runtime_hooks/tracking/implicit_memory.hpp"
-#include "runtime_hooks/tracking/live_contexts.hpp"
 
 namespace cuwarden::tracking {
 

@@ -12,8 +12,8 @@
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
-#include "runtime_hooks/tracking/device_queries.hpp"
-#include "runtime_hooks/tracking/device_readings.hpp"
+#include "runtime_hooks/tracking/devices/device_queries.hpp"
+#include "runtime_hooks/tracking/devices/device_readings.hpp"
 
 namespace cuwarden::tracking {
 

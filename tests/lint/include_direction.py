@@ -19,7 +19,8 @@ WRITE = STORE + WRITE_ROOMS + ["runtime_hooks/ledger/write"]
 DRIVER = ["runtime_hooks/driver"]
 STACKS = ["runtime_hooks/stacks"]
 POOL = ["runtime_hooks/pool/packing", "runtime_hooks/pool"]
-TRACKING = ["runtime_hooks/tracking"]
+TRACKING_DEVICES = ["runtime_hooks/tracking/devices"]
+TRACKING = TRACKING_DEVICES + ["runtime_hooks/tracking"]
 SERVING = ["runtime_hooks/serving"]
 RESCUE = ["runtime_hooks/rescue"]
 
@@ -56,7 +57,8 @@ ALLOWED = {
     "runtime_hooks/stacks": CORE,
     "runtime_hooks/pool/packing": CORE,
     "runtime_hooks/pool": ["runtime_hooks/pool/packing"] + DRIVER + CORE,
-    "runtime_hooks/tracking": DRIVER + WRITE + STACKS + CORE,
+    "runtime_hooks/tracking/devices": DRIVER + WRITE + CORE,
+    "runtime_hooks/tracking": TRACKING_DEVICES + DRIVER + WRITE + STACKS + CORE,
     "runtime_hooks/serving": POOL + TRACKING + DRIVER + WRITE + CORE,
     "runtime_hooks/rescue": SERVING + TRACKING + POOL + DRIVER + WRITE + CORE,
     "tools/cuwarden": [f"tools/cuwarden/{room}" for room in COMMAND_ROOMS] + ["reporters"] + READ + CORE,

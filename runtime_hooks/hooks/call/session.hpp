@@ -9,9 +9,9 @@
 #include "runtime_hooks/serving/serving_pools.hpp"
 #include "runtime_hooks/tracking/allocation_recorder.hpp"
 #include "runtime_hooks/tracking/captures.hpp"
+#include "runtime_hooks/tracking/devices/memory_pools.hpp"
 #include "runtime_hooks/tracking/implicit_memory.hpp"
 #include "runtime_hooks/tracking/launched_kernels.hpp"
-#include "runtime_hooks/tracking/memory_pools.hpp"
 
 namespace cuwarden::hooks {
 

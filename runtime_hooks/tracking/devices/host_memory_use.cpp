@@ -1,5 +1,5 @@
 // Reads /proc/self/statm without stdio, malloc or a descriptor that stays open.
-#include "runtime_hooks/tracking/host_memory_use.hpp"
+#include "runtime_hooks/tracking/devices/host_memory_use.hpp"
 
 #include "runtime_hooks/core/files/small_file.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"

@@ -1,4 +1,4 @@
-#include "runtime_hooks/tracking/memory_pools.hpp"
+#include "runtime_hooks/tracking/devices/memory_pools.hpp"
 
 #include <utility>
 

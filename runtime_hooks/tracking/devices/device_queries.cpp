@@ -1,4 +1,4 @@
-#include "runtime_hooks/tracking/device_queries.hpp"
+#include "runtime_hooks/tracking/devices/device_queries.hpp"
 
 #include <cstddef>
 

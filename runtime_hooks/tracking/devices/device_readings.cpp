@@ -1,4 +1,4 @@
-#include "runtime_hooks/tracking/device_readings.hpp"
+#include "runtime_hooks/tracking/devices/device_readings.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
-#include "runtime_hooks/tracking/host_memory_use.hpp"
+#include "runtime_hooks/tracking/devices/host_memory_use.hpp"
 
 namespace cuwarden::tracking {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime_hooks/tracking/live_contexts.hpp"
+#include "runtime_hooks/tracking/devices/live_contexts.hpp"
 
 namespace cuwarden::tracking {
 namespace {

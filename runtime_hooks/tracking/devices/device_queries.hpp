@@ -7,8 +7,8 @@
 
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
-#include "runtime_hooks/tracking/current_context.hpp"
-#include "runtime_hooks/tracking/live_contexts.hpp"
+#include "runtime_hooks/tracking/devices/current_context.hpp"
+#include "runtime_hooks/tracking/devices/live_contexts.hpp"
 
 namespace cuwarden::tracking {
 

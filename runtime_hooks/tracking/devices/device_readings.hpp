@@ -9,8 +9,8 @@
 #include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
-#include "runtime_hooks/tracking/device_queries.hpp"
-#include "runtime_hooks/tracking/memory_pools.hpp"
+#include "runtime_hooks/tracking/devices/device_queries.hpp"
+#include "runtime_hooks/tracking/devices/memory_pools.hpp"
 
 namespace cuwarden::tracking {
 
