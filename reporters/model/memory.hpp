@@ -125,6 +125,24 @@ struct LeakGroup {
                     reachable_count, reachable_bytes, example_address, unmapped_count)
 };
 
+// Streams, modules or executable graphs that one call stack made, and the device memory that the
+// driver took for them without being asked for memory.
+struct ImplicitGroup {
+  MaybeId device;    // CUDA ordinal
+  std::string item;  // item of the table `accounts` that has these bytes: "streams", "modules", ...
+  Text api;          // function that the program called; null: unknown
+  MaybeId stack;     // row of `stacks`; null: no stack was recorded
+  // Objects that were not destroyed, and the bytes that the driver took for them. Objects that were
+  // destroyed, or ended with their context.
+  Figure count, bytes, released_count;
+  Figure first_ns, last_ns;        // times at which the first and the last of all objects were made
+  Text growth;                     // as in LeakGroup; null: no object is left
+  Figure growth_bytes_per_minute;  // as in LeakGroup
+  CUWARDEN_FIELDS(device, item, api, stack, count, bytes, released_count, first_ns, last_ns, growth,
+                  growth_bytes_per_minute)
+  CUWARDEN_MAY_LACK(growth, growth_bytes_per_minute)
+};
+
 // Sums of cuwarden's own pool, of rescued requests, of meshing and of spilled allocations.
 struct Pool {
   std::string mode;  // setting CUWARDEN_POOL: "off", "rescue", "on" or "auto"

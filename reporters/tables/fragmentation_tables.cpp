@@ -41,6 +41,7 @@ std::optional<Account> account_of(const ledger::DeviceView& device,
   account.add(Holder::local_memory, device.implicit.local_memory);
   account.add(Holder::heap, device.implicit.heap);
   account.add(Holder::streams, device.implicit.streams);
+  account.add(Holder::graphs, device.implicit.graphs);
   return account;
 }
 

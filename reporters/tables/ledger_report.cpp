@@ -43,12 +43,14 @@ LedgerReport::LedgerReport(const ledger::Reader& ledger, const ReportOptions& op
   const auto sums = std::make_unique<ledger::GroupSums>();  // 90 KB, too large for a small stack
   const bool is_running = options.end_reason == ledger::EndReason::running;
   groups_ = is_running ? live_groups(ledger, end_ns_, *sums) : leak_groups(ledger, end_ns_, *sums);
+  implicit_groups_ = implicit_groups(ledger, groups_);
   series_ = all_series(ledger, *sums);
   name_frames(options);
 }
 
 void LedgerReport::name_frames(const ReportOptions& options) {
-  for (const LeakGroup& leak : groups_) frames_.add_stack(leak.group.stack);
+  for (const auto* groups : {&groups_, &implicit_groups_})
+    for (const LeakGroup& group : *groups) frames_.add_stack(group.group.stack);
   add_stacks(ledger_, incidents_, frames_);
   add_stacks(ledger_, worst_slabs_, frames_);
   each_row(ledger_, ledger::RegionId::groups, &ledger::Reader::group, [&](const auto& group) {

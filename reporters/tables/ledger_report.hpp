@@ -11,6 +11,7 @@
 #include "reporters/model/report.hpp"
 #include "reporters/tables/call_frames.hpp"
 #include "reporters/tables/fragmentation_tables.hpp"
+#include "reporters/tables/implicit_groups.hpp"
 #include "reporters/tables/incident_fragmentation.hpp"
 #include "reporters/tables/incident_tables.hpp"
 #include "reporters/tables/leak_groups.hpp"
@@ -59,6 +60,7 @@ class LedgerReport {
   const ledger::ProcessView process_;
   const std::uint64_t end_ns_;  // end_of() the process, in ns since its start
   std::vector<LeakGroup> groups_;
+  std::vector<LeakGroup> implicit_groups_;
   std::vector<ledger::SeriesView> series_;
   const Fragmentations fragmentations_;
   const std::vector<IncidentCase> incidents_;
@@ -97,6 +99,8 @@ void LedgerReport::give(Sink& sink) {
   sink.template part<"leaks">(leaks_of(groups_));
   sink.template table<"leak_groups">(
       [&](auto put) { put_leak_groups(ledger_, groups_, frames_, put); });
+  sink.template table<"implicit_groups">(
+      [&](auto put) { put_implicit_groups(ledger_, implicit_groups_, frames_, put); });
   sink.template table<"fragmentation">(
       [&](auto put) { put_fragmentation(ledger_, series_, fragmentations_, put); });
   sink.template table<"slab_classes">([&](auto put) { put_slab_classes(fragmentations_, put); });

@@ -54,6 +54,7 @@ void merge_figures(const IndexedReport& report, const std::vector<const Row*>& r
   add_up(&Row::bytes);
   if constexpr (requires { &Row::allocations; }) add_up(&Row::allocations);
   if constexpr (requires { &Row::unmapped_count; }) add_up(&Row::unmapped_count);
+  if constexpr (requires { &Row::released_count; }) add_up(&Row::released_count);
   if constexpr (requires { &Row::locked_bytes; }) add_up(&Row::locked_bytes);
   if constexpr (requires { &Row::slab_locked_bytes; }) add_up(&Row::slab_locked_bytes);
   if constexpr (requires { &Row::growth_bytes_per_minute; }) add_up(&Row::growth_bytes_per_minute);
@@ -64,7 +65,7 @@ void merge_figures(const IndexedReport& report, const std::vector<const Row*>& r
       if (row->last_ns) merged.last_ns = std::max(merged.last_ns.value_or(0), *row->last_ns);
     }
   }
-  if constexpr (requires { &Row::growth; }) judge_growth(report, rows, merged);
+  if constexpr (requires { &Row::count_by_quarter; }) judge_growth(report, rows, merged);
 }
 
 // Merges rows whose stacks look alike in the text report and whose key(row) is equal. A merged row

@@ -18,8 +18,18 @@ std::string allocations(std::uint64_t count) {
   return human_count(count) + (count == 1 ? " allocation" : " allocations");
 }
 
+std::string counted(std::uint64_t count, const std::string& kind) {
+  const std::string number = human_count(count), plural = count == 1 ? "" : "s";
+  if (kind == "stream" || kind == "module") return number + " " + kind + plural;
+  if (kind == "graph_exec") return number + " executable graph" + plural;
+  return allocations(count);
+}
+
 std::string memory_name(const std::string& kind, model::MaybeId device) {
-  const std::string name = kind == "device" ? "device memory" : printable(kind);
+  std::string name = printable(kind);
+  if (kind == "device") name = "device memory";
+  if (kind == "graph_exec") name = "executable graphs";
+  if (kind == "stream" || kind == "module") name = kind + "s";
   return device ? name + " (GPU " + std::to_string(*device) + ")" : name;
 }
 

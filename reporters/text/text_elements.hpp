@@ -36,6 +36,8 @@ std::string text_or(const model::Text&, const char* otherwise);
 
 // Returns a text such as "1 allocation" or "1,200 allocations".
 std::string allocations(std::uint64_t count);
+// Returns a text such as "3 allocations"; for kinds of implicit memory, such as "3 streams".
+std::string counted(std::uint64_t count, const std::string& kind);
 // Returns a text for a kind of memory (as in reports) on a device with this CUDA ordinal, such as
 // "device memory (GPU 0)"; without a device, such as "pinned".
 std::string memory_name(const std::string& kind, model::MaybeId device);

@@ -33,9 +33,9 @@ void add_group(const IndexedReport& report, const model::LeakGroup& group, std::
   const bool growing = group.growth == "growing";
   text += "\n" + padded(std::to_string(rank) + ".", 3, true) + " " +
           paint.bold(human_bytes(group.bytes.value_or(0))) + " in " +
-          allocations(group.count.value_or(0)) + " · " + memory_name(group.kind, group.device) +
-          " · " + text_or(group.api, "unknown call") + " · " +
-          (growing ? paint.red(growth_of(group)) : "one time");
+          counted(group.count.value_or(0), group.kind) + " · " +
+          memory_name(group.kind, group.device) + " · " + text_or(group.api, "unknown call") +
+          " · " + (growing ? paint.red(growth_of(group)) : "one time");
   const std::string module = printable(report.module_name(group.module));
   if (!module.empty()) text += " · " + module;
   text += "\n";

@@ -31,6 +31,7 @@ const std::map<std::string, std::string>& item_names() {
       {"context", "context"},
       {"modules", "code (modules)"},
       {"streams", "streams"},
+      {"graphs", "executable graphs"},
       {"local_memory", "local memory"},
       {"heap", "device heap"},
       {"other_processes", "other processes"},

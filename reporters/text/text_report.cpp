@@ -5,6 +5,7 @@
 
 #include "reporters/text/text_elements.hpp"
 #include "reporters/text/text_history.hpp"
+#include "reporters/text/text_implicit.hpp"
 #include "reporters/text/text_incidents.hpp"
 #include "reporters/text/text_leaks.hpp"
 #include "reporters/text/text_memory.hpp"
@@ -158,6 +159,7 @@ std::string text_report(const IndexedReport& report, const TextOptions& options)
   add_totals(report, paint, text);
   add_failures(report, paint, text);
   add_accounts(report, paint, text);
+  add_implicit(report, paint, text);
   add_arenas(report, paint, text);
   add_fragmentation(report, paint, text);
   add_worst_fragmentation(report, paint, text);

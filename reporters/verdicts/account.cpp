@@ -9,9 +9,9 @@ namespace cuwarden {
 namespace {
 
 constexpr std::string_view holder_names[] = {
-    "slab_waste", "rounding_waste", "mempool_idle", "pool", "other_processes",
-    "context",    "modules",        "local_memory", "heap", "streams"};
-static_assert(std::size(holder_names) == static_cast<std::size_t>(Holder::streams) + 1);
+    "slab_waste", "rounding_waste", "mempool_idle", "pool",    "other_processes", "context",
+    "modules",    "local_memory",   "heap",         "streams", "graphs"};
+static_assert(std::size(holder_names) == static_cast<std::size_t>(Holder::graphs) + 1);
 
 }  // namespace
 
@@ -59,8 +59,8 @@ std::uint64_t Account::own() const noexcept {
 
 std::uint64_t Account::implicit() const noexcept {
   std::uint64_t sum = 0;
-  for (const Holder holder :
-       {Holder::context, Holder::modules, Holder::local_memory, Holder::heap, Holder::streams})
+  for (const Holder holder : {Holder::context, Holder::modules, Holder::local_memory, Holder::heap,
+                              Holder::streams, Holder::graphs})
     sum += of(holder);
   return sum;
 }

@@ -24,6 +24,7 @@ enum class Holder : std::uint8_t {
   local_memory,     // memory that the driver set aside for kernels' local memory
   heap,             // the heap of device-side malloc
   streams,          // streams
+  graphs,           // executable graphs, without the memory of their memory nodes
 };
 
 // The used bytes of a device, divided into items. An item is the live memory of one kind, or the
@@ -64,7 +65,7 @@ class Account {
   // other processes that this process opened (Kind::imported).
   std::uint64_t own() const noexcept;
   // Returns the bytes that no allocation call asked for: those of contexts, code, kernels' local
-  // memory, the device heap and streams.
+  // memory, the device heap, streams and executable graphs.
   std::uint64_t implicit() const noexcept;
   // Returns the device's used bytes minus the sum of the items; below 0 if the sum is more.
   std::int64_t unexplained() const noexcept { return unexplained_; }

@@ -115,7 +115,8 @@ std::optional<Account> account_of(DeviceOrdinal device, const ledger::IncidentFa
                                                {Holder::modules, Fact::module_bytes},
                                                {Holder::local_memory, Fact::local_memory_bytes},
                                                {Holder::heap, Fact::heap_bytes},
-                                               {Holder::streams, Fact::stream_bytes}};
+                                               {Holder::streams, Fact::stream_bytes},
+                                               {Holder::graphs, Fact::graph_bytes}};
   // Memory that graphs use besides their allocations is idle, and no free waits for it.
   account.add(Holder::mempool_idle, incident.fact(Fact::memory_pool_idle_bytes).value_or(0) +
                                         incident.fact(Fact::graph_rest_bytes).value_or(0));

@@ -116,12 +116,16 @@ std::optional<Finding<ImplicitProof>> implicit_memory(const Shortage& shortage) 
   const auto item = [&](Holder holder) { return unless_0(shortage.held_by(holder)); };
   return Finding<ImplicitProof>{
       {shortage.fact(Fact::given_back_bytes), item(Holder::context), item(Holder::modules),
-       item(Holder::local_memory), item(Holder::heap), item(Holder::streams), shortage.free_bytes(),
-       shortage.requested_bytes()},
+       item(Holder::local_memory), item(Holder::heap), item(Holder::streams), item(Holder::graphs),
+       shortage.free_bytes(), shortage.requested_bytes()},
       of_call != nullptr ? of_call
       : bytes == contexts
           ? "the contexts themselves take " + human_bytes(bytes) +
                 " of the device: split the request" + alternative_of_spilling(shortage)
+      : shortage.held_by(Holder::graphs) > bytes / 2
+          ? human_bytes(shortage.held_by(Holder::graphs)) +
+                " are executable graphs: destroy those that are not launched any more, or update "
+                "one (cudaGraphExecUpdate) instead of instantiating another"
           : human_bytes(bytes) +
                 " are contexts, code, local memory of kernels and the device's heap: "
                 "use smaller arrays per thread, or lower the limits"};

@@ -147,18 +147,20 @@ struct OthersProof {
 };
 
 // Figures that prove the verdict implicit_memory: the refused call needs memory of its own, or this
-// process's contexts, code, local memory and device heap hold most of the device.
+// process's contexts, code, local memory, device heap, streams and executable graphs hold most of
+// the device.
 struct ImplicitProof {
   // Bytes that the driver gave back to the device while it refused the request. free_bytes includes
   // them. Null: unknown.
   Figure given_back_bytes;
   // Device bytes of this process's contexts, of its code, of kernels' local memory, of the device
-  // heap (malloc() in kernels), and of streams; null: none known.
-  Figure context_bytes, modules_bytes, local_memory_bytes, heap_bytes, streams_bytes;
+  // heap (malloc() in kernels), of streams, and of executable graphs; null: none known.
+  Figure context_bytes, modules_bytes, local_memory_bytes, heap_bytes, streams_bytes, graphs_bytes;
   // Free bytes of the device at the refusal; size of the refused request. Null: unknown.
   Figure free_bytes, requested_bytes;
   CUWARDEN_FIELDS(given_back_bytes, context_bytes, modules_bytes, local_memory_bytes, heap_bytes,
-                  streams_bytes, free_bytes, requested_bytes)
+                  streams_bytes, graphs_bytes, free_bytes, requested_bytes)
+  CUWARDEN_MAY_LACK(graphs_bytes)
 };
 
 // Figures of the verdict unknown: no cause is proven.

@@ -18,8 +18,16 @@ enum class Kind : std::uint8_t {
   array,           // CUDA arrays and mipmapped arrays.
   imported,        // Memory of other processes and other APIs.
   graph,           // Memory that graphs take for their memory nodes.
+  // Implicit memory: what the driver takes for an object of the program, without being asked for
+  // memory.
+  stream,      // Streams.
+  module,      // Modules and libraries, and the code of kernels that was loaded later.
+  graph_exec,  // Executable graphs.
 };
-inline constexpr std::uint8_t kind_count = 9;  // Number of enumerators.
+inline constexpr std::uint8_t kind_count = 12;  // Number of enumerators.
+
+// True if the driver takes memory of this kind without being asked for memory.
+constexpr bool is_implicit(Kind kind) { return kind >= Kind::stream; }
 
 // Returns the kind's name in reports; "unknown" for a value that is no Kind.
 constexpr std::string_view kind_name(Kind kind) {
@@ -42,15 +50,23 @@ constexpr std::string_view kind_name(Kind kind) {
       return "imported";
     case Kind::graph:
       return "graph";
+    case Kind::stream:
+      return "stream";
+    case Kind::module:
+      return "module";
+    case Kind::graph_exec:
+      return "graph_exec";
   }
   return "unknown";
 }
 
-// True if memory of this kind counts as used memory of its device. False for page-locked and
-// registered memory, which is the host's, and for managed memory: the driver does not tell how much
-// of it is on the device.
+// True if the live allocations of this kind are a part of their device's used memory. False for
+// page-locked and registered memory, which is the host's, and for managed memory: the driver does
+// not tell how much of it is on the device. False also for implicit memory, which the ledger sums
+// up by device (ImplicitBytes).
 constexpr bool is_in_device_account(Kind kind) {
-  return kind != Kind::pinned && kind != Kind::registered && kind != Kind::managed;
+  return kind != Kind::pinned && kind != Kind::registered && kind != Kind::managed &&
+         !is_implicit(kind);
 }
 
 // The meaning of the number by which an allocation record is found. One number may be a pointer, a
@@ -63,7 +79,11 @@ enum class Space : std::uint8_t {
   array,            // CUarray.
   mipmapped_array,  // CUmipmappedArray.
   external_memory,  // CUexternalMemory.
-  graph_exec,       // CUgraphExec. No record is made in this space.
+  graph_exec,       // CUgraphExec.
+  stream,           // CUstream.
+  module,           // CUmodule.
+  library,          // CUlibrary.
+  kernel,           // CUfunction or CUkernel: code that was loaded when it was first needed.
 };
 
 }  // namespace cuwarden

@@ -95,8 +95,7 @@ std::uint64_t Refusals::implicit_bytes(DeviceOrdinal device,
   // Once all contexts of the device have ended, nothing is taken.
   const std::uint64_t first_context =
       std::min(known.load(std::memory_order_relaxed), taken.used_after_first_context);
-  return first_context + taken.further_contexts + taken.modules + taken.local_memory + taken.heap +
-         taken.streams;
+  return first_context + taken.beside_first_context();
 }
 
 Situation Refusals::situation(const Request& asked, const Incident& begun,

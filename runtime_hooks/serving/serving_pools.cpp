@@ -174,17 +174,24 @@ void ServingPools::process_is_ending() noexcept {
     note_pool(DeviceOrdinal{ordinal});
 }
 
-void ServingPools::device_was_read(DeviceOrdinal device, std::uint64_t total_bytes) noexcept {
-  if (settings_.pool == PoolUse::never || is_ending_.load(std::memory_order_relaxed)) return;
+bool ServingPools::device_was_read(DeviceOrdinal device, const driver::DeviceReading& reading,
+                                   std::uint64_t) noexcept {
+  if (settings_.pool == PoolUse::never || is_ending_.load(std::memory_order_relaxed)) return false;
   note_pinned();
+  bool gave_back = false;
   if (parts_.device.any()) {
     const std::uint64_t now = parts_.ledger.time.recently_ns();
     if (now > idle_limit_ns && !parts_.captures.any()) {
       const Uncancelled whole;
-      parts_.device.give_back(parts_.real, device, now - idle_limit_ns);
+      gave_back = parts_.device.give_back(parts_.real, device, now - idle_limit_ns) != 0;
     }
     note_pool(device);
   }
+  turn_on_if_slabs_lock(device, reading.total_bytes);
+  return gave_back;
+}
+
+void ServingPools::turn_on_if_slabs_lock(DeviceOrdinal device, std::uint64_t total_bytes) noexcept {
   if (settings_.pool != PoolUse::when_slabs_lock || is_shared_.load(std::memory_order_relaxed) ||
       (pool_on_.load(std::memory_order_relaxed) & bit_of(device)) != 0)
     return;

@@ -207,11 +207,12 @@ class ServingPools final : public tracking::ReadingListener {
   bool change_access(DeviceOrdinal device, DeviceOrdinal peer, bool may) noexcept;
   // Gives those pages of the device's pool back that have had no allocation for a second, unless a
   // stream is captured, and writes the pool's figures to the ledger. Under
-  // PoolUse::when_slabs_lock, turns the pool on for the device once more than 2 % of `total_bytes`
-  // are locked: freed by the program, but in slabs that are partly live. The pool stays off if the
-  // process shares memory by IPC handles. `total_bytes`: size of the device's memory. Does nothing
-  // if the settings turn the pool off. To be called after the device's free memory was read.
-  void device_was_read(DeviceOrdinal, std::uint64_t total_bytes) noexcept override;
+  // PoolUse::when_slabs_lock, turns the pool on for the device once more than 2 % of its
+  // memory are locked: freed by the program, but in slabs that are partly live. The pool stays off
+  // if the process shares memory by IPC handles. Does nothing if the settings turn the pool off.
+  // Returns true if pages were given back. To be called after the device's free memory was read.
+  bool device_was_read(DeviceOrdinal, const driver::DeviceReading&,
+                       std::uint64_t) noexcept override;
   // Writes the pools' figures to the ledger, without calling the driver. From then on,
   // device_was_read() does nothing. Must be called when the process begins to end.
   void process_is_ending() noexcept;
@@ -244,6 +245,9 @@ class ServingPools final : public tracking::ReadingListener {
   bool is_used(DeviceOrdinal device) const noexcept {
     return (~used_.load(std::memory_order_relaxed) & bit_of(device)) == 0;
   }
+  // Under PoolUse::when_slabs_lock, turns the pool on for the device if more than 2 % of its memory
+  // are locked in slabs. `total_bytes`: size of the device's memory.
+  void turn_on_if_slabs_lock(DeviceOrdinal, std::uint64_t total_bytes) noexcept;
   // Lets this device and all others with a context reach each other's pool memory. Adds the device
   // to `used_`. If the driver refuses the access, sets `are_apart_`.
   void grant_for(DeviceOrdinal) noexcept;

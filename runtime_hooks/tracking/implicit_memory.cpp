@@ -1,7 +1,7 @@
 #include "runtime_hooks/tracking/implicit_memory.hpp"
 
 #include "runtime_hooks/ledger/write/devices.hpp"
-#include "runtime_hooks/tracking/launched_kernels.hpp"
+#include "runtime_hooks/tracking/handle_set.hpp"
 
 namespace cuwarden::tracking {
 namespace {
@@ -15,6 +15,7 @@ ImplicitMemory::ImplicitMemory(ledger::Writer& ledger, const DeviceQueries& quer
     : ledger_(ledger), queries_(queries), device_readings_(readings) {
   launched_kernels.forget_all();
   loaded_kernels.forget_all();
+  submitted_graphs.forget_all();
 }
 
 bool ImplicitMemory::begin_span(DeviceOrdinal device) noexcept {
@@ -32,6 +33,34 @@ bool ImplicitMemory::end_span(DeviceOrdinal device) noexcept {
   const bool undisturbed = !spans.disturbed.load();
   spans.open.fetch_sub(1);
   return undisturbed;
+}
+
+ImplicitMemory::Base ImplicitMemory::base_of(DeviceOrdinal device) const noexcept {
+  if (!has_spans(device)) return {};
+  const StoredBase& base = bases_[device.value];
+  // The epoch is read first: a base that is forgotten meanwhile has an older one then.
+  const std::uint64_t epoch = base.epoch.load();
+  return {base.is_known.load() != 0, base.free_bytes.load(), epoch};
+}
+
+void ImplicitMemory::set_base(DeviceOrdinal device, std::uint64_t free_bytes,
+                              std::uint64_t epoch) noexcept {
+  if (!has_spans(device)) return;
+  StoredBase& base = bases_[device.value];
+  base.free_bytes.store(free_bytes);
+  if (base.is_known.exchange(1) == 0) known_bases_.fetch_add(1);
+  if (base.epoch.load() != epoch) forget_base(device);
+}
+
+void ImplicitMemory::forget_base(DeviceOrdinal device) noexcept {
+  StoredBase& base = bases_[device.value];
+  base.epoch.fetch_add(1);
+  if (base.is_known.exchange(0) != 0) known_bases_.fetch_sub(1);
+}
+
+[[gnu::cold]] void ImplicitMemory::forget_bases() noexcept {
+  for (std::int32_t ordinal = 0; ordinal < LiveContexts::device_limit; ++ordinal)
+    if (bases_[ordinal].is_known.load(relaxed) != 0) forget_base(DeviceOrdinal{ordinal});
 }
 
 ImplicitMemory::Launches* ImplicitMemory::launches_of(DeviceOrdinal device,
@@ -59,6 +88,7 @@ void ImplicitMemory::book(DeviceOrdinal device, const ledger::ImplicitChange& ch
 void ImplicitMemory::context_ended() noexcept {
   launched_kernels.forget_all();
   loaded_kernels.forget_all();
+  submitted_graphs.forget_all();
   for (std::int32_t ordinal = 0; ordinal < LiveContexts::device_limit; ++ordinal) {
     const DeviceOrdinal device{ordinal};
     if (!booked_[ordinal].load(relaxed) || queries_.live_context_on(device).value != 0) continue;

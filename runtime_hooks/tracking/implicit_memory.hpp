@@ -39,25 +39,48 @@ class ImplicitMemory {
   // True while a measurement (span) of some call is under way on any device.
   bool any_span() const noexcept { return open_.load(std::memory_order_relaxed) != 0; }
   // Makes the measurements (spans) that are under way on the device not count, because another call
-  // may change the device's memory.
+  // may change the device's memory. Forgets the device's base, too.
   void disturb(DeviceOrdinal device) noexcept {
-    if (has_spans(device)) spans_[device.value].disturbed.store(true, std::memory_order_relaxed);
+    if (!has_spans(device)) return;
+    spans_[device.value].disturbed.store(true, std::memory_order_relaxed);
+    forget_base(device);
   }
   // Makes all measurements (spans) that are under way, on any device, not count, because another
-  // call may change the memory of some device.
+  // call may change the memory of some device. Forgets all bases, too.
   void disturb_all() noexcept {
     for (Spans& spans : spans_) spans.disturbed.store(true, std::memory_order_relaxed);
+    memory_may_change();
+  }
+
+  // The latest reading of a device, while no call but those that make or end implicit objects
+  // (ImplicitObjects) can have changed the device's memory since. `epoch` rises each time that a
+  // base is forgotten.
+  struct Base {
+    bool is_known = false;
+    std::uint64_t free_bytes = 0, epoch = 0;
+  };
+  // Returns the device's base. An ordinal that is not from 0 to 63 has none.
+  Base base_of(DeviceOrdinal) const noexcept;
+  // Makes a reading with these free bytes the device's base. `epoch`: Base::epoch from before the
+  // device was read. If a base was forgotten since, does nothing.
+  void set_base(DeviceOrdinal, std::uint64_t free_bytes, std::uint64_t epoch) noexcept;
+  // Forgets the bases of all devices. To be called at each call that may change the memory of some
+  // device, and whose effect is not measured.
+  void memory_may_change() noexcept {
+    if (known_bases_.load(std::memory_order_relaxed) != 0) forget_bases();
   }
 
   // Returns true if one more call may be measured, by readings of the device's free memory before
-  // and after it, and counts the call. 256 calls are allowed at the start, and one more for every
-  // 16 ms of run time. So the readings (8 us for each call) take 2 ms and 0.05 % of the run at
-  // most. `now_ns` is the time since the process began.
-  bool may_read(std::uint64_t now_ns) noexcept { return may(readings_, 256, now_ns); }
-  // Returns true if the device's free memory may be read before and after one more call that asks
-  // about a kernel (such as cuFuncGetAttribute), and counts the call. 512 calls are allowed at the
-  // start, and one more for every 16 ms of run time. `now_ns` is the time since the process began.
-  bool may_ask(std::uint64_t now_ns) noexcept { return may(asked_, 512, now_ns); }
+  // and after it. All readings together may take 4 ms at the start, and 0.1 % of the run time. (On
+  // an H200, a reading takes 3 us.) `now_ns` is the time since the process began.
+  bool may_read(std::uint64_t now_ns) const noexcept {
+    constexpr std::uint64_t at_start_ns = 4'000'000, share = 1000;
+    return reading_ns_.load(std::memory_order_relaxed) < at_start_ns + now_ns / share;
+  }
+  // Counts the time that a reading of a device's free memory took, for may_read().
+  void reading_took(std::uint64_t ns) noexcept {
+    reading_ns_.fetch_add(ns, std::memory_order_relaxed);
+  }
 
   // Facts about the kernel launches on one device, in the context that was used there last. They
   // tell which launch may take device memory. If launches in two contexts of the device alternate,
@@ -113,17 +136,6 @@ class ImplicitMemory {
   static constexpr std::uint64_t initial_local_bytes = 1024;
 
  private:
-  // Returns true, and adds 1 to `readings`, if this count of calls is below `at_start` plus one for
-  // every 16 ms of `now_ns`, the time since the process began.
-  static bool may(std::atomic<std::uint64_t>& readings, std::uint64_t at_start,
-                  std::uint64_t now_ns) noexcept {
-    constexpr std::uint64_t a_reading_in_ns = 16'000'000;
-    if (readings.load(std::memory_order_relaxed) >= at_start + now_ns / a_reading_in_ns)
-      return false;
-    readings.fetch_add(1, std::memory_order_relaxed);
-    return true;
-  }
-
   // The measurements (spans) that are under way on one device. `open`: their number. `disturbed`:
   // true if another call may have changed the device's memory since they began.
   struct Spans {
@@ -141,9 +153,18 @@ class ImplicitMemory {
   // Number of measurements (spans) under way on all devices.
   std::atomic<std::uint32_t> open_{0};
   Spans spans_[LiveContexts::device_limit];
-  // Number of calls that may_read() has allowed to be measured (`readings_`), and of those that
-  // may_ask() has allowed.
-  std::atomic<std::uint64_t> readings_{0}, asked_{0};
+  // Time that readings of devices have taken so far, in nanoseconds.
+  std::atomic<std::uint64_t> reading_ns_{0};
+  // A Base. `is_known`: 1 or 0, to be changed together with known_bases_.
+  struct StoredBase {
+    std::atomic<std::uint32_t> is_known{0};
+    std::atomic<std::uint64_t> free_bytes{0}, epoch{0};
+  };
+  void forget_base(DeviceOrdinal) noexcept;
+  void forget_bases() noexcept;
+  StoredBase bases_[LiveContexts::device_limit];
+  // Number of devices that have a base.
+  std::atomic<std::uint32_t> known_bases_{0};
   // By device ordinal: true if the ledger holds implicit memory of the device.
   std::atomic<bool> booked_[LiveContexts::device_limit]{};
   Launches launches_[LiveContexts::device_limit];

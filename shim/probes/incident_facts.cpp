@@ -102,6 +102,7 @@ void note_implicit(const ledger::DeviceView& device, ledger::IncidentFacts& fact
   facts.set(Fact::local_memory_bytes, implicit.local_memory);
   facts.set(Fact::heap_bytes, implicit.heap);
   facts.set(Fact::stream_bytes, implicit.streams);
+  facts.set(Fact::graph_bytes, implicit.graphs);
 }
 
 void note_other_processes(ledger::Incidents& rows, const ledger::DeviceView& device,

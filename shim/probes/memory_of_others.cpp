@@ -49,11 +49,9 @@ void note_others_at_exit(ledger::Writer& ledger, const FunctionRef<bool()>& may_
            [&](const ledger::DeviceView& device) {
              if (device.at != ledger::ReadingAt::exit || device.total_bytes < device.free_bytes)
                return;
-             const ledger::ImplicitBytes& implicit = device.implicit;
              const std::uint64_t own = ledger.totals.live_bytes_on(device.ordinal) +
                                        device.memory_pool_idle_bytes.value_or(0) +
-                                       implicit.further_contexts + implicit.modules +
-                                       implicit.local_memory + implicit.heap + implicit.streams;
+                                       device.implicit.beside_first_context();
              const std::uint64_t used = device.total_bytes - device.free_bytes;
              if (static_cast<std::int64_t>(used - own) <= hidden_by_a_context || !may_ask()) return;
              if (const auto bytes = bytes_of_others(device, [](auto, auto) {}))

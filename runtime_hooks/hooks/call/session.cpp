@@ -13,10 +13,13 @@ Session::Session(ledger::Writer& given_ledger, const driver::RealDriver& given_r
       readings(ledger, real, queries, memory_pools, &pools),
       implicit(ledger, queries, readings),
       sites(ledger, settings.stack_depth),
+      objects(ledger, contexts, implicit, sites),
       allocations(ledger, queries, contexts, readings, implicit, sites, around.completeness),
       refusals({around.process, ledger, real, queries, contexts, captures, memory_pools, readings,
                 sites, pools, notices},
-               allocations, settings.ladder, around.probes, around.clock) {}
+               allocations, settings.ladder, around.probes, around.clock) {
+  readings.tell_first(objects);
+}
 
 // Tells all measurements under way on the current device that another call may change its memory.
 // A call may also change another device's memory. That is noticed if the change is recorded or ends

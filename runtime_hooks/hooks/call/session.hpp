@@ -10,8 +10,9 @@
 #include "runtime_hooks/tracking/allocation_recorder.hpp"
 #include "runtime_hooks/tracking/captures.hpp"
 #include "runtime_hooks/tracking/devices/memory_pools.hpp"
+#include "runtime_hooks/tracking/handle_set.hpp"
 #include "runtime_hooks/tracking/implicit_memory.hpp"
-#include "runtime_hooks/tracking/launched_kernels.hpp"
+#include "runtime_hooks/tracking/implicit_objects.hpp"
 
 namespace cuwarden::hooks {
 
@@ -21,6 +22,7 @@ using tracking::CurrentContext;
 using tracking::ImplicitMemory;
 using tracking::launched_kernels;
 using tracking::loaded_kernels;
+using tracking::submitted_graphs;
 
 // Parts of the shim that a Session (the recording of a process's CUDA calls) calls. They outlive
 // the Session.
@@ -67,6 +69,7 @@ class Session {
   tracking::DeviceReadings readings;
   tracking::ImplicitMemory implicit;
   tracking::CallSites sites;
+  tracking::ImplicitObjects objects;
   tracking::AllocationRecorder allocations;
   rescue::Refusals refusals;
 

@@ -20,6 +20,7 @@ void ExecutionParts::context_ended(ContextId context) const noexcept {
   pools.context_ended(context);
   contexts.ended(context);
   implicit.context_ended();
+  objects.context_ended(context);
 }
 
 void ExecutionParts::stream_ends(CUstream stream) const noexcept {

@@ -23,7 +23,9 @@ class MemoryParts {
         captures(session.captures),
         implicit(session.implicit),
         queries(session.queries),
-        session_(session) {}
+        session_(session) {
+    session.implicit.memory_may_change();
+  }
 
   ledger::Allocations& records;
   ledger::VirtualMemory& virtual_memory;
@@ -120,6 +122,7 @@ class ExecutionParts {
         pools(session.pools),
         readings(session.readings),
         implicit(session.implicit),
+        objects(session.objects),
         queries(session.queries),
         session_(session) {}
 
@@ -131,6 +134,7 @@ class ExecutionParts {
   serving::ServingPools& pools;
   tracking::DeviceReadings& readings;
   ImplicitMemory& implicit;
+  tracking::ImplicitObjects& objects;
   tracking::DeviceQueries& queries;
 
   // True once the process has begun to end.

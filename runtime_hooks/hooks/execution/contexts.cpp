@@ -92,7 +92,7 @@ class ContextEnd {
     const bool alone = (primary.value == 0 || primary == context) &&
                        contexts.created_on(device_, context).value == 0;
     if (alone) return;
-    live_before_ = call.execution().totals.live_bytes_on(device_);
+    live_before_ = live();
     span_.begin(device_);
   }
   // To be called once the records of the context's memory have been removed.
@@ -101,17 +101,37 @@ class ContextEnd {
     if (!span_.has_begun() || !answers_for(call_, device_)) return;
     const auto taken = span_.taken();
     if (!taken) return;
-    const std::uint64_t live = call_.execution().totals.live_bytes_on(device_);
-    const auto recorded = static_cast<std::int64_t>(live_before_ - std::min(live_before_, live));
-    const std::int64_t given_back = -*taken - recorded;
-    if (given_back > 0) span_.book({.one_ended_bytes = static_cast<std::uint64_t>(given_back)});
+    const Live after = live();
+    const auto ended = [](std::uint64_t before, std::uint64_t now) {
+      return static_cast<std::int64_t>(before - std::min(before, now));
+    };
+    ledger::ImplicitChange change{
+        .module_bytes = -ended(live_before_.modules, after.modules),
+        .stream_bytes = -ended(live_before_.streams, after.streams),
+        .graph_bytes = -ended(live_before_.graphs, after.graphs),
+    };
+    const std::int64_t rest = -*taken - ended(live_before_.allocations, after.allocations) +
+                              change.module_bytes + change.stream_bytes + change.graph_bytes;
+    if (rest > 0) change.one_ended_bytes = static_cast<std::uint64_t>(rest);
+    span_.book(change);
   }
 
  private:
+  // Live bytes on the device, by recorded allocations and by objects of the three kinds.
+  struct Live {
+    std::uint64_t allocations = 0, modules = 0, streams = 0, graphs = 0;
+  };
+  Live live() const {
+    const ledger::Totals& totals = call_.execution().totals;
+    return {totals.live_bytes_on(device_), totals.live_bytes_on(device_, Kind::module),
+            totals.live_bytes_on(device_, Kind::stream),
+            totals.live_bytes_on(device_, Kind::graph_exec)};
+  }
+
   HookedCall& call_;
   ImplicitSpan span_;
   DeviceOrdinal device_ = no_device;
-  std::uint64_t live_before_ = 0;
+  Live live_before_;
 };
 
 // Returns the pools that may have served memory to the program, even if nothing is recorded now;

@@ -1,9 +1,10 @@
 #include "runtime_hooks/hooks/execution/implicit_span.hpp"
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
-#include "runtime_hooks/tracking/launched_kernels.hpp"
+#include "runtime_hooks/tracking/handle_set.hpp"
 
 namespace cuwarden::hooks {
 namespace {
@@ -12,15 +13,24 @@ constexpr auto relaxed = std::memory_order_relaxed;
 
 }  // namespace
 
+std::optional<driver::DeviceReading> ImplicitSpan::read() noexcept {
+  const std::uint64_t begin_ns = now_ns();
+  const auto reading = driver::read_current_device(call_.real());
+  call_.execution().implicit.reading_took(now_ns() - begin_ns);
+  return reading;
+}
+
 void ImplicitSpan::begin(DeviceOrdinal device) noexcept {
   if (!call_.recording()) return;
   const ErrnoGuard keep;
   ImplicitMemory& implicit = call_.execution().implicit;
   if (!implicit.begin_span(device)) return;
   device_ = device;
-  if (const auto reading = driver::read_current_device(call_.real())) {
+  epoch_ = implicit.base_of(device).epoch;
+  if (const auto reading = read()) {
     before_ = *reading;
     begun_ = true;
+    call_.execution().objects.device_was_read(device, before_, epoch_);
   } else {
     implicit.end_span(device);
   }
@@ -34,10 +44,11 @@ std::optional<std::int64_t> ImplicitSpan::taken() noexcept {
   if (!begun_) return std::nullopt;
   const ErrnoGuard keep;
   const ExecutionParts parts = call_.execution();
-  const auto reading = driver::read_current_device(call_.real());
+  const auto reading = read();
   begun_ = false;
   if (!parts.implicit.end_span(device_) || !reading) return std::nullopt;
   after_ = *reading;
+  parts.implicit.set_base(device_, after_.free_bytes, epoch_);
   return static_cast<std::int64_t>(before_.free_bytes) -
          static_cast<std::int64_t>(after_.free_bytes);
 }
@@ -52,6 +63,12 @@ void ImplicitSpan::book(const ledger::ImplicitChange& change) noexcept {
   const ErrnoGuard keep;
   const ExecutionParts parts = call_.execution();
   parts.implicit.book(device_, change);
+  note_reading();
+}
+
+void ImplicitSpan::note_reading() noexcept {
+  const ErrnoGuard keep;
+  const ExecutionParts parts = call_.execution();
   parts.devices.note_reading(device_,
                              {.at = ledger::ReadingAt::last_call,
                               .total_bytes = after_.total_bytes,

@@ -39,6 +39,9 @@ class ImplicitSpan {
   // call took, negative if it gave memory back. Returns none if taken() would, or for more than 2
   // GiB: no code is so large, so another process must have taken memory.
   std::optional<std::int64_t> taken_by_code() noexcept;
+  // Writes taken()'s reading of the device to the ledger. To be called after taken() has returned a
+  // number.
+  void note_reading() noexcept;
   // Adds the change to the measured device's implicit memory (memory that calls take without being
   // asked for it) in the ledger. Also writes taken()'s reading of the device there. To be called
   // after taken() or taken_by_code() has returned a number.
@@ -62,8 +65,12 @@ class ImplicitSpan {
   HookedCall& call_;
   DeviceOrdinal device_ = no_device;
   bool begun_ = false;  // True while the measurement is under way.
+  // Reads the current context's device, and counts the time that it took. Returns none if the
+  // device cannot be read.
+  std::optional<driver::DeviceReading> read() noexcept;
   // Total and free bytes of the device's memory before and after the measured call.
   driver::DeviceReading before_, after_;
+  std::uint64_t epoch_ = 0;  // ImplicitMemory::Base::epoch before the measured call
 };
 
 }  // namespace cuwarden::hooks

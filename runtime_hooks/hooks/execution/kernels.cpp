@@ -2,24 +2,24 @@
 // brings the kernel's code to the device. NCCL asks about each of its kernels before it launches
 // any.
 #include "runtime_hooks/hooks/call/hooks.hpp"
-#include "runtime_hooks/hooks/execution/implicit_span.hpp"
-#include "runtime_hooks/tracking/launched_kernels.hpp"
+#include "runtime_hooks/hooks/execution/object_span.hpp"
+#include "runtime_hooks/tracking/handle_set.hpp"
 
 namespace cuwarden::hooks {
 namespace {
 
-// Makes a call that may load code, and books the memory that it took, if the device may be read
-// again already. Such a call gives no memory back; if memory became free, another process freed it,
-// and nothing is booked. Sets `is_read` to true if the device was read.
+std::uint64_t number_of(const void* handle) { return reinterpret_cast<std::uint64_t>(handle); }
+
+// Makes a call that may load the code `object`, and records the memory that it took. Sets `is_read`
+// to true if the call was measured.
 template <class Call>
-CUresult maybe_loading(HookedCall& call, DeviceOrdinal device, bool& is_read, Call real_call) {
+CUresult maybe_loading(HookedCall& call, const tracking::ImplicitObject& object,
+                       DeviceOrdinal device, bool& is_read, Call real_call) {
   const auto attempt = [&] {
-    ImplicitSpan span(call);
-    if (call.execution().implicit.may_ask(call.execution().time.recently_ns())) span.begin(device);
+    ObjectSpan span(call);
     is_read = span.has_begun();
     const CUresult result = real_call();
-    const auto taken = span.taken_by_code();
-    if (taken && *taken > 0) span.book({.module_bytes = *taken});
+    span.used(object);
     return result;
   };
   return call.rescued(attempt(), {ledger::Asked::module, device}, attempt);
@@ -44,7 +44,9 @@ CUresult of_kernel_on(HookedCall& call, Handle handle, DeviceOrdinal device, Cal
   if (device == no_device || loaded_kernels.has(key) || launched_kernels.has(kernel))
     return real_call();
   bool is_read = false;
-  const CUresult result = maybe_loading(call, device, is_read, real_call);
+  const CUresult result =
+      maybe_loading(call, tracking::ImplicitObjects::code_of(number_of(handle), device), device,
+                    is_read, real_call);
   if (result == CUDA_SUCCESS && is_read) loaded_kernels.add(key);
   return result;
 }
@@ -70,7 +72,19 @@ CUresult cuModuleGetFunction(HookedCall& call, CUfunction* hfunc, CUmodule hmod,
   const auto real_call = [&] { return call.real().cuModuleGetFunction(hfunc, hmod, name); };
   if (!call.recording()) return real_call();
   bool is_read = false;
-  return maybe_loading(call, device_of(call), is_read, real_call);
+  const CUresult result = maybe_loading(call, {Kind::module, Space::module, number_of(hmod)},
+                                        device_of(call), is_read, real_call);
+  if (result == CUDA_SUCCESS)
+    call.execution().objects.owners.set(number_of(*hfunc), {Space::module, number_of(hmod)});
+  return result;
+}
+
+CUresult cuLibraryGetKernel(HookedCall& call, CUkernel* pKernel, CUlibrary library,
+                            const char* name) {
+  const CUresult result = call.real().cuLibraryGetKernel(pKernel, library, name);
+  if (call.recording() && result == CUDA_SUCCESS)
+    call.execution().objects.owners.set(number_of(*pKernel), {Space::library, number_of(library)});
+  return result;
 }
 
 #if CUDA_VERSION >= 12040
@@ -95,7 +109,13 @@ CUresult cuFuncSetCacheConfig(HookedCall& call, CUfunction hfunc, CUfunc_cache c
 }
 
 CUresult cuKernelGetFunction(HookedCall& call, CUfunction* pFunc, CUkernel kernel) {
-  return of_kernel(call, kernel, [&] { return call.real().cuKernelGetFunction(pFunc, kernel); });
+  const CUresult result =
+      of_kernel(call, kernel, [&] { return call.real().cuKernelGetFunction(pFunc, kernel); });
+  if (call.recording() && result == CUDA_SUCCESS) {
+    tracking::CodeOwners& owners = call.execution().objects.owners;
+    owners.set(number_of(*pFunc), owners.of(number_of(kernel)));
+  }
+  return result;
 }
 
 CUresult cuKernelGetAttribute(HookedCall& call, int* pi, CUfunction_attribute attrib,

@@ -117,7 +117,7 @@ rescue::Need FirstLaunch::done(CUresult result) noexcept {
   const std::uint64_t given_back = gave_back ? static_cast<std::uint64_t>(-*taken) : 0;
   if (gave_back) span_.book_given_back(given_back, here_.context);
   // The kernel's code may have been loaded even though the launch failed.
-  if (taken && *taken > 0) span_.book({.module_bytes = *taken});
+  if (taken && *taken > 0) code_loaded(taken);
   return {ledger::Asked::launch, here_.device, lacked, given_back};
 }
 
@@ -172,6 +172,14 @@ std::uint64_t FirstLaunch::heap_that_lacked(std::uint64_t set_bytes) const noexc
                                                                                               : 0;
 }
 
+void FirstLaunch::code_loaded(std::optional<std::int64_t> bytes) noexcept {
+  call_.execution().objects.took_more(
+      call_.caller(),
+      tracking::ImplicitObjects::code_of(reinterpret_cast<std::uint64_t>(kernel_), here_.device),
+      here_, bytes);
+  if (bytes && *bytes > 0) span_.note_reading();
+}
+
 void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
   const ExecutionParts parts = call_.execution();
   ImplicitMemory::Launches* const launches =
@@ -197,10 +205,13 @@ void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
     change.largest_local_bytes = needed;
     change.largest_local_kernel = name_of(call_.real(), kernel_);
   }
-  if (taken && *taken != 0)
+  const std::int64_t code = std::max<std::int64_t>(change.module_bytes, 0);
+  change.module_bytes -= code;
+  if (taken && *taken != code)
     span_.book(change);
   else if (change.largest_local_bytes != 0)
     parts.implicit.book(here_.device, change);
+  if (!taken || code != 0) code_loaded(taken ? std::optional(code) : std::nullopt);
 }
 
 GraphInstantiation::GraphInstantiation(HookedCall& call) noexcept : call_(call), span_(call) {
@@ -212,31 +223,44 @@ GraphInstantiation::GraphInstantiation(HookedCall& call) noexcept : call_(call),
                                   launches->local_bytes.load(std::memory_order_relaxed) ||
                               launches->may_read_for_heap()))
     span_.begin(here_.device);
+  else if (const ExecutionParts parts = call.execution();
+           parts.implicit.may_read(parts.time.recently_ns()))
+    span_.begin(here_.device);
 }
 
-// To be called after a successful instantiation. cuwarden does not know which graph the captured
-// kernels belong to. A graph without them takes less memory than they need; then nothing is booked.
-void GraphInstantiation::done() noexcept {
-  const auto taken = span_.taken();
-  if (!taken || *taken <= 0) return;
+void GraphInstantiation::done(CUgraphExec made) noexcept {
+  if (!call_.recording()) return;
   const ErrnoGuard keep;
+  tracking::Taken taken = span_.taken();
+  if (taken && *taken > 0) {
+    const ledger::ImplicitChange for_kernels = kernels_part(*taken);
+    const std::int64_t bytes = for_kernels.local_memory_bytes + for_kernels.heap_bytes;
+    if (bytes != 0) call_.execution().implicit.book(here_.device, for_kernels);
+    *taken -= bytes;
+    span_.note_reading();
+  }
+  call_.execution().objects.made(call_.caller(), object_of(made), here_, taken);
+}
+
+// cuwarden does not know which graph the captured kernels belong to. A graph without them takes
+// less memory than they need; then all belongs to the executable graph.
+ledger::ImplicitChange GraphInstantiation::kernels_part(std::int64_t taken) noexcept {
   auto* const launches = call_.execution().implicit.launches_of(here_.device, here_.context);
-  if (launches == nullptr) return;
+  if (launches == nullptr) return {};
   const std::uint64_t before = launches->local_bytes.load(std::memory_order_relaxed);
   const std::uint64_t needed = launches->captured_local_bytes.load(std::memory_order_relaxed);
   if (needed <= before) {
     const std::int64_t heap =
-        heap_among(*taken, launches->heap_bytes.load(std::memory_order_relaxed));
-    if (heap == 0) return;
-    launches->heap_bytes.store(0, std::memory_order_relaxed);
-    return span_.book({.heap_bytes = heap});
+        heap_among(taken, launches->heap_bytes.load(std::memory_order_relaxed));
+    if (heap != 0) launches->heap_bytes.store(0, std::memory_order_relaxed);
+    return {.heap_bytes = heap};
   }
   const auto local =
       static_cast<std::int64_t>(resident_threads(call_.real(), here_.device) * (needed - before));
-  if (*taken < local / 2) return;
+  if (taken < local / 2) return {};
   raise_to(launches->local_bytes, needed);
   launches->captured_local_bytes.store(0, std::memory_order_relaxed);
-  span_.book({.local_memory_bytes = std::min(*taken, local)});
+  return {.local_memory_bytes = std::min(taken, local)};
 }
 
 }  // namespace cuwarden::hooks

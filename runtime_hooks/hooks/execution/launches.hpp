@@ -9,7 +9,7 @@
 #include "runtime_hooks/driver/gate_scope.hpp"
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
 #include "runtime_hooks/hooks/execution/implicit_span.hpp"
-#include "runtime_hooks/tracking/launched_kernels.hpp"
+#include "runtime_hooks/tracking/handle_set.hpp"
 
 namespace cuwarden::hooks {
 
@@ -81,6 +81,8 @@ class FirstLaunch {
   // negative if memory became free; none: not measured, and only the kernel's need of local memory
   // is entered.
   void succeeded(std::optional<std::int64_t> taken) noexcept;
+  // Records that the kernel's code was loaded, and took `bytes`; none: not measured.
+  void code_loaded(std::optional<std::int64_t> bytes) noexcept;
   HookedCall& call_;
   const CUfunction kernel_;
   const std::uint64_t block_threads_;
@@ -92,20 +94,29 @@ class FirstLaunch {
   std::uint64_t local_needed_ = 0;
 };
 
-// Measures the instantiation of a graph, at which the driver takes the local memory that the
-// graph's kernels need. Measures only in two cases: a kernel whose launch was captured needed more
-// local memory than all kernels launched before it, or the driver may take memory for the heap of
-// device-side malloc. Does nothing if the program's call, which outlives the object, is not
-// recorded. The object is made right before the driver's call.
+// Returns the object that stands for an executable graph.
+inline tracking::ImplicitObject object_of(CUgraphExec exec) {
+  return {Kind::graph_exec, Space::graph_exec, reinterpret_cast<std::uint64_t>(exec)};
+}
+
+// Measures the instantiation of a graph. The driver takes memory for the executable graph, and the
+// local memory that the graph's kernels need. Measures within the budget
+// (ImplicitMemory::may_read()), and beyond it in two cases: a kernel whose launch was captured
+// needed more local memory than all kernels launched before it, or the driver may take memory for
+// the heap of device-side malloc. Does nothing if the program's call, which outlives the object, is
+// not recorded. The object is made right before the driver's call.
 class GraphInstantiation {
  public:
   explicit GraphInstantiation(HookedCall&) noexcept;
-  // Enters the device memory that the instantiation took, for local memory or the heap of
-  // device-side malloc, into the ledger. Enters nothing if the amount fits neither. To be called
-  // right after the driver's call, if that succeeded.
-  void done() noexcept;
+  // Records the executable graph that was made, and enters the device memory that the instantiation
+  // took into the ledger. To be called right after the driver's call, if that succeeded.
+  void done(CUgraphExec) noexcept;
 
  private:
+  // Returns the part of the bytes that the instantiation took for kernels: local memory or the heap
+  // of device-side malloc. Both 0 if the amount fits neither.
+  ledger::ImplicitChange kernels_part(std::int64_t taken) noexcept;
+
   HookedCall& call_;
   ImplicitSpan span_;
   // The context that was current when the CUDA graph was instantiated, and its device.

@@ -3,26 +3,43 @@
 #include <algorithm>
 
 #include "runtime_hooks/hooks/call/hooks.hpp"
-#include "runtime_hooks/hooks/execution/implicit_span.hpp"
-#include "runtime_hooks/tracking/launched_kernels.hpp"
+#include "runtime_hooks/hooks/execution/object_span.hpp"
+#include "runtime_hooks/tracking/handle_set.hpp"
 
 namespace cuwarden::hooks {
 namespace {
 
-// Makes a call that loads or unloads code, and books the memory that it took or gave back.
-template <class Call>
-CUresult measured(HookedCall& call, Call real_call) {
-  ImplicitSpan span(call);
-  if (call.recording()) span.begin(call.execution().queries.current().device);
-  const CUresult result = real_call();
-  const auto taken = span.taken_by_code();
-  if (taken && *taken != 0) span.book({.module_bytes = *taken});
+tracking::ImplicitObject object_of(CUmodule module) {
+  return {Kind::module, Space::module, reinterpret_cast<std::uint64_t>(module)};
+}
+tracking::ImplicitObject object_of(CUlibrary library) {
+  return {Kind::module, Space::library, reinterpret_cast<std::uint64_t>(library)};
+}
+
+// Makes a call that loads a module or a library, stores its handle in *made, and records it.
+template <class Handle, class Load>
+CUresult load_once(HookedCall& call, const Handle* made, Load load) {
+  ObjectSpan span(call, ObjectSpan::When::always);
+  const CUresult result = load();
+  if (call.recording() && result == CUDA_SUCCESS) span.made(object_of(*made));
   return result;
 }
 
-template <class Load>
-CUresult loaded(HookedCall& call, Load load) {
-  const auto attempt = [&] { return measured(call, load); };
+template <class Handle, class Load>
+CUresult loaded(HookedCall& call, const Handle* made, Load load) {
+  const auto attempt = [&] { return load_once(call, made, load); };
+  return call.rescued(attempt(), {ledger::Asked::module}, attempt);
+}
+
+// Makes a call that asks for a part of a library, whose code it may load into the current context.
+template <class Call>
+CUresult asked(HookedCall& call, CUlibrary library, Call real_call) {
+  const auto attempt = [&] {
+    ObjectSpan span(call, ObjectSpan::When::always);
+    const CUresult result = real_call();
+    if (call.recording() && result == CUDA_SUCCESS) span.used(object_of(library));
+    return result;
+  };
   return call.rescued(attempt(), {ledger::Asked::module}, attempt);
 }
 
@@ -51,20 +68,22 @@ class JitValues {
 };
 
 // Loads code with JIT options. Options that could not be kept are a reason not to repeat the call.
-template <class Load>
-CUresult loaded(HookedCall& call, const JitValues& options, Load load) {
-  const CUresult result = measured(call, load);
+template <class Handle, class Load>
+CUresult loaded(HookedCall& call, const Handle* made, const JitValues& options, Load load) {
+  const CUresult result = load_once(call, made, load);
   if (!options.fits()) return result;
   return call.rescued(result, {ledger::Asked::module}, [&] {
     options.restore();
-    return measured(call, load);
+    return load_once(call, made, load);
   });
 }
 
-template <class Call>
-CUresult without_code(HookedCall& call, Call real_call) {
+template <class Handle, class Call>
+CUresult unloaded(HookedCall& call, Handle handle, Call real_call) {
+  ObjectEnd end(call, object_of(handle), ObjectSpan::When::always);
+  const CUresult result = real_call();
+  end.done(result);
   // The driver may give the handles of the unloaded kernels to other kernels later.
-  const CUresult result = measured(call, real_call);
   if (result == CUDA_SUCCESS) {
     launched_kernels.forget_all();
     loaded_kernels.forget_all();
@@ -75,33 +94,33 @@ CUresult without_code(HookedCall& call, Call real_call) {
 }  // namespace
 
 CUresult cuModuleLoad(HookedCall& call, CUmodule* module, const char* fname) {
-  return loaded(call, [&] { return call.real().cuModuleLoad(module, fname); });
+  return loaded(call, module, [&] { return call.real().cuModuleLoad(module, fname); });
 }
 
 CUresult cuModuleLoadData(HookedCall& call, CUmodule* module, const void* image) {
-  return loaded(call, [&] { return call.real().cuModuleLoadData(module, image); });
+  return loaded(call, module, [&] { return call.real().cuModuleLoadData(module, image); });
 }
 
 CUresult cuModuleLoadDataEx(HookedCall& call, CUmodule* module, const void* image,
                             unsigned int numOptions, CUjit_option* options, void** optionValues) {
-  return loaded(call, JitValues(optionValues, numOptions), [&] {
+  return loaded(call, module, JitValues(optionValues, numOptions), [&] {
     return call.real().cuModuleLoadDataEx(module, image, numOptions, options, optionValues);
   });
 }
 
 CUresult cuModuleLoadFatBinary(HookedCall& call, CUmodule* module, const void* fatCubin) {
-  return loaded(call, [&] { return call.real().cuModuleLoadFatBinary(module, fatCubin); });
+  return loaded(call, module, [&] { return call.real().cuModuleLoadFatBinary(module, fatCubin); });
 }
 
 CUresult cuModuleUnload(HookedCall& call, CUmodule hmod) {
-  return without_code(call, [&] { return call.real().cuModuleUnload(hmod); });
+  return unloaded(call, hmod, [&] { return call.real().cuModuleUnload(hmod); });
 }
 
 CUresult cuLibraryLoadData(HookedCall& call, CUlibrary* library, const void* code,
                            CUjit_option* jitOptions, void** jitOptionsValues,
                            unsigned int numJitOptions, CUlibraryOption* libraryOptions,
                            void** libraryOptionValues, unsigned int numLibraryOptions) {
-  return loaded(call, JitValues(jitOptionsValues, numJitOptions), [&] {
+  return loaded(call, library, JitValues(jitOptionsValues, numJitOptions), [&] {
     return call.real().cuLibraryLoadData(library, code, jitOptions, jitOptionsValues, numJitOptions,
                                          libraryOptions, libraryOptionValues, numLibraryOptions);
   });
@@ -111,7 +130,7 @@ CUresult cuLibraryLoadFromFile(HookedCall& call, CUlibrary* library, const char*
                                CUjit_option* jitOptions, void** jitOptionsValues,
                                unsigned int numJitOptions, CUlibraryOption* libraryOptions,
                                void** libraryOptionValues, unsigned int numLibraryOptions) {
-  return loaded(call, JitValues(jitOptionsValues, numJitOptions), [&] {
+  return loaded(call, library, JitValues(jitOptionsValues, numJitOptions), [&] {
     return call.real().cuLibraryLoadFromFile(library, fileName, jitOptions, jitOptionsValues,
                                              numJitOptions, libraryOptions, libraryOptionValues,
                                              numLibraryOptions);
@@ -119,27 +138,29 @@ CUresult cuLibraryLoadFromFile(HookedCall& call, CUlibrary* library, const char*
 }
 
 CUresult cuLibraryGetModule(HookedCall& call, CUmodule* pMod, CUlibrary library) {
-  return loaded(call, [&] { return call.real().cuLibraryGetModule(pMod, library); });
+  return asked(call, library, [&] { return call.real().cuLibraryGetModule(pMod, library); });
 }
 
 CUresult cuLibraryGetGlobal(HookedCall& call, CUdeviceptr* dptr, size_t* bytes, CUlibrary library,
                             const char* name) {
-  return loaded(call, [&] { return call.real().cuLibraryGetGlobal(dptr, bytes, library, name); });
+  return asked(call, library,
+               [&] { return call.real().cuLibraryGetGlobal(dptr, bytes, library, name); });
 }
 
 CUresult cuLibraryGetManaged(HookedCall& call, CUdeviceptr* dptr, size_t* bytes, CUlibrary library,
                              const char* name) {
-  return loaded(call, [&] { return call.real().cuLibraryGetManaged(dptr, bytes, library, name); });
+  return asked(call, library,
+               [&] { return call.real().cuLibraryGetManaged(dptr, bytes, library, name); });
 }
 
 CUresult cuLibraryGetUnifiedFunction(HookedCall& call, void** fptr, CUlibrary library,
                                      const char* symbol) {
-  return loaded(call,
-                [&] { return call.real().cuLibraryGetUnifiedFunction(fptr, library, symbol); });
+  return asked(call, library,
+               [&] { return call.real().cuLibraryGetUnifiedFunction(fptr, library, symbol); });
 }
 
 CUresult cuLibraryUnload(HookedCall& call, CUlibrary library) {
-  return without_code(call, [&] { return call.real().cuLibraryUnload(library); });
+  return unloaded(call, library, [&] { return call.real().cuLibraryUnload(library); });
 }
 
 }  // namespace cuwarden::hooks

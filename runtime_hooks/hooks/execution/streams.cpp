@@ -3,28 +3,35 @@
 
 #include "runtime_hooks/hooks/call/hooks.hpp"
 #include "runtime_hooks/hooks/execution/implicit_span.hpp"
+#include "runtime_hooks/hooks/execution/object_span.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
-#include "runtime_hooks/tracking/launched_kernels.hpp"
+#include "runtime_hooks/tracking/handle_set.hpp"
 
 namespace cuwarden::hooks {
 namespace {
 
-// Makes a call that creates or destroys a stream, and books the memory that it took or gave back.
-template <class Call>
-CUresult measured(HookedCall& call, Call real_call) {
-  ImplicitSpan span(call);
-  if (call.recording() && call.execution().implicit.may_read(call.execution().time.recently_ns()))
-    span.begin(call.execution().queries.current().device);
-  const CUresult result = real_call();
-  const auto taken = span.taken();
-  if (taken && *taken != 0) span.book({.stream_bytes = *taken});
-  return result;
+tracking::ImplicitObject object_of(CUstream stream) {
+  return {Kind::stream, Space::stream, reinterpret_cast<std::uint64_t>(stream)};
 }
 
 template <class Create>
-CUresult created(HookedCall& call, Create create) {
-  const auto attempt = [&] { return measured(call, create); };
+CUresult created(HookedCall& call, const CUstream* stream, Create create) {
+  const auto attempt = [&] {
+    ObjectSpan span(call);
+    const CUresult result = create();
+    if (call.recording() && result == CUDA_SUCCESS) span.made(object_of(*stream));
+    return result;
+  };
   return call.rescued(attempt(), {ledger::Asked::stream}, attempt);
+}
+
+template <class Destroy>
+CUresult destroyed(HookedCall& call, CUstream stream, Destroy destroy) {
+  if (call.recording()) call.execution().stream_ends(stream);
+  ObjectEnd end(call, object_of(stream), ObjectSpan::When::within_budget);
+  const CUresult result = destroy();
+  end.done(result);
+  return result;
 }
 
 // Returns true for the limit of the stack, which lies in local memory. The other limits concern
@@ -50,32 +57,30 @@ void limit_set(const ExecutionParts& parts, const CurrentContext& here, CUlimit 
 }  // namespace
 
 CUresult cuStreamCreate(HookedCall& call, CUstream* phStream, unsigned int Flags) {
-  return created(call, [&] { return call.real().cuStreamCreate(phStream, Flags); });
+  return created(call, phStream, [&] { return call.real().cuStreamCreate(phStream, Flags); });
 }
 
 CUresult cuStreamCreateWithPriority(HookedCall& call, CUstream* phStream, unsigned int flags,
                                     int priority) {
-  return created(call,
+  return created(call, phStream,
                  [&] { return call.real().cuStreamCreateWithPriority(phStream, flags, priority); });
 }
 
 #if CUDA_VERSION >= 12040
 CUresult cuGreenCtxStreamCreate(HookedCall& call, CUstream* phStream, CUgreenCtx greenCtx,
                                 unsigned int flags, int priority) {
-  return created(call, [&] {
+  return created(call, phStream, [&] {
     return call.real().cuGreenCtxStreamCreate(phStream, greenCtx, flags, priority);
   });
 }
 #endif
 
 CUresult cuStreamDestroy(HookedCall& call, CUstream hStream) {
-  if (call.recording()) call.execution().stream_ends(hStream);
-  return measured(call, [&] { return call.real().cuStreamDestroy(hStream); });
+  return destroyed(call, hStream, [&] { return call.real().cuStreamDestroy(hStream); });
 }
 
 CUresult cuStreamDestroy_v2(HookedCall& call, CUstream hStream) {
-  if (call.recording()) call.execution().stream_ends(hStream);
-  return measured(call, [&] { return call.real().cuStreamDestroy_v2(hStream); });
+  return destroyed(call, hStream, [&] { return call.real().cuStreamDestroy_v2(hStream); });
 }
 
 CUresult cuCtxSetLimit(HookedCall& call, CUlimit limit, size_t value) {

@@ -221,8 +221,8 @@ void graph_instantiated(HookedCall& call, CUgraphExec exec, CUgraph graph) {
 }
 
 void graph_launched(HookedCall& call, CUgraphExec exec) {
-  if (!call.recording() || !seen.load(std::memory_order_relaxed)) return;
-  if (!effects.any(number_of(exec))) return;
+  if (!call.recording() || !graph_has_memory(exec)) return;
+  call.execution().implicit.memory_may_change();
   const GraphParts parts = call.graphs();
   const ContextId context = parts.current_owner();
   effects.for_each(number_of(exec), true, [&](const Effect& effect) {
@@ -241,6 +241,10 @@ void graph_launched(HookedCall& call, CUgraphExec exec) {
     parts.records.take(Space::pointer, DeviceAddress{effect.address});
   });
   say_where_left(call);
+}
+
+bool graph_has_memory(CUgraphExec exec) noexcept {
+  return seen.load(std::memory_order_relaxed) && effects.any(number_of(exec));
 }
 
 DeviceOrdinal device_of_graph(HookedCall& call, CUgraphExec exec) noexcept {

@@ -24,6 +24,8 @@ void graph_instantiated(HookedCall&, CUgraphExec exec, CUgraph graph);
 // it frees. To be called after each successful launch. Does nothing if the program's call is not
 // recorded.
 void graph_launched(HookedCall&, CUgraphExec exec);
+// True if launches of `exec` may allocate or free memory.
+bool graph_has_memory(CUgraphExec exec) noexcept;
 // Returns the device of an allocation that each launch of `exec` makes; no_device if it makes none,
 // or if the program's call is not recorded.
 DeviceOrdinal device_of_graph(HookedCall&, CUgraphExec exec) noexcept;

@@ -1,8 +1,8 @@
 // Hooks of graphs and of stream capture, which turns calls into graph nodes.
 #include "runtime_hooks/driver/gate_scope.hpp"
 #include "runtime_hooks/hooks/call/hooks.hpp"
-#include "runtime_hooks/hooks/execution/implicit_span.hpp"
 #include "runtime_hooks/hooks/execution/launches.hpp"
+#include "runtime_hooks/hooks/execution/object_span.hpp"
 #include "runtime_hooks/hooks/graphs/graph_memory.hpp"
 
 namespace cuwarden::hooks {
@@ -49,7 +49,7 @@ CUresult instantiated(HookedCall& call, const CUgraphExec* exec, CUgraph graph,
     GraphInstantiation instantiation(call);
     const CUresult result = instantiate();
     if (result == CUDA_SUCCESS) {
-      instantiation.done();
+      instantiation.done(*exec);
       graph_instantiated(call, *exec, graph);
     }
     return result;
@@ -70,18 +70,41 @@ CUresult submitted(HookedCall& call, CUgraphExec exec, Submit submit) {
              : call.rescued(result, {ledger::Asked::graph, device_of_graph(call, exec)}, attempt);
 }
 
+// Makes a call that submits an executable graph. The first one may take memory for the graph, if
+// its memory nodes take none.
+template <class Submit>
+CUresult submitted_first(HookedCall& call, CUgraphExec exec, Submit submit) {
+  if (!call.recording() || submitted_graphs.has(exec) || graph_has_memory(exec)) return submit();
+  ObjectSpan span(call);
+  const CUresult result = submit();
+  if (result != CUDA_SUCCESS) return result;
+  span.used(object_of(exec));
+  submitted_graphs.add(exec);
+  return result;
+}
+
 template <class Launch>
 CUresult launched(HookedCall& call, Launch launch, CUgraphExec exec) {
   return submitted(call, exec, [&] {
-    const CUresult result = launch();
+    const CUresult result = submitted_first(call, exec, launch);
     if (result == CUDA_SUCCESS) graph_launched(call, exec);
     return result;
   });
 }
 
+template <class Upload>
+CUresult uploaded(HookedCall& call, Upload upload, CUgraphExec exec) {
+  return submitted(call, exec, [&] { return submitted_first(call, exec, upload); });
+}
+
 // After a successful update, launches of `exec` allocate and free what `graph` says.
-CUresult updated(HookedCall& call, CUresult result, CUgraphExec exec, CUgraph graph) {
-  if (result == CUDA_SUCCESS) graph_instantiated(call, exec, graph);
+template <class Update>
+CUresult updated(HookedCall& call, CUgraphExec exec, CUgraph graph, Update update) {
+  ObjectSpan span(call);
+  const CUresult result = update();
+  if (!call.recording() || result != CUDA_SUCCESS) return result;
+  span.used(object_of(exec));
+  graph_instantiated(call, exec, graph);
   return result;
 }
 
@@ -255,29 +278,33 @@ CUresult cuGraphLaunch_ptsz(HookedCall& call, CUgraphExec hGraphExec, CUstream h
 
 // An upload maps the memory of the graph's memory nodes.
 CUresult cuGraphUpload(HookedCall& call, CUgraphExec hGraph, CUstream hStream) {
-  return submitted(call, hGraph, [&] { return call.real().cuGraphUpload(hGraph, hStream); });
+  return uploaded(
+      call, [&] { return call.real().cuGraphUpload(hGraph, hStream); }, hGraph);
 }
 
 CUresult cuGraphUpload_ptsz(HookedCall& call, CUgraphExec hGraphExec, CUstream hStream) {
-  return submitted(call, hGraphExec,
-                   [&] { return call.real().cuGraphUpload_ptsz(hGraphExec, hStream); });
+  return uploaded(
+      call, [&] { return call.real().cuGraphUpload_ptsz(hGraphExec, hStream); }, hGraphExec);
 }
 
 CUresult cuGraphExecUpdate(HookedCall& call, CUgraphExec hGraphExec, CUgraph hGraph,
                            CUgraphNode* hErrorNode_out, CUgraphExecUpdateResult* updateResult_out) {
-  return updated(
-      call, call.real().cuGraphExecUpdate(hGraphExec, hGraph, hErrorNode_out, updateResult_out),
-      hGraphExec, hGraph);
+  return updated(call, hGraphExec, hGraph, [&] {
+    return call.real().cuGraphExecUpdate(hGraphExec, hGraph, hErrorNode_out, updateResult_out);
+  });
 }
 
 CUresult cuGraphExecUpdate_v2(HookedCall& call, CUgraphExec hGraphExec, CUgraph hGraph,
                               CUgraphExecUpdateResultInfo* resultInfo) {
-  return updated(call, call.real().cuGraphExecUpdate_v2(hGraphExec, hGraph, resultInfo), hGraphExec,
-                 hGraph);
+  return updated(call, hGraphExec, hGraph,
+                 [&] { return call.real().cuGraphExecUpdate_v2(hGraphExec, hGraph, resultInfo); });
 }
 
 CUresult cuGraphExecDestroy(HookedCall& call, CUgraphExec hGraphExec) {
+  ObjectEnd end(call, object_of(hGraphExec), ObjectSpan::When::within_budget);
+  submitted_graphs.remove(hGraphExec);
   const CUresult result = call.real().cuGraphExecDestroy(hGraphExec);
+  end.done(result);
   if (result == CUDA_SUCCESS) graph_exec_destroyed(hGraphExec);
   return result;
 }

@@ -17,9 +17,10 @@ struct ImplicitBytes {
   // this process had recorded by then are not.
   std::uint64_t used_after_first_context = 0;
   std::uint64_t further_contexts = 0;  // taken by contexts after the first one
-  // Bytes taken by loaded code, by kernels' local memory, by the heap of malloc() in kernels, and
-  // by streams.
-  std::uint64_t modules = 0, local_memory = 0, heap = 0, streams = 0;
+  // Bytes taken by loaded code, by kernels' local memory, by the heap of malloc() in kernels, by
+  // streams, and by executable graphs. Includes memory that the driver keeps after the end of such
+  // an object.
+  std::uint64_t modules = 0, local_memory = 0, heap = 0, streams = 0, graphs = 0;
   // Most bytes of local memory that a thread needs, among kernels launched or captured since the
   // device last had no context. 0: none needed more than its context gave each thread already: 1
   // KiB, or what cuCtxSetLimit had set.
@@ -29,6 +30,10 @@ struct ImplicitBytes {
   // used_after_first_context is larger, most of it is other processes' memory, and the size of the
   // first context is unknown.
   static constexpr std::uint64_t largest_context = std::uint64_t{1} << 30;
+  // Returns all bytes that the driver took by itself, but for those of the first context.
+  std::uint64_t beside_first_context() const noexcept {
+    return further_contexts + modules + local_memory + heap + streams + graphs;
+  }
   // Returns the bytes that this process's contexts on the device take together, and other
   // processes' memory in used_after_first_context. Leaves out the first context if
   // used_after_first_context exceeds largest_context, since the context's size is then unknown.
@@ -51,6 +56,7 @@ inline ImplicitBytes implicit_bytes_of(const Device& device) noexcept {
           get(device.local_memory_bytes),
           get(device.heap_bytes),
           get(device.stream_bytes),
+          get(device.graph_bytes),
           get(device.largest_local_bytes)};
 }
 

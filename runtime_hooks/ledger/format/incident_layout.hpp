@@ -46,6 +46,7 @@ enum class Fact : std::uint8_t {
   local_memory_bytes,      // taken by kernels' local memory
   heap_bytes,              // taken by the heap of malloc() in kernels
   stream_bytes,            // taken by streams
+  graph_bytes,             // taken by executable graphs
   other_processes_bytes,   // taken by other processes, as far as NVML tells
   // Facts about the host, in bytes if the name says so. Words like MemTotal are fields of
   // /proc/meminfo. A limit that does not exist has the value no_limit.
@@ -78,7 +79,7 @@ enum class Fact : std::uint8_t {
   arena_unused_bytes,  // bytes that cuwarden's pool holds and that no allocation has
   spilled_in_stream_order_bytes,  // the part of spilled_bytes in stream-ordered allocations
 };
-inline constexpr std::size_t fact_count = 34;              // number of enumerators of Fact
+inline constexpr std::size_t fact_count = 35;              // number of enumerators of Fact
 inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;  // value of a limit that is not set
 
 // The rungs: the attempts to serve a request that the driver has refused. retry asks the driver

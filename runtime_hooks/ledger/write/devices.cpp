@@ -178,7 +178,7 @@ void Devices::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given
     for (std::atomic<std::uint64_t>* number :
          {&device->used_after_first_context_bytes, &device->context_bytes, &device->module_bytes,
           &device->local_memory_bytes, &device->heap_bytes, &device->stream_bytes,
-          &device->largest_local_bytes, &device->lent_first_context_bytes,
+          &device->graph_bytes, &device->largest_local_bytes, &device->lent_first_context_bytes,
           &device->lent_context_bytes})
       number->store(0, std::memory_order_release);
   }
@@ -190,6 +190,7 @@ void Devices::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given
   change(device->local_memory_bytes, given.local_memory_bytes);
   change(device->heap_bytes, given.heap_bytes);
   change(device->stream_bytes, given.stream_bytes);
+  change(device->graph_bytes, given.graph_bytes);
   const Returned first_context{&device->used_after_first_context_bytes,
                                &device->lent_first_context_bytes};
   const Returned contexts{&device->context_bytes, &device->lent_context_bytes};
@@ -200,7 +201,8 @@ void Devices::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given
                                     {&device->local_memory_bytes},
                                     {&device->module_bytes},
                                     {&device->heap_bytes},
-                                    {&device->stream_bytes}});
+                                    {&device->stream_bytes},
+                                    {&device->graph_bytes}});
   if (is_largest) {
     device->largest_local_bytes.store(given.largest_local_bytes, std::memory_order_release);
     store_field(device->largest_local_kernel.offset, name.offset);

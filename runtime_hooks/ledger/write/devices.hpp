@@ -37,7 +37,8 @@ struct ArenaUse {
 };
 
 // A change of a device's implicit memory: memory that calls other than allocations take or give
-// back, for contexts, code, local memory of kernels, the heap of malloc() in kernels, and streams.
+// back, for contexts, code, local memory of kernels, the heap of malloc() in kernels, streams, and
+// executable graphs.
 // Devices::change_implicit() adds the fields to the device's numbers, or subtracts them. No number
 // falls below 0.
 struct ImplicitChange {
@@ -49,9 +50,10 @@ struct ImplicitChange {
   // measured by this change.
   std::uint64_t used_after_first_context_bytes = 0;
   // Bytes that were taken (or, if negative, given back) by contexts after the first one, code
-  // (modules), local memory of kernels, the heap of malloc() in kernels, and streams.
+  // (modules), local memory of kernels, the heap of malloc() in kernels, streams, and executable
+  // graphs.
   std::int64_t context_bytes = 0, module_bytes = 0, local_memory_bytes = 0, heap_bytes = 0,
-               stream_bytes = 0;
+               stream_bytes = 0, graph_bytes = 0;
   // Bytes that the driver gave back to the device, without telling from what. They are subtracted
   // from local memory, then from code, from further contexts, and from the first one.
   std::uint64_t given_back_bytes = 0;
@@ -59,7 +61,8 @@ struct ImplicitChange {
   // subtracted from the contexts' bytes; at most Devices::lent_context_bytes().
   std::uint64_t taken_again_bytes = 0;
   // Bytes that the end of one context gave back while other contexts of the device remain. They are
-  // subtracted from the bytes of further contexts, then of local memory, code, heap and streams.
+  // subtracted from the bytes of further contexts, then of local memory, code, heap, streams and
+  // executable graphs.
   std::uint64_t one_ended_bytes = 0;
   // Bytes of local memory for one thread of a launched kernel, if the kernel needs more than all
   // kernels before in its context; otherwise 0.

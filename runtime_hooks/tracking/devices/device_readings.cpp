@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/driver/calling_threads.hpp"
@@ -50,6 +51,10 @@ std::optional<IdleBytes> DeviceReadings::idle_in_memory_pools(DeviceOrdinal devi
 
 void DeviceReadings::read(DeviceOrdinal device, ledger::ReadingAt at,
                           const FunctionRef<bool()>& may_ask) noexcept {
+  ReadingListener* const listeners[] = {first_listener_, listener_};
+  std::uint64_t begun[std::size(listeners)]{};
+  for (std::size_t i = 0; i < std::size(listeners); ++i)
+    if (listeners[i] != nullptr) begun[i] = listeners[i]->reading_begins(device);
   const auto reading = driver::read_current_device(real_);
   if (!reading) return;
   const auto idle = may_ask() ? idle_bytes(device) : std::nullopt;
@@ -57,7 +62,11 @@ void DeviceReadings::read(DeviceOrdinal device, ledger::ReadingAt at,
                                         .total_bytes = reading->total_bytes,
                                         .free_bytes = reading->free_bytes,
                                         .memory_pool_idle_bytes = idle});
-  if (listener_ != nullptr) listener_->device_was_read(device, reading->total_bytes);
+  bool is_changed = false;
+  for (std::size_t i = 0; i < std::size(listeners); ++i)
+    if (listeners[i] != nullptr)
+      is_changed |= listeners[i]->device_was_read(device, *reading, begun[i]);
+  if (is_changed && first_listener_ != nullptr) first_listener_->memory_has_changed(device);
 }
 
 void DeviceReadings::look_around(std::uint64_t now) noexcept {

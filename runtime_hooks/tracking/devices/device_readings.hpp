@@ -8,6 +8,7 @@
 
 #include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/tracking/devices/device_queries.hpp"
 #include "runtime_hooks/tracking/devices/memory_pools.hpp"
@@ -17,9 +18,16 @@ namespace cuwarden::tracking {
 // An object that is told each time DeviceReadings has asked the driver how full a device is.
 class ReadingListener {
  public:
+  // Is called each time before DeviceReadings asks the driver how full the device is. The result is
+  // passed to device_was_read().
+  virtual std::uint64_t reading_begins(DeviceOrdinal) noexcept { return 0; }
   // Is called each time DeviceReadings has learned from the driver how full the device is, on the
-  // thread that asked. `total_bytes` is the size of the device's memory, free or not.
-  virtual void device_was_read(DeviceOrdinal, std::uint64_t total_bytes) noexcept = 0;
+  // thread that asked. `begun` is the result of reading_begins(). Returns true if the listener has
+  // changed the device's memory.
+  virtual bool device_was_read(DeviceOrdinal, const driver::DeviceReading&,
+                               std::uint64_t begun) noexcept = 0;
+  // Is called if a later listener has changed the device's memory after the reading.
+  virtual void memory_has_changed(DeviceOrdinal) noexcept {}
 
  protected:
   ~ReadingListener() = default;
@@ -42,6 +50,10 @@ class DeviceReadings {
         queries_(queries),
         memory_pools_(memory_pools),
         listener_(listener) {}
+
+  // Adds a listener that is told of each reading before the constructor's. It outlives this object.
+  // To be called before the first reading.
+  void tell_first(ReadingListener& listener) noexcept { first_listener_ = &listener; }
 
   // Remembers that the process uses this device, so that a last reading is taken of it at the end
   // of the process. The first call for a device writes its name and UUID into the ledger. Ignores
@@ -94,6 +106,7 @@ class DeviceReadings {
   const DeviceQueries& queries_;
   MemoryPools& memory_pools_;
   ReadingListener* const listener_;
+  ReadingListener* first_listener_ = nullptr;
   // Nanoseconds from the process's beginning to the time when the next reading is due: the earlier
   // one of `next_reading_ns_` and `next_rss_ns_`.
   std::atomic<std::uint64_t> next_look_ns_{0};

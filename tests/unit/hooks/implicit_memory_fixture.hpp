@@ -62,6 +62,8 @@ class ImplicitMemoryTest : public HooksTest {
   }
   ~ImplicitMemoryTest() override { meanwhile = nullptr; }
 
+  // Uses up the time that readings of devices may take in this process.
+  void use_up_readings() { session.implicit.reading_took(std::uint64_t{1} << 60); }
   CUresult load(std::int64_t bytes) {
     takes = bytes;
     CUmodule module = nullptr;

@@ -156,23 +156,13 @@ TEST_F(ImplicitMemoryTest, a_kernel_may_be_loaded_on_each_device) {
   EXPECT_EQ(bytes().modules, 5 * mib);
 }
 
-TEST_F(ImplicitMemoryTest,
-       questions_have_their_own_ration_of_readings_and_are_measured_again_when_it_allows) {
-  std::vector<FakeKernel> kernels(2000);
-  int read = 0;
-  for (FakeKernel& kernel : kernels) read += ask(kernel, 0) ? 1 : 0;
-  EXPECT_GE(read, 512);
-  EXPECT_LT(read, 600);
-  FakeKernel plain;
-  const int before = fake.readings;
-  launch(plain, mib);
-  EXPECT_EQ(fake.readings, before + 2) << "only the launch's readings remain";
-  // A kernel that was asked about without a reading does not count as loaded.
-  const auto has = [](FakeKernel& kernel) {
-    return loaded_kernels.has(reinterpret_cast<CUfunction>(&kernel));
-  };
-  EXPECT_TRUE(has(kernels.front()));
-  EXPECT_FALSE(has(kernels.back()));
+TEST_F(ImplicitMemoryTest, a_kernel_that_was_asked_about_without_a_reading_is_not_loaded) {
+  FakeKernel first, second;
+  EXPECT_TRUE(ask(first, 0));
+  use_up_readings();
+  EXPECT_FALSE(ask(second, 0));
+  EXPECT_TRUE(loaded_kernels.has(&first));
+  EXPECT_FALSE(loaded_kernels.has(&second));
 }
 
 TEST_F(ImplicitMemoryTest,
@@ -291,10 +281,12 @@ TEST_F(ImplicitMemoryTest, a_kernel_is_found_though_many_others_were_launched) {
 }
 
 TEST_F(ImplicitMemoryTest, readings_at_first_launches_are_rationed_except_for_larger_local_memory) {
-  std::vector<FakeKernel> kernels(2000);
-  const int before = fake.readings;
-  for (FakeKernel& kernel : kernels) launch(kernel, 0);
-  EXPECT_LT(fake.readings - before, 2 * 500);
+  FakeKernel first, second;
+  launch(first, 0);
+  EXPECT_EQ(fake.readings, 2);
+  use_up_readings();
+  launch(second, 0);
+  EXPECT_EQ(fake.readings, 2);
   FakeKernel deep{4096, "deep"};
   launch(deep, 6 * mib);
   EXPECT_EQ(bytes().local_memory, 6 * mib);
@@ -307,6 +299,7 @@ TEST_F(ImplicitMemoryTest, a_first_contexts_memory_is_kept_apart_from_that_of_fu
   fake.free_bytes = fake.total_bytes - 527 * mib;
   hooked(Row::cuCtxCreate_v2, cuCtxCreate_v2, &context, 0u, 0);
   EXPECT_EQ(bytes().used_after_first_context, 527 * mib);
+  load(3 * mib);
   const_cast<driver::RealDriver&>(real).cuCtxCreate_v2 = [](CUcontext* out, unsigned, CUdevice) {
     fake.free_bytes -= 524 * mib;
     return *out = fake.current = reinterpret_cast<CUcontext>(0x4000), CUDA_SUCCESS;
@@ -316,7 +309,6 @@ TEST_F(ImplicitMemoryTest, a_first_contexts_memory_is_kept_apart_from_that_of_fu
   EXPECT_EQ(bytes().used_after_first_context, 527 * mib);
   EXPECT_EQ(bytes().further_contexts, 524 * mib);
 
-  load(3 * mib);
   hooked(Row::cuCtxDestroy_v2, cuCtxDestroy_v2, second);
   EXPECT_EQ(bytes().modules, 3 * mib);  // the device still has a context
   hooked(Row::cuCtxDestroy_v2, cuCtxDestroy_v2, context);

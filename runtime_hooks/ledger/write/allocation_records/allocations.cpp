@@ -89,6 +89,13 @@ void Allocations::put_back(const TakenRecord& taken) noexcept {
     slabs_.freed(fields.group, taken.address, fields.bytes.value, now);
 }
 
+bool Allocations::grow(Space space, DeviceAddress address, std::uint64_t bytes) noexcept {
+  const GroupId group = records_.add_bytes(space, address, bytes);
+  if (group.value == 0) return false;
+  totals_.learned_size(group, bytes, time_.recently_ns());
+  return true;
+}
+
 bool Allocations::opened_again(Space space, DeviceAddress address) noexcept {
   return records_.add_reference(space, address);
 }

@@ -134,6 +134,18 @@ bool RecordIndex::add_reference(Space space, DeviceAddress address) noexcept {
   return true;
 }
 
+GroupId RecordIndex::add_bytes(Space space, DeviceAddress address, std::uint64_t bytes) noexcept {
+  const std::uint64_t hash = hash_of(space, address);
+  Shard& shard = shard_of(address, hash);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return {};
+  const std::uint32_t slot = slot_of(shard, hash, space, address);
+  if (slot == no_slot) return {};
+  Record& record = row(RecordId{slot_row(shard.slots[slot])});
+  store_field(record.bytes, record.bytes + bytes);
+  return {record.group};
+}
+
 bool RecordIndex::drop_reference(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
   Shard& shard = shard_of(address, hash);

@@ -262,6 +262,17 @@ void Totals::sample_host_rss(std::uint64_t bytes, std::uint64_t now_ns) noexcept
   mark(series, now_ns, before, bytes);
 }
 
+std::uint64_t Totals::live_count_on(DeviceOrdinal ordinal, Kind kind) const noexcept {
+  const Series* const rows = storage_.rows<Series>(RegionId::series);
+  const std::uint64_t used = storage_.used(RegionId::series);
+  for (std::uint64_t i = 1; i < used; ++i) {
+    if (rows[i].state.load(std::memory_order_acquire) == 1 && rows[i].device == ordinal.value &&
+        rows[i].kind == static_cast<std::uint8_t>(kind))
+      return thread_shards_.live_count(rows[i], i);
+  }
+  return 0;
+}
+
 std::uint64_t Totals::live_bytes_on(DeviceOrdinal ordinal,
                                     std::optional<Kind> only) const noexcept {
   const Series* const rows = storage_.rows<Series>(RegionId::series);

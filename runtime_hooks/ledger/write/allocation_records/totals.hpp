@@ -43,9 +43,9 @@ class Totals {
   // Counts the end of an allocation of `bytes` that ended with its context. The group counts it as
   // released, not as freed. `now_ns`: time since process start.
   void released(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  // Adds `bytes` to a live allocation that was counted with 0 bytes, because its size was not
-  // known: the size of an imported handle is known only when the handle is mapped. `now_ns`: time
-  // since process start.
+  // Adds `bytes` to a live allocation that was counted with fewer, because its size was not known:
+  // the size of an imported handle is known only when the handle is mapped. `now_ns`: time since
+  // process start.
   void learned_size(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
 
   // Returns the process's live bytes on the device (no_device: the host). `only`: the kind that
@@ -53,6 +53,9 @@ class Totals {
   // each kind may be too high by 1 MiB or 1/64 of its peak, whichever is more.
   std::uint64_t live_bytes_on(DeviceOrdinal,
                               std::optional<Kind> only = std::nullopt) const noexcept;
+
+  // Returns the number of live allocations of a kind on the device.
+  std::uint64_t live_count_on(DeviceOrdinal, Kind) const noexcept;
 
   // Adds a sample of the process's resident memory (`bytes`), taken at `now_ns` since process
   // start, to the timeline and the peak of resident memory.

@@ -1,0 +1,71 @@
+#include "reporters/tables/implicit_groups.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "reporters/model/each_row.hpp"
+#include "reporters/tables/memory_tables.hpp"
+
+namespace cuwarden {
+namespace {
+
+using ledger::RegionId;
+
+// Returns the item of the table `accounts` to which implicit memory of this kind belongs.
+std::string item_of(Kind kind) {
+  switch (kind) {
+    case Kind::stream:
+      return "streams";
+    case Kind::module:
+      return "modules";
+    default:
+      return "graphs";
+  }
+}
+
+}  // namespace
+
+std::vector<LeakGroup> implicit_groups(const ledger::Reader& reader,
+                                       std::vector<LeakGroup>& leaks) {
+  std::vector<LeakGroup> result;
+  std::set<std::uint32_t> live;
+  for (const LeakGroup& leak : leaks) {
+    if (!is_implicit(leak.group.kind) || leak.released_by_context) continue;
+    result.push_back(leak);
+    live.insert(leak.group.id.value);
+  }
+  each_row(reader, RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
+    if (!is_implicit(group.kind) || group.allocations == 0 || live.contains(group.id.value)) return;
+    LeakGroup ended;
+    ended.group = group;
+    result.push_back(ended);
+  });
+  std::erase_if(leaks, [](const LeakGroup& leak) {
+    return is_implicit(leak.group.kind) && (leak.released_by_context || !leak.growth.growing());
+  });
+  return result;
+}
+
+void put_implicit_groups(const ledger::Reader& reader, const std::vector<LeakGroup>& groups,
+                         const CallFrames& frames, Put<model::ImplicitGroup> put) {
+  for (const LeakGroup& group : groups) {
+    const ledger::GroupView& made = group.group;
+    model::ImplicitGroup row;
+    row.device = device_id(made.device);
+    row.item = item_of(made.kind);
+    const auto hook = reader.hook(made.api.value);
+    if (hook) row.api = model::text_or_null(hook->name);
+    row.stack = frames.known_stack(made.stack);
+    row.count = group.count;
+    row.bytes = group.bytes;
+    row.released_count = made.frees + made.released_count;
+    row.first_ns = made.first_ns;
+    row.last_ns = made.last_ns;
+    if (group.count != 0) row.growth = group.growth.name();
+    row.growth_bytes_per_minute = group.growth.bytes_per_minute();
+    put(row);
+  }
+}
+
+}  // namespace cuwarden

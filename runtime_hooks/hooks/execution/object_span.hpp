@@ -1,0 +1,64 @@
+// Measures the device memory that the driver takes for a stream, a module or an executable graph,
+// and gives back at its end.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime_hooks/hooks/execution/implicit_span.hpp"
+
+namespace cuwarden::hooks {
+
+// Measures one driver call that makes, uses or destroys an object for which the driver takes device
+// memory by itself, and records the object. Does nothing if the program's call is not recorded.
+class ObjectSpan {
+ public:
+  // Calls of most kinds are measured only while readings take little of the run time
+  // (ImplicitMemory::may_read()). Calls that load or unload code always are, since they take
+  // milliseconds. No call is measured while a stream is captured.
+  enum class When { within_budget, always };
+
+  // `call` is the program's call, whose hook makes the driver call. It must outlive this object.
+  // Begins the measurement, so the object is made right before the driver's call.
+  explicit ObjectSpan(HookedCall& call, When = When::within_budget) noexcept;
+
+  // True if the call is measured.
+  bool has_begun() const noexcept { return span_.has_begun(); }
+  // Ends the measurement, and records the object that the driver's call has made. To be called
+  // right after that call, if it succeeded. Must not be called if the program's call is not
+  // recorded.
+  void made(const tracking::ImplicitObject&) noexcept;
+  // Ends the measurement, and adds what the driver's call took to the object, which was made
+  // before. To be called right after that call, if it succeeded. Must not be called if the
+  // program's call is not recorded.
+  void used(const tracking::ImplicitObject&) noexcept;
+
+ private:
+  // Ends the measurement. Returns none if the call was not measured, or took more than any object
+  // can take: then another process took memory.
+  tracking::Taken taken() noexcept;
+
+  HookedCall& call_;
+  ImplicitSpan span_;
+  tracking::CurrentContext here_;
+};
+
+// Measures what the end of an object gives back, and ends the object's record. Does nothing if the
+// program's call is not recorded.
+class ObjectEnd {
+ public:
+  // Ends the object's record, and begins the measurement. To be made right before the driver's
+  // call. `call` must outlive this object.
+  ObjectEnd(HookedCall& call, const tracking::ImplicitObject&, ObjectSpan::When) noexcept;
+  // Ends the measurement. `CUresult` is the result of the driver's call, which was made just now.
+  // If it is an error, the object's record goes on.
+  void done(CUresult) noexcept;
+
+ private:
+  HookedCall& call_;
+  ImplicitSpan span_;
+  const tracking::ImplicitObject object_;
+  ledger::TakenRecord record_;
+  DeviceOrdinal device_ = no_device;  // device of the object
+};
+
+}  // namespace cuwarden::hooks

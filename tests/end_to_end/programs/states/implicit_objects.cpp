@@ -1,0 +1,134 @@
+// implicit_objects KIND COUNT [END]: makes COUNT objects of a kind for which the driver takes
+// device memory by itself, and reads the device around that. Its last line says what it found.
+//
+//   KIND: graphs, streams, modules
+//   END:  kept (the default), destroyed, or half: every other object is destroyed. With `slowly`, a
+//         pause follows each object, so that the number of objects grows over the time of the run.
+#include <cuda.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr int kernels_of_a_graph = 200;
+
+const char code[] = R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .global .align 4 .b8 table[4194304];
+.visible .entry _Z5shortv() { ret; }
+)";
+
+void require(CUresult result, const char* what) {
+  if (result == CUDA_SUCCESS) return;
+  std::fprintf(stderr, "%s: error %d\n", what, static_cast<int>(result));
+  std::exit(1);
+}
+
+long long used_bytes() {
+  std::size_t free = 0, total = 0;
+  require(cuMemGetInfo(&free, &total), "cuMemGetInfo");
+  return static_cast<long long>(total - free);
+}
+
+CUmodule module_of_code() {
+  CUmodule module = nullptr;
+  require(cuModuleLoadData(&module, code), "cuModuleLoadData");
+  return module;
+}
+
+CUfunction kernel_of(CUmodule module) {
+  CUfunction found = nullptr;
+  require(cuModuleGetFunction(&found, module, "_Z5shortv"), "cuModuleGetFunction");
+  return found;
+}
+
+CUgraph graph_of(CUfunction kernel) {
+  CUgraph graph = nullptr;
+  require(cuGraphCreate(&graph, 0), "cuGraphCreate");
+  CUDA_KERNEL_NODE_PARAMS node{};
+  node.func = kernel;
+  node.gridDimX = node.gridDimY = node.gridDimZ = 1;
+  node.blockDimX = node.blockDimY = node.blockDimZ = 1;
+  for (int i = 0; i < kernels_of_a_graph; ++i) {
+    CUgraphNode added = nullptr;
+    require(cuGraphAddKernelNode(&added, graph, nullptr, 0, &node), "cuGraphAddKernelNode");
+  }
+  return graph;
+}
+
+// An object of one of the three kinds, and how it is made and destroyed.
+class Objects {
+ public:
+  explicit Objects(const std::string& kind) : kind_(kind) {
+    if (kind_ == "modules") return;
+    const CUfunction kernel = kernel_of(module_of_code());
+    require(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr),
+            "cuLaunchKernel");
+    if (kind_ == "graphs") graph_ = graph_of(kernel);
+  }
+  [[gnu::noinline]] void* make() const {
+    if (kind_ == "graphs") {
+      CUgraphExec exec = nullptr;
+      require(cuGraphInstantiate(&exec, graph_, 0), "cuGraphInstantiate");
+      require(cuGraphLaunch(exec, nullptr), "cuGraphLaunch");
+      return exec;
+    }
+    if (kind_ == "streams") {
+      CUstream stream = nullptr;
+      require(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+      return stream;
+    }
+    const CUmodule module = module_of_code();
+    require(cuLaunchKernel(kernel_of(module), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr),
+            "cuLaunchKernel");
+    return module;
+  }
+  void destroy(void* object) const {
+    if (kind_ == "graphs")
+      require(cuGraphExecDestroy(static_cast<CUgraphExec>(object)), "cuGraphExecDestroy");
+    else if (kind_ == "streams")
+      require(cuStreamDestroy(static_cast<CUstream>(object)), "cuStreamDestroy");
+    else
+      require(cuModuleUnload(static_cast<CUmodule>(object)), "cuModuleUnload");
+  }
+
+ private:
+  std::string kind_;
+  CUgraph graph_ = nullptr;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  const std::string end = argc > 3 ? argv[3] : "kept";
+  const int count = std::atoi(argv[2]);
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  require(cuInit(0), "cuInit");
+  require(cuDeviceGet(&device, 0), "cuDeviceGet");
+  require(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
+  require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  const Objects objects(argv[1]);
+  const long long before = used_bytes();
+  std::vector<void*> made;
+  for (int i = 0; i < count; ++i) {
+    made.push_back(objects.make());
+    if (end == "slowly") usleep(20'000);
+  }
+  require(cuCtxSynchronize(), "cuCtxSynchronize");
+  const long long taken = used_bytes() - before;
+  int live = count;
+  for (int i = 0; i < count; ++i) {
+    if (end != "destroyed" && (end != "half" || i % 2 == 0)) continue;
+    objects.destroy(made[static_cast<std::size_t>(i)]);
+    --live;
+  }
+  std::printf("{\"taken\":%lld,\"left\":%lld,\"live\":%d}\n", taken, used_bytes() - before, live);
+}

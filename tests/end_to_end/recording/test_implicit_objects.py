@@ -1,0 +1,87 @@
+"""Streams, modules and executable graphs: the device memory that the driver takes for them, by the
+call stack that made them. The program itself reads the device before and after it makes them."""
+
+import pytest
+
+from shimmed import program
+
+APIS = {
+    "graphs": "cuGraphInstantiateWithFlags",
+    "streams": "cuStreamCreate",
+    "modules": "cuModuleLoadData",
+}
+COUNTS = {"graphs": 400, "streams": 1000, "modules": 50}
+
+
+def account(report):
+    rows = {row["item"]: row["bytes"] for row in report["accounts"] if row["incident"] is None}
+    (device,) = report["devices"]
+    assert sum(rows.values()) == device["used_bytes"]
+    return rows, device["used_bytes"]
+
+
+def made(run_both, kind, end, env=None):
+    count = COUNTS[kind] if end != "slowly" else 40
+    run = run_both([program("implicit_objects"), kind, count, end], env)
+    assert run.returncode == 0, run.stderr
+    groups = [
+        row
+        for row in run.report["implicit_groups"]
+        if row["item"] == kind and "make" in [name for name, _ in run.report.functions(row)]
+    ]
+    return run, groups, run.last_line
+
+
+@pytest.mark.parametrize("kind", APIS)
+def test_objects_that_are_kept_have_their_number_and_bytes_at_the_stack_that_made_them(
+    run_both, kind
+):
+    run, groups, found = made(run_both, kind, "kept")
+    assert sum(row["bytes"] for row in groups) == pytest.approx(found["taken"], rel=0.05)
+    (group,) = [row for row in groups if row["api"] == APIS[kind]]
+    assert group["count"] == COUNTS[kind]
+    assert group["released_count"] == 0
+    rows, used = account(run.report)
+    assert abs(rows["unexplained"]) <= used / 100
+
+
+@pytest.mark.parametrize("kind", APIS)
+def test_objects_that_are_destroyed_take_their_bytes_with_them(run_both, kind):
+    run, groups, found = made(run_both, kind, "destroyed")
+    (group,) = [row for row in groups if row["api"] == APIS[kind]]
+    assert (group["count"], group["bytes"]) == (0, 0)
+    assert group["released_count"] == COUNTS[kind]
+    assert sum(row["bytes"] for row in groups) <= found["taken"] / 20
+    rows, used = account(run.report)
+    assert abs(rows["unexplained"]) <= used / 100
+
+
+@pytest.mark.parametrize("kind", APIS)
+def test_the_objects_that_are_left_when_every_other_one_is_destroyed_keep_their_bytes(run_both, kind):
+    run, groups, found = made(run_both, kind, "half")
+    (group,) = [row for row in groups if row["api"] == APIS[kind]]
+    assert group["count"] == group["released_count"] == COUNTS[kind] / 2
+    assert sum(row["bytes"] for row in groups) == pytest.approx(found["left"], rel=0.05)
+    rows, used = account(run.report)
+    assert abs(rows["unexplained"]) <= used / 100
+
+
+@pytest.mark.parametrize("kind", APIS)
+def test_a_number_of_objects_that_grows_is_a_leak(run_both, cuwarden, kind):
+    run, groups, found = made(run_both, kind, "slowly")
+    (leak,) = [row for row in run.report["leak_groups"] if row["api"] == APIS[kind]]
+    assert leak["growth"] == "growing"
+    assert leak["count"] == 40
+    text = cuwarden("report", run.report.path).stdout
+    name = {"graphs": "executable graphs", "streams": "streams", "modules": "modules"}[kind]
+    assert f"in 40 {name}" in text
+    assert "growing" in text
+    failing = cuwarden("report", "--fail-on-leak", run.report.path)
+    assert failing.returncode == 1
+
+
+@pytest.mark.parametrize("kind", APIS)
+def test_objects_that_were_made_at_once_are_no_leak(run_both, cuwarden, kind):
+    run, _, _ = made(run_both, kind, "destroyed")
+    assert run.report["leak_groups"] == []
+    assert cuwarden("report", "--fail-on-leak", run.report.path).returncode == 0

@@ -1,0 +1,171 @@
+// Streams, modules and executable graphs with the device memory that the driver takes for them.
+#include "tests/unit/hooks/implicit_memory_fixture.hpp"
+
+namespace cuwarden::hooks {
+namespace {
+
+class ImplicitObjectsTest : public ImplicitMemoryTest {
+ protected:
+  ImplicitObjectsTest() {
+    auto& functions = const_cast<driver::RealDriver&>(real);
+    functions.cuStreamCreate = [](CUstream* out, unsigned) {
+      *out = reinterpret_cast<CUstream>(0x1000 + 16 * ++made);
+      return in_call();
+    };
+    functions.cuStreamDestroy_v2 = [](CUstream) { return in_call(); };
+    functions.cuModuleLoadData = [](CUmodule* out, const void*) {
+      *out = reinterpret_cast<CUmodule>(0x900'000 + 16 * ++made);
+      return in_call();
+    };
+    functions.cuModuleGetFunction = [](CUfunction* out, CUmodule, const char* name) {
+      *out = reinterpret_cast<CUfunction>(const_cast<char*>(name));
+      return in_call();
+    };
+    made = 0;
+  }
+  CUstream make_stream(std::int64_t bytes) {
+    takes = bytes;
+    CUstream stream = nullptr;
+    hooked(Row::cuStreamCreate, cuStreamCreate, &stream, 0u);
+    return stream;
+  }
+  void destroy(CUstream stream, std::int64_t gives_back) {
+    takes = -gives_back;
+    hooked(Row::cuStreamDestroy_v2, cuStreamDestroy_v2, stream);
+  }
+  // A reading that would have come anyway, as at the end of the process.
+  void read_device() {
+    const std::uint64_t begun = session.objects.reading_begins(DeviceOrdinal{0});
+    session.objects.device_was_read(DeviceOrdinal{0}, {fake.total_bytes, fake.free_bytes}, begun);
+  }
+  struct Live {
+    std::uint64_t count = 0, bytes = 0, ended = 0;
+    bool operator==(const Live&) const = default;
+  };
+  // The sums of all groups of a kind.
+  Live live(Kind kind) const {
+    Live sum;
+    const ledger::Reader from = reader();
+    for (std::uint64_t i = 1; i < from.rows(ledger::RegionId::groups); ++i) {
+      const auto group = from.group(i);
+      if (!group || group->kind != kind) continue;
+      sum.count += group->live_count;
+      sum.bytes += group->live_bytes;
+      sum.ended += group->frees;
+    }
+    return sum;
+  }
+  static inline std::uint64_t made = 0;
+};
+
+TEST_F(ImplicitObjectsTest, an_object_has_the_bytes_that_its_creation_took_until_its_end) {
+  const CUstream first = make_stream(mib), second = make_stream(3 * mib);
+  EXPECT_EQ(live(Kind::stream), (Live{2, 4 * mib, 0}));
+  destroy(first, mib);
+  EXPECT_EQ(live(Kind::stream), (Live{1, 3 * mib, 1}));
+  EXPECT_EQ(bytes().streams, 3 * mib);
+  destroy(second, 3 * mib);
+  EXPECT_EQ(live(Kind::stream), (Live{0, 0, 2}));
+  EXPECT_EQ(bytes().streams, 0u);
+}
+
+TEST_F(ImplicitObjectsTest, an_object_that_the_driver_refuses_to_destroy_goes_on) {
+  const CUstream stream = make_stream(mib);
+  answer = CUDA_ERROR_INVALID_HANDLE;
+  destroy(stream, 0);
+  EXPECT_EQ(live(Kind::stream), (Live{1, mib, 0}));
+  EXPECT_EQ(bytes().streams, mib);
+}
+
+TEST_F(ImplicitObjectsTest,
+       memory_that_the_driver_keeps_stays_in_the_sum_and_goes_to_the_next_object) {
+  destroy(make_stream(2 * mib), 0);
+  EXPECT_EQ(live(Kind::stream), (Live{0, 0, 1}));
+  EXPECT_EQ(bytes().streams, 2 * mib);
+  make_stream(0);
+  EXPECT_EQ(live(Kind::stream), (Live{1, 2 * mib, 1}));
+  EXPECT_EQ(bytes().streams, 2 * mib);
+}
+
+TEST_F(ImplicitObjectsTest, objects_without_readings_share_what_the_next_reading_finds) {
+  make_stream(mib);
+  use_up_readings();
+  const int readings = fake.readings;
+  for (int i = 0; i < 10; ++i) make_stream(mib);
+  EXPECT_EQ(fake.readings, readings);
+  EXPECT_EQ(live(Kind::stream), (Live{11, mib, 0}));
+  read_device();
+  EXPECT_EQ(live(Kind::stream), (Live{11, 11 * mib, 0}));
+  EXPECT_EQ(bytes().streams, 11 * mib);
+  read_device();
+  EXPECT_EQ(bytes().streams, 11 * mib);
+}
+
+TEST_F(ImplicitObjectsTest, an_end_without_a_reading_gives_back_what_the_object_had) {
+  const CUstream stream = make_stream(mib);
+  make_stream(2 * mib);
+  use_up_readings();
+  destroy(stream, mib);
+  EXPECT_EQ(bytes().streams, 2 * mib);
+}
+
+TEST_F(ImplicitObjectsTest, an_allocation_in_between_leaves_the_bytes_of_waiting_objects_unknown) {
+  make_stream(mib);
+  use_up_readings();
+  make_stream(mib);
+  fake.free_bytes -= 500 * mib;
+  allocate();
+  read_device();
+  EXPECT_EQ(live(Kind::stream), (Live{2, mib, 0}));
+  EXPECT_EQ(bytes().streams, mib);
+}
+
+TEST_F(ImplicitObjectsTest, an_object_that_ends_while_it_waits_gets_no_bytes) {
+  make_stream(mib);
+  use_up_readings();
+  const CUstream stream = make_stream(mib);
+  make_stream(mib);
+  destroy(stream, mib);
+  read_device();
+  EXPECT_EQ(live(Kind::stream), (Live{2, 2 * mib, 1}));
+}
+
+TEST_F(ImplicitObjectsTest, code_that_was_loaded_later_ends_with_its_module) {
+  takes = mib;
+  CUmodule module = nullptr;
+  hooked(Row::cuModuleLoadData, cuModuleLoadData, &module, nullptr);
+  FakeKernel plain{0, "plain"};
+  CUfunction found = nullptr;
+  takes = 0;
+  hooked(Row::cuModuleGetFunction, cuModuleGetFunction, &found, module,
+         reinterpret_cast<const char*>(&plain));
+  launch(plain, 2 * mib);
+  EXPECT_EQ(live(Kind::module), (Live{2, 3 * mib, 0}));
+  takes = -std::int64_t{3 * mib};
+  hooked(Row::cuModuleUnload, cuModuleUnload, module);
+  EXPECT_EQ(live(Kind::module), (Live{0, 0, 2}));
+  EXPECT_EQ(bytes().modules, 0u);
+}
+
+TEST_F(ImplicitObjectsTest, an_executable_graph_has_what_its_instantiation_took) {
+  takes = 2 * mib;
+  CUgraphExec exec = nullptr;
+  hooked(Row::cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, &exec, CUgraph{}, 0ull);
+  EXPECT_EQ(live(Kind::graph_exec), (Live{1, 2 * mib, 0}));
+  EXPECT_EQ(bytes().graphs, 2 * mib);
+}
+
+TEST_F(ImplicitObjectsTest, readings_stop_at_a_thousandth_of_the_run_time) {
+  const std::uint64_t at_start = 4'000'000;
+  EXPECT_TRUE(session.implicit.may_read(0));
+  session.implicit.reading_took(at_start);
+  EXPECT_FALSE(session.implicit.may_read(0));
+  EXPECT_FALSE(session.implicit.may_read(999));
+  EXPECT_TRUE(session.implicit.may_read(1'000));
+  session.implicit.reading_took(1'000'000);
+  EXPECT_FALSE(session.implicit.may_read(1'000'000'000));
+  EXPECT_TRUE(session.implicit.may_read(1'001'000'000));
+}
+
+}  // namespace
+}  // namespace cuwarden::hooks
