@@ -34,14 +34,6 @@ constexpr std::array allocating_entries = {
     std::string_view{"cudaGraphUpload"},
 };
 
-// "libcudart.so", "libcudart.so.13", "libcudart-d0da41ae.so.11.0" (as wheels rename it).
-bool is_library(std::string_view path, std::string_view name) noexcept {
-  const std::string_view file = file_name(path);
-  if (!file.starts_with(name)) return false;
-  const std::string_view rest = file.substr(name.size());
-  return rest.starts_with(".so") || (rest.starts_with("-") && rest.find(".so") != rest.npos);
-}
-
 bool is_digits(std::string_view text) noexcept {
   return !text.empty() && std::all_of(text.begin(), text.end(),
                                       [](char letter) { return letter >= '0' && letter <= '9'; });
@@ -58,13 +50,21 @@ std::string_view without_suffixes(std::string_view name) noexcept {
 
 }  // namespace
 
+bool is_shared_library(std::string_view module_path, std::string_view name) noexcept {
+  const std::string_view file = file_name(module_path);
+  if (!file.starts_with(name)) return false;
+  const std::string_view rest = file.substr(name.size());
+  return rest.starts_with(".so") || (rest.starts_with("-") && rest.find(".so") != rest.npos);
+}
+
 bool is_shared_runtime(std::string_view module_path) noexcept {
-  return is_library(module_path, "libcudart");
+  return is_shared_library(module_path, "libcudart");
 }
 
 bool is_cuda_library(std::string_view module_path) noexcept {
-  return is_shared_runtime(module_path) || is_library(module_path, "libcuda") ||
-         is_library(module_path, "libcuwarden") || file_name(module_path).starts_with("libnvidia-");
+  return is_shared_runtime(module_path) || is_shared_library(module_path, "libcuda") ||
+         is_shared_library(module_path, "libcuwarden") ||
+         file_name(module_path).starts_with("libnvidia-");
 }
 
 std::string_view runtime_entry(std::string_view function) noexcept {

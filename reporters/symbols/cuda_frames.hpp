@@ -6,6 +6,10 @@
 
 namespace cuwarden {
 
+// True if the file name of the path is that of the shared library `name`, such as "libcudart", in
+// any version: "libcudart.so", "libcudart.so.13", or "libcudart-d0da41ae.so.11.0", as wheels of
+// Python rename it.
+bool is_shared_library(std::string_view module_path, std::string_view name) noexcept;
 // True if the file name of the path is that of libcuda, libcudart, libnvidia-* or cuwarden's own
 // shared object, in any version.
 bool is_cuda_library(std::string_view module_path) noexcept;

@@ -1,0 +1,44 @@
+#include "reporters/symbols/library_reserves.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "reporters/symbols/cuda_frames.hpp"
+#include "reporters/words/paths.hpp"
+
+namespace cuwarden {
+namespace {
+
+constexpr std::array reserves = {
+#define RESERVE(library, file, memory, holds, gives_back, limited_by) \
+  LibraryReserve{library, file, LibraryReserve::Memory::memory, holds, gives_back, limited_by},
+#include "reporters/symbols/library_reserves.def"
+#undef RESERVE
+};
+static_assert(std::ranges::none_of(reserves, [](const LibraryReserve& reserve) {
+  return reserve.gives_back.empty() && reserve.limited_by.empty();
+}));
+
+bool matches(std::string_view path, std::string_view pattern) noexcept {
+  if (pattern.find('/') != pattern.npos) return path.find(pattern) != path.npos;
+  if (!pattern.ends_with('*')) return is_shared_library(path, pattern);
+  return file_name(path).starts_with(pattern.substr(0, pattern.size() - 1));
+}
+
+}  // namespace
+
+const LibraryReserve* reserve_of(std::string_view asker, Kind kind, DeviceOrdinal device) noexcept {
+  if (kind == Kind::imported) return nullptr;
+  const auto memory =
+      device == no_device ? LibraryReserve::Memory::host : LibraryReserve::Memory::device;
+  const auto* const found = std::ranges::find_if(reserves, [&](const LibraryReserve& reserve) {
+    return reserve.memory == memory && matches(asker, reserve.file);
+  });
+  return found == reserves.end() ? nullptr : found;
+}
+
+bool is_between_cuda_and_asker(std::string_view module_path) noexcept {
+  return is_cuda_library(module_path) || module_path.find("/cupy_backends/") != module_path.npos;
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,37 @@
+// Recognises libraries that keep memory for themselves, such as buffers and caches, by the files of
+// their code. library_reserves.def lists them, with the calls by which a program gets the memory
+// back.
+#pragma once
+
+#include <string_view>
+
+#include "runtime_hooks/core/kind.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
+
+namespace cuwarden {
+
+// A kind of reserve: memory that a library keeps for itself. A row of library_reserves.def. The
+// texts are noun phrases for users, and live as long as the process.
+struct LibraryReserve {
+  // The memory in which a reserve lies: that of a device, or page-locked memory of the host.
+  enum class Memory : unsigned char { device, host };
+
+  std::string_view library;     // name of the library, such as "NCCL"
+  std::string_view file;        // pattern of the path of its code, as library_reserves.def explains
+  Memory memory;                // memory in which the reserve lies
+  std::string_view holds;       // content, such as "buffers of communicators"
+  std::string_view gives_back;  // calls that give unused memory back; empty: there is none
+  std::string_view limited_by;  // settings and calls that limit the reserve; empty: there is none
+};
+
+// Returns the reserve to which an allocation belongs; null if there is none. `asker`: path of the
+// module that asked for the memory, the innermost one on the call stack that is not
+// is_between_cuda_and_asker(). The ordinal is that of the allocation's device, or no_device. Memory
+// that was imported belongs to no reserve.
+const LibraryReserve* reserve_of(std::string_view asker, Kind, DeviceOrdinal) noexcept;
+
+// True if the module at this path only passes on requests for memory: CUDA's own libraries, and
+// the bindings by which CuPy calls CUDA.
+bool is_between_cuda_and_asker(std::string_view module_path) noexcept;
+
+}  // namespace cuwarden
