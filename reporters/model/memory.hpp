@@ -125,6 +125,20 @@ struct LeakGroup {
                     reachable_count, reachable_bytes, example_address, unmapped_count)
 };
 
+// Memory on one device, or of the host, that a library keeps for itself: the live allocations for
+// which one file of the library asked.
+struct LibraryReserve {
+  std::string library;  // name of the library, such as "NCCL"
+  MaybeId module;       // row of `modules`: file of the library's code
+  MaybeId device;       // CUDA ordinal; null for host memory
+  Figure count, bytes;  // live allocations at the process's end; their bytes
+  std::string holds;    // content of the memory, such as "buffers of communicators"
+  // Calls by which a program gets back the memory that the library does not use; settings and calls
+  // that limit the memory. Null: there are none.
+  Text gives_back, limited_by;
+  CUWARDEN_FIELDS(library, module, device, count, bytes, holds, gives_back, limited_by)
+};
+
 // Streams, modules or executable graphs that one call stack made, and the device memory that the
 // driver took for them without being asked for memory.
 struct ImplicitGroup {

@@ -40,6 +40,7 @@ struct Report {
   std::vector<Total> totals;                    // sums of allocations by kind and device
   Leaks leaks;                                  // sums of leak_groups
   std::vector<LeakGroup> leak_groups;
+  std::vector<LibraryReserve> library_reserves;  // live memory that libraries keep for themselves
   std::vector<ImplicitGroup> implicit_groups;
   std::vector<Fragmentation> fragmentation;
   // Slabs, the driver's 2 MiB pages of small requests, at the end of the process: by size class,
@@ -72,17 +73,17 @@ struct Report {
   std::optional<Overhead> overhead;  // cost of recording; null: the report does not say
   CUWARDEN_FIELDS(schema, tool, records, names, redacted, process, memory_cgroup, job, settings,
                   environment, coverage, hooks, unhooked_lookups, devices, accounts,
-                  device_processes, totals, leaks, leak_groups, implicit_groups, fragmentation,
-                  slab_classes, slab_map, slab_holders, worst_fragmentation, worst_slab_classes,
-                  worst_slab_map, worst_slab_holders, incidents, incident_facts, rungs,
-                  rungs_left_out, incident_holders, incident_fragmentation, incident_slab_classes,
-                  incident_slab_map, pool, timeline, peak_holders, stacks, frames, modules,
-                  overhead)
+                  device_processes, totals, leaks, leak_groups, library_reserves, implicit_groups,
+                  fragmentation, slab_classes, slab_map, slab_holders, worst_fragmentation,
+                  worst_slab_classes, worst_slab_map, worst_slab_holders, incidents, incident_facts,
+                  rungs, rungs_left_out, incident_holders, incident_fragmentation,
+                  incident_slab_classes, incident_slab_map, pool, timeline, peak_holders, stacks,
+                  frames, modules, overhead)
   CUWARDEN_MAY_LACK(records, names, redacted, memory_cgroup, settings, environment, hooks,
-                    implicit_groups, unhooked_lookups, device_processes, slab_classes, slab_map,
-                    slab_holders, worst_fragmentation, worst_slab_classes, worst_slab_map,
-                    worst_slab_holders, incidents, incident_facts, rungs, rungs_left_out,
-                    incident_holders, incident_fragmentation, incident_slab_classes,
+                    library_reserves, implicit_groups, unhooked_lookups, device_processes,
+                    slab_classes, slab_map, slab_holders, worst_fragmentation, worst_slab_classes,
+                    worst_slab_map, worst_slab_holders, incidents, incident_facts, rungs,
+                    rungs_left_out, incident_holders, incident_fragmentation, incident_slab_classes,
                     incident_slab_map, pool, overhead)
 };
 

@@ -16,6 +16,7 @@
 #include "reporters/tables/incident_tables.hpp"
 #include "reporters/tables/leak_groups.hpp"
 #include "reporters/tables/ledger_damage.hpp"
+#include "reporters/tables/library_reserves.hpp"
 #include "reporters/tables/memory_tables.hpp"
 #include "reporters/tables/process_facts.hpp"
 #include "reporters/tables/report_options.hpp"
@@ -99,6 +100,8 @@ void LedgerReport::give(Sink& sink) {
   sink.template part<"leaks">(leaks_of(groups_));
   sink.template table<"leak_groups">(
       [&](auto put) { put_leak_groups(ledger_, groups_, frames_, put); });
+  sink.template table<"library_reserves">(
+      [&](auto put) { put_library_reserves(ledger_, groups_, frames_, put); });
   sink.template table<"implicit_groups">(
       [&](auto put) { put_implicit_groups(ledger_, implicit_groups_, frames_, put); });
   sink.template table<"fragmentation">(

@@ -121,4 +121,26 @@ void add_arenas(const IndexedReport& report, const Paint& paint, std::string& te
   }
 }
 
+void add_library_reserves(const IndexedReport& report, const Paint& paint, std::string& text) {
+  constexpr std::size_t most_rows = 5;
+  const auto& reserves = report->library_reserves;
+  if (reserves.empty()) return;
+  text += "\n" + paint.bold("MEMORY THAT LIBRARIES KEEP") + "\n";
+  for (std::size_t i = 0; i < reserves.size() && i < most_rows; ++i) {
+    const model::LibraryReserve& row = reserves[i];
+    text += "  " + padded(printable(row.library), 12) + " " +
+            padded(human_bytes(row.bytes.value_or(0)), 11, true) + " in " +
+            allocations(row.count.value_or(0)) +
+            (row.device ? " (GPU " + std::to_string(*row.device) + ")" : std::string(" (host)")) +
+            " · " + printable(row.holds) + "\n";
+    if (row.gives_back)
+      text += paint.dim("    to get memory back: " + text_or(row.gives_back, "")) + "\n";
+    if (row.limited_by) text += paint.dim("    to limit it: " + text_or(row.limited_by, "")) + "\n";
+  }
+  if (reserves.size() > most_rows)
+    text += paint.dim("  … and " + human_count(reserves.size() - most_rows) +
+                      " more; they are in the report") +
+            "\n";
+}
+
 }  // namespace cuwarden

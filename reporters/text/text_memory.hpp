@@ -23,6 +23,11 @@ void add_accounts(const IndexedReport&, const Paint&, std::string& text);
 // outside.
 void add_arenas(const IndexedReport&, const Paint&, std::string& text);
 
+// Adds a section to `text` about reserves of libraries (memory that a library keeps for itself):
+// the live bytes of the largest ones, and the calls by which the program gets them back. Adds
+// nothing if the report has none.
+void add_library_reserves(const IndexedReport&, const Paint&, std::string& text);
+
 // Adds a section to `text` for each device that loses much of its used memory at the end of the
 // process (1/50 or more): unused bytes of the driver's partly used 2 MiB pages (slabs), and bytes
 // lost to rounding. Devices that were never read are left out.

@@ -161,6 +161,7 @@ std::string text_report(const IndexedReport& report, const TextOptions& options)
   add_accounts(report, paint, text);
   add_implicit(report, paint, text);
   add_arenas(report, paint, text);
+  add_library_reserves(report, paint, text);
   add_fragmentation(report, paint, text);
   add_worst_fragmentation(report, paint, text);
   add_leaks(report, options, paint, text);

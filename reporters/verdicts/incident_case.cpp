@@ -5,12 +5,37 @@
 #include "reporters/model/each_row.hpp"
 #include "reporters/model/values.hpp"
 #include "reporters/symbols/cuda_frames.hpp"
+#include "runtime_hooks/core/caching_allocators.hpp"
 
 namespace cuwarden {
 
 using ledger::Fact;
 
-const std::string& StackModules::of(StackId id) {
+namespace {
+
+// Adds the bytes to those of the key in a list of pairs.
+template <class Key>
+void add_to(std::vector<std::pair<Key, std::uint64_t>>& list, const Key& key, std::uint64_t bytes) {
+  const auto known = std::ranges::find(list, key, [](const auto& each) { return each.first; });
+  if (known != list.end())
+    known->second += bytes;
+  else
+    list.emplace_back(key, bytes);
+}
+
+// Adds the bytes that a group of allocations held at the refusal to the reserve to which the group
+// belongs. `asking`: reserve of the allocator that made the refused request and has emptied its
+// cache by itself; null if there is none.
+void add_to_reserves(IncidentCase& made, const ledger::GroupView& held, std::uint64_t bytes,
+                     const LibraryReserve* asking, StackModules& modules) {
+  const LibraryReserve* const reserve =
+      reserve_of(modules.asker_of(held.stack), held.kind, held.device);
+  if (reserve != nullptr && reserve != asking) add_to(made.reserves, reserve, bytes);
+}
+
+}  // namespace
+
+const StackModules::Modules& StackModules::modules_of(StackId id) {
   const auto [entry, is_new] = known_.try_emplace(id.value);
   const auto stack = is_new ? reader_.stack(id.value) : std::nullopt;
   if (!stack) return entry->second;
@@ -23,7 +48,9 @@ const std::string& StackModules::of(StackId id) {
     rows_left_ -= modules;
     const auto module = reader_.module_at(frame, stack->module_epoch);
     if (!module || is_cuda_library(module->path)) continue;
-    entry->second = module->path;
+    if (entry->second.caller.empty()) entry->second.caller = module->path;
+    if (is_between_cuda_and_asker(module->path)) continue;
+    entry->second.asker = module->path;
     break;
   }
   return entry->second;
@@ -56,18 +83,19 @@ std::optional<IncidentCase> case_of(const ledger::Reader& reader, GroupId group_
     if (setting.name == "CUWARDEN_WAIT") made.waits = !setting.value.starts_with('0');
     if (setting.name == "CUWARDEN_SPILL") made.spills = !setting.value.starts_with('0');
   });
+  const std::string& asker = modules.asker_of(group->stack);
+  const LibraryReserve* const asking =
+      asks_again_when_refused(asker) ? reserve_of(asker, group->kind, group->device) : nullptr;
   for (const ledger::IncidentHolding& holding : holdings) {
     const auto held = reader.group(holding.group.value);
-    if (!held || !is_in_device_account(held->kind) || held->kind == Kind::imported) continue;
+    if (!held) continue;
+    add_to_reserves(made, *held, holding.bytes, asking, modules);
+    if (!is_in_device_account(held->kind) || held->kind == Kind::imported) continue;
     if (holding.growth_bytes_per_minute) made.growing_bytes += holding.bytes;
-    const std::string& module = modules.of(held->stack);
-    const auto known =
-        std::ranges::find(made.modules, module, [](const auto& each) { return each.first; });
-    if (known != made.modules.end())
-      known->second += holding.bytes;
-    else
-      made.modules.emplace_back(module, holding.bytes);
+    add_to(made.modules, modules.of(held->stack), holding.bytes);
   }
+  std::ranges::stable_sort(made.reserves, std::ranges::greater(),
+                           [](const auto& each) { return each.second; });
   return made;
 }
 

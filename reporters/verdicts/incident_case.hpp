@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "reporters/symbols/library_reserves.hpp"
 #include "reporters/verdicts/account.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
@@ -41,6 +42,11 @@ struct IncidentCase {
   // allocated. Only the call stacks count that held or locked most memory. An unknown module has an
   // empty path.
   std::vector<std::pair<std::string, std::uint64_t>> modules;
+  // Reserves of libraries in the memory that was asked for (that of the device, or the host's), and
+  // their live bytes at the refusal, largest first. Only the call stacks count that held most
+  // memory. The cache of the allocator that asked is left out, if it is emptied by the allocator
+  // itself before the program sees an error.
+  std::vector<std::pair<const LibraryReserve*, std::uint64_t>> reserves;
   // Live device bytes of the call stacks whose live bytes grew steadily until the refusal. Only the
   // call stacks count that held or locked most memory.
   std::uint64_t growing_bytes = 0;
@@ -60,11 +66,21 @@ class StackModules {
   explicit StackModules(const ledger::Reader& reader) : reader_(reader) {}
   // Returns the path of the module that made the CUDA call of this stack (a row of the ledger);
   // empty: unknown. The text lives as long as this object.
-  const std::string& of(StackId);
+  const std::string& of(StackId stack) { return modules_of(stack).caller; }
+  // Returns the path of the module that asked for the memory of this stack (a row of the ledger):
+  // the innermost one that is not is_between_cuda_and_asker(). Empty: unknown. The text lives as
+  // long as this object.
+  const std::string& asker_of(StackId stack) { return modules_of(stack).asker; }
 
  private:
+  // Paths of the modules that of() and asker_of() return for a stack; empty: unknown.
+  struct Modules {
+    std::string caller, asker;
+  };
+  const Modules& modules_of(StackId);
+
   const ledger::Reader& reader_;
-  std::map<std::uint32_t, std::string> known_;
+  std::map<std::uint32_t, Modules> known_;
   std::uint64_t rows_left_ = 50'000'000;  // rows of modules that may still be looked at
 };
 

@@ -30,4 +30,9 @@ Finding(Proof, std::string) -> Finding<Proof>;
 // such as ", or set CUWARDEN_SPILL=2GiB if ...". Empty if no setting would have changed that.
 std::string alternative_of_spilling(const Shortage&);
 
+// Returns the end of an advice: names the largest reserves of libraries (memory that a library
+// keeps for itself) that were in the memory asked for, and the calls that give them back, or the
+// settings that limit them if there is no such call. Empty if no reserve is of a size that matters.
+std::string advice_on_reserves(const Shortage&);
+
 }  // namespace cuwarden::verdicts

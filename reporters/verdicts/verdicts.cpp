@@ -16,6 +16,20 @@ Judgement judgement_of(Verdict verdict, verdicts::Finding<Proof>&& found) {
   return judgement;
 }
 
+// True if the advice on this verdict also names reserves of libraries: more free memory would have
+// changed the refusal, and waiting for pending frees would not.
+constexpr bool is_helped_by_reserves(Verdict verdict) {
+  return verdict == Verdict::host_ram_exhausted || verdict > Verdict::pending_frees;
+}
+
+Judgement first_that_holds(const Shortage& shortage) {
+#define VERDICT(name, Proof, meaning) \
+  if (auto found = verdicts::name(shortage)) return judgement_of(Verdict::name, std::move(*found));
+#include "reporters/verdicts/verdicts.def"
+#undef VERDICT
+  return {};
+}
+
 }  // namespace
 
 std::string_view verdict_name(Verdict verdict) noexcept {
@@ -29,11 +43,9 @@ std::string_view verdict_name(Verdict verdict) noexcept {
 
 Judgement judge(const IncidentCase& given) {
   const Shortage shortage(given);
-#define VERDICT(name, Proof, meaning) \
-  if (auto found = verdicts::name(shortage)) return judgement_of(Verdict::name, std::move(*found));
-#include "reporters/verdicts/verdicts.def"
-#undef VERDICT
-  return {};
+  Judgement made = first_that_holds(shortage);
+  if (is_helped_by_reserves(made.verdict)) made.advice += verdicts::advice_on_reserves(shortage);
+  return made;
 }
 
 }  // namespace cuwarden

@@ -69,8 +69,9 @@ class Report:
         for table in ("leak_groups", "implicit_groups", "peak_holders", "slab_holders"):
             for row in self.data[table]:
                 assert row["stack"] is None or row["stack"] in self.stacks
-        for group in self.data["leak_groups"]:
-            assert group["module"] is None or group["module"] in self.modules
+        for table in ("leak_groups", "library_reserves"):
+            for row in self.data[table]:
+                assert row["module"] is None or row["module"] in self.modules
 
     def _check_sums(self):
         leaks = [

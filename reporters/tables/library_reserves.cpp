@@ -1,0 +1,58 @@
+#include "reporters/tables/library_reserves.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "reporters/symbols/library_reserves.hpp"
+#include "reporters/tables/memory_tables.hpp"
+
+namespace cuwarden {
+namespace {
+
+// The live allocations of a reserve on one device for which one module asked.
+struct Sum {
+  const LibraryReserve* reserve;
+  std::uint32_t module;  // id in the report
+  DeviceOrdinal device;
+  std::uint64_t count = 0, bytes = 0;
+};
+
+// Returns the id of the module that asked for the memory of the stack; 0: unknown.
+std::uint32_t asker_of(const ledger::Reader& reader, StackId id, const CallFrames& frames) {
+  const auto known = frames.known_stack(id);
+  const auto stack = known ? reader.stack(*known) : std::nullopt;
+  if (!stack) return 0;
+  for (const std::uint32_t frame : frames.frame_ids(*stack)) {
+    const std::uint32_t module = frames.frame(frame).module;
+    if (module != 0 && !is_between_cuda_and_asker(frames.modules().at(module).path)) return module;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void put_library_reserves(const ledger::Reader& reader, const std::vector<LeakGroup>& groups,
+                          const CallFrames& frames, Put<model::LibraryReserve> put) {
+  std::vector<Sum> sums;
+  for (const LeakGroup& live : groups) {
+    if (live.released_by_context) continue;
+    const std::uint32_t module = asker_of(reader, live.group.stack, frames);
+    if (module == 0) continue;
+    const LibraryReserve* const reserve =
+        reserve_of(frames.modules().at(module).path, live.group.kind, live.group.device);
+    if (reserve == nullptr) continue;
+    auto sum = std::ranges::find_if(sums, [&](const Sum& each) {
+      return each.reserve == reserve && each.module == module && each.device == live.group.device;
+    });
+    if (sum == sums.end()) sum = sums.insert(sum, {reserve, module, live.group.device});
+    sum->count += live.count;
+    sum->bytes += live.bytes;
+  }
+  std::ranges::stable_sort(sums, std::ranges::greater(), &Sum::bytes);
+  for (const Sum& sum : sums)
+    put({std::string(sum.reserve->library), sum.module, device_id(sum.device), sum.count, sum.bytes,
+         std::string(sum.reserve->holds), model::text_or_null(sum.reserve->gives_back),
+         model::text_or_null(sum.reserve->limited_by)});
+}
+
+}  // namespace cuwarden
