@@ -30,9 +30,10 @@ Finding(Proof, std::string) -> Finding<Proof>;
 // such as ", or set CUWARDEN_SPILL=2GiB if ...". Empty if no setting would have changed that.
 std::string alternative_of_spilling(const Shortage&);
 
-// Returns the end of an advice: names the largest reserves of libraries (memory that a library
-// keeps for itself) that were in the memory asked for, and the calls that give them back, or the
-// settings that limit them if there is no such call. Empty if no reserve is of a size that matters.
+// Returns the end of an advice, which names the largest reserves of libraries in the memory that
+// was asked for. A reserve is memory that a library keeps for itself. The call that gives it back
+// is named, too, or the setting that limits it if there is no such call. Empty if no reserve is of
+// a size that matters.
 std::string advice_on_reserves(const Shortage&);
 
 }  // namespace cuwarden::verdicts

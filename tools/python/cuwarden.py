@@ -20,8 +20,10 @@ import types
 GIL = "python:gil"
 # For each framework, the name and the modules of two reclaimers: one for device memory, one for
 # page-locked memory. The modules are libraries that may call CUDA while holding their allocator's lock.
+# PyTorch's allocator of page-locked memory (libtorch_cuda.so) holds none while it asks CUDA for memory,
+# and does not empty its own cache when it is refused. So a request of its own is served, too.
 RECLAIMERS = {
-    "torch": [("PyTorch", "libc10_cuda.so"), ("PyTorch, pinned", "libc10_cuda.so,libtorch_cuda.so")],
+    "torch": [("PyTorch", "libc10_cuda.so"), ("PyTorch, pinned", "libc10_cuda.so")],
     "cupy": [("CuPy", "/cupy/cuda/memory."), ("CuPy, pinned", "/cupy/cuda/pinned_memory.")],
 }
 
@@ -40,12 +42,25 @@ def _torch(device):
     return cuda.mem_get_info(device)[0] - before
 
 
+def _torch_pinned_bytes():
+    """Returns the bytes of page-locked memory that PyTorch holds; None if this version does not say."""
+    read = getattr(getattr(sys.modules["torch"], "cuda", None), "host_memory_stats", None)
+    stats = read() if read is not None else {}
+    return stats.get("reserved_bytes.current", stats.get("allocated_bytes.current"))
+
+
 def _torch_pinned():
-    empty = getattr(getattr(sys.modules["torch"], "_C", None), "_host_emptyCache", None)
+    torch = sys.modules["torch"]
+    # The private function is older than the public one (PyTorch 2.5).
+    empty = getattr(getattr(torch, "_C", None), "_host_emptyCache", None)
+    if empty is None:
+        memory = getattr(getattr(torch, "accelerator", None), "memory", None)
+        empty = getattr(memory, "empty_host_cache", None)
     if empty is None:
         return 0
+    before = _torch_pinned_bytes()
     empty()
-    return 1  # PyTorch does not say how many bytes it freed; 1 stands for "some"
+    return 1 if before is None else before - _torch_pinned_bytes()  # 1 stands for "some"
 
 
 def _cupy(device):

@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from shimmed import SOURCE
+from shimmed import PROGRAMS, SOURCE
 from test_reclaimers import RESCUE, reclaims
 from test_rescue import rescued
 
@@ -214,3 +214,106 @@ asks.join()
 def test_the_scripts_own_exit_status_is_kept(workspace, tmp_path, frameworks):
     run = workspace.run([sys.executable, "-m", "cuwarden", "-c", "raise SystemExit(7)"], frameworks)
     assert run.returncode == 7
+
+
+# A fake PyTorch with a cache of pinned memory. The last lines of the module are a version's functions.
+PINNED_TORCH = """
+import ctypes
+cudart = ctypes.CDLL("libcudart.so.13")
+blocks = []
+def malloc(function, bytes):
+    pointer = ctypes.c_void_p()
+    refused = getattr(cudart, function)(ctypes.byref(pointer), ctypes.c_size_t(bytes))
+    return None if refused else pointer
+def hold(bytes):
+    blocks.append((malloc("cudaMallocHost", bytes), bytes))
+def held():
+    return sum(bytes for _, bytes in blocks)
+def empty():
+    while blocks:
+        cudart.cudaFreeHost(blocks.pop()[0])
+class cuda:
+    is_initialized = staticmethod(lambda: False)
+"""
+VERSIONS = {
+    "without_figures": "class _C:\n    _host_emptyCache = staticmethod(empty)",
+    "private": "class _C:\n    _host_emptyCache = staticmethod(empty)\n"
+    'cuda.host_memory_stats = lambda: {"reserved_bytes.current": held(), "allocated_bytes.current": 0}',
+    "public": "class accelerator:\n    class memory:\n        empty_host_cache = staticmethod(empty)\n"
+    'cuda.host_memory_stats = lambda: {"allocated_bytes.current": held()}',
+}
+PINNED = {"CUWARDEN_SIM_PINNED_LIMIT": "64MiB", "CUWARDEN_SIM_MEMORY": "4GiB"}
+
+
+@pytest.fixture
+def pinning(tmp_path):
+    """Returns a function that makes the environment of a program with a version of the fake PyTorch."""
+
+    def of(version):
+        (tmp_path / "torch.py").write_text(PINNED_TORCH + VERSIONS[version] + "\n")
+        return {**RESCUE, **PINNED, "PYTHONPATH": f"{PYTHON}:{tmp_path}"}
+
+    return of
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("function", ["cudaMallocHost", "cudaHostAlloc"])
+def test_pytorchs_cache_of_pinned_memory_is_emptied_for_another_librarys_request(
+    workspace, pinning, version, function
+):
+    text = f"""
+import torch
+torch.hold(48 << 20)
+if {function!r} == "cudaHostAlloc":
+    torch.cudart.cudaHostAlloc.argtypes = [torch.ctypes.c_void_p, torch.ctypes.c_size_t, torch.ctypes.c_uint]
+    pointer = torch.ctypes.c_void_p()
+    print(torch.cudart.cudaHostAlloc(torch.ctypes.byref(pointer), 32 << 20, 0) == 0, torch.held())
+else:
+    print(torch.malloc({function!r}, 32 << 20) is not None, torch.held())
+"""
+    command = [sys.executable, "-m", "cuwarden", "-c", text]
+    bare = workspace.run(command, pinning(version), shim=False)
+    assert bare.stdout == f"False {48 << 20}\n", bare.stderr
+    run = workspace.run(command, pinning(version))
+    assert (run.returncode, run.stdout, run.stderr) == (0, "True 0\n", "")
+    _, rungs = rescued(run.report, "reclaim")
+    assert rungs[-1]["reclaimer"] == "PyTorch, pinned"
+
+
+def test_pytorchs_own_request_for_pinned_memory_is_served_from_its_cache(workspace, pinning):
+    """PyTorch caches blocks by their sizes, and does not empty its cache when CUDA refuses another size."""
+    text = f"""
+import ctypes, torch
+pytorch = ctypes.CDLL({str(PROGRAMS / "libtorch_cuda.so")!r})
+pytorch.keep_on_host.restype, pytorch.keep_on_host.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+torch.hold(48 << 20)
+print(pytorch.keep_on_host(32 << 20) is not None, torch.held())
+"""
+    run = workspace.run([sys.executable, "-m", "cuwarden", "-c", text], pinning("private"))
+    assert (run.stdout, run.stderr) == ("True 0\n", "")
+    rescued(run.report, "reclaim")
+
+
+@pytest.mark.parametrize(("version", "outcome"), [("private", "nothing_given_back"), ("without_figures", "no_memory")])
+def test_an_empty_cache_of_pinned_memory_gives_nothing_back(workspace, pinning, version, outcome):
+    text = """
+import torch
+pointer = torch.malloc("cudaMallocHost", 48 << 20)
+print(torch.malloc("cudaMallocHost", 32 << 20))
+"""
+    run = workspace.run([sys.executable, "-m", "cuwarden", "-c", text], pinning(version))
+    assert run.stdout == "None\n", run.stderr
+    outcomes = {row["reclaimer"]: row["outcome"] for row in reclaims(run.report)}
+    assert outcomes["PyTorch, pinned"] == outcome
+
+
+def test_a_request_for_device_memory_leaves_the_cache_of_pinned_memory_alone(workspace, pinning):
+    text = """
+import torch
+torch.hold(48 << 20)
+pointer = torch.malloc("cudaMalloc", 3 << 30)
+print(torch.malloc("cudaMalloc", 2 << 30), torch.held())
+"""
+    run = workspace.run([sys.executable, "-m", "cuwarden", "-c", text], pinning("private"))
+    assert run.stdout == f"None {48 << 20}\n", run.stderr
+    assert {row["outcome"] for row in reclaims(run.report)} == {"nothing_given_back"}
