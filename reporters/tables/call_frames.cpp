@@ -128,6 +128,17 @@ std::vector<std::uint32_t> CallFrames::frame_ids(const ledger::StackView& stack)
   return ids;
 }
 
+std::uint32_t CallFrames::innermost_module(const ledger::StackView& stack,
+                                           FunctionRef<bool(std::string_view path)> accepts) const {
+  for (const ledger::Frame address : stack.frames) {
+    const auto known = locations_by_address_.find({address, stack.module_epoch});
+    if (known == locations_by_address_.end()) continue;
+    const std::uint32_t module = locations_[known->second].module;
+    if (module != 0 && accepts(modules_.at(module).path)) return module;
+  }
+  return 0;
+}
+
 void CallFrames::put_stacks(Put<model::Stack> put) const {
   for (const std::uint32_t id : stacks_) {
     if (const auto stack = reader_.stack(id)) put({id, frame_ids(*stack), stack->truncated});

@@ -10,6 +10,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "reporters/model/code.hpp"
 #include "reporters/model/put.hpp"
 #include "reporters/symbols/symbolizer.hpp"
+#include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
@@ -68,6 +70,10 @@ class CallFrames {
   model::MaybeId known_stack_of(const std::optional<ledger::GroupView>& group) const {
     return group ? known_stack(group->stack) : std::nullopt;
   }
+  // Returns the module of the stack's innermost frame whose module's path the predicate accepts: an
+  // id of modules(). 0: there is none. Does not need name_all().
+  std::uint32_t innermost_module(const ledger::StackView&,
+                                 FunctionRef<bool(std::string_view path)> accepts) const;
   // Returns the table of frames, which name_all() fills. A frame's id is its index + 1.
   const std::vector<FrameRow>& frames() const { return frames_; }
   // Returns the table of modules, by id, which is the module's row in the ledger.

@@ -22,11 +22,8 @@ std::uint32_t asker_of(const ledger::Reader& reader, StackId id, const CallFrame
   const auto known = frames.known_stack(id);
   const auto stack = known ? reader.stack(*known) : std::nullopt;
   if (!stack) return 0;
-  for (const std::uint32_t frame : frames.frame_ids(*stack)) {
-    const std::uint32_t module = frames.frame(frame).module;
-    if (module != 0 && !is_between_cuda_and_asker(frames.modules().at(module).path)) return module;
-  }
-  return 0;
+  return frames.innermost_module(
+      *stack, [](std::string_view path) { return !is_between_cuda_and_asker(path); });
 }
 
 }  // namespace

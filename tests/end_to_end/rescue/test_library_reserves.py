@@ -1,5 +1,6 @@
 """Memory that libraries keep for themselves: who keeps it, and the call that gives it back."""
 
+import json
 import sys
 
 import pytest
@@ -95,6 +96,14 @@ def test_a_refused_request_for_pinned_memory_tells_of_the_cache_of_pinned_memory
     assert "NCCL" not in advice, "memory of the device does not help"
     kept = {(row["library"], row["device"]): row["bytes"] for row in run.report["library_reserves"]}
     assert kept == {("NCCL", 0): GIB, ("PyTorch", None): 48 * MIB}
+
+
+def test_a_redacted_report_names_the_library_without_its_folder(workspace, cuwarden):
+    run = workspace.run(keeping((NCCL, "keep", 64 * MIB)), environment())
+    (row,) = run.report["library_reserves"]
+    redacted = Report(json.loads(cuwarden("report", "--redact", "--output", "-", run.report.path).stdout))
+    assert redacted["library_reserves"] == [row]
+    assert redacted.modules[row["module"]]["path"] == "libnccl.so.2"
 
 
 def test_a_snapshot_has_the_reserves_of_that_moment(workspace, cuwarden, live):
