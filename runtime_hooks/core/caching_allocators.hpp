@@ -1,23 +1,23 @@
-// Recognises libraries that keep device memory and hand out parts of it, by the names of their
-// files.
+// Recognises libraries that keep memory and hand out parts of it, by the names of their files.
 #pragma once
 
 #include <string_view>
 
 namespace cuwarden {
 
-// True if the library at `path` (a loaded object's) keeps a cache of device memory, and after a
-// refused request empties the cache and asks again: PyTorch's allocator, CuPy's pool, XLA's BFC.
-// The path alone decides.
+// True if the library at `path` (a loaded object's) keeps a cache of the memory that it asks for,
+// and after a refused request empties the cache and asks again: PyTorch's allocator of device
+// memory, CuPy's pools, XLA's BFC. The path alone decides.
 inline bool asks_again_when_refused(std::string_view path) {
   const std::string_view file = path.substr(path.rfind('/') + 1);
   for (const char* name : {"libc10_cuda", "xla_", "libjax"})
     if (file.starts_with(name)) return true;
-  return path.find("/cupy/") != path.npos && file.starts_with("memory.");
+  return path.find("/cupy/") != path.npos &&
+         (file.starts_with("memory.") || file.starts_with("pinned_memory."));
 }
 
-// True if the library at `path` (a loaded object's) is known to keep device memory and to hand out
-// parts of it, with or without a second request when one was refused. The path alone decides.
+// True if the library at `path` (a loaded object's) is known to keep memory and to hand out parts
+// of it, with or without a second request when one was refused. The path alone decides.
 inline bool is_caching_allocator(std::string_view path) {
   const std::string_view file = path.substr(path.rfind('/') + 1);
   for (const char* name : {"librmm", "libumpire", "libamrex", "libtensorflow", "libonnxruntime",

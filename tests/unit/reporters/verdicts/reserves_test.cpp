@@ -132,6 +132,13 @@ TEST_F(Reserves, bindings_of_cuda_do_not_hide_the_pool_that_calls_them) {
 TEST_F(Reserves, a_cache_that_its_allocator_has_just_emptied_is_not_named) {
   const GroupId cache = add_group({"/env/libc10_cuda.so"}, 5);
   EXPECT_EQ(reserves_for(cache, {cache}), Named());
+  const GroupId pinned = add_group(
+      {"/env/cupy_backends/cuda/api/runtime.so", "/env/cupy/cuda/pinned_memory.cpython-312.so"}, 7,
+      Kind::pinned);
+  EXPECT_EQ(reserves_for(pinned, {pinned}), Named());
+  // PyTorch's allocator of pinned memory does not empty its cache.
+  const GroupId blocks = add_group({"/env/libtorch_cuda.so"}, 8, Kind::pinned);
+  EXPECT_EQ(reserves_for(blocks, {blocks, pinned}), (Named{{"PyTorch", 8}, {"CuPy", 7}}));
   // NCCL does not empty anything when it is refused memory.
   const GroupId buffers = add_group({"/lib/libnccl.so.2"}, 6);
   EXPECT_EQ(reserves_for(cache, {cache, buffers}), (Named{{"NCCL", 6}}));
