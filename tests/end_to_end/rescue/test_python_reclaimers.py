@@ -1,5 +1,6 @@
 """PyTorch's and CuPy's caches as reclaimers, and scripts that are run by `python3 -m cuwarden`."""
 
+import shutil
 import sys
 import textwrap
 
@@ -317,3 +318,22 @@ print(torch.malloc("cudaMalloc", 2 << 30), torch.held())
     run = workspace.run([sys.executable, "-m", "cuwarden", "-c", text], pinning("private"))
     assert run.stdout == f"None {48 << 20}\n", run.stderr
     assert {row["outcome"] for row in reclaims(run.report)} == {"nothing_given_back"}
+
+
+def test_cupys_request_for_pinned_memory_is_served_once_cupy_has_emptied_its_own_pool(
+    workspace, tmp_path, pinning
+):
+    """CuPy's pool empties itself when CUDA refuses memory, and asks again."""
+    pool = tmp_path / "cupy" / "cuda" / "pinned_memory.so"
+    pool.parent.mkdir(parents=True)
+    shutil.copy(PROGRAMS / "libtorch_cuda.so", pool)
+    text = f"""
+import ctypes, torch
+ask = ctypes.CDLL({str(pool)!r}).keep_on_host
+ask.restype, ask.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+torch.hold(48 << 20)
+for _ in range(2):
+    print(ask(32 << 20) is not None, torch.held())
+"""
+    run = workspace.run([sys.executable, "-m", "cuwarden", "-c", text], pinning("private"))
+    assert run.stdout == f"False {48 << 20}\nTrue 0\n", run.stderr
