@@ -10,8 +10,8 @@ constexpr std::size_t most_reserves = 2;
 // A reserve is named if it has at least 1/20 of the bytes that were lacking.
 constexpr std::uint64_t least_part = 20;
 
-// Returns the bytes that the request lacked, or asked for if that is unknown for memory of the
-// host; 0 if nothing is known to have been lacking.
+// Returns the bytes that the device lacked for the request. For host memory that is not known, and
+// the result is the size of the request. 0: nothing is known to have been lacking.
 std::uint64_t lacking(const Shortage& shortage) {
   return shortage.given().device == no_device ? shortage.incident().bytes
                                               : shortage.missing().value_or(0);
