@@ -2,6 +2,8 @@
 // driver has the facts; this file gives them NVML's form. https://docs.nvidia.com/deploy/nvml-api
 #include <atomic>
 #include <cstdint>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "tools/simulated_gpu/device/process_list.hpp"
@@ -17,6 +19,7 @@ enum Result {
   success = 0,
   uninitialised = 1,
   invalid_argument = 2,
+  not_supported = 3,
   no_permission = 4,
   not_found = 6,
   insufficient_size = 7,
@@ -41,6 +44,20 @@ int device_of(void* handle) {
 constexpr int whole_devices = 1 << 16;
 void* whole_of(int slice) { return handle_of(slice + whole_devices); }
 bool is_whole(void* handle) { return device_of(handle) >= whole_devices; }
+
+// NVML's structure of nvmlDeviceGetMemoryLimits_v1. The caller sets `cgroup`: path of a folder.
+struct MemoryLimits {
+  const char* cgroup;
+  unsigned long long soft, hard, used;
+};
+
+// Returns the folder of this process's cgroup of version 2; empty if it has none.
+std::string own_cgroup() {
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("0::")) return "/sys/fs/cgroup" + (line == "0::/" ? "" : line.substr(3));
+  return {};
+}
 
 struct Memory {
   unsigned long long total, free, used;
@@ -85,6 +102,8 @@ NVML_EXPORT const char* nvmlErrorString(int result) {
       return "NVML was not first initialized";
     case invalid_argument:
       return "A supplied argument is invalid";
+    case not_supported:
+      return "The operation is not supported";
     case no_permission:
       return "The current user does not have permission";
     case not_found:
@@ -106,6 +125,18 @@ NVML_EXPORT int nvmlDeviceGetHandleByUUID(const char* uuid, void** handle) {
     return success;
   }
   return not_found;
+}
+
+// The number in the name of the device's file, as in /dev/nvidia0. Slices have none.
+NVML_EXPORT int nvmlDeviceGetMinorNumber(void* handle, unsigned* number) {
+  if (users == 0) return uninitialised;
+  WholeDevice whole;
+  if (handle == nullptr || number == nullptr || is_whole(handle) ||
+      cuSimulatedGpuWhole(device_of(handle), &whole) == kNoSuchDevice)
+    return invalid_argument;
+  if (whole.is_sliced) return not_supported;
+  *number = static_cast<unsigned>(device_of(handle));
+  return success;
 }
 
 NVML_EXPORT int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void* slice, void** handle) {
@@ -130,6 +161,21 @@ NVML_EXPORT int nvmlDeviceGetMemoryInfo(void* handle, Memory* into) {
   *into = is_whole(handle) ? Memory{whole.bytes, whole.bytes, 0}
                            : Memory{whole.own_bytes, whole.own_free_bytes,
                                     whole.own_bytes - whole.own_free_bytes};
+  return success;
+}
+
+// Only this process's own cgroup can have a limit.
+NVML_EXPORT int nvmlDeviceGetMemoryLimits_v1(void* handle, MemoryLimits* into) {
+  if (users == 0) return uninitialised;
+  WholeDevice whole;
+  if (handle == nullptr || into == nullptr || into->cgroup == nullptr || is_whole(handle) ||
+      cuSimulatedGpuWhole(device_of(handle), &whole) == kNoSuchDevice)
+    return invalid_argument;
+  if (whole.is_sliced) return not_supported;
+  if (own_cgroup().empty() || into->cgroup != own_cgroup()) return not_found;
+  into->soft = 0;
+  into->hard = whole.cgroup_limit_bytes != 0 ? whole.cgroup_limit_bytes : ~0ull;
+  into->used = whole.cgroup_used_bytes;
   return success;
 }
 

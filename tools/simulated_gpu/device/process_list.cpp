@@ -30,7 +30,8 @@ int cuSimulatedGpuProcesses(int board, ListedProcess* into, int capacity) {
       if (device->board == board) list(own, device->used);
   }
   // Process 1 exists nearly everywhere, so it stands for the other process.
-  list(own == 1 ? 2 : 1, sim.settings.other_process);
+  const int other = own == 1 ? 2 : 1;
+  list(sim.settings.other_pid != 0 ? sim.settings.other_pid : other, sim.settings.other_process);
   return found;
 }
 
@@ -40,9 +41,12 @@ int cuSimulatedGpuWhole(int board, WholeDevice* into) {
   if (board < 0 || board >= sim.settings.devices) return kNoSuchDevice;
   const std::size_t capacity = sim.settings.memory;
   const std::size_t taken = sim.settings.other_process + sim.share.used_by_others(board);
-  *into = {sim.settings.whole_memory != 0, sim.settings.whole_memory, capacity,
-           capacity - std::min(capacity, taken)};
-  for (const auto& device : sim.devices)
-    if (device->board == board) into->own_free_bytes = device->free_bytes();
+  *into = {sim.settings.whole_memory != 0,       sim.settings.whole_memory, capacity,
+           capacity - std::min(capacity, taken), sim.settings.cgroup_limit, 0};
+  for (const auto& device : sim.devices) {
+    if (device->board != board) continue;
+    into->own_free_bytes = device->free_bytes();
+    into->cgroup_used_bytes = device->used;
+  }
   return sim.settings.processes == ProcessList::refuse ? kListRefused : 0;
 }

@@ -23,6 +23,8 @@ struct WholeDevice {
   // own_bytes: bytes of the device or slice that programs see. own_free_bytes: those of them that
   // no process holds.
   unsigned long long own_bytes, own_free_bytes;
+  // Limit on the bytes that this process's cgroup may have (0: no limit), and those that it has.
+  unsigned long long cgroup_limit_bytes, cgroup_used_bytes;
 };
 
 }  // namespace cuwarden::simulated_gpu

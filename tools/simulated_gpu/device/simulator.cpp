@@ -28,6 +28,8 @@ Simulator::Simulator() : settings(read_settings()) {
     Device& made = *devices.back();
     const auto limit = settings.memory_limits.find(made.ordinal);
     if (limit != settings.memory_limits.end()) made.process_limit = limit->second;
+    if (settings.cgroup_limit != 0) made.cgroup_limit = settings.cgroup_limit;
+    made.page_cache = settings.page_cache.value_or(0);
     made.default_pool = pools.add(std::make_unique<MemoryPool>(&made));
     made.default_pool->is_default = true;
     made.current_pool = made.default_pool;

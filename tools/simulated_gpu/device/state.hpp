@@ -229,15 +229,16 @@ struct Device {
 
   // Returns the bytes of the device that no process holds.
   std::size_t free_bytes() const {
-    const std::size_t taken = used + other_process + share.used_by_others(board);
+    const std::size_t taken = used + other_process + share.used_by_others(board) + page_cache;
     return taken < capacity ? capacity - taken : 0;
   }
   // Counts `bytes` of the device as used by this process, and tells this to the processes that
   // share the device. Returns false, and counts nothing, if fewer bytes are free, or if the process
-  // would hold more than process_limit.
+  // would hold more than process_limit or cgroup_limit.
   bool charge(std::size_t bytes) {
     const DeviceShare::Taking taking(share);
-    if (bytes > free_bytes() || bytes > process_limit - std::min(used, process_limit)) return false;
+    const std::size_t limit = std::min(process_limit, cgroup_limit);
+    if (bytes > free_bytes() || bytes > limit - std::min(used, limit)) return false;
     used += bytes;
     share.publish(board, used);
     return true;
@@ -256,6 +257,11 @@ struct Device {
   std::size_t other_process;  // Bytes that a made-up process holds (CUWARDEN_SIM_OTHER_PROCESS).
   // Most bytes of the device that this process may hold, set by an MPS server; SIZE_MAX: no limit.
   std::size_t process_limit = SIZE_MAX;
+  // Most bytes that the processes of this process's cgroup may hold: this process alone counts.
+  // SIZE_MAX: no limit.
+  std::size_t cgroup_limit = SIZE_MAX;
+  // Bytes that the host's page cache takes, if the device shares its memory with the host.
+  std::size_t page_cache = 0;
   std::size_t used = 0;      // Bytes of the device that this process holds.
   AddressArena arena;        // Gives out addresses for the device's memory.
   bool had_context = false;  // True once the device had a context; its first one takes more memory.

@@ -162,6 +162,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute id, CUdevice device
   for (const Attribute& attribute : kAttributes) {
     if (attribute.id == id) *value = attribute.value;
   }
+  if (id == CU_DEVICE_ATTRIBUTE_INTEGRATED) *value = simulator().settings.page_cache ? 1 : 0;
   const VirtualMemory mapped = simulator().settings.virtual_memory;
   if (id == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)
     *value = mapped != VirtualMemory::none ? 1 : 0;

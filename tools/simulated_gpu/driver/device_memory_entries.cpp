@@ -139,8 +139,11 @@ CUresult cuMemFree(CUdeviceptr_v1 address) { return cuMemFree_v2(address); }
 CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
   InContext at;
   SIM_TRY(at.error);
-  if (free != nullptr) *free = at.context->device->free_bytes();
-  if (total != nullptr) *total = at.context->device->capacity;
+  // A limit of the cgroup is shown as the device's size.
+  const Device& device = *at.context->device;
+  const std::size_t limit = device.cgroup_limit;
+  if (free != nullptr) *free = std::min(device.free_bytes(), limit - std::min(device.used, limit));
+  if (total != nullptr) *total = std::min(device.capacity, limit);
   return CUDA_SUCCESS;
 }
 

@@ -2,6 +2,7 @@
 #include "tools/simulated_gpu/hardware/settings.hpp"
 
 #include <charconv>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -214,6 +215,11 @@ Settings read_settings() {
        size_into(settings.pinned_limit, 0));
   read("CUWARDEN_SIM_OTHER_PROCESS", "a size such as 1GiB", parse_size,
        size_into(settings.other_process, 0));
+  read("CUWARDEN_SIM_OTHER_PID", "the pid of a process", parse_integer, [&](long long value) {
+    if (value <= 0 || value > INT_MAX) return false;
+    settings.other_pid = static_cast<int>(value);
+    return true;
+  });
   if (const char* path = std::getenv("CUWARDEN_SIM_SHARED")) settings.shared = path;
   read("CUWARDEN_SIM_NVML", "hide_others or refuse", parse_process_list, [&](ProcessList value) {
     settings.processes = value;
@@ -231,6 +237,13 @@ Settings read_settings() {
        });
   read("CUWARDEN_SIM_MIG", "the size of the whole device, such as 80GiB", parse_size,
        size_into(settings.whole_memory, 0));
+  read("CUWARDEN_SIM_INTEGRATED", "the size of the host's page cache, such as 1GiB", parse_size,
+       [&](std::size_t value) {
+         settings.page_cache = value;
+         return true;
+       });
+  read("CUWARDEN_SIM_CGROUP_LIMIT", "a size such as 1GiB", parse_size,
+       size_into(settings.cgroup_limit, 0));
   bool served_by_mps = false;
   read("CUWARDEN_SIM_MPS", "0 or 1", parse_integer, [&](long long value) {
     served_by_mps = value == 1;

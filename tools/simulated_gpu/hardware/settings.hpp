@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,9 @@ struct Settings {
   std::size_t pinned_limit = 0;
   // CUWARDEN_SIM_OTHER_PROCESS: bytes of each device that a made-up process holds.
   std::size_t other_process = 0;
+  // CUWARDEN_SIM_OTHER_PID: pid by which NVML lists the made-up process; 0: process 1 stands for
+  // it.
+  int other_pid = 0;
   // CUWARDEN_SIM_SHARED: path of the file by which processes share the devices; empty: each process
   // has devices of its own.
   std::string shared;
@@ -100,6 +104,12 @@ struct Settings {
   // CUWARDEN_SIM_MIG: each device is a slice (MIG) of a whole device of this many bytes; 0: devices
   // are no slices.
   std::size_t whole_memory = 0;
+  // CUWARDEN_SIM_INTEGRATED: the devices share their memory with the host, whose page cache takes
+  // this many bytes of each. Null: the devices have memory of their own.
+  std::optional<std::size_t> page_cache;
+  // CUWARDEN_SIM_CGROUP_LIMIT: limit on the bytes of each device for this process's cgroup; 0: no
+  // limit.
+  std::size_t cgroup_limit = 0;
   // CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: most bytes that this process may have of a device, by CUDA
   // ordinal; a device that is not in the map has no limit. Read only if CUWARDEN_SIM_MPS is 1,
   // which stands for a running MPS server.
