@@ -45,16 +45,31 @@ struct AccountItem {
   CUWARDEN_FIELDS(device, incident, item, bytes)
 };
 
-// Another process that held memory of a device, as listed by NVML.
+// Another process that held memory of a device, as listed by NVML, or had the device's file open.
 struct DeviceProcess {
   MaybeId device;  // CUDA ordinal; null: unknown
   // Row of `incidents` at whose refusal NVML was asked; null: asked at the process's end.
   MaybeId incident;
   Figure pid;         // process id, as NVML gives it
-  Text program;       // path of the process's program; null: unknown
+  Text program;       // path of the process's program, or only its name; null: unknown
   Figure used_bytes;  // bytes of the device that the process holds; null: NVML does not say
-  CUWARDEN_FIELDS(device, incident, pid, program, used_bytes)
-  CUWARDEN_MAY_LACK(device, incident, program)
+  // Way in which the process was found: "nvml" (NVML lists it) or "device_file" (NVML does not, but
+  // it has the device's file open). Null in old reports: NVML lists it.
+  Text seen_by;
+  // State of the process: "alive", "zombie" (has ended, but its parent has not reaped it) or
+  // "stuck" (waits in the kernel, where no signal ends it). Null: unknown.
+  Text state;
+  Text user;   // name of the process's user, or the uid in digits; null: unknown
+  Text start;  // start of the process, as ISO 8601 text in UTC; null: unknown
+  // Owners that the process's cgroup names: id of a Slurm job, id of a container, uid of a
+  // Kubernetes pod; without these, the unit of systemd. Null: none is named, or unknown.
+  Text job, container, pod, unit;
+  Figure parent;        // pid of the parent process; null: unknown
+  Text parent_program;  // path of the parent's program, or only its name; null: unknown
+  CUWARDEN_FIELDS(device, incident, pid, program, used_bytes, seen_by, state, user, start, job,
+                  container, pod, unit, parent, parent_program)
+  CUWARDEN_MAY_LACK(device, incident, program, seen_by, state, user, start, job, container, pod,
+                    unit, parent, parent_program)
 };
 
 // Sums over the whole run of all allocations of one kind on one device.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "reporters/words/paths.hpp"
+#include "reporters/words/process_words.hpp"
 
 namespace cuwarden {
 namespace {
@@ -68,6 +69,7 @@ class Redaction {
     for (const model::Module& module : report.modules) add_file(module.path);
     for (const model::Frame& frame : report.frames) add_file(frame.file);
     add_name(report.process.host.value_or(""), "host");
+    for (const model::DeviceProcess& other : report.device_processes) add_process(other);
     each_text(report, false, [this](const std::string& text, bool) { add_user(text); });
   }
 
@@ -79,6 +81,8 @@ class Redaction {
   // Redacts a sentence, or another text with paths in it. Names of people and hosts are replaced
   // only in sentences: elsewhere they may be a part of the schema, or of the program.
   void text(std::string& value, bool is_sentence) const {
+    if (is_sentence)
+      for (const auto& [words, by] : processes_) replace_all(value, words, by);
     if (value.find('/') != value.npos) {
       for (auto file = files_.rbegin(); file != files_.rend(); ++file)
         replace_all(value, file->second, std::string(file_name(file->second)));
@@ -93,6 +97,16 @@ class Redaction {
   }
   void add_name(const std::string& name, const char* by) {
     if (!name.empty()) names_.emplace(name, by);
+  }
+  // Keeps only the pids of other processes. A parent's user is not known.
+  void add_process(const model::DeviceProcess& other) {
+    add_words(other.pid, other.program, other.user);
+    add_words(other.parent, other.parent_program, {});
+  }
+  void add_words(model::Figure pid, const model::Text& program, const model::Text& user) {
+    if (pid)
+      processes_.emplace(process_words(*pid, program.value_or(""), user.value_or("")),
+                         "pid " + std::to_string(*pid));
   }
   void add_user(const std::string& text) {
     for (const std::string_view homes : {"/home/", "/Users/", "/users/"}) {
@@ -135,6 +149,8 @@ class Redaction {
   // By length, because one path may be the beginning of another one.
   std::set<std::pair<std::size_t, std::string>> files_;
   std::map<std::string, const char*> names_;
+  // Words for other processes in sentences, and the words by which they are replaced.
+  std::map<std::string, std::string> processes_;
 };
 
 }  // namespace
@@ -154,7 +170,12 @@ void redact(model::Report& report) {
   report.job.job_id.reset();
   report.job.visible_devices.reset();
   for (model::Device& device : report.devices) device.uuid.reset();
-  for (model::DeviceProcess& other : report.device_processes) other.program.reset();
+  for (model::DeviceProcess& other : report.device_processes) {
+    for (model::Text* const text :
+         {&other.program, &other.parent_program, &other.user, &other.start, &other.job,
+          &other.container, &other.pod, &other.unit})
+      text->reset();
+  }
   for (model::Module& module : report.modules) redaction.path(module.path);
   for (model::Frame& frame : report.frames) redaction.path(frame.file);
   model::each_field(report, [&](std::string_view name, auto& part, auto) {

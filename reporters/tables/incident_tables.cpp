@@ -4,6 +4,7 @@
 
 #include "reporters/model/each_row.hpp"
 #include "reporters/tables/memory_tables.hpp"
+#include "reporters/tables/process_facts.hpp"
 
 namespace cuwarden {
 namespace {
@@ -165,6 +166,32 @@ model::Text setting_against(const ledger::Reader& reader, ledger::Rung rung,
   }
 }
 
+constexpr std::string_view seen_by_names[] = {"nvml", "device_file"};
+static_assert(std::size(seen_by_names) == ledger::seen_by_count);
+// The names of states of processes, by RunState; empty: unknown.
+constexpr std::string_view run_state_names[] = {"", "alive", "zombie", "stuck"};
+static_assert(std::size(run_state_names) == ledger::run_state_count);
+
+model::DeviceProcess process_row(model::Id device, const ledger::IncidentProcessView& process) {
+  model::DeviceProcess row;
+  row.device = device;
+  row.incident = process.incident.value;
+  row.pid = process.pid;
+  row.program = model::text_or_null(process.program);
+  if (process.bytes != ledger::unknown_bytes) row.used_bytes = process.bytes;
+  row.seen_by = seen_by_names[static_cast<std::size_t>(process.seen_by)];
+  row.state = model::text_or_null(run_state_names[static_cast<std::size_t>(process.run_state)]);
+  row.user = model::text_or_null(process.user);
+  if (process.start_realtime_ns != 0) row.start = iso_8601(process.start_realtime_ns);
+  row.job = model::text_or_null(process.job);
+  row.container = model::text_or_null(process.container);
+  row.pod = model::text_or_null(process.pod);
+  row.unit = model::text_or_null(process.unit);
+  if (process.parent != 0) row.parent = process.parent;
+  row.parent_program = model::text_or_null(process.parent_program);
+  return row;
+}
+
 bool is_listed(const std::vector<IncidentCase>& incidents, IncidentId id) {
   return std::ranges::any_of(incidents,
                              [&](const IncidentCase& each) { return each.incident.id == id; });
@@ -201,17 +228,12 @@ void add_stacks(const ledger::Reader& reader, const std::vector<IncidentCase>& i
 
 void put_device_processes(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
                           Put<model::DeviceProcess> put) {
-  each_row(reader, RegionId::incident_holders, &ledger::Reader::incident_holder,
-           [&](const auto& holder) {
-             if (holder.group.value != 0 || holder.pid == 0) return;
+  each_row(reader, RegionId::incident_processes, &ledger::Reader::incident_process,
+           [&](const ledger::IncidentProcessView& process) {
              for (const IncidentCase& incident : incidents) {
                const auto device = device_id(incident.device);
-               if (incident.incident.id != holder.incident || !device) continue;
-               put({device,
-                    holder.incident.value,
-                    holder.pid,
-                    {},
-                    holder.bytes == ledger::unknown_bytes ? model::Figure() : holder.bytes});
+               if (incident.incident.id == process.incident && device)
+                 put(process_row(*device, process));
              }
            });
 }

@@ -6,6 +6,7 @@
 #include "reporters/text/merged_rows.hpp"
 #include "reporters/text/text_rungs.hpp"
 #include "reporters/words/printable.hpp"
+#include "reporters/words/process_words.hpp"
 #include "reporters/words/quantities.hpp"
 #include "reporters/words/wall_clock.hpp"
 
@@ -143,6 +144,35 @@ std::string sharing_of(const IndexedReport& report, const model::Incident& incid
          ": if other ranks' reports name the same device, give each rank a device of its own";
 }
 
+// Returns a text such as "pid 17 (python3, user alice) held 70.0 GiB · Slurm job 4711 · started
+// 2026-01-31T12:00:00Z".
+std::string process_line(const model::DeviceProcess& process) {
+  std::string text = process_words(process.pid.value_or(0), text_or(process.program, ""),
+                                   text_or(process.user, ""));
+  const std::string bytes =
+      process.used_bytes ? human_bytes(*process.used_bytes) : std::string("unknown bytes");
+  text += text_or(process.seen_by, "") == "device_file" ? " had the device's file open"
+                                                        : " held " + bytes;
+  const auto add = [&](const char* words, const model::Text& value) {
+    if (value) text += std::string(" · ") + words + text_or(value, "");
+  };
+  add("Slurm job ", process.job);
+  add("container ", process.container);
+  add("pod ", process.pod);
+  add("", process.unit);
+  const std::string start = text_or(process.start, "");
+  if (!start.empty()) text += " · started " + start.substr(0, start.find('.')) + "Z";
+  const std::string state = text_or(process.state, "");
+  if (state == "zombie")
+    text += " · a zombie" +
+            (process.parent
+                 ? ", whose parent is " +
+                       process_words(*process.parent, text_or(process.parent_program, ""), "")
+                 : std::string());
+  if (state == "stuck") text += " · stuck in the kernel";
+  return text;
+}
+
 void add_incident(const IndexedReport& report, const model::Incident& incident, const Paint& paint,
                   std::string& text) {
   const std::uint64_t all = incident.repeats.value_or(0) + 1;
@@ -185,12 +215,8 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
   add_rungs(report, incident, paint, text);
   if (recovered > 0)
     text += "  the program soon asked again and was served " + times(recovered) + "\n";
-  for (const auto& process : report->device_processes) {
-    if (process.incident != incident.id) continue;
-    text += "    pid " + std::to_string(process.pid.value_or(0)) + " held " +
-            (process.used_bytes ? human_bytes(*process.used_bytes) : std::string("unknown bytes")) +
-            "\n";
-  }
+  for (const auto& process : report->device_processes)
+    if (process.incident == incident.id) text += "    " + process_line(process) + "\n";
   add_stack(report, incident.stack, most_frames, paint, text);
   add_holders(report, incident, paint, text);
 }

@@ -14,6 +14,7 @@
 #include "shim/probes/memory_of_others.hpp"
 #include "shim/probes/mps_limit.hpp"
 #include "shim/probes/nvml_memory.hpp"
+#include "shim/probes/other_process.hpp"
 
 namespace cuwarden::shim {
 namespace {
@@ -107,8 +108,21 @@ void note_implicit(const ledger::DeviceView& device, ledger::IncidentFacts& fact
 
 void note_other_processes(ledger::Incidents& rows, const ledger::DeviceView& device,
                           rescue::Incident& incident) {
+  OtherProcesses processes;
   const auto bytes = bytes_of_others(device, [&](std::uint32_t pid, std::uint64_t used) {
-    rows.add_process(incident.id, pid, used);
+    const ProcessFacts facts = processes.facts_of(pid);
+    rows.add_process(incident.id, {.pid = pid,
+                                   .parent = facts.parent,
+                                   .bytes = used,
+                                   .run_state = facts.run_state,
+                                   .start_realtime_ns = facts.start_realtime_ns,
+                                   .program = facts.program,
+                                   .parent_program = facts.parent_program,
+                                   .user = facts.user,
+                                   .job = facts.job,
+                                   .container = facts.container,
+                                   .pod = facts.pod,
+                                   .unit = facts.unit});
   });
   if (bytes) incident.facts.set(Fact::other_processes_bytes, *bytes);
 }

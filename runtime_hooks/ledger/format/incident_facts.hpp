@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
@@ -44,23 +45,35 @@ struct IncidentFacts {
   }
 };
 
-// A holder of memory on the device of a refused request (or on the host) at the moment of the
-// refusal: a group of this process's allocations (with the same stack, function, kind and device),
-// or another process.
+// A group of this process's allocations (with the same stack, function, kind and device) that held
+// much memory on the device of a refused request (or on the host) at the moment of the refusal.
 struct IncidentHolding {
-  GroupId group;          // 0: the holder is another process
-  std::uint32_t pid = 0;  // pid of the other process; 0: the holder is a group
-  // Number of the group's live allocations; 0 for another process. Bytes of these allocations, or
-  // of the other process on the device; unknown_bytes: not known.
-  std::uint64_t count = 0, bytes = 0;
+  GroupId group;
+  std::uint64_t count = 0, bytes = 0;  // number of the group's live allocations; their bytes
   // Rate at which the group's live bytes grew in the last three quarters of the time since its
-  // oldest live allocation. Null: they do not grow steadily, the rate was not determined, or the
-  // holder is another process.
+  // oldest live allocation. Null: they do not grow steadily, or the rate was not determined.
   std::optional<std::uint64_t> growth_bytes_per_minute{};
   // The group's part of the locked bytes: these are free, but in slabs of the driver with live
   // allocations. A slab's locked bytes are divided equally among its live allocations. Null: 0
   // bytes, not determined, or not among the four largest parts.
   std::optional<std::uint64_t> slab_locked_bytes{};
+};
+
+// Another process that used the device of a refused request at the moment of the refusal, as NVML
+// and /proc describe it.
+struct OtherProcess {
+  std::uint32_t pid = 0, parent = 0;    // pid of the process and of its parent; parent 0: unknown
+  std::uint64_t bytes = unknown_bytes;  // its bytes on the device; unknown_bytes: not known
+  SeenBy seen_by = SeenBy::nvml;
+  RunState run_state = RunState::unknown;
+  std::int64_t start_realtime_ns = 0;  // start of the process, since 1970; 0: unknown
+  // Texts of other owners, which must outlive the object; empty: unknown. `program`,
+  // `parent_program`: path of the program's file, or only its name of at most 15 characters.
+  // `user`: name of the process's user, or the uid in digits.
+  std::string_view program{}, parent_program{}, user{};
+  // Texts from the process's cgroup; empty: it names none. `job`: id of a Slurm job. `container`:
+  // id of a container. `pod`: uid of a Kubernetes pod. `unit`: unit of systemd.
+  std::string_view job{}, container{}, pod{}, unit{};
 };
 
 }  // namespace cuwarden::ledger

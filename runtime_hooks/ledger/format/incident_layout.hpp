@@ -173,24 +173,56 @@ struct Incident {
   std::atomic<std::uint64_t> facts[fact_count];  // by Fact; unknown_bytes: not known
 };
 
-// A large holder of memory on the device of a refused request (or on the host) at the moment of the
-// incident's first refusal: a group of this process's allocations, or another process.
+// A group of this process's allocations that held much memory on the device of a refused request
+// (or on the host) at the moment of the incident's first refusal.
 struct IncidentHolder {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t incident;            // row of the incidents table
-  std::uint32_t group;               // row of the groups table; 0: another process
-  std::uint32_t pid;                 // pid of the other process; 0: the holder is a group
-  // Number of the group's live allocations; 0 for another process. Bytes of these allocations, or
-  // of the other process on the device; unknown_bytes: not known.
-  std::uint64_t count, bytes;
+  std::uint32_t group;               // row of the groups table
+  std::uint32_t reserved;
+  std::uint64_t count, bytes;  // number of the group's live allocations; their bytes
   // Rate at which the group's live bytes grew in the last three quarters of the time since its
-  // oldest live allocation. unknown_bytes: they do not grow steadily, the rate was not determined,
-  // or the holder is another process.
+  // oldest live allocation. unknown_bytes: they do not grow steadily, or the rate was not
+  // determined.
   std::atomic<std::uint64_t> growth_bytes_per_minute;
   // The group's part of the locked bytes: these are free, but in slabs of the driver with live
   // allocations. A slab's locked bytes are divided equally among its live allocations.
   // unknown_bytes: 0 bytes, not determined, or not among the four largest parts.
   std::atomic<std::uint64_t> slab_locked_bytes;
+};
+
+// The way in which another process was found to use the device of a refused request.
+enum class SeenBy : std::uint8_t {
+  nvml,         // NVML lists the process as a holder of memory
+  device_file,  // NVML does not list the process, but it has the device's file open
+};
+inline constexpr std::uint8_t seen_by_count = 2;  // number of enumerators
+// The state of a process by the letter in /proc/PID/stat.
+enum class RunState : std::uint8_t {
+  unknown,  // /proc does not tell
+  alive,    // runs, sleeps or is stopped
+  zombie,   // has ended, and its parent has not reaped it (Z)
+  stuck,    // waits in the kernel, where no signal ends it (D), each time that it was looked at
+};
+inline constexpr std::uint8_t run_state_count = 4;  // number of enumerators
+
+// Another process that used the device of a refused request at the moment of the incident's first
+// refusal. Facts that could not be read have the values that are named here.
+struct IncidentProcess {
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
+  std::uint32_t incident;            // row of the incidents table
+  std::uint32_t pid, parent;         // pid of the process and of its parent; parent 0: unknown
+  std::uint64_t bytes;               // its bytes on the device; unknown_bytes: not known
+  std::int64_t start_realtime_ns;    // start of the process, since 1970; 0: unknown
+  SeenBy seen_by;
+  RunState run_state;
+  std::uint8_t reserved[6];
+  // Texts; empty: unknown. `program`, `parent_program`: path of the program's file, or only its
+  // name of at most 15 characters. `user`: name of the process's user, or the uid in digits.
+  StringRef program, parent_program, user;
+  // Texts from the process's cgroup; empty: it names none. `job`: id of a Slurm job. `container`:
+  // id of a container. `pod`: uid of a Kubernetes pod. `unit`: unit of systemd.
+  StringRef job, container, pod, unit;
 };
 
 // The driver's slabs of one size class, on the device of a refused request, at the moment of the

@@ -33,30 +33,31 @@ inline constexpr std::uint32_t deepest_stack = 1024;
 
 // The regions of the ledger's file, in their order. Each is a table of rows, or a heap.
 enum class RegionId : std::uint8_t {
-  records,           // rows of type Record
-  groups,            // Group
-  stacks,            // Stack
-  frames,            // Frame
-  strings,           // heap of bytes, to which StringRef refers
-  modules,           // Module
-  threads,           // Thread
-  series,            // Series
-  devices,           // Device
-  hooks,             // Hook
-  unhooked_lookups,  // NamedCount
-  settings,          // NamedValue
-  environment,       // NamedValue
-  group_shards,      // GroupShard
-  shard_calls,       // call counters of 8 bytes: calls_in_shard() for each shard
-  incidents,         // Incident
-  incident_holders,  // IncidentHolder
-  incident_classes,  // IncidentClass
-  incident_slabs,    // IncidentSlab
-  incident_rungs,    // IncidentRung
-  slab_pages,        // SlabPage
-  worst_holders,     // WorstHolder
+  records,             // rows of type Record
+  groups,              // Group
+  stacks,              // Stack
+  frames,              // Frame
+  strings,             // heap of bytes, to which StringRef refers
+  modules,             // Module
+  threads,             // Thread
+  series,              // Series
+  devices,             // Device
+  hooks,               // Hook
+  unhooked_lookups,    // NamedCount
+  settings,            // NamedValue
+  environment,         // NamedValue
+  group_shards,        // GroupShard
+  shard_calls,         // call counters of 8 bytes: calls_in_shard() for each shard
+  incidents,           // Incident
+  incident_holders,    // IncidentHolder
+  incident_classes,    // IncidentClass
+  incident_slabs,      // IncidentSlab
+  incident_rungs,      // IncidentRung
+  incident_processes,  // IncidentProcess
+  slab_pages,          // SlabPage
+  worst_holders,       // WorstHolder
 };
-inline constexpr std::size_t region_count = 22;
+inline constexpr std::size_t region_count = 23;
 
 // The part of the file that one table (or heap of bytes) occupies, and how much of that is in use.
 struct Region {
@@ -65,8 +66,7 @@ struct Region {
   std::uint32_t row_bytes;       // size of a row: 1 for heaps of bytes, 8 for frames
   std::uint32_t reserved;
   std::atomic<std::uint64_t> used;  // rows (or bytes) handed out, the reserved row 0 included
-  // Bytes from the region's start that are stored in the file. Later bytes are unused, or are in
-  // the process's memory only, since the file could not grow.
+  // Bytes from the region's start that are in the file; later ones are unused or in memory only.
   std::atomic<std::uint64_t> file_bytes;
 };
 

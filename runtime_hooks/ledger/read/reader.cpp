@@ -41,6 +41,7 @@ constexpr std::array<std::uint32_t, region_count> row_sizes = {sizeof(Record),
                                                                sizeof(IncidentClass),
                                                                sizeof(IncidentSlab),
                                                                sizeof(IncidentRung),
+                                                               sizeof(IncidentProcess),
                                                                sizeof(SlabPage),
                                                                sizeof(WorstHolder)};
 
@@ -59,6 +60,7 @@ std::uint64_t most_rows(RegionId id) noexcept {
     case RegionId::incident_holders:
     case RegionId::incident_classes:
     case RegionId::incident_rungs:
+    case RegionId::incident_processes:
       return 16384;
     default:
       return UINT64_MAX;

@@ -212,9 +212,12 @@ struct IncidentView : IncidentFacts {
   // Reasons for which rungs were left out at the first refusal, by Rung.
   std::array<LeftOut, rung_count> left_out{};
 };
-// A copy of an IncidentHolder: a group of the process, or another process, that held memory of the
-// device (or the host) when the incident's request was refused.
+// A copy of an IncidentHolder: a group that held much memory at the incident's refusal.
 struct IncidentHolderView : IncidentHolding {
+  IncidentId incident;
+};
+// A copy of an IncidentProcess: another process that used the device at the incident's refusal.
+struct IncidentProcessView : OtherProcess {
   IncidentId incident;
 };
 // A copy of an IncidentClass: the driver's slabs of one size class when the incident's request was
@@ -250,8 +253,7 @@ struct HookView {
   std::string_view name;
   std::uint64_t calls = 0;
 };
-// A copy of a NamedCount: a CUDA memory function without a hook, and how often the program looked
-// up its address.
+// A copy of a NamedCount: a CUDA memory function without a hook, and the number of its lookups.
 struct NamedCountView {
   std::string_view name;
   std::uint64_t count = 0;
@@ -348,6 +350,7 @@ class Reader {
   std::optional<DeviceView> device(std::uint64_t row) const noexcept;
   std::optional<IncidentView> incident(std::uint64_t row) const noexcept;
   std::optional<IncidentHolderView> incident_holder(std::uint64_t row) const noexcept;
+  std::optional<IncidentProcessView> incident_process(std::uint64_t row) const noexcept;
   std::optional<IncidentClassView> incident_class(std::uint64_t row) const noexcept;
   std::optional<IncidentSlabView> incident_slab(std::uint64_t row) const noexcept;
   std::optional<IncidentRungView> incident_rung(std::uint64_t row) const noexcept;

@@ -42,10 +42,34 @@ std::optional<IncidentHolderView> Reader::incident_holder(std::uint64_t index) c
     return value == unknown_bytes ? std::nullopt : std::optional(value);
   };
   return IncidentHolderView{
-      {GroupId{load_field(found->group)}, load_field(found->pid), load_field(found->count),
-       load_field(found->bytes), known(found->growth_bytes_per_minute),
-       known(found->slab_locked_bytes)},
+      {GroupId{load_field(found->group)}, load_field(found->count), load_field(found->bytes),
+       known(found->growth_bytes_per_minute), known(found->slab_locked_bytes)},
       IncidentId{load_field(found->incident)}};
+}
+
+std::optional<IncidentProcessView> Reader::incident_process(std::uint64_t index) const noexcept {
+  const auto* const found = published<IncidentProcess>(RegionId::incident_processes, index);
+  if (found == nullptr) return std::nullopt;
+  constexpr std::uint64_t longest_name = 256;
+  IncidentProcessView view;
+  view.incident = IncidentId{load_field(found->incident)};
+  view.pid = load_field(found->pid);
+  view.parent = load_field(found->parent);
+  view.bytes = load_field(found->bytes);
+  view.seen_by = load_field(found->seen_by);
+  view.run_state = load_field(found->run_state);
+  view.start_realtime_ns = load_field(found->start_realtime_ns);
+  view.program = text(found->program, longest_path);
+  view.parent_program = text(found->parent_program, longest_path);
+  view.user = text(found->user, longest_name);
+  view.job = text(found->job, longest_name);
+  view.container = text(found->container, longest_name);
+  view.pod = text(found->pod, longest_name);
+  view.unit = text(found->unit, longest_name);
+  if (view.pid == 0 || static_cast<std::uint8_t>(view.seen_by) >= seen_by_count ||
+      static_cast<std::uint8_t>(view.run_state) >= run_state_count)
+    return std::nullopt;
+  return view;
 }
 
 std::optional<IncidentClassView> Reader::incident_class(std::uint64_t index) const noexcept {

@@ -191,7 +191,6 @@ std::uint32_t Incidents::add_holder(IncidentId id, const IncidentHolding& given)
   IncidentHolder& holder = holder_row(made);
   holder.incident = id.value;
   holder.group = given.group.value;
-  holder.pid = given.pid;
   holder.count = given.count;
   holder.bytes = given.bytes;
   holder.growth_bytes_per_minute.store(given.growth_bytes_per_minute.value_or(unknown_bytes),
@@ -201,8 +200,35 @@ std::uint32_t Incidents::add_holder(IncidentId id, const IncidentHolding& given)
   return made;
 }
 
-void Incidents::add_process(IncidentId id, std::uint32_t pid, std::uint64_t bytes) noexcept {
-  add_holder(id, {.group = {}, .pid = pid, .bytes = bytes});
+OtherProcess Incidents::add_process(IncidentId id, const OtherProcess& given) noexcept {
+  OtherProcess kept = given;
+  const auto keep = [this](std::string_view& text) {
+    const StringRef stored = storage_.store(text);
+    text = {storage_.rows<char>(RegionId::strings) + stored.offset, stored.length};
+    return stored;
+  };
+  const StringRef program = keep(kept.program), parent_program = keep(kept.parent_program),
+                  user = keep(kept.user), job = keep(kept.job), container = keep(kept.container),
+                  pod = keep(kept.pod), unit = keep(kept.unit);
+  const std::uint64_t made = storage_.allocate(RegionId::incident_processes, 1);
+  if (made == 0) return kept;
+  IncidentProcess& row = storage_.rows<IncidentProcess>(RegionId::incident_processes)[made];
+  row.incident = id.value;
+  row.pid = given.pid;
+  row.parent = given.parent;
+  row.bytes = given.bytes;
+  row.start_realtime_ns = given.start_realtime_ns;
+  row.seen_by = given.seen_by;
+  row.run_state = given.run_state;
+  row.program = program;
+  row.parent_program = parent_program;
+  row.user = user;
+  row.job = job;
+  row.container = container;
+  row.pod = pod;
+  row.unit = unit;
+  row.state.store(1, std::memory_order_release);
+  return kept;
 }
 
 void Incidents::add_slab_class(IncidentId id, const SlabClassRow& given) noexcept {

@@ -99,10 +99,10 @@ class Incidents {
   // incident visible to readers. Later calls add facts that were unknown before. To be called
   // before each question to the driver, in which the process may end or hang.
   void write(IncidentId, const IncidentFacts&, IncidentHoldings&) noexcept;
-  // Adds another process that held memory of the device when the incident's request was refused.
-  // `bytes`: that process's memory on the device; unknown_bytes: not known. Does nothing if the
-  // table is full.
-  void add_process(IncidentId, std::uint32_t pid, std::uint64_t bytes) noexcept;
+  // Adds another process that used the device when the incident's request was refused. Does nothing
+  // if the table is full. Returns a copy of the process whose texts lie in the ledger, and are
+  // empty if there was no room.
+  OtherProcess add_process(IncidentId, const OtherProcess&) noexcept;
   // Adds the slabs of one size class to the incident. Does nothing if the table is full.
   void add_slab_class(IncidentId, const SlabClassRow&) noexcept;
   // Adds all slabs of the request's device to the incident. Stores none of the slabs if they would

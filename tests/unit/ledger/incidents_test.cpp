@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -142,6 +143,48 @@ TEST_F(LedgerIncidentsTest, a_rung_that_was_under_way_gets_its_end_recorded) {
   EXPECT_EQ(read.incident_rung(2)->outcome, RungOutcome::timed_out);
   EXPECT_EQ(read.incident_rung(2)->duration_ns, 7u);
   EXPECT_EQ(read.incident_rung(3)->outcome, RungOutcome::under_way);
+}
+
+TEST_F(LedgerIncidentsTest, another_process_is_read_as_it_was_written) {
+  const auto refused = refuse(group(1), 100, second);
+  std::string program = "/opt/python3";
+  const OtherProcess given{.pid = 42,
+                           .parent = 7,
+                           .bytes = 100,
+                           .seen_by = SeenBy::device_file,
+                           .run_state = RunState::zombie,
+                           .start_realtime_ns = -5,
+                           .program = program,
+                           .parent_program = "bash",
+                           .user = "alice",
+                           .job = "4711",
+                           .container = "c",
+                           .pod = "p",
+                           .unit = "u"};
+  const OtherProcess kept = incidents.add_process(refused.incident, given);
+  program.clear();
+  EXPECT_EQ(kept.program, "/opt/python3") << "the text lies in the ledger";
+  const auto read = reader().incident_process(1).value();
+  EXPECT_EQ(read.incident, refused.incident);
+  for (const OtherProcess& copy : {kept, static_cast<const OtherProcess&>(read)}) {
+    EXPECT_EQ(copy.pid, 42u);
+    EXPECT_EQ(copy.parent, 7u);
+    EXPECT_EQ(copy.bytes, 100u);
+    EXPECT_EQ(copy.seen_by, SeenBy::device_file);
+    EXPECT_EQ(copy.run_state, RunState::zombie);
+    EXPECT_EQ(copy.start_realtime_ns, -5);
+    EXPECT_EQ(copy.program, "/opt/python3");
+    EXPECT_EQ(copy.parent_program, "bash");
+    EXPECT_EQ(copy.user, "alice");
+    EXPECT_EQ(copy.job, "4711");
+    EXPECT_EQ(copy.container, "c");
+    EXPECT_EQ(copy.pod, "p");
+    EXPECT_EQ(copy.unit, "u");
+  }
+  incidents.add_process(refused.incident, {.pid = 43});
+  EXPECT_TRUE(reader().incident_process(2)->program.empty());
+  EXPECT_EQ(reader().incident_process(2)->bytes, unknown_bytes);
+  EXPECT_FALSE(reader().incident_process(3));
 }
 
 TEST_F(LedgerIncidentsTest, many_failures_at_once_at_such_a_call_site_take_one_row) {

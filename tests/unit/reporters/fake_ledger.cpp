@@ -79,6 +79,8 @@ std::uint64_t Reader::rows(RegionId region) const noexcept {
       return ledger.incidents.size() + 1;
     case RegionId::incident_holders:
       return ledger.incident_holders.size() + 1;
+    case RegionId::incident_processes:
+      return ledger.incident_processes.size() + 1;
     case RegionId::incident_rungs:
       return ledger.incident_rungs.size() + 1;
     case RegionId::slab_pages:
@@ -144,6 +146,9 @@ std::optional<IncidentView> Reader::incident(std::uint64_t row) const noexcept {
 }
 std::optional<IncidentHolderView> Reader::incident_holder(std::uint64_t row) const noexcept {
   return at(fake(bytes_).incident_holders, row - 1);
+}
+std::optional<IncidentProcessView> Reader::incident_process(std::uint64_t row) const noexcept {
+  return at(fake(bytes_).incident_processes, row - 1);
 }
 std::optional<IncidentClassView> Reader::incident_class(std::uint64_t) const noexcept {
   return std::nullopt;

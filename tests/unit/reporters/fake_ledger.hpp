@@ -25,6 +25,7 @@ struct FakeLedger {
   std::vector<ledger::DeviceView> devices;
   std::vector<ledger::IncidentView> incidents;
   std::vector<ledger::IncidentHolderView> incident_holders;
+  std::vector<ledger::IncidentProcessView> incident_processes;
   std::vector<ledger::SlabPageView> slab_pages;
   std::vector<ledger::IncidentRungView> incident_rungs;
   std::vector<ledger::HookView> hooks;

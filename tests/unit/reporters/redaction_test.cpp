@@ -59,6 +59,40 @@ TEST(Redaction, names_of_the_schema_or_the_program_stay_though_a_host_has_the_sa
   EXPECT_EQ(given.devices[0].name, "node");
 }
 
+TEST(Redaction, other_processes_keep_their_pids_and_bytes_alone) {
+  model::Report given = report();
+  model::DeviceProcess other;
+  other.pid = 42;
+  other.used_bytes = 100;
+  other.state = "zombie";
+  other.seen_by = "nvml";
+  other.program = "/opt/secret/simulate";
+  other.user = "bob";
+  other.start = "2026-01-31T12:00:00.000000000Z";
+  other.job = "17";
+  other.container = "feed";
+  other.pod = "0f2b";
+  other.unit = "bobs.service";
+  other.parent = 7;
+  other.parent_program = "launcher";
+  given.device_processes = {other};
+  given.incidents.emplace_back().advice =
+      "pid 42 (simulate, user bob) has ended, but its parent, pid 7 (launcher), has not reaped it; "
+      "simulate";
+  EXPECT_EQ(redacted_text(given, "wait until pid 42 (simulate, user bob) ends"),
+            "wait until pid 42 ends");
+  redact(given);
+  EXPECT_EQ(given.incidents[0].advice,
+            "pid 42 has ended, but its parent, pid 7, has not reaped it; simulate");
+  model::DeviceProcess left;
+  left.pid = 42;
+  left.used_bytes = 100;
+  left.state = "zombie";
+  left.seen_by = "nvml";
+  left.parent = 7;
+  EXPECT_TRUE(given.device_processes[0] == left);
+}
+
 TEST(Redaction, a_report_keeps_texts_that_name_no_host_user_or_folder) {
   model::Report given = report();
   redact(given);

@@ -1,0 +1,260 @@
+#include "shim/probes/other_process.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <ctime>
+#include <span>
+#include <string_view>
+
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/files/folder_entries.hpp"
+#include "runtime_hooks/core/files/small_file.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
+#include "shim/probes/cgroup_owner.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+using ledger::RunState;
+
+constexpr std::uint64_t ns_per_s = 1'000'000'000;
+// Largest part of /etc/passwd that is searched, in bytes.
+constexpr std::size_t most_of_passwd = 1 << 20;
+// Uid that stands for all users of other user namespaces.
+constexpr std::uint64_t overflow_uid = 65534;
+
+std::uint64_t clock_ns(clockid_t clock) noexcept {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * ns_per_s +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// The text of /proc/PID/stat: "PID (NAME) STATE PPID ...". The name may have blanks and brackets in
+// it.
+class Stat {
+ public:
+  explicit Stat(int process) noexcept {
+    const std::string_view text = read_small_file(process, "stat", buffer_);
+    const std::size_t open = text.find('('), close = text.rfind(')');
+    if (open == text.npos || close == text.npos || close < open || close + 2 >= text.size()) return;
+    name_ = text.substr(open + 1, close - open - 1);
+    state_ = text[close + 2];
+    std::string_view rest = text.substr(close + 3);
+    for (std::size_t field = first_field; field < field_end; ++field) {
+      while (rest.starts_with(' ')) rest.remove_prefix(1);
+      const bool negative = rest.starts_with('-');
+      if (negative) rest.remove_prefix(1);
+      const auto number = take_number(rest);
+      if (!number) return;
+      fields_[field - first_field] = negative ? 0 : *number;
+    }
+  }
+
+  Stat(const Stat&) = delete;
+  Stat& operator=(const Stat&) = delete;
+
+  std::string_view name() const noexcept { return name_; }
+  char state() const noexcept { return state_; }  // 0: unknown
+  std::uint32_t parent() const noexcept { return static_cast<std::uint32_t>(field(4)); }
+  std::uint64_t threads() const noexcept { return field(20); }
+  std::uint64_t start_ticks() const noexcept { return field(22); }
+
+ private:
+  static constexpr std::size_t first_field = 4, field_end = 23;
+  std::uint64_t field(std::size_t number) const noexcept { return fields_[number - first_field]; }
+
+  char buffer_[1024];
+  std::string_view name_;
+  char state_ = '\0';
+  std::uint64_t fields_[field_end - first_field] = {};
+};
+
+Descriptor folder_of_process(int proc, std::uint32_t pid) {
+  return open_folder(proc, std::to_string(pid).c_str());
+}
+
+std::string link_at(int folder, const char* name) {
+  char path[PATH_MAX];
+  const ssize_t length = readlinkat(folder, name, path, sizeof path);
+  if (length <= 0 || length == static_cast<ssize_t>(sizeof path)) return {};
+  return {path, static_cast<std::size_t>(length)};
+}
+
+std::string program_of(int process, std::string_view name) {
+  std::string path = link_at(process, "exe");
+  constexpr std::string_view gone = " (deleted)";
+  if (path.ends_with(gone)) path.resize(path.size() - gone.size());
+  return path.empty() ? std::string(name) : path;
+}
+
+// State D alone says little: any process is in it for moments. So it counts only if it lasts.
+bool stays_in_the_kernel(int process) noexcept {
+  constexpr timespec pause{0, 5'000'000};
+  for (int look = 0; look < 2; ++look) {
+    nanosleep(&pause, nullptr);
+    if (Stat(process).state() != 'D') return false;
+  }
+  return true;
+}
+
+RunState run_state_of(int process, const Stat& stat, int& waits_left) noexcept {
+  switch (stat.state()) {
+    case '\0':
+      return RunState::unknown;
+    case 'X':
+    case 'x':
+    case 'Z':
+      // A process whose first thread alone has ended shows the same letter.
+      return stat.threads() > 1 ? RunState::alive : RunState::zombie;
+    case 'D':
+      if (waits_left == 0) return RunState::unknown;
+      --waits_left;
+      return stays_in_the_kernel(process) ? RunState::stuck : RunState::alive;
+    default:
+      return RunState::alive;
+  }
+}
+
+std::int64_t start_of(std::uint64_t ticks) noexcept {
+  const long per_second = sysconf(_SC_CLK_TCK);
+  if (per_second <= 0 || ticks == 0) return 0;
+  const std::uint64_t hz = static_cast<std::uint64_t>(per_second);
+  const std::uint64_t since_boot = ticks / hz * ns_per_s + ticks % hz * ns_per_s / hz;
+  const std::uint64_t now = clock_ns(CLOCK_BOOTTIME);
+  if (since_boot > now) return 0;
+  return static_cast<std::int64_t>(clock_ns(CLOCK_REALTIME) - (now - since_boot));
+}
+
+// Returns the real uid in /proc/PID/status; null if it is unknown, or in another user namespace.
+std::optional<std::uint64_t> uid_of(int process) noexcept {
+  char buffer[4096];
+  std::string_view text = read_small_file(process, "status", buffer);
+  const std::size_t at = text.find("\nUid:");
+  if (at == text.npos) return std::nullopt;
+  text.remove_prefix(at + 5);
+  const auto uid = take_number(text);
+  return uid == overflow_uid ? std::nullopt : uid;
+}
+
+// Returns the uid of a pod as Kubernetes writes it: systemd's names have '_' for its dashes.
+std::string with_dashes(std::string_view uid) {
+  std::string text(uid);
+  std::ranges::replace(text, '_', '-');
+  return text;
+}
+
+std::optional<std::uint32_t> pid_in(const char* name) noexcept {
+  std::uint64_t pid = 0;
+  for (const char* at = name; *at != '\0'; ++at) {
+    if (*at < '0' || *at > '9' || pid > INT_MAX) return std::nullopt;
+    pid = pid * 10 + static_cast<std::uint64_t>(*at - '0');
+  }
+  if (pid == 0 || pid > INT_MAX) return std::nullopt;
+  return static_cast<std::uint32_t>(pid);
+}
+
+// True for the path of a GPU's file, such as "/dev/nvidia0", if it has that number. Processes that
+// only ask for a GPU's temperature have other files open, such as "/dev/nvidiactl".
+bool is_device_file(std::string_view path, std::optional<std::uint32_t> gpu) noexcept {
+  constexpr std::string_view prefix = "/dev/nvidia";
+  if (!path.starts_with(prefix) || path.size() == prefix.size()) return false;
+  path.remove_prefix(prefix.size());
+  std::uint64_t number = 0;
+  for (const char c : path) {
+    if (c < '0' || c > '9' || number > UINT32_MAX) return false;
+    number = number * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  return !gpu || number == *gpu;
+}
+
+bool has_device_file(int process, std::optional<std::uint32_t> gpu, std::uint64_t end_ns) {
+  const Descriptor files = open_folder_to_list(process, "fd");
+  bool found = false;
+  if (!files) return false;
+  each_folder_entry(files.number(), [&](const char* name) {
+    char path[64];  // the end of a longer path does not matter
+    const ssize_t length = readlinkat(files.number(), name, path, sizeof path);
+    found = length > 0 && is_device_file({path, static_cast<std::size_t>(length)}, gpu);
+    return !found && clock_ns(CLOCK_MONOTONIC) < end_ns;
+  });
+  return found;
+}
+
+}  // namespace
+
+std::string OtherProcesses::user_of(std::uint64_t uid) {
+  const auto [known, is_new] = users_.try_emplace(uid);
+  if (!is_new) return known->second;
+  known->second = std::to_string(uid);
+  const Descriptor file = open_to_read(passwd_);
+  std::string text;
+  char part[4096];
+  for (ssize_t got; file && text.size() < most_of_passwd && (got = file.read_some(part)) > 0;)
+    text.append(part, static_cast<std::size_t>(got));
+  // A line is "NAME:PASSWORD:UID:GID:...".
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == line.npos ? first : line.find(':', first + 1);
+    if (second == line.npos || first == 0 || first > 64) continue;
+    const std::string_view number =
+        line.substr(second + 1, line.find(':', second + 1) - second - 1);
+    if (number != known->second) continue;
+    known->second = line.substr(0, first);
+    break;
+  }
+  return known->second;
+}
+
+ProcessFacts OtherProcesses::facts_of(std::uint32_t pid) {
+  const ErrnoGuard guard;
+  const Uncancelled keep;
+  ProcessFacts facts;
+  const Descriptor proc = open_folder(AT_FDCWD, proc_);
+  const Descriptor process = proc ? folder_of_process(proc.number(), pid) : Descriptor();
+  if (!process) return facts;
+  const Stat stat(process.number());
+  facts.run_state = run_state_of(process.number(), stat, waits_left_);
+  facts.parent = stat.parent();
+  facts.start_realtime_ns = start_of(stat.start_ticks());
+  facts.program = program_of(process.number(), stat.name());
+  if (const Descriptor parent = folder_of_process(proc.number(), facts.parent))
+    facts.parent_program = program_of(parent.number(), Stat(parent.number()).name());
+  if (const auto uid = uid_of(process.number())) facts.user = user_of(*uid);
+  char buffer[8192];
+  const CgroupOwner owner = owner_in_cgroup(read_small_file(process.number(), "cgroup", buffer));
+  facts.job = owner.job;
+  facts.container = owner.container;
+  facts.pod = with_dashes(owner.pod);
+  facts.unit = owner.unit;
+  return facts;
+}
+
+void OtherProcesses::each_with_device_file(std::optional<std::uint32_t> gpu,
+                                           FunctionRef<bool(std::uint32_t)> visit) {
+  const ErrnoGuard guard;
+  const Uncancelled keep;
+  constexpr std::uint64_t longest_ns = 100'000'000;
+  constexpr int most_processes = 4000;
+  const std::uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + longest_ns;
+  const Descriptor proc = open_folder_to_list(AT_FDCWD, proc_);
+  if (!proc) return;
+  int left = most_processes;
+  each_folder_entry(proc.number(), [&](const char* name) {
+    const auto pid = pid_in(name);
+    if (!pid || *pid == static_cast<std::uint32_t>(getpid())) return true;
+    if (left-- == 0 || clock_ns(CLOCK_MONOTONIC) >= end_ns) return false;
+    const Descriptor process = folder_of_process(proc.number(), *pid);
+    if (!process || !has_device_file(process.number(), gpu, end_ns) ||
+        Stat(process.number()).name() == "nvidia-persiste")
+      return true;
+    return visit(*pid);
+  });
+}
+
+}  // namespace cuwarden::shim

@@ -1,0 +1,60 @@
+// Reads facts about other processes from /proc: the program, the user, the start, the state, the
+// job or container. They tell a user whose process holds the memory of a device.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "runtime_hooks/core/function_ref.hpp"
+#include "runtime_hooks/ledger/format/incident_layout.hpp"
+
+namespace cuwarden::shim {
+
+// Facts about a process, as far as /proc tells them to this process. Texts are empty, and numbers
+// 0, if they are unknown.
+struct ProcessFacts {
+  ledger::RunState run_state = ledger::RunState::unknown;
+  std::uint32_t parent = 0;            // pid of the parent process
+  std::int64_t start_realtime_ns = 0;  // start of the process, since 1970
+  // Path of the program's file. If the link to it cannot be read, as for other users' processes,
+  // only its name, of which the kernel keeps 15 characters. `parent_program`: that of the parent.
+  std::string program, parent_program;
+  std::string user;  // name of the process's user by /etc/passwd; otherwise the uid in digits
+  // From the process's cgroup: id of the Slurm job, id of the container, uid of the Kubernetes pod
+  // (with dashes), unit of systemd. `unit` is empty if one of the others is known.
+  std::string job, container, pod, unit;
+};
+
+// Reads facts about processes, and looks each user's name up once. Opens and allocates, so it must
+// not be used in a confined thread or under a lock.
+class OtherProcesses {
+ public:
+  // `proc`, `passwd`: paths that are read instead of /proc and /etc/passwd; must outlive the
+  // object.
+  explicit OtherProcesses(const char* proc = "/proc", const char* passwd = "/etc/passwd") noexcept
+      : proc_(proc), passwd_(passwd) {}
+
+  // Returns the facts about the process with this pid. Takes less than 1 ms, or some 10 ms for a
+  // process in state D, which is looked at again. After 8 such processes the state of further ones
+  // is unknown. Keeps errno. May throw std::bad_alloc.
+  ProcessFacts facts_of(std::uint32_t pid);
+  // Calls visit(pid) for each process other than the caller that has the file of a GPU open. Sees
+  // only processes whose descriptors the caller may look at. Stops if visit() returns false, after
+  // 100 ms, or after 4,000 processes. Leaves out nvidia-persistenced, which holds no memory.
+  // `gpu`: number of the file, as in /dev/nvidia0; null: any number. Keeps errno.
+  void each_with_device_file(std::optional<std::uint32_t> gpu,
+                             FunctionRef<bool(std::uint32_t)> visit);
+
+ private:
+  std::string user_of(std::uint64_t uid);
+
+  const char* const proc_;
+  const char* const passwd_;
+  int waits_left_ = 8;  // processes in state D that may still be looked at again
+  std::map<std::uint64_t, std::string> users_;  // names by uid, of users that were looked up
+};
+
+}  // namespace cuwarden::shim
