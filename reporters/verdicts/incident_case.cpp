@@ -59,7 +59,7 @@ const StackModules::Modules& StackModules::modules_of(StackId id) {
 std::optional<IncidentCase> case_of(const ledger::Reader& reader, GroupId group_id,
                                     const ledger::IncidentFacts& facts,
                                     std::span<const ledger::IncidentHolding> holdings,
-                                    StackModules& modules) {
+                                    const ledger::NamedProcesses& others, StackModules& modules) {
   const auto group = reader.group(group_id.value);
   if (!group) return std::nullopt;
   IncidentCase made;
@@ -71,6 +71,7 @@ std::optional<IncidentCase> case_of(const ledger::Reader& reader, GroupId group_
   made.stack = group->stack;
   made.program = std::string(reader.process().program);
   made.requester = modules.of(group->stack);
+  made.others = others;
   const auto device = device_row(reader, group->device);
   if (device && is_slice(*device)) made.slice = device->name;
   each_row(reader, ledger::RegionId::settings, &ledger::Reader::setting, [&](const auto& setting) {
@@ -110,7 +111,12 @@ std::optional<IncidentCase> case_of(const ledger::Reader& reader,
                  holdings.size() < most_holders)
                holdings.push_back(holder);
            });
-  auto made = case_of(reader, incident.group, incident, holdings, modules);
+  ledger::NamedProcesses others;
+  each_row(reader, ledger::RegionId::incident_processes, &ledger::Reader::incident_process,
+           [&](const ledger::IncidentProcessView& process) {
+             if (process.incident == incident.id) others.add(process);
+           });
+  auto made = case_of(reader, incident.group, incident, holdings, others, modules);
   if (made) made->incident = incident;
   return made;
 }

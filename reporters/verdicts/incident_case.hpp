@@ -47,6 +47,9 @@ struct IncidentCase {
   // memory. The cache of the allocator that asked is left out, if it is emptied by the allocator
   // itself before the program sees an error.
   std::vector<std::pair<const LibraryReserve*, std::uint64_t>> reserves;
+  // Other processes that used the device at the refusal. Their texts live as long as the ledger's
+  // bytes.
+  ledger::NamedProcesses others;
   // Live device bytes of the call stacks whose live bytes grew steadily until the refusal. Only the
   // call stacks count that held or locked most memory.
   std::uint64_t growing_bytes = 0;
@@ -88,13 +91,14 @@ class StackModules {
 // function, kind, device) to which the refused call belongs cannot be read.
 std::optional<IncidentCase> case_of(const ledger::Reader&, const ledger::IncidentView&,
                                     StackModules&);
-// Returns the case of a refusal that is happening in this process, from the given facts and the
-// largest holders of memory. `names`: reader of this process's ledger, for stacks, modules and
-// names. `group`: group of allocations (stack, function, kind, device) to which the refused call
-// belongs. Null if the ledger does not have that group.
+// Returns the case of a refusal that is happening in this process, from the given facts, the
+// largest holders of memory, and the other processes on the device. `names`: reader of this
+// process's ledger, for stacks, modules and names. `group`: group of allocations (stack, function,
+// kind, device) to which the refused call belongs. Null if the ledger does not have that group.
 std::optional<IncidentCase> case_of(const ledger::Reader& names, GroupId group,
                                     const ledger::IncidentFacts&,
-                                    std::span<const ledger::IncidentHolding>, StackModules&);
+                                    std::span<const ledger::IncidentHolding>,
+                                    const ledger::NamedProcesses&, StackModules&);
 
 // True if the device is a MIG slice, a part of a physical GPU, as its name tells.
 bool is_slice(const ledger::DeviceView&) noexcept;

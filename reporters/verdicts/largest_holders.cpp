@@ -14,20 +14,6 @@ model::Figure unless_0(std::uint64_t bytes) {
   return bytes == 0 ? std::nullopt : model::Figure(bytes);
 }
 
-// Returns the proof that others hold most of the device; null if they do not. `unlisted`: bytes of
-// others that NVML does not list. It is null exactly if the processes that NVML lists hold no less.
-std::optional<OthersProof> held_by_others(const Shortage& shortage, model::Figure unlisted) {
-  if (!shortage.lacks_memory() || !shortage.is_the_most(shortage.others()) ||
-      unlisted.has_value() != (shortage.listed() < shortage.unlisted()))
-    return std::nullopt;
-  return OthersProof{shortage.fact(Fact::other_processes_bytes),
-                     unless_0(shortage.opened()),
-                     shortage.own(),
-                     unlisted,
-                     shortage.free_bytes(),
-                     shortage.requested_bytes()};
-}
-
 // Returns advice about a call that needs memory for itself; null if the call requests memory.
 const char* advice_for_call(const ledger::IncidentView& incident) {
   switch (incident.asked) {
@@ -84,28 +70,6 @@ std::optional<Finding<OwnProof>> device_full_own(const Shortage& shortage) {
                        " of it belong to call stacks that keep growing: check those first"
                  : "free or shrink what its top holders allocate") +
           alternative_of_spilling(shortage)};
-}
-
-std::optional<Finding<OthersProof>> held_by_other_processes(const Shortage& shortage) {
-  const auto proof = held_by_others(shortage, std::nullopt);
-  if (!proof) return std::nullopt;
-  const std::string wants = shortage.waiting_wants();
-  return Finding{*proof, "other processes hold " + human_bytes(shortage.listed()) +
-                             " of this device: wait for them" +
-                             (wants.empty() ? "" : " (" + wants + " lets requests wait)") +
-                             ", stop them, or use another device"};
-}
-
-std::optional<Finding<OthersProof>> held_by_unlisted_owner(const Shortage& shortage) {
-  const auto proof = held_by_others(shortage, shortage.unlisted());
-  if (!proof) return std::nullopt;
-  const std::string wants = shortage.waiting_wants();
-  return Finding{
-      *proof,
-      human_bytes(shortage.unlisted()) +
-          " belong to no process that is visible here: run nvidia-smi on the host, and look for "
-          "processes of other containers or users, and for ones that were killed" +
-          (wants.empty() ? "" : "; " + wants + " lets requests wait for them")};
 }
 
 std::optional<Finding<ImplicitProof>> implicit_memory(const Shortage& shortage) {

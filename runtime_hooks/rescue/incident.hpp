@@ -23,6 +23,8 @@ struct Incident {
   // request for host memory, most memory of the host. Groups may follow that lock many bytes of
   // slabs.
   ledger::IncidentHoldings holdings{};
+  // Other processes that use the request's device. Their texts lie in the ledger.
+  ledger::NamedProcesses others{};
 
   // True if the refusal has begun an incident in the ledger.
   explicit operator bool() const { return id.value != 0; }

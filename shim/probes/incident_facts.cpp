@@ -106,25 +106,60 @@ void note_implicit(const ledger::DeviceView& device, ledger::IncidentFacts& fact
   facts.set(Fact::graph_bytes, implicit.graphs);
 }
 
+// Notes another process that uses the request's device, with what /proc tells of it.
+void note_process(ledger::Incidents& rows, OtherProcesses& processes, ledger::SeenBy seen_by,
+                  std::uint32_t pid, std::uint64_t bytes, rescue::Incident& incident) {
+  const ProcessFacts facts = processes.facts_of(pid);
+  const ledger::OtherProcess process{.pid = pid,
+                                     .parent = facts.parent,
+                                     .bytes = bytes,
+                                     .seen_by = seen_by,
+                                     .run_state = facts.run_state,
+                                     .start_realtime_ns = facts.start_realtime_ns,
+                                     .program = facts.program,
+                                     .parent_program = facts.parent_program,
+                                     .user = facts.user,
+                                     .job = facts.job,
+                                     .container = facts.container,
+                                     .pod = facts.pod,
+                                     .unit = facts.unit};
+  incident.others.add(rows.add_process(incident.id, process));
+}
+
+// Notes processes that have the device's file open, and that are not among `listed`. They may be
+// those that hold memory which no process on NVML's list has.
+void note_processes_with_file(ledger::Incidents& rows, OtherProcesses& processes,
+                              std::optional<std::uint32_t> file_number,
+                              const std::vector<std::uint32_t>& listed,
+                              rescue::Incident& incident) {
+  constexpr std::size_t most = 8;
+  std::vector<std::uint32_t> found;
+  processes.each_with_device_file(file_number, [&](std::uint32_t pid) {
+    if (std::ranges::find(listed, pid) == listed.end()) found.push_back(pid);
+    return found.size() < most;
+  });
+  for (const std::uint32_t pid : found)
+    note_process(rows, processes, ledger::SeenBy::device_file, pid, ledger::unknown_bytes,
+                 incident);
+}
+
+bool is_much_unexplained(const rescue::Incident& incident) {
+  const auto account = account_of(incident.request.device, incident.facts);
+  return account && account->unexplained() > hidden_by_a_context;
+}
+
 void note_other_processes(ledger::Incidents& rows, const ledger::DeviceView& device,
                           rescue::Incident& incident) {
   OtherProcesses processes;
-  const auto bytes = bytes_of_others(device, [&](std::uint32_t pid, std::uint64_t used) {
-    const ProcessFacts facts = processes.facts_of(pid);
-    rows.add_process(incident.id, {.pid = pid,
-                                   .parent = facts.parent,
-                                   .bytes = used,
-                                   .run_state = facts.run_state,
-                                   .start_realtime_ns = facts.start_realtime_ns,
-                                   .program = facts.program,
-                                   .parent_program = facts.parent_program,
-                                   .user = facts.user,
-                                   .job = facts.job,
-                                   .container = facts.container,
-                                   .pod = facts.pod,
-                                   .unit = facts.unit});
-  });
-  if (bytes) incident.facts.set(Fact::other_processes_bytes, *bytes);
+  std::vector<std::uint32_t> listed;
+  const MemoryOfOthers found =
+      memory_of_others(device, [&](std::uint32_t pid, std::uint64_t bytes) {
+        listed.push_back(pid);
+        note_process(rows, processes, ledger::SeenBy::nvml, pid, bytes, incident);
+      });
+  if (found.bytes) incident.facts.set(Fact::other_processes_bytes, *found.bytes);
+  if (is_much_unexplained(incident))
+    note_processes_with_file(rows, processes, found.file_number, listed, incident);
 }
 
 // The environment may have changed since the process began, when MPS read the variable. So the
@@ -163,8 +198,7 @@ void note_memory_without_context(const ledger::DeviceView& device, ledger::Incid
 // this process knows of.
 bool may_be_of_others(const rescue::Incident& incident) {
   constexpr std::uint64_t exclusive_process = 3;  // CUcomputemode
-  const auto account = account_of(incident.request.device, incident.facts);
-  return (account && account->unexplained() > hidden_by_a_context) ||
+  return is_much_unexplained(incident) ||
          incident.facts.fact(Fact::compute_mode) == exclusive_process;
 }
 

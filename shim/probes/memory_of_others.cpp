@@ -17,15 +17,15 @@ static_assert(DeviceProcess::unknown == ledger::unknown_bytes);
 
 }  // namespace
 
-std::optional<std::uint64_t> bytes_of_others(
-    const ledger::DeviceView& device, FunctionRef<void(std::uint32_t, std::uint64_t)> visit) {
+MemoryOfOthers memory_of_others(const ledger::DeviceView& device,
+                                FunctionRef<void(std::uint32_t, std::uint64_t)> visit) {
   std::array<DeviceProcess, most_processes> processes;
   const std::span<const char, 16> uuid(reinterpret_cast<const char*>(device.uuid), 16);
   const DeviceProcesses listed = read_device_processes(uuid, processes);
   if (listed.answer != DeviceProcessesAnswer::listed) {
     log_info(formatted("other processes on GPU {} are not known: {}", device.ordinal.value,
                        text_of(listed.answer)));
-    return std::nullopt;
+    return {{}, listed.file_number};
   }
   std::uint64_t others = 0;
   bool sure = listed.found <= processes.size();
@@ -38,7 +38,7 @@ std::optional<std::uint64_t> bytes_of_others(
     else
       others += process.used_bytes;
   }
-  return others != 0 || sure ? std::optional(others) : std::nullopt;
+  return {others != 0 || sure ? std::optional(others) : std::nullopt, listed.file_number};
 }
 
 void note_others_at_exit(ledger::Writer& ledger, const FunctionRef<bool()>& may_ask) noexcept try {
@@ -54,7 +54,7 @@ void note_others_at_exit(ledger::Writer& ledger, const FunctionRef<bool()>& may_
                                        device.implicit.beside_first_context();
              const std::uint64_t used = device.total_bytes - device.free_bytes;
              if (static_cast<std::int64_t>(used - own) <= hidden_by_a_context || !may_ask()) return;
-             if (const auto bytes = bytes_of_others(device, [](auto, auto) {}))
+             if (const auto bytes = memory_of_others(device, [](auto, auto) {}).bytes)
                ledger.devices.set_other_processes(device.ordinal, ByteCount{*bytes});
            });
 } catch (...) {

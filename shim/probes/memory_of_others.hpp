@@ -17,15 +17,23 @@ namespace cuwarden::shim {
 // asked all the same if the device allows only one process.
 inline constexpr std::int64_t hidden_by_a_context = std::int64_t{1} << 30;
 
-// Asks NVML for the bytes of the device that other processes hold, and returns their sum. Leaves
-// out the calling process. Also leaves out a process if NVML does not tell its bytes, if it may be
-// the calling process, or if it is not among the 64 with most memory. Null, after a line in the
-// log, if NVML cannot list the device's processes. Null, too, if the sum is 0 and processes other
-// than the calling one are left out. `DeviceView`: the device's row in the ledger. Calls visit(pid,
+// The memory of a device that other processes hold, as NVML lists them.
+struct MemoryOfOthers {
+  // Sum of the bytes that other processes hold. Leaves out the calling process. Also leaves out a
+  // process if NVML does not tell its bytes, if it may be the calling process, or if it is not
+  // among the 64 with most memory. Null if NVML cannot list the device's processes. Null, too, if
+  // the sum is 0 and processes other than the calling one are left out.
+  std::optional<std::uint64_t> bytes;
+  // Number in the name of the device's file, such as 0 of /dev/nvidia0; null: NVML does not tell.
+  std::optional<std::uint32_t> file_number;
+};
+
+// Asks NVML for the memory of the device that other processes hold. Writes a line to the log if
+// NVML cannot list the processes. `DeviceView`: the device's row in the ledger. Calls visit(pid,
 // bytes) for each process that certainly is not the calling process; `bytes` is
 // ledger::unknown_bytes if NVML does not tell them.
-std::optional<std::uint64_t> bytes_of_others(const ledger::DeviceView&,
-                                             FunctionRef<void(std::uint32_t, std::uint64_t)> visit);
+MemoryOfOthers memory_of_others(const ledger::DeviceView&,
+                                FunctionRef<void(std::uint32_t, std::uint64_t)> visit);
 
 // Asks NVML how many bytes of each device other processes hold, and writes the answers to the
 // ledger. To be called when the process ends, after the devices were read for the last time. Asks

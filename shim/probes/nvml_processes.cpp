@@ -95,6 +95,13 @@ constexpr const char* graphics_lists[] = {"nvmlDeviceGetGraphicsRunningProcesses
                                           "nvmlDeviceGetGraphicsRunningProcesses_v2",
                                           "nvmlDeviceGetGraphicsRunningProcesses"};
 
+std::optional<std::uint32_t> file_number_of(const Nvml& nvml, NvmlDevice device) noexcept {
+  const auto number_of = nvml.find<int (*)(NvmlDevice, unsigned*)>("nvmlDeviceGetMinorNumber");
+  unsigned number = 0;
+  if (number_of == nullptr || number_of(device, &number) != 0) return std::nullopt;
+  return number;
+}
+
 bool pids_are_the_machines() noexcept {
   constexpr std::string_view first = "pid:[4026531836]";  // PROC_PID_INIT_INO, fixed in the kernel
   char text[64];
@@ -131,12 +138,14 @@ DeviceProcesses read_device_processes(std::span<const char, 16> uuid, std::span<
   const ErrnoGuard guard;
   const Uncancelled keep;
   Nvml nvml(library);
+  std::optional<std::uint32_t> file_number;
   const auto answer = [&](std::uint32_t found) {
-    return DeviceProcesses{nvml.answer(), nvml.error(), found};
+    return DeviceProcesses{nvml.answer(), nvml.error(), found, file_number};
   };
   if (nvml.answer() != Answer::listed) return answer(0);
   const NvmlDevice device = nvml.device(uuid);
   if (device == nullptr) return answer(0);
+  file_number = file_number_of(nvml, device);
 
   RawList raw;
   std::size_t entry_size = 0;
@@ -156,7 +165,7 @@ DeviceProcesses read_device_processes(std::span<const char, 16> uuid, std::span<
     return a.used_bytes != b.used_bytes ? a.used_bytes > b.used_bytes : a.pid < b.pid;
   });
   std::copy_n(all.begin(), std::min(all.size(), into.size()), into.begin());
-  return {Answer::listed, 0, static_cast<std::uint32_t>(all.size())};
+  return {Answer::listed, 0, static_cast<std::uint32_t>(all.size()), file_number};
 }
 
 const char* text_of(DeviceProcessesAnswer answer) noexcept {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "shim/probes/nvml.hpp"
@@ -31,6 +32,9 @@ struct DeviceProcesses {
   int nvml_error = 0;  // nvmlReturn_t of the call of NVML that failed; 0 if no call failed
   // Number of processes that NVML lists; may be larger than the caller's array. 0 if unknown.
   std::uint32_t found = 0;
+  // Number in the name of the device's file, such as 0 of /dev/nvidia0. Null: NVML does not tell,
+  // as for a MIG slice.
+  std::optional<std::uint32_t> file_number;
 };
 
 // Lists the processes with memory on the device or MIG slice of this UUID (cuDeviceGetUuid_v2):

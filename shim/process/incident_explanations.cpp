@@ -59,8 +59,8 @@ void IncidentExplanations::tell_verdict(const rescue::Incident& incident, bool s
     const auto live = live_tables(*ledger_);
     if (!live) return;
     StackModules modules(*live);
-    const auto given =
-        case_of(*live, incident.group, incident.facts, incident.holdings.all(), modules);
+    const auto given = case_of(*live, incident.group, incident.facts, incident.holdings.all(),
+                               incident.others, modules);
     if (!given) return;
     const Judgement judgement = judge(*given);
     if (served)

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "runtime_hooks/core/kind.hpp"
@@ -74,6 +75,28 @@ struct OtherProcess {
   // Texts from the process's cgroup; empty: it names none. `job`: id of a Slurm job. `container`:
   // id of a container. `pod`: uid of a Kubernetes pod. `unit`: unit of systemd.
   std::string_view job{}, container{}, pod{}, unit{};
+};
+
+// The other processes that advice about a refused request may name: for each way in which processes
+// are found (SeenBy), at most 3, in the order in which they were added.
+class NamedProcesses {
+ public:
+  // Adds a process, unless there are 3 already that were found in the same way. The process's texts
+  // must outlive the object.
+  void add(const OtherProcess& process) noexcept {
+    std::size_t& count = counts_[static_cast<std::size_t>(process.seen_by)];
+    if (count == most_each) return;
+    ++count;
+    all_[size_++] = process;
+  }
+  // Returns the processes that were added.
+  std::span<const OtherProcess> all() const noexcept { return std::span(all_).first(size_); }
+
+ private:
+  static constexpr std::size_t most_each = 3;
+  std::array<OtherProcess, most_each * seen_by_count> all_{};
+  std::array<std::size_t, seen_by_count> counts_{};
+  std::size_t size_ = 0;
 };
 
 }  // namespace cuwarden::ledger

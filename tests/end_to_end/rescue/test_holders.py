@@ -1,5 +1,5 @@
-"""Other processes that hold the device: the report tells who they are. The simulated NVML lists a process of
-the test's own as the owner."""
+"""Other processes that hold the device: the report tells who they are, and the advice what to do about them.
+The simulated NVML lists a process of the test's own as their owner."""
 
 import contextlib
 import os
@@ -90,7 +90,7 @@ def test_a_holder_is_told_with_its_user_start_and_program(run_both, cuwarden):
     begun = time.time()
     with child_in_state("S", SLEEPER) as (pid, _):
         run = refused(run_both, pid)
-    _, holder = holder_of(run)
+    incident, holder = holder_of(run)
     assert (holder["pid"], holder["used_bytes"], holder["seen_by"]) == (pid, 3 * GIB, "nvml")
     assert holder["state"] == "alive"
     assert holder["user"] == own_user()
@@ -99,34 +99,51 @@ def test_a_holder_is_told_with_its_user_start_and_program(run_both, cuwarden):
     start = datetime.strptime(holder["start"][:19], "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc)
     assert begun - 2 < start.timestamp() < time.time() + 1
     words = f"pid {pid} ({Path(holder['program']).name}, user {own_user()})"
+    assert f"wait until {words} ends (CUWARDEN_" in incident["advice"], incident["advice"]
+    assert "end it" in incident["advice"]
     shown = cuwarden("report", run.report.path).stdout
     assert f"{words} held 3.0 GiB · " in shown and "started 20" in shown
 
 
-def test_a_zombie_is_told_with_its_parent(run_both, cuwarden):
+def test_the_live_verdict_names_the_holder_as_the_report_does(run_shimmed):
+    with child_in_state("S", SLEEPER) as (pid, _):
+        run = run_shimmed(
+            [program("shortages"), "own", "room=1000", "more=500"], full_device(pid, CUWARDEN_LOG="info")
+        )
+    incident, _ = holder_of(run)
+    assert incident["advice"] in run.said_about("a request was refused")
+
+
+def test_a_zombie_is_left_to_its_parent(run_both, cuwarden):
     with child_in_state("Z", ZOMBIE) as (pid, parent):
         run = refused(run_both, pid)
-    _, holder = holder_of(run)
+    incident, holder = holder_of(run)
     assert (holder["state"], holder["parent"]) == ("zombie", parent)
+    name = Path(holder["parent_program"]).name
+    assert f"its parent, pid {parent} ({name}), has not reaped it" in incident["advice"]
+    assert "wait until" not in incident["advice"]
     assert "a zombie, whose parent is" in cuwarden("report", run.report.path).stdout
 
 
-def test_a_process_that_is_stuck_in_the_kernel_is_told(run_both):
+def test_a_process_that_is_stuck_in_the_kernel_is_not_waited_for(run_both):
     if os.uname().machine != "x86_64":
         pytest.skip("the number of the system call is x86_64's")
     with child_in_state("D", STUCK) as (pid, _):
         run = refused(run_both, pid)
-    _, holder = holder_of(run)
+    incident, holder = holder_of(run)
     assert holder["state"] == "stuck"
+    assert "is stuck in the kernel (state D)" in incident["advice"]
+    assert "waiting may not help" in incident["advice"] and "CUWARDEN_WAIT" not in incident["advice"]
 
 
 def test_a_holder_that_is_gone_is_told_by_its_pid(run_both):
     gone = subprocess.Popen(["true"])
     gone.wait()
-    _, holder = holder_of(refused(run_both, gone.pid))
+    incident, holder = holder_of(refused(run_both, gone.pid))
     assert holder["pid"] == gone.pid
     unknown = ["program", "state", "user", "start", "job", "container", "pod", "unit", "parent"]
     assert [holder[name] for name in unknown] == [None] * len(unknown)
+    assert f"wait until pid {gone.pid} ends" in incident["advice"]
 
 
 @pytest.mark.parametrize(
@@ -169,6 +186,41 @@ def removed(cgroup):
     return False
 
 
+def test_an_owner_that_no_list_has_is_one_for_the_administrator(run_both):
+    run = refused(run_both, 1, CUWARDEN_SIM_NVML="hide_others")
+    incident = incident_of(run, "held_by_unlisted_owner")
+    assert run.report["device_processes"] == []
+    assert "waiting may not help: ask the administrator" in incident["advice"]
+
+
+@pytest.mark.parametrize("nvml", ["hide_others", "refuse"])
+def test_a_process_with_the_devices_file_open_is_named_if_no_list_has_the_owner(run_both, tmp_path, nvml):
+    """In a mount namespace of its own, the process opens a file of that name."""
+    (tmp_path / "nvidia0").touch()
+    script = 'mount --bind "$0" /dev && exec 3</dev/nvidia0 && echo $$ && exec sleep 1000'
+    command = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+    process = subprocess.Popen(
+        [*command, "sh", "-c", script, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        said = process.stdout.readline()
+        if not said:
+            pytest.skip(f"no mount namespace can be made: {process.stderr.read()}")
+        pid = int(said)
+        until(lambda: Path(f"/proc/{pid}/comm").read_text() == "sleep\n")
+        run = refused(run_both, 1, CUWARDEN_SIM_NVML=nvml)
+    finally:
+        process.kill()
+        process.communicate()
+    incident, holder = holder_of(run, "held_by_unlisted_owner")
+    assert (holder["pid"], holder["used_bytes"], holder["seen_by"]) == (pid, None, "device_file")
+    assert "with the device's file open: wait until " in incident["advice"]
+    assert f"pid {pid} (" in incident["advice"]
+
+
 def test_names_of_users_and_programs_can_be_left_out_of_a_copy(run_both, cuwarden):
     with child_in_state("S", SLEEPER) as (pid, _):
         run = refused(run_both, pid)
@@ -176,4 +228,5 @@ def test_names_of_users_and_programs_can_be_left_out_of_a_copy(run_both, cuwarde
     assert done.returncode == 0, done.stderr
     (copy,) = run.report.path.parent.rglob("*.redacted.json")
     text = copy.read_text()
+    assert f"wait until pid {pid} ends" in text
     assert Path(sys.executable).resolve().name not in text

@@ -187,6 +187,16 @@ TEST_F(LedgerIncidentsTest, another_process_is_read_as_it_was_written) {
   EXPECT_FALSE(reader().incident_process(3));
 }
 
+TEST_F(LedgerIncidentsTest, three_processes_are_named_of_each_way_in_which_they_are_found) {
+  NamedProcesses named;
+  for (std::uint32_t pid = 1; pid <= 5; ++pid) named.add({.pid = pid});
+  for (std::uint32_t pid = 11; pid <= 15; ++pid)
+    named.add({.pid = pid, .seen_by = SeenBy::device_file});
+  std::vector<std::uint32_t> pids;
+  for (const OtherProcess& process : named.all()) pids.push_back(process.pid);
+  EXPECT_EQ(pids, std::vector<std::uint32_t>({1, 2, 3, 11, 12, 13}));
+}
+
 TEST_F(LedgerIncidentsTest, many_failures_at_once_at_such_a_call_site_take_one_row) {
   const auto served = refuse(group(1), 100, second);
   incidents.rescued(served.incident, Rung::retry, 100);

@@ -70,6 +70,13 @@ int nvmlDeviceGetMemoryInfo(void* handle, void* into) {
 }
 #endif
 
+#if FAKE_NVML_VERSION >= 3
+int nvmlDeviceGetMinorNumber(void*, unsigned* number) {
+  *number = static_cast<unsigned>(fake_nvml.file_number);
+  return fake_nvml.file_number < 0 ? not_found : 0;
+}
+#endif
+
 #define LISTS(name, version, bytes)                                                \
   int nvmlDeviceGetCompute##name(void*, unsigned* room, void* into) {              \
     return list(fake_nvml.compute, fake_nvml.compute_count,                        \

@@ -31,6 +31,9 @@ struct FakeNvml {
   unsigned long long whole_bytes = 0;
   unsigned long long own_bytes = 1;  // bytes of the known device
 
+  // Number in the name of the known device's file; -1: the question fails.
+  int file_number = -1;
+
   int inits = 0;
   int shutdowns = 0;
 };

@@ -79,6 +79,18 @@ TEST_F(DeviceProcesses, processes_of_both_kinds_are_listed_once_with_the_largest
   EXPECT_EQ(listed(), (Texts{"11:300", "20:200", "10:100", "12:70"}));
 }
 
+TEST_F(DeviceProcesses, the_number_of_the_devices_file_is_told_if_NVML_knows_it) {
+  const auto file_number = [&] { return read({}).file_number; };
+  use(FAKE_NVML_3);
+  EXPECT_EQ(file_number(), std::nullopt);
+  fake_->file_number = 7;
+  EXPECT_EQ(file_number(), 7u);
+  fake_->compute_result = 4;  // no permission to list processes
+  EXPECT_EQ(file_number(), 7u);
+  use(FAKE_NVML_2);  // this version lacks the function
+  EXPECT_EQ(file_number(), std::nullopt);
+}
+
 TEST_F(DeviceProcesses, every_version_of_NVMLs_functions_lists_the_processes) {
   for (const char* library : {FAKE_NVML_1, FAKE_NVML_2, FAKE_NVML_3}) {
     use(library);
