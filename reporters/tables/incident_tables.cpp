@@ -50,7 +50,8 @@ constexpr std::string_view fact_names[] = {"total_bytes",
                                            "given_back_bytes",
                                            "spilled_bytes",
                                            "pool_unused_bytes",
-                                           "spilled_in_stream_order_bytes"};
+                                           "spilled_in_stream_order_bytes",
+                                           "integrated"};
 static_assert(std::size(fact_names) == ledger::fact_count);
 
 // Returns the name of an error that becomes an incident: a lack of memory, a refusal by a compute

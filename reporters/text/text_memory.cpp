@@ -34,6 +34,7 @@ const std::map<std::string, std::string>& item_names() {
       {"graphs", "executable graphs"},
       {"local_memory", "local memory"},
       {"heap", "device heap"},
+      {"page_cache", "host's page cache"},
       {"other_processes", "other processes"},
       {"unexplained", "contexts and others"},
   };

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::string_view holder_names[] = {
     "slab_waste", "rounding_waste", "mempool_idle", "pool",    "other_processes", "context",
-    "modules",    "local_memory",   "heap",         "streams", "graphs"};
-static_assert(std::size(holder_names) == static_cast<std::size_t>(Holder::graphs) + 1);
+    "modules",    "local_memory",   "heap",         "streams", "graphs",          "page_cache"};
+static_assert(std::size(holder_names) == static_cast<std::size_t>(Holder::page_cache) + 1);
 
 }  // namespace
 

@@ -25,6 +25,7 @@ enum class Holder : std::uint8_t {
   heap,             // the heap of device-side malloc
   streams,          // streams
   graphs,           // executable graphs, without the memory of their memory nodes
+  page_cache,       // the host's page cache, on a device that shares its memory with the host
 };
 
 // The used bytes of a device, divided into items. An item is the live memory of one kind, or the

@@ -1,5 +1,5 @@
-// Verdicts about requests that meet the host's limits: addresses, and memory that is page-locked.
-// The device's figures say nothing about them.
+// Verdicts about requests that meet the host's limits: addresses, memory that is page-locked, and
+// the page cache, if the device shares its memory with the host.
 #include "reporters/verdicts/predicates.hpp"
 #include "reporters/words/quantities.hpp"
 
@@ -80,6 +80,24 @@ std::optional<Finding<HostProof>> host_ram_exhausted(const Shortage& shortage) {
                                human_bytes(*limit) + ": raise it, or pin less"
                          : "the kernel commits no more memory (vm.overcommit_memory is 2): raise "
                            "vm.overcommit_ratio, or pin less"};
+}
+
+// Without the page cache the request would have fitted: nothing of it is missing, as the cache
+// counts as free.
+std::optional<Finding<CacheProof>> held_by_page_cache(const Shortage& shortage) {
+  using ledger::Asked;
+  const ledger::IncidentView& incident = shortage.incident();
+  const auto free = shortage.free_bytes();
+  const std::uint64_t cache = shortage.page_cache();
+  if (cache == 0 || !free || shortage.missing() != 0u || incident.result != out_of_memory ||
+      (incident.asked != Asked::memory && incident.asked != Asked::context) ||
+      *free >= shortage.needed())
+    return std::nullopt;
+  return Finding<CacheProof>{
+      {cache, shortage.fact(Fact::ram_available_bytes), free, shortage.requested_bytes()},
+      "the device shares its memory with the host, whose page cache holds " + human_bytes(cache) +
+          " of it: drop the cache (sync; echo 1 > /proc/sys/vm/drop_caches, as root), or read and "
+          "write large files past it (O_DIRECT)"};
 }
 
 }  // namespace cuwarden::verdicts

@@ -131,6 +131,10 @@ std::optional<std::uint64_t> free_bytes_of(const ledger::IncidentFacts& incident
   return free ? free : incident.fact(Fact::nvml_free_bytes);
 }
 
+bool is_integrated(const ledger::IncidentFacts& incident) noexcept {
+  return incident.fact(Fact::integrated) == 1u;
+}
+
 std::optional<Account> account_of(DeviceOrdinal device, const ledger::IncidentFacts& incident) {
   const auto total = incident.fact(Fact::total_bytes), free = free_bytes_of(incident);
   if (device.value < 0 || !total || !free || *total < *free || *total > model::largest_number)
@@ -156,6 +160,12 @@ std::optional<Account> account_of(DeviceOrdinal device, const ledger::IncidentFa
                                         incident.fact(Fact::graph_rest_bytes).value_or(0));
   for (const auto& [holder, fact] : items) account.add(holder, incident.fact(fact).value_or(0));
   account.add_other_processes(incident.fact(Fact::other_processes_bytes).value_or(0));
+  // The driver counts the host's page cache as used, but the kernel drops it when memory is needed.
+  const auto available = incident.fact(Fact::ram_available_bytes);
+  if (is_integrated(incident) && available && account.unexplained() > 0)
+    account.add(Holder::page_cache,
+                std::min(std::min(*available, *total) - std::min(*available, *free),
+                         static_cast<std::uint64_t>(account.unexplained())));
   return account;
 }
 

@@ -108,6 +108,9 @@ bool is_slice(const ledger::DeviceView&) noexcept;
 // known.
 std::optional<std::uint64_t> free_bytes_of(const ledger::IncidentFacts&);
 
+// True if the refused request's device shares its memory with the host.
+bool is_integrated(const ledger::IncidentFacts&) noexcept;
+
 // Returns the used bytes of the refused request's device at the refusal, divided into items such as
 // live memory and contexts. The ordinal names this device. Null if host memory was requested
 // (no_device), or if the size or the free bytes of the device are unknown or impossible.

@@ -112,6 +112,11 @@ std::optional<Finding<OthersProof>> held_by_unlisted_owner(const Shortage& short
                                " belong to no process that NVML lists, but there are processes "
                                "with the device's file open: " +
                                about};
+  if (is_integrated(shortage.incident()))
+    return Finding{*proof,
+                   "the device shares its memory with the host, where programs and the "
+                   "kernel hold " +
+                       bytes + ": end programs that take much memory"};
   const std::string wants = shortage.waiting_wants();
   return Finding{*proof, bytes +
                              " belong to no process that is visible here, so that waiting may not "

@@ -85,6 +85,16 @@ struct HostProof {
                   pinned_bytes, requested_bytes)
 };
 
+// Figures that prove the verdict held_by_page_cache: the device shares its memory with the host,
+// and the host's page cache takes memory that the request would have fitted into.
+struct CacheProof {
+  // Bytes of the page cache that the kernel could drop; available bytes of the host's RAM
+  // (MemAvailable); free bytes of the device, without the page cache; size of the refused request.
+  // Null: unknown.
+  Figure page_cache_bytes, ram_available_bytes, free_bytes, requested_bytes;
+  CUWARDEN_FIELDS(page_cache_bytes, ram_available_bytes, free_bytes, requested_bytes)
+};
+
 // Figures that prove the verdict pending_frees: memory was freed in stream order (cuMemFreeAsync),
 // but work on the device has not reached the frees.
 struct PendingProof {

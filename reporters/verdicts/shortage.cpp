@@ -33,7 +33,10 @@ Shortage::Shortage(const IncidentCase& given) : case_(given), account_(account_o
   if (incident().asked == Asked::context) taken_ = needed_by_context;
   needed_ = std::max(taken_, page) + kept_by_driver;
   // A graph's launch does not say how many bytes it needs.
-  if (free_ && incident().asked != Asked::graph) missing_ = needed_ > *free_ ? needed_ - *free_ : 0;
+  if (free_ && incident().asked != Asked::graph) {
+    const std::uint64_t usable = *free_ + page_cache();
+    missing_ = needed_ > usable ? needed_ - usable : 0;
+  }
   if (account_) own_ = account_->own();
 }
 

@@ -45,7 +45,8 @@ class Shortage {
   std::uint64_t opened() const;
 
   // Returns the bytes that the device's free memory lacked for the request and for the reserve that
-  // the driver keeps; 0 if enough was free. Null if the free bytes are unknown, or for a graph's
+  // the driver keeps; 0 if enough was free. On a device that shares its memory with the host, the
+  // page cache counts as free. Null if the free bytes are unknown, or for a graph's
   // instantiation or launch, which names no size.
   model::Figure missing() const { return missing_; }
   // True if missing() is known and above 0, and the program asked for memory or a context. False
@@ -55,6 +56,9 @@ class Shortage {
   // above 1 MiB that are not stream-ordered are rounded up to whole pages (2 MiB), as the driver
   // does. For a context the result is an estimate.
   std::uint64_t taken() const { return taken_; }
+  // Returns the free bytes of the device with which the driver would have served the request: those
+  // of taken(), and those that the driver keeps.
+  std::uint64_t needed() const { return needed_; }
   // True if `bytes` of unused memory are enough to be named as the cause of the refusal: at least
   // 1/50 of the device, or 1/400 of the device and a quarter of the request with the driver's
   // reserve. False if the device's size is unknown.
@@ -63,6 +67,9 @@ class Shortage {
   // Returns the live bytes that this process had allocated on the device at the refusal, without
   // spilled ones; 0 also if the device was not read.
   std::uint64_t own() const { return own_; }
+  // Returns the bytes of the host's page cache that the driver counted as used, and that the kernel
+  // would drop; 0 if the device does not share its memory with the host.
+  std::uint64_t page_cache() const { return held_by(Holder::page_cache); }
   // Returns the device bytes of this process that no allocation call asked for: those of contexts,
   // code, kernels' local memory, the device heap and streams. Returns 0 also if the device was not
   // read.

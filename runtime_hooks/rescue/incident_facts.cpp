@@ -41,6 +41,7 @@ void add_memory(const Parts& parts, DeviceOrdinal device, ledger::IncidentFacts&
 void add_device_facts(const Parts& parts, Incident& incident) noexcept {
   const Request& request = incident.request;
   add_memory(parts, request.device, incident.facts);
+  if (parts.queries.is_integrated(request.device)) incident.facts.set(Fact::integrated, 1);
   if (request.asked != ledger::Asked::context) return;
   const int mode = parts.queries.compute_mode_of(request.device);
   if (mode != CU_COMPUTEMODE_DEFAULT)

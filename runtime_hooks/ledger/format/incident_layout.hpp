@@ -78,6 +78,7 @@ enum class Fact : std::uint8_t {
   spilled_bytes,       // bytes of live device allocations in host memory; not known if none
   arena_unused_bytes,  // bytes that cuwarden's pool holds and that no allocation has
   spilled_in_stream_order_bytes,  // the part of spilled_bytes in stream-ordered allocations
+  integrated,  // 1 if the device shares its memory with the host; otherwise not known
 };
 inline constexpr std::size_t fact_count = 35;              // number of enumerators of Fact
 inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;  // value of a limit that is not set

@@ -80,14 +80,22 @@ std::uint64_t DeviceQueries::total_bytes_of(DeviceOrdinal device) const noexcept
   return total;
 }
 
-int DeviceQueries::compute_mode_of(DeviceOrdinal device) const noexcept {
+int DeviceQueries::attribute_of(DeviceOrdinal device, CUdevice_attribute which,
+                                int otherwise) const noexcept {
   const ErrnoGuard keep;
-  int mode = CU_COMPUTEMODE_DEFAULT;
+  int value = otherwise;
   if (device == no_device || real_.cuDeviceGetAttribute == nullptr ||
-      real_.cuDeviceGetAttribute(&mode, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, device.value) !=
-          CUDA_SUCCESS)
-    return CU_COMPUTEMODE_DEFAULT;
-  return mode;
+      real_.cuDeviceGetAttribute(&value, which, device.value) != CUDA_SUCCESS)
+    return otherwise;
+  return value;
+}
+
+int DeviceQueries::compute_mode_of(DeviceOrdinal device) const noexcept {
+  return attribute_of(device, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, CU_COMPUTEMODE_DEFAULT);
+}
+
+bool DeviceQueries::is_integrated(DeviceOrdinal device) const noexcept {
+  return attribute_of(device, CU_DEVICE_ATTRIBUTE_INTEGRATED, 0) == 1;
 }
 
 bool DeviceQueries::primary_is_active(DeviceOrdinal device) const noexcept {

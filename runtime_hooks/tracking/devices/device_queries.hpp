@@ -47,6 +47,9 @@ class DeviceQueries {
   // Returns the device's CUcomputemode; CU_COMPUTEMODE_DEFAULT if the driver does not say, or for
   // no_device.
   int compute_mode_of(DeviceOrdinal) const noexcept;
+  // True if the device shares its memory with the host (CU_DEVICE_ATTRIBUTE_INTEGRATED); false if
+  // the driver does not say, or for no_device.
+  bool is_integrated(DeviceOrdinal) const noexcept;
   // True if the device's primary context exists, or if the driver does not say.
   bool primary_is_active(DeviceOrdinal) const noexcept;
   // Returns a context on this device that has not ended: the primary one if it is recorded and
@@ -54,6 +57,8 @@ class DeviceQueries {
   ContextId live_context_on(DeviceOrdinal) const noexcept;
 
  private:
+  // Returns the device's attribute; `otherwise` if the driver does not say, or for no_device.
+  int attribute_of(DeviceOrdinal, CUdevice_attribute, int otherwise) const noexcept;
   // Asks the driver for the number of devices that the process sees, and keeps it in
   // `device_count_`. Returns the number; 0 if the driver does not say.
   int ask_device_count() noexcept;

@@ -112,6 +112,12 @@ TEST_F(Advice, an_owner_that_is_not_visible_is_a_case_for_the_administrator) {
   EXPECT_FALSE(advises("pid 11"));
 }
 
+TEST_F(Advice, unlisted_memory_of_a_device_without_memory_of_its_own_is_the_hosts) {
+  set(Fact::integrated, 1);
+  EXPECT_EQ(verdict(), "held_by_unlisted_owner");
+  EXPECT_TRUE(advises("shares its memory with the host")) << advice();
+}
+
 TEST_F(Advice, a_cache_is_emptied_by_the_reclaimers_if_there_is_one_for_its_library) {
   live(Kind::device, 97 * GiB);
   given.requester = "/lib/libother.so";
