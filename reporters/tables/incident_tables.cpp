@@ -51,7 +51,9 @@ constexpr std::string_view fact_names[] = {"total_bytes",
                                            "spilled_bytes",
                                            "pool_unused_bytes",
                                            "spilled_in_stream_order_bytes",
-                                           "integrated"};
+                                           "integrated",
+                                           "cgroup_device_limit_bytes",
+                                           "cgroup_device_used_bytes"};
 static_assert(std::size(fact_names) == ledger::fact_count);
 
 // Returns the name of an error that becomes an incident: a lack of memory, a refusal by a compute

@@ -1,5 +1,6 @@
 // Verdicts about requests that the device could not serve whatever is free: what its compute mode,
-// the slice of it that the process has (MIG) or a quota forbids, and what is larger than all of it.
+// the slice of it that the process has (MIG), a quota or the cgroup forbids, and what is larger
+// than all of it.
 #include <utility>
 
 #include "reporters/verdicts/predicates.hpp"
@@ -92,6 +93,28 @@ std::optional<Finding<RestrictionProof>> by_quota(const Shortage& shortage) {
                             ": raise that limit, or hold less; the device itself has room"};
 }
 
+// The limit holds for all processes of the cgroup together. The driver shows the limit as the
+// device's size, so the request may also seem larger than the device.
+std::optional<Finding<RestrictionProof>> by_cgroup(const Shortage& shortage) {
+  const ledger::IncidentView& incident = shortage.incident();
+  const auto limit = incident.fact(Fact::cgroup_device_limit_bytes),
+             used = incident.fact(Fact::cgroup_device_used_bytes);
+  if (shortage.is_of_host() || incident.result != out_of_memory ||
+      (incident.asked != Asked::memory && incident.asked != Asked::context) || !limit || !used ||
+      (*used <= *limit && shortage.taken() <= *limit - *used))
+    return std::nullopt;
+  RestrictionProof proof;
+  proof.free_bytes = shortage.free_bytes();
+  proof.own_bytes = shortage.own();
+  proof.requested_bytes = shortage.requested_bytes();
+  proof.cgroup_device_limit_bytes = limit;
+  proof.cgroup_device_used_bytes = used;
+  return Finding{proof, "the cgroup (container, job) may have " + human_bytes(*limit) +
+                            " of this device, of which its processes have " + human_bytes(*used) +
+                            ": have the limit raised (nvidia-smi memory-limits, as root), or hold "
+                            "less"};
+}
+
 }  // namespace
 
 std::optional<Finding<SizeProof>> size_overflow(const Shortage& shortage) {
@@ -103,7 +126,7 @@ std::optional<Finding<SizeProof>> size_overflow(const Shortage& shortage) {
 }
 
 std::optional<Finding<RestrictionProof>> device_restricted(const Shortage& shortage) {
-  for (const auto find : {by_compute_mode, by_slice, by_quota})
+  for (const auto find : {by_compute_mode, by_slice, by_quota, by_cgroup})
     if (auto found = find(shortage)) return found;
   return std::nullopt;
 }

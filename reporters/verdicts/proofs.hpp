@@ -23,8 +23,9 @@ struct SizeProof {
   CUWARDEN_FIELDS(requested, requested_bytes)
 };
 
-// Figures that prove the verdict device_restricted: the device's compute mode, a MIG slice or a
-// quota of MPS forbids the request. Figures of the other two restrictions are null.
+// Figures that prove the verdict device_restricted: the device's compute mode, a MIG slice, a quota
+// of MPS or a limit of the process's cgroup forbids the request. Figures of other restrictions are
+// null.
 struct RestrictionProof {
   // Compute mode of the device, if it keeps this process from making a context there: "prohibited"
   // or "exclusive_process". Null: another restriction was found.
@@ -39,8 +40,12 @@ struct RestrictionProof {
   // bytes that the process allocated; held_bytes, all bytes of the process that count towards the
   // quota. requested_bytes: size of the refused request; null: unknown, or a context was refused.
   Figure whole_device_bytes, free_bytes, mps_limit_bytes, own_bytes, held_bytes, requested_bytes;
+  // Set only for a limit of the cgroup: the limit on the device's memory for all processes of the
+  // cgroup, and the bytes that count towards the limit.
+  Figure cgroup_device_limit_bytes, cgroup_device_used_bytes;
   CUWARDEN_FIELDS(compute_mode, other_processes_bytes, total_bytes, slice, whole_device_bytes,
-                  free_bytes, mps_limit_bytes, own_bytes, held_bytes, requested_bytes)
+                  free_bytes, mps_limit_bytes, own_bytes, held_bytes, requested_bytes,
+                  cgroup_device_limit_bytes, cgroup_device_used_bytes)
 };
 
 // Figures that prove the verdict larger_than_device: the whole device is smaller than the request,

@@ -13,6 +13,7 @@
 #include "shim/probes/host_limits.hpp"
 #include "shim/probes/memory_of_others.hpp"
 #include "shim/probes/mps_limit.hpp"
+#include "shim/probes/nvml_cgroup_limit.hpp"
 #include "shim/probes/nvml_memory.hpp"
 #include "shim/probes/other_process.hpp"
 
@@ -194,6 +195,22 @@ void note_memory_without_context(const ledger::DeviceView& device, ledger::Incid
     facts.set(Fact::nvml_free_bytes, memory->free_bytes);
 }
 
+// A limit on a device's memory for a cgroup came with this version of CUDA. Older drivers are not
+// asked, so that NVML is not loaded in vain.
+void note_cgroup_limit(const ledger::Reader& live, const ledger::DeviceView& device,
+                       ledger::IncidentFacts& facts) {
+  constexpr int first_version = 13040;
+  if (live.process().driver_version < first_version || facts.result != out_of_memory ||
+      is_slice(device))
+    return;
+  const UnifiedCgroup own = own_unified_cgroup();
+  if (own.path[0] == '\0') return;
+  if (const auto limit = read_nvml_cgroup_limit(uuid_of(device), own.path)) {
+    facts.set(Fact::cgroup_device_limit_bytes, limit->limit_bytes);
+    facts.set(Fact::cgroup_device_used_bytes, limit->used_bytes);
+  }
+}
+
 // Another process has the only context that the device allows, or more of the device is used than
 // this process knows of.
 bool may_be_of_others(const rescue::Incident& incident) {
@@ -215,6 +232,7 @@ void add_incident_facts(ledger::Writer& ledger, const ledger::Reader& live,
   if (!device) return;
   note_whole_device(*device, incident.facts);
   note_memory_without_context(*device, incident.facts);
+  note_cgroup_limit(live, *device, incident.facts);
   if (may_be_of_others(incident)) note_other_processes(ledger.incidents, *device, incident);
 }
 

@@ -79,8 +79,12 @@ enum class Fact : std::uint8_t {
   arena_unused_bytes,  // bytes that cuwarden's pool holds and that no allocation has
   spilled_in_stream_order_bytes,  // the part of spilled_bytes in stream-ordered allocations
   integrated,  // 1 if the device shares its memory with the host; otherwise not known
+  // Limit on the device's memory for the processes of this process's cgroup, as NVML gives it, and
+  // the bytes that count towards the limit. Not known if there is no limit.
+  cgroup_device_limit_bytes,
+  cgroup_device_used_bytes,
 };
-inline constexpr std::size_t fact_count = 35;              // number of enumerators of Fact
+inline constexpr std::size_t fact_count = 37;              // number of enumerators of Fact
 inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;  // value of a limit that is not set
 
 // The rungs: the attempts to serve a request that the driver has refused. retry asks the driver

@@ -1,7 +1,9 @@
-"""Devices whose use is restricted: by the compute mode, to a slice (MIG), or by a quota (MPS). A verdict
-names the restriction with its proof, and no verdict names one without."""
+"""Devices whose use is restricted: by the compute mode, to a slice (MIG), by a quota (MPS), or by a limit of
+the cgroup. A verdict names the restriction with its proof, and no verdict names one without."""
 
 import pytest
+
+from memory_cgroup import own_paths
 
 from shimmed import program
 from test_rungs_left_out import left_out
@@ -201,3 +203,43 @@ def test_a_quota_that_is_of_another_device_or_nonsense_proves_nothing(run_both, 
     incident = only_incident(run)
     assert incident["verdict"] == "unknown", incident
     assert "mps_limit_bytes" not in facts_of(run.report)
+
+
+# --- a limit of the cgroup
+
+
+def limited(limit="2GiB", version="13040", **changes):
+    if "" not in own_paths():
+        pytest.skip("these limits are for cgroups of version 2")
+    return environment(
+        **{"CUWARDEN_SIM_CGROUP_LIMIT": limit, "CUWARDEN_SIM_DRIVER_VERSION": version, **changes}
+    )
+
+
+@pytest.mark.parametrize("more", ["100", "3000"])
+def test_a_limit_of_the_cgroup_that_the_request_would_pass_is_to_blame(run_both, cuwarden, more):
+    """A request of 3000 MiB more than the limit seems larger than the device, too: the driver shows the limit
+    as the device's size."""
+    run = run_both([program("shortages"), "own", f"more={more}"], limited())
+    incident = only_incident(run)
+    assert incident["verdict"] == "device_restricted", incident
+    proof = incident["proof"]
+    assert proof["cgroup_device_limit_bytes"] == 2 * GIB
+    assert proof["own_bytes"] <= proof["cgroup_device_used_bytes"] <= 2 * GIB
+    assert proof["cgroup_device_used_bytes"] + proof["requested_bytes"] > 2 * GIB
+    assert proof["free_bytes"] == run.last_line["free_bytes"]
+    assert facts_of(run.report)["cgroup_device_limit_bytes"] == 2 * GIB
+    assert "nvidia-smi memory-limits" in incident["advice"]
+    assert "may have 2.0 GiB of this device" in cuwarden("report", run.report.path).stdout
+
+
+def test_without_a_limit_of_the_cgroup_the_program_itself_is_to_blame(run_both):
+    run = run_both([program("shortages"), "own"], limited(limit="0"))
+    assert only_incident(run)["verdict"] == "device_full_own"
+    assert "cgroup_device_limit_bytes" not in facts_of(run.report)
+
+
+def test_a_driver_without_limits_of_cgroups_is_not_asked_for_them(run_both):
+    run = run_both([program("shortages"), "own"], limited(version="13030"))
+    assert only_incident(run)["verdict"] != "device_restricted"
+    assert "cgroup_device_limit_bytes" not in facts_of(run.report)

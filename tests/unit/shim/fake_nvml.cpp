@@ -75,6 +75,23 @@ int nvmlDeviceGetMinorNumber(void*, unsigned* number) {
   *number = static_cast<unsigned>(fake_nvml.file_number);
   return fake_nvml.file_number < 0 ? not_found : 0;
 }
+
+struct MemoryLimits {  // nvmlGetMemoryLimits_v1_t
+  const char* cgroup;
+  unsigned long long soft, hard, used;
+};
+
+int nvmlDeviceGetMemoryLimits_v1(void* handle, MemoryLimits* into) {
+  if (handle != &fake_nvml) return not_found;
+  for (const FakeNvml::Limit& limit : fake_nvml.limits) {
+    if (limit.cgroup == nullptr || std::strcmp(limit.cgroup, into->cgroup) != 0) continue;
+    into->soft = limit.hard / 2;
+    into->hard = limit.hard;
+    into->used = limit.used;
+    return 0;
+  }
+  return not_found;
+}
 #endif
 
 #define LISTS(name, version, bytes)                                                \

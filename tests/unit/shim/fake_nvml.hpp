@@ -33,6 +33,13 @@ struct FakeNvml {
 
   // Number in the name of the known device's file; -1: the question fails.
   int file_number = -1;
+  // Limits of cgroups on the known device's memory. `cgroup`: path of the folder; null: no limit.
+  // For other folders the question fails.
+  struct Limit {
+    const char* cgroup;
+    unsigned long long hard, used;
+  };
+  Limit limits[2] = {};
 
   int inits = 0;
   int shutdowns = 0;

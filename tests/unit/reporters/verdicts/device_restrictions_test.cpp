@@ -114,5 +114,36 @@ TEST_F(Verdicts, a_quota_proves_nothing_if_the_device_is_full_or_was_not_read) {
   EXPECT_EQ(verdict(), "unknown") << "managed memory may lie anywhere";
 }
 
+TEST_F(Verdicts, a_limit_of_the_cgroup_that_the_request_would_pass_is_to_blame) {
+  given.incident.result = out_of_memory;
+  set(Fact::total_bytes, 10 * GiB);  // the driver shows the limit as the device's size
+  set(Fact::free_bytes, 4 * GiB);
+  set(Fact::cgroup_device_limit_bytes, 10 * GiB);
+  set(Fact::cgroup_device_used_bytes, 6 * GiB);
+  EXPECT_EQ(verdict(), "device_restricted");
+  EXPECT_EQ(proof("cgroup_device_limit_bytes"), 10 * GiB);
+  EXPECT_EQ(proof("cgroup_device_used_bytes"), 6 * GiB);
+  EXPECT_NE(judge(given).advice.find("nvidia-smi memory-limits"), std::string::npos);
+  given.incident.bytes = 11 * GiB;
+  EXPECT_EQ(verdict(), "device_restricted") << "not larger_than_device";
+  given.incident.bytes = 4 * GiB;
+  EXPECT_NE(verdict(), "device_restricted");
+}
+
+TEST_F(Verdicts, a_limit_of_the_cgroup_concerns_no_host_memory_and_no_other_error) {
+  given.incident.result = out_of_memory;
+  set(Fact::cgroup_device_limit_bytes, 10 * GiB);
+  set(Fact::cgroup_device_used_bytes, 9 * GiB);
+  EXPECT_EQ(verdict(), "device_restricted");
+  given.incident.result = 999;
+  EXPECT_NE(verdict(), "device_restricted");
+  given.incident.result = out_of_memory;
+  given.kind = Kind::pinned;
+  EXPECT_NE(verdict(), "device_restricted");
+  given.kind = Kind::device;
+  set(Fact::cgroup_device_used_bytes, ledger::unknown_bytes);
+  EXPECT_NE(verdict(), "device_restricted");
+}
+
 }  // namespace
 }  // namespace cuwarden

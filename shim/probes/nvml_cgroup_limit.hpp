@@ -1,0 +1,38 @@
+// Asks NVML for the limit on a device's memory that a cgroup has. An administrator sets it with
+// nvidia-smi memory-limits, for all processes of the cgroup together.
+// https://docs.nvidia.com/deploy/mps/mpsv3-memory-partitioning.html
+#pragma once
+
+#include <climits>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace cuwarden::shim {
+
+// The limit on a device's memory for the processes of a cgroup.
+struct NvmlCgroupLimit {
+  std::uint64_t limit_bytes = 0;  // most bytes that the processes may have together
+  std::uint64_t used_bytes = 0;   // bytes that count towards the limit
+};
+
+// A cgroup of version 2, by the path of its folder below /sys/fs/cgroup.
+struct UnifiedCgroup {
+  char path[PATH_MAX] = "";  // empty: unknown
+};
+
+// Returns the calling process's cgroup of version 2. The path is empty if the process has none
+// there, or if the cgroup lies outside of what is mounted. Keeps errno.
+UnifiedCgroup own_unified_cgroup() noexcept;
+
+// Returns the limit of the cgroup on the memory of the device with this UUID (cuDeviceGetUuid_v2).
+// If cgroups above it have limits, too, returns the one that leaves the fewest bytes unused. Null
+// if there is no limit, as for a MIG slice, or if NVML cannot be loaded or does not tell. `cgroup`:
+// path of the cgroup's folder below /sys/fs/cgroup. Never throws; keeps errno and dlerror. Must not
+// be called under a lock or in a signal handler, since NVML is loaded. `library`: file name of
+// NVML.
+std::optional<NvmlCgroupLimit> read_nvml_cgroup_limit(
+    std::span<const char, 16> uuid, const char* cgroup,
+    const char* library = "libnvidia-ml.so.1") noexcept;
+
+}  // namespace cuwarden::shim
