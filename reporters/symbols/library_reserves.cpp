@@ -28,7 +28,7 @@ bool matches(std::string_view path, std::string_view pattern) noexcept {
 }  // namespace
 
 const LibraryReserve* reserve_of(std::string_view asker, Kind kind, DeviceOrdinal device) noexcept {
-  if (kind == Kind::imported) return nullptr;
+  if (kind == Kind::imported || is_implicit(kind)) return nullptr;
   const auto memory =
       device == no_device ? LibraryReserve::Memory::host : LibraryReserve::Memory::device;
   const auto* const found = std::ranges::find_if(reserves, [&](const LibraryReserve& reserve) {

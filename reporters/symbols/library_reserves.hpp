@@ -27,7 +27,7 @@ struct LibraryReserve {
 // Returns the reserve to which an allocation belongs; null if there is none. `asker`: path of the
 // module that asked for the memory, the innermost one on the call stack that is not
 // is_between_cuda_and_asker(). The ordinal is that of the allocation's device, or no_device. Memory
-// that was imported belongs to no reserve.
+// that was imported, and implicit memory, belong to no reserve.
 const LibraryReserve* reserve_of(std::string_view asker, Kind, DeviceOrdinal) noexcept;
 
 // True if the module at this path only passes on requests for memory: CUDA's own libraries, and

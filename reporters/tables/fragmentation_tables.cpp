@@ -16,7 +16,8 @@ using ledger::RegionId;
 
 std::optional<Account> account_of(const ledger::DeviceView& device,
                                   const std::vector<ledger::SeriesView>& all,
-                                  const Fragmentations& fragmentations) {
+                                  const Fragmentations& fragmentations,
+                                  const LibrariesImplicit& libraries = {}) {
   // The account is signed, because live memory is counted a moment after the device was read.
   const std::uint64_t used = device.total_bytes - device.free_bytes;
   // A larger number is that of a damaged ledger, and no account adds up to it.
@@ -37,11 +38,21 @@ std::optional<Account> account_of(const ledger::DeviceView& device,
   account.add(Holder::pool, device.arena.unused_bytes());
   account.add_other_processes(device.other_processes_bytes);
   account.add(Holder::context, device.implicit.contexts());
-  account.add(Holder::modules, device.implicit.modules);
+  const auto known = libraries.find(device.ordinal.value);
+  const ImplicitOfLibraries of_libraries =
+      known == libraries.end() ? ImplicitOfLibraries{} : known->second;
+  // A library's part may be larger than the item, since the two were counted one after the other.
+  const auto without = [](std::uint64_t item, std::uint64_t part) {
+    return item - std::min(item, part);
+  };
+  account.add(Holder::modules, without(device.implicit.modules, of_libraries.modules));
   account.add(Holder::local_memory, device.implicit.local_memory);
   account.add(Holder::heap, device.implicit.heap);
-  account.add(Holder::streams, device.implicit.streams);
-  account.add(Holder::graphs, device.implicit.graphs);
+  account.add(Holder::streams, without(device.implicit.streams, of_libraries.streams));
+  account.add(Holder::graphs, without(device.implicit.graphs, of_libraries.graphs));
+  account.add(Holder::libraries, std::min(device.implicit.modules, of_libraries.modules) +
+                                     std::min(device.implicit.streams, of_libraries.streams) +
+                                     std::min(device.implicit.graphs, of_libraries.graphs));
   return account;
 }
 
@@ -59,10 +70,10 @@ void put_account(const Account& account, model::AccountItem row, Put<model::Acco
 }
 
 void put_accounts(const ledger::Reader& reader, const std::vector<ledger::SeriesView>& all,
-                  const Fragmentations& fragmentations, const std::vector<IncidentCase>& incidents,
-                  Put<model::AccountItem> put) {
+                  const Fragmentations& fragmentations, const LibrariesImplicit& libraries,
+                  const std::vector<IncidentCase>& incidents, Put<model::AccountItem> put) {
   each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
-    if (const auto account = account_of(device, all, fragmentations))
+    if (const auto account = account_of(device, all, fragmentations, libraries))
       put_account(*account, {*device_id(device.ordinal), {}, {}, {}}, put);
   });
   for (const IncidentCase& incident : incidents) {

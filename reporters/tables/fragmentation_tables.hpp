@@ -10,7 +10,8 @@
 #include "reporters/model/fragmentation.hpp"
 #include "reporters/model/memory.hpp"
 #include "reporters/model/put.hpp"
-#include "reporters/tables/call_frames.hpp"
+#include "reporters/tables/groups/call_frames.hpp"
+#include "reporters/tables/groups/library_reserves.hpp"
 #include "reporters/tables/slabs.hpp"
 #include "reporters/verdicts/incident_case.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
@@ -20,13 +21,16 @@ namespace cuwarden {
 // Slabs of the driver, and bytes lost to rounding, by CUDA ordinal, as find_fragmentation() returns
 // them.
 using Fragmentations = std::map<std::int32_t, Fragmentation>;
+// Implicit memory that calls of known libraries took, by CUDA ordinal.
+using LibrariesImplicit = std::map<std::int32_t, ImplicitOfLibraries>;
 
 // Passes the parts of each device's used bytes, at its last reading and at each refused request of
 // device memory, to the last parameter as rows of the report. Devices that were not read at such a
 // moment have no rows for it. The series are those of all_series(): the live bytes of each kind of
 // memory on each device.
 void put_accounts(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
-                  const Fragmentations&, const std::vector<IncidentCase>&, Put<model::AccountItem>);
+                  const Fragmentations&, const LibrariesImplicit&, const std::vector<IncidentCase>&,
+                  Put<model::AccountItem>);
 // Passes a row of the report to the last parameter for each device in Fragmentations: its slabs,
 // and the bytes that other requests cannot use. The series are those of all_series(): the live
 // bytes of each kind of memory on each device.

@@ -9,7 +9,7 @@
 #include "reporters/model/incidents.hpp"
 #include "reporters/model/memory.hpp"
 #include "reporters/model/put.hpp"
-#include "reporters/tables/call_frames.hpp"
+#include "reporters/tables/groups/call_frames.hpp"
 #include "reporters/verdicts/verdicts.hpp"
 
 namespace cuwarden {

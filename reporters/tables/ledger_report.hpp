@@ -9,14 +9,14 @@
 
 #include "reporters/model/put.hpp"
 #include "reporters/model/report.hpp"
-#include "reporters/tables/call_frames.hpp"
 #include "reporters/tables/fragmentation_tables.hpp"
-#include "reporters/tables/implicit_groups.hpp"
+#include "reporters/tables/groups/call_frames.hpp"
+#include "reporters/tables/groups/implicit_groups.hpp"
+#include "reporters/tables/groups/leak_groups.hpp"
+#include "reporters/tables/groups/library_reserves.hpp"
 #include "reporters/tables/incident_fragmentation.hpp"
 #include "reporters/tables/incident_tables.hpp"
-#include "reporters/tables/leak_groups.hpp"
 #include "reporters/tables/ledger_damage.hpp"
-#include "reporters/tables/library_reserves.hpp"
 #include "reporters/tables/memory_tables.hpp"
 #include "reporters/tables/process_facts.hpp"
 #include "reporters/tables/report_options.hpp"
@@ -92,8 +92,10 @@ void LedgerReport::give(Sink& sink) {
   sink.template table<"hooks">([&](auto put) { put_hooks(ledger_, put); });
   sink.template table<"unhooked_lookups">([&](auto put) { put_unhooked_lookups(ledger_, put); });
   sink.template table<"devices">([&](auto put) { put_devices(ledger_, put); });
-  sink.template table<"accounts">(
-      [&](auto put) { put_accounts(ledger_, series_, fragmentations_, incidents_, put); });
+  sink.template table<"accounts">([&](auto put) {
+    put_accounts(ledger_, series_, fragmentations_,
+                 implicit_of_libraries(ledger_, implicit_groups_, frames_), incidents_, put);
+  });
   sink.template table<"device_processes">(
       [&](auto put) { put_device_processes(ledger_, incidents_, put); });
   sink.template table<"totals">([&](auto put) { put_totals(series_, put); });

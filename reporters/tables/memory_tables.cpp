@@ -39,10 +39,6 @@ std::string kernel_name(const std::string& mangled) {
 
 }  // namespace
 
-model::MaybeId device_id(DeviceOrdinal device) {
-  return device.value < 0 ? std::nullopt : std::optional(static_cast<model::Id>(device.value));
-}
-
 void put_devices(const ledger::Reader& reader, Put<model::Device> put) {
   each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
     if (device.ordinal.value < 0) return;  // a damaged ledger's row

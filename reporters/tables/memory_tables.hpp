@@ -4,16 +4,14 @@
 
 #include <vector>
 
+#include "reporters/model/device_id.hpp"
 #include "reporters/model/memory.hpp"
 #include "reporters/model/put.hpp"
-#include "reporters/tables/call_frames.hpp"
+#include "reporters/tables/groups/call_frames.hpp"
 #include "runtime_hooks/ledger/read/group_sums.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
-
-// Returns the CUDA ordinal as the report has it; null if it is negative, as for host memory.
-model::MaybeId device_id(DeviceOrdinal);
 
 // Returns the ledger's series but that of the process's RSS. A series is the totals and the
 // timeline of one kind of memory on one device. The counts and live bytes of each series are

@@ -13,7 +13,7 @@
 
 #include "reporters/model/fragmentation.hpp"
 #include "reporters/model/put.hpp"
-#include "reporters/tables/call_frames.hpp"
+#include "reporters/tables/groups/call_frames.hpp"
 #include "reporters/tables/slabs.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 

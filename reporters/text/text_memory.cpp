@@ -32,6 +32,7 @@ const std::map<std::string, std::string>& item_names() {
       {"modules", "code (modules)"},
       {"streams", "streams"},
       {"graphs", "executable graphs"},
+      {"libraries", "code of libraries"},
       {"local_memory", "local memory"},
       {"heap", "device heap"},
       {"page_cache", "host's page cache"},

@@ -9,8 +9,9 @@ namespace cuwarden {
 namespace {
 
 constexpr std::string_view holder_names[] = {
-    "slab_waste", "rounding_waste", "mempool_idle", "pool",    "other_processes", "context",
-    "modules",    "local_memory",   "heap",         "streams", "graphs",          "page_cache"};
+    "slab_waste", "rounding_waste", "mempool_idle", "pool", "other_processes",
+    "context",    "modules",        "local_memory", "heap", "streams",
+    "graphs",     "libraries",      "page_cache"};
 static_assert(std::size(holder_names) == static_cast<std::size_t>(Holder::page_cache) + 1);
 
 }  // namespace
@@ -60,7 +61,7 @@ std::uint64_t Account::own() const noexcept {
 std::uint64_t Account::implicit() const noexcept {
   std::uint64_t sum = 0;
   for (const Holder holder : {Holder::context, Holder::modules, Holder::local_memory, Holder::heap,
-                              Holder::streams, Holder::graphs})
+                              Holder::streams, Holder::graphs, Holder::libraries})
     sum += of(holder);
   return sum;
 }

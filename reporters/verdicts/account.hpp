@@ -25,6 +25,7 @@ enum class Holder : std::uint8_t {
   heap,             // the heap of device-side malloc
   streams,          // streams
   graphs,           // executable graphs, without the memory of their memory nodes
+  libraries,        // streams, code and executable graphs of known libraries, such as NCCL
   page_cache,       // the host's page cache, on a device that shares its memory with the host
 };
 

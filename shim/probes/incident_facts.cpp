@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reporters/model/each_row.hpp"
-#include "reporters/tables/leak_groups.hpp"
+#include "reporters/tables/groups/leak_groups.hpp"
 #include "reporters/tables/slabs.hpp"
 #include "reporters/verdicts/incident_case.hpp"
 #include "shim/probes/host_limits.hpp"

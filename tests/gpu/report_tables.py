@@ -38,6 +38,10 @@ def plain_api(name):
     return re.sub(r"(_v\d+)?(_pts[zd]|_ptds)?$", "", name)
 
 
+# Kinds of objects for which the driver takes memory by itself. Totals do not have them.
+IMPLICIT_KINDS = {"stream", "module", "graph_exec"}
+
+
 class Report:
     def __init__(self, data, path=None, *, interrupted=False):
         """interrupted: the process ended amid the recording of a call, of which some tables then
@@ -76,7 +80,7 @@ class Report:
             assert row["peak_bytes"] >= row["live_bytes"], row
         groups = {}
         for group in self.data["leak_groups"]:
-            if group["released_by"] is None:
+            if group["released_by"] is None and group["kind"] not in IMPLICIT_KINDS:
                 key = (group["kind"], group["device"])
                 count, size = groups.get(key, (0, 0))
                 groups[key] = (count + group["count"], size + group["bytes"])

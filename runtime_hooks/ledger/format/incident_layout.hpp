@@ -84,7 +84,9 @@ enum class Fact : std::uint8_t {
   cgroup_device_limit_bytes,
   cgroup_device_used_bytes,
 };
-inline constexpr std::size_t fact_count = 37;              // number of enumerators of Fact
+// Number of enumerators of Fact.
+inline constexpr std::size_t fact_count =
+    static_cast<std::size_t>(Fact::cgroup_device_used_bytes) + 1;
 inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;  // value of a limit that is not set
 
 // The rungs: the attempts to serve a request that the driver has refused. retry asks the driver

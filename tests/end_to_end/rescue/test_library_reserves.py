@@ -113,3 +113,13 @@ def test_a_snapshot_has_the_reserves_of_that_moment(workspace, cuwarden, live):
     assert done.returncode == 0, done.stderr
     (row,) = Report.read(workspace.reports / "now.json")["library_reserves"]
     assert (row["library"], row["bytes"]) == ("NCCL", 64 * MIB)
+
+
+def test_streams_and_code_that_a_librarys_calls_took_are_an_item_of_the_account(workspace, cuwarden):
+    run = workspace.run(keeping((NCCL, "keep_streams", 64), (CUFFT, "keep_streams", 16)))
+    rows = {row["item"]: row["bytes"] for row in run.report["accounts"]}
+    groups = [row for row in run.report["implicit_groups"] if row["item"] == "streams"]
+    assert sorted(row["count"] for row in groups) == [16, 64]
+    assert rows["libraries"] == sum(row["bytes"] for row in groups) > 0
+    assert "streams" not in rows
+    assert "code of libraries" in cuwarden("report", run.report.path).stdout

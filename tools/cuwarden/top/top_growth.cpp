@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "reporters/tables/leak_groups.hpp"
+#include "reporters/tables/groups/leak_groups.hpp"
 #include "tools/cuwarden/top/top_sample.hpp"
 
 namespace cuwarden {

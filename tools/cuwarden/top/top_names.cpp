@@ -7,7 +7,7 @@
 #include "reporters/symbols/cuda_frames.hpp"
 #include "reporters/symbols/group_label.hpp"
 #include "reporters/symbols/naming.hpp"
-#include "reporters/tables/call_frames.hpp"
+#include "reporters/tables/groups/call_frames.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 

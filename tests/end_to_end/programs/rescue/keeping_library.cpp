@@ -22,3 +22,10 @@ extern "C" void* keep(std::size_t bytes) {
 extern "C" void* keep_on_host(std::size_t bytes) {
   return kept([](void** to, std::size_t size) { return cudaMallocHost(to, size); }, bytes);
 }
+// Makes streams that are never destroyed. Returns the last one; null if it could not be made.
+extern "C" void* keep_streams(std::size_t count) {
+  cudaStream_t stream = nullptr;
+  for (std::size_t i = 0; i < count; ++i)
+    if (cudaStreamCreate(&stream) != cudaSuccess) return nullptr;
+  return stream;
+}

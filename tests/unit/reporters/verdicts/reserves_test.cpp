@@ -46,7 +46,7 @@ class Reserves : public Verdicts {
       holdings.emplace_back().group = group;
       holdings.back().bytes = reader.group(group.value)->live_bytes;
     }
-    const auto made = case_of(reader, asking, given.incident, holdings, modules);
+    const auto made = case_of(reader, asking, given.incident, holdings, {}, modules);
     std::vector<std::pair<std::string, std::uint64_t>> result;
     for (const auto& [reserve, bytes] : made.value().reserves)
       result.emplace_back(reserve->library, bytes);

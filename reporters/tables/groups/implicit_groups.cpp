@@ -1,11 +1,11 @@
-#include "reporters/tables/implicit_groups.hpp"
+#include "reporters/tables/groups/implicit_groups.hpp"
 
 #include <algorithm>
 #include <set>
 #include <string>
 
+#include "reporters/model/device_id.hpp"
 #include "reporters/model/each_row.hpp"
-#include "reporters/tables/memory_tables.hpp"
 
 namespace cuwarden {
 namespace {

@@ -9,7 +9,7 @@
 #include "reporters/model/growth.hpp"
 #include "reporters/model/memory.hpp"
 #include "reporters/model/put.hpp"
-#include "reporters/tables/call_frames.hpp"
+#include "reporters/tables/groups/call_frames.hpp"
 #include "runtime_hooks/ledger/read/group_sums.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 

@@ -1,4 +1,4 @@
-#include "reporters/tables/call_frames.hpp"
+#include "reporters/tables/groups/call_frames.hpp"
 
 #include <sys/stat.h>
 

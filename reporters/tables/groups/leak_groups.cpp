@@ -1,11 +1,11 @@
-#include "reporters/tables/leak_groups.hpp"
+#include "reporters/tables/groups/leak_groups.hpp"
 
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
 
+#include "reporters/model/device_id.hpp"
 #include "reporters/symbols/group_label.hpp"
-#include "reporters/tables/memory_tables.hpp"
 #include "reporters/words/quantities.hpp"
 
 namespace cuwarden {

@@ -6,8 +6,8 @@
 
 #include "reporters/model/memory.hpp"
 #include "reporters/model/put.hpp"
-#include "reporters/tables/call_frames.hpp"
-#include "reporters/tables/leak_groups.hpp"
+#include "reporters/tables/groups/call_frames.hpp"
+#include "reporters/tables/groups/leak_groups.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {

@@ -1,10 +1,10 @@
-#include "reporters/tables/library_reserves.hpp"
+#include "reporters/tables/groups/library_reserves.hpp"
 
 #include <algorithm>
 #include <optional>
 
+#include "reporters/model/device_id.hpp"
 #include "reporters/symbols/library_reserves.hpp"
-#include "reporters/tables/memory_tables.hpp"
 
 namespace cuwarden {
 namespace {
@@ -50,6 +50,23 @@ void put_library_reserves(const ledger::Reader& reader, const std::vector<LeakGr
     put({std::string(sum.reserve->library), sum.module, device_id(sum.device), sum.count, sum.bytes,
          std::string(sum.reserve->holds), model::text_or_null(sum.reserve->gives_back),
          model::text_or_null(sum.reserve->limited_by)});
+}
+
+std::map<std::int32_t, ImplicitOfLibraries> implicit_of_libraries(
+    const ledger::Reader& reader, const std::vector<LeakGroup>& groups, const CallFrames& frames) {
+  std::map<std::int32_t, ImplicitOfLibraries> result;
+  for (const LeakGroup& live : groups) {
+    if (live.bytes == 0) continue;
+    const std::uint32_t module = asker_of(reader, live.group.stack, frames);
+    if (module == 0 ||
+        reserve_of(frames.modules().at(module).path, Kind::device, live.group.device) == nullptr)
+      continue;
+    ImplicitOfLibraries& sums = result[live.group.device.value];
+    if (live.group.kind == Kind::stream) sums.streams += live.bytes;
+    if (live.group.kind == Kind::module) sums.modules += live.bytes;
+    if (live.group.kind == Kind::graph_exec) sums.graphs += live.bytes;
+  }
+  return result;
 }
 
 }  // namespace cuwarden

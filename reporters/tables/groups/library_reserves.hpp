@@ -1,0 +1,34 @@
+// Makes the report's table about memory that libraries keep for themselves from a ledger.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "reporters/model/memory.hpp"
+#include "reporters/model/put.hpp"
+#include "reporters/tables/groups/call_frames.hpp"
+#include "reporters/tables/groups/leak_groups.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
+
+namespace cuwarden {
+
+// Passes a row of the report to the last parameter for each reserve of a library (memory that a
+// library keeps for itself), by device and by file of the library: largest first. The groups are
+// those of leak_groups() or live_groups(), whose stacks must have been added to the CallFrames.
+void put_library_reserves(const ledger::Reader&, const std::vector<LeakGroup>&, const CallFrames&,
+                          Put<model::LibraryReserve>);
+
+// Implicit memory of one device that the driver took in calls of known libraries, by the items of
+// the table `accounts`.
+struct ImplicitOfLibraries {
+  std::uint64_t streams = 0, modules = 0, graphs = 0;
+};
+// Returns the implicit memory that known libraries took, by CUDA ordinal. The libraries are those
+// with a row for device memory in library_reserves.def. The groups are those of implicit_groups(),
+// whose stacks must have been added to the CallFrames.
+std::map<std::int32_t, ImplicitOfLibraries> implicit_of_libraries(const ledger::Reader&,
+                                                                  const std::vector<LeakGroup>&,
+                                                                  const CallFrames&);
+
+}  // namespace cuwarden
