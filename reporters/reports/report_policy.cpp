@@ -1,6 +1,11 @@
 #include "reporters/reports/report_policy.hpp"
 
+#include <memory>
+#include <vector>
+
 #include "reporters/model/each_row.hpp"
+#include "reporters/tables/groups/implicit_groups.hpp"
+#include "reporters/tables/groups/leak_groups.hpp"
 #include "reporters/tables/ledger_damage.hpp"
 #include "reporters/tables/process_facts.hpp"
 
@@ -10,16 +15,24 @@ namespace {
 using ledger::EndReason;
 using ledger::RegionId;
 
-// The count that `leaks` has in the report, if it is not 0.
-bool has_leaks(const ledger::Reader& reader) {
+// Returns true if the count that `leaks` has in the report is not 0. `end_ns`: end of the process,
+// in ns since its start.
+bool has_leaks(const ledger::Reader& reader, std::uint64_t end_ns) {
   const std::uint64_t rows = reader.rows(RegionId::records);
+  bool has_objects = false;
   for (std::uint64_t row = 1; row < rows; ++row) {
     const auto record = reader.record(row);
-    if (record && (record->flags & ledger::record_counts_no_bytes) == 0 &&
-        reader.group(record->group.value))
-      return true;
+    if (!record || (record->flags & ledger::record_counts_no_bytes) != 0) continue;
+    const auto group = reader.group(record->group.value);
+    if (group && !is_implicit(group->kind)) return true;
+    has_objects = has_objects || group;
   }
-  return false;
+  if (!has_objects) return false;
+  // Streams, modules and executable graphs are leaks only if their number grows.
+  const auto sums = std::make_unique<ledger::GroupSums>();  // too large for a small stack
+  std::vector<LeakGroup> groups = leak_groups(reader, end_ns, *sums);
+  implicit_groups(reader, groups);
+  return leaks_of(groups).count.value_or(0) != 0;
 }
 
 bool has_incidents(const ledger::Reader& reader) {
@@ -63,7 +76,9 @@ bool is_report_wanted(const ledger::Reader& reader, const ReportOptions& options
   if (conditions == ReportConditions{}) return true;
   if (conditions.abnormal && ended_abnormally(process, options)) return true;
   if (conditions.incident && has_incidents(reader)) return true;
-  if (conditions.leak && (has_leaks(reader) || !coverage_reasons(reader).empty())) return true;
+  if (conditions.leak &&
+      (has_leaks(reader, end_of(process, options)) || !coverage_reasons(reader).empty()))
+    return true;
   return (conditions.leak || conditions.incident) &&
          !record_reasons(process, find_damage(reader, options.at_rest), options).empty();
 }

@@ -43,9 +43,9 @@ void add_implicit(const IndexedReport& report, const Paint& paint, std::string& 
   std::vector<const model::ImplicitGroup*> live;
   std::uint64_t bytes = 0;
   for (const model::ImplicitGroup& group : report->implicit_groups) {
-    if (group.bytes.value_or(0) == 0) continue;
+    if (group.count.value_or(0) == 0) continue;
     live.push_back(&group);
-    bytes += *group.bytes;
+    bytes += group.bytes.value_or(0);
   }
   if (bytes < least_bytes) return;
   const std::vector<model::ImplicitGroup> groups =

@@ -48,15 +48,19 @@ class LoaderWalks {
   void before_fork() noexcept {
     const ErrnoGuard keep;
     forks_.fetch_add(1);
-    forking_thread_.store(__builtin_thread_pointer(), std::memory_order_relaxed);
+    is_forking_ = true;
     // A walk that a jump has left never ends. Only the first fork after the jump waits for it.
     if (walks_.load() <= own_walks() || !waited_in_vain_.load(std::memory_order_relaxed))
       waited_in_vain_.store(!falls_to(walks_, own_walks()), std::memory_order_relaxed);
   }
   // Lets threads walk again. To be called by the thread that has forked, in the parent.
-  void after_fork() noexcept { forks_.fetch_sub(1); }
+  void after_fork() noexcept {
+    is_forking_ = false;
+    forks_.fetch_sub(1);
+  }
   // Forgets walks and forks of the parent's threads. To be called in a forked child.
   void in_forked_child() noexcept {
+    is_forking_ = false;
     walks_.store(own_walks());
     forks_.store(0);
   }
@@ -67,9 +71,7 @@ class LoaderWalks {
   void begin() noexcept {
     for (bool waits = true;;) {
       walks_.fetch_add(1);
-      if (!waits || forks_.load() == 0 ||
-          forking_thread_.load(std::memory_order_relaxed) == __builtin_thread_pointer())
-        return;
+      if (!waits || is_forking_ || forks_.load() == 0) return;
       walks_.fetch_sub(1);
       waits = falls_to(forks_, 0);
     }
@@ -90,12 +92,11 @@ class LoaderWalks {
     return true;
   }
 
-  // True while the calling thread walks.
+  // True while the calling thread walks; true from its before_fork() to its after_fork().
   [[gnu::tls_model("initial-exec")]] static inline constinit thread_local bool is_inside_ = false;
+  [[gnu::tls_model("initial-exec")]] static inline constinit thread_local bool is_forking_ = false;
   // Numbers of walks and of forks that are under way.
   std::atomic<std::uint32_t> walks_{0}, forks_{0};
-  // Thread pointer of the thread that began the latest fork; null: there was none.
-  std::atomic<const void*> forking_thread_{nullptr};
   // True if the latest fork that waited has waited for ten seconds in vain.
   std::atomic<bool> waited_in_vain_{false};
 };

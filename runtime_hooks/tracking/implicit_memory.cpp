@@ -35,34 +35,6 @@ bool ImplicitMemory::end_span(DeviceOrdinal device) noexcept {
   return undisturbed;
 }
 
-ImplicitMemory::Base ImplicitMemory::base_of(DeviceOrdinal device) const noexcept {
-  if (!has_spans(device)) return {};
-  const StoredBase& base = bases_[device.value];
-  // The epoch is read first: a base that is forgotten meanwhile has an older one then.
-  const std::uint64_t epoch = base.epoch.load();
-  return {base.is_known.load() != 0, base.free_bytes.load(), epoch};
-}
-
-void ImplicitMemory::set_base(DeviceOrdinal device, std::uint64_t free_bytes,
-                              std::uint64_t epoch) noexcept {
-  if (!has_spans(device)) return;
-  StoredBase& base = bases_[device.value];
-  base.free_bytes.store(free_bytes);
-  if (base.is_known.exchange(1) == 0) known_bases_.fetch_add(1);
-  if (base.epoch.load() != epoch) forget_base(device);
-}
-
-void ImplicitMemory::forget_base(DeviceOrdinal device) noexcept {
-  StoredBase& base = bases_[device.value];
-  base.epoch.fetch_add(1);
-  if (base.is_known.exchange(0) != 0) known_bases_.fetch_sub(1);
-}
-
-[[gnu::cold]] void ImplicitMemory::forget_bases() noexcept {
-  for (std::int32_t ordinal = 0; ordinal < LiveContexts::device_limit; ++ordinal)
-    if (bases_[ordinal].is_known.load(relaxed) != 0) forget_base(DeviceOrdinal{ordinal});
-}
-
 ImplicitMemory::Launches* ImplicitMemory::launches_of(DeviceOrdinal device,
                                                       ContextId context) noexcept {
   if (device.value < 0 || device.value >= LiveContexts::device_limit) return nullptr;

@@ -14,6 +14,7 @@
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/tracking/devices/device_queries.hpp"
 #include "runtime_hooks/tracking/devices/device_readings.hpp"
+#include "runtime_hooks/tracking/free_bases.hpp"
 
 namespace cuwarden::tracking {
 
@@ -39,36 +40,21 @@ class ImplicitMemory {
   // True while a measurement (span) of some call is under way on any device.
   bool any_span() const noexcept { return open_.load(std::memory_order_relaxed) != 0; }
   // Makes the measurements (spans) that are under way on the device not count, because another call
-  // may change the device's memory. Forgets the device's base, too.
+  // may change the device's memory. Forgets all bases, too.
   void disturb(DeviceOrdinal device) noexcept {
     if (!has_spans(device)) return;
     spans_[device.value].disturbed.store(true, std::memory_order_relaxed);
-    forget_base(device);
+    bases.memory_may_change();
   }
   // Makes all measurements (spans) that are under way, on any device, not count, because another
   // call may change the memory of some device. Forgets all bases, too.
   void disturb_all() noexcept {
     for (Spans& spans : spans_) spans.disturbed.store(true, std::memory_order_relaxed);
-    memory_may_change();
+    bases.memory_may_change();
   }
 
-  // The latest reading of a device, while no call but those that make or end implicit objects
-  // (ImplicitObjects) can have changed the device's memory since. `epoch` rises each time that a
-  // base is forgotten.
-  struct Base {
-    bool is_known = false;
-    std::uint64_t free_bytes = 0, epoch = 0;
-  };
-  // Returns the device's base. An ordinal that is not from 0 to 63 has none.
-  Base base_of(DeviceOrdinal) const noexcept;
-  // Makes a reading with these free bytes the device's base. `epoch`: Base::epoch from before the
-  // device was read. If a base was forgotten since, does nothing.
-  void set_base(DeviceOrdinal, std::uint64_t free_bytes, std::uint64_t epoch) noexcept;
-  // Forgets the bases of all devices. To be called at each call that may change the memory of some
-  // device, and whose effect is not measured.
-  void memory_may_change() noexcept {
-    if (known_bases_.load(std::memory_order_relaxed) != 0) forget_bases();
-  }
+  // The readings from which the memory of several calls together is measured.
+  FreeBases bases;
 
   // Returns true if one more call may be measured, by readings of the device's free memory before
   // and after it. All readings together may take 4 ms at the start, and 0.1 % of the run time. (On
@@ -123,6 +109,9 @@ class ImplicitMemory {
   // to those of a context without launches. They live as long as this object.
   Launches* launches_of(DeviceOrdinal, ContextId) noexcept;
 
+  // Writes the device's name and UUID into the ledger, if that was not done. To be called before
+  // book() where the driver must not be called.
+  void meet(DeviceOrdinal device) noexcept { device_readings_.meet(device); }
   // Adds a change of the device's implicit memory (which calls take without being asked for it) to
   // the device's numbers in the ledger. Does nothing if the ordinal is not from 0 to 63.
   void book(DeviceOrdinal, const ledger::ImplicitChange&) noexcept;
@@ -155,16 +144,6 @@ class ImplicitMemory {
   Spans spans_[LiveContexts::device_limit];
   // Time that readings of devices have taken so far, in nanoseconds.
   std::atomic<std::uint64_t> reading_ns_{0};
-  // A Base. `is_known`: 1 or 0, to be changed together with known_bases_.
-  struct StoredBase {
-    std::atomic<std::uint32_t> is_known{0};
-    std::atomic<std::uint64_t> free_bytes{0}, epoch{0};
-  };
-  void forget_base(DeviceOrdinal) noexcept;
-  void forget_bases() noexcept;
-  StoredBase bases_[LiveContexts::device_limit];
-  // Number of devices that have a base.
-  std::atomic<std::uint32_t> known_bases_{0};
   // By device ordinal: true if the ledger holds implicit memory of the device.
   std::atomic<bool> booked_[LiveContexts::device_limit]{};
   Launches launches_[LiveContexts::device_limit];

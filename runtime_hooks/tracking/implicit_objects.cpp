@@ -66,10 +66,12 @@ std::uint64_t ImplicitObjects::share_of_kept(Kind kind, DeviceOrdinal device,
 }
 
 void ImplicitObjects::add_record(const ImplicitObject& object, GroupId group, ContextId context,
-                                 std::uint64_t bytes) noexcept {
+                                 DeviceOrdinal device, std::uint64_t bytes) noexcept {
+  if (object.loaded_on != no_device)
+    devices_with_code_.fetch_or(std::uint64_t{1} << device.value, relaxed);
   ledger::NewRecord record;
   record.space = object.space;
-  record.address.value = object.handle;
+  record.address = object.address();
   record.bytes.value = bytes;
   record.group = group;
   record.time_ns = ledger_.time.recently_ns();
@@ -79,13 +81,9 @@ void ImplicitObjects::add_record(const ImplicitObject& object, GroupId group, Co
 }
 
 void ImplicitObjects::add_bytes(const Waiting& to, std::uint64_t bytes, bool may_make) noexcept {
-  const ImplicitObject& object = to.object;
-  if (bytes == 0 || ledger_.allocations.grow(object.space, DeviceAddress{object.handle}, bytes) ||
-      !may_make)
-    return;
-  if (object.space == Space::kernel)
-    devices_with_code_.fetch_or(std::uint64_t{1} << to.device.value, relaxed);
-  add_record(object, to.group, to.context, bytes);
+  if (bytes != 0 && !ledger_.allocations.grow(to.object.space, to.object.address(), bytes) &&
+      may_make)
+    add_record(to.object, to.group, to.context, to.device, bytes);
 }
 
 template <class IsGone>
@@ -93,121 +91,149 @@ void ImplicitObjects::forget_waiting(IsGone is_gone) noexcept {
   if (count_.load(relaxed) == 0) return;
   const Locked locked(lock_);
   if (!locked) return;
-  for (Waiting& entry : waiting_) {
-    if (entry.device == no_device || !is_gone(entry)) continue;
-    entry.device = no_device;
-    count_.fetch_sub(1, relaxed);
-  }
+  auto* const begin = waiting_.data();
+  auto* const left = std::remove_if(begin, begin + count_.load(relaxed), is_gone);
+  count_.store(static_cast<std::uint32_t>(left - begin), relaxed);
 }
 
 void ImplicitObjects::context_ended(ContextId context) noexcept {
   forget_waiting([&](const Waiting& entry) { return entry.context == context; });
 }
 
-void ImplicitObjects::wait(DeviceOrdinal device, const Waiting& object) noexcept {
-  const ImplicitMemory::Base base = implicit_.base_of(device);
+bool ImplicitObjects::may_wait(const ObjectCall& call, const ImplicitObject& object) noexcept {
+  if (!call.base.is_known || implicit_.bases.of(call.here.device).mark != call.base.mark)
+    return false;
+  // Objects whose base is gone can never be settled.
+  if (count_.load(relaxed) == most_waiting)
+    forget_waiting(
+        [&](const Waiting& entry) { return entry.mark != implicit_.bases.of(entry.device).mark; });
   const Locked locked(lock_);
-  if (!base.is_known || !locked) return;
-  for (Waiting& entry : waiting_) {
-    // An entry whose base was forgotten can never be settled.
-    if (entry.device != no_device && entry.epoch == implicit_.base_of(entry.device).epoch) continue;
-    if (entry.device == no_device) count_.fetch_add(1, relaxed);
-    entry = object;
-    entry.device = device;
-    entry.epoch = base.epoch;
-    return;
-  }
+  const std::uint32_t count = count_.load(relaxed);
+  return locked && count < most_waiting &&
+         std::none_of(waiting_.begin(), waiting_.begin() + count, [&](const Waiting& entry) {
+           return entry.object.space == object.space &&
+                  entry.object.address() == object.address() && entry.mark == call.base.mark;
+         });
 }
 
-void ImplicitObjects::made(const Caller& caller, const ImplicitObject& object,
-                           const CurrentContext& here, Taken taken) noexcept {
+void ImplicitObjects::wait(const Waiting& object) noexcept {
+  const Locked locked(lock_);
+  const std::uint32_t count = count_.load(relaxed);
+  if (!locked || count == most_waiting) return;
+  waiting_[count] = object;
+  count_.store(count + 1, relaxed);
+}
+
+void ImplicitObjects::made(const ObjectCall& call, const ImplicitObject& object) noexcept {
+  const CurrentContext& here = call.here;
   if (!has_sums(here.device)) return;
   const ErrnoGuard keep;
-  const GroupId group = sites_.group_unguarded(caller, object.kind, here.device);
-  const std::uint64_t bytes = bytes_taken(taken);
-  const std::uint64_t share = taken ? share_of_kept(object.kind, here.device, bytes) : 0;
+  implicit_.meet(here.device);
+  const GroupId group = sites_.group_unguarded(call.caller, object.kind, here.device);
+  const std::uint64_t bytes = bytes_taken(call.taken);
+  const std::uint64_t share = call.taken ? share_of_kept(object.kind, here.device, bytes) : 0;
   book(object.kind, here.device, static_cast<std::int64_t>(bytes));
-  add_record(object, group, here.context, bytes + share);
-  if (!taken) wait(here.device, {object, here.device, group, here.context});
+  add_record(object, group, here.context, here.device, bytes + share);
+  if (!call.taken && may_wait(call, object))
+    wait({object, here.device, group, here.context, call.base.mark});
 }
 
-void ImplicitObjects::took_more(const Caller& caller, const ImplicitObject& object,
-                                const CurrentContext& here, Taken taken) noexcept {
-  if (!has_sums(here.device) || (taken && *taken <= 0)) return;
+void ImplicitObjects::took_more(const ObjectCall& call, const ImplicitObject& object) noexcept {
+  const CurrentContext& here = call.here;
+  if (!has_sums(here.device) || (call.taken && *call.taken <= 0)) return;
   const ErrnoGuard keep;
-  if (!taken && !implicit_.base_of(here.device).is_known) return;
-  const Waiting entry{object, here.device, sites_.group_unguarded(caller, object.kind, here.device),
-                      here.context};
-  if (!taken) return wait(here.device, entry);
-  book(object.kind, here.device, *taken);
-  add_bytes(entry, bytes_taken(taken), true);
+  implicit_.meet(here.device);
+  if (!call.taken && !may_wait(call, object)) return;
+  const Waiting entry{object, here.device,
+                      sites_.group_unguarded(call.caller, object.kind, here.device), here.context,
+                      call.base.mark};
+  if (!call.taken) return wait(entry);
+  book(object.kind, here.device, *call.taken);
+  add_bytes(entry, bytes_taken(call.taken), true);
 }
 
-ledger::TakenRecord ImplicitObjects::take(const ImplicitObject& object) noexcept {
+std::uint64_t ImplicitObjects::end_code_of(const ImplicitObject& object,
+                                           DeviceOrdinal here) noexcept {
+  std::uint64_t bytes_here = 0;
+  const auto end = [&](ImplicitObject code) {
+    for (std::uint64_t left = devices_with_code_.load(relaxed); left != 0; left &= left - 1) {
+      code.loaded_on = DeviceOrdinal{std::countr_zero(left)};
+      const ledger::TakenRecord record = ledger_.allocations.take(code.space, code.address());
+      if (!record) continue;
+      const std::uint64_t bytes = record.fields.bytes.value;
+      if (code.loaded_on == here)
+        bytes_here += bytes;
+      else
+        book(code.kind, code.loaded_on, -static_cast<std::int64_t>(bytes));
+    }
+    forget_waiting([&](const Waiting& entry) {
+      return entry.object.space == code.space && entry.object.handle == code.handle;
+    });
+  };
+  owners.remove_all_of({object.space, object.handle}, [&](std::uint64_t kernel) {
+    end({Kind::module, Space::kernel, kernel});
+  });
+  if (object.space == Space::library) end(object);
+  return bytes_here;
+}
+
+ImplicitObjects::Ending ImplicitObjects::begin_end(const ImplicitObject& object,
+                                                   DeviceOrdinal here) noexcept {
   const ErrnoGuard keep;
   forget_waiting([&](const Waiting& entry) {
     return entry.object.space == object.space && entry.object.handle == object.handle;
   });
-  return ledger_.allocations.take(object.space, DeviceAddress{object.handle});
+  Ending ending{ledger_.allocations.take(object.space, object.address()), here};
+  if (ending.record) ending.device = ledger_.groups.device_of(ending.record.fields.group);
+  if (object.kind == Kind::module) ending.code_bytes = end_code_of(object, ending.device);
+  return ending;
 }
 
-DeviceOrdinal ImplicitObjects::device_of(const ledger::TakenRecord& record) const noexcept {
-  return record ? ledger_.groups.device_of(record.fields.group) : no_device;
-}
-
-std::uint64_t ImplicitObjects::end_code_of(const ImplicitObject& object) noexcept {
-  std::uint64_t bytes = 0;
-  owners.remove_all_of({object.space, object.handle}, [&](std::uint64_t kernel) {
-    for (std::uint64_t left = devices_with_code_.load(relaxed); left != 0; left &= left - 1) {
-      const ImplicitObject code = code_of(kernel, DeviceOrdinal{std::countr_zero(left)});
-      const ledger::TakenRecord record =
-          ledger_.allocations.take(code.space, DeviceAddress{code.handle});
-      if (record) bytes += record.fields.bytes.value;
-    }
-  });
-  return bytes;
-}
-
-void ImplicitObjects::ended(const ImplicitObject& object, const ledger::TakenRecord& record,
-                            DeviceOrdinal device, Taken taken) noexcept {
+void ImplicitObjects::ended(Kind kind, const Ending& ending, Taken taken) noexcept {
   const ErrnoGuard keep;
-  const std::uint64_t code = object.kind == Kind::module ? end_code_of(object) : 0;
-  const auto known = static_cast<std::int64_t>(code + record.fields.bytes.value);
-  book(object.kind, device, taken ? std::min<std::int64_t>(*taken, 0) : -known);
+  if (taken) return book(kind, ending.device, std::min<std::int64_t>(*taken, 0));
+  const std::uint64_t known = ending.code_bytes + ending.record.fields.bytes.value;
+  book(kind, ending.device, -static_cast<std::int64_t>(known));
+  implicit_.bases.given_back(ending.device, known);
 }
 
-void ImplicitObjects::not_ended(const ledger::TakenRecord& record) noexcept {
-  ledger_.allocations.put_back(record);
+void ImplicitObjects::not_ended(const Ending& ending) noexcept {
+  ledger_.allocations.put_back(ending.record);
 }
 
 bool ImplicitObjects::device_was_read(DeviceOrdinal device, const driver::DeviceReading& reading,
                                       std::uint64_t begun) noexcept {
   if (count_.load(relaxed) != 0) {
     const ErrnoGuard keep;
+    const FreeBases::Base base = implicit_.bases.of(device);
     const Locked locked(lock_);
-    const ImplicitMemory::Base base = implicit_.base_of(device);
-    const auto waits = [&](const Waiting& entry) { return entry.device == device; };
-    const auto counts = [&](const Waiting& entry) { return waits(entry) && entry.epoch == begun; };
-    std::uint64_t left =
-        locked ? static_cast<std::uint64_t>(std::ranges::count_if(waiting_, counts)) : 0;
-    // A base that was forgotten while the device was read proves nothing.
-    std::uint64_t bytes = base.is_known && base.epoch == begun
+    const std::uint32_t count = locked ? count_.load(relaxed) : 0;
+    const auto counts = [&](const Waiting& entry) {
+      return entry.device == device && entry.mark == begun;
+    };
+    auto left = static_cast<std::uint64_t>(
+        std::count_if(waiting_.begin(), waiting_.begin() + count, counts));
+    // A base that was forgotten or replaced while the device was read proves nothing.
+    std::uint64_t bytes = base.is_known && base.mark == begun
                               ? base.free_bytes - std::min(base.free_bytes, reading.free_bytes)
                               : 0;
-    for (Waiting& entry : waiting_) {
-      if (!locked || !waits(entry)) continue;
-      if (counts(entry)) {
+    if (bytes > most_bytes) bytes = 0;
+    std::uint32_t kept = 0;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const Waiting entry = waiting_[i];
+      if (entry.device != device) {
+        waiting_[kept++] = entry;
+      } else if (counts(entry)) {
         const std::uint64_t part = bytes / left--;
         bytes -= part;
         book(entry.object.kind, device, static_cast<std::int64_t>(part));
         // An object without a record has ended, unless it is code, which gets its record now.
-        add_bytes(entry, part, entry.object.space == Space::kernel);
+        add_bytes(entry, part, entry.object.loaded_on != no_device);
       }
-      entry.device = no_device;
-      count_.fetch_sub(1, relaxed);
     }
+    if (locked) count_.store(kept, relaxed);
   }
-  implicit_.set_base(device, reading.free_bytes, begun);
+  implicit_.bases.set(device, reading.free_bytes, begun);
   return false;
 }
 

@@ -33,20 +33,37 @@ struct ImplicitObject {
   Kind kind{};               // Kind::stream, Kind::module or Kind::graph_exec.
   Space space{};             // The kind of handle.
   std::uint64_t handle = 0;  // The handle that the driver gave to the program.
+  // For a library and for the code of a kernel, which each device loads separately: the device. For
+  // all others: no_device.
+  DeviceOrdinal loaded_on = no_device;
+
+  // Returns the address of the object's record: the handle, with the device in its highest bits.
+  DeviceAddress address() const noexcept {
+    const std::uint64_t device =
+        loaded_on == no_device ? 0 : static_cast<std::uint64_t>(loaded_on.value);
+    return {handle ^ device << 56};
+  }
 };
 
 // Bytes of device memory that a call took, measured by readings of the device before and after it;
 // negative if it gave memory back. None: the call was not measured.
 using Taken = std::optional<std::int64_t>;
 
+// A call that makes, uses or ends an object.
+struct ObjectCall {
+  const Caller& caller;        // the program's call
+  const CurrentContext& here;  // the context in which the call was made
+  FreeBases::Base base;        // the device's base before the call
+  Taken taken;                 // the bytes that the call took
+};
+
 // Records the program's streams, modules and executable graphs, and the device memory that the
 // driver took for them. All functions may be called by several threads at once, and leave errno as
 // it was.
 //
 // If a call could not be measured, its object waits: the device's next reading tells what all
-// waiting objects took together, and each gets an equal part. That works only if no other call has
-// changed the device's memory since the reading before (ImplicitMemory::Base). Otherwise the
-// objects are only counted.
+// waiting objects took together, and each gets an equal part. That works only if the device's base
+// stays the same meanwhile (FreeBases). Otherwise the objects are only counted.
 class ImplicitObjects final : public ReadingListener {
  public:
   // All arguments outlive the object.
@@ -54,41 +71,47 @@ class ImplicitObjects final : public ReadingListener {
                   CallSites& sites) noexcept
       : ledger_(ledger), contexts_(contexts), implicit_(implicit), sites_(sites) {}
 
-  // Records an object that the call has made in the context.
-  void made(const Caller&, const ImplicitObject&, const CurrentContext&, Taken) noexcept;
+  // Records an object that the call has made in the current context.
+  void made(const ObjectCall&, const ImplicitObject&) noexcept;
   // Adds what the driver took for an object after it was made, such as at an executable graph's
   // first launch. An object without a record is one that was made before recording began, or whose
   // code was loaded when it was first needed; it then gets a record in the call's group, unless the
   // driver took nothing.
-  void took_more(const Caller&, const ImplicitObject&, const CurrentContext&, Taken) noexcept;
+  void took_more(const ObjectCall&, const ImplicitObject&) noexcept;
 
-  // Returns the device on which the object of a record lies; no_device for an empty record.
-  DeviceOrdinal device_of(const ledger::TakenRecord&) const noexcept;
-  // Ends the object's record and returns it; empty if there is none. To be called before the
-  // driver's call that destroys the object, since another thread may get the handle afterwards.
-  ledger::TakenRecord take(const ImplicitObject&) noexcept;
+  // An object whose end has begun: its record, which is empty if it had none; its device; and the
+  // bytes of code on that device that ends with it.
+  struct Ending {
+    ledger::TakenRecord record;
+    DeviceOrdinal device = no_device;
+    std::uint64_t code_bytes = 0;
+  };
+  // Ends the object's record. With a module or a library, ends the records of its code on all
+  // devices. `here`: the current device, which is taken for that of an object without a record. To
+  // be called before the driver's call that destroys the object, since another thread may get the
+  // handles afterwards.
+  Ending begin_end(const ImplicitObject&, DeviceOrdinal here) noexcept;
   // Subtracts what the end of an object gave back from the device's sum of its kind. To be called
-  // after the driver's call, with take()'s result. If the call was not measured, all that the
-  // object had taken counts as given back. With a module or a library, the code of its kernels
-  // ends.
-  void ended(const ImplicitObject&, const ledger::TakenRecord&, DeviceOrdinal, Taken) noexcept;
-  // Makes the object live again, because the driver refused to destroy it. `TakenRecord` is the
-  // result of take().
-  void not_ended(const ledger::TakenRecord&) noexcept;
+  // after the driver's call. If the call was not measured, all that the object had taken counts as
+  // given back.
+  void ended(Kind, const Ending&, Taken) noexcept;
+  // Makes the object live again, because the driver refused to destroy it. Records of code stay
+  // ended; its bytes stay in the device's sum.
+  void not_ended(const Ending&) noexcept;
 
   // Forgets objects of the context that wait, because the context has ended.
   void context_ended(ContextId) noexcept;
   // Returns the object that stands for the code of a kernel (CUfunction or CUkernel, as a number)
   // on the device, if it was loaded when the kernel was first needed.
   static ImplicitObject code_of(std::uint64_t kernel, DeviceOrdinal device) noexcept {
-    return {Kind::module, Space::kernel, kernel ^ static_cast<std::uint64_t>(device.value) << 56};
+    return {Kind::module, Space::kernel, kernel, device};
   }
   // The modules and libraries to which kernels belong.
   CodeOwners owners;
 
-  // Returns the number that device_was_read() needs: the epoch of the device's base.
+  // Returns the device's mark, which device_was_read() needs.
   std::uint64_t reading_begins(DeviceOrdinal device) noexcept override {
-    return implicit_.base_of(device).epoch;
+    return implicit_.bases.reading_begins(device);
   }
   // Gives the objects that wait on the device what they took, as the reading tells: the difference
   // to the reading before. Makes the reading the device's base.
@@ -99,17 +122,21 @@ class ImplicitObjects final : public ReadingListener {
  private:
   // Most objects that can wait at the same time, on all devices; further ones are only counted.
   static constexpr std::size_t most_waiting = 512;
+  // Most bytes that objects which wait together can have taken. For a larger difference between two
+  // readings, another process has taken memory.
+  static constexpr std::uint64_t most_bytes = std::uint64_t{2} << 30;
   // An object whose memory is not known yet.
   struct Waiting {
     ImplicitObject object;
-    DeviceOrdinal device = no_device;  // no_device: the entry is unused
+    DeviceOrdinal device;
     // Group and context of the record that the object gets if it has none.
     GroupId group;
     ContextId context;
-    std::uint64_t epoch = 0;  // ImplicitMemory::Base::epoch when the object was made
+    FreeBases::Mark mark = 0;  // mark of the device's base before the object's call
   };
 
-  void add_record(const ImplicitObject&, GroupId, ContextId, std::uint64_t bytes) noexcept;
+  void add_record(const ImplicitObject&, GroupId, ContextId, DeviceOrdinal,
+                  std::uint64_t bytes) noexcept;
   // Adds bytes to the object's record. Without a record, one is made if `may_make` is true.
   void add_bytes(const Waiting&, std::uint64_t bytes, bool may_make) noexcept;
   // Removes all objects that wait and for which is_gone(entry) is true.
@@ -118,21 +145,25 @@ class ImplicitObjects final : public ReadingListener {
   // Returns the bytes that an object gets in addition to those that the driver took for it: a part
   // of what the driver kept from objects of this kind that have ended.
   std::uint64_t share_of_kept(Kind, DeviceOrdinal, std::uint64_t taken) noexcept;
-  void wait(DeviceOrdinal, const Waiting&) noexcept;
+  // True if a reading can still tell what the call has taken, there is room, and the object does
+  // not wait yet.
+  bool may_wait(const ObjectCall&, const ImplicitObject&) noexcept;
+  void wait(const Waiting&) noexcept;
   void book(Kind, DeviceOrdinal, std::int64_t bytes) noexcept;
-  // Ends the records of code that belongs to the object, on all devices. Returns its bytes.
-  std::uint64_t end_code_of(const ImplicitObject&) noexcept;
+  // Ends the records of code that belongs to the object, on all devices. Returns its bytes on the
+  // device `here`; those on other devices are subtracted from their sums.
+  std::uint64_t end_code_of(const ImplicitObject&, DeviceOrdinal here) noexcept;
 
   ledger::Writer& ledger_;
   const LiveContexts& contexts_;
   ImplicitMemory& implicit_;
   CallSites& sites_;
-  // A bit for each device that has records of kernels' code.
+  // A bit for each device that has records of code which it loaded separately.
   std::atomic<std::uint64_t> devices_with_code_{0};
-  // Guards `waiting_` and `count_`. While it is held, the ledger is changed, but the driver is not
-  // called.
+  // Guards `waiting_`, of which the first `count_` entries are in use. While it is held, the ledger
+  // is changed, but neither the driver nor the program is called.
   FutexLock lock_;
-  std::atomic<std::uint32_t> count_{0};  // objects that wait
+  std::atomic<std::uint32_t> count_{0};
   std::array<Waiting, most_waiting> waiting_{};
 };
 

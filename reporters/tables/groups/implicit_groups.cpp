@@ -42,7 +42,8 @@ std::vector<LeakGroup> implicit_groups(const ledger::Reader& reader,
     result.push_back(ended);
   });
   std::erase_if(leaks, [](const LeakGroup& leak) {
-    return is_implicit(leak.group.kind) && (leak.released_by_context || !leak.growth.growing());
+    return is_implicit(leak.group.kind) &&
+           (leak.released_by_context || leak.is_code || !leak.growth.growing());
   });
   return result;
 }

@@ -13,7 +13,8 @@
 namespace cuwarden {
 
 // Moves the groups of implicit memory out of the leak groups into the result. Groups that grow are
-// leaks like others, and stay among the leak groups, too. Adds groups of which no object is live.
+// leaks like others, and stay among the leak groups, too, but for code that first launches loaded.
+// Adds groups of which no object is live.
 // The largest come first, by bytes, then by count.
 std::vector<LeakGroup> implicit_groups(const ledger::Reader&, std::vector<LeakGroup>& leaks);
 // Passes a row of the report to the last parameter for each group. CallFrames::name_all() must have

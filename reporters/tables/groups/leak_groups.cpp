@@ -16,6 +16,7 @@ using ledger::RegionId;
 struct Live {
   std::uint64_t count = 0, bytes = 0, first_ns = 0, last_ns = 0, unmapped = 0;
   DeviceAddress oldest;
+  bool is_code = false;
   Growth growth;
 };
 
@@ -38,6 +39,7 @@ std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& read
       live.oldest = record.address;
     }
     live.last_ns = std::max(live.last_ns, record.time_ns);
+    live.is_code = live.is_code || record.space == Space::kernel;
     ++live.count;
     live.bytes += record.bytes.value;
     if (record.space == Space::vmm_handle && record.mappings == 0 && record.references > 0) {
@@ -76,6 +78,7 @@ std::vector<LeakGroup> groups_of(const ledger::Reader& reader, std::uint64_t end
         leak.last_ns = live->second.last_ns;
         leak.example = live->second.oldest;
         if (group->kind == Kind::vmm) leak.unmapped_count = live->second.unmapped;
+        leak.is_code = live->second.is_code;
         leak.growth = live->second.growth;
       }
       if (is_running) {

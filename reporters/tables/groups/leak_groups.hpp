@@ -31,6 +31,9 @@ struct LeakGroup {
   // Number of handles of virtual memory (cuMemCreate) that were unmapped but never released; null
   // if unknown, for all other kinds of memory, and if released_by_context.
   std::optional<std::uint64_t> unmapped_count;
+  // True if these are pieces of code that kernels' first launches loaded. The program cannot free
+  // them but with their library.
+  bool is_code = false;
   Growth growth;  // growth of the live allocations; without any if unknown or released_by_context
 };
 

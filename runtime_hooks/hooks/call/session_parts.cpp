@@ -15,7 +15,18 @@ bool GraphParts::capture_begins(CUstream stream, bool per_thread,
 
 void ExecutionParts::context_ended(ContextId context) const noexcept {
   const ErrnoGuard keep;
+  const DeviceOrdinal device = contexts.device_of(context);
+  const auto live = [&](Kind kind) {
+    return static_cast<std::int64_t>(totals.live_bytes_on(device, kind));
+  };
+  ledger::ImplicitChange change{.module_bytes = -live(Kind::module),
+                                .stream_bytes = -live(Kind::stream),
+                                .graph_bytes = -live(Kind::graph_exec)};
   session_.ledger.allocations.release_context(context);
+  change.module_bytes += live(Kind::module);
+  change.stream_bytes += live(Kind::stream);
+  change.graph_bytes += live(Kind::graph_exec);
+  implicit.book(device, change);
   if (session_.refusals.rescues()) session_.captures.context_ends(context);
   pools.context_ended(context);
   contexts.ended(context);

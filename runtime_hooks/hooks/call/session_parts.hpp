@@ -24,7 +24,7 @@ class MemoryParts {
         implicit(session.implicit),
         queries(session.queries),
         session_(session) {
-    session.implicit.memory_may_change();
+    session.implicit.bases.memory_may_change();
   }
 
   ledger::Allocations& records;

@@ -101,37 +101,27 @@ class ContextEnd {
     if (!span_.has_begun() || !answers_for(call_, device_)) return;
     const auto taken = span_.taken();
     if (!taken) return;
-    const Live after = live();
-    const auto ended = [](std::uint64_t before, std::uint64_t now) {
-      return static_cast<std::int64_t>(before - std::min(before, now));
-    };
-    ledger::ImplicitChange change{
-        .module_bytes = -ended(live_before_.modules, after.modules),
-        .stream_bytes = -ended(live_before_.streams, after.streams),
-        .graph_bytes = -ended(live_before_.graphs, after.graphs),
-    };
-    const std::int64_t rest = -*taken - ended(live_before_.allocations, after.allocations) +
-                              change.module_bytes + change.stream_bytes + change.graph_bytes;
-    if (rest > 0) change.one_ended_bytes = static_cast<std::uint64_t>(rest);
-    span_.book(change);
+    // Bytes of objects are subtracted with their records, in ExecutionParts::context_ended().
+    const std::uint64_t after = live();
+    const auto recorded = static_cast<std::int64_t>(live_before_ - std::min(live_before_, after));
+    const std::int64_t rest = -*taken - recorded;
+    if (rest > 0) span_.book({.one_ended_bytes = static_cast<std::uint64_t>(rest)});
   }
 
  private:
-  // Live bytes on the device, by recorded allocations and by objects of the three kinds.
-  struct Live {
-    std::uint64_t allocations = 0, modules = 0, streams = 0, graphs = 0;
-  };
-  Live live() const {
+  // Returns the live bytes on the device, with those of streams, modules and executable graphs.
+  std::uint64_t live() const {
     const ledger::Totals& totals = call_.execution().totals;
-    return {totals.live_bytes_on(device_), totals.live_bytes_on(device_, Kind::module),
-            totals.live_bytes_on(device_, Kind::stream),
-            totals.live_bytes_on(device_, Kind::graph_exec)};
+    std::uint64_t sum = totals.live_bytes_on(device_);
+    for (const Kind kind : {Kind::module, Kind::stream, Kind::graph_exec})
+      sum += totals.live_bytes_on(device_, kind);
+    return sum;
   }
 
   HookedCall& call_;
   ImplicitSpan span_;
   DeviceOrdinal device_ = no_device;
-  Live live_before_;
+  std::uint64_t live_before_ = 0;
 };
 
 // Returns the pools that may have served memory to the program, even if nothing is recorded now;

@@ -26,11 +26,12 @@ void ImplicitSpan::begin(DeviceOrdinal device) noexcept {
   ImplicitMemory& implicit = call_.execution().implicit;
   if (!implicit.begin_span(device)) return;
   device_ = device;
-  epoch_ = implicit.base_of(device).epoch;
+  const tracking::FreeBases::Mark begun = implicit.bases.reading_begins(device);
   if (const auto reading = read()) {
     before_ = *reading;
     begun_ = true;
-    call_.execution().objects.device_was_read(device, before_, epoch_);
+    call_.execution().objects.device_was_read(device, before_, begun);
+    mark_ = implicit.bases.reading_begins(device);
   } else {
     implicit.end_span(device);
   }
@@ -48,7 +49,7 @@ std::optional<std::int64_t> ImplicitSpan::taken() noexcept {
   begun_ = false;
   if (!parts.implicit.end_span(device_) || !reading) return std::nullopt;
   after_ = *reading;
-  parts.implicit.set_base(device_, after_.free_bytes, epoch_);
+  parts.implicit.bases.set(device_, after_.free_bytes, mark_);
   return static_cast<std::int64_t>(before_.free_bytes) -
          static_cast<std::int64_t>(after_.free_bytes);
 }

@@ -70,7 +70,7 @@ class ImplicitSpan {
   std::optional<driver::DeviceReading> read() noexcept;
   // Total and free bytes of the device's memory before and after the measured call.
   driver::DeviceReading before_, after_;
-  std::uint64_t epoch_ = 0;  // ImplicitMemory::Base::epoch before the measured call
+  tracking::FreeBases::Mark mark_ = 0;  // mark of the device's base before the measured call
 };
 
 }  // namespace cuwarden::hooks

@@ -19,7 +19,7 @@ CUresult maybe_loading(HookedCall& call, const tracking::ImplicitObject& object,
     ObjectSpan span(call);
     is_read = span.has_begun();
     const CUresult result = real_call();
-    span.used(object);
+    if (result == CUDA_SUCCESS) span.used(object);
     return result;
   };
   return call.rescued(attempt(), {ledger::Asked::module, device}, attempt);
@@ -71,11 +71,18 @@ CUresult of_kernel(HookedCall& call, CUkernel kernel, CUdevice named, Call real_
 CUresult cuModuleGetFunction(HookedCall& call, CUfunction* hfunc, CUmodule hmod, const char* name) {
   const auto real_call = [&] { return call.real().cuModuleGetFunction(hfunc, hmod, name); };
   if (!call.recording()) return real_call();
+  // The module may be that of a library on the current device.
+  tracking::CodeOwners& owners = call.execution().objects.owners;
+  tracking::CodeOwner owner = owners.of(number_of(hmod));
+  const DeviceOrdinal device = device_of(call);
+  tracking::ImplicitObject object{Kind::module, Space::module, number_of(hmod)};
+  if (owner.handle != 0)
+    object = {Kind::module, owner.space, owner.handle, device};
+  else
+    owner = {Space::module, number_of(hmod)};
   bool is_read = false;
-  const CUresult result = maybe_loading(call, {Kind::module, Space::module, number_of(hmod)},
-                                        device_of(call), is_read, real_call);
-  if (result == CUDA_SUCCESS)
-    call.execution().objects.owners.set(number_of(*hfunc), {Space::module, number_of(hmod)});
+  const CUresult result = maybe_loading(call, object, device, is_read, real_call);
+  if (result == CUDA_SUCCESS) owners.set(number_of(*hfunc), owner);
   return result;
 }
 

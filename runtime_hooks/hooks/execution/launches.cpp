@@ -40,6 +40,8 @@ constexpr std::uint64_t heap_management_bytes = 2 << 20;
 constexpr std::uint64_t most_heap_code_bytes = 8 << 20;
 // Free bytes that the driver does not hand out.
 constexpr std::uint64_t kept_by_driver_bytes = 4 << 20;
+// Upper bound of the memory of an executable graph, without that of its kernels and memory nodes.
+constexpr std::int64_t most_graph_bytes = std::int64_t{2} << 30;
 
 // Returns how many of the bytes that one call took are the heap, whose limit is `heap_bytes`; 0 if
 // the number does not fit a heap of that size.
@@ -77,6 +79,7 @@ FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel, std::uint64_t bloc
   const ErrnoGuard keep;
   const ExecutionParts parts = call.execution();
   here_ = parts.queries.current();
+  base_ = parts.implicit.bases.of(here_.device);
   if (parts.implicit.may_read(parts.time.recently_ns())) span_.begin(here_.device);
   local_needed_ = local_bytes();
   // Three kinds of launches may take gigabytes and are rare, so they are measured even if the
@@ -174,9 +177,8 @@ std::uint64_t FirstLaunch::heap_that_lacked(std::uint64_t set_bytes) const noexc
 
 void FirstLaunch::code_loaded(std::optional<std::int64_t> bytes) noexcept {
   call_.execution().objects.took_more(
-      call_.caller(),
-      tracking::ImplicitObjects::code_of(reinterpret_cast<std::uint64_t>(kernel_), here_.device),
-      here_, bytes);
+      {call_.caller(), here_, base_, bytes},
+      tracking::ImplicitObjects::code_of(reinterpret_cast<std::uint64_t>(kernel_), here_.device));
   if (bytes && *bytes > 0) span_.note_reading();
 }
 
@@ -218,6 +220,7 @@ GraphInstantiation::GraphInstantiation(HookedCall& call) noexcept : call_(call),
   if (!call.recording()) return;
   const ErrnoGuard keep;
   here_ = call.execution().queries.current();
+  base_ = call.execution().implicit.bases.of(here_.device);
   auto* const launches = call.execution().implicit.launches_of(here_.device, here_.context);
   if (launches != nullptr && (launches->captured_local_bytes.load(std::memory_order_relaxed) >
                                   launches->local_bytes.load(std::memory_order_relaxed) ||
@@ -239,7 +242,9 @@ void GraphInstantiation::done(CUgraphExec made) noexcept {
     *taken -= bytes;
     span_.note_reading();
   }
-  call_.execution().objects.made(call_.caller(), object_of(made), here_, taken);
+  // No graph is so large: another process has taken memory.
+  if (taken && *taken > most_graph_bytes) taken = std::nullopt;
+  call_.execution().objects.made({call_.caller(), here_, base_, taken}, object_of(made));
 }
 
 // cuwarden does not know which graph the captured kernels belong to. A graph without them takes

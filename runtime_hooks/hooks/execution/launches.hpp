@@ -87,8 +87,9 @@ class FirstLaunch {
   const CUfunction kernel_;
   const std::uint64_t block_threads_;
   ImplicitSpan span_;
-  // The current context at the launch, and its device.
+  // The current context at the launch, and its device; the device's base before the launch.
   CurrentContext here_;
+  tracking::FreeBases::Base base_;
   // Bytes of local memory that each thread of the kernel needs; 0 if none, or if the driver does
   // not say.
   std::uint64_t local_needed_ = 0;
@@ -119,8 +120,10 @@ class GraphInstantiation {
 
   HookedCall& call_;
   ImplicitSpan span_;
-  // The context that was current when the CUDA graph was instantiated, and its device.
+  // The context that was current when the CUDA graph was instantiated, and its device; the device's
+  // base before that.
   CurrentContext here_;
+  tracking::FreeBases::Base base_;
 };
 
 // Calls `launch`, the driver's function for the first launch of `kernel`, inside the submission

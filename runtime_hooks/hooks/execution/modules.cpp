@@ -1,6 +1,7 @@
 // Modules and libraries: their code and variables take device memory. With lazy loading, which is
 // the driver's default, most of the code is loaded by the first launches instead.
 #include <algorithm>
+#include <optional>
 
 #include "runtime_hooks/hooks/call/hooks.hpp"
 #include "runtime_hooks/hooks/execution/object_span.hpp"
@@ -9,11 +10,12 @@
 namespace cuwarden::hooks {
 namespace {
 
-tracking::ImplicitObject object_of(CUmodule module) {
+tracking::ImplicitObject object_of(HookedCall&, CUmodule module) {
   return {Kind::module, Space::module, reinterpret_cast<std::uint64_t>(module)};
 }
-tracking::ImplicitObject object_of(CUlibrary library) {
-  return {Kind::module, Space::library, reinterpret_cast<std::uint64_t>(library)};
+tracking::ImplicitObject object_of(HookedCall& call, CUlibrary library) {
+  return {Kind::module, Space::library, reinterpret_cast<std::uint64_t>(library),
+          call.execution().queries.current().device};
 }
 
 // Makes a call that loads a module or a library, stores its handle in *made, and records it.
@@ -21,7 +23,7 @@ template <class Handle, class Load>
 CUresult load_once(HookedCall& call, const Handle* made, Load load) {
   ObjectSpan span(call, ObjectSpan::When::always);
   const CUresult result = load();
-  if (call.recording() && result == CUDA_SUCCESS) span.made(object_of(*made));
+  if (call.recording() && result == CUDA_SUCCESS) span.made(object_of(call, *made));
   return result;
 }
 
@@ -35,9 +37,9 @@ CUresult loaded(HookedCall& call, const Handle* made, Load load) {
 template <class Call>
 CUresult asked(HookedCall& call, CUlibrary library, Call real_call) {
   const auto attempt = [&] {
-    ObjectSpan span(call, ObjectSpan::When::always);
+    ObjectSpan span(call);
     const CUresult result = real_call();
-    if (call.recording() && result == CUDA_SUCCESS) span.used(object_of(library));
+    if (call.recording() && result == CUDA_SUCCESS) span.used(object_of(call, library));
     return result;
   };
   return call.rescued(attempt(), {ledger::Asked::module}, attempt);
@@ -80,9 +82,10 @@ CUresult loaded(HookedCall& call, const Handle* made, const JitValues& options, 
 
 template <class Handle, class Call>
 CUresult unloaded(HookedCall& call, Handle handle, Call real_call) {
-  ObjectEnd end(call, object_of(handle), ObjectSpan::When::always);
+  std::optional<ObjectEnd> end;
+  if (call.recording()) end.emplace(call, object_of(call, handle), ObjectSpan::When::always);
   const CUresult result = real_call();
-  end.done(result);
+  if (end) end->done(result);
   // The driver may give the handles of the unloaded kernels to other kernels later.
   if (result == CUDA_SUCCESS) {
     launched_kernels.forget_all();
@@ -138,7 +141,12 @@ CUresult cuLibraryLoadFromFile(HookedCall& call, CUlibrary* library, const char*
 }
 
 CUresult cuLibraryGetModule(HookedCall& call, CUmodule* pMod, CUlibrary library) {
-  return asked(call, library, [&] { return call.real().cuLibraryGetModule(pMod, library); });
+  const CUresult result =
+      asked(call, library, [&] { return call.real().cuLibraryGetModule(pMod, library); });
+  if (call.recording() && result == CUDA_SUCCESS)
+    call.execution().objects.owners.set(reinterpret_cast<std::uint64_t>(*pMod),
+                                        {Space::library, reinterpret_cast<std::uint64_t>(library)});
+  return result;
 }
 
 CUresult cuLibraryGetGlobal(HookedCall& call, CUdeviceptr* dptr, size_t* bytes, CUlibrary library,

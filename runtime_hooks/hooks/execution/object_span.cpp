@@ -18,6 +18,7 @@ ObjectSpan::ObjectSpan(HookedCall& call, When when) noexcept : call_(call), span
   const ErrnoGuard keep;
   const ExecutionParts parts = call.execution();
   here_ = parts.queries.current();
+  base_ = parts.implicit.bases.of(here_.device);
   if (may_measure(parts, when)) span_.begin(here_.device);
 }
 
@@ -29,11 +30,13 @@ tracking::Taken ObjectSpan::taken() noexcept {
 }
 
 void ObjectSpan::made(const tracking::ImplicitObject& object) noexcept {
-  call_.execution().objects.made(call_.caller(), object, here_, taken());
+  const tracking::Taken bytes = taken();
+  call_.execution().objects.made({call_.caller(), here_, base_, bytes}, object);
 }
 
 void ObjectSpan::used(const tracking::ImplicitObject& object) noexcept {
-  call_.execution().objects.took_more(call_.caller(), object, here_, taken());
+  const tracking::Taken bytes = taken();
+  call_.execution().objects.took_more({call_.caller(), here_, base_, bytes}, object);
 }
 
 ObjectEnd::ObjectEnd(HookedCall& call, const tracking::ImplicitObject& object,
@@ -42,11 +45,10 @@ ObjectEnd::ObjectEnd(HookedCall& call, const tracking::ImplicitObject& object,
   if (!call.recording()) return;
   const ErrnoGuard keep;
   const ExecutionParts parts = call.execution();
-  record_ = parts.objects.take(object);
   const DeviceOrdinal here = parts.queries.current().device;
-  device_ = record_ ? parts.objects.device_of(record_) : here;
+  ending_ = parts.objects.begin_end(object, here);
   // Only the current device can be read.
-  if (device_ == here && may_measure(parts, when)) span_.begin(here);
+  if (ending_.device == here && may_measure(parts, when)) span_.begin(here);
 }
 
 void ObjectEnd::done(CUresult result) noexcept {
@@ -54,8 +56,10 @@ void ObjectEnd::done(CUresult result) noexcept {
   const ErrnoGuard keep;
   const tracking::Taken taken = span_.taken();
   tracking::ImplicitObjects& objects = call_.execution().objects;
-  if (result != CUDA_SUCCESS) return objects.not_ended(record_);
-  objects.ended(object_, record_, device_, taken);
+  // The process is ending, and the driver has ended the object by itself.
+  if (result == CUDA_ERROR_DEINITIALIZED) return;
+  if (result != CUDA_SUCCESS) return objects.not_ended(ending_);
+  objects.ended(object_.kind, ending_, taken);
   if (taken && *taken != 0) span_.note_reading();
 }
 

@@ -40,6 +40,7 @@ class ObjectSpan {
   HookedCall& call_;
   ImplicitSpan span_;
   tracking::CurrentContext here_;
+  tracking::FreeBases::Base base_;  // the device's base before the driver's call
 };
 
 // Measures what the end of an object gives back, and ends the object's record. Does nothing if the
@@ -57,8 +58,7 @@ class ObjectEnd {
   HookedCall& call_;
   ImplicitSpan span_;
   const tracking::ImplicitObject object_;
-  ledger::TakenRecord record_;
-  DeviceOrdinal device_ = no_device;  // device of the object
+  tracking::ImplicitObjects::Ending ending_;
 };
 
 }  // namespace cuwarden::hooks

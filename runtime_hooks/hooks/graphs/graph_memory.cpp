@@ -222,7 +222,7 @@ void graph_instantiated(HookedCall& call, CUgraphExec exec, CUgraph graph) {
 
 void graph_launched(HookedCall& call, CUgraphExec exec) {
   if (!call.recording() || !graph_has_memory(exec)) return;
-  call.execution().implicit.memory_may_change();
+  call.execution().implicit.bases.memory_may_change();
   const GraphParts parts = call.graphs();
   const ContextId context = parts.current_owner();
   effects.for_each(number_of(exec), true, [&](const Effect& effect) {

@@ -21,7 +21,7 @@ def account(report):
 
 
 def made(run_both, kind, end, env=None):
-    count = COUNTS[kind] if end != "slowly" else 40
+    count = 40 if end in ("slowly", "early") else COUNTS[kind]
     run = run_both([program("implicit_objects"), kind, count, end], env)
     assert run.returncode == 0, run.stderr
     groups = [
@@ -82,6 +82,17 @@ def test_a_number_of_objects_that_grows_is_a_leak(run_both, cuwarden, kind):
 
 @pytest.mark.parametrize("kind", APIS)
 def test_objects_that_were_made_at_once_are_no_leak(run_both, cuwarden, kind):
-    run, _, _ = made(run_both, kind, "destroyed")
+    run, groups, _ = made(run_both, kind, "early")
+    (group,) = [row for row in groups if row["api"] == APIS[kind]]
+    assert (group["count"], group["growth"]) == (40, "one_time")
     assert run.report["leak_groups"] == []
     assert cuwarden("report", "--fail-on-leak", run.report.path).returncode == 0
+
+
+@pytest.mark.parametrize(("end", "reports"), [("early", 0), ("slowly", 1)])
+def test_a_report_for_leaks_alone_is_written_for_objects_only_if_their_number_grows(
+    workspace, end, reports
+):
+    command = [program("implicit_objects"), "streams", 40, end]
+    run = workspace.run(command, {"CUWARDEN_REPORT_IF": "leak"})
+    assert len(run.reports) == reports

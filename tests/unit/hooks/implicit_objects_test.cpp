@@ -130,6 +130,46 @@ TEST_F(ImplicitObjectsTest, an_object_that_ends_while_it_waits_gets_no_bytes) {
   EXPECT_EQ(live(Kind::stream), (Live{2, 2 * mib, 1}));
 }
 
+TEST_F(ImplicitObjectsTest, memory_that_an_end_without_a_reading_gave_back_is_counted_once) {
+  const CUstream first = make_stream(2 * mib);
+  use_up_readings();
+  make_stream(2 * mib);
+  destroy(first, 2 * mib);
+  read_device();
+  EXPECT_EQ(live(Kind::stream), (Live{1, 2 * mib, 1}));
+  EXPECT_EQ(bytes().streams, 2 * mib);
+}
+
+TEST_F(ImplicitObjectsTest, a_change_during_a_reading_leaves_no_base) {
+  make_stream(mib);
+  allocate();
+  use_up_readings();
+  const std::uint64_t begun = session.objects.reading_begins(DeviceOrdinal{0});
+  const driver::DeviceReading before{fake.total_bytes, fake.free_bytes};
+  fake.free_bytes -= 500 * mib;
+  allocate();
+  session.objects.device_was_read(DeviceOrdinal{0}, before, begun);
+  make_stream(mib);
+  read_device();
+  EXPECT_EQ(live(Kind::stream), (Live{2, mib, 0}));
+}
+
+TEST_F(ImplicitObjectsTest, a_difference_that_no_objects_can_have_taken_is_not_given_to_them) {
+  make_stream(mib);
+  use_up_readings();
+  make_stream(mib);
+  fake.free_bytes -= 2500 * mib;
+  read_device();
+  EXPECT_EQ(live(Kind::stream), (Live{2, mib, 0}));
+}
+
+TEST_F(ImplicitObjectsTest, an_object_that_is_destroyed_after_the_driver_has_ended_is_gone) {
+  const CUstream stream = make_stream(mib);
+  answer = CUDA_ERROR_DEINITIALIZED;
+  destroy(stream, 0);
+  EXPECT_EQ(live(Kind::stream), (Live{0, 0, 1}));
+}
+
 TEST_F(ImplicitObjectsTest, code_that_was_loaded_later_ends_with_its_module) {
   takes = mib;
   CUmodule module = nullptr;
@@ -153,6 +193,14 @@ TEST_F(ImplicitObjectsTest, an_executable_graph_has_what_its_instantiation_took)
   hooked(Row::cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, &exec, CUgraph{}, 0ull);
   EXPECT_EQ(live(Kind::graph_exec), (Live{1, 2 * mib, 0}));
   EXPECT_EQ(bytes().graphs, 2 * mib);
+}
+
+TEST_F(ImplicitObjectsTest, gigabytes_that_vanish_during_an_instantiation_are_not_the_graphs) {
+  takes = 2500 * mib;
+  CUgraphExec exec = nullptr;
+  hooked(Row::cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, &exec, CUgraph{}, 0ull);
+  EXPECT_EQ(live(Kind::graph_exec), (Live{1, 0, 0}));
+  EXPECT_EQ(bytes().graphs, 0u);
 }
 
 TEST_F(ImplicitObjectsTest, readings_stop_at_a_thousandth_of_the_run_time) {

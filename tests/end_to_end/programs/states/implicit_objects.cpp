@@ -3,7 +3,8 @@
 //
 //   KIND: graphs, streams, modules
 //   END:  kept (the default), destroyed, or half: every other object is destroyed. With `slowly`, a
-//         pause follows each object, so that the number of objects grows over the time of the run.
+//         pause follows each object, so that the number of objects grows over the time of the run;
+//         with `early`, a long pause follows all of them.
 #include <cuda.h>
 #include <unistd.h>
 
@@ -122,6 +123,7 @@ int main(int argc, char** argv) {
     made.push_back(objects.make());
     if (end == "slowly") usleep(20'000);
   }
+  if (end == "early") sleep(3);
   require(cuCtxSynchronize(), "cuCtxSynchronize");
   const long long taken = used_bytes() - before;
   int live = count;

@@ -1,0 +1,90 @@
+// The latest reading of each device's free memory, as long as it can serve as a base: the next
+// reading less this one is what the calls in between have taken.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/tracking/devices/live_contexts.hpp"
+
+namespace cuwarden::tracking {
+
+// Keeps one base for each device with an ordinal from 0 to 63. All threads may call the functions
+// at any time. A base is forgotten at each recorded call that may change the memory of some device,
+// other than one that makes or ends an implicit object (a stream, a module, an executable graph).
+// Some changes are not seen: those by other processes, frees in stream order that the device
+// reaches later, and tables that the driver makes for itself.
+class FreeBases {
+ public:
+  // Stands for the state of a device's base at one moment. Two equal marks of a device prove that
+  // its base was neither forgotten nor replaced in between.
+  using Mark = std::uint64_t;
+  struct Base {
+    bool is_known = false;
+    std::uint64_t free_bytes = 0;
+    Mark mark = 0;
+  };
+
+  // Returns the device's base.
+  Base of(DeviceOrdinal device) noexcept {
+    const Locked locked(lock_);
+    if (!locked || !is_kept(device)) return {};
+    const Stored& stored = stored_[device.value];
+    const std::uint64_t epoch = epoch_.load();
+    return {stored.epoch == epoch, stored.free_bytes, mark(epoch, stored)};
+  }
+  // Returns the device's mark for set(). To be called before the device is read.
+  Mark reading_begins(DeviceOrdinal device) noexcept {
+    is_watched_.store(true);
+    return of(device).mark;
+  }
+  // Makes a reading with these free bytes the device's base. Does nothing if a base was forgotten,
+  // or the device's base replaced, since reading_begins() returned the mark.
+  void set(DeviceOrdinal device, std::uint64_t free_bytes, Mark begun) noexcept {
+    const Locked locked(lock_);
+    if (!locked || !is_kept(device)) return;
+    Stored& stored = stored_[device.value];
+    const std::uint64_t epoch = epoch_.load();
+    if (mark(epoch, stored) == begun) stored = {free_bytes, epoch, stored.serial + 1};
+  }
+  // Adds bytes that a call has given back, and that are accounted for already, to the device's
+  // base.
+  void given_back(DeviceOrdinal device, std::uint64_t bytes) noexcept {
+    const Locked locked(lock_);
+    if (locked && is_kept(device)) stored_[device.value].free_bytes += bytes;
+  }
+  // Forgets the bases of all devices. To be called at each call that may change the memory of some
+  // device, before the change or after it. Costs one load if there is no base to forget.
+  void memory_may_change() noexcept {
+    if (!is_watched_.load(std::memory_order_relaxed)) return;
+    is_watched_.store(false);
+    epoch_.fetch_add(1);
+  }
+
+ private:
+  // A base. It is known while its epoch is the present one.
+  struct Stored {
+    std::uint64_t free_bytes = 0, epoch = 0;
+    std::uint64_t serial = 0;  // number of times that the device's base was set
+  };
+  static constexpr std::uint64_t serial_bits = 24;
+
+  static bool is_kept(DeviceOrdinal device) noexcept {
+    return device.value >= 0 && device.value < LiveContexts::device_limit;
+  }
+  static Mark mark(std::uint64_t epoch, const Stored& stored) noexcept {
+    return epoch << serial_bits | stored.serial % (std::uint64_t{1} << serial_bits);
+  }
+
+  // Guards `stored_`. Nothing else is done while it is held.
+  FutexLock lock_;
+  Stored stored_[LiveContexts::device_limit];
+  // Rises each time that bases are forgotten.
+  std::atomic<std::uint64_t> epoch_{1};
+  // True if a base was set, or a reading begun, since the bases were last forgotten.
+  std::atomic<bool> is_watched_{false};
+};
+
+}  // namespace cuwarden::tracking
