@@ -1,10 +1,14 @@
 #include "shim/probes/nvml_cgroup_limit.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <string_view>
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/files/cgroup_memory.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 #include "runtime_hooks/core/files/small_file.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "shim/probes/nvml.hpp"
@@ -24,6 +28,13 @@ struct Limits {
 
 std::uint64_t left(const NvmlCgroupLimit& limit) noexcept {
   return limit.limit_bytes - std::min(limit.limit_bytes, limit.used_bytes);
+}
+
+// True if the limits of cgroups above this one count, too: those of the kernel's controller `dmem`
+// do. Without that controller, the driver uses another one (`misc`) and the nearest limit alone.
+bool nests(const char* cgroup) noexcept {
+  const Descriptor folder = open_folder(AT_FDCWD, cgroup);
+  return folder && faccessat(folder.number(), "dmem.max", F_OK, 0) == 0;
 }
 
 }  // namespace
@@ -70,6 +81,7 @@ std::optional<NvmlCgroupLimit> read_nvml_cgroup_limit(std::span<const char, 16> 
     if (limits_of(device, &limits) == 0 && limits.hard < no_device_limit) {
       const NvmlCgroupLimit found{limits.hard, limits.used};
       if (!tightest || left(found) < left(*tightest)) tightest = found;
+      if (!nests(path)) break;
     }
     length = std::string_view(path, length).rfind('/');
     if (length == std::string_view::npos || length < cgroup_mount.size()) break;

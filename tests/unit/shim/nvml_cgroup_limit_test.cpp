@@ -4,8 +4,10 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -57,14 +59,27 @@ TEST_F(NvmlCgroupLimitTest, the_top_of_all_cgroups_may_have_a_limit) {
   EXPECT_EQ(limit("/sys/fs/cgroup"), "10 of which 4");
 }
 
-TEST_F(NvmlCgroupLimitTest, the_limit_that_leaves_fewest_bytes_counts) {
+TEST_F(NvmlCgroupLimitTest, the_nearest_limit_counts_alone_without_the_kernels_controller) {
   fake_->limits[0] = {"/sys/fs/cgroup/a/b", 10, 4};
   fake_->limits[1] = {"/sys/fs/cgroup/a", 100, 95};
-  EXPECT_EQ(limit("/sys/fs/cgroup/a/b"), "100 of which 95");
+  EXPECT_EQ(limit("/sys/fs/cgroup/a/b/c"), "10 of which 4");
+}
+
+TEST_F(NvmlCgroupLimitTest, the_limit_that_leaves_fewest_bytes_counts_with_the_kernels_controller) {
+  const auto top =
+      std::filesystem::temp_directory_path() / ("cgroup-limit-test-" + std::to_string(getpid()));
+  std::filesystem::create_directories(top / "b");
+  std::ofstream(top / "b/dmem.max") << "";
+  // A path that only begins like that of a cgroup's folder.
+  const std::string above = "/sys/fs/cgroup/../../.." + top.string(), cgroup = above + "/b";
+  fake_->limits[0] = {cgroup.c_str(), 10, 4};
+  fake_->limits[1] = {above.c_str(), 100, 95};
+  EXPECT_EQ(limit(cgroup.c_str()), "100 of which 95");
   fake_->limits[1].used = 90;
-  EXPECT_EQ(limit("/sys/fs/cgroup/a/b"), "10 of which 4");
+  EXPECT_EQ(limit(cgroup.c_str()), "10 of which 4");
   fake_->limits[1].used = 200;  // more than the limit, which was set later
-  EXPECT_EQ(limit("/sys/fs/cgroup/a/b"), "100 of which 200");
+  EXPECT_EQ(limit(cgroup.c_str()), "100 of which 200");
+  std::filesystem::remove_all(top);
 }
 
 TEST_F(NvmlCgroupLimitTest, a_limit_that_is_not_set_is_none) {
