@@ -94,14 +94,16 @@ std::optional<Finding<RestrictionProof>> by_quota(const Shortage& shortage) {
 }
 
 // The limit holds for all processes of the cgroup together. The driver shows the limit as the
-// device's size, so the request may also seem larger than the device.
+// device's size, so the request may also seem larger than the device. A limit above that size is no
+// cause: the device is full before.
 std::optional<Finding<RestrictionProof>> by_cgroup(const Shortage& shortage) {
   const ledger::IncidentView& incident = shortage.incident();
   const auto limit = incident.fact(Fact::cgroup_device_limit_bytes),
-             used = incident.fact(Fact::cgroup_device_used_bytes);
+             used = incident.fact(Fact::cgroup_device_used_bytes),
+             total = incident.fact(Fact::total_bytes);
   if (shortage.is_of_host() || incident.result != out_of_memory ||
       (incident.asked != Asked::memory && incident.asked != Asked::context) || !limit || !used ||
-      (*used <= *limit && shortage.taken() <= *limit - *used))
+      (total && *limit > *total) || (*used <= *limit && shortage.taken() <= *limit - *used))
     return std::nullopt;
   RestrictionProof proof;
   proof.free_bytes = shortage.free_bytes();

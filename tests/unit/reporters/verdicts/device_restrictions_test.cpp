@@ -130,6 +130,15 @@ TEST_F(Verdicts, a_limit_of_the_cgroup_that_the_request_would_pass_is_to_blame) 
   EXPECT_NE(verdict(), "device_restricted");
 }
 
+TEST_F(Verdicts, a_limit_of_the_cgroup_above_the_devices_size_is_no_cause) {
+  given.incident.result = out_of_memory;
+  set(Fact::cgroup_device_limit_bytes, 101 * GiB);
+  set(Fact::cgroup_device_used_bytes, 98 * GiB);
+  EXPECT_NE(verdict(), "device_restricted");
+  set(Fact::cgroup_device_limit_bytes, 100 * GiB);
+  EXPECT_EQ(verdict(), "device_restricted");
+}
+
 TEST_F(Verdicts, a_limit_of_the_cgroup_concerns_no_host_memory_and_no_other_error) {
   given.incident.result = out_of_memory;
   set(Fact::cgroup_device_limit_bytes, 10 * GiB);
