@@ -81,7 +81,8 @@ void note_path(std::string_view path, CgroupOwner& owner) noexcept {
     if (is_unit(part)) unit = part;
     above = part;
   }
-  if (owner.unit.empty()) owner.unit = unit;
+  // systemd's own tree has the innermost unit, and its line comes after those of the controllers.
+  if (!unit.empty()) owner.unit = unit;
 }
 
 }  // namespace

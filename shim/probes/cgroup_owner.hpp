@@ -16,8 +16,8 @@ struct CgroupOwner {
   std::string_view container;
   // Uid of a Kubernetes pod as the path writes it: some paths have '_' for '-', or no dashes.
   std::string_view pod;
-  // Innermost unit of systemd, such as "ollama.service" or "session-3.scope". Empty, too, if there
-  // is a job, a container or a pod.
+  // Innermost unit of systemd, such as "ollama.service" or "session-3.scope", in the last line that
+  // names a unit. Empty, too, if there is a job, a container or a pod.
   std::string_view unit;
 };
 

@@ -90,6 +90,14 @@ TEST(CgroupOwner, without_a_job_or_container_the_innermost_unit_counts) {
   EXPECT_EQ(owner("7:memory:/\n1:name=systemd:/system.slice/x.service\n"), "unit x.service");
 }
 
+TEST(CgroupOwner, the_unit_is_that_of_the_last_line_that_names_one) {
+  EXPECT_EQ(owner("10:devices:/user.slice\n4:memory:/user.slice/user-1000.slice\n"
+                  "1:name=systemd:/user.slice/user-1000.slice/session-2.scope\n"),
+            "unit session-2.scope");
+  EXPECT_EQ(owner("10:devices:/system.slice\n0::/system.slice/x.service\n"), "unit x.service");
+  EXPECT_EQ(owner("1:name=systemd:/system.slice/x.service\n0::/\n"), "unit x.service");
+}
+
 TEST(CgroupOwner, a_text_that_names_no_owner_or_is_cut_gives_none) {
   EXPECT_EQ(owner(""), "");
   EXPECT_EQ(owner("0::/\n"), "");
