@@ -7,7 +7,9 @@
 #include <ctime>
 #include <span>
 #include <string_view>
+#include <utility>
 
+#include "reporters/words/printable.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/files/folder_entries.hpp"
 #include "runtime_hooks/core/files/small_file.hpp"
@@ -83,11 +85,14 @@ std::string link_at(int folder, const char* name) {
   return {path, static_cast<std::size_t>(length)};
 }
 
+// Returns the path of the process's program, or else `name`. Other users choose the names, so they
+// are made printable. Names then are equal in all parts of a report, where redaction looks for
+// them.
 std::string program_of(int process, std::string_view name) {
   std::string path = link_at(process, "exe");
   constexpr std::string_view gone = " (deleted)";
   if (path.ends_with(gone)) path.resize(path.size() - gone.size());
-  return path.empty() ? std::string(name) : path;
+  return printable(path.empty() ? std::string(name) : std::move(path));
 }
 
 // State D alone says little: any process is in it for moments. So it counts only if it lasts.
@@ -205,7 +210,7 @@ std::string OtherProcesses::user_of(std::uint64_t uid) {
     const std::string_view number =
         line.substr(second + 1, line.find(':', second + 1) - second - 1);
     if (number != known->second) continue;
-    known->second = line.substr(0, first);
+    known->second = printable(std::string(line.substr(0, first)));
     break;
   }
   return known->second;

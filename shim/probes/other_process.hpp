@@ -14,7 +14,8 @@
 namespace cuwarden::shim {
 
 // Facts about a process, as far as /proc tells them to this process. Texts are empty, and numbers
-// 0, if they are unknown.
+// 0, if they are unknown. Names of programs and users have a question mark for each byte that
+// printable() would replace.
 struct ProcessFacts {
   ledger::RunState run_state = ledger::RunState::unknown;
   std::uint32_t parent = 0;            // pid of the parent process

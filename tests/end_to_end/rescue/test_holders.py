@@ -4,6 +4,7 @@ The simulated NVML lists a process of the test's own as their owner."""
 import contextlib
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import sys
@@ -230,3 +231,22 @@ def test_names_of_users_and_programs_can_be_left_out_of_a_copy(run_both, cuwarde
     text = copy.read_text()
     assert f"wait until pid {pid} ends" in text
     assert Path(sys.executable).resolve().name not in text
+
+
+def test_a_name_that_is_no_text_is_left_out_of_a_copy_as_well(run_both, cuwarden, tmp_path):
+    """The name ends within a character of UTF-8, as names that the kernel cuts do."""
+    name = os.fsencode(tmp_path) + b"/secret\xc3"
+    shutil.copy("/bin/sleep", name)
+    holder = subprocess.Popen([name, b"1000"])
+    try:
+        until(lambda: os.readlink(os.fsencode(f"/proc/{holder.pid}/exe")) == name)
+        run = refused(run_both, holder.pid)
+    finally:
+        holder.kill()
+        holder.wait()
+    assert f"wait until pid {holder.pid} (secret?, user " in incident_of(run)["advice"]
+    done = cuwarden("report", "--redact", run.report.path)
+    assert done.returncode == 0, done.stderr
+    (copy,) = run.report.path.parent.rglob("*.redacted.json")
+    text = copy.read_text()
+    assert f"wait until pid {holder.pid} ends" in text and "secret" not in text

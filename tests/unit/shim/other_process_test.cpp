@@ -108,6 +108,17 @@ TEST_F(OtherProcessTest, a_program_that_was_replaced_keeps_its_path) {
   EXPECT_EQ(facts(42).program, "/bin/train");
 }
 
+TEST_F(OtherProcessTest, names_are_printable_texts) {
+  put_process("42", "fourteen bytes\xc3", 'S');  // the kernel cuts names, as within "ä" here
+  put_process("7", "a\nb", 'S');
+  EXPECT_EQ(facts(42).program, "fourteen bytes?");
+  EXPECT_EQ(facts(42).parent_program, "a?b");
+  link("42/exe", "/opt/caf\xe9/r\xc3\xa4t");
+  EXPECT_EQ(facts(42).program, "/opt/caf?/r\xc3\xa4t");
+  put("passwd", "jos\xe9:x:100:1::/:\n");
+  EXPECT_EQ(facts(42).user, "jos?");
+}
+
 TEST_F(OtherProcessTest, the_state_is_told_by_its_letter) {
   put_process("42", "x", 'Z');
   EXPECT_EQ(facts(42).run_state, RunState::zombie);
