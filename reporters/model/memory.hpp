@@ -57,7 +57,7 @@ struct DeviceProcess {
   // it has the device's file open). Null in old reports: NVML lists it.
   Text seen_by;
   // State of the process: "alive", "zombie" (has ended, but its parent has not reaped it) or
-  // "stuck" (waits in the kernel, where no signal ends it). Null: unknown.
+  // "stuck" (was killed, and stays in the kernel, where no signal ends it). Null: unknown.
   Text state;
   Text user;   // name of the process's user, or the uid in digits; null: unknown
   Text start;  // start of the process, as ISO 8601 text in UTC; null: unknown

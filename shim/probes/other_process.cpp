@@ -1,8 +1,10 @@
 #include "shim/probes/other_process.hpp"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <climits>
 #include <ctime>
 #include <span>
@@ -95,14 +97,53 @@ std::string program_of(int process, std::string_view name) {
   return printable(path.empty() ? std::string(name) : std::move(path));
 }
 
-// State D alone says little: any process is in it for moments. So it counts only if it lasts.
-bool stays_in_the_kernel(int process) noexcept {
-  constexpr timespec pause{0, 5'000'000};
-  for (int look = 0; look < 2; ++look) {
-    nanosleep(&pause, nullptr);
-    if (Stat(process).state() != 'D') return false;
+// True if SIGKILL was sent to the thread or to its process, and is not dealt with yet. `task`: a
+// folder of /proc with a file `status`.
+bool is_killed(int task) noexcept {
+  char buffer[8192];
+  const std::string_view text = read_small_file(task, "status", buffer);
+  for (const std::string_view name : {"\nSigPnd:", "\nShdPnd:"}) {
+    const std::size_t at = text.find(name);
+    if (at == text.npos) continue;
+    std::string_view digits = text.substr(at + name.size());
+    digits.remove_prefix(std::min(digits.find_first_not_of(" \t"), digits.size()));
+    std::uint64_t pending = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), pending, 16);
+    if ((pending >> (SIGKILL - 1) & 1) != 0) return true;
   }
-  return true;
+  return false;
+}
+
+// Most threads of a process whose state is read.
+constexpr int most_threads = 512;
+
+// True if a thread of the process waits in the kernel (D) although it was killed.
+bool has_thread_in_the_kernel(int process) noexcept {
+  const Descriptor tasks = open_folder_to_list(process, "task");
+  if (!tasks) return false;
+  bool found = false;
+  int left = most_threads;
+  each_folder_entry(tasks.number(), [&](const char* name) {
+    if (*name == '.') return true;
+    const Descriptor task = open_folder(tasks.number(), name);
+    found = task && Stat(task.number()).state() == 'D' && is_killed(task.number());
+    return !found && --left != 0;
+  });
+  return found;
+}
+
+// State D alone says little: a process that waits for a disk, for a network's file system or for a
+// child's exec() shows it, and most such waits end when the process is killed. So a process is
+// stuck only if it was killed and still waits, each time that it is looked at.
+RunState state_in_the_kernel(int process, int& waits_left) noexcept {
+  constexpr timespec pause{0, 5'000'000};
+  constexpr int looks = 3;
+  for (int look = 0; look < looks; ++look) {
+    if (look != 0) nanosleep(&pause, nullptr);
+    if (!has_thread_in_the_kernel(process)) return RunState::alive;
+    if (look == 0 && waits_left-- <= 0) return RunState::unknown;
+  }
+  return RunState::stuck;
 }
 
 RunState run_state_of(int process, const Stat& stat, int& waits_left) noexcept {
@@ -113,11 +154,10 @@ RunState run_state_of(int process, const Stat& stat, int& waits_left) noexcept {
     case 'x':
     case 'Z':
       // A process whose first thread alone has ended shows the same letter.
-      return stat.threads() > 1 ? RunState::alive : RunState::zombie;
+      if (stat.threads() <= 1) return RunState::zombie;
+      [[fallthrough]];
     case 'D':
-      if (waits_left == 0) return RunState::unknown;
-      --waits_left;
-      return stays_in_the_kernel(process) ? RunState::stuck : RunState::alive;
+      return state_in_the_kernel(process, waits_left);
     default:
       return RunState::alive;
   }

@@ -39,8 +39,8 @@ class OtherProcesses {
       : proc_(proc), passwd_(passwd) {}
 
   // Returns the facts about the process with this pid. Takes less than 1 ms, or some 10 ms for a
-  // process in state D, which is looked at again. After 8 such processes the state of further ones
-  // is unknown. Keeps errno. May throw std::bad_alloc.
+  // process that was killed and waits in the kernel, which is looked at again. After 8 such
+  // processes, the state of further ones is unknown. Keeps errno. May throw std::bad_alloc.
   ProcessFacts facts_of(std::uint32_t pid);
   // Calls visit(pid) for each process other than the caller that has the file of a GPU open. Sees
   // only processes whose descriptors the caller may look at. Stops if visit() returns false, after
@@ -54,7 +54,7 @@ class OtherProcesses {
 
   const char* const proc_;
   const char* const passwd_;
-  int waits_left_ = 8;  // processes in state D that may still be looked at again
+  int waits_left_ = 8;  // killed processes in the kernel that may still be looked at again
   std::map<std::uint64_t, std::string> users_;  // names by uid, of users that were looked up
 };
 

@@ -204,12 +204,12 @@ enum class SeenBy : std::uint8_t {
   device_file,  // NVML does not list the process, but it has the device's file open
 };
 inline constexpr std::uint8_t seen_by_count = 2;  // number of enumerators
-// The state of a process by the letter in /proc/PID/stat.
+// The state of a process, as /proc tells it.
 enum class RunState : std::uint8_t {
   unknown,  // /proc does not tell
   alive,    // runs, sleeps or is stopped
   zombie,   // has ended, and its parent has not reaped it (Z)
-  stuck,    // waits in the kernel, where no signal ends it (D), each time that it was looked at
+  stuck,    // was sent SIGKILL, and a thread of it stays in the kernel, where no signal ends it (D)
 };
 inline constexpr std::uint8_t run_state_count = 4;  // number of enumerators
 

@@ -51,6 +51,14 @@ class OtherProcessTest : public testing::Test {
     put(pid + "/status", "Name:\tx\nUid:\t" + uid + "\t1\t1\t1\nGid:\t1\t1\t1\t1\n");
     put(pid + "/cgroup", "0::/system.slice/slurmstepd.scope/job_9/step_0\n");
   }
+  // `pending`, `shared`: signals sent to the thread and to its process, as /proc writes them.
+  void put_thread(const std::string& pid, const std::string& thread, char state,
+                  const std::string& pending, const std::string& shared = "0000000000000000") {
+    const std::string folder = pid + "/task/" + thread;
+    put(folder + "/stat",
+        thread + " (x) " + state + " 7 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 2 0 5 1\n");
+    put(folder + "/status", "Name:\tx\nSigPnd:\t" + pending + "\nShdPnd:\t" + shared + "\n");
+  }
   OtherProcesses processes() {
     proc_ = folder_.string();
     passwd_ = (folder_ / "passwd").string();
@@ -124,14 +132,40 @@ TEST_F(OtherProcessTest, the_state_is_told_by_its_letter) {
   EXPECT_EQ(facts(42).run_state, RunState::zombie);
   put_process("42", "x", 'Z', "100", 3);
   EXPECT_EQ(facts(42).run_state, RunState::alive) << "only its first thread has ended";
-  put_process("42", "x", 'D');
-  EXPECT_EQ(facts(42).run_state, RunState::stuck);
   put_process("42", "x", 'T');
   EXPECT_EQ(facts(42).run_state, RunState::alive);
 }
 
-TEST_F(OtherProcessTest, a_few_processes_in_the_kernel_are_looked_at_twice) {
+constexpr const char *none_pending = "0000000000000000", *kill_pending = "0000000000000100",
+                     *others_pending = "fffffffffffffeff";
+
+TEST_F(OtherProcessTest, a_process_in_the_kernel_is_stuck_only_if_it_was_killed) {
   put_process("42", "x", 'D');
+  EXPECT_EQ(facts(42).run_state, RunState::alive);
+  put_thread("42", "42", 'D', none_pending);
+  EXPECT_EQ(facts(42).run_state, RunState::alive) << "the process may wait for a disk";
+  put_thread("42", "42", 'D', others_pending);
+  EXPECT_EQ(facts(42).run_state, RunState::alive) << "only other signals are pending";
+  put_thread("42", "42", 'D', kill_pending);
+  EXPECT_EQ(facts(42).run_state, RunState::stuck);
+  put_thread("42", "42", 'D', none_pending, kill_pending);
+  EXPECT_EQ(facts(42).run_state, RunState::stuck);
+  put_thread("42", "42", 'R', kill_pending);
+  EXPECT_EQ(facts(42).run_state, RunState::alive) << "the process is about to end";
+}
+
+TEST_F(OtherProcessTest, a_killed_process_is_stuck_if_one_of_its_threads_is) {
+  put_process("42", "x", 'Z', "100", 2);
+  put_thread("42", "42", 'Z', none_pending);
+  put_thread("42", "43", 'D', none_pending);
+  EXPECT_EQ(facts(42).run_state, RunState::alive);
+  put_thread("42", "43", 'D', kill_pending);
+  EXPECT_EQ(facts(42).run_state, RunState::stuck);
+}
+
+TEST_F(OtherProcessTest, a_few_killed_processes_in_the_kernel_are_looked_at_again) {
+  put_process("42", "x", 'D');
+  put_thread("42", "42", 'D', kill_pending);
   OtherProcesses asked = processes();
   for (int i = 0; i < 8; ++i) EXPECT_EQ(asked.facts_of(42).run_state, RunState::stuck);
   EXPECT_EQ(asked.facts_of(42).run_state, RunState::unknown);
@@ -207,7 +241,7 @@ TEST(OtherProcessHere, a_childs_start_user_and_end_are_seen) {
   EXPECT_EQ(state(), RunState::unknown);
 }
 
-TEST(OtherProcessHere, a_process_that_waits_in_the_kernel_is_stuck) {
+TEST(OtherProcessHere, a_process_that_waits_in_the_kernel_is_alive_until_it_is_killed) {
   const pid_t child = fork();
   if (child == 0) {
     setpgid(0, 0);
@@ -220,8 +254,15 @@ TEST(OtherProcessHere, a_process_that_waits_in_the_kernel_is_stuck) {
   const auto state = [&] {
     return processes.facts_of(static_cast<std::uint32_t>(child)).run_state;
   };
-  EXPECT_TRUE(comes_about([&] { return state() == RunState::stuck; }));
+  const auto letter = [&] {
+    std::string line;
+    std::getline(std::ifstream("/proc/" + std::to_string(child) + "/stat"), line);
+    return line.at(line.rfind(')') + 2);
+  };
+  EXPECT_TRUE(comes_about([&] { return letter() == 'D'; }));
+  EXPECT_EQ(state(), RunState::alive);
   kill(-child, SIGKILL);
+  EXPECT_TRUE(comes_about([&] { return state() == RunState::zombie; }));
   waitpid(child, nullptr, 0);
 }
 
