@@ -128,10 +128,10 @@ void note_process(ledger::Incidents& rows, OtherProcesses& processes, ledger::Se
 }
 
 // Notes processes that have the device's file open, and that are not among `listed`. They may be
-// those that hold memory which no process on NVML's list has.
+// those that hold memory which no process on NVML's list has. `file_number`: number in the name of
+// the device's file.
 void note_processes_with_file(ledger::Incidents& rows, OtherProcesses& processes,
-                              std::optional<std::uint32_t> file_number,
-                              const std::vector<std::uint32_t>& listed,
+                              std::uint32_t file_number, const std::vector<std::uint32_t>& listed,
                               rescue::Incident& incident) {
   constexpr std::size_t most = 8;
   std::vector<std::uint32_t> found;
@@ -159,8 +159,8 @@ void note_other_processes(ledger::Incidents& rows, const ledger::DeviceView& dev
         note_process(rows, processes, ledger::SeenBy::nvml, pid, bytes, incident);
       });
   if (found.bytes) incident.facts.set(Fact::other_processes_bytes, *found.bytes);
-  if (is_much_unexplained(incident))
-    note_processes_with_file(rows, processes, found.file_number, listed, incident);
+  if (found.file_number && is_much_unexplained(incident))
+    note_processes_with_file(rows, processes, *found.file_number, listed, incident);
 }
 
 // The environment may have changed since the process began, when MPS read the variable. So the

@@ -201,9 +201,9 @@ std::optional<std::uint32_t> pid_in(const char* name) noexcept {
   return static_cast<std::uint32_t>(pid);
 }
 
-// True for the path of a GPU's file, such as "/dev/nvidia0", if it has that number. Processes that
-// only ask for a GPU's temperature have other files open, such as "/dev/nvidiactl".
-bool is_device_file(std::string_view path, std::optional<std::uint32_t> gpu) noexcept {
+// True for the path of the file of the GPU with that number, such as "/dev/nvidia0". A process may
+// have it open without memory on the device, as one that asks for the GPU's temperature has.
+bool is_device_file(std::string_view path, std::uint32_t gpu) noexcept {
   constexpr std::string_view prefix = "/dev/nvidia";
   if (!path.starts_with(prefix) || path.size() == prefix.size()) return false;
   path.remove_prefix(prefix.size());
@@ -212,10 +212,10 @@ bool is_device_file(std::string_view path, std::optional<std::uint32_t> gpu) noe
     if (c < '0' || c > '9' || number > UINT32_MAX) return false;
     number = number * 10 + static_cast<std::uint64_t>(c - '0');
   }
-  return !gpu || number == *gpu;
+  return number == gpu;
 }
 
-bool has_device_file(int process, std::optional<std::uint32_t> gpu, std::uint64_t end_ns) {
+bool has_device_file(int process, std::uint32_t gpu, std::uint64_t end_ns) {
   const Descriptor files = open_folder_to_list(process, "fd");
   bool found = false;
   if (!files) return false;
@@ -226,6 +226,18 @@ bool has_device_file(int process, std::optional<std::uint32_t> gpu, std::uint64_
     return !found && clock_ns(CLOCK_MONOTONIC) < end_ns;
   });
   return found;
+}
+
+// True if the process is a descendant of the calling one. `parent`: pid of the process's parent.
+bool is_own_descendant(int proc, std::uint32_t parent) noexcept {
+  constexpr int most_generations = 64;
+  const auto own = static_cast<std::uint32_t>(getpid());
+  for (int i = 0; i < most_generations && parent > 1; ++i) {
+    if (parent == own) return true;
+    const Descriptor process = folder_of_process(proc, parent);
+    parent = process ? Stat(process.number()).parent() : 0;
+  }
+  return false;
 }
 
 }  // namespace
@@ -280,7 +292,7 @@ ProcessFacts OtherProcesses::facts_of(std::uint32_t pid) {
   return facts;
 }
 
-void OtherProcesses::each_with_device_file(std::optional<std::uint32_t> gpu,
+void OtherProcesses::each_with_device_file(std::uint32_t gpu,
                                            FunctionRef<bool(std::uint32_t)> visit) {
   const ErrnoGuard guard;
   const Uncancelled keep;
@@ -295,8 +307,9 @@ void OtherProcesses::each_with_device_file(std::optional<std::uint32_t> gpu,
     if (!pid || *pid == static_cast<std::uint32_t>(getpid())) return true;
     if (left-- == 0 || clock_ns(CLOCK_MONOTONIC) >= end_ns) return false;
     const Descriptor process = folder_of_process(proc.number(), *pid);
-    if (!process || !has_device_file(process.number(), gpu, end_ns) ||
-        Stat(process.number()).name() == "nvidia-persiste")
+    if (!process || !has_device_file(process.number(), gpu, end_ns)) return true;
+    const Stat stat(process.number());
+    if (stat.name() == "nvidia-persiste" || is_own_descendant(proc.number(), stat.parent()))
       return true;
     return visit(*pid);
   });

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "runtime_hooks/core/function_ref.hpp"
@@ -42,12 +41,11 @@ class OtherProcesses {
   // process that was killed and waits in the kernel, which is looked at again. After 8 such
   // processes, the state of further ones is unknown. Keeps errno. May throw std::bad_alloc.
   ProcessFacts facts_of(std::uint32_t pid);
-  // Calls visit(pid) for each process other than the caller that has the file of a GPU open. Sees
-  // only processes whose descriptors the caller may look at. Stops if visit() returns false, after
-  // 100 ms, or after 4,000 processes. Leaves out nvidia-persistenced, which holds no memory.
-  // `gpu`: number of the file, as in /dev/nvidia0; null: any number. Keeps errno.
-  void each_with_device_file(std::optional<std::uint32_t> gpu,
-                             FunctionRef<bool(std::uint32_t)> visit);
+  // Calls visit(pid) for each process that has the file of a GPU open, except for the caller and
+  // its descendants. Sees only processes whose descriptors the caller may look at. Stops if visit()
+  // returns false, after 100 ms, or after 4,000 processes. Leaves out nvidia-persistenced, which
+  // holds no memory. `gpu`: number of the file, as in /dev/nvidia0. Keeps errno.
+  void each_with_device_file(std::uint32_t gpu, FunctionRef<bool(std::uint32_t)> visit);
 
  private:
   std::string user_of(std::uint64_t uid);

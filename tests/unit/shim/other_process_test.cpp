@@ -43,11 +43,12 @@ class OtherProcessTest : public testing::Test {
     fs::create_directories((folder_ / name).parent_path());
     fs::create_symlink(to, folder_ / name);
   }
-  // `rest`: the fields of a stat file from the process's state on, as far as they are read.
   void put_process(const std::string& pid, const std::string& name, char state,
-                   const std::string& uid = "100", int threads = 1) {
-    put(pid + "/stat", pid + " (" + name + ") " + state + " 7 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 " +
-                           std::to_string(threads) + " 0 5000 1 1\n");
+                   const std::string& uid = "100", int threads = 1,
+                   const std::string& parent = "7") {
+    put(pid + "/stat", pid + " (" + name + ") " + state + " " + parent +
+                           " 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 " + std::to_string(threads) +
+                           " 0 5000 1 1\n");
     put(pid + "/status", "Name:\tx\nUid:\t" + uid + "\t1\t1\t1\nGid:\t1\t1\t1\t1\n");
     put(pid + "/cgroup", "0::/system.slice/slurmstepd.scope/job_9/step_0\n");
   }
@@ -65,7 +66,7 @@ class OtherProcessTest : public testing::Test {
     return OtherProcesses(proc_.c_str(), passwd_.c_str());
   }
   ProcessFacts facts(std::uint32_t pid) { return processes().facts_of(pid); }
-  Pids with_device_file(std::optional<std::uint32_t> gpu) {
+  Pids with_device_file(std::uint32_t gpu) {
     Pids found;
     processes().each_with_device_file(gpu, [&](std::uint32_t pid) {
       found.insert(pid);
@@ -197,10 +198,18 @@ TEST_F(OtherProcessTest, processes_with_a_gpus_file_open_are_found) {
   link("45/fd/5", "/dev/nvidia0");
   put_process(std::to_string(getpid()), "x", 'S');
   link(std::to_string(getpid()) + "/fd/5", "/dev/nvidia0");
-  EXPECT_EQ(with_device_file({}), Pids({42, 43}));
   EXPECT_EQ(with_device_file(0), Pids({42}));
   EXPECT_EQ(with_device_file(12), Pids({43}));
   EXPECT_EQ(with_device_file(1), Pids());
+}
+
+TEST_F(OtherProcessTest, the_callers_descendants_are_not_found) {
+  const std::string own = std::to_string(getpid());
+  put_process("42", "x", 'S', "100", 1, own);
+  put_process("43", "x", 'S', "100", 1, "42");
+  put_process("44", "x", 'S', "100", 1, "99");  // a process that is gone
+  for (const char* pid : {"42", "43", "44"}) link(std::string(pid) + "/fd/5", "/dev/nvidia0");
+  EXPECT_EQ(with_device_file(0), Pids({44}));
 }
 
 TEST_F(OtherProcessTest, the_search_for_open_files_ends_when_it_is_told_to) {
@@ -209,7 +218,7 @@ TEST_F(OtherProcessTest, the_search_for_open_files_ends_when_it_is_told_to) {
     link(std::string(pid) + "/fd/5", "/dev/nvidia0");
   }
   int visits = 0;
-  processes().each_with_device_file({}, [&](std::uint32_t) { return ++visits < 2; });
+  processes().each_with_device_file(0, [&](std::uint32_t) { return ++visits < 2; });
   EXPECT_EQ(visits, 2);
 }
 
@@ -271,7 +280,7 @@ TEST(OtherProcessHere, errno_stays_as_it_was) {
   errno = 4711;
   processes.facts_of(static_cast<std::uint32_t>(getppid()));
   processes.facts_of(0x7ffffffe);
-  processes.each_with_device_file({}, [](std::uint32_t) { return true; });
+  processes.each_with_device_file(0, [](std::uint32_t) { return true; });
   EXPECT_EQ(errno, 4711);
 }
 
