@@ -53,7 +53,8 @@ constexpr std::string_view fact_names[] = {"total_bytes",
                                            "spilled_in_stream_order_bytes",
                                            "integrated",
                                            "cgroup_device_limit_bytes",
-                                           "cgroup_device_used_bytes"};
+                                           "cgroup_device_used_bytes",
+                                           "unmatched_processes"};
 static_assert(std::size(fact_names) == ledger::fact_count);
 
 // Returns the name of an error that becomes an incident: a lack of memory, a refusal by a compute

@@ -107,15 +107,18 @@ void note_implicit(const ledger::DeviceView& device, ledger::IncidentFacts& fact
   facts.set(Fact::graph_bytes, implicit.graphs);
 }
 
-// Notes another process that uses the request's device, with what /proc tells of it.
-void note_process(ledger::Incidents& rows, OtherProcesses& processes, ledger::SeenBy seen_by,
-                  std::uint32_t pid, std::uint64_t bytes, rescue::Incident& incident) {
+// Notes another process that uses the request's device, with what /proc tells of it. Returns the
+// process's state.
+ledger::RunState note_process(ledger::Incidents& rows, OtherProcesses& processes,
+                              ledger::SeenBy seen_by, std::uint32_t pid, std::uint64_t bytes,
+                              rescue::Incident& incident) {
   const ProcessFacts facts = processes.facts_of(pid);
   const ledger::OtherProcess process{.pid = pid,
                                      .parent = facts.parent,
                                      .bytes = bytes,
                                      .seen_by = seen_by,
                                      .run_state = facts.run_state,
+                                     .is_of_another_user = facts.is_of_another_user,
                                      .start_realtime_ns = facts.start_realtime_ns,
                                      .program = facts.program,
                                      .parent_program = facts.parent_program,
@@ -125,15 +128,16 @@ void note_process(ledger::Incidents& rows, OtherProcesses& processes, ledger::Se
                                      .pod = facts.pod,
                                      .unit = facts.unit};
   incident.others.add(rows.add_process(incident.id, process));
+  return facts.run_state;
 }
 
 // Notes processes that have the device's file open, and that are not among `listed`. They may be
-// those that hold memory which no process on NVML's list has. `file_number`: number in the name of
-// the device's file.
+// those that hold memory which no process on NVML's list has, or which a zombie had.
+// `file_number`: number in the name of the device's file.
 void note_processes_with_file(ledger::Incidents& rows, OtherProcesses& processes,
                               std::uint32_t file_number, const std::vector<std::uint32_t>& listed,
                               rescue::Incident& incident) {
-  constexpr std::size_t most = 8;
+  constexpr std::size_t most = 64;
   std::vector<std::uint32_t> found;
   processes.each_with_device_file(file_number, [&](std::uint32_t pid) {
     if (std::ranges::find(listed, pid) == listed.end()) found.push_back(pid);
@@ -153,13 +157,17 @@ void note_other_processes(ledger::Incidents& rows, const ledger::DeviceView& dev
                           rescue::Incident& incident) {
   OtherProcesses processes;
   std::vector<std::uint32_t> listed;
+  bool has_zombie = false;
   const MemoryOfOthers found =
       memory_of_others(device, [&](std::uint32_t pid, std::uint64_t bytes) {
         listed.push_back(pid);
-        note_process(rows, processes, ledger::SeenBy::nvml, pid, bytes, incident);
+        if (note_process(rows, processes, ledger::SeenBy::nvml, pid, bytes, incident) ==
+            ledger::RunState::zombie)
+          has_zombie = true;
       });
   if (found.bytes) incident.facts.set(Fact::other_processes_bytes, *found.bytes);
-  if (found.file_number && is_much_unexplained(incident))
+  if (found.unmatched != 0) incident.facts.set(Fact::unmatched_processes, found.unmatched);
+  if (found.file_number && (has_zombie || is_much_unexplained(incident)))
     note_processes_with_file(rows, processes, *found.file_number, listed, incident);
 }
 

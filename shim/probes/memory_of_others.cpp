@@ -25,20 +25,23 @@ MemoryOfOthers memory_of_others(const ledger::DeviceView& device,
   if (listed.answer != DeviceProcessesAnswer::listed) {
     log_info(formatted("other processes on GPU {} are not known: {}", device.ordinal.value,
                        text_of(listed.answer)));
-    return {{}, listed.file_number};
+    return {{}, 0, listed.file_number};
   }
   std::uint64_t others = 0;
+  std::uint32_t unmatched = 0;
   bool sure = listed.found <= processes.size();
   for (std::size_t i = 0; i < listed.found && i < processes.size(); ++i) {
     const DeviceProcess& process = processes[i];
     if (process.whose == DeviceProcess::Whose::this_process) continue;
     if (process.whose == DeviceProcess::Whose::another) visit(process.pid, process.used_bytes);
+    if (process.whose == DeviceProcess::Whose::unsure) ++unmatched;
     if (process.whose == DeviceProcess::Whose::unsure || process.used_bytes == process.unknown)
       sure = false;
     else
       others += process.used_bytes;
   }
-  return {others != 0 || sure ? std::optional(others) : std::nullopt, listed.file_number};
+  return {others != 0 || sure ? std::optional(others) : std::nullopt, unmatched,
+          listed.file_number};
 }
 
 void note_others_at_exit(ledger::Writer& ledger, const FunctionRef<bool()>& may_ask) noexcept try {

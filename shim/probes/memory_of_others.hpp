@@ -24,6 +24,9 @@ struct MemoryOfOthers {
   // among the 64 with most memory. Null if NVML cannot list the device's processes. Null, too, if
   // the sum is 0 and processes other than the calling one are left out.
   std::optional<std::uint64_t> bytes;
+  // Number of processes on NVML's list that may be the calling one, because NVML's pids may be
+  // those of another pid namespace.
+  std::uint32_t unmatched = 0;
   // Number in the name of the device's file, such as 0 of /dev/nvidia0; null: NVML does not tell.
   std::optional<std::uint32_t> file_number;
 };

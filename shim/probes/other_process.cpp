@@ -173,15 +173,14 @@ std::int64_t start_of(std::uint64_t ticks) noexcept {
   return static_cast<std::int64_t>(clock_ns(CLOCK_REALTIME) - (now - since_boot));
 }
 
-// Returns the real uid in /proc/PID/status; null if it is unknown, or in another user namespace.
+// Returns the real uid in /proc/PID/status; null if it cannot be read.
 std::optional<std::uint64_t> uid_of(int process) noexcept {
   char buffer[4096];
   std::string_view text = read_small_file(process, "status", buffer);
   const std::size_t at = text.find("\nUid:");
   if (at == text.npos) return std::nullopt;
   text.remove_prefix(at + 5);
-  const auto uid = take_number(text);
-  return uid == overflow_uid ? std::nullopt : uid;
+  return take_number(text);
 }
 
 // Returns the uid of a pod as Kubernetes writes it: systemd's names have '_' for its dashes.
@@ -282,7 +281,10 @@ ProcessFacts OtherProcesses::facts_of(std::uint32_t pid) {
   facts.program = program_of(process.number(), stat.name());
   if (const Descriptor parent = folder_of_process(proc.number(), facts.parent))
     facts.parent_program = program_of(parent.number(), Stat(parent.number()).name());
-  if (const auto uid = uid_of(process.number())) facts.user = user_of(*uid);
+  if (const auto uid = uid_of(process.number())) {
+    if (*uid != overflow_uid) facts.user = user_of(*uid);
+    facts.is_of_another_user = *uid != getuid();
+  }
   char buffer[8192];
   const CgroupOwner owner = owner_in_cgroup(read_small_file(process.number(), "cgroup", buffer));
   facts.job = owner.job;

@@ -23,6 +23,7 @@ struct ProcessFacts {
   // only its name, of which the kernel keeps 15 characters. `parent_program`: that of the parent.
   std::string program, parent_program;
   std::string user;  // name of the process's user by /etc/passwd; otherwise the uid in digits
+  bool is_of_another_user = false;  // true if the uid is known, and is not the caller's real one
   // From the process's cgroup: id of the Slurm job, id of the container, uid of the Kubernetes pod
   // (with dashes), unit of systemd. `unit` is empty if one of the others is known.
   std::string job, container, pod, unit;

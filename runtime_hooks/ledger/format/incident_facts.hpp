@@ -67,6 +67,8 @@ struct OtherProcess {
   std::uint64_t bytes = unknown_bytes;  // its bytes on the device; unknown_bytes: not known
   SeenBy seen_by = SeenBy::nvml;
   RunState run_state = RunState::unknown;
+  // True if the process's uid is known, and is not that of the process with the refused request.
+  bool is_of_another_user = false;
   std::int64_t start_realtime_ns = 0;  // start of the process, since 1970; 0: unknown
   // Texts of other owners, which must outlive the object; empty: unknown. `program`,
   // `parent_program`: path of the program's file, or only its name of at most 15 characters.
@@ -78,24 +80,34 @@ struct OtherProcess {
 };
 
 // The other processes that advice about a refused request may name: for each way in which processes
-// are found (SeenBy), at most 3, in the order in which they were added.
+// are found (SeenBy), at most 3, in the order in which they were added. The others are counted.
 class NamedProcesses {
  public:
-  // Adds a process, unless there are 3 already that were found in the same way. The process's texts
-  // must outlive the object.
+  // Adds a process. If there are 3 already that were found in the same way, the process is only
+  // counted. Its texts must outlive the object.
   void add(const OtherProcess& process) noexcept {
-    std::size_t& count = counts_[static_cast<std::size_t>(process.seen_by)];
-    if (count == most_each) return;
-    ++count;
+    std::size_t& named = named_[static_cast<std::size_t>(process.seen_by)];
+    if (named == most_each) {
+      ++unnamed_[static_cast<std::size_t>(process.seen_by)]
+                [static_cast<std::size_t>(process.run_state)];
+      return;
+    }
+    ++named;
     all_[size_++] = process;
   }
-  // Returns the processes that were added.
+  // Returns the processes that may be named.
   std::span<const OtherProcess> all() const noexcept { return std::span(all_).first(size_); }
+  // Returns the number of processes that were only counted: those that were found in the given way
+  // and were in the given state.
+  std::size_t unnamed(SeenBy seen_by, RunState state) const noexcept {
+    return unnamed_[static_cast<std::size_t>(seen_by)][static_cast<std::size_t>(state)];
+  }
 
  private:
   static constexpr std::size_t most_each = 3;
   std::array<OtherProcess, most_each * seen_by_count> all_{};
-  std::array<std::size_t, seen_by_count> counts_{};
+  std::array<std::size_t, seen_by_count> named_{};
+  std::array<std::array<std::size_t, run_state_count>, seen_by_count> unnamed_{};
   std::size_t size_ = 0;
 };
 

@@ -83,10 +83,12 @@ enum class Fact : std::uint8_t {
   // the bytes that count towards the limit. Not known if there is no limit.
   cgroup_device_limit_bytes,
   cgroup_device_used_bytes,
+  // Number of processes on NVML's list that could not be matched with the processes that are
+  // visible here, because NVML's pids may be those of another pid namespace; not known if none.
+  unmatched_processes,
 };
 // Number of enumerators of Fact.
-inline constexpr std::size_t fact_count =
-    static_cast<std::size_t>(Fact::cgroup_device_used_bytes) + 1;
+inline constexpr std::size_t fact_count = static_cast<std::size_t>(Fact::unmatched_processes) + 1;
 inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;  // value of a limit that is not set
 
 // The rungs: the attempts to serve a request that the driver has refused. retry asks the driver
@@ -223,7 +225,8 @@ struct IncidentProcess {
   std::int64_t start_realtime_ns;    // start of the process, since 1970; 0: unknown
   SeenBy seen_by;
   RunState run_state;
-  std::uint8_t reserved[6];
+  std::uint8_t is_of_another_user;  // 1: its uid is known, and is not that of the ledger's process
+  std::uint8_t reserved[5];
   // Texts; empty: unknown. `program`, `parent_program`: path of the program's file, or only its
   // name of at most 15 characters. `user`: name of the process's user, or the uid in digits.
   StringRef program, parent_program, user;

@@ -58,6 +58,7 @@ std::optional<IncidentProcessView> Reader::incident_process(std::uint64_t index)
   view.bytes = load_field(found->bytes);
   view.seen_by = load_field(found->seen_by);
   view.run_state = load_field(found->run_state);
+  view.is_of_another_user = load_field(found->is_of_another_user) != 0;
   view.start_realtime_ns = load_field(found->start_realtime_ns);
   view.program = text(found->program, longest_path);
   view.parent_program = text(found->parent_program, longest_path);

@@ -220,6 +220,7 @@ OtherProcess Incidents::add_process(IncidentId id, const OtherProcess& given) no
   row.start_realtime_ns = given.start_realtime_ns;
   row.seen_by = given.seen_by;
   row.run_state = given.run_state;
+  row.is_of_another_user = given.is_of_another_user ? 1 : 0;
   row.program = program;
   row.parent_program = parent_program;
   row.user = user;

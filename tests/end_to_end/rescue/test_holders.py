@@ -115,14 +115,14 @@ def test_the_live_verdict_names_the_holder_as_the_report_does(run_shimmed):
     assert incident["advice"] in run.said_about("a request was refused")
 
 
-def test_a_zombie_is_left_to_its_parent(run_both, cuwarden):
+def test_a_zombie_is_said_to_have_no_memory_itself(run_both, cuwarden):
     with child_in_state("Z", ZOMBIE) as (pid, parent):
         run = refused(run_both, pid)
-    incident, holder = holder_of(run)
-    assert (holder["state"], holder["parent"]) == ("zombie", parent)
-    name = Path(holder["parent_program"]).name
-    assert f"its parent, pid {parent} ({name}), has not reaped it" in incident["advice"]
-    assert "wait until" not in incident["advice"]
+    holders = {each["pid"]: each for each in run.report["device_processes"] if each["seen_by"] == "nvml"}
+    assert (holders[pid]["state"], holders[pid]["parent"]) == ("zombie", parent)
+    advice = incident_of(run)["advice"]
+    assert "has ended, and its own memory is gone, but a process that it started" in advice
+    assert "wait until" not in advice and "parent" not in advice
     assert "a zombie, whose parent is" in cuwarden("report", run.report.path).stdout
 
 
@@ -193,14 +193,17 @@ def test_an_owner_that_no_list_has_is_one_for_the_administrator(run_both):
     assert "waiting may not help: ask the administrator" in incident["advice"]
 
 
-@pytest.mark.parametrize("nvml", ["hide_others", "refuse"])
-def test_a_process_with_the_devices_file_open_is_named_if_no_list_has_the_owner(run_both, tmp_path, nvml):
-    """In a mount namespace of its own, the process opens a file of that name."""
-    (tmp_path / "nvidia0").touch()
-    script = 'mount --bind "$0" /dev && exec 3</dev/nvidia0 && echo $$ && exec sleep 1000'
+# Binds a folder with a file `nvidia0` over /dev in a mount namespace of its own, and opens the file.
+OPENER = 'mount --bind "$0" /dev && exec 3</dev/nvidia0 && echo $$ && exec sleep 1000'
+
+
+@contextlib.contextmanager
+def process_with_device_file(folder):
+    """Runs a process that has a file of the name /dev/nvidia0 open."""
+    (folder / "nvidia0").touch()
     command = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
     process = subprocess.Popen(
-        [*command, "sh", "-c", script, str(tmp_path)],
+        [*command, "sh", "-c", OPENER, str(folder)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -211,14 +214,29 @@ def test_a_process_with_the_devices_file_open_is_named_if_no_list_has_the_owner(
             pytest.skip(f"no mount namespace can be made: {process.stderr.read()}")
         pid = int(said)
         until(lambda: Path(f"/proc/{pid}/comm").read_text() == "sleep\n")
-        run = refused(run_both, 1, CUWARDEN_SIM_NVML=nvml)
+        yield pid
     finally:
         process.kill()
         process.communicate()
+
+
+@pytest.mark.parametrize("nvml", ["hide_others", "refuse"])
+def test_a_process_with_the_devices_file_open_is_named_if_no_list_has_the_owner(run_both, tmp_path, nvml):
+    with process_with_device_file(tmp_path) as pid:
+        run = refused(run_both, 1, CUWARDEN_SIM_NVML=nvml)
     incident, holder = holder_of(run, "held_by_unlisted_owner")
     assert (holder["pid"], holder["used_bytes"], holder["seen_by"]) == (pid, None, "device_file")
-    assert "with the device's file open: wait until " in incident["advice"]
-    assert f"pid {pid} (" in incident["advice"]
+    assert "has the device's file open and may hold the memory" in incident["advice"]
+    assert f"pid {pid} (" in incident["advice"] and "wait" not in incident["advice"]
+
+
+def test_a_process_with_the_devices_file_open_may_keep_a_zombies_memory(run_both, tmp_path):
+    with child_in_state("Z", ZOMBIE) as (zombie, _), process_with_device_file(tmp_path) as pid:
+        run = refused(run_both, zombie)
+    found = {each["pid"]: each["seen_by"] for each in run.report["device_processes"]}
+    assert found == {zombie: "nvml", pid: "device_file"}
+    advice = incident_of(run)["advice"]
+    assert f"; pid {pid} (" in advice and "has the device's file open and may hold" in advice
 
 
 def test_names_of_users_and_programs_can_be_left_out_of_a_copy(run_both, cuwarden):

@@ -153,6 +153,7 @@ TEST_F(LedgerIncidentsTest, another_process_is_read_as_it_was_written) {
                            .bytes = 100,
                            .seen_by = SeenBy::device_file,
                            .run_state = RunState::zombie,
+                           .is_of_another_user = true,
                            .start_realtime_ns = -5,
                            .program = program,
                            .parent_program = "bash",
@@ -172,6 +173,7 @@ TEST_F(LedgerIncidentsTest, another_process_is_read_as_it_was_written) {
     EXPECT_EQ(copy.bytes, 100u);
     EXPECT_EQ(copy.seen_by, SeenBy::device_file);
     EXPECT_EQ(copy.run_state, RunState::zombie);
+    EXPECT_TRUE(copy.is_of_another_user);
     EXPECT_EQ(copy.start_realtime_ns, -5);
     EXPECT_EQ(copy.program, "/opt/python3");
     EXPECT_EQ(copy.parent_program, "bash");
@@ -183,6 +185,7 @@ TEST_F(LedgerIncidentsTest, another_process_is_read_as_it_was_written) {
   }
   incidents.add_process(refused.incident, {.pid = 43});
   EXPECT_TRUE(reader().incident_process(2)->program.empty());
+  EXPECT_FALSE(reader().incident_process(2)->is_of_another_user);
   EXPECT_EQ(reader().incident_process(2)->bytes, unknown_bytes);
   EXPECT_FALSE(reader().incident_process(3));
 }
@@ -195,6 +198,16 @@ TEST_F(LedgerIncidentsTest, three_processes_are_named_of_each_way_in_which_they_
   std::vector<std::uint32_t> pids;
   for (const OtherProcess& process : named.all()) pids.push_back(process.pid);
   EXPECT_EQ(pids, std::vector<std::uint32_t>({1, 2, 3, 11, 12, 13}));
+}
+
+TEST_F(LedgerIncidentsTest, processes_that_are_not_named_are_counted_by_their_state) {
+  NamedProcesses named;
+  for (std::uint32_t pid = 1; pid <= 5; ++pid)
+    named.add({.pid = pid, .run_state = RunState::alive});
+  named.add({.pid = 6, .run_state = RunState::zombie});
+  EXPECT_EQ(named.unnamed(SeenBy::nvml, RunState::alive), 2u);
+  EXPECT_EQ(named.unnamed(SeenBy::nvml, RunState::zombie), 1u);
+  EXPECT_EQ(named.unnamed(SeenBy::device_file, RunState::alive), 0u);
 }
 
 TEST_F(LedgerIncidentsTest, many_failures_at_once_at_such_a_call_site_take_one_row) {

@@ -117,6 +117,15 @@ TEST_F(OtherProcessTest, a_program_that_was_replaced_keeps_its_path) {
   EXPECT_EQ(facts(42).program, "/bin/train");
 }
 
+TEST_F(OtherProcessTest, the_user_is_another_one_if_the_uid_is_known_and_differs) {
+  put_process("42", "x", 'S', std::to_string(getuid()));
+  EXPECT_FALSE(facts(42).is_of_another_user);
+  put_process("42", "x", 'S', std::to_string(getuid() + 1));
+  EXPECT_TRUE(facts(42).is_of_another_user);
+  fs::remove(folder_ / "42/status");
+  EXPECT_FALSE(facts(42).is_of_another_user);
+}
+
 TEST_F(OtherProcessTest, names_are_printable_texts) {
   put_process("42", "fourteen bytes\xc3", 'S');  // the kernel cuts names, as within "ä" here
   put_process("7", "a\nb", 'S');

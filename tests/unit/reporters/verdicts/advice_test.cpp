@@ -16,11 +16,12 @@ class Advice : public Verdicts {
   std::string advice() const { return judge(given).advice; }
   // Names another process that NVML lists, or that has the device's file open.
   void add_other(std::uint32_t pid, ledger::RunState state,
-                 ledger::SeenBy seen_by = ledger::SeenBy::nvml) {
+                 ledger::SeenBy seen_by = ledger::SeenBy::nvml, bool of_another_user = false) {
     given.others.add({.pid = pid,
                       .parent = 7,
                       .seen_by = seen_by,
                       .run_state = state,
+                      .is_of_another_user = of_another_user,
                       .program = "/opt/python3",
                       .parent_program = "bash",
                       .user = "alice"});
@@ -81,35 +82,84 @@ TEST_F(Advice, a_process_that_runs_is_named_and_waited_for) {
             "and pid 12 (python3, user alice) end, end them, or use another device");
 }
 
-TEST_F(Advice, a_zombie_needs_its_parent) {
+TEST_F(Advice, processes_of_other_users_are_for_these_users_to_end) {
+  set(Fact::other_processes_bytes, 97 * GiB);
+  given.waits = true;
+  add_other(11, RunState::alive, SeenBy::nvml, true);
+  EXPECT_TRUE(advises("(python3, user alice) ends, ask its user to end it, or")) << advice();
+  add_other(12, RunState::alive, SeenBy::nvml, true);
+  EXPECT_TRUE(advises(" end, ask their users to end them, or")) << advice();
+  add_other(13, RunState::alive);
+  EXPECT_TRUE(advises(" end, end those that are yours, ask the users of the others")) << advice();
+}
+
+TEST_F(Advice, processes_that_are_not_named_are_counted) {
+  set(Fact::other_processes_bytes, 97 * GiB);
+  for (std::uint32_t pid = 11; pid <= 14; ++pid) add_other(pid, RunState::alive);
+  EXPECT_TRUE(advises("pid 13 (python3, user alice) and 1 other end (")) << advice();
+  add_other(15, RunState::unknown);
+  EXPECT_TRUE(advises("pid 13 (python3, user alice) and 2 others end (")) << advice();
+  add_other(16, RunState::stuck);
+  EXPECT_TRUE(advises("; 1 process was killed but stays in the kernel")) << advice();
+}
+
+TEST_F(Advice, a_zombies_memory_may_be_kept_by_a_process_that_it_started) {
   set(Fact::other_processes_bytes, 97 * GiB);
   add_other(11, RunState::zombie);
   EXPECT_EQ(advice(),
             "other processes hold 97.0 GiB of this device: pid 11 (python3, user alice) has ended, "
-            "but its parent, pid 7 (bash), has not reaped it: have the parent reap it, or end the "
-            "parent");
+            "and its own memory is gone, but a process that it started and that has the device's "
+            "file open may keep memory: look for such a process, or use another device");
+  add_other(12, RunState::alive, SeenBy::device_file);
+  EXPECT_TRUE(advises("; pid 12 (python3, user alice) has the device's file open and may hold"))
+      << advice();
+  EXPECT_FALSE(advises("parent"));
+  EXPECT_FALSE(advises("end it"));
 }
 
 TEST_F(Advice, a_process_that_is_stuck_is_not_waited_for) {
   set(Fact::other_processes_bytes, 97 * GiB);
   add_other(11, RunState::stuck);
-  EXPECT_TRUE(advises("pid 11 (python3, user alice) is stuck in the kernel (state D)")) << advice();
+  EXPECT_TRUE(advises("pid 11 (python3, user alice) was killed but stays in the kernel (state D)"))
+      << advice();
   EXPECT_TRUE(advises("waiting may not help"));
   EXPECT_FALSE(advises("CUWARDEN_WAIT"));
+  EXPECT_FALSE(advises("reset"));
   add_other(12, RunState::alive);
   EXPECT_TRUE(advises("wait until pid 12 (python3, user alice) ends")) << advice();
-  EXPECT_TRUE(advises("; pid 11 (python3, user alice) is stuck")) << advice();
+  EXPECT_TRUE(advises("; pid 11 (python3, user alice) was killed")) << advice();
 }
 
 TEST_F(Advice, an_owner_that_is_not_visible_is_a_case_for_the_administrator) {
   EXPECT_EQ(verdict(), "held_by_unlisted_owner");
+  EXPECT_TRUE(advises("belong to no process that is visible here")) << advice();
   EXPECT_TRUE(advises("waiting may not help: ask the administrator")) << advice();
+}
+
+TEST_F(Advice, a_process_with_the_devices_file_open_may_hold_the_memory) {
   add_other(11, RunState::alive);
   EXPECT_FALSE(advises("pid 11")) << "NVML lists it, so it is not the unlisted owner";
   add_other(12, RunState::alive, SeenBy::device_file);
-  EXPECT_TRUE(advises("with the device's file open: wait until pid 12 (python3, user alice) ends"))
+  EXPECT_TRUE(
+      advises("belong to no process that NVML lists; pid 12 (python3, user alice) has the "
+              "device's file open and may hold the memory"))
+      << advice();
+  add_other(13, RunState::alive, SeenBy::device_file, true);
+  EXPECT_TRUE(advises("pid 13 (python3, user alice) have the device's file open, and one of these"))
       << advice();
   EXPECT_FALSE(advises("pid 11"));
+  for (const char* harmful : {"wait", "end it", "end them", "CUWARDEN_"})
+    EXPECT_FALSE(advises(harmful)) << harmful;
+}
+
+TEST_F(Advice, a_list_that_cannot_be_matched_is_not_said_to_lack_the_owner) {
+  set(Fact::unmatched_processes, 2);
+  EXPECT_EQ(verdict(), "held_by_unlisted_owner");
+  EXPECT_TRUE(advises("NVML's list cannot be matched with the processes here, so that waiting"))
+      << advice();
+  add_other(12, RunState::alive, SeenBy::device_file);
+  EXPECT_TRUE(advises("cannot be matched with the processes here; pid 12")) << advice();
+  EXPECT_FALSE(advises("that NVML lists"));
 }
 
 TEST_F(Advice, unlisted_memory_of_a_device_without_memory_of_its_own_is_the_hosts) {
