@@ -114,7 +114,8 @@ void add_holders(const IndexedReport& report, const model::Incident& incident, c
                       : "  top holders at that moment:\n";
   for (std::size_t i = 0; i < holders.size() && i < most_holders; ++i) {
     text += "    " + paint.bold(human_bytes(holders[i].bytes.value_or(0))) + " in " +
-            allocations(holders[i].count.value_or(0)) + " · " + printable(holders[i].kind) +
+            counted(holders[i].count.value_or(0), holders[i].kind) + " · " +
+            printable(holders[i].kind) +
             (locked && locks_slabs(holders[i])
                  ? " · locks " + human_bytes(holders[i].slab_locked_bytes.value_or(0))
                  : "") +
