@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/ledger/storage/thread_shards.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
@@ -101,7 +102,8 @@ void ImplicitObjects::context_ended(ContextId context) noexcept {
 }
 
 bool ImplicitObjects::may_wait(const ObjectCall& call, const ImplicitObject& object) noexcept {
-  if (!call.base.is_known || implicit_.bases.of(call.here.device).mark != call.base.mark)
+  if (ledger_.thread_shards.several() || !call.base.is_known ||
+      implicit_.bases.of(call.here.device).mark != call.base.mark)
     return false;
   // Objects whose base is gone can never be settled.
   if (count_.load(relaxed) == most_waiting)

@@ -63,7 +63,9 @@ struct ObjectCall {
 //
 // If a call could not be measured, its object waits: the device's next reading tells what all
 // waiting objects took together, and each gets an equal part. That works only if the device's base
-// stays the same meanwhile (FreeBases). Otherwise the objects are only counted.
+// stays the same meanwhile (FreeBases), and in a process of which one thread alone has called CUDA:
+// an allocation of another thread may be under way at a reading. Otherwise the objects are only
+// counted.
 class ImplicitObjects final : public ReadingListener {
  public:
   // All arguments outlive the object.

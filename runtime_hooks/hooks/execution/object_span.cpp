@@ -5,10 +5,9 @@
 namespace cuwarden::hooks {
 namespace {
 
-// A device is not read while a stream is captured.
 bool may_measure(const ExecutionParts& parts, ObjectSpan::When when) {
-  return !parts.captures.any() &&
-         (when == ObjectSpan::When::always || parts.implicit.may_read(parts.time.recently_ns()));
+  return when == ObjectSpan::When::always ||
+         (!parts.captures.any() && parts.implicit.may_read(parts.time.recently_ns()));
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace cuwarden::hooks {
 class ObjectSpan {
  public:
   // Calls of most kinds are measured only while readings take little of the run time
-  // (ImplicitMemory::may_read()). Calls that load or unload code always are, since they take
-  // milliseconds. No call is measured while a stream is captured.
+  // (ImplicitMemory::may_read()), and never while a stream is captured. Calls that load or unload
+  // code always are, since they take milliseconds.
   enum class When { within_budget, always };
 
   // `call` is the program's call, whose hook makes the driver call. It must outlive this object.
