@@ -226,7 +226,8 @@ bool ImplicitObjects::device_was_read(DeviceOrdinal device, const driver::Device
       if (entry.device != device) {
         waiting_[kept++] = entry;
       } else if (counts(entry)) {
-        const std::uint64_t part = bytes / left--;
+        const std::uint64_t part = bytes / std::max<std::uint64_t>(left, 1);
+        --left;
         bytes -= part;
         book(entry.object.kind, device, static_cast<std::int64_t>(part));
         // An object without a record has ended, unless it is code, which gets its record now.

@@ -219,15 +219,16 @@ void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
 GraphInstantiation::GraphInstantiation(HookedCall& call) noexcept : call_(call), span_(call) {
   if (!call.recording()) return;
   const ErrnoGuard keep;
-  here_ = call.execution().queries.current();
-  base_ = call.execution().implicit.bases.of(here_.device);
-  auto* const launches = call.execution().implicit.launches_of(here_.device, here_.context);
-  if (launches != nullptr && (launches->captured_local_bytes.load(std::memory_order_relaxed) >
+  const ExecutionParts parts = call.execution();
+  here_ = parts.queries.current();
+  base_ = parts.implicit.bases.of(here_.device);
+  auto* const launches = parts.implicit.launches_of(here_.device, here_.context);
+  const bool may_take_gigabytes =
+      launches != nullptr && (launches->captured_local_bytes.load(std::memory_order_relaxed) >
                                   launches->local_bytes.load(std::memory_order_relaxed) ||
-                              launches->may_read_for_heap()))
-    span_.begin(here_.device);
-  else if (const ExecutionParts parts = call.execution();
-           parts.implicit.may_read(parts.time.recently_ns()))
+                              launches->may_read_for_heap());
+  if (may_take_gigabytes ||
+      (!parts.captures.any() && parts.implicit.may_read(parts.time.recently_ns())))
     span_.begin(here_.device);
 }
 
