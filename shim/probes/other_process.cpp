@@ -5,15 +5,18 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <climits>
 #include <ctime>
-#include <span>
 #include <string_view>
 #include <utility>
 
 #include "reporters/words/printable.hpp"
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/files/each_line.hpp"
 #include "runtime_hooks/core/files/folder_entries.hpp"
+#include "runtime_hooks/core/files/proc_stat.hpp"
 #include "runtime_hooks/core/files/small_file.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "shim/probes/cgroup_owner.hpp"
@@ -23,57 +26,24 @@ namespace {
 
 using ledger::RunState;
 
-constexpr std::uint64_t ns_per_s = 1'000'000'000;
-// Largest part of /etc/passwd that is searched, in bytes.
-constexpr std::size_t most_of_passwd = 1 << 20;
+// Longest user's name that is taken from /etc/passwd.
+constexpr std::size_t longest_user_name = 64;
 // Uid that stands for all users of other user namespaces.
 constexpr std::uint64_t overflow_uid = 65534;
 
-std::uint64_t clock_ns(clockid_t clock) noexcept {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * ns_per_s +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-// The text of /proc/PID/stat: "PID (NAME) STATE PPID ...". The name may have blanks and brackets in
-// it.
+// The facts in a process's or a thread's file `stat`.
 class Stat {
  public:
-  explicit Stat(int process) noexcept {
-    const std::string_view text = read_small_file(process, "stat", buffer_);
-    const std::size_t open = text.find('('), close = text.rfind(')');
-    if (open == text.npos || close == text.npos || close < open || close + 2 >= text.size()) return;
-    name_ = text.substr(open + 1, close - open - 1);
-    state_ = text[close + 2];
-    std::string_view rest = text.substr(close + 3);
-    for (std::size_t field = first_field; field < field_end; ++field) {
-      while (rest.starts_with(' ')) rest.remove_prefix(1);
-      const bool negative = rest.starts_with('-');
-      if (negative) rest.remove_prefix(1);
-      const auto number = take_number(rest);
-      if (!number) return;
-      fields_[field - first_field] = negative ? 0 : *number;
-    }
-  }
-
+  // `folder`: descriptor of the process's or thread's folder in /proc.
+  explicit Stat(int folder) noexcept
+      : facts_(proc_stat_in(read_small_file(folder, "stat", text_))) {}
   Stat(const Stat&) = delete;
   Stat& operator=(const Stat&) = delete;
-
-  std::string_view name() const noexcept { return name_; }
-  char state() const noexcept { return state_; }  // 0: unknown
-  std::uint32_t parent() const noexcept { return static_cast<std::uint32_t>(field(4)); }
-  std::uint64_t threads() const noexcept { return field(20); }
-  std::uint64_t start_ticks() const noexcept { return field(22); }
+  const ProcStat* operator->() const noexcept { return &facts_; }
 
  private:
-  static constexpr std::size_t first_field = 4, field_end = 23;
-  std::uint64_t field(std::size_t number) const noexcept { return fields_[number - first_field]; }
-
-  char buffer_[1024];
-  std::string_view name_;
-  char state_ = '\0';
-  std::uint64_t fields_[field_end - first_field] = {};
+  char text_[1024];
+  const ProcStat facts_;
 };
 
 Descriptor folder_of_process(int proc, std::uint32_t pid) {
@@ -126,7 +96,7 @@ bool has_thread_in_the_kernel(int process) noexcept {
   each_folder_entry(tasks.number(), [&](const char* name) {
     if (*name == '.') return true;
     const Descriptor task = open_folder(tasks.number(), name);
-    found = task && Stat(task.number()).state() == 'D' && is_killed(task.number());
+    found = task && Stat(task.number())->state == 'D' && is_killed(task.number());
     return !found && --left != 0;
   });
   return found;
@@ -147,14 +117,14 @@ RunState state_in_the_kernel(int process, int& waits_left) noexcept {
 }
 
 RunState run_state_of(int process, const Stat& stat, int& waits_left) noexcept {
-  switch (stat.state()) {
+  switch (stat->state) {
     case '\0':
       return RunState::unknown;
     case 'X':
     case 'x':
     case 'Z':
       // A process whose first thread alone has ended shows the same letter.
-      if (stat.threads() <= 1) return RunState::zombie;
+      if (stat->threads <= 1) return RunState::zombie;
       [[fallthrough]];
     case 'D':
       return state_in_the_kernel(process, waits_left);
@@ -163,14 +133,12 @@ RunState run_state_of(int process, const Stat& stat, int& waits_left) noexcept {
   }
 }
 
+// Returns the time of the process's start, in nanoseconds since 1970; 0: unknown.
 std::int64_t start_of(std::uint64_t ticks) noexcept {
-  const long per_second = sysconf(_SC_CLK_TCK);
-  if (per_second <= 0 || ticks == 0) return 0;
-  const std::uint64_t hz = static_cast<std::uint64_t>(per_second);
-  const std::uint64_t since_boot = ticks / hz * ns_per_s + ticks % hz * ns_per_s / hz;
-  const std::uint64_t now = clock_ns(CLOCK_BOOTTIME);
-  if (since_boot > now) return 0;
-  return static_cast<std::int64_t>(clock_ns(CLOCK_REALTIME) - (now - since_boot));
+  using namespace std::chrono;
+  const std::uint64_t age = age_ns_of(ticks);
+  const nanoseconds now = system_clock::now().time_since_epoch();
+  return age == 0 ? 0 : now.count() - static_cast<std::int64_t>(age);
 }
 
 // Returns the real uid in /proc/PID/status; null if it cannot be read.
@@ -190,28 +158,19 @@ std::string with_dashes(std::string_view uid) {
   return text;
 }
 
-std::optional<std::uint32_t> pid_in(const char* name) noexcept {
-  std::uint64_t pid = 0;
-  for (const char* at = name; *at != '\0'; ++at) {
-    if (*at < '0' || *at > '9' || pid > INT_MAX) return std::nullopt;
-    pid = pid * 10 + static_cast<std::uint64_t>(*at - '0');
-  }
-  if (pid == 0 || pid > INT_MAX) return std::nullopt;
-  return static_cast<std::uint32_t>(pid);
+// Returns the number that is the whole text; null if the text is none below 2^32.
+std::optional<std::uint32_t> number_of(std::string_view text) noexcept {
+  std::uint32_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && at == end ? std::optional(number) : std::nullopt;
 }
 
 // True for the path of the file of the GPU with that number, such as "/dev/nvidia0". A process may
 // have it open without memory on the device, as one that asks for the GPU's temperature has.
 bool is_device_file(std::string_view path, std::uint32_t gpu) noexcept {
   constexpr std::string_view prefix = "/dev/nvidia";
-  if (!path.starts_with(prefix) || path.size() == prefix.size()) return false;
-  path.remove_prefix(prefix.size());
-  std::uint64_t number = 0;
-  for (const char c : path) {
-    if (c < '0' || c > '9' || number > UINT32_MAX) return false;
-    number = number * 10 + static_cast<std::uint64_t>(c - '0');
-  }
-  return number == gpu;
+  return path.starts_with(prefix) && number_of(path.substr(prefix.size())) == gpu;
 }
 
 bool has_device_file(int process, std::uint32_t gpu, std::uint64_t end_ns) {
@@ -222,7 +181,7 @@ bool has_device_file(int process, std::uint32_t gpu, std::uint64_t end_ns) {
     char path[64];  // the end of a longer path does not matter
     const ssize_t length = readlinkat(files.number(), name, path, sizeof path);
     found = length > 0 && is_device_file({path, static_cast<std::size_t>(length)}, gpu);
-    return !found && clock_ns(CLOCK_MONOTONIC) < end_ns;
+    return !found && now_ns() < end_ns;
   });
   return found;
 }
@@ -234,7 +193,7 @@ bool is_own_descendant(int proc, std::uint32_t parent) noexcept {
   for (int i = 0; i < most_generations && parent > 1; ++i) {
     if (parent == own) return true;
     const Descriptor process = folder_of_process(proc, parent);
-    parent = process ? Stat(process.number()).parent() : 0;
+    parent = process ? Stat(process.number())->parent : 0;
   }
   return false;
 }
@@ -245,25 +204,17 @@ std::string OtherProcesses::user_of(std::uint64_t uid) {
   const auto [known, is_new] = users_.try_emplace(uid);
   if (!is_new) return known->second;
   known->second = std::to_string(uid);
-  const Descriptor file = open_to_read(passwd_);
-  std::string text;
-  char part[4096];
-  for (ssize_t got; file && text.size() < most_of_passwd && (got = file.read_some(part)) > 0;)
-    text.append(part, static_cast<std::size_t>(got));
+  std::string name;
   // A line is "NAME:PASSWORD:UID:GID:...".
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+  each_line_of(passwd_, [&](std::string_view line) {
     const std::size_t first = line.find(':');
     const std::size_t second = first == line.npos ? first : line.find(':', first + 1);
-    if (second == line.npos || first == 0 || first > 64) continue;
+    if (!name.empty() || second == line.npos || first > longest_user_name) return;
     const std::string_view number =
         line.substr(second + 1, line.find(':', second + 1) - second - 1);
-    if (number != known->second) continue;
-    known->second = printable(std::string(line.substr(0, first)));
-    break;
-  }
+    if (number == known->second) name = printable(std::string(line.substr(0, first)));
+  });
+  if (!name.empty()) known->second = name;
   return known->second;
 }
 
@@ -276,11 +227,11 @@ ProcessFacts OtherProcesses::facts_of(std::uint32_t pid) {
   if (!process) return facts;
   const Stat stat(process.number());
   facts.run_state = run_state_of(process.number(), stat, waits_left_);
-  facts.parent = stat.parent();
-  facts.start_realtime_ns = start_of(stat.start_ticks());
-  facts.program = program_of(process.number(), stat.name());
+  facts.parent = stat->parent;
+  facts.start_realtime_ns = start_of(stat->start_ticks);
+  facts.program = program_of(process.number(), stat->name);
   if (const Descriptor parent = folder_of_process(proc.number(), facts.parent))
-    facts.parent_program = program_of(parent.number(), Stat(parent.number()).name());
+    facts.parent_program = program_of(parent.number(), Stat(parent.number())->name);
   if (const auto uid = uid_of(process.number())) {
     if (*uid != overflow_uid) facts.user = user_of(*uid);
     facts.is_of_another_user = *uid != getuid();
@@ -300,18 +251,18 @@ void OtherProcesses::each_with_device_file(std::uint32_t gpu,
   const Uncancelled keep;
   constexpr std::uint64_t longest_ns = 100'000'000;
   constexpr int most_processes = 4000;
-  const std::uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + longest_ns;
+  const std::uint64_t end_ns = now_ns() + longest_ns;
   const Descriptor proc = open_folder_to_list(AT_FDCWD, proc_);
   if (!proc) return;
   int left = most_processes;
   each_folder_entry(proc.number(), [&](const char* name) {
-    const auto pid = pid_in(name);
+    const auto pid = number_of(name);
     if (!pid || *pid == static_cast<std::uint32_t>(getpid())) return true;
-    if (left-- == 0 || clock_ns(CLOCK_MONOTONIC) >= end_ns) return false;
+    if (left-- == 0 || now_ns() >= end_ns) return false;
     const Descriptor process = folder_of_process(proc.number(), *pid);
     if (!process || !has_device_file(process.number(), gpu, end_ns)) return true;
     const Stat stat(process.number());
-    if (stat.name() == "nvidia-persiste" || is_own_descendant(proc.number(), stat.parent()))
+    if (stat->name == "nvidia-persiste" || is_own_descendant(proc.number(), stat->parent))
       return true;
     return visit(*pid);
   });

@@ -12,6 +12,7 @@
 #include <ctime>
 
 #include "runtime_hooks/core/files/boot_id.hpp"
+#include "runtime_hooks/core/files/proc_stat.hpp"
 #include "runtime_hooks/core/files/small_file.hpp"
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/ledger/write/own_cgroup.hpp"
@@ -54,29 +55,6 @@ class ProcFolder {
   char path_[32];
 };
 
-struct Stat {
-  std::uint64_t parent = 0;
-  std::uint64_t start_ticks = 0;
-};
-
-// Reads the process's stat file. The second field, the program's name, may contain spaces and
-// parentheses.
-Stat read_stat(const ProcFolder& process) {
-  constexpr int parent_field = 4, start_field = 22;
-  char text[1024];
-  const auto room = std::span(text).first<sizeof text - 1>();
-  text[read_small_file(process.file("stat").text, room).size()] = '\0';
-  Stat stat;
-  const char* at = std::strrchr(text, ')');
-  for (int field = 2; at != nullptr && field < start_field; ++field) {
-    at = std::strchr(at, ' ');
-    if (at != nullptr) ++at;
-    if (at != nullptr && field + 1 == parent_field) stat.parent = std::strtoull(at, nullptr, 10);
-  }
-  if (at != nullptr) stat.start_ticks = std::strtoull(at, nullptr, 10);
-  return stat;
-}
-
 // "pid:[4026531836]"
 std::uint32_t pid_namespace(const ProcFolder& process) {
   char text[64] = "";
@@ -87,11 +65,8 @@ std::uint32_t pid_namespace(const ProcFolder& process) {
 
 // Returns the age of the process in nanoseconds; 0 if it is not known.
 std::uint64_t age_ns(std::uint64_t ticks) {
-  const long per_second = sysconf(_SC_CLK_TCK);
-  if (ticks == 0 || per_second <= 0) return 0;
-  const std::uint64_t started = ticks * (ns_per_second / static_cast<std::uint64_t>(per_second));
-  const std::uint64_t now = clock_ns(CLOCK_BOOTTIME);
-  return now > started && now - started < clock_ns(CLOCK_MONOTONIC) ? now - started : 0;
+  const std::uint64_t age = age_ns_of(ticks);
+  return age < clock_ns(CLOCK_MONOTONIC) ? age : 0;
 }
 
 }  // namespace
@@ -99,11 +74,11 @@ std::uint64_t age_ns(std::uint64_t ticks) {
 void record_process(Storage& storage, std::int32_t pid) noexcept {
   const ErrnoGuard guard;
   const ProcFolder folder(pid);
-  const Stat stat = read_stat(folder);
+  char text[1024];
+  const ProcStat stat = proc_stat_in(read_small_file(folder.file("stat").text, text));
   Process& process = storage.header().process;
   process.pid = static_cast<std::uint32_t>(folder.pid());
-  process.parent = folder.is_caller() ? static_cast<std::uint32_t>(getppid())
-                                      : static_cast<std::uint32_t>(stat.parent);
+  process.parent = folder.is_caller() ? static_cast<std::uint32_t>(getppid()) : stat.parent;
   process.start_ticks = stat.start_ticks;
   process.pid_namespace = pid_namespace(folder);
   process.lock_held = storage.file().is_locked() ? 1 : 0;
@@ -134,16 +109,18 @@ void record_process(Storage& storage, std::int32_t pid) noexcept {
 LedgerName ledger_name(std::int32_t pid) noexcept {
   const ErrnoGuard guard;
   const ProcFolder folder(pid);
+  char text[1024];
+  const ProcStat stat = proc_stat_in(read_small_file(folder.file("stat").text, text));
   utsname system{};
   if (uname(&system) != 0 || system.nodename[0] == '\0') std::strcpy(system.nodename, "localhost");
   for (char* c = system.nodename; *c != '\0'; ++c) {
     if (*c == '/' || static_cast<unsigned char>(*c) <= ' ') *c = '_';
   }
   LedgerName name{};
-  std::snprintf(name.text, sizeof name.text, "cuwarden-ledger-%s-%llu-%d", system.nodename,
-                static_cast<unsigned long long>(clock_ns(CLOCK_REALTIME) -
-                                                age_ns(read_stat(folder).start_ticks)),
-                folder.pid());
+  std::snprintf(
+      name.text, sizeof name.text, "cuwarden-ledger-%s-%llu-%d", system.nodename,
+      static_cast<unsigned long long>(clock_ns(CLOCK_REALTIME) - age_ns(stat.start_ticks)),
+      folder.pid());
   return name;
 }
 

@@ -15,6 +15,7 @@
 #include "reporters/words/paths.hpp"
 #include "runtime_hooks/core/files/boot_id.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
+#include "runtime_hooks/core/files/proc_stat.hpp"
 
 namespace cuwarden {
 namespace {
@@ -113,20 +114,13 @@ constexpr std::uint32_t initial_pid_namespace = 0xEFFFFFFC;  // PROC_PID_INIT_IN
 std::optional<ProcessStat> process_stat(pid_t pid) {
   int error = 0;
   const std::string text = content_of(proc(pid, "stat"), error);
-  // The name between the parentheses may contain parentheses itself.
-  const std::size_t open = text.find('('), close = text.rfind(')');
-  if (open == text.npos || close == text.npos || close < open) return std::nullopt;
+  const ProcStat found = proc_stat_in(text);
+  if (found.state == '\0' || found.start_ticks == 0) return std::nullopt;
   ProcessStat stat;
-  stat.name = text.substr(open + 1, close - open - 1);
-  std::string_view rest(text);
-  rest.remove_prefix(close + 1);
-  const std::string_view state = next_word(rest);
-  for (int field = 4; field < 22; ++field) next_word(rest);
-  const std::string_view start = next_word(rest);
-  if (state.empty() || start.empty()) return std::nullopt;
-  const bool is_zombie = state.front() == 'Z' || state.front() == 'X';
+  stat.name = found.name;
+  const bool is_zombie = found.state == 'Z' || found.state == 'X';
   stat.ended = is_zombie && numbers_in(proc(pid, "task")).size() < 2;
-  std::from_chars(start.data(), start.data() + start.size(), stat.start_ticks);
+  stat.start_ticks = found.start_ticks;
   return stat;
 }
 

@@ -1,0 +1,65 @@
+// Reads the text of /proc/PID/stat: "PID (NAME) STATE PPID ...".
+#pragma once
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <string_view>
+
+#include "runtime_hooks/core/files/small_file.hpp"
+
+namespace cuwarden {
+
+// Some of the facts in the text of /proc/PID/stat. A fact that the text does not have is 0.
+struct ProcStat {
+  std::string_view name;          // the kernel's name of the process; a part of the text
+  char state = '\0';              // letter of the state, such as 'Z' for a zombie
+  std::uint32_t parent = 0;       // pid of the parent
+  std::uint64_t threads = 0;      // number of threads
+  std::uint64_t start_ticks = 0;  // start since boot, in clock ticks (_SC_CLK_TCK)
+};
+
+// Returns the facts in the text; empty ones if it is none of /proc/PID/stat. The name may have
+// blanks and brackets in it.
+inline ProcStat proc_stat_in(std::string_view text) noexcept {
+  constexpr std::size_t parent = 4, threads = 20, start = 22;  // numbers of fields, from 1
+  const std::size_t open = text.find('('), close = text.rfind(')');
+  if (open == text.npos || close == text.npos || close < open || close + 2 >= text.size())
+    return {};
+  ProcStat stat;
+  stat.name = text.substr(open + 1, close - open - 1);
+  stat.state = text[close + 2];
+  std::string_view rest = text.substr(close + 3);
+  for (std::size_t field = parent; field <= start; ++field) {
+    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+    const bool is_negative = rest.starts_with('-');
+    if (is_negative) rest.remove_prefix(1);
+    const auto number = take_number(rest);
+    if (!number) break;
+    if (is_negative) continue;
+    if (field == parent) stat.parent = static_cast<std::uint32_t>(*number);
+    if (field == threads) stat.threads = *number;
+    if (field == start) stat.start_ticks = *number;
+  }
+  return stat;
+}
+
+// Returns the age, in nanoseconds, of a process that has started at these clock ticks since boot. 0
+// if it is not known, or if the ticks lie in the future.
+inline std::uint64_t age_ns_of(std::uint64_t start_ticks) noexcept {
+  constexpr std::uint64_t ns_per_s = 1'000'000'000;
+  const long per_second = sysconf(_SC_CLK_TCK);
+  if (start_ticks == 0 || per_second <= 0) return 0;
+  const auto hz = static_cast<std::uint64_t>(per_second);
+  const std::uint64_t started = start_ticks / hz * ns_per_s + start_ticks % hz * ns_per_s / hz;
+  timespec boot{};
+  clock_gettime(CLOCK_BOOTTIME, &boot);
+  const std::uint64_t now =
+      static_cast<std::uint64_t>(boot.tv_sec) * ns_per_s + static_cast<std::uint64_t>(boot.tv_nsec);
+  return now - std::min(now, started);
+}
+
+}  // namespace cuwarden
