@@ -5,13 +5,14 @@
 //   END:  kept (the default), destroyed, or half: every other object is destroyed. With `slowly`, a
 //         pause follows each object, so that the number of objects grows over the time of the run;
 //         with `early`, a long pause follows all of them.
-#include <cuda.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
+
+#include "tests/end_to_end/programs/states/used_bytes.hpp"
 
 namespace {
 
@@ -24,18 +25,6 @@ const char code[] = R"(
 .visible .global .align 4 .b8 table[4194304];
 .visible .entry _Z5shortv() { ret; }
 )";
-
-void require(CUresult result, const char* what) {
-  if (result == CUDA_SUCCESS) return;
-  std::fprintf(stderr, "%s: error %d\n", what, static_cast<int>(result));
-  std::exit(1);
-}
-
-long long used_bytes() {
-  std::size_t free = 0, total = 0;
-  require(cuMemGetInfo(&free, &total), "cuMemGetInfo");
-  return static_cast<long long>(total - free);
-}
 
 CUmodule module_of_code() {
   CUmodule module = nullptr;

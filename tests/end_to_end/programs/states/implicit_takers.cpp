@@ -5,12 +5,12 @@
 //   captured  does so after a stream capture, except for the first context;
 //   in_graph  does so with the kernel that takes local memory in a captured graph;
 //   ended     does so, then ends both contexts and makes another one.
-#include <cuda.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
+
+#include "tests/end_to_end/programs/states/used_bytes.hpp"
 
 namespace {
 
@@ -42,18 +42,6 @@ const char code[] = R"(
   ret;
 }
 )";
-
-void require(CUresult result, const char* what) {
-  if (result == CUDA_SUCCESS) return;
-  std::fprintf(stderr, "%s: error %d\n", what, static_cast<int>(result));
-  std::exit(1);
-}
-
-long long used_bytes() {
-  std::size_t free = 0, total = 0;
-  require(cuMemGetInfo(&free, &total), "cuMemGetInfo");
-  return static_cast<long long>(total - free);
-}
 
 CUcontext make_context() {
   CUdevice device = 0;
