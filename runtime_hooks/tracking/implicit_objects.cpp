@@ -43,13 +43,14 @@ bool has_sums(DeviceOrdinal device) {
   return device.value >= 0 && device.value < LiveContexts::device_limit;
 }
 
+}  // namespace
+
 // A call that makes or uses an object gives no memory back: if memory became free, another process
 // or the driver itself freed it.
-std::uint64_t bytes_taken(Taken taken) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(taken.value_or(0), 0));
+std::uint64_t ImplicitObjects::bytes_taken(const ObjectCall& call) noexcept {
+  const auto bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(call.taken.value_or(0), 0));
+  return bytes <= most_bytes ? bytes : 0;
 }
-
-}  // namespace
 
 void ImplicitObjects::book(Kind kind, DeviceOrdinal device, std::int64_t bytes) noexcept {
   if (bytes != 0) implicit_.book(device, change_of(kind, bytes));
@@ -132,7 +133,7 @@ void ImplicitObjects::made(const ObjectCall& call, const ImplicitObject& object)
   const ErrnoGuard keep;
   implicit_.meet(here.device);
   const GroupId group = sites_.group_unguarded(call.caller, object.kind, here.device);
-  const std::uint64_t bytes = bytes_taken(call.taken);
+  const std::uint64_t bytes = bytes_taken(call);
   const std::uint64_t share = call.taken ? share_of_kept(object.kind, here.device, bytes) : 0;
   book(object.kind, here.device, static_cast<std::int64_t>(bytes));
   add_record(object, group, here.context, here.device, bytes + share);
@@ -142,7 +143,8 @@ void ImplicitObjects::made(const ObjectCall& call, const ImplicitObject& object)
 
 void ImplicitObjects::took_more(const ObjectCall& call, const ImplicitObject& object) noexcept {
   const CurrentContext& here = call.here;
-  if (!has_sums(here.device) || (call.taken && *call.taken <= 0)) return;
+  const std::uint64_t bytes = bytes_taken(call);
+  if (!has_sums(here.device) || (call.taken && bytes == 0)) return;
   const ErrnoGuard keep;
   implicit_.meet(here.device);
   if (!call.taken && !may_wait(call, object)) return;
@@ -150,8 +152,8 @@ void ImplicitObjects::took_more(const ObjectCall& call, const ImplicitObject& ob
                       sites_.group_unguarded(call.caller, object.kind, here.device), here.context,
                       call.base.mark};
   if (!call.taken) return wait(entry);
-  book(object.kind, here.device, *call.taken);
-  add_bytes(entry, bytes_taken(call.taken), true);
+  book(object.kind, here.device, static_cast<std::int64_t>(bytes));
+  add_bytes(entry, bytes, true);
 }
 
 std::uint64_t ImplicitObjects::end_code_of(const ImplicitObject& object,

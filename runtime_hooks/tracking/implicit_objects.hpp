@@ -124,8 +124,8 @@ class ImplicitObjects final : public ReadingListener {
  private:
   // Most objects that can wait at the same time, on all devices; further ones are only counted.
   static constexpr std::size_t most_waiting = 512;
-  // Most bytes that objects which wait together can have taken. For a larger difference between two
-  // readings, another process has taken memory.
+  // Most bytes that one object, or objects which wait together, can have taken. For a larger
+  // difference between two readings, another process has taken memory.
   static constexpr std::uint64_t most_bytes = std::uint64_t{2} << 30;
   // An object whose memory is not known yet.
   struct Waiting {
@@ -137,6 +137,9 @@ class ImplicitObjects final : public ReadingListener {
     FreeBases::Mark mark = 0;  // mark of the device's base before the object's call
   };
 
+  // Returns the bytes that the call took; 0 if it was not measured or gave memory back, or if they
+  // are more than any object can take.
+  static std::uint64_t bytes_taken(const ObjectCall&) noexcept;
   void add_record(const ImplicitObject&, GroupId, ContextId, DeviceOrdinal,
                   std::uint64_t bytes) noexcept;
   // Adds bytes to the object's record. Without a record, one is made if `may_make` is true.

@@ -54,12 +54,6 @@ std::optional<std::int64_t> ImplicitSpan::taken() noexcept {
          static_cast<std::int64_t>(after_.free_bytes);
 }
 
-std::optional<std::int64_t> ImplicitSpan::taken_by_code() noexcept {
-  constexpr std::int64_t largest_code = std::int64_t{2} << 30;
-  const auto bytes = taken();
-  return bytes && *bytes <= largest_code ? bytes : std::nullopt;
-}
-
 void ImplicitSpan::book(const ledger::ImplicitChange& change) noexcept {
   const ErrnoGuard keep;
   const ExecutionParts parts = call_.execution();

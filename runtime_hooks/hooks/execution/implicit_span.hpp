@@ -35,16 +35,12 @@ class ImplicitSpan {
   // the device cannot be read now, or if another call of this process may have changed the device's
   // memory in between.
   std::optional<std::int64_t> taken() noexcept;
-  // Ends the measurement of a call that loads code. Returns the bytes of device memory that the
-  // call took, negative if it gave memory back. Returns none if taken() would, or for more than 2
-  // GiB: no code is so large, so another process must have taken memory.
-  std::optional<std::int64_t> taken_by_code() noexcept;
   // Writes taken()'s reading of the device to the ledger. To be called after taken() has returned a
   // number.
   void note_reading() noexcept;
   // Adds the change to the measured device's implicit memory (memory that calls take without being
   // asked for it) in the ledger. Also writes taken()'s reading of the device there. To be called
-  // after taken() or taken_by_code() has returned a number.
+  // after taken() has returned a number.
   void book(const ledger::ImplicitChange&) noexcept;
   // Subtracts `bytes` from the device's implicit memory in the ledger. To be called after taken(),
   // if the driver refused the measured call, but first gave `bytes` back to the device: memory for

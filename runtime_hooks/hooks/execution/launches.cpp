@@ -40,8 +40,6 @@ constexpr std::uint64_t heap_management_bytes = 2 << 20;
 constexpr std::uint64_t most_heap_code_bytes = 8 << 20;
 // Free bytes that the driver does not hand out.
 constexpr std::uint64_t kept_by_driver_bytes = 4 << 20;
-// Upper bound of the memory of an executable graph, without that of its kernels and memory nodes.
-constexpr std::int64_t most_graph_bytes = std::int64_t{2} << 30;
 
 // Returns how many of the bytes that one call took are the heap, whose limit is `heap_bytes`; 0 if
 // the number does not fit a heap of that size.
@@ -243,8 +241,6 @@ void GraphInstantiation::done(CUgraphExec made) noexcept {
     *taken -= bytes;
     span_.note_reading();
   }
-  // No graph is so large: another process has taken memory.
-  if (taken && *taken > most_graph_bytes) taken = std::nullopt;
   call_.execution().objects.made({call_.caller(), here_, base_, taken}, object_of(made));
 }
 

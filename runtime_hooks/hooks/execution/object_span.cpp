@@ -22,10 +22,9 @@ ObjectSpan::ObjectSpan(HookedCall& call, When when) noexcept : call_(call), span
 }
 
 tracking::Taken ObjectSpan::taken() noexcept {
-  constexpr std::int64_t most = std::int64_t{2} << 30;
   const tracking::Taken bytes = span_.taken();
   if (bytes && *bytes != 0) span_.note_reading();
-  return bytes && *bytes <= most ? bytes : std::nullopt;
+  return bytes;
 }
 
 void ObjectSpan::made(const tracking::ImplicitObject& object) noexcept {

@@ -33,8 +33,7 @@ class ObjectSpan {
   void used(const tracking::ImplicitObject&) noexcept;
 
  private:
-  // Ends the measurement. Returns none if the call was not measured, or took more than any object
-  // can take: then another process took memory.
+  // Ends the measurement. Returns none if the call was not measured.
   tracking::Taken taken() noexcept;
 
   HookedCall& call_;
