@@ -20,7 +20,8 @@ struct CodeOwner {
 };
 
 // A table of kernels (CUfunction or CUkernel, as numbers) and their owners. Several threads may use
-// it at once. If a part of the table is full, a new kernel replaces another one.
+// it at once. If a part of the table is full, a new kernel replaces another one; the record of that
+// one's code then ends only with its context.
 class CodeOwners {
  public:
   // Enters the owner of a kernel, or replaces it.

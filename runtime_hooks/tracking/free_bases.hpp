@@ -1,5 +1,5 @@
-// The latest reading of each device's free memory, as long as it can serve as a base: the next
-// reading less this one is what the calls in between have taken.
+// The latest reading of each device's free memory, as long as it can serve as a base: the calls
+// between it and the next reading have taken the bytes by which the free memory is smaller then.
 #pragma once
 
 #include <atomic>

@@ -26,7 +26,7 @@ class LedgerFileTest : public testing::Test {
     return named;
   }
 
-  ledger::TemporaryFolder folder;
+  TemporaryFolder folder;
   ledger::Writer* writer = ledger::make_writer(folder.path());
   const std::string path{writer->path()};
 };

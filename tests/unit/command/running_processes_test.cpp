@@ -24,7 +24,7 @@ class RunningProcesses : public testing::Test {
   }
   Life life() const { return life_of(process, inode); }
 
-  ledger::TemporaryFolder folder;
+  TemporaryFolder folder;
   ledger::Writer* writer = ledger::make_writer(folder.path());
   ledger::ProcessView process = ledger::read(*writer).process();
   ino_t inode = 0;

@@ -17,26 +17,9 @@
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
+#include "tests/unit/temporary_folder.hpp"
 
 namespace cuwarden::ledger {
-
-class TemporaryFolder {
- public:
-  explicit TemporaryFolder(const std::string& parent = std::filesystem::temp_directory_path()) {
-    std::string pattern = parent + "/ledger-test-XXXXXX";
-    path_ = mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const char* path() const { return path_.c_str(); }
-
- private:
-  std::string path_;
-};
 
 inline constexpr std::array<std::string_view, 3> test_hooks = {"cudaMalloc", "cuMemAlloc_v2",
                                                                "cuMemCreate"};

@@ -10,7 +10,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +17,7 @@
 #include <string>
 
 #include "tests/comes_about.hpp"
+#include "tests/unit/temporary_folder.hpp"
 
 namespace cuwarden::shim {
 namespace {
@@ -29,11 +29,8 @@ using Pids = std::set<std::uint32_t>;
 class OtherProcessTest : public testing::Test {
  protected:
   OtherProcessTest() {
-    std::string name = (fs::temp_directory_path() / "other-process-XXXXXX").string();
-    folder_ = mkdtemp(name.data());
     put("passwd", "root:x:0:0::/root:/bin/sh\nbob:x:1001:1::/:\nalice:x:100:1::/:\n");
   }
-  ~OtherProcessTest() override { fs::remove_all(folder_); }
 
   void put(const std::string& name, const std::string& text) {
     fs::create_directories((folder_ / name).parent_path());
@@ -75,7 +72,8 @@ class OtherProcessTest : public testing::Test {
     return found;
   }
 
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
 
  private:
   std::string proc_, passwd_;
