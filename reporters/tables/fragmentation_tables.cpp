@@ -39,20 +39,21 @@ std::optional<Account> account_of(const ledger::DeviceView& device,
   account.add_other_processes(device.other_processes_bytes);
   account.add(Holder::context, device.implicit.contexts());
   const auto known = libraries.find(device.ordinal.value);
-  const ImplicitOfLibraries of_libraries =
-      known == libraries.end() ? ImplicitOfLibraries{} : known->second;
+  const ledger::ImplicitBytes of_libraries =
+      known == libraries.end() ? ledger::ImplicitBytes{} : known->second;
+  std::uint64_t libraries_bytes = 0;
   // A library's part may be larger than the item, since the two were counted one after the other.
-  const auto without = [](std::uint64_t item, std::uint64_t part) {
-    return item - std::min(item, part);
+  const auto add_split = [&](Holder holder, std::uint64_t item, std::uint64_t part) {
+    const std::uint64_t of_library = std::min(item, part);
+    account.add(holder, item - of_library);
+    libraries_bytes += of_library;
   };
-  account.add(Holder::modules, without(device.implicit.modules, of_libraries.modules));
+  add_split(Holder::modules, device.implicit.modules, of_libraries.modules);
   account.add(Holder::local_memory, device.implicit.local_memory);
   account.add(Holder::heap, device.implicit.heap);
-  account.add(Holder::streams, without(device.implicit.streams, of_libraries.streams));
-  account.add(Holder::graphs, without(device.implicit.graphs, of_libraries.graphs));
-  account.add(Holder::libraries, std::min(device.implicit.modules, of_libraries.modules) +
-                                     std::min(device.implicit.streams, of_libraries.streams) +
-                                     std::min(device.implicit.graphs, of_libraries.graphs));
+  add_split(Holder::streams, device.implicit.streams, of_libraries.streams);
+  add_split(Holder::graphs, device.implicit.graphs, of_libraries.graphs);
+  account.add(Holder::libraries, libraries_bytes);
   return account;
 }
 

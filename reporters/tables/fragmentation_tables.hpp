@@ -21,8 +21,6 @@ namespace cuwarden {
 // Slabs of the driver, and bytes lost to rounding, by CUDA ordinal, as find_fragmentation() returns
 // them.
 using Fragmentations = std::map<std::int32_t, Fragmentation>;
-// Implicit memory that calls of known libraries took, by CUDA ordinal.
-using LibrariesImplicit = std::map<std::int32_t, ImplicitOfLibraries>;
 
 // Passes the parts of each device's used bytes, at its last reading and at each refused request of
 // device memory, to the last parameter as rows of the report. Devices that were not read at such a

@@ -52,16 +52,17 @@ void put_library_reserves(const ledger::Reader& reader, const std::vector<LeakGr
          model::text_or_null(sum.reserve->limited_by)});
 }
 
-std::map<std::int32_t, ImplicitOfLibraries> implicit_of_libraries(
-    const ledger::Reader& reader, const std::vector<LeakGroup>& groups, const CallFrames& frames) {
-  std::map<std::int32_t, ImplicitOfLibraries> result;
+LibrariesImplicit implicit_of_libraries(const ledger::Reader& reader,
+                                        const std::vector<LeakGroup>& groups,
+                                        const CallFrames& frames) {
+  LibrariesImplicit result;
   for (const LeakGroup& live : groups) {
     if (live.bytes == 0) continue;
     const std::uint32_t module = asker_of(reader, live.group.stack, frames);
     if (module == 0 ||
         reserve_of(frames.modules().at(module).path, Kind::device, live.group.device) == nullptr)
       continue;
-    ImplicitOfLibraries& sums = result[live.group.device.value];
+    ledger::ImplicitBytes& sums = result[live.group.device.value];
     if (live.group.kind == Kind::stream) sums.streams += live.bytes;
     if (live.group.kind == Kind::module) sums.modules += live.bytes;
     if (live.group.kind == Kind::graph_exec) sums.graphs += live.bytes;

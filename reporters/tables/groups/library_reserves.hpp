@@ -9,6 +9,7 @@
 #include "reporters/model/put.hpp"
 #include "reporters/tables/groups/call_frames.hpp"
 #include "reporters/tables/groups/leak_groups.hpp"
+#include "runtime_hooks/ledger/format/implicit_bytes.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
@@ -19,16 +20,13 @@ namespace cuwarden {
 void put_library_reserves(const ledger::Reader&, const std::vector<LeakGroup>&, const CallFrames&,
                           Put<model::LibraryReserve>);
 
-// Implicit memory of one device that the driver took in calls of known libraries, by the items of
-// the table `accounts`.
-struct ImplicitOfLibraries {
-  std::uint64_t streams = 0, modules = 0, graphs = 0;
-};
-// Returns the implicit memory that known libraries took, by CUDA ordinal. The libraries are those
-// with a row for device memory in library_reserves.def. The groups are those of implicit_groups(),
-// whose stacks must have been added to the CallFrames.
-std::map<std::int32_t, ImplicitOfLibraries> implicit_of_libraries(const ledger::Reader&,
-                                                                  const std::vector<LeakGroup>&,
-                                                                  const CallFrames&);
+// Implicit memory that the driver took in calls of known libraries, by CUDA ordinal. Only the bytes
+// of streams, modules and graphs are set.
+using LibrariesImplicit = std::map<std::int32_t, ledger::ImplicitBytes>;
+// Returns the implicit memory that known libraries took. The libraries are those with a row for
+// device memory in library_reserves.def. The groups are those of implicit_groups(), whose stacks
+// must have been added to the CallFrames.
+LibrariesImplicit implicit_of_libraries(const ledger::Reader&, const std::vector<LeakGroup>&,
+                                        const CallFrames&);
 
 }  // namespace cuwarden
