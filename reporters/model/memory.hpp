@@ -161,7 +161,7 @@ struct ImplicitGroup {
   std::string item;  // item of the table `accounts` that has these bytes: "streams", "modules", ...
   Text api;          // function that the program called; null: unknown
   MaybeId stack;     // row of `stacks`; null: no stack was recorded
-  // Objects that were not destroyed, and the bytes that the driver took for them. Objects that were
+  // `count` objects are left, for which the driver took `bytes`. `released_count` objects were
   // destroyed, or ended with their context.
   Figure count, bytes, released_count;
   Figure first_ns, last_ns;        // times at which the first and the last of all objects were made

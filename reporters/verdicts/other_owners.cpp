@@ -23,7 +23,8 @@ using ledger::SeenBy;
 constexpr std::string_view no_match = "NVML's list cannot be matched with the processes here";
 
 // Returns the proof that others hold most of the device; null if they do not. `unlisted`: bytes of
-// others that NVML does not list. It is null exactly if the processes that NVML lists hold no less.
+// others that NVML does not list, if they are more than those of the processes that it lists;
+// otherwise null.
 std::optional<OthersProof> held_by_others(const Shortage& shortage, model::Figure unlisted) {
   if (!shortage.lacks_memory() || !shortage.is_the_most(shortage.others()) ||
       unlisted.has_value() != (shortage.listed() < shortage.unlisted()))

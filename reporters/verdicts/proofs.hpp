@@ -40,8 +40,8 @@ struct RestrictionProof {
   // bytes that the process allocated; held_bytes, all bytes of the process that count towards the
   // quota. requested_bytes: size of the refused request; null: unknown, or a context was refused.
   Figure whole_device_bytes, free_bytes, mps_limit_bytes, own_bytes, held_bytes, requested_bytes;
-  // Set only for a limit of the cgroup: the limit on the device's memory for all processes of the
-  // cgroup, and the bytes that count towards the limit.
+  // Limit of the process's cgroup on the device's memory, for all its processes together, and the
+  // bytes that count towards it. Null if another restriction is the cause.
   Figure cgroup_device_limit_bytes, cgroup_device_used_bytes;
   CUWARDEN_FIELDS(compute_mode, other_processes_bytes, total_bytes, slice, whole_device_bytes,
                   free_bytes, mps_limit_bytes, own_bytes, held_bytes, requested_bytes,

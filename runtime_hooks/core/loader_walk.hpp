@@ -43,8 +43,8 @@ class LoaderWalks {
     return result;
   }
 
-  // Waits until no other thread walks, and keeps others from beginning a walk. To be called by the
-  // thread that forks, right before the fork. Keeps errno.
+  // Waits until no other thread is inside walk(), and keeps threads from entering it until
+  // after_fork(). To be called by the thread that forks, right before the fork. Keeps errno.
   void before_fork() noexcept {
     const ErrnoGuard keep;
     forks_.fetch_add(1);
@@ -79,8 +79,8 @@ class LoaderWalks {
   // Returns the number of walks in which the calling thread is, which a signal handler may have
   // interrupted: 0 or 1.
   static std::uint32_t own_walks() noexcept { return is_inside_ ? 1 : 0; }
-  // Waits until the number is `least` or less, for ten seconds at most, and not at all in a thread
-  // that a seccomp filter confines. Returns false if it stayed above `least`.
+  // Waits until the number is at most `least`, for ten seconds at most. Does not wait in a thread
+  // that a seccomp filter confines. Returns true if the number is at most `least`.
   static bool falls_to(const std::atomic<std::uint32_t>& number, std::uint32_t least) noexcept {
     constexpr std::uint64_t longest_ns = 10'000'000'000;
     constexpr timespec pause{.tv_sec = 0, .tv_nsec = 20'000};

@@ -20,8 +20,8 @@ namespace cuwarden::tracking {
 // then counts as its first again.
 class HandleSet {
  public:
-  // A quick test for a handle in the set. True if the slot in which the handle is looked for first
-  // has it. If false, the handle may still be in the set, as has() tells.
+  // Returns true if the first slot in which the handle is looked for has it. If false, the handle
+  // may still be in the set: has() looks for it in all slots that it may have.
   bool expected_slot_has(const void* handle) const noexcept {
     const std::uint64_t word = word_of(handle);
     return slots_[slot_of(word)].load(std::memory_order_relaxed) == word;

@@ -33,8 +33,8 @@ struct ImplicitObject {
   Kind kind{};               // Kind::stream, Kind::module or Kind::graph_exec.
   Space space{};             // The kind of handle.
   std::uint64_t handle = 0;  // The handle that the driver gave to the program.
-  // For a library and for the code of a kernel, which each device loads separately: the device. For
-  // all others: no_device.
+  // The device that has loaded a library or a kernel's code, since each device loads its own;
+  // no_device for all other objects.
   DeviceOrdinal loaded_on = no_device;
 
   // Returns the address of the object's record: the handle, with the device in its highest bits.
@@ -61,11 +61,11 @@ struct ObjectCall {
 // driver took for them. All functions may be called by several threads at once, and leave errno as
 // it was.
 //
-// If a call could not be measured, its object waits: the device's next reading tells what all
-// waiting objects took together, and each gets an equal part. That works only if the device's base
-// stays the same meanwhile (FreeBases), and in a process of which one thread alone has called CUDA:
-// an allocation of another thread may be under way at a reading. Otherwise the objects are only
-// counted.
+// If a call could not be measured, its object waits for the device's next reading. The reading
+// tells how much all waiting objects took together, and each gets an equal part. This requires that
+// the device's base (FreeBases) does not change meanwhile, and that only one thread has called
+// CUDA: at a reading, another thread's allocation could be under way. Otherwise the objects are
+// only counted.
 class ImplicitObjects final : public ReadingListener {
  public:
   // All arguments outlive the object.
@@ -97,14 +97,14 @@ class ImplicitObjects final : public ReadingListener {
   // after the driver's call. If the call was not measured, all that the object had taken counts as
   // given back.
   void ended(Kind, const Ending&, Taken) noexcept;
-  // Makes the object live again, because the driver refused to destroy it. Records of code stay
-  // ended; its bytes stay in the device's sum.
+  // Undoes begin_end() of an object that the driver refused to destroy. Records of its code stay
+  // ended, but the code's bytes stay in the device's sum.
   void not_ended(const Ending&) noexcept;
 
   // Forgets objects of the context that wait, because the context has ended.
   void context_ended(ContextId) noexcept;
-  // Returns the object that stands for the code of a kernel (CUfunction or CUkernel, as a number)
-  // on the device, if it was loaded when the kernel was first needed.
+  // Returns the object that stands for the code of a kernel on the device, which is loaded when the
+  // kernel is first needed. `kernel`: a CUfunction or CUkernel, as a number.
   static ImplicitObject code_of(std::uint64_t kernel, DeviceOrdinal device) noexcept {
     return {Kind::module, Space::kernel, kernel, device};
   }
@@ -165,8 +165,8 @@ class ImplicitObjects final : public ReadingListener {
   CallSites& sites_;
   // A bit for each device that has records of code which it loaded separately.
   std::atomic<std::uint64_t> devices_with_code_{0};
-  // Guards `waiting_`, of which the first `count_` entries are in use. While it is held, the ledger
-  // is changed, but neither the driver nor the program is called.
+  // Guards `waiting_`, whose first `count_` entries are in use. Its holder may change the ledger,
+  // but calls neither the driver nor the program.
   FutexLock lock_;
   std::atomic<std::uint32_t> count_{0};
   std::array<Waiting, most_waiting> waiting_{};

@@ -30,8 +30,9 @@ std::uint64_t left(const NvmlCgroupLimit& limit) noexcept {
   return limit.limit_bytes - std::min(limit.limit_bytes, limit.used_bytes);
 }
 
-// True if the limits of cgroups above this one count, too: those of the kernel's controller `dmem`
-// do. Without that controller, the driver uses another one (`misc`) and the nearest limit alone.
+// Returns true if the limits of the cgroups above this one count, too, as they do with the kernel's
+// controller `dmem`. Without it the driver uses the controller `misc`, and the nearest limit alone
+// counts.
 bool nests(const char* cgroup) noexcept {
   const Descriptor folder = open_folder(AT_FDCWD, cgroup);
   return folder && faccessat(folder.number(), "dmem.max", F_OK, 0) == 0;

@@ -25,13 +25,13 @@ struct UnifiedCgroup {
 // there, or if the cgroup lies outside of what is mounted. Keeps errno.
 UnifiedCgroup own_unified_cgroup() noexcept;
 
-// Returns the limit of the cgroup on the memory of the device with this UUID (cuDeviceGetUuid_v2).
-// If the cgroup has none, returns that of the nearest cgroup above that has one. If that cgroup's
-// folder has `dmem.max`, limits above it count as well, and the limit that leaves the fewest bytes
-// unused is returned. Null if there is no limit, as for a MIG slice, or if NVML cannot be loaded or
-// does not tell. `cgroup`: path of the cgroup's folder below /sys/fs/cgroup. Never throws; keeps
-// errno and dlerror. Must not be called under a lock or in a signal handler, since NVML is loaded.
-// `library`: file name of NVML.
+// Returns the cgroup's limit on the memory of the device with this UUID (cuDeviceGetUuid_v2). If
+// the cgroup has none, returns that of the nearest cgroup above that has one. If the folder of the
+// cgroup with that limit has `dmem.max`, the limits above it count as well, and the one that leaves
+// the fewest bytes unused is returned. Null if there is no limit, as for a MIG slice, or if NVML
+// cannot be loaded or does not tell. `cgroup`: path of the cgroup's folder below /sys/fs/cgroup.
+// Never throws; keeps errno and dlerror. Must not be called under a lock or in a signal handler,
+// since it loads NVML. `library`: file name of NVML.
 std::optional<NvmlCgroupLimit> read_nvml_cgroup_limit(
     std::span<const char, 16> uuid, const char* cgroup,
     const char* library = "libnvidia-ml.so.1") noexcept;

@@ -17,8 +17,8 @@ class ObjectSpan {
   // code always are, since they take milliseconds.
   enum class When { within_budget, always };
 
-  // `call` is the program's call, whose hook makes the driver call. It must outlive this object.
-  // Begins the measurement, so the object is made right before the driver's call.
+  // Begins the measurement. To be made right before the driver is called. `call`: the program's
+  // hooked call, which must outlive this object.
   explicit ObjectSpan(HookedCall& call, When = When::within_budget) noexcept;
 
   // True if the call is measured.
@@ -27,8 +27,8 @@ class ObjectSpan {
   // right after that call, if it succeeded. Must not be called if the program's call is not
   // recorded.
   void made(const tracking::ImplicitObject&) noexcept;
-  // Ends the measurement, and adds what the driver's call took to the object, which was made
-  // before. To be called right after that call, if it succeeded. Must not be called if the
+  // Ends the measurement, and adds the memory that the driver's call took to an object that existed
+  // already. To be called right after that call, if it succeeded. Must not be called if the
   // program's call is not recorded.
   void used(const tracking::ImplicitObject&) noexcept;
 
