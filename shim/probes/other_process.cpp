@@ -201,9 +201,10 @@ bool is_own_descendant(int proc, std::uint32_t parent) noexcept {
 }  // namespace
 
 std::string OtherProcesses::user_of(std::uint64_t uid) {
-  const auto [known, is_new] = users_.try_emplace(uid);
-  if (!is_new) return known->second;
-  known->second = std::to_string(uid);
+  const auto [entry, is_new] = users_.try_emplace(uid);
+  std::string& user = entry->second;
+  if (!is_new) return user;
+  user = std::to_string(uid);
   std::string name;
   // A line is "NAME:PASSWORD:UID:GID:...".
   each_line_of(passwd_, [&](std::string_view line) {
@@ -212,10 +213,10 @@ std::string OtherProcesses::user_of(std::uint64_t uid) {
     if (!name.empty() || second == line.npos || first > longest_user_name) return;
     const std::string_view number =
         line.substr(second + 1, line.find(':', second + 1) - second - 1);
-    if (number == known->second) name = printable(std::string(line.substr(0, first)));
+    if (number == user) name = printable(std::string(line.substr(0, first)));
   });
-  if (!name.empty()) known->second = name;
-  return known->second;
+  if (!name.empty()) user = name;
+  return user;
 }
 
 ProcessFacts OtherProcesses::facts_of(std::uint32_t pid) {
