@@ -10,6 +10,7 @@
 #include <new>
 #include <optional>
 
+#include "reporters/model/each_row.hpp"
 #include "reporters/reports/old_reports.hpp"
 #include "reporters/reports/report_file.hpp"
 #include "reporters/reports/report_policy.hpp"
@@ -24,6 +25,8 @@
 
 namespace cuwarden::shim {
 namespace {
+
+using ledger::RegionId;
 
 // Longest search for names at an incident, for which the program waits. Functions without a name by
 // then are shown as module and offset.
@@ -63,13 +66,22 @@ struct Names {
 struct Contents {
   ledger::EndReason end_reason;
   std::optional<int> exit_status;
+  // Calls but those of cuGetProcAddress, which change nothing that a report is read for. The CUDA
+  // runtime's destructor makes one in each process.
   std::uint64_t calls;
+  std::uint64_t unhooked_lookups;
   bool operator==(const Contents&) const = default;
 };
 
 Contents contents_of(const ledger::Reader& reader) {
   const ledger::ProcessView process = reader.process();
-  return {process.end_reason, process.exit_status, process.recorded_calls};
+  Contents contents{process.end_reason, process.exit_status, process.recorded_calls, 0};
+  each_row(reader, RegionId::hooks, &ledger::Reader::hook, [&](const auto& hook) {
+    if (hook.name.starts_with("cuGetProcAddress")) contents.calls -= hook.calls;
+  });
+  each_row(reader, RegionId::unhooked_lookups, &ledger::Reader::unhooked_lookup,
+           [&](const auto& lookup) { contents.unhooked_lookups += lookup.count; });
+  return contents;
 }
 
 // Made anew in place in a forked child.

@@ -61,6 +61,7 @@ std::vector<LeakGroup> groups_of(const ledger::Reader& reader, std::uint64_t end
                                  bool is_running, ledger::GroupSums& sums) {
   const auto by_group = live_by_group(reader, end_ns);
   std::vector<LeakGroup> result;
+  result.reserve(by_group.size());
   const std::uint64_t rows = reader.rows(RegionId::groups);
   for (std::uint64_t row = 1; row < rows; ++row) {
     const auto group = reader.group(row);
