@@ -140,7 +140,8 @@ constexpr std::string_view left_out_names[] = {"",
                                                "confined_thread",
                                                "in_reclaimer",
                                                "compute_mode",
-                                               "not_repeated"};
+                                               "not_repeated",
+                                               "page_cache"};
 static_assert(std::size(left_out_names) == ledger::left_out_count);
 
 // Returns the value of the setting in the process; empty if the ledger has none.

@@ -59,7 +59,8 @@ std::string reason_of(const IndexedReport& report, const model::RungLeftOut& run
       {"confined_thread", "a seccomp filter confined the thread"},
       {"in_reclaimer", "a reclaimer made the request"},
       {"compute_mode", "the device's compute mode refused the request"},
-      {"not_repeated", "cuwarden does not repeat calls of this function"}};
+      {"not_repeated", "cuwarden does not repeat calls of this function"},
+      {"page_cache", "the host's page cache, not another process, has the memory"}};
   if (rung.setting) return setting_of(report, *rung.setting);
   if (rung.reason == "nothing_there")
     return rung.rung == "reclaim" ? "no reclaimer is registered"

@@ -11,6 +11,7 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/files/cgroup_memory.hpp"
+#include "runtime_hooks/core/files/meminfo.hpp"
 #include "runtime_hooks/core/files/small_file.hpp"
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
@@ -126,29 +127,17 @@ class ProcFiles {
   const Descriptor folder_;
 };
 
-// Returns the number of the line "KEY:   NUMBER kB", in bytes.
-std::uint64_t bytes_of(std::string_view text, std::string_view key) noexcept {
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    if (end == text.npos) break;  // the text was cut in the buffer
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(end + 1);
-    if (!line.starts_with(key) || line.substr(key.size(), 1) != ":") continue;
-    line.remove_prefix(key.size() + 1);
-    const auto value = take_number(line);
-    return value && line == " kB" && *value <= unlimited / 1024 ? *value * 1024 : unknown;
-  }
-  return unknown;
-}
-
 void read_machine(const ProcFiles& files, HostLimits& limits) noexcept {
   char buffer[2048];  // All lines that are searched for are in the first half.
   const std::string_view text = files.read("meminfo", buffer);
-  limits.ram_bytes = bytes_of(text, "MemTotal");
-  limits.ram_available_bytes = bytes_of(text, "MemAvailable");
-  limits.swap_free_bytes = bytes_of(text, "SwapFree");
-  limits.commit_limit_bytes = bytes_of(text, "CommitLimit");
-  limits.committed_bytes = bytes_of(text, "Committed_AS");
+  const auto bytes_of = [&](std::string_view key) {
+    return meminfo_bytes(text, key).value_or(unknown);
+  };
+  limits.ram_bytes = bytes_of("MemTotal");
+  limits.ram_available_bytes = bytes_of("MemAvailable");
+  limits.swap_free_bytes = bytes_of("SwapFree");
+  limits.commit_limit_bytes = bytes_of("CommitLimit");
+  limits.committed_bytes = bytes_of("Committed_AS");
   limits.overcommit_mode = files.number("sys/vm/overcommit_memory");
 }
 

@@ -132,8 +132,9 @@ enum class LeftOut : std::uint8_t {
   in_reclaimer,    // a reclaimer made the request
   compute_mode,    // the device's compute mode refused the request, so that memory does not help
   not_repeated,    // cuwarden repeats no call of this function
+  page_cache,      // the device shares the host's memory, whose page cache has what is lacking
 };
-inline constexpr std::uint8_t left_out_count = 20;  // number of enumerators
+inline constexpr std::uint8_t left_out_count = 21;  // number of enumerators
 
 // A thread's refused request while a rung is tried for it.
 struct RequestUnderWay {

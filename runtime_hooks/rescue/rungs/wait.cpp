@@ -5,6 +5,7 @@
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/rescue/rungs/order.hpp"
+#include "runtime_hooks/tracking/devices/host_memory_use.hpp"
 
 namespace cuwarden::rescue {
 namespace {
@@ -27,8 +28,13 @@ LeftOut obstacle_to_waiting(const Rescue& rescue) {
   const std::uint64_t there =
       live - std::min(live, parts.ledger.devices.spilled_bytes_on(request.device));
   const std::uint64_t left = total - request.bytes;
-  return there <= left && rescue.situation.implicit_bytes <= left - there ? LeftOut::none
-                                                                          : LeftOut::own_memory;
+  if (there > left || rescue.situation.implicit_bytes > left - there) return LeftOut::own_memory;
+  // The driver counts the page cache as used. What the kernel could free at once is not held by
+  // other processes.
+  const std::uint64_t needed = request.bytes != 0 ? request.bytes : enough_for_a_call;
+  const bool is_cached = parts.queries.is_integrated(request.device) &&
+                         tracking::host_memory_available() >= needed;
+  return is_cached ? LeftOut::page_cache : LeftOut::none;
 }
 
 LeftOut obstacle(Rescue& rescue) {

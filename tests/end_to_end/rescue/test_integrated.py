@@ -61,6 +61,16 @@ def test_the_page_cache_is_not_to_blame_if_the_request_would_not_fit_without_it(
     assert only_incident(run)["verdict"] == "device_full_own"
 
 
+def test_a_request_for_which_the_page_cache_would_make_room_does_not_wait_for_other_processes(workspace):
+    env = integrated(CUWARDEN_POOL="auto", CUWARDEN_WAIT="20s")
+    run = workspace.run([program("shortages"), "own", "room=600", "more=100"], env)
+    incident = only_incident(run)
+    assert incident["verdict"] == "held_by_page_cache", incident
+    reasons = {row["rung"]: row["reason"] for row in run.report["rungs_left_out"]}
+    assert reasons["wait"] == "page_cache"
+    assert "wait" not in [row["rung"] for row in run.report["rungs"]]
+
+
 def test_a_device_with_memory_of_its_own_has_no_page_cache(run_both):
     env = integrated(CUWARDEN_SIM_INTEGRATED=None, CUWARDEN_SIM_OTHER_PROCESS="2GiB")
     run = run_both([program("shortages"), "own", "room=600", "more=100"], env)
