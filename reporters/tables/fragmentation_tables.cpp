@@ -41,19 +41,10 @@ std::optional<Account> account_of(const ledger::DeviceView& device,
   const auto known = libraries.find(device.ordinal.value);
   const ledger::ImplicitBytes of_libraries =
       known == libraries.end() ? ledger::ImplicitBytes{} : known->second;
-  std::uint64_t libraries_bytes = 0;
-  // A library's part may be larger than the item, since the two were counted one after the other.
-  const auto add_split = [&](Holder holder, std::uint64_t item, std::uint64_t part) {
-    const std::uint64_t of_library = std::min(item, part);
-    account.add(holder, item - of_library);
-    libraries_bytes += of_library;
-  };
-  add_split(Holder::modules, device.implicit.modules, of_libraries.modules);
   account.add(Holder::local_memory, device.implicit.local_memory);
   account.add(Holder::heap, device.implicit.heap);
-  add_split(Holder::streams, device.implicit.streams, of_libraries.streams);
-  add_split(Holder::graphs, device.implicit.graphs, of_libraries.graphs);
-  account.add(Holder::libraries, libraries_bytes);
+  account.add_objects({device.implicit.modules, device.implicit.streams, device.implicit.graphs},
+                      {of_libraries.modules, of_libraries.streams, of_libraries.graphs});
   return account;
 }
 

@@ -54,7 +54,10 @@ constexpr std::string_view fact_names[] = {"total_bytes",
                                            "integrated",
                                            "cgroup_device_limit_bytes",
                                            "cgroup_device_used_bytes",
-                                           "unmatched_processes"};
+                                           "unmatched_processes",
+                                           "library_module_bytes",
+                                           "library_stream_bytes",
+                                           "library_graph_bytes"};
 static_assert(std::size(fact_names) == ledger::fact_count);
 
 // Returns the name of an error that becomes an incident: a lack of memory, a refusal by a compute

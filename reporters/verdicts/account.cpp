@@ -34,6 +34,19 @@ void Account::add_live(Kind kind, std::uint64_t bytes, const Spilled& spilled) {
   add(Entry{.is_live = true, .kind = kind, .bytes = bytes - std::min(bytes, elsewhere)});
 }
 
+void Account::add_objects(const Objects& all, const Objects& of_libraries) {
+  std::uint64_t libraries = 0;
+  const auto add_rest = [&](Holder holder, std::uint64_t bytes, std::uint64_t part) {
+    const std::uint64_t of_library = std::min(bytes, part);
+    add(holder, bytes - of_library);
+    libraries += of_library;
+  };
+  add_rest(Holder::modules, all.modules, of_libraries.modules);
+  add_rest(Holder::streams, all.streams, of_libraries.streams);
+  add_rest(Holder::graphs, all.graphs, of_libraries.graphs);
+  add(Holder::libraries, libraries);
+}
+
 void Account::add_other_processes(std::uint64_t bytes) {
   if (bytes <= model::largest_number)
     add(Holder::other_processes, bytes - std::min(bytes, live(Kind::imported)));

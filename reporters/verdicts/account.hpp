@@ -53,6 +53,15 @@ class Account {
   // Spilled: the spilled bytes of all kinds on the device, of which those of this kind are
   // subtracted. Does nothing if no bytes are left, or more than 2^53.
   void add_live(Kind, std::uint64_t bytes, const Spilled&);
+  // Bytes of loaded code, of streams and of executable graphs on the device.
+  struct Objects {
+    std::uint64_t modules = 0, streams = 0, graphs = 0;
+  };
+  // Adds the items `modules`, `streams`, `graphs` and `libraries`. `all`: the bytes of all objects;
+  // `of_libraries`: the parts of them that calls of known libraries took, which are the item
+  // `libraries` instead. A part may be larger than the whole, since the two may have been counted
+  // one after the other; what exceeds the whole is left out.
+  void add_objects(const Objects& all, const Objects& of_libraries);
   // Adds the item `other_processes`. `bytes`: bytes of the device that other processes hold, as
   // NVML lists them. The live bytes of Kind::imported, which are memory of other processes that
   // this process opened, are subtracted: they are an item already. To be called after add_live().

@@ -150,15 +150,17 @@ std::optional<Account> account_of(DeviceOrdinal device, const ledger::IncidentFa
                                                {Holder::rounding_waste, Fact::rounding_bytes},
                                                {Holder::pool, Fact::arena_unused_bytes},
                                                {Holder::context, Fact::context_bytes},
-                                               {Holder::modules, Fact::module_bytes},
                                                {Holder::local_memory, Fact::local_memory_bytes},
-                                               {Holder::heap, Fact::heap_bytes},
-                                               {Holder::streams, Fact::stream_bytes},
-                                               {Holder::graphs, Fact::graph_bytes}};
+                                               {Holder::heap, Fact::heap_bytes}};
   // Memory that graphs use besides their allocations is idle, and no free waits for it.
   account.add(Holder::mempool_idle, incident.fact(Fact::memory_pool_idle_bytes).value_or(0) +
                                         incident.fact(Fact::graph_rest_bytes).value_or(0));
-  for (const auto& [holder, fact] : items) account.add(holder, incident.fact(fact).value_or(0));
+  const auto bytes = [&](Fact fact) { return incident.fact(fact).value_or(0); };
+  for (const auto& [holder, fact] : items) account.add(holder, bytes(fact));
+  account.add_objects(
+      {bytes(Fact::module_bytes), bytes(Fact::stream_bytes), bytes(Fact::graph_bytes)},
+      {bytes(Fact::library_module_bytes), bytes(Fact::library_stream_bytes),
+       bytes(Fact::library_graph_bytes)});
   account.add_other_processes(incident.fact(Fact::other_processes_bytes).value_or(0));
   // The driver counts the host's page cache as used, but the kernel drops it when memory is needed.
   const auto available = incident.fact(Fact::ram_available_bytes);

@@ -7,7 +7,10 @@
 #include <vector>
 
 #include "reporters/model/each_row.hpp"
+#include "reporters/tables/groups/call_frames.hpp"
+#include "reporters/tables/groups/implicit_groups.hpp"
 #include "reporters/tables/groups/leak_groups.hpp"
+#include "reporters/tables/groups/library_reserves.hpp"
 #include "reporters/tables/slabs.hpp"
 #include "reporters/verdicts/incident_case.hpp"
 #include "shim/probes/host_limits.hpp"
@@ -65,10 +68,7 @@ void note_slabs(ledger::Incidents& rows, const ledger::Reader& live, rescue::Inc
   note_lockers(live, here, incident.holdings);
 }
 
-void note_growth(const ledger::Reader& live, std::uint64_t now_ns,
-                 ledger::IncidentHoldings& holdings) {
-  const auto sums = std::make_unique<ledger::GroupSums>();
-  const std::vector<LeakGroup> groups = live_groups(live, now_ns, *sums);
+void note_growth(const std::vector<LeakGroup>& groups, ledger::IncidentHoldings& holdings) {
   for (ledger::IncidentHolding& holding : holdings.all())
     for (const LeakGroup& group : groups)
       if (group.group.id == holding.group)
@@ -105,6 +105,20 @@ void note_implicit(const ledger::DeviceView& device, ledger::IncidentFacts& fact
   facts.set(Fact::heap_bytes, implicit.heap);
   facts.set(Fact::stream_bytes, implicit.streams);
   facts.set(Fact::graph_bytes, implicit.graphs);
+}
+
+// Notes how much of the device's code, streams and executable graphs calls of known libraries took.
+void note_libraries(const ledger::Reader& live, std::vector<LeakGroup>& groups,
+                    rescue::Incident& incident) {
+  const std::vector<LeakGroup> objects = implicit_groups(live, groups);
+  CallFrames frames(live);
+  for (const LeakGroup& group : objects) frames.add_stack(group.group.stack);
+  const LibrariesImplicit all = implicit_of_libraries(live, objects, frames);
+  const auto here = all.find(incident.request.device.value);
+  if (here == all.end()) return;
+  incident.facts.set(Fact::library_module_bytes, here->second.modules);
+  incident.facts.set(Fact::library_stream_bytes, here->second.streams);
+  incident.facts.set(Fact::library_graph_bytes, here->second.graphs);
 }
 
 // Notes another process that uses the request's device, with what /proc tells of it. Returns the
@@ -235,7 +249,10 @@ void add_incident_facts(ledger::Writer& ledger, const ledger::Reader& live,
   note_host(incident.facts);
   note_slabs(ledger.incidents, live, incident);
   if (device) note_implicit(*device, incident.facts);
-  note_growth(live, ledger.time.now_ns(), incident.holdings);
+  const auto sums = std::make_unique<ledger::GroupSums>();  // too large for a small stack
+  std::vector<LeakGroup> groups = live_groups(live, ledger.time.now_ns(), *sums);
+  note_growth(groups, incident.holdings);
+  note_libraries(live, groups, incident);
   note_mps_limit(live, incident);
   if (!device) return;
   note_whole_device(*device, incident.facts);

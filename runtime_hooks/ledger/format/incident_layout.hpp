@@ -86,9 +86,13 @@ enum class Fact : std::uint8_t {
   // Number of processes on NVML's list that could not be matched with the processes that are
   // visible here, because NVML's pids may be those of another pid namespace; not known if none.
   unmatched_processes,
+  // The parts of module_bytes, stream_bytes and graph_bytes that calls of known libraries took.
+  library_module_bytes,
+  library_stream_bytes,
+  library_graph_bytes,
 };
 // Number of enumerators of Fact.
-inline constexpr std::size_t fact_count = static_cast<std::size_t>(Fact::unmatched_processes) + 1;
+inline constexpr std::size_t fact_count = static_cast<std::size_t>(Fact::library_graph_bytes) + 1;
 inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;  // value of a limit that is not set
 
 // The rungs: the attempts to serve a request that the driver has refused. retry asks the driver

@@ -29,11 +29,11 @@ LeftOut obstacle_to_waiting(const Rescue& rescue) {
       live - std::min(live, parts.ledger.devices.spilled_bytes_on(request.device));
   const std::uint64_t left = total - request.bytes;
   if (there > left || rescue.situation.implicit_bytes > left - there) return LeftOut::own_memory;
-  // The driver counts the page cache as used. What the kernel could free at once is not held by
-  // other processes.
+  // The driver counts the page cache as used. Memory that the kernel could free at once is not held
+  // by other processes.
   const std::uint64_t needed = request.bytes != 0 ? request.bytes : enough_for_a_call;
-  const bool is_cached = parts.queries.is_integrated(request.device) &&
-                         tracking::host_memory_available() >= needed;
+  const bool is_cached =
+      parts.queries.is_integrated(request.device) && tracking::host_memory_available() >= needed;
   return is_cached ? LeftOut::page_cache : LeftOut::none;
 }
 

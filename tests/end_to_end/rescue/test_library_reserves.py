@@ -123,3 +123,16 @@ def test_streams_and_code_that_a_librarys_calls_took_are_an_item_of_the_account(
     assert rows["libraries"] == sum(row["bytes"] for row in groups) > 0
     assert "streams" not in rows
     assert "code of libraries" in cuwarden("report", run.report.path).stdout
+
+
+def test_streams_of_libraries_are_an_item_of_an_incidents_account(workspace):
+    requests = [(NCCL, "keep_streams", 64), ("program", "cudaMalloc", 3 * GIB)]
+    run = workspace.run(keeping(*requests, ("program", "cudaMalloc", 2 * GIB)), environment())
+    incident = refused(run)
+    rows = {row["item"]: row["bytes"] for row in run.report["accounts"] if row["incident"] == incident["id"]}
+    (group,) = [row for row in run.report["implicit_groups"] if row["item"] == "streams"]
+    assert rows["libraries"] == group["bytes"] > 0
+    assert "streams" not in rows
+    facts = {row["fact"]: row["value"] for row in run.report["incident_facts"]}
+    assert facts["library_stream_bytes"] == facts["stream_bytes"] == group["bytes"]
+    assert sum(rows.values()) == facts["total_bytes"] - facts["free_bytes"]
