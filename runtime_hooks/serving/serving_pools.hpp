@@ -170,9 +170,11 @@ class ServingPools final : public tracking::ReadingListener {
   // Frees memory of the current context that the program freed while a stream was captured. Does
   // nothing while any stream is captured, or if the context has unfinished work or that cannot be
   // told: the call does not wait for the device. For hooks of functions that do not wait for it
-  // themselves.
-  void free_deferred_if_idle() noexcept {
-    if (may_free_deferred() && is_idle_here()) free_deferred_now();
+  // themselves. Returns true if it may have freed any.
+  bool free_deferred_if_idle() noexcept {
+    if (!may_free_deferred() || !is_idle_here()) return false;
+    free_deferred_now();
+    return true;
   }
   // Gives page-locked memory back to the host that has had no allocation for a second, or that
   // exceeds the 64 MiB kept for later requests. Unlocking memory waits for the device, so this

@@ -18,7 +18,7 @@ void AllocationRecorder::give_notice_of(std::uint32_t reasons) noexcept {
 DeviceOrdinal AllocationRecorder::allocated(const Caller& caller,
                                             const Allocation& allocation) noexcept {
   const ErrnoGuard keep;
-  implicit_.bases.memory_may_change();
+  implicit_.bases.memory_may_change();  // before the device is read below
   const CurrentContext here = queries_.current_that_served();
   const DeviceOrdinal device = allocation.device_in(here);
   readings_.meet(here.device);
@@ -52,7 +52,6 @@ DeviceOrdinal AllocationRecorder::allocated(const Caller& caller,
 }
 
 ledger::TakenRecord AllocationRecorder::take(Space space, std::uint64_t address) noexcept {
-  implicit_.bases.memory_may_change();
   const ledger::TakenRecord taken = ledger_.allocations.take(space, DeviceAddress{address});
   if (taken && implicit_.any_span())
     implicit_.disturb(ledger_.groups.device_of(taken.fields.group));
@@ -60,7 +59,7 @@ ledger::TakenRecord AllocationRecorder::take(Space space, std::uint64_t address)
 }
 
 void AllocationRecorder::settle(const ledger::TakenRecord& taken, CUresult result) noexcept {
-  implicit_.bases.memory_may_change();
+  implicit_.bases.memory_may_change();  // before the device is read below
   const bool gone = result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
   if (!taken) {
     if (result == CUDA_SUCCESS) unknown_free();

@@ -49,11 +49,17 @@ class FreeBases {
     const std::uint64_t epoch = epoch_.load();
     if (mark(epoch, stored) == begun) stored = {free_bytes, epoch, stored.serial + 1};
   }
-  // Adds bytes that a call has given back, and that are accounted for already, to the device's
-  // base.
-  void given_back(DeviceOrdinal device, std::uint64_t bytes) noexcept {
+  // Subtracts bytes that a call has taken, and that are accounted for, from the device's base; adds
+  // them if `bytes` is negative. `before`: the device's mark from before the call. If the base has
+  // another mark now, it may have been read in the middle of the call. Then it is forgotten.
+  void took(DeviceOrdinal device, std::int64_t bytes, Mark before) noexcept {
     const Locked locked(lock_);
-    if (locked && is_kept(device)) stored_[device.value].free_bytes += bytes;
+    if (!locked || !is_kept(device)) return;
+    Stored& stored = stored_[device.value];
+    if (mark(epoch_.load(), stored) == before)
+      stored.free_bytes -= static_cast<std::uint64_t>(bytes);
+    else
+      memory_may_change();
   }
   // Forgets the bases of all devices. To be called at each call that may change the memory of some
   // device, before the change or after it. Costs one load if there is no base to forget.

@@ -1,5 +1,6 @@
 #include "runtime_hooks/tracking/implicit_memory.hpp"
 
+#include "runtime_hooks/ledger/storage/thread_shards.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/tracking/handle_set.hpp"
 
@@ -18,21 +19,24 @@ ImplicitMemory::ImplicitMemory(ledger::Writer& ledger, const DeviceQueries& quer
   submitted_graphs.forget_all();
 }
 
-bool ImplicitMemory::begin_span(DeviceOrdinal device) noexcept {
-  if (!has_spans(device)) return false;
+std::uint64_t ImplicitMemory::begin_span(DeviceOrdinal device) noexcept {
+  if (!has_spans(device)) return 0;
   Spans& spans = spans_[device.value];
   const bool alone = spans.open.fetch_add(1) == 0;
   spans.disturbed.store(!alone);
   open_.fetch_add(1);
-  return true;
+  // A call that sees a later number than this one also sees that a span is under way.
+  return next_span_.fetch_add(1);
 }
 
-bool ImplicitMemory::end_span(DeviceOrdinal device) noexcept {
+bool ImplicitMemory::end_span(DeviceOrdinal device, std::uint64_t span) noexcept {
+  // A call that has ended by now has disturbed the span before.
+  const bool is_inside_another = ledger_.thread_shards.others_in_calls(span + 1);
   open_.fetch_sub(1);
   Spans& spans = spans_[device.value];
   const bool undisturbed = !spans.disturbed.load();
   spans.open.fetch_sub(1);
-  return undisturbed;
+  return undisturbed && !is_inside_another;
 }
 
 ImplicitMemory::Launches* ImplicitMemory::launches_of(DeviceOrdinal device,

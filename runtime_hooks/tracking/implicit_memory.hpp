@@ -29,27 +29,31 @@ class ImplicitMemory {
   ImplicitMemory(ledger::Writer&, const DeviceQueries&, DeviceReadings&) noexcept;
 
   // Begins a measurement (span) of one call on the device; the caller reads the device itself.
-  // Returns false, with nothing begun, if the ordinal is not from 0 to 63. After true, the caller
-  // must call end_span() for the device: if a longjmp prevents that, no later measurement on the
-  // device counts.
-  bool begin_span(DeviceOrdinal) noexcept;
-  // Ends a measurement (span) that begin_span() has begun on the device. Returns true if the
-  // measurement counts: no other call of this process that may change the device's memory was seen
-  // to begin or end during it. A call that began before and ends after it is not noticed.
-  bool end_span(DeviceOrdinal) noexcept;
+  // Returns the span's number, from 1; 0, with nothing begun, if the ordinal is not from 0 to 63.
+  // After another result, the caller must call end_span() for the device: if a longjmp prevents
+  // that, no later measurement on the device counts.
+  std::uint64_t begin_span(DeviceOrdinal) noexcept;
+  // Ends the measurement (span) with this number on the device. Returns true if the measurement
+  // counts: no other call of this process that may change the device's memory overlapped with it.
+  // Calls of other devices do not matter, unless they began before the span and have not ended.
+  bool end_span(DeviceOrdinal, std::uint64_t span) noexcept;
+  // Returns the number that the next span will have.
+  std::uint64_t next_span() const noexcept { return next_span_.load(std::memory_order_acquire); }
   // True while a measurement (span) of some call is under way on any device.
   bool any_span() const noexcept { return open_.load(std::memory_order_relaxed) != 0; }
   // Makes the measurements (spans) that are under way on the device not count, because another call
-  // may change the device's memory. Forgets all bases, too.
-  void disturb(DeviceOrdinal device) noexcept {
-    if (!has_spans(device)) return;
-    spans_[device.value].disturbed.store(true, std::memory_order_relaxed);
-    bases.memory_may_change();
+  // may change the device's memory.
+  void disturb_spans(DeviceOrdinal device) noexcept {
+    if (has_spans(device)) spans_[device.value].disturbed.store(true, std::memory_order_relaxed);
   }
   // Makes all measurements (spans) that are under way, on any device, not count, because another
-  // call may change the memory of some device. Forgets all bases, too.
-  void disturb_all() noexcept {
+  // call may change the memory of some device.
+  void disturb_all_spans() noexcept {
     for (Spans& spans : spans_) spans.disturbed.store(true, std::memory_order_relaxed);
+  }
+  // Does the same as disturb_spans(), and forgets all bases.
+  void disturb(DeviceOrdinal device) noexcept {
+    disturb_spans(device);
     bases.memory_may_change();
   }
 
@@ -141,6 +145,8 @@ class ImplicitMemory {
   DeviceReadings& device_readings_;
   // Number of measurements (spans) under way on all devices.
   std::atomic<std::uint32_t> open_{0};
+  // Number of the next measurement (span).
+  std::atomic<std::uint64_t> next_span_{1};
   Spans spans_[LiveContexts::device_limit];
   // Time that readings of devices have taken so far, in nanoseconds.
   std::atomic<std::uint64_t> reading_ns_{0};

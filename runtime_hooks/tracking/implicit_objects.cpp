@@ -103,9 +103,13 @@ void ImplicitObjects::context_ended(ContextId context) noexcept {
 }
 
 bool ImplicitObjects::may_wait(const ObjectCall& call, const ImplicitObject& object) noexcept {
-  if (ledger_.thread_shards.several() || !call.base.is_known ||
-      implicit_.bases.of(call.here.device).mark != call.base.mark)
+  const FreeBases::Base base = implicit_.bases.of(call.here.device);
+  if (!base.is_known) return false;
+  if (!call.base.is_known || base.mark != call.base.mark) {
+    // The device was read in the middle of the call, perhaps after it had taken its memory.
+    implicit_.bases.memory_may_change();
     return false;
+  }
   // Objects whose base is gone can never be settled.
   if (count_.load(relaxed) == most_waiting)
     forget_waiting(
@@ -189,6 +193,7 @@ ImplicitObjects::Ending ImplicitObjects::begin_end(const ImplicitObject& object,
   });
   Ending ending{ledger_.allocations.take(object.space, object.address()), here};
   if (ending.record) ending.device = ledger_.groups.device_of(ending.record.fields.group);
+  ending.mark = implicit_.bases.of(ending.device).mark;
   if (object.kind == Kind::module) ending.code_bytes = end_code_of(object, ending.device);
   return ending;
 }
@@ -198,7 +203,7 @@ void ImplicitObjects::ended(Kind kind, const Ending& ending, Taken taken) noexce
   if (taken) return book(kind, ending.device, std::min<std::int64_t>(*taken, 0));
   const std::uint64_t known = ending.code_bytes + ending.record.fields.bytes.value;
   book(kind, ending.device, -static_cast<std::int64_t>(known));
-  implicit_.bases.given_back(ending.device, known);
+  implicit_.bases.took(ending.device, -static_cast<std::int64_t>(known), ending.mark);
 }
 
 void ImplicitObjects::not_ended(const Ending& ending) noexcept {
@@ -207,39 +212,49 @@ void ImplicitObjects::not_ended(const Ending& ending) noexcept {
 
 bool ImplicitObjects::device_was_read(DeviceOrdinal device, const driver::DeviceReading& reading,
                                       std::uint64_t begun) noexcept {
+  // A call of another thread may have taken memory already, and its object not wait yet. So what
+  // the reading shows is settled by a later one. The base is read last: it is forgotten before a
+  // call ends.
+  const bool is_early = ledger_.thread_shards.others_in_calls();
+  const FreeBases::Base base = implicit_.bases.of(device);
+  if (is_early && base.is_known) return false;
   if (count_.load(relaxed) != 0) {
     const ErrnoGuard keep;
-    const FreeBases::Base base = implicit_.bases.of(device);
-    const Locked locked(lock_);
-    const std::uint32_t count = locked ? count_.load(relaxed) : 0;
-    const auto counts = [&](const Waiting& entry) {
-      return entry.device == device && entry.mark == begun;
-    };
-    auto left = static_cast<std::uint64_t>(
-        std::count_if(waiting_.begin(), waiting_.begin() + count, counts));
-    // A base that was forgotten or replaced while the device was read proves nothing.
-    std::uint64_t bytes = base.is_known && base.mark == begun
-                              ? base.free_bytes - std::min(base.free_bytes, reading.free_bytes)
-                              : 0;
-    if (bytes > most_bytes) bytes = 0;
-    std::uint32_t kept = 0;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      const Waiting entry = waiting_[i];
-      if (entry.device != device) {
-        waiting_[kept++] = entry;
-      } else if (counts(entry)) {
-        const std::uint64_t part = bytes / std::max<std::uint64_t>(left, 1);
-        --left;
-        bytes -= part;
-        book(entry.object.kind, device, static_cast<std::int64_t>(part));
-        // An object without a record has ended, unless it is code, which gets its record now.
-        add_bytes(entry, part, entry.object.loaded_on != no_device);
-      }
-    }
-    if (locked) count_.store(kept, relaxed);
+    settle(device, base, reading.free_bytes, begun);
   }
   implicit_.bases.set(device, reading.free_bytes, begun);
   return false;
+}
+
+void ImplicitObjects::settle(DeviceOrdinal device, const FreeBases::Base& base,
+                             std::uint64_t free_bytes, FreeBases::Mark begun) noexcept {
+  const Locked locked(lock_);
+  if (!locked) return;
+  const std::uint32_t count = count_.load(relaxed);
+  // A base that was forgotten or replaced while the device was read proves nothing.
+  const bool is_proof = base.is_known && base.mark == begun;
+  const auto counts = [&](const Waiting& entry) {
+    return is_proof && entry.device == device && entry.mark == begun;
+  };
+  auto left =
+      static_cast<std::uint64_t>(std::count_if(waiting_.begin(), waiting_.begin() + count, counts));
+  std::uint64_t bytes = is_proof ? base.free_bytes - std::min(base.free_bytes, free_bytes) : 0;
+  if (bytes > most_bytes) bytes = 0;
+  std::uint32_t kept = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Waiting entry = waiting_[i];
+    if (counts(entry)) {
+      const std::uint64_t part = bytes / left;
+      --left;
+      bytes -= part;
+      book(entry.object.kind, device, static_cast<std::int64_t>(part));
+      // An object without a record has ended, unless it is code, which gets its record now.
+      add_bytes(entry, part, entry.object.loaded_on != no_device);
+    } else if (entry.device != device || (base.is_known && entry.mark == base.mark)) {
+      waiting_[kept++] = entry;
+    }
+  }
+  count_.store(kept, relaxed);
 }
 
 }  // namespace cuwarden::tracking

@@ -63,9 +63,9 @@ struct ObjectCall {
 //
 // If a call could not be measured, its object waits for the device's next reading. The reading
 // tells how much all waiting objects took together, and each gets an equal part. This requires that
-// the device's base (FreeBases) does not change meanwhile, and that only one thread has called
-// CUDA: at a reading, another thread's allocation could be under way. Otherwise the objects are
-// only counted.
+// the device's base (FreeBases) does not change meanwhile, and that no other thread is inside a
+// hooked call at the reading; else a later reading tells. Objects whose base is forgotten before
+// are only counted.
 class ImplicitObjects final : public ReadingListener {
  public:
   // All arguments outlive the object.
@@ -87,6 +87,7 @@ class ImplicitObjects final : public ReadingListener {
     ledger::TakenRecord record;
     DeviceOrdinal device = no_device;
     std::uint64_t code_bytes = 0;
+    FreeBases::Mark mark = 0;  // mark of the device's base before the driver's call
   };
   // Ends the object's record. With a module or a library, ends the records of its code on all
   // devices. `here`: the current device, which is taken for that of an object without a record. To
@@ -154,6 +155,11 @@ class ImplicitObjects final : public ReadingListener {
   // not wait yet.
   bool may_wait(const ObjectCall&, const ImplicitObject&) noexcept;
   void wait(const Waiting&) noexcept;
+  // Gives the objects that wait on the device what they took, by a reading of its free bytes, and
+  // forgets those that can never be settled. `begun`: the device's mark from before the reading,
+  // `base`: its base now.
+  void settle(DeviceOrdinal, const FreeBases::Base& base, std::uint64_t free_bytes,
+              FreeBases::Mark begun) noexcept;
   void book(Kind, DeviceOrdinal, std::int64_t bytes) noexcept;
   // Ends the records of code that belongs to the object, on all devices. Returns its bytes on the
   // device `here`; those on other devices are subtracted from their sums.

@@ -278,12 +278,14 @@ CUresult looked_up(CUresult result, const char* name, void** function) {
 
 CUresult cuGetProcAddress(hooks::HookedCall& call, const char* symbol, void** pfn, int cudaVersion,
                           cuuint64_t flags) {
+  call.keeps_bases();
   return looked_up(call.real().cuGetProcAddress(symbol, pfn, cudaVersion, flags), symbol, pfn);
 }
 
 CUresult cuGetProcAddress_v2(hooks::HookedCall& call, const char* symbol, void** pfn,
                              int cudaVersion, cuuint64_t flags,
                              CUdriverProcAddressQueryResult* symbolStatus) {
+  call.keeps_bases();
   return looked_up(call.real().cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, symbolStatus),
                    symbol, pfn);
 }

@@ -127,13 +127,12 @@ class HookedCall {
       forget_left_calls(__builtin_frame_address(0));
     session_ = session;
     if (session_ == nullptr) return;
-    session_->ledger.thread_shards.count_call(driver::hook_id(row));
-    session_->call_passes();
+    session_->call_begins(driver::hook_id(row));
   }
   ~HookedCall() {
     call_state.driver_depth = depth_before_;
     if (depth_before_ == 0) call_state.driver_mark = nullptr;
-    if (session_ != nullptr) session_->call_passes();
+    if (session_ != nullptr) session_->call_ends(keeps_bases_);
   }
   HookedCall(const HookedCall&) = delete;
   HookedCall& operator=(const HookedCall&) = delete;
@@ -166,6 +165,10 @@ class HookedCall {
             mark_.frame()};
   }
 
+  // Tells that the call has changed no device's memory, except by what measurements and objects
+  // that wait (ImplicitObjects) account for. Other calls make all bases (FreeBases) invalid.
+  void keeps_bases() noexcept { keeps_bases_ = true; }
+
   // Records the outcome of a request for memory. `result` is the final result for the program,
   // after any rescue by allocate(). On success, records `allocation`; an address of 0 gets no
   // record. After CUDA_ERROR_OUT_OF_MEMORY, counts a refused request, unless allocate() of this
@@ -190,9 +193,10 @@ class HookedCall {
   // then tries to make room, and calls `again`, which repeats the call, any number of times.
   // Returns the result for the program.
   CUresult rescued(CUresult result, const rescue::Need& need, FunctionRef<CUresult()> again) const {
-    return recording() && result != CUDA_SUCCESS
-               ? session_->refusals.rescue(caller(), result, need, again)
-               : result;
+    if (!recording() || result == CUDA_SUCCESS) return result;
+    const CUresult answer = session_->refusals.rescue(caller(), result, need, again);
+    session_->implicit.bases.memory_may_change();  // The rungs may have freed memory.
+    return answer;
   }
 
   // Calls `real_call`, which asks the driver for the memory that `asked_for` describes. If the
@@ -253,6 +257,7 @@ class HookedCall {
   // True once the driver has refused the request and allocate() has passed it to
   // Refusals::rescue(), which counts the refusal.
   bool was_refused_ = false;
+  bool keeps_bases_ = false;  // True once keeps_bases() was called.
   const CallMark mark_;
 };
 

@@ -27,9 +27,9 @@ Session::Session(ledger::Writer& given_ledger, const driver::RealDriver& given_r
 [[gnu::cold]] void Session::disturb_spans() noexcept {
   const DeviceOrdinal here = queries.current().device;
   if (here == no_device)
-    implicit.disturb_all();
+    implicit.disturb_all_spans();
   else
-    implicit.disturb(here);
+    implicit.disturb_spans(here);
 }
 
 }  // namespace cuwarden::hooks

@@ -73,11 +73,19 @@ class Session {
   tracking::AllocationRecorder allocations;
   rescue::Refusals refusals;
 
-  // Invalidates the measurements (spans) that are under way on the current device; without a
-  // current device, those on all devices. To be called when a hooked driver call begins, and again
-  // when it ends, since the call may change the device's memory.
-  void call_passes() noexcept {
+  // Counts a hooked driver call that begins in the calling thread. Invalidates the measurements
+  // (spans) that are under way on the current device, since the call may change the device's
+  // memory; without a current device, those on all devices.
+  void call_begins(HookId hook) noexcept {
+    ledger.thread_shards.call_begins(hook, implicit.next_span());
     if (implicit.any_span()) disturb_spans();
+  }
+  // Invalidates the same measurements once more at the end of the call. Unless `keeps_bases` is
+  // true, also forgets all bases (FreeBases).
+  void call_ends(bool keeps_bases) noexcept {
+    if (implicit.any_span()) disturb_spans();
+    if (!keeps_bases) implicit.bases.memory_may_change();
+    ledger.thread_shards.call_ends();
   }
   // Writes the figures of cuwarden's pools to the ledger, and makes process_ends() true. From then
   // on, a reading of a device no longer makes its pool give unused pages back to the driver. To be

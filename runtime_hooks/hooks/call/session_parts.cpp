@@ -38,7 +38,7 @@ void ExecutionParts::stream_ends(CUstream stream) const noexcept {
   if (!session_.refusals.rescues()) return;
   session_.refusals.pending().stream_ends(stream);
   session_.captures.stream_ends(stream);
-  pools.free_deferred_if_idle();
+  if (pools.free_deferred_if_idle()) implicit.bases.memory_may_change();
 }
 
 }  // namespace cuwarden::hooks

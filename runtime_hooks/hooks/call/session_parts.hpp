@@ -23,9 +23,7 @@ class MemoryParts {
         captures(session.captures),
         implicit(session.implicit),
         queries(session.queries),
-        session_(session) {
-    session.implicit.bases.memory_may_change();
-  }
+        session_(session) {}
 
   ledger::Allocations& records;
   ledger::VirtualMemory& virtual_memory;

@@ -24,7 +24,8 @@ void ImplicitSpan::begin(DeviceOrdinal device) noexcept {
   if (!call_.recording()) return;
   const ErrnoGuard keep;
   ImplicitMemory& implicit = call_.execution().implicit;
-  if (!implicit.begin_span(device)) return;
+  number_ = implicit.begin_span(device);
+  if (number_ == 0) return;
   device_ = device;
   const tracking::FreeBases::Mark begun = implicit.bases.reading_begins(device);
   if (const auto reading = read()) {
@@ -33,12 +34,12 @@ void ImplicitSpan::begin(DeviceOrdinal device) noexcept {
     call_.execution().objects.device_was_read(device, before_, begun);
     mark_ = implicit.bases.reading_begins(device);
   } else {
-    implicit.end_span(device);
+    implicit.end_span(device, number_);
   }
 }
 
 ImplicitSpan::~ImplicitSpan() {
-  if (begun_) call_.execution().implicit.end_span(device_);
+  if (begun_) call_.execution().implicit.end_span(device_, number_);
 }
 
 std::optional<std::int64_t> ImplicitSpan::taken() noexcept {
@@ -47,11 +48,12 @@ std::optional<std::int64_t> ImplicitSpan::taken() noexcept {
   const ExecutionParts parts = call_.execution();
   const auto reading = read();
   begun_ = false;
-  if (!parts.implicit.end_span(device_) || !reading) return std::nullopt;
+  if (!parts.implicit.end_span(device_, number_) || !reading) return std::nullopt;
   after_ = *reading;
-  parts.implicit.bases.set(device_, after_.free_bytes, mark_);
-  return static_cast<std::int64_t>(before_.free_bytes) -
-         static_cast<std::int64_t>(after_.free_bytes);
+  const std::int64_t bytes =
+      static_cast<std::int64_t>(before_.free_bytes) - static_cast<std::int64_t>(after_.free_bytes);
+  parts.implicit.bases.took(device_, bytes, mark_);
+  return bytes;
 }
 
 void ImplicitSpan::book(const ledger::ImplicitChange& change) noexcept {

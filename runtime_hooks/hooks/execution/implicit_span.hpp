@@ -60,7 +60,8 @@ class ImplicitSpan {
  private:
   HookedCall& call_;
   DeviceOrdinal device_ = no_device;
-  bool begun_ = false;  // True while the measurement is under way.
+  bool begun_ = false;        // True while the measurement is under way.
+  std::uint64_t number_ = 0;  // number that ImplicitMemory::begin_span() has given
   // Reads the current context's device, and counts the time that it took. Returns none if the
   // device cannot be read.
   std::optional<driver::DeviceReading> read() noexcept;

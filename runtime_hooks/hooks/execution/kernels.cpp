@@ -41,8 +41,11 @@ template <class Handle, class Call>
 CUresult of_kernel_on(HookedCall& call, Handle handle, DeviceOrdinal device, Call real_call) {
   const auto kernel = reinterpret_cast<CUfunction>(handle);
   const CUfunction key = key_of(kernel, device);
-  if (device == no_device || loaded_kernels.has(key) || launched_kernels.has(kernel))
+  if (device == no_device) return real_call();
+  if (loaded_kernels.has(key) || launched_kernels.has(kernel)) {
+    call.keeps_bases();
     return real_call();
+  }
   bool is_read = false;
   const CUresult result =
       maybe_loading(call, tracking::ImplicitObjects::code_of(number_of(handle), device), device,

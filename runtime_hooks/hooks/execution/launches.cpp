@@ -77,7 +77,6 @@ FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel, std::uint64_t bloc
   const ErrnoGuard keep;
   const ExecutionParts parts = call.execution();
   here_ = parts.queries.current();
-  base_ = parts.implicit.bases.of(here_.device);
   if (parts.implicit.may_read(parts.time.recently_ns())) span_.begin(here_.device);
   local_needed_ = local_bytes();
   // Three kinds of launches may take gigabytes and are rare, so they are measured even if the
@@ -88,6 +87,7 @@ FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel, std::uint64_t bloc
       (local_needed_ > launches->local_bytes.load(std::memory_order_relaxed) ||
        launches->may_read_for_heap() || parts.devices.lent_context_bytes(here_.device) != 0))
     span_.begin(here_.device);
+  base_ = parts.implicit.bases.of(here_.device);
 }
 
 std::uint64_t FirstLaunch::local_bytes() const noexcept {
@@ -107,6 +107,7 @@ rescue::Need FirstLaunch::done(CUresult result) noexcept {
   const ErrnoGuard keep;
   const auto taken = span_.taken();
   if (result == CUDA_SUCCESS) {
+    call_.keeps_bases();
     if (was_captured(taken)) return {};
     succeeded(taken);
     launched_kernels.add(kernel_);
@@ -219,7 +220,6 @@ GraphInstantiation::GraphInstantiation(HookedCall& call) noexcept : call_(call),
   const ErrnoGuard keep;
   const ExecutionParts parts = call.execution();
   here_ = parts.queries.current();
-  base_ = parts.implicit.bases.of(here_.device);
   auto* const launches = parts.implicit.launches_of(here_.device, here_.context);
   const bool may_take_gigabytes =
       launches != nullptr && (launches->captured_local_bytes.load(std::memory_order_relaxed) >
@@ -228,12 +228,14 @@ GraphInstantiation::GraphInstantiation(HookedCall& call) noexcept : call_(call),
   if (may_take_gigabytes ||
       (!parts.captures.any() && parts.implicit.may_read(parts.time.recently_ns())))
     span_.begin(here_.device);
+  base_ = parts.implicit.bases.of(here_.device);
 }
 
 void GraphInstantiation::done(CUgraphExec made) noexcept {
   if (!call_.recording()) return;
   const ErrnoGuard keep;
   tracking::Taken taken = span_.taken();
+  call_.keeps_bases();
   if (taken && *taken > 0) {
     const ledger::ImplicitChange for_kernels = kernels_part(*taken);
     const std::int64_t bytes = for_kernels.local_memory_bytes + for_kernels.heap_bytes;

@@ -17,13 +17,14 @@ ObjectSpan::ObjectSpan(HookedCall& call, When when) noexcept : call_(call), span
   const ErrnoGuard keep;
   const ExecutionParts parts = call.execution();
   here_ = parts.queries.current();
-  base_ = parts.implicit.bases.of(here_.device);
   if (may_measure(parts, when)) span_.begin(here_.device);
+  base_ = parts.implicit.bases.of(here_.device);
 }
 
 tracking::Taken ObjectSpan::taken() noexcept {
   const tracking::Taken bytes = span_.taken();
   if (bytes && *bytes != 0) span_.note_reading();
+  call_.keeps_bases();
   return bytes;
 }
 
@@ -58,6 +59,7 @@ void ObjectEnd::done(CUresult result) noexcept {
   if (result == CUDA_ERROR_DEINITIALIZED) return;
   if (result != CUDA_SUCCESS) return objects.not_ended(ending_);
   objects.ended(object_.kind, ending_, taken);
+  call_.keeps_bases();
   if (taken && *taken != 0) span_.note_reading();
 }
 

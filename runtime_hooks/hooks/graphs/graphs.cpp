@@ -17,6 +17,7 @@ CUresult begin_capture(HookedCall& call, CUstream stream, DefaultStream null,
   // Memory that is being moved has been moved before the capture begins.
   const driver::GateScope at_the_gate;
   const GraphParts parts = call.graphs();
+  call.keeps_bases();
   const bool is_new = parts.capture_begins(stream, null == DefaultStream::per_thread, mode);
   const CUresult result = begin();
   if (result == CUDA_SUCCESS)
@@ -32,13 +33,16 @@ template <class End>
 CUresult end_capture(HookedCall& call, CUstream stream, DefaultStream null, End end,
                      CUresult(CUDAAPI* query)(CUstream, CUstreamCaptureStatus*)) {
   const CUresult result = end();
-  if (!call.recording() || !call.graphs().captures.any()) return result;
+  if (!call.recording()) return result;
+  call.keeps_bases();
+  if (!call.graphs().captures.any()) return result;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   if (result != CUDA_SUCCESS && query != nullptr && query(stream, &status) == CUDA_SUCCESS &&
       status != CU_STREAM_CAPTURE_STATUS_NONE)
     return result;
   call.graphs().captures.ended(stream, null == DefaultStream::per_thread);
-  call.graphs().pools.free_deferred_if_idle();
+  if (call.graphs().pools.free_deferred_if_idle())
+    call.execution().implicit.bases.memory_may_change();
   return result;
 }
 
@@ -74,7 +78,11 @@ CUresult submitted(HookedCall& call, CUgraphExec exec, Submit submit) {
 // its memory nodes take none.
 template <class Submit>
 CUresult submitted_first(HookedCall& call, CUgraphExec exec, Submit submit) {
-  if (!call.recording() || submitted_graphs.has(exec) || graph_has_memory(exec)) return submit();
+  if (!call.recording() || graph_has_memory(exec)) return submit();
+  if (submitted_graphs.has(exec)) {
+    call.keeps_bases();
+    return submit();
+  }
   ObjectSpan span(call);
   const CUresult result = submit();
   if (result != CUDA_SUCCESS) return result;

@@ -103,6 +103,9 @@ class ThreadShard {
   std::uint32_t number_;
   std::uint32_t tenancy_;             // number of threads that have had this shard
   std::atomic<std::uint32_t> owner_;  // kernel's id of the last thread; 0: the shard was never used
+  // Serial of the hooked call that the thread is inside; 0: none. In the shared shard: the number
+  // of calls that threads are inside.
+  std::atomic<std::uint64_t> in_call_;
   std::atomic<std::uint64_t>* calls_;  // counters of calls by HookId; null: there was no room
   std::size_t hooks_;                  // number of counters in calls_
   // Allocations less frees that this shard has counted, by the series' row, in two's complement.
@@ -169,6 +172,44 @@ class ThreadShards {
     } else {
       count_for_all(hook);
     }
+  }
+
+  // Counts a call as count_call() does, and notes that the calling thread is inside a hooked call
+  // until call_ends(). `serial`: a number from 1 that never falls from one call of this function to
+  // a later one, for others_in_calls(). If a longjmp leaves the call, the thread counts as inside
+  // it until its next call ends.
+  void call_begins(HookId hook, std::uint64_t serial) noexcept {
+    count_call(hook);
+    ThreadShard& shard = mine();
+    // A plain store is enough: the driver takes locks before it changes a device's memory, and a
+    // thread that sees the change sees the store.
+    if (shard.is_shared())
+      shard.in_call_.fetch_add(1, std::memory_order_relaxed);
+    else
+      shard.in_call_.store(serial, std::memory_order_relaxed);
+  }
+  // Notes that the calling thread's hooked call has ended. A thread for which others_in_calls() is
+  // false afterwards sees everything that was done in the call.
+  void call_ends() noexcept {
+    ThreadShard& shard = mine();
+    if (shard.is_shared())
+      shard.in_call_.fetch_sub(1, std::memory_order_release);
+    else
+      shard.in_call_.store(0, std::memory_order_release);
+  }
+  // Returns true if another thread is inside a hooked call that began with a serial below `before`.
+  // Also true if two threads without a shard of their own are inside calls, whatever their serials.
+  // The calling thread must be inside a hooked call itself, or have a shard of its own.
+  bool others_in_calls(std::uint64_t before = UINT64_MAX) noexcept {
+    const ThreadShard& own = mine();
+    const std::uint64_t own_share = own.is_shared() ? 1 : 0;
+    if (thread_shards()[0].in_call_.load(std::memory_order_acquire) > own_share) return true;
+    const std::uint32_t used = used_.load(std::memory_order_seq_cst);
+    for (std::uint32_t i = 1; i < used; ++i) {
+      const std::uint64_t serial = thread_shards()[i].in_call_.load(std::memory_order_acquire);
+      if (i != own.number_ && serial != 0 && serial < before) return true;
+    }
+    return false;
   }
 
   // Returns the number of shards that threads have had so far, including the shared one (shard 0).

@@ -1,4 +1,8 @@
 // Streams, modules and executable graphs with the device memory that the driver takes for them.
+#include <functional>
+#include <semaphore>
+#include <thread>
+
 #include "tests/unit/hooks/implicit_memory_fixture.hpp"
 
 namespace cuwarden::hooks {
@@ -55,6 +59,20 @@ class ImplicitObjectsTest : public ImplicitMemoryTest {
     }
     return sum;
   }
+  // Does `work` while another thread is inside `call`, whose memory is taken already.
+  static void while_another_is_in(const std::function<void()>& call,
+                                  const std::function<void()>& work) {
+    std::binary_semaphore is_inside{0}, may_end{0};
+    meanwhile = [&] {
+      is_inside.release();
+      may_end.acquire();
+    };
+    std::thread other(call);
+    is_inside.acquire();
+    work();
+    may_end.release();
+    other.join();
+  }
   static inline std::uint64_t made = 0;
 };
 
@@ -99,6 +117,83 @@ TEST_F(ImplicitObjectsTest, objects_without_readings_share_what_the_next_reading
   EXPECT_EQ(bytes().streams, 11 * mib);
   read_device();
   EXPECT_EQ(bytes().streams, 11 * mib);
+}
+
+TEST_F(ImplicitObjectsTest, objects_of_several_threads_share_what_the_next_reading_finds) {
+  std::thread([&] { make_stream(mib); }).join();
+  use_up_readings();
+  std::thread([&] { make_stream(3 * mib); }).join();
+  make_stream(mib);
+  EXPECT_EQ(live(Kind::stream), (Live{3, mib, 0}));
+  read_device();
+  EXPECT_EQ(live(Kind::stream), (Live{3, 5 * mib, 0}));
+  EXPECT_EQ(bytes().streams, 5 * mib);
+}
+
+TEST_F(ImplicitObjectsTest, a_reading_while_another_thread_makes_an_object_is_settled_by_the_next) {
+  make_stream(mib);
+  use_up_readings();
+  make_stream(mib);
+  while_another_is_in([&] { make_stream(2 * mib); },
+                      [&] {
+                        read_device();
+                        EXPECT_EQ(live(Kind::stream), (Live{2, mib, 0}));
+                      });
+  read_device();
+  EXPECT_EQ(live(Kind::stream), (Live{3, 4 * mib, 0}));
+  EXPECT_EQ(bytes().streams, 4 * mib);
+}
+
+TEST_F(ImplicitObjectsTest, objects_that_are_made_at_the_same_time_share_what_both_took) {
+  make_stream(0);
+  while_another_is_in([&] { make_stream(2 * mib); }, [&] { make_stream(mib); });
+  EXPECT_EQ(live(Kind::stream), (Live{3, 0, 0})) << "the readings cannot tell them apart";
+  read_device();
+  EXPECT_EQ(live(Kind::stream), (Live{3, 3 * mib, 0}));
+  EXPECT_EQ(bytes().streams, 3 * mib);
+}
+
+TEST_F(ImplicitObjectsTest, an_allocation_under_way_at_a_reading_is_not_given_to_waiting_objects) {
+  const_cast<driver::RealDriver&>(real).cuMemAlloc_v2 = [](CUdeviceptr* out, size_t) {
+    return *out = 0x7000'0000, in_call();
+  };
+  make_stream(mib);
+  use_up_readings();
+  make_stream(mib);
+  takes = 500 * mib;
+  while_another_is_in([&] { allocate(); },
+                      [&] {
+                        read_device();
+                        EXPECT_EQ(live(Kind::stream), (Live{2, mib, 0}));
+                      });
+  read_device();
+  EXPECT_EQ(live(Kind::stream), (Live{2, mib, 0}));
+  EXPECT_EQ(bytes().streams, mib);
+}
+
+TEST_F(ImplicitObjectsTest,
+       an_allocation_that_spans_a_whole_measurement_is_not_given_to_the_object) {
+  static std::binary_semaphore is_inside{0}, may_take{0}, has_taken{0}, may_end{0};
+  const_cast<driver::RealDriver&>(real).cuMemAlloc_v2 = [](CUdeviceptr* out, size_t) {
+    is_inside.release();
+    may_take.acquire();
+    fake.free_bytes -= 500 * mib;
+    has_taken.release();
+    may_end.acquire();
+    return *out = 0x7000'0000, CUDA_SUCCESS;
+  };
+  std::thread other([&] { allocate(); });
+  is_inside.acquire();
+  meanwhile = [] {
+    may_take.release();
+    has_taken.acquire();
+  };
+  make_stream(mib);
+  may_end.release();
+  other.join();
+  read_device();
+  EXPECT_EQ(live(Kind::stream), (Live{1, 0, 0}));
+  EXPECT_EQ(bytes().streams, 0u);
 }
 
 TEST_F(ImplicitObjectsTest, an_end_without_a_reading_gives_back_what_the_object_had) {

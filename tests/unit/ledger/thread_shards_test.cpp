@@ -220,5 +220,28 @@ TEST(ThreadShards, a_vforked_child_takes_no_living_threads_number) {
   EXPECT_EQ(changed, 0);
 }
 
+TEST(ThreadShards, a_thread_learns_if_another_one_is_inside_a_call_and_if_that_began_before) {
+  const TemporaryFolder folder;
+  Writer* const writer = make_writer(folder.path());
+  ThreadShards& shards = writer->thread_shards;
+  std::latch is_inside(1), may_end(1);
+  std::thread other([&] {
+    shards.call_begins(HookId{0}, 5);
+    is_inside.count_down();
+    may_end.wait();
+    shards.call_ends();
+  });
+  is_inside.wait();
+  EXPECT_TRUE(shards.others_in_calls());
+  EXPECT_TRUE(shards.others_in_calls(6));
+  EXPECT_FALSE(shards.others_in_calls(5));
+  may_end.count_down();
+  other.join();
+  EXPECT_FALSE(shards.others_in_calls());
+  shards.call_begins(HookId{0}, 7);
+  EXPECT_FALSE(shards.others_in_calls()) << "the calling thread's own call does not count";
+  shards.call_ends();
+}
+
 }  // namespace
 }  // namespace cuwarden::ledger
