@@ -29,15 +29,15 @@ using Fragmentations = std::map<std::int32_t, Fragmentation>;
 void put_accounts(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
                   const Fragmentations&, const LibrariesImplicit&, const std::vector<IncidentCase>&,
                   Put<model::AccountItem>);
-// Passes a row of the report to the last parameter for each device in Fragmentations: its slabs,
+// Calls the last parameter, with a row of the report, for each device in Fragmentations: its slabs,
 // and the bytes that other requests cannot use. The series are those of all_series(): the live
 // bytes of each kind of memory on each device.
 void put_fragmentation(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
                        const Fragmentations&, Put<model::Fragmentation>);
-// Passes a row of the report to the last parameter for each slab with a live piece: its address,
+// Calls the last parameter, with a row of the report, for each slab with a live piece: its address,
 // size class and live pieces.
 void put_slab_map(const Fragmentations&, Put<model::Slab>);
-// Passes a row of the report to the last parameter for each group of allocations that has live
+// Calls the last parameter, with a row of the report, for each group of allocations that has live
 // pieces in slabs. The groups' stacks must have been added to the CallFrames before; rows of other
 // stacks name no stack.
 void put_slab_holders(const ledger::Reader&, const Fragmentations&, const CallFrames&,

@@ -11,16 +11,16 @@
 
 namespace cuwarden {
 
-// Passes a row of the report to the last parameter for each refused request of device memory: the
-// bytes of the device that no other request could use at the refusal. Requests at whose refusal the
-// slabs were not looked at are left out.
+// Calls the last parameter, with a row of the report, for each refused request of device memory:
+// the bytes of the device that no other request could use at the refusal. Requests at whose refusal
+// the slabs were not looked at are left out.
 void put_incident_fragmentation(const ledger::Reader&, const std::vector<IncidentCase>&,
                                 Put<model::IncidentFragmentation>);
-// Passes a row of the report to the last parameter for each refused request and each size class of
-// the slabs that its device had at the refusal.
+// Calls the last parameter, with a row of the report, for each refused request and each size class
+// of the slabs that its device had at the refusal.
 void put_incident_slab_classes(const ledger::Reader&, const std::vector<IncidentCase>&,
                                Put<model::IncidentSlabClass>);
-// Passes a row of the report to the last parameter for each refused request and each slab of its
+// Calls the last parameter, with a row of the report, for each refused request and each slab of its
 // device at the refusal. The ledger may list fewer slabs than there were, or none.
 void put_incident_slab_map(const ledger::Reader&, const std::vector<IncidentCase>&,
                            Put<model::IncidentSlab>);

@@ -25,26 +25,26 @@ std::vector<IncidentCase> all_incidents(const ledger::Reader&);
 // for the refusals, to the report's stacks (the last parameter).
 void add_stacks(const ledger::Reader&, const std::vector<IncidentCase>&, CallFrames&);
 
-// Passes a row of the report to the last parameter for each refused request and each other process
-// that held memory of its device at the refusal. The processes are those that NVML listed.
+// Calls the last parameter, with a row of the report, for each refused request and each other
+// process that held memory of its device at the refusal. The processes are those that NVML listed.
 void put_device_processes(const ledger::Reader&, const std::vector<IncidentCase>&,
                           Put<model::DeviceProcess>);
 // Judges the cause of each refused request, and passes a row of the report with the verdict to the
 // last parameter.
 void put_incidents(const ledger::Reader&, const std::vector<IncidentCase>&, const CallFrames&,
                    Put<model::Incident>);
-// Passes a row of the report to the last parameter for each refused request and each number that
+// Calls the last parameter, with a row of the report, for each refused request and each number that
 // was known at its refusal, such as the device's free bytes.
 void put_incident_facts(const std::vector<IncidentCase>&, Put<model::IncidentFact>);
-// Passes a row of the report to the last parameter for each attempt (rung) by which cuwarden tried
-// to serve each incident's first refused request.
+// Calls the last parameter, with a row of the report, for each attempt (rung) by which cuwarden
+// tried to serve each incident's first refused request.
 void put_rungs(const ledger::Reader&, const std::vector<IncidentCase>&, Put<model::Rung>);
-// Passes a row of the report to the last parameter for each rung that was left out for the first
+// Calls the last parameter, with a row of the report, for each rung that was left out for the first
 // refused request of an incident, with the reason. The reader tells the settings that were in
 // force.
 void put_rungs_left_out(const ledger::Reader&, const std::vector<IncidentCase>&,
                         Put<model::RungLeftOut>);
-// Passes a row of the report to the last parameter for each refused request and each group of
+// Calls the last parameter, with a row of the report, for each refused request and each group of
 // allocations (stack, function, kind, device) among its holders. These held most memory, or locked
 // most memory in slabs, at the refusal. Rows name no stack that add_stacks() has not added.
 void put_incident_holders(const ledger::Reader&, const std::vector<IncidentCase>&,

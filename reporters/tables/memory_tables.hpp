@@ -13,22 +13,22 @@
 
 namespace cuwarden {
 
-// Returns the ledger's series but that of the process's RSS. A series is the totals and the
-// timeline of one kind of memory on one device. The counts and live bytes of each series are
-// replaced by those of the second parameter, the exact sums over all groups of allocations. A peak
-// below the live bytes is raised to them.
+// Returns copies of all series of the ledger except the one of the process's RSS. A series is the
+// totals and the timeline of one kind of memory on one device. In the copies, counts and live bytes
+// come from the second parameter, the exact sums over all groups of allocations, and a peak is
+// never less than the live bytes.
 std::vector<ledger::SeriesView> all_series(const ledger::Reader&, const ledger::GroupSums&);
 
-// Passes a row of the report to the last parameter for each device that the process used, with the
-// last reading of its memory.
+// Calls the last parameter, with a row of the report, for each device that the process used, with
+// the last reading of its memory.
 void put_devices(const ledger::Reader&, Put<model::Device>);
-// Passes a row of the report to the last parameter for each kind of memory on each device: the sums
-// of its allocations over the run. The series are those of all_series().
+// Calls the last parameter, with a row of the report, for each kind of memory on each device: the
+// sums of its allocations over the run. The series are those of all_series().
 void put_totals(const std::vector<ledger::SeriesView>&, Put<model::Total>);
-// Passes a row of the report to the last parameter for each span of time, of each kind of memory on
-// each device and of the process's resident memory (RSS).
+// Calls the last parameter, with a row of the report, for each span of time, of each kind of memory
+// on each device and of the process's resident memory (RSS).
 void put_timeline(const ledger::Reader&, Put<model::Bucket>);
-// Passes a row of the report to the last parameter for each call stack that held memory when the
+// Calls the last parameter, with a row of the report, for each call stack that held memory when the
 // most bytes of its kind were live on the device. The stacks must have been added to the CallFrames
 // before.
 void put_peak_holders(const ledger::Reader&, const CallFrames&, Put<model::PeakHolder>);

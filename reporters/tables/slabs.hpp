@@ -84,9 +84,8 @@ inline std::uint64_t largest_request(std::uint64_t free_bytes, std::uint64_t mem
 // slabs if its memory pools keep unused memory, and otherwise none.
 std::map<std::int32_t, Fragmentation> find_fragmentation(const ledger::Reader&);
 
-// Passes a row of the report to the last parameter for each size class of slabs on each device.
-// `by_device`: a map from the device's ordinal to its slabs, which are a Fragmentation or a
-// WorstSlabs.
+// Calls `put`, with a row of the report, for each size class of slabs on each device. `by_device`:
+// for each device, by its ordinal, what is known of its slabs: a Fragmentation or a WorstSlabs.
 template <class Slabs>
 void put_slab_classes(const std::map<std::int32_t, Slabs>& by_device, Put<model::SlabClass> put) {
   for (const auto& [device, all] : by_device) {

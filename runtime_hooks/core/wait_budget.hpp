@@ -44,8 +44,9 @@ class WaitBudget {
   }
 
   // Limits the calling thread's waiting for locks by `budget` for the length of a scope. `budget`
-  // must outlive the scope; null: the thread has no budget in the scope. The destructor restores
-  // the thread's earlier budget. A scope has no effect if 32 other threads are in scopes already.
+  // must outlive the scope; null: in the scope, no budget limits the thread's waiting. The
+  // destructor restores the thread's earlier budget. A scope has no effect if 32 other threads are
+  // in scopes already.
   class [[nodiscard]] Scope {
    public:
     explicit Scope(WaitBudget* budget) noexcept : entry_(entry_of(own_thread_id())) {

@@ -76,9 +76,9 @@ class CallingThreads {
   // threads.
   void forked() noexcept;
 
-  // Calls visit(thread), with a Thread, for the counters of all threads that have some of their
-  // own, and for unused counters, too. Stops and returns false as soon as visit() returns false;
-  // otherwise returns true.
+  // Calls visit(thread) once for each Thread, which is the set of counters of one thread; also for
+  // sets that no thread uses now. Threads without a set of their own are left out. Stops and
+  // returns false as soon as visit() returns false; otherwise returns true.
   template <class Visit>
   bool all_of(const Visit& visit) noexcept {
     for (Thread& thread : threads_)

@@ -156,8 +156,9 @@ class Arena::Meshing {
   bool is_alone(const Target& target) const noexcept {
     return target.is_own && !arena_.run(target.run).is_shared;
   }
-  // Calls visit(target) once for each of the candidate's targets that is memory of the arena from
-  // before this pass of meshing. Leaves out targets that several pages of addresses use already.
+  // Calls visit(target) once for each Target (physical memory) to which items of the candidate
+  // move. Leaves out memory that the pool did not have before this pass of meshing, and memory that
+  // several pages of addresses use already.
   template <class Visit>
   void each_alone(const Candidate& candidate, const Visit& visit) noexcept {
     for (std::uint32_t i = 0; i < candidate.moves; ++i) {

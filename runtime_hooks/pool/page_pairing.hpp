@@ -18,7 +18,7 @@ namespace cuwarden::pool {
 // The parts of one page (2 MiB) that blocks take: a bit for each step of 512 bytes.
 class PageSteps {
  public:
-  // Number of steps in a page: 4096.
+  // Number of steps of 512 bytes that a page has.
   static constexpr std::uint32_t count = page_bytes / Packing::step_bytes;
 
   // Marks the steps (of 512 bytes) from number `first` up to, but not including, `end` as taken.

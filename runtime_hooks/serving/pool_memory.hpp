@@ -17,8 +17,9 @@ struct PoolMemory {
   // Address, and size in bytes, of the mapped pages that hold the allocation; both 0 for
   // page-locked memory.
   std::uint64_t mapped_start = 0, mapped_bytes = 0;
-  // Number that no other allocation of the pools has, for CU_POINTER_ATTRIBUTE_BUFFER_ID. 0 for
-  // spilled memory, of which the driver's own buffer id is unique.
+  // Number that no other allocation of the pools has: the answer for
+  // CU_POINTER_ATTRIBUTE_BUFFER_ID. 0 for spilled memory: there the driver's own buffer id is
+  // unique, and is the answer.
   std::uint64_t serial = 0;
   // Value of CU_POINTER_ATTRIBUTE_SYNC_MEMOPS; always false for page-locked memory, whose value the
   // driver knows.

@@ -88,8 +88,8 @@ class Rule {
   constexpr std::int64_t rbp_at() const noexcept {
     return static_cast<std::int64_t>(static_cast<std::int32_t>(word_ << 20) >> 23) * 8;
   }
-  // Returns the distance in bytes of the canonical frame address (CFA) from the register that
-  // base() names; only if this is `rsp` or `rbp`.
+  // Returns how many bytes the canonical frame address (CFA) lies above the register that base()
+  // names. Meaningless unless that register is rsp or rbp.
   constexpr std::uint64_t cfa() const noexcept { return std::uint64_t{word_ >> cfa_shift} * 8; }
   // Returns the distance in bytes from rbp to the word that holds the canonical frame address
   // (CFA); only if base() is `stored_at_rbp`.

@@ -73,7 +73,8 @@ class RuleTable {
     slot(mixed, way).store(tag(mixed, way) | rule.word(), std::memory_order_relaxed);
   }
 
-  // Removes all rules, because code may have been replaced.
+  // Removes all rules. To be called when code may have been replaced, since rules of the old code
+  // would be wrong.
   void clear() noexcept {
     for (std::size_t i = 0; i < slots; ++i)
       if (slots_[i].load(std::memory_order_relaxed) != 0)

@@ -62,7 +62,8 @@ struct OwnStack {
 // them. Called at most once in each thread, and not in the process's first one.
 using AskThreadStack = bool (*)(std::uint64_t& low, std::uint64_t& high) noexcept;
 // Sets the function that asks libc for the bounds of a thread's stack; null for none. Without one,
-// only the first thread's stack is known; other stacks are checked page by page in every walk.
+// only the bounds of the first thread's stack are known; on other stacks, every walk of the stack
+// checks page by page if it can be read.
 void ask_thread_stacks(AskThreadStack) noexcept;
 // Keeps the calling thread from asking libc for the bounds of its stack from now on. For the answer
 // libc may lock its heap; if a signal handler has interrupted a function of the heap, that would

@@ -67,7 +67,8 @@ class ImplicitMemory {
     constexpr std::uint64_t at_start_ns = 4'000'000, share = 1000;
     return reading_ns_.load(std::memory_order_relaxed) < at_start_ns + now_ns / share;
   }
-  // Counts the time that a reading of a device's free memory took, for may_read().
+  // Adds the time that a reading of a device's free memory took to the sum by which may_read()
+  // limits further readings.
   void reading_took(std::uint64_t ns) noexcept {
     reading_ns_.fetch_add(ns, std::memory_order_relaxed);
   }

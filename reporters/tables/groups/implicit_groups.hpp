@@ -17,8 +17,8 @@ namespace cuwarden {
 // Adds groups of which no object is live.
 // The largest come first, by bytes, then by count.
 std::vector<LeakGroup> implicit_groups(const ledger::Reader&, std::vector<LeakGroup>& leaks);
-// Passes a row of the report to the last parameter for each group. CallFrames::name_all() must have
-// been called.
+// Calls the last parameter, with a row of the report, for each group. CallFrames::name_all() must
+// have been called.
 void put_implicit_groups(const ledger::Reader&, const std::vector<LeakGroup>&, const CallFrames&,
                          Put<model::ImplicitGroup>);
 

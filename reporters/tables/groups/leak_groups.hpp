@@ -53,7 +53,7 @@ std::vector<LeakGroup> live_groups(const ledger::Reader&, std::uint64_t end_ns, 
 // Returns the sums of bytes and allocations over all groups: of live allocations (the leaks), and
 // of those that the ends of contexts released. No bytes count as suppressed.
 model::Leaks leaks_of(const std::vector<LeakGroup>&);
-// Passes a row of the report to the last parameter for each group of allocations that were not
+// Calls the last parameter, with a row of the report, for each group of allocations that were not
 // freed. CallFrames::name_all() must have been called.
 void put_leak_groups(const ledger::Reader&, const std::vector<LeakGroup>&, const CallFrames&,
                      Put<model::LeakGroup>);

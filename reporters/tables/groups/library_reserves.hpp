@@ -14,7 +14,7 @@
 
 namespace cuwarden {
 
-// Passes a row of the report to the last parameter for each reserve of a library (memory that a
+// Calls the last parameter, with a row of the report, for each reserve of a library (memory that a
 // library keeps for itself), by device and by file of the library: largest first. The groups are
 // those of leak_groups() or live_groups(), whose stacks must have been added to the CallFrames.
 void put_library_reserves(const ledger::Reader&, const std::vector<LeakGroup>&, const CallFrames&,

@@ -135,11 +135,11 @@ struct CgroupMemory {
   std::optional<std::uint64_t> peak_bytes;
 };
 
-// Reads the facts of the cgroup whose folder is `path`: its memory limit, or the lowest of the
-// cgroups above it, the most memory that was in use, and the kills for lack of memory. `inode`:
-// inode number of the folder when the path became known; 0: unknown. Returns null if `inode` is 0,
-// or if the folder cannot be opened or has another inode number: then the cgroup is gone, and a
-// later one may have an equal path.
+// Reads the facts of the cgroup whose folder is `path`: its memory limit (the lowest of its own and
+// those of all cgroups above it), the most memory that was ever in use at a time, and how many
+// processes were killed for lack of memory. `inode`: inode number of the folder when the path
+// became known; 0: unknown. Returns null if `inode` is 0, or if the folder cannot be opened or has
+// another inode number: then the cgroup is gone, and a later one may have an equal path.
 inline std::optional<CgroupMemory> read_cgroup_memory(const char* path,
                                                       std::uint64_t inode) noexcept {
   CgroupFolder folder(path);

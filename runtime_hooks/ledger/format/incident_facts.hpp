@@ -97,8 +97,8 @@ class NamedProcesses {
   }
   // Returns the processes that may be named.
   std::span<const OtherProcess> all() const noexcept { return std::span(all_).first(size_); }
-  // Returns the number of processes that were only counted: those that were found in the given way
-  // and were in the given state.
+  // Returns how many processes that were found in the given way, and were in the given state, have
+  // no entry in all(), but were only counted.
   std::size_t unnamed(SeenBy seen_by, RunState state) const noexcept {
     return unnamed_[static_cast<std::size_t>(seen_by)][static_cast<std::size_t>(state)];
   }

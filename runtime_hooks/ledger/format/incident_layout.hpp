@@ -96,10 +96,11 @@ inline constexpr std::size_t fact_count = static_cast<std::size_t>(Fact::library
 inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;  // value of a limit that is not set
 
 // The rungs: the attempts to serve a request that the driver has refused. retry asks the driver
-// again. The others make room first: synchronise waits for pending frees; trim gives back unused
-// memory of CUDA's memory pools; reclaim calls callbacks that empty caches; pool gives back unused
-// memory of cuwarden's pool; mesh lets pages of that pool share memory; wait waits for other
-// processes. spill serves the request with host memory for the part that the device lacks.
+// again. The next ones make room first, and then ask again: synchronise waits for pending frees;
+// trim gives back unused memory of CUDA's memory pools; reclaim calls the program's callbacks that
+// empty caches; pool gives back unused memory of cuwarden's pool; mesh lets pages of that pool
+// share memory; wait waits until other processes free memory. spill, the last one, makes no room:
+// it serves the request with host memory for the part that the device lacks.
 enum class Rung : std::uint8_t { retry, synchronise, trim, reclaim, pool, mesh, wait, spill };
 inline constexpr std::size_t rung_count = 8;  // number of enumerators
 // The outcome of one rung that was tried for a refused request.

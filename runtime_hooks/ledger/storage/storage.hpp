@@ -37,7 +37,8 @@ class Storage {
 
   // Hands out `count` neighbouring rows of the region, filled with zeros. Returns the number of the
   // first one; 0 if there is no room or the region cannot grow. Row 0 is never handed out, so that
-  // 0 can mean no row. A caller adds reason_ledger_full or reason_names_missing itself.
+  // 0 can mean no row. This function does not note in the ledger that it is incomplete: the caller
+  // does, by add_reason().
   std::uint64_t allocate(RegionId, std::uint64_t count) noexcept;
   // Hands out rows 0 to `count` - 1 of the hooks table, filled with zeros. (Other tables begin with
   // row 1.) Returns false if there is no room or the region cannot grow.

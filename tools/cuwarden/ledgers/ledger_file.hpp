@@ -68,8 +68,9 @@ class LedgerFile {
   const ledger::Reader& reader() const { return *reader_; }
   // Returns the file's inode number.
   ino_t inode() const { return inode_; }
-  // Returns the modification time that the file had when it was opened here, in nanoseconds since
-  // 1970. The recorded process's writes need not have changed it, since it writes by a mapping.
+  // Returns the modification time that the file had when this object opened it, in nanoseconds
+  // since 1970. It may be earlier than the last write: the recorded process writes through a
+  // mapping of memory, which need not change the file's time.
   std::int64_t modified_realtime_ns() const { return modified_realtime_ns_; }
 
   // Locks the file (flock) until this object is destroyed, and returns true. Does not wait: returns

@@ -25,7 +25,8 @@ int no_memory();
 // Sets the exit status with which the command ends if memory runs out (no_memory()), in place of 2.
 void status_without_memory(int status);
 // Writes `line` and a line feed to the descriptor. Line feeds and control characters in `line`
-// become question marks. A failure counts only for standard output (output_failed()).
+// become question marks. A failed write is ignored, except on standard output: then finish_output()
+// returns a failure.
 void print_line(int descriptor, std::string_view line);
 // Returns `name`, or two single quotes ('') if it is empty, so that an empty name can be seen in a
 // line.
@@ -33,8 +34,8 @@ std::string name_in_a_line(const std::string& name);
 // Writes a text of several lines to the descriptor. Line feeds stay, and the colour sequences that
 // cuwarden itself uses (printable.hpp) stay if wants_colour() is true for the descriptor. All other
 // control characters become question marks. Names from programs must have passed printable() before
-// they are put into the text, since a line feed in a name would begin a line. A failure counts only
-// for standard output (output_failed()).
+// they are put into the text, since a line feed in a name would begin a line. A failed write is
+// ignored, except on standard output: then finish_output() returns a failure.
 void print(int descriptor, std::string_view text);
 // True if output to the descriptor should have colours: the descriptor is a terminal, TERM is not
 // "dumb", and NO_COLOR is unset or empty.

@@ -109,8 +109,8 @@ class VirtualMemory {
   std::uint64_t pending_capacity_ = 0, oldest_ = 0, newest_ = 0;
   std::uint64_t operation_ = 0;      // number of the last call that changed something
   std::uint64_t live_mappings_ = 0;  // number of mappings with a live record
-  // step_: largest power of two of which all mappings' addresses so far are multiples; 0: there
-  // were none. largest_mapping_: size of the largest mapping so far. Both in bytes.
+  // step_: the largest power of two that divides the addresses of all mappings so far; 0 before the
+  // first mapping. largest_mapping_: size of the largest mapping so far. Both in bytes.
   std::uint64_t step_ = 0, largest_mapping_ = 0;
 };
 
