@@ -113,8 +113,9 @@ struct WorstSlab {
 struct WorstSlabHolder {
   Id device = 0;  // CUDA ordinal
   MaybeId stack;  // row of `stacks`; null: no stack was recorded
-  // At time_ns: number of this stack's live pieces in slabs; their bytes; unused bytes of the slabs
-  // that could not go back to the device because of them.
+  // At time_ns: number of live allocations of this stack that were parts of slabs; their bytes; and
+  // the unused bytes in those slabs, which could not go back to the device while these allocations
+  // lived.
   Figure count, bytes, locked_bytes;
   // time_ns: time at which the pieces were counted. of_locked_bytes: sum of locked_bytes over all
   // stacks on the device at that time, also those that have no row.

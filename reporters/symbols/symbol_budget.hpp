@@ -71,8 +71,9 @@ class SymbolBudget {
 // gives the file up. Concerns the present thread, which may have one such object at a time.
 class BoundReading {
  public:
-  // Binds libbacktrace in the calling thread to the budget, to which it keeps a reference, until
-  // this object is destroyed.
+  // Counts the time and memory that libbacktrace takes in the calling thread against the budget,
+  // and makes it stop once the budget is spent, until this object is destroyed. The budget must
+  // outlive this object.
   explicit BoundReading(SymbolBudget&) noexcept;
   ~BoundReading();
   BoundReading(const BoundReading&) = delete;

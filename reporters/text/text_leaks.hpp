@@ -9,9 +9,10 @@
 namespace cuwarden {
 
 // Adds to `text` the section about memory that was not freed: one line with the sum, then the
-// groups of allocations that were not freed, as the options choose and group them. The first word
-// says what they are: LEAKS; NOT FREED if the process was killed at work; STILL ALLOCATED if it was
-// still running. If there are none, the line says that, or that no allocation was recorded.
+// groups of allocations that were not freed, as the options choose and group them. The line begins
+// with LEAKS; with NOT FREED if the process was killed before its normal end; with STILL ALLOCATED
+// if it was still running. Without such groups, the line says that all memory was freed, or that no
+// allocation was recorded.
 void add_leaks(const IndexedReport&, const TextOptions&, const Paint&, std::string& text);
 
 }  // namespace cuwarden

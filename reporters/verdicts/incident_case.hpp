@@ -91,10 +91,12 @@ class StackModules {
 // function, kind, device) to which the refused call belongs cannot be read.
 std::optional<IncidentCase> case_of(const ledger::Reader&, const ledger::IncidentView&,
                                     StackModules&);
-// Returns the case of a refusal that is happening in this process, from the given facts, the
-// largest holders of memory, and the other processes on the device. `names`: reader of this
-// process's ledger, for stacks, modules and names. `group`: group of allocations (stack, function,
-// kind, device) to which the refused call belongs. Null if the ledger does not have that group.
+// Returns the case (all that verdicts look at) of a refusal that is happening in this process. It
+// is made from the given facts, the largest holders of memory, and the other processes on the
+// device. `names`: reader of this process's ledger, for stacks, modules and names. `group`: group
+// of allocations (stack, function, kind, device) to which the refused call belongs; the result is
+// null if the ledger does not have it. The last parameter finds modules of stacks, and keeps what
+// it found.
 std::optional<IncidentCase> case_of(const ledger::Reader& names, GroupId group,
                                     const ledger::IncidentFacts&,
                                     std::span<const ledger::IncidentHolding>,

@@ -14,9 +14,9 @@
 
 namespace cuwarden::driver {
 
-// A gate that each submission of work to a device (a launch, a copy, a fill) passes, and some other
-// hooked calls (GateScope). One thread can close it for all others, which then wait before they go
-// on.
+// A gate for calls that submit work to a device (a launch, a copy, a fill), and for some other
+// hooked calls: each passes it by a GateScope. One thread can close it for all others, which then
+// wait before they go on.
 class SubmissionGate {
  public:
   using Thread = CallingThreads::Thread;

@@ -91,10 +91,11 @@ class PinnedPool {
   std::uint64_t give_back(const driver::RealDriver& real, std::uint64_t until_ns) noexcept {
     return give_back(real, until_ns, 0);
   }
-  // Frees page-locked memory without blocks until no more than `most_idle_bytes` are left. Also
-  // frees all memory that has held no block for `idle_limit_ns` nanoseconds, unless an earlier call
-  // has done so within the last 250 ms. `now_ns` is the time on the ledger's clock. Must be called
-  // after a free that has waited for the device, because the driver may wait here, too.
+  // Frees page-locked memory that holds no block, until no more than `most_idle_bytes` of such
+  // memory are left. Also frees all memory that has held no block for `idle_limit_ns` nanoseconds;
+  // this second step is left out if it was done within the last 250 ms. `now_ns` is the time on the
+  // ledger's clock. Must be called after a free that has waited for the device, because the driver
+  // may wait here, too.
   void give_back_some(const driver::RealDriver&, std::uint64_t now_ns,
                       std::uint64_t idle_limit_ns) noexcept;
   // Marks the pool's memory of the context (`is_ending` true); must be called before the driver

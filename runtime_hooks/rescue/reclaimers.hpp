@@ -52,10 +52,11 @@ class Reclaimers {
   int add(std::string_view name, std::string_view modules, ReclaimFunction,
           void* argument) noexcept;
   // Removes the reclaimer `id`. No new call of it begins; waits for a call under way until
-  // `deadline_ns` of the constructor's clock. Returns true once no call runs. Returns false if no
-  // reclaimer has the id, if the object's lock cannot be had, or if the call has not returned in
-  // time: then remove() may be called again to wait on. A reclaimer may remove itself: remove()
-  // then waits for nothing and returns true.
+  // `deadline_ns` on the clock that the constructor was given. Returns true once no call runs.
+  // Returns false if no reclaimer has the id; if the object's lock cannot be had, and nothing was
+  // removed; or if the call has not returned in time. In the last case remove() may be called
+  // again, to wait longer. A reclaimer may remove itself: remove() then waits for nothing and
+  // returns true.
   bool remove(int id, std::uint64_t deadline_ns) noexcept;
   // Ends the calls that were under way, so that their reclaimers may be called again or are
   // removed. Must be called in a forked child, which does not have the threads of these calls.

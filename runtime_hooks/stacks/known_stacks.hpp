@@ -61,8 +61,8 @@ class KnownStacks {
   // One known stack: all words of the stack that its walk has read, with their positions. While
   // these words are unchanged, so is the stack.
   struct alignas(64) Entry {
-    // Most blocks of pairs, and most blocks of single words, that an entry holds. A stack that
-    // needs more is not remembered.
+    // Most blocks that an entry holds: blocks of four pairs (Pairs), and blocks of four single
+    // words (Words). A stack that needs more is not remembered.
     static constexpr std::size_t most_pairs = 64, most_words = 104;
 
     // Lower half: the stack's name, a number that the caller of Unwinder::remember() chose. Upper

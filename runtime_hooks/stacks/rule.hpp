@@ -49,8 +49,8 @@ class Rule {
   constexpr Rule() = default;
   // Makes a rule from the result of word().
   constexpr explicit Rule(std::uint32_t word) noexcept : word_(word) {}
-  // Makes a rule for a special frame. `argument` has a meaning only for `plt`: the offset in the
-  // 16-byte stub from which on two words are on the stack, instead of one.
+  // Makes a rule for a special frame. `argument` has a meaning only for `plt`: at this offset in
+  // bytes in the 16-byte stub, and after it, two words are on the stack; before it, one.
   constexpr explicit Rule(Special kind, std::uint32_t argument = 0) noexcept
       : word_(argument << 3 | static_cast<std::uint32_t>(kind) << cfa_shift) {}
 

@@ -28,10 +28,11 @@ class ImplicitMemory {
   // All arguments outlive the object.
   ImplicitMemory(ledger::Writer&, const DeviceQueries&, DeviceReadings&) noexcept;
 
-  // Begins a measurement (span) of one call on the device; the caller reads the device itself.
-  // Returns the span's number, from 1; 0, with nothing begun, if the ordinal is not from 0 to 63.
-  // After another result, the caller must call end_span() for the device: if a longjmp prevents
-  // that, no later measurement on the device counts.
+  // Begins a measurement (span) of one call on the device. The caller itself reads the device's
+  // free memory before and after the call. Returns the span's number, from 1; 0, with nothing
+  // begun, if the ordinal is not from 0 to 63. Unless the result is 0, the caller must call
+  // end_span() for the device: if a longjmp prevents that, no later measurement on the device
+  // counts.
   std::uint64_t begin_span(DeviceOrdinal) noexcept;
   // Ends the measurement (span) with this number on the device. Returns true if the measurement
   // counts: no other call of this process that may change the device's memory overlapped with it.

@@ -61,11 +61,11 @@ struct ObjectCall {
 // driver took for them. All functions may be called by several threads at once, and leave errno as
 // it was.
 //
-// If a call could not be measured, its object waits for the device's next reading. The reading
-// tells how much all waiting objects took together, and each gets an equal part. This requires that
-// the device's base (FreeBases) does not change meanwhile, and that no other thread is inside a
-// hooked call at the reading; else a later reading tells. Objects whose base is forgotten before
-// are only counted.
+// If a call could not be measured, its object waits until the device's free memory is read the next
+// time. By then it has fallen, since the reading before (the base, in FreeBases), by what all
+// waiting objects took together, and each gets an equal part. If another thread is inside a hooked
+// call at that moment, a later reading tells. If the base is forgotten before a reading tells, the
+// objects are counted, but their bytes stay unknown.
 class ImplicitObjects final : public ReadingListener {
  public:
   // All arguments outlive the object.

@@ -18,8 +18,8 @@ namespace cuwarden::shim {
 class IncidentExplanations final : public rescue::IncidentProbes {
  public:
   // Sets the ledger to write to and the object that walks stacks. Both must outlive this object.
-  // Forgets how many incidents were explained, and how long that took, so that both limits start
-  // anew. To be called before all other functions, and again in a forked child.
+  // Sets the number of explained incidents, and the time that they took, to zero; each of the two
+  // has a limit. To be called before all other functions, and again in a forked child.
   void begin(ledger::Writer& ledger, tracking::CallSites& sites) noexcept;
 
   // Adds facts to the incident: the host's memory and its limits, locked memory in slabs, other

@@ -20,12 +20,13 @@ namespace cuwarden {
 void put_library_reserves(const ledger::Reader&, const std::vector<LeakGroup>&, const CallFrames&,
                           Put<model::LibraryReserve>);
 
-// Implicit memory that the driver took in calls of known libraries, by CUDA ordinal. Only the bytes
-// of streams, modules and graphs are set.
+// Implicit memory (device memory that no allocation call asked for) that the driver took in calls
+// which libraries such as NCCL made, by CUDA ordinal. Only the bytes of streams, modules and graphs
+// are set.
 using LibrariesImplicit = std::map<std::int32_t, ledger::ImplicitBytes>;
-// Returns the implicit memory that known libraries took. A library is known if library_reserves.def
-// has a row for its device memory. The groups must be those of implicit_groups(), and their stacks
-// must have been added to the CallFrames.
+// Returns the implicit memory that the driver took in calls which libraries made, for all libraries
+// that have a row for device memory in library_reserves.def. The groups must be those of
+// implicit_groups(), and their stacks must have been added to the CallFrames.
 LibrariesImplicit implicit_of_libraries(const ledger::Reader&, const std::vector<LeakGroup>&,
                                         const CallFrames&);
 

@@ -45,9 +45,9 @@ struct StandardNumbers {
 
 // Keeps the descriptor numbers 0 to 2 occupied for the length of a scope, so that no file opened in
 // the scope gets one of them. Any number of threads and scopes may do so at once. Does nothing if
-// the program has all three open at the beginning. Does nothing, too, if the lock that all scopes
-// share cannot be taken within 10 ms. To be used around each opening of a file by cuwarden, also
-// around its calls of libraries that open files. Keeps errno.
+// all three are open already when the scope begins, or if the lock that all scopes share cannot be
+// taken within 10 ms. To be used around each opening of a file by cuwarden, also around its calls
+// of libraries that open files. Keeps errno.
 class [[nodiscard]] StandardNumbersHeld {
  public:
   StandardNumbersHeld() noexcept {

@@ -114,7 +114,8 @@ struct Process {
   // mapping holds the lock. 0: the file system does not keep such a lock, or there is no file.
   std::uint32_t lock_held;
   // Device and inode of the ledger's original file; 0 if the ledger is in memory. A file with other
-  // numbers is a copy: even if a copy is not locked, the process may be alive.
+  // numbers is a copy. The process locks the original alone, so a copy without a lock does not tell
+  // that the process has ended.
   std::uint64_t file_device, file_inode;
   std::uint8_t boot_id[16];  // /proc/sys/kernel/random/boot_id; zeros: unknown
   StringRef host;            // the machine's node name; empty: unknown

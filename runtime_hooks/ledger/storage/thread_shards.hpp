@@ -225,7 +225,8 @@ class ThreadShards {
   }
 
   // Adds `amount` to the number of live allocations of a series. `shard`: the calling thread's.
-  // `row`: the series' row. A negative amount is given in two's complement.
+  // `row`: the row of the same series in the ledger's table of series. A negative amount is given
+  // in two's complement.
   void add_live(ThreadShard& shard, Series& series, std::size_t row,
                 std::uint64_t amount) noexcept {
     if (row < ThreadShard::series_limit && !shard.is_shared()) {
@@ -248,7 +249,7 @@ class ThreadShards {
   // Finds a shard for the calling thread, and remembers it: one that no thread has had, or one of
   // an ended thread. Returns shard 0 if there is none, or if the thread may have none of its own.
   ThreadShard& take() noexcept;
-  // Counts a call in the hook's own row, by a locked instruction.
+  // Counts a call of the hook in the counter that all threads without a counter of their own share.
   void count_for_all(HookId) noexcept;
   // Finds or makes the GroupShard row of this shard and group, and returns its counters. If there
   // is no room, returns the counters in the group's own row, and the ledger gets

@@ -46,7 +46,8 @@ class ReportNames {
 
   DebugFiles debug_files_;
   bool has_folders_;  // true if the constructor was given symbol folders
-  // Limit of time and memory for the names of all reports together; made at the first report.
+  // Limit of the time and memory that finding functions' names may take, for all reports together;
+  // made at the first report.
   std::optional<SymbolBudget> budget_;
   std::optional<Naming> naming_;  // looks names up; made at the first report
 };

@@ -97,10 +97,10 @@ constexpr unsigned kArrayMemory = 2;
 struct Range {
   CUdeviceptr start = 0;      // First address.
   std::size_t requested = 0;  // Bytes that the program asked for.
-  // Bytes of the device or the host that this range alone has. 0 for a part of a slab, a memory
-  // pool or a physical handle, whose bytes are counted as a whole. For kind `imported`, the size of
-  // the whole mapped file; no memory is taken for the range then. For kind `graph`, a part of the
-  // device's memory for graphs, which is counted as a whole.
+  // Bytes of the device or the host that this range alone takes; 0 for a part of a slab, a memory
+  // pool or a physical handle. There are two exceptions. For kind `imported`, it is the size of the
+  // whole mapped file, although the range takes no memory. For kind `graph`, it is the range's own
+  // bytes, although the device's memory for graphs contains them already.
   std::size_t held = 0;
   RangeKind kind = RangeKind::device;
   Context* context = nullptr;  // The context with which the range ends; null: no context.
