@@ -51,9 +51,9 @@ struct RunVerb {
 };
 // Runs `cuwarden run`: runs a program with libcuwarden.so preloaded, waits for its end, and shows
 // the reports of its processes. Returns the program's exit status, or 128 plus the signal's number
-// if a signal killed the program. Returns 127 if the program is not found, 126 if it cannot be run,
-// and 2 if the program cannot be run with libcuwarden.so, or not with the simulated GPU that an
-// option asks for.
+// if a signal killed the program. Returns 127 if the program is not found, and 126 if it cannot be
+// run. Returns 2 if it cannot be run with libcuwarden.so, or with the simulated GPU that an option
+// asks for.
 int run_verb(const RunVerb&);
 
 // Options of `cuwarden snapshot`.
