@@ -29,9 +29,9 @@ struct Field {
   void (*update)(Json&, const void* value, Unlisted) = nullptr;
   bool (*is_default)(const void* value) = nullptr;
 };
-// Puts the fields into a JSON object; other JSON is replaced by an object of all fields. Fields
-// with default values are not added to an object that lacks them. `Unlisted`: tells if the object's
-// other properties stay.
+// Sets the fields in a JSON object. A field that the object lacks is added only if its value is not
+// the default. JSON that is no object is replaced by an object with all fields. `Unlisted`: tells
+// if the object's properties that are not among the fields stay.
 void update_fields(Json&, std::span<const Field>, Unlisted);
 
 template <class Value>

@@ -8,9 +8,9 @@
 
 namespace cuwarden {
 
-// Adds a line to `text` about the attempts to serve the incident's first refused request, and one
-// about those that were left out, with the reasons. Adds nothing if the report has no rows about
-// the incident's rungs.
+// Adds a line to `text` about the rungs (attempts to serve a refused request) that were tried for
+// the incident's first request, and a line about the rungs that were not tried, with the reasons.
+// Adds nothing if the report has no rows about the incident's rungs.
 void add_rungs(const IndexedReport&, const model::Incident&, const Paint&, std::string& text);
 
 }  // namespace cuwarden

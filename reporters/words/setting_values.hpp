@@ -34,7 +34,8 @@ struct SpillAmount {
 struct MeshMode {
   bool moves = true;      // false: no memory is moved
   bool verifies = false;  // true: each copy is compared with the original
-  // True if cuMemGetInfo counts the memory as free that moving would free.
+  // True if cuMemGetInfo counts memory as free already that cuwarden could make free by moving
+  // blocks.
   bool is_visible = false;
   bool operator==(const MeshMode&) const = default;
 };

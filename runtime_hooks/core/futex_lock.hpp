@@ -120,7 +120,8 @@ class FutexLock {
       }
       if (seen == free) return true;
       if (wanted == given_up) return false;
-      // A thread without budget left returns, but does not give the lock up for other threads.
+      // A thread without budget left stops waiting. It does not mark the lock as given up, so other
+      // threads go on waiting.
       if (budget != nullptr && budget->left_ns() == 0) return false;
       const std::uint64_t begun_ns = budget != nullptr ? now_ns() : 0;
       if (!sleep_while.load(std::memory_order_relaxed)(state_, contended, wait_ms)) {

@@ -12,15 +12,16 @@
 
 namespace cuwarden::pool {
 
-// One pass of meshing: moves blocks of little used pages so that several pages of addresses share
-// one page of memory (a target). A run is a group of pages whose memory is mapped together; runs
-// are moved one after the other.
+// One pass of meshing: moves the blocks that lie in sparsely used pages, so that several pages of
+// addresses share one page of memory (a target). A run is a group of pages whose memory is mapped
+// together; runs are moved one after the other.
 //
-// If one of the pages that come together is a run by itself, its memory is their target. Otherwise
-// the target is new memory, which is made when the first page is moved to it. Blocks are copied to
-// it at an address of its own (scratch address); then the pages' addresses are mapped to it. A run
-// never needs more new memory than it gives back, so a little free memory is enough. On a device
-// without free memory, runs move into the memory of other runs that are a single page.
+// If one of the pages that are to share memory is a run of one page, the memory of that page is the
+// target. Otherwise the target is new memory, which is made when the first page is moved to it. To
+// copy blocks into a target, it is mapped at a further address (scratch address); then the pages'
+// own addresses are mapped to it. A run never needs more new memory than it gives back, so a little
+// free memory is enough. On a device without free memory, only the memory of runs of one page can
+// be a target.
 class Arena::Meshing {
  public:
   // Memory that a pass of meshing moves pages into. `own_memory`: that of the arena's runs with a

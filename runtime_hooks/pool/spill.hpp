@@ -34,8 +34,9 @@ enum class SpillFailure : std::uint8_t {
   driver_refused,  // The driver refused memory, addresses or access.
 };
 
-// Serves requests for device memory partly with host memory, behind one range of addresses. All
-// functions may be called by several threads at once.
+// Serves requests for device memory with device and host memory together. Each request gets a
+// single range of addresses, with both behind it. All functions may be called by several threads at
+// once.
 class Spill {
  public:
   // `peers` (the devices that may use each other's memory) and `process` (which tells the host's

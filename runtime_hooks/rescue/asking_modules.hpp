@@ -13,9 +13,9 @@ namespace cuwarden::rescue {
 bool asked_by_caching_allocator(const ledger::StackTable&, StackId) noexcept;
 
 // Returns true if no frame of the call stack is in one of the modules. `modules`: a comma-separated
-// list, of which each entry is a part of a library's path; empty for no modules. The stack must
-// have been walked to its end. Returns false if the library of a frame is not known, and for the id
-// 0: the stack could not be walked to its end.
+// list, of which each entry is a part of a library's path; empty for no modules. Returns false if
+// the library of a frame is not known, or if the stack was not walked to its end; a stack with the
+// id 0 was not.
 bool has_none_of(const ledger::StackTable&, StackId, std::string_view modules) noexcept;
 
 }  // namespace cuwarden::rescue

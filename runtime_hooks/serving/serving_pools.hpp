@@ -294,8 +294,8 @@ class ServingPools final : public tracking::ReadingListener {
   // Returns the reason why memory must not be moved, as far as the program's calls have shown it;
   // null: none.
   std::optional<Notice> obstacle_met() noexcept;
-  // Returns the reason why memory must not be moved: that of obstacle_met(), or a loaded library
-  // that reaches device memory by itself. Null: there is no reason.
+  // Returns the reason why memory must not be moved: that of obstacle_met(), or that a loaded
+  // library uses device memory without calls that cuwarden sees. None if there is no reason.
   std::optional<Notice> mesh_obstacle() noexcept;
   // Returns the memory that would serve the request by spilling: size, device, context and kind,
   // without an address. Null if host memory must not serve the request.

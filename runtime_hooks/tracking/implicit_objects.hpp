@@ -33,8 +33,8 @@ struct ImplicitObject {
   Kind kind{};               // Kind::stream, Kind::module or Kind::graph_exec.
   Space space{};             // The kind of handle.
   std::uint64_t handle = 0;  // The handle that the driver gave to the program.
-  // The device that has loaded a library or a kernel's code, since each device loads its own;
-  // no_device for all other objects.
+  // If the object is a library, or a kernel's code: the device that has loaded this copy of it
+  // (each device loads a copy of its own). no_device for streams, modules and executable graphs.
   DeviceOrdinal loaded_on = no_device;
 
   // Returns the address of the object's record: the handle, with the device in its highest bits.
@@ -143,7 +143,8 @@ class ImplicitObjects final : public ReadingListener {
   static std::uint64_t bytes_taken(const ObjectCall&) noexcept;
   void add_record(const ImplicitObject&, GroupId, ContextId, DeviceOrdinal,
                   std::uint64_t bytes) noexcept;
-  // Adds bytes to the object's record. Without a record, one is made if `may_make` is true.
+  // Adds bytes to the record of the object that Waiting describes. If it has no record, makes one
+  // if `may_make` is true, and else drops the bytes.
   void add_bytes(const Waiting&, std::uint64_t bytes, bool may_make) noexcept;
   // Removes all objects that wait and for which is_gone(entry) is true.
   template <class IsGone>

@@ -90,9 +90,10 @@ class CallFrames {
   const FrameRow& frame(std::uint32_t id) const { return frames_[id - 1]; }
 
  private:
-  // A code address of the added stacks: module's row in the ledger (0: none) and offset from its
-  // load address. Its frames in frames_ follow each other, innermost first: several if functions
-  // are inlined there. `first_frame`: id of the innermost one.
+  // A code address in a stack that was added: the row of its module in the ledger (0: none), and
+  // the offset from the module's load address. The address has one frame in frames_, or, if
+  // functions are inlined at it, several that follow each other, innermost first. `first_frame`: id
+  // of the innermost one.
   struct Location {
     std::uint32_t module = 0;
     std::uint64_t offset = 0;

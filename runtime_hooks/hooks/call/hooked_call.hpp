@@ -180,8 +180,8 @@ class HookedCall {
       if (allocation.address != 0 && !was_refused_)
         session_->refusals.served(caller(), allocation, device);
     } else if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-      // The failed call may have changed the memory of the allocation's device, which need not be
-      // the current one.
+      // The failed call may have changed how much memory is free on the allocation's device, which
+      // need not be the current one.
       if (!allocation.host) session_->implicit.disturb(allocation.device);
       if (!was_refused_) session_->refusals.refused(caller(), allocation);
     }

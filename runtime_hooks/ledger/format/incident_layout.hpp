@@ -86,7 +86,8 @@ enum class Fact : std::uint8_t {
   // Number of processes on NVML's list that could not be matched with the processes that are
   // visible here, because NVML's pids may be those of another pid namespace; not known if none.
   unmatched_processes,
-  // The parts of module_bytes, stream_bytes and graph_bytes that calls of known libraries took.
+  // The parts of module_bytes, stream_bytes and graph_bytes that were taken in calls which
+  // libraries made, such as NCCL (those in library_reserves.def).
   library_module_bytes,
   library_stream_bytes,
   library_graph_bytes,

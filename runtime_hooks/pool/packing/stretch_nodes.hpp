@@ -15,7 +15,7 @@ inline constexpr std::uint64_t step_bytes = 512;
 // Number of a stretch in StretchNodes; 0 means no stretch.
 using StretchIndex = std::uint32_t;
 
-// Number of the kinds of parts of free stretches (Room).
+// Number of enumerators of Room.
 inline constexpr std::size_t rooms = 4;
 
 // The use of a stretch of addresses.
@@ -73,7 +73,7 @@ class StretchNodes {
   void drop(StretchIndex) noexcept;
 
  private:
-  // Number of stretches for which host memory is allocated at a time.
+  // Number of nodes for which host memory is allocated at a time.
   static constexpr std::uint64_t chunk = 1024;
   std::vector<std::unique_ptr<Stretch[]>> chunks_;
   // First node of the list of unused nodes, 0 if there is none, and the number of these nodes.

@@ -83,9 +83,10 @@ struct RecoverVerb {
   std::string output;
 };
 // Runs `cuwarden recover`: makes the reports of processes that died without writing one, from their
-// ledgers. Returns the command's exit status: 0, or 2 if a report could not be made, the time for a
-// user was used up, or a location or the output is not usable. Ledgers that are in use, or of other
-// users, are no failure.
+// ledgers. Returns the command's exit status, 0 or 2. It is 2 if a report could not be made, or if
+// one user's ledgers took all the time that the command gives a user. It is 2, too, if a location
+// of ledgers or the output is not usable. Ledgers that are in use, or of other users, are no
+// failure.
 int recover_verb(const RecoverVerb&);
 
 // Options of `cuwarden top`.

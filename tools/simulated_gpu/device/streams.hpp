@@ -65,9 +65,10 @@ bool idle(const Stream& stream);
 // give free chunks back to the device down to its release threshold. Callers make sure that the
 // stream has reached these frees and that the program has synchronised with the stream.
 void observe_frees(Stream& stream);
-// Calls observe_frees(), which releases memory that cuMemFreeAsync has freed, for blocking streams
-// of the context: those that reach their last cuMemFreeAsync by `moment`. Used after a wait for the
-// legacy default stream, whose work comes after the work of all blocking streams.
+// Calls observe_frees(), which releases memory that cuMemFreeAsync has freed, for each blocking
+// stream of the context that has done all its work up to its last cuMemFreeAsync by `moment`. To be
+// called after a wait for the legacy default stream, whose work comes after the work of all
+// blocking streams.
 void observe_frees_before(Context& context, Clock::time_point moment);
 
 // Returns a new, idle stream of the context. The caller enters it in Simulator::streams and

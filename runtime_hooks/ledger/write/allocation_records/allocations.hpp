@@ -32,8 +32,9 @@ class Allocations {
   // Adds an allocation record to the ledger and counts the allocation in its group. Sets the
   // argument's `thread` to the calling thread, and its `time_ns` to the present time if it is 0. (A
   // copy of the argument would cost too much.) Does nothing if the argument's group is 0. Ends an
-  // older record with this space and address, since its free was not seen (reason_superseded).
-  // Without room, takes the count back (reason_ledger_full).
+  // older record with this space and address: the call that freed it was not seen
+  // (reason_superseded). If the ledger has no room for the record, counts the allocation out of its
+  // group again, and notes reason_ledger_full.
   void add(NewRecord&) noexcept;
   void add(NewRecord&& given) noexcept { add(given); }
   // Ends the allocation record of an address that the program is about to free, and counts the

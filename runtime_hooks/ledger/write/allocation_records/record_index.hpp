@@ -62,9 +62,9 @@ class RecordIndex {
 
   // Ends the live record that is in the row now. If the caller found the row without a lock, this
   // may be another record than the caller saw, since rows are reused. The row keeps its contents
-  // until the caller passes it to recycle() or restore(). `owner`: a context with which the record
-  // must end (record_owned_by_context); null: any record is ended. Returns false, and changes
-  // nothing, if the row has no live record in the index, or if `owner` does not own it.
+  // until the caller passes it to recycle() or restore(). `owner`: if not null, the record is ended
+  // only if this context owns it (record_owned_by_context). Returns false, and changes nothing, if
+  // the row has no live record, or if `owner` does not own it.
   bool remove(RecordId, const ContextId* owner = nullptr) noexcept;
   // Makes the record in this row live again, which remove() has ended. Returns false, and changes
   // nothing, if its address has another live record by now, or if the index has no room.

@@ -107,8 +107,9 @@ class ModuleTable {
   void add(const ModuleDescription&, std::uint64_t file_hash) noexcept;
   // Makes the ledger's row for a module of known_ that has none.
   void store_row_of(const ModuleDescription&) noexcept;
-  // Adds a row to the ledger and returns it; 0 if there is no room. `path`: path of the module's
-  // file; empty for the program. `file`: first row of the file; 0: the new row is the first.
+  // Adds a row to the ledger and returns its number; 0 if there is no room. `path`: path of the
+  // module's file; empty for the program. A file that was loaded several times may have several
+  // rows. `file`: number of the file's first row; 0 if the new row is the first.
   std::uint32_t store(const ModuleDescription&, std::string_view path, std::uint32_t file) noexcept;
   // Returns the first row of the module's file; 0 if the file has no row. `file_hash`:
   // ModuleDescription::file(). The caller holds the lock.
