@@ -20,7 +20,9 @@ std::string allocations(std::uint64_t count) {
 
 std::string counted(std::uint64_t count, const std::string& kind) {
   const std::string number = human_count(count), plural = count == 1 ? "" : "s";
-  if (kind == "stream" || kind == "module") return number + " " + kind + plural;
+  if (kind == "stream" || kind == "module" || kind == "context")
+    return number + " " + kind + plural;
+  if (kind == "local_memory" || kind == "heap") return number + " piece" + plural;
   if (kind == "graph_exec") return number + " executable graph" + plural;
   return allocations(count);
 }
@@ -29,7 +31,9 @@ std::string memory_name(const std::string& kind, model::MaybeId device) {
   std::string name = printable(kind);
   if (kind == "device") name = "device memory";
   if (kind == "graph_exec") name = "executable graphs";
-  if (kind == "stream" || kind == "module") name = kind + "s";
+  if (kind == "stream" || kind == "module" || kind == "context") name = kind + "s";
+  if (kind == "local_memory") name = "local memory";
+  if (kind == "heap") name = "device heap";
   return device ? name + " (GPU " + std::to_string(*device) + ")" : name;
 }
 

@@ -18,16 +18,25 @@ enum class Kind : std::uint8_t {
   array,           // CUDA arrays and mipmapped arrays.
   imported,        // Memory of other processes and other APIs.
   graph,           // Memory that graphs take for their memory nodes.
-  // Implicit memory: what the driver takes for an object of the program, without being asked for
-  // memory.
-  stream,      // Streams.
-  module,      // Modules and libraries, and the code of kernels that was loaded later.
-  graph_exec,  // Executable graphs.
+  // Implicit memory: what the driver takes for an object or a call of the program, without being
+  // asked for memory.
+  stream,        // Streams.
+  module,        // Modules and libraries, and the code of kernels that was loaded later.
+  graph_exec,    // Executable graphs.
+  context,       // Contexts.
+  local_memory,  // Local memory of kernels.
+  heap,          // The heap of device-side malloc, and memory for other calls that kernels make.
 };
-inline constexpr std::uint8_t kind_count = 12;  // Number of enumerators.
+inline constexpr std::uint8_t kind_count = 15;  // Number of enumerators.
 
 // True if the driver takes memory of this kind without being asked for memory.
 constexpr bool is_implicit(Kind kind) { return kind >= Kind::stream; }
+
+// True for memory that the driver takes in a context for its kernels, and that the program cannot
+// free but by the context's end or a smaller limit (cuCtxSetLimit).
+constexpr bool is_for_kernels(Kind kind) {
+  return kind == Kind::local_memory || kind == Kind::heap;
+}
 
 // Returns the kind's name in reports; "unknown" for a value that is no Kind.
 constexpr std::string_view kind_name(Kind kind) {
@@ -56,6 +65,12 @@ constexpr std::string_view kind_name(Kind kind) {
       return "module";
     case Kind::graph_exec:
       return "graph_exec";
+    case Kind::context:
+      return "context";
+    case Kind::local_memory:
+      return "local_memory";
+    case Kind::heap:
+      return "heap";
   }
   return "unknown";
 }
@@ -84,6 +99,8 @@ enum class Space : std::uint8_t {
   module,           // CUmodule.
   library,          // CUlibrary.
   kernel,           // CUfunction or CUkernel: code that was loaded when it was first needed.
+  context,          // CUcontext.
+  for_kernels,      // Number that cuwarden gave to memory which a call took for kernels.
 };
 
 }  // namespace cuwarden

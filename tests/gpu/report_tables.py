@@ -38,8 +38,8 @@ def plain_api(name):
     return re.sub(r"(_v\d+)?(_pts[zd]|_ptds)?$", "", name)
 
 
-# Kinds of objects for which the driver takes memory by itself. Totals do not have them.
-IMPLICIT_KINDS = {"stream", "module", "graph_exec"}
+# Kinds of memory that the driver takes by itself. Totals do not have them.
+IMPLICIT_KINDS = {"stream", "module", "graph_exec", "context", "local_memory", "heap"}
 
 
 class Report:

@@ -207,7 +207,7 @@ std::optional<RecordView> Reader::record(std::uint64_t index) const noexcept {
     view.space = load_field(found->space);
     view.flags = load_field(found->flags);
     if (get(found->state) != state) continue;
-    if (view.space > Space::kernel) return std::nullopt;
+    if (view.space > Space::for_kernels) return std::nullopt;
     return view;
   }
   // The row changes hands faster than it can be read, so it is not a lasting allocation.

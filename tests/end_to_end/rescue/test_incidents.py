@@ -12,8 +12,8 @@ MIB = 1 << 20
 PAGE = 2 * MIB
 SIZE = "4GiB"
 
-# Kinds of objects for which the driver takes memory by itself.
-IMPLICIT_KINDS = {"stream", "module", "graph_exec"}
+# Kinds of memory that the driver takes by itself.
+IMPLICIT_KINDS = {"stream", "module", "graph_exec", "context", "local_memory", "heap"}
 
 VERDICTS = {
     "slabs": ("slab_fragmentation", "slab_locked_bytes"),
