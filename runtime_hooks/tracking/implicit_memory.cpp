@@ -54,11 +54,12 @@ ImplicitMemory::Launches* ImplicitMemory::launches_of(DeviceOrdinal device,
   return &launches;
 }
 
-void ImplicitMemory::book(DeviceOrdinal device, const ledger::ImplicitChange& change) noexcept {
-  if (device.value < 0 || device.value >= LiveContexts::device_limit) return;
+ledger::ImplicitEffect ImplicitMemory::book(DeviceOrdinal device,
+                                            const ledger::ImplicitChange& change) noexcept {
+  if (device.value < 0 || device.value >= LiveContexts::device_limit) return {};
   booked_[device.value].store(true, relaxed);
   device_readings_.meet(device);
-  ledger_.devices.change_implicit(device, change);
+  return ledger_.devices.change_implicit(device, change);
 }
 
 void ImplicitMemory::context_ended() noexcept {

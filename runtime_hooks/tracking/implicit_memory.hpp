@@ -119,8 +119,10 @@ class ImplicitMemory {
   // book() where the driver must not be called.
   void meet(DeviceOrdinal device) noexcept { device_readings_.meet(device); }
   // Adds a change of the device's implicit memory (which calls take without being asked for it) to
-  // the device's numbers in the ledger. Does nothing if the ordinal is not from 0 to 63.
-  void book(DeviceOrdinal, const ledger::ImplicitChange&) noexcept;
+  // the device's numbers in the ledger. Returns by how much they changed. Does nothing if the
+  // ordinal is not from 0 to 63. For a change of contexts, local memory or the heap, call
+  // ContextMemory::book() instead, which changes their records, too.
+  ledger::ImplicitEffect book(DeviceOrdinal, const ledger::ImplicitChange&) noexcept;
   // Forgets all kernels that were launched or loaded, and sets the implicit memory of all devices
   // without a live context to 0 in the ledger. Must be called after a context has ended.
   void context_ended() noexcept;

@@ -59,6 +59,13 @@ void take_again(std::uint64_t bytes, std::initializer_list<Returned> all) noexce
   }
 }
 
+// Returns the changes from the first numbers to the second ones.
+ImplicitEffect effect_between(const ImplicitBytes& before, const ImplicitBytes& after) noexcept {
+  return {static_cast<std::int64_t>(after.further_contexts - before.further_contexts),
+          static_cast<std::int64_t>(after.local_memory - before.local_memory),
+          static_cast<std::int64_t>(after.heap - before.heap)};
+}
+
 }  // namespace
 
 Device* Devices::row(DeviceOrdinal ordinal) noexcept {
@@ -158,11 +165,12 @@ void Devices::set_arena(DeviceOrdinal ordinal, const ArenaUse& use) noexcept {
   device->arena_pause_ns.store(use.pause_ns, relaxed);
 }
 
-void Devices::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given) noexcept {
+ImplicitEffect Devices::change_implicit(DeviceOrdinal ordinal,
+                                        const ImplicitChange& given) noexcept {
   const LedgerLocked locked(lock_, storage_);
-  if (!locked) return;
-  Device* const device = row(ordinal);
-  if (device == nullptr) return;
+  Device* const device = locked ? row(ordinal) : nullptr;
+  if (device == nullptr) return {};
+  const ImplicitBytes before = implicit_bytes_of(*device);
   const bool is_largest = given.largest_local_bytes >
                           (given.contexts_ended ? 0 : device->largest_local_bytes.load(relaxed));
   // A kernel may be the largest in several contexts, one after the other; its name is stored once.
@@ -181,6 +189,10 @@ void Devices::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given
           &device->graph_bytes, &device->largest_local_bytes, &device->lent_first_context_bytes,
           &device->lent_context_bytes})
       number->store(0, std::memory_order_release);
+  }
+  if (given.first_ended) {
+    device->used_after_first_context_bytes.store(0, std::memory_order_release);
+    device->lent_first_context_bytes.store(0, std::memory_order_release);
   }
   if (given.used_after_first_context_bytes != 0)
     device->used_after_first_context_bytes.store(given.used_after_first_context_bytes,
@@ -208,6 +220,7 @@ void Devices::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given
     store_field(device->largest_local_kernel.offset, name.offset);
     store_field(device->largest_local_kernel.length, name.length);
   }
+  return effect_between(before, implicit_bytes_of(*device));
 }
 
 ImplicitBytes Devices::implicit_bytes(DeviceOrdinal ordinal) noexcept {

@@ -64,12 +64,22 @@ struct ImplicitChange {
   // subtracted from the bytes of further contexts, then of local memory, code, heap, streams and
   // executable graphs.
   std::uint64_t one_ended_bytes = 0;
+  // True if the device's first context has ended: the number of the bytes that were in use just
+  // after it came up is set to 0.
+  bool first_ended = false;
   // Bytes of local memory for one thread of a launched kernel, if the kernel needs more than all
   // kernels before in its context; otherwise 0.
   std::uint64_t largest_local_bytes = 0;
   // Mangled name of the kernel that needs largest_local_bytes; empty: unknown.
   // Devices::change_implicit() copies the name's first 1024 bytes.
   std::string_view largest_local_kernel{};
+};
+
+// The bytes by which a change altered numbers of a device's implicit memory: contexts after the
+// first one, local memory of kernels, and the heap of malloc() in kernels. Negative if a number
+// fell.
+struct ImplicitEffect {
+  std::int64_t context_bytes = 0, local_memory_bytes = 0, heap_bytes = 0;
 };
 
 // Keeps the rows of the ledger's devices table. A device gets its row at the first call for it, and
@@ -103,8 +113,8 @@ class Devices {
   void set_arena(DeviceOrdinal, const ArenaUse&) noexcept;
   // Adds the change to the device's numbers of implicit memory, which the driver takes without an
   // allocation. If the change's kernel needs more local memory than all kernels before, stores the
-  // kernel's need and name.
-  void change_implicit(DeviceOrdinal, const ImplicitChange&) noexcept;
+  // kernel's need and name. Returns by how much the numbers changed that ImplicitEffect has.
+  ImplicitEffect change_implicit(DeviceOrdinal, const ImplicitChange&) noexcept;
   // Returns the memory of the device that the driver took by itself; all 0 if the device has no
   // row.
   ImplicitBytes implicit_bytes(DeviceOrdinal) noexcept;

@@ -43,9 +43,10 @@ class Allocations {
   // caller passes the result to put_back().
   TakenRecord take(Space, DeviceAddress) noexcept;
   // Makes an allocation live again that take() has ended, and takes back the free, because the
-  // driver refused it. Does nothing if take() found no record, if the address has got another
-  // record (reason_superseded), or if there is no room (reason_ledger_full): then the allocation
-  // stays counted as freed.
+  // driver refused it. If the caller has lowered the argument's bytes since take(), only those left
+  // become live, and the others stay counted as freed. Does nothing if take() found no record, if
+  // the address has got another record (reason_superseded), or if there is no room
+  // (reason_ledger_full): then the allocation stays counted as freed.
   void put_back(const TakenRecord&) noexcept;
   // Adds `bytes` to a live allocation that has turned out to be larger. Returns false, and changes
   // nothing, if the address has no record.
