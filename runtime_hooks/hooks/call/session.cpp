@@ -13,6 +13,7 @@ Session::Session(ledger::Writer& given_ledger, const driver::RealDriver& given_r
       readings(ledger, real, queries, memory_pools, &pools),
       implicit(ledger, queries, readings),
       sites(ledger, settings.stack_depth),
+      context_memory(ledger, contexts, implicit, sites),
       objects(ledger, contexts, implicit, sites),
       allocations(ledger, queries, contexts, readings, implicit, sites, around.completeness),
       refusals({around.process, ledger, real, queries, contexts, captures, memory_pools, readings,

@@ -9,6 +9,7 @@
 #include "runtime_hooks/serving/serving_pools.hpp"
 #include "runtime_hooks/tracking/allocation_recorder.hpp"
 #include "runtime_hooks/tracking/captures.hpp"
+#include "runtime_hooks/tracking/context_memory.hpp"
 #include "runtime_hooks/tracking/devices/memory_pools.hpp"
 #include "runtime_hooks/tracking/handle_set.hpp"
 #include "runtime_hooks/tracking/implicit_memory.hpp"
@@ -69,6 +70,7 @@ class Session {
   tracking::DeviceReadings readings;
   tracking::ImplicitMemory implicit;
   tracking::CallSites sites;
+  tracking::ContextMemory context_memory;
   tracking::ImplicitObjects objects;
   tracking::AllocationRecorder allocations;
   rescue::Refusals refusals;

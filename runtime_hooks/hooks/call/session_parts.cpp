@@ -13,7 +13,7 @@ bool GraphParts::capture_begins(CUstream stream, bool per_thread,
   return is_new;
 }
 
-void ExecutionParts::context_ended(ContextId context) const noexcept {
+std::uint64_t ExecutionParts::context_ended(ContextId context) const noexcept {
   const ErrnoGuard keep;
   const DeviceOrdinal device = contexts.device_of(context);
   const auto live = [&](Kind kind) {
@@ -22,6 +22,7 @@ void ExecutionParts::context_ended(ContextId context) const noexcept {
   ledger::ImplicitChange change{.module_bytes = -live(Kind::module),
                                 .stream_bytes = -live(Kind::stream),
                                 .graph_bytes = -live(Kind::graph_exec)};
+  const std::uint64_t ended_bytes = context_memory.context_ended(context, device);
   session_.ledger.allocations.release_context(context);
   change.module_bytes += live(Kind::module);
   change.stream_bytes += live(Kind::stream);
@@ -32,6 +33,7 @@ void ExecutionParts::context_ended(ContextId context) const noexcept {
   contexts.ended(context);
   implicit.context_ended();
   objects.context_ended(context);
+  return ended_bytes;
 }
 
 void ExecutionParts::stream_ends(CUstream stream) const noexcept {

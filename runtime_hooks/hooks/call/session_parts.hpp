@@ -120,6 +120,7 @@ class ExecutionParts {
         pools(session.pools),
         readings(session.readings),
         implicit(session.implicit),
+        context_memory(session.context_memory),
         objects(session.objects),
         queries(session.queries),
         session_(session) {}
@@ -132,15 +133,17 @@ class ExecutionParts {
   serving::ServingPools& pools;
   tracking::DeviceReadings& readings;
   ImplicitMemory& implicit;
+  tracking::ContextMemory& context_memory;
   tracking::ImplicitObjects& objects;
   tracking::DeviceQueries& queries;
 
   // True once the process has begun to end.
   bool process_ends() const noexcept { return session_.process_ends(); }
-  // Ends the records of the memory that the context owned, drops the memory that cuwarden's pools
-  // or spilling have served in it, and forgets the context and its captures. Counts all kernels as
-  // not launched. To be called after the driver has ended the context.
-  void context_ended(ContextId) const noexcept;
+  // Ends the records of the context and of the memory that it owned. Drops the memory that
+  // cuwarden's pools or spilling have served in it, and forgets the context and its captures.
+  // Counts all kernels as not launched. To be called after the driver has ended the context.
+  // Returns the bytes that ContextMemory::context_ended() returns.
+  std::uint64_t context_ended(ContextId) const noexcept;
   // Forgets the stream: refused requests no longer wait for frees in it, and a capture of it counts
   // as ended. May then free memory of cuwarden's pools that the program freed during a capture.
   // Does nothing if rescues are off. To be called before the driver destroys the stream.

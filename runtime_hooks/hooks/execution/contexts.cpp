@@ -45,13 +45,16 @@ class ContextCreation {
     if (!call_.recording()) return;
     if (!span_.has_begun()) call_.execution().implicit.disturb(device_);
     const ErrnoGuard keep;
+    call_.execution().context_memory.made(call_.caller(), {made, device_}, !further_);
     if (further_) {
       if (!span_.has_begun() || !answers_for(call_, device_)) return;
-      if (const auto taken = span_.taken()) span_.book({.context_bytes = *taken});
+      // A new context gives no memory back: what became free is another process's.
+      if (const auto taken = span_.taken(); taken && *taken > 0)
+        span_.book({.context_bytes = *taken}, made);
     } else if (const driver::Inside inside(call_.real(), made,
                                            call_.execution().queries.current().context);
                inside) {
-      span_.book_first_context(device_);
+      span_.book_first_context(device_, made);
     }
   }
 
@@ -95,17 +98,19 @@ class ContextEnd {
     live_before_ = live();
     span_.begin(device_);
   }
-  // To be called once the records of the context's memory have been removed.
-  void done() {
+  // To be called once the records of the context's memory have been removed. `ended_bytes`: bytes
+  // of the context itself and of its memory for kernels, as ExecutionParts::context_ended() gave
+  // them.
+  void done(std::uint64_t ended_bytes) {
     const ErrnoGuard keep;
     if (!span_.has_begun() || !answers_for(call_, device_)) return;
     const auto taken = span_.taken();
     if (!taken) return;
-    // Bytes of objects are subtracted with their records, in ExecutionParts::context_ended().
+    // Bytes of records were subtracted with them, in ExecutionParts::context_ended().
     const std::uint64_t after = live();
-    const auto recorded = static_cast<std::int64_t>(live_before_ - std::min(live_before_, after));
-    const std::int64_t rest = -*taken - recorded;
-    if (rest > 0) span_.book({.one_ended_bytes = static_cast<std::uint64_t>(rest)});
+    const std::uint64_t recorded = live_before_ - std::min(live_before_, after) + ended_bytes;
+    const std::int64_t rest = -*taken - static_cast<std::int64_t>(recorded);
+    if (rest > 0) span_.book({.one_ended_bytes = static_cast<std::uint64_t>(rest)}, {});
   }
 
  private:
@@ -160,8 +165,8 @@ CUresult ended(HookedCall& call, CUcontext context, End end) {
   PoolsEnd pools(call, id_of(context));
   const CUresult result = end();
   if (!call.recording() || !has_ended(result)) return pools.done(has_ended(result)), result;
-  call.execution().context_ended(id_of(context));
-  if (result == CUDA_SUCCESS) end_of.done();
+  const std::uint64_t ended_bytes = call.execution().context_ended(id_of(context));
+  if (result == CUDA_SUCCESS) end_of.done(ended_bytes);
   return result;
 }
 

@@ -56,10 +56,8 @@ std::optional<std::int64_t> ImplicitSpan::taken() noexcept {
   return bytes;
 }
 
-void ImplicitSpan::book(const ledger::ImplicitChange& change) noexcept {
-  const ErrnoGuard keep;
-  const ExecutionParts parts = call_.execution();
-  parts.implicit.book(device_, change);
+void ImplicitSpan::book(const ledger::ImplicitChange& change, ContextId context) noexcept {
+  call_.execution().context_memory.book(call_.caller(), {context, device_}, change);
   note_reading();
 }
 
@@ -74,13 +72,13 @@ void ImplicitSpan::note_reading() noexcept {
 }
 
 void ImplicitSpan::book_given_back(std::uint64_t bytes, ContextId context) noexcept {
-  book({.given_back_bytes = bytes});
+  book({.given_back_bytes = bytes}, context);
   if (auto* const launches = call_.execution().implicit.launches_of(device_, context))
     launches->local_bytes.store(ImplicitMemory::initial_local_bytes, relaxed);
   launched_kernels.forget_all();
 }
 
-void ImplicitSpan::book_first_context(DeviceOrdinal device) noexcept {
+void ImplicitSpan::book_first_context(DeviceOrdinal device, ContextId first) noexcept {
   const ErrnoGuard keep;
   const ExecutionParts parts = call_.execution();
   const auto reading = driver::read_current_device(call_.real());
@@ -91,7 +89,7 @@ void ImplicitSpan::book_first_context(DeviceOrdinal device) noexcept {
   const std::uint64_t used = after_.total_bytes - after_.free_bytes;
   const std::uint64_t known =
       parts.totals.live_bytes_on(device) + parts.readings.idle_bytes(device).value_or(0);
-  if (used > known) book({.used_after_first_context_bytes = used - known});
+  if (used > known) book({.used_after_first_context_bytes = used - known}, first);
 }
 
 }  // namespace cuwarden::hooks

@@ -39,9 +39,10 @@ class ImplicitSpan {
   // number.
   void note_reading() noexcept;
   // Adds the change to the measured device's implicit memory (memory that calls take without being
-  // asked for it) in the ledger. Also writes taken()'s reading of the device there. To be called
-  // after taken() has returned a number.
-  void book(const ledger::ImplicitChange&) noexcept;
+  // asked for it) in the ledger, with the records of contexts and of memory for kernels. Also
+  // writes taken()'s reading of the device there. To be called after taken() has returned a number.
+  // `context`: the context in which the driver took or gave back the memory; 0: unknown.
+  void book(const ledger::ImplicitChange&, ContextId context) noexcept;
   // Subtracts `bytes` from the device's implicit memory in the ledger. To be called after taken(),
   // if the driver refused the measured call, but first gave `bytes` back to the device: memory for
   // kernels of `context`. Later launches in the context take the memory again, so all kernels count
@@ -51,11 +52,11 @@ class ImplicitSpan {
   // launch that needed 2,112 MiB of local memory gave 1,342 MiB back, and a refused stack limit
   // (cuCtxSetLimit) 414 MiB.
   void book_given_back(std::uint64_t bytes, ContextId context) noexcept;
-  // Enters into the ledger, as taken by the device's first context, all memory in use on the device
-  // that no record and no memory pool of this process accounts for. Other processes' memory is
-  // included. The context was just made, and must be current. Does nothing if the device cannot be
-  // read.
-  void book_first_context(DeviceOrdinal) noexcept;
+  // Enters into the ledger, as taken by `first`, all memory in use on the device that no record and
+  // no memory pool of this process accounts for. Other processes' memory is included. `first` is
+  // the device's first context, was just made, and must be current. Does nothing if the device
+  // cannot be read.
+  void book_first_context(DeviceOrdinal, ContextId first) noexcept;
 
  private:
   HookedCall& call_;

@@ -209,7 +209,7 @@ void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
   const std::int64_t code = std::max<std::int64_t>(change.module_bytes, 0);
   change.module_bytes -= code;
   if (taken && *taken != code)
-    span_.book(change);
+    span_.book(change, here_.context);
   else if (change.largest_local_bytes != 0)
     parts.implicit.book(here_.device, change);
   if (!taken || code != 0) code_loaded(taken ? std::optional(code) : std::nullopt);
@@ -239,7 +239,7 @@ void GraphInstantiation::done(CUgraphExec made) noexcept {
   if (taken && *taken > 0) {
     const ledger::ImplicitChange for_kernels = kernels_part(*taken);
     const std::int64_t bytes = for_kernels.local_memory_bytes + for_kernels.heap_bytes;
-    if (bytes != 0) call_.execution().implicit.book(here_.device, for_kernels);
+    if (bytes != 0) call_.execution().context_memory.book(call_.caller(), here_, for_kernels);
     *taken -= bytes;
     span_.note_reading();
   }

@@ -99,7 +99,8 @@ CUresult cuCtxSetLimit(HookedCall& call, CUlimit limit, size_t value) {
       span.book_given_back(need.given_back_bytes, here.context);
     else if (taken && *taken != 0 && result == CUDA_SUCCESS)
       span.book(is_of_local_memory(limit) ? ledger::ImplicitChange{.local_memory_bytes = *taken}
-                                          : ledger::ImplicitChange{.heap_bytes = *taken});
+                                          : ledger::ImplicitChange{.heap_bytes = *taken},
+                here.context);
     if (result == CUDA_SUCCESS) limit_set(call.execution(), here, limit, value);
     return result;
   };

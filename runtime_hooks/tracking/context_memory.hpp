@@ -1,0 +1,97 @@
+// Contexts of the program, and the device memory that the driver takes in them for kernels: local
+// memory, and the heap of device-side malloc. The ledger has a record for each context and for each
+// call that made the driver take such memory, in the group of that call.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/core/kind.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/write/devices.hpp"
+#include "runtime_hooks/ledger/write/writer.hpp"
+#include "runtime_hooks/tracking/call_sites.hpp"
+#include "runtime_hooks/tracking/caller.hpp"
+#include "runtime_hooks/tracking/devices/current_context.hpp"
+#include "runtime_hooks/tracking/devices/live_contexts.hpp"
+#include "runtime_hooks/tracking/implicit_memory.hpp"
+
+namespace cuwarden::tracking {
+
+// Records the program's contexts, and the memory that the driver took in them for kernels. All
+// functions may be called by several threads at once, and leave errno as it was.
+//
+// The records of a kind follow the device's number of that kind (ImplicitBytes): what a change adds
+// to the number, a record gets, and what a change subtracts, records lose. The record of a device's
+// first context has no bytes, since a reading cannot tell them from other processes' memory;
+// ImplicitBytes::used_after_first_context has both.
+class ContextMemory {
+ public:
+  // All arguments outlive the object.
+  ContextMemory(ledger::Writer& ledger, const LiveContexts& contexts, ImplicitMemory& implicit,
+                CallSites& sites) noexcept
+      : ledger_(ledger), contexts_(contexts), implicit_(implicit), sites_(sites) {}
+
+  // Records a context that the call has made, without bytes. Ends the records of an earlier context
+  // with this handle. `is_first`: true if the device had no other context. Does nothing if the
+  // device's ordinal is not from 0 to 63.
+  void made(const Caller&, const CurrentContext& made, bool is_first) noexcept;
+
+  // Adds the change to the device's numbers of implicit memory in the ledger, and lets the records
+  // follow. Local memory and heap that were added get a record in the group of the call. Bytes that
+  // were added to contexts go to the record of the given context. Bytes that were subtracted are
+  // taken from the newest records first, those of the given context before those of others.
+  // `in`: the context in which the call was made, and its device.
+  void book(const Caller&, const CurrentContext& in, const ledger::ImplicitChange&) noexcept;
+
+  // Ends the records of a context that has ended, with those of its memory for kernels. Subtracts
+  // their bytes from the numbers of `device`, the context's device, and returns these bytes. If the
+  // context was the device's first one, subtracts and returns used_after_first_context, too.
+  std::uint64_t context_ended(ContextId, DeviceOrdinal device) noexcept;
+
+ private:
+  // Most records that have an entry at the same time, on all devices. Without room for another
+  // entry, memory for kernels is added to the newest record of its kind.
+  static constexpr std::size_t most_records = 512;
+  // A live record of a context, or of memory that a call took in a context for kernels.
+  struct Entry {
+    Kind kind{};            // Kind::context, Kind::local_memory or Kind::heap
+    bool is_first = false;  // true for a device's first context
+    DeviceOrdinal device;   // device of the context
+    ContextId context;      // context that owns the memory
+    DeviceAddress address;  // address of the record
+  };
+  // Returns the space of the record's address.
+  static Space space_of(const Entry& entry) noexcept {
+    return entry.kind == Kind::context ? Space::context : Space::for_kernels;
+  }
+
+  // Makes a record of these bytes in the group. The caller holds no lock.
+  void add(Entry, GroupId, std::uint64_t bytes) noexcept;
+  // Adds bytes that the call took to the records of this kind.
+  void grow(const Caller&, Kind, const CurrentContext& in, std::uint64_t bytes) noexcept;
+  // Adds bytes to the newest record of the kind in the context; without one, to the newest on the
+  // device. Does nothing if there is none.
+  void grow_newest(Kind, const CurrentContext& in, std::uint64_t bytes) noexcept;
+  // Subtracts bytes from the records of this kind on the device, the newest first, those of the
+  // given context before those of others.
+  void shrink(Kind, const CurrentContext& in, std::uint64_t bytes) noexcept;
+  // Subtracts up to `bytes` from the record of the entry with this index. Returns the bytes that
+  // are left to subtract. A record of memory for kernels ends with its last byte, and its entry is
+  // removed. The caller holds the lock.
+  std::uint64_t shrink_at(std::size_t index, std::uint64_t bytes) noexcept;
+
+  ledger::Writer& ledger_;
+  const LiveContexts& contexts_;
+  ImplicitMemory& implicit_;
+  CallSites& sites_;
+  // Guards `entries_`, whose first `count_` are in use, the oldest first, and `last_number_`. Its
+  // holder may change the ledger, but calls neither the driver nor the program.
+  FutexLock lock_;
+  std::size_t count_ = 0;
+  std::uint64_t last_number_ = 0;  // number that the last record of memory for kernels got
+  std::array<Entry, most_records> entries_{};
+};
+
+}  // namespace cuwarden::tracking
