@@ -50,6 +50,16 @@ std::optional<Account> account_of(const ledger::DeviceView& device,
 
 }  // namespace
 
+ContextBytes context_bytes(const ledger::Reader& reader, const std::vector<ledger::SeriesView>& all,
+                           const Fragmentations& fragmentations) {
+  ContextBytes result;
+  each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
+    if (const auto account = account_of(device, all, fragmentations))
+      result[device.ordinal.value] = account->of(Holder::context);
+  });
+  return result;
+}
+
 void put_account(const Account& account, model::AccountItem row, Put<model::AccountItem> put) {
   for (const auto& [item, bytes] : account.items()) {
     row.item = item;

@@ -11,6 +11,7 @@
 #include "reporters/model/memory.hpp"
 #include "reporters/model/put.hpp"
 #include "reporters/tables/groups/call_frames.hpp"
+#include "reporters/tables/groups/implicit_groups.hpp"
 #include "reporters/tables/groups/library_reserves.hpp"
 #include "reporters/tables/slabs.hpp"
 #include "reporters/verdicts/incident_case.hpp"
@@ -22,6 +23,11 @@ namespace cuwarden {
 // them.
 using Fragmentations = std::map<std::int32_t, Fragmentation>;
 
+// Returns the bytes of each device's contexts, as put_accounts() passes them in the item `context`
+// of the device's last reading. Devices that were never read are left out. The series are those of
+// all_series(): the live bytes of each kind of memory on each device.
+ContextBytes context_bytes(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
+                           const Fragmentations&);
 // Passes the parts of each device's used bytes, at its last reading and at each refused request of
 // device memory, to the last parameter as rows of the report. Devices that were not read at such a
 // moment have no rows for it. The series are those of all_series(): the live bytes of each kind of

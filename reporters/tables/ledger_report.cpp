@@ -40,11 +40,12 @@ LedgerReport::LedgerReport(const ledger::Reader& ledger, const ReportOptions& op
       tool_reasons_(tool_reasons(process_, options)),
       about_(process_of(process_, options, end_ns_)),
       frames_(ledger) {
-  const auto sums = std::make_unique<ledger::GroupSums>();  // 90 KB, too large for a small stack
+  const auto sums = std::make_unique<ledger::GroupSums>();  // 150 KB, too large for a small stack
   const bool is_running = options.end_reason == ledger::EndReason::running;
   groups_ = is_running ? live_groups(ledger, end_ns_, *sums) : leak_groups(ledger, end_ns_, *sums);
-  implicit_groups_ = implicit_groups(ledger, groups_);
   series_ = all_series(ledger, *sums);
+  implicit_groups_ =
+      implicit_groups(ledger, context_bytes(ledger, series_, fragmentations_), groups_);
   name_frames(options);
 }
 

@@ -21,6 +21,9 @@ std::string objects(const std::string& item, std::uint64_t count) {
   if (item == "streams") return number + (one ? " stream" : " streams");
   if (item == "graphs") return number + (one ? " executable graph" : " executable graphs");
   if (item == "modules") return number + (one ? " piece of code" : " pieces of code");
+  if (item == "context") return number + (one ? " context" : " contexts");
+  if (item == "local_memory") return "the local memory of kernels";
+  if (item == "heap") return "the heap of device-side malloc";
   return number + " of " + printable(item);
 }
 
@@ -53,7 +56,8 @@ void add_implicit(const IndexedReport& report, const Paint& paint, std::string& 
         return std::tuple(group.item, group.device, group.api);
       });
   text += "\n  " + human_bytes(bytes) +
-          " were taken by the driver for streams, code and executable graphs, most of it for\n";
+          " were taken by the driver for contexts, code, kernels, streams and graphs, most of it "
+          "for\n";
   const std::size_t shown = std::min(groups.size(), most_groups);
   for (std::size_t i = 0; i < shown; ++i) add_group(report, groups[i], paint, text);
   if (shown == groups.size()) return;

@@ -19,15 +19,47 @@ std::string item_of(Kind kind) {
       return "streams";
     case Kind::module:
       return "modules";
-    default:
+    case Kind::graph_exec:
       return "graphs";
+    default:
+      return std::string(kind_name(kind));
   }
+}
+
+// Returns the group of the device's oldest live context; null if no context of the device is live.
+LeakGroup* oldest_contexts(std::vector<LeakGroup>& groups, DeviceOrdinal device) {
+  LeakGroup* oldest = nullptr;
+  const auto since = [](const LeakGroup& group) {
+    return group.first_ns.value_or(group.group.first_ns);
+  };
+  for (LeakGroup& group : groups)
+    if (group.group.kind == Kind::context && group.group.device == device &&
+        !group.released_by_context && group.count != 0 &&
+        (oldest == nullptr || since(group) < since(*oldest)))
+      oldest = &group;
+  return oldest;
+}
+
+// Adds to each device's oldest context what the device's contexts take beyond the recorded bytes of
+// all contexts.
+void add_first_contexts(const ContextBytes& of_devices, std::vector<LeakGroup>& groups) {
+  for (const auto& [device, bytes] : of_devices) {
+    std::uint64_t recorded = 0;
+    for (const LeakGroup& group : groups)
+      if (group.group.kind == Kind::context && group.group.device.value == device &&
+          !group.released_by_context)
+        recorded += group.bytes;
+    LeakGroup* const oldest = oldest_contexts(groups, DeviceOrdinal{device});
+    if (oldest != nullptr) oldest->bytes += bytes - std::min(bytes, recorded);
+  }
+  sort_groups(groups);
 }
 
 }  // namespace
 
-std::vector<LeakGroup> implicit_groups(const ledger::Reader& reader,
+std::vector<LeakGroup> implicit_groups(const ledger::Reader& reader, const ContextBytes& contexts,
                                        std::vector<LeakGroup>& leaks) {
+  add_first_contexts(contexts, leaks);
   std::vector<LeakGroup> result;
   std::set<std::uint32_t> live;
   for (const LeakGroup& leak : leaks) {
@@ -43,7 +75,8 @@ std::vector<LeakGroup> implicit_groups(const ledger::Reader& reader,
   });
   std::erase_if(leaks, [](const LeakGroup& leak) {
     return is_implicit(leak.group.kind) &&
-           (leak.released_by_context || leak.is_code || !leak.growth.growing());
+           (leak.released_by_context || leak.is_code || is_for_kernels(leak.group.kind) ||
+            !leak.growth.growing());
   });
   return result;
 }

@@ -1,7 +1,10 @@
-// Streams, modules and executable graphs of the process by call stack, with the device memory that
-// the driver took for them without being asked for memory.
+// Contexts, streams, modules and executable graphs of the process, and memory that calls took for
+// kernels, by call stack. Each has the device memory that the driver took without being asked for
+// memory.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <vector>
 
 #include "reporters/model/memory.hpp"
@@ -12,11 +15,21 @@
 
 namespace cuwarden {
 
+// Bytes of each device's contexts, as the item `context` of the table `accounts` has them. The key
+// is the device's ordinal.
+using ContextBytes = std::map<std::int32_t, std::uint64_t>;
+
 // Moves the groups of implicit memory out of the leak groups into the result. Groups that grow are
-// leaks like others, and stay among the leak groups, too, but for code that first launches loaded.
-// Adds groups of which no object is live.
+// leaks like others, and stay among the leak groups, too, but for code that first launches loaded
+// and for memory of kernels. Adds groups of which no object is live.
+//
+// No record has the bytes of a device's first context. The group of the device's oldest live
+// context gets what `ContextBytes` has beyond the recorded contexts; devices that are missing there
+// get nothing.
+//
 // The largest come first, by bytes, then by count.
-std::vector<LeakGroup> implicit_groups(const ledger::Reader&, std::vector<LeakGroup>& leaks);
+std::vector<LeakGroup> implicit_groups(const ledger::Reader&, const ContextBytes&,
+                                       std::vector<LeakGroup>& leaks);
 // Calls the last parameter, with a row of the report, for each group. CallFrames::name_all() must
 // have been called.
 void put_implicit_groups(const ledger::Reader&, const std::vector<LeakGroup>&, const CallFrames&,

@@ -97,11 +97,7 @@ std::vector<LeakGroup> groups_of(const ledger::Reader& reader, std::uint64_t end
       result.push_back(released);
     }
   }
-  std::ranges::sort(result, [](const LeakGroup& left, const LeakGroup& right) {
-    if (left.bytes != right.bytes) return left.bytes > right.bytes;
-    if (left.count != right.count) return left.count > right.count;
-    return left.group.id < right.group.id;
-  });
+  sort_groups(result);
   return result;
 }
 
@@ -121,6 +117,14 @@ std::vector<NamedFrame> name_frames(const CallFrames& frames) {
 }
 
 }  // namespace
+
+void sort_groups(std::vector<LeakGroup>& groups) {
+  std::ranges::sort(groups, [](const LeakGroup& left, const LeakGroup& right) {
+    if (left.bytes != right.bytes) return left.bytes > right.bytes;
+    if (left.count != right.count) return left.count > right.count;
+    return left.group.id < right.group.id;
+  });
+}
 
 std::vector<LeakGroup> leak_groups(const ledger::Reader& reader, std::uint64_t end_ns,
                                    ledger::GroupSums& sums) {

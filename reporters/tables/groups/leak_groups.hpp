@@ -37,6 +37,9 @@ struct LeakGroup {
   Growth growth;  // growth of the live allocations; without any if unknown or released_by_context
 };
 
+// Sorts the groups: the largest first by bytes, then by count.
+void sort_groups(std::vector<LeakGroup>&);
+
 // Returns the groups of allocations (stack, function, kind, device) that have live allocations, and
 // those that have allocations which the end of a context released: largest first by bytes, then by
 // count. `end_ns`: end of the process, in ns since its start. Adds all groups of the ledger to the
