@@ -1,0 +1,238 @@
+// contexts_and_kernels WHAT [COUNT]: makes contexts, or launches kernels for which the driver takes
+// device memory in a context, and reads the device around that. Its last line says what it found.
+//
+//   Contexts beside a first one, COUNT of them:
+//     kept       they stay;
+//     destroyed  all of them are destroyed;
+//     half       every other one is destroyed;
+//     first_ended  the first one is destroyed, the others stay;
+//     slowly     a pause follows each, so that their number grows over the time of the run;
+//     early      a long pause follows all of them.
+//   Kernels in the primary context, with local memory that grows, a heap and a larger stack:
+//     kernels    their memory stays;
+//     lowered    the stack is made smaller again;
+//     reset      the device is reset, and one kernel is launched again;
+//     ended      they run in a context of their own, which is destroyed.
+//   forks        one child makes contexts and launches kernels before its parent calls CUDA, and
+//                another one tries to afterwards.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/programs/states/used_bytes.hpp"
+
+namespace {
+
+constexpr std::size_t mib = 1 << 20;
+
+const char code[] = R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.extern .func (.param .b64 memory) malloc (.param .b64 bytes);
+.visible .entry _Z5shortv() { ret; }
+.visible .entry _Z4listv()
+{
+  .reg .b64 %d<3>;
+  mov.u64 %d1, 256;
+  {
+    .param .b64 bytes;
+    .param .b64 memory;
+    st.param.b64 [bytes], %d1;
+    call.uni (memory), malloc, (bytes);
+    ld.param.b64 %d2, [memory];
+  }
+  ret;
+}
+.visible .entry _Z7shallowPii(.param .u64 field, .param .u32 at)
+{
+  .local .align 16 .b8 work[2048];
+  ret;
+}
+.visible .entry _Z4deepPii(.param .u64 field, .param .u32 at)
+{
+  .local .align 16 .b8 work[8192];
+  ret;
+}
+)";
+
+std::string facts;
+void fact(const char* name, long long value) {
+  facts += (facts.empty() ? "{\"" : ",\"") + std::string(name) + "\":" + std::to_string(value);
+}
+
+// Calls the step, and makes the bytes that it took the fact `name`.
+template <class Call>
+void step(const char* name, const Call& call) {
+  const long long before = used_bytes();
+  call();
+  fact(name, used_bytes() - before);
+}
+
+CUdevice device() {
+  CUdevice found = 0;
+  require(cuDeviceGet(&found, 0), "cuDeviceGet");
+  return found;
+}
+
+CUresult try_context(CUcontext* context, CUdevice on) {
+#if CUDA_VERSION >= 13000
+  return cuCtxCreate(context, nullptr, 0, on);
+#else
+  return cuCtxCreate(context, 0, on);
+#endif
+}
+
+[[gnu::noinline]] CUcontext first_context() {
+  CUcontext context = nullptr;
+  require(try_context(&context, device()), "cuCtxCreate");
+  return context;
+}
+
+[[gnu::noinline]] void make_context(std::vector<CUcontext>& made) {
+  made.push_back(nullptr);
+  require(try_context(&made.back(), device()), "cuCtxCreate");
+}
+
+[[gnu::noinline]] CUcontext retain_context() {
+  CUcontext context = nullptr;
+  require(cuDevicePrimaryCtxRetain(&context, device()), "cuDevicePrimaryCtxRetain");
+  require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  return context;
+}
+
+void run(CUmodule module, const char* name) {
+  CUfunction kernel = nullptr;
+  require(cuModuleGetFunction(&kernel, module, name), "cuModuleGetFunction");
+  unsigned long long field = 0;
+  unsigned at = 0;
+  void* arguments[] = {&field, &at};
+  require(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr),
+          "cuLaunchKernel");
+  require(cuCtxSynchronize(), "cuCtxSynchronize");
+}
+
+[[gnu::noinline]] void launch_shallow(CUmodule module) { run(module, "_Z7shallowPii"); }
+[[gnu::noinline]] void launch_deep(CUmodule module) { run(module, "_Z4deepPii"); }
+[[gnu::noinline]] void launch_list(CUmodule module) { run(module, "_Z4listv"); }
+[[gnu::noinline]] void set_stack(std::size_t bytes) {
+  require(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, bytes), "cuCtxSetLimit");
+}
+
+CUmodule load() {
+  CUmodule module = nullptr;
+  require(cuModuleLoadData(&module, code), "cuModuleLoadData");
+  run(module, "_Z5shortv");
+  return module;
+}
+
+void run_kernels() {
+  CUmodule module = nullptr;
+  step("code", [&] { module = load(); });
+  step("shallow", [&] {
+    for (int i = 0; i < 3; ++i) launch_shallow(module);
+  });
+  step("deep", [&] {
+    for (int i = 0; i < 3; ++i) launch_deep(module);
+  });
+  require(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 128 * mib), "cuCtxSetLimit");
+  step("heap", [&] { launch_list(module); });
+  step("stack", [] { set_stack(16384); });
+}
+
+void with_kernels(const std::string& what) {
+  if (what == "ended") {
+    const CUcontext first = first_context();
+    fact("first", used_bytes());
+    std::vector<CUcontext> made;
+    make_context(made);
+    run_kernels();
+    require(cuCtxDestroy(made.back()), "cuCtxDestroy");
+    require(cuCtxSetCurrent(first), "cuCtxSetCurrent");
+    fact("left", used_bytes());
+    return;
+  }
+  retain_context();
+  fact("first", used_bytes());
+  run_kernels();
+  if (what == "lowered") step("lowered", [] { set_stack(4096); });
+  if (what != "reset") return;
+  require(cuDevicePrimaryCtxReset(device()), "cuDevicePrimaryCtxReset");
+  retain_context();
+  fact("second", used_bytes());
+  const CUmodule module = load();
+  step("again", [&] { launch_shallow(module); });
+}
+
+void with_contexts(const std::string& what, int count) {
+  const CUcontext first = first_context();
+  fact("first", used_bytes());
+  std::vector<CUcontext> made;
+  step("taken", [&] {
+    for (int i = 0; i < count; ++i) {
+      make_context(made);
+      if (what == "slowly") usleep(40'000);
+    }
+  });
+  if (what == "early") sleep(3);
+  int live = count;
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    if (what != "destroyed" && (what != "half" || i % 2 == 0)) continue;
+    require(cuCtxDestroy(made[i]), "cuCtxDestroy");
+    --live;
+  }
+  if (what == "first_ended") {
+    require(cuCtxDestroy(first), "cuCtxDestroy");
+    require(cuCtxSetCurrent(made.back()), "cuCtxSetCurrent");
+  } else {
+    require(cuCtxSetCurrent(first), "cuCtxSetCurrent");
+  }
+  fact("left", used_bytes());
+  fact("live", live);
+}
+
+void with_forks(int count) {
+  const pid_t before = fork();
+  if (before == 0) {
+    require(cuInit(0), "cuInit");
+    with_contexts("kept", count);
+    run_kernels();
+    std::exit(0);
+  }
+  int status = 0;
+  waitpid(before, &status, 0);
+  require(cuInit(0), "cuInit");
+  with_contexts("kept", 1);
+  const CUdevice on = device();
+  const pid_t after = fork();
+  if (after == 0) {
+    CUcontext context = nullptr;
+    try_context(&context, on);
+    std::exit(0);
+  }
+  int other_status = 0;
+  waitpid(after, &other_status, 0);
+  fact("status", status + other_status);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  const std::string what = argv[1];
+  const int count = argc > 2 ? std::atoi(argv[2]) : 1;
+  if (what == "forks") {
+    with_forks(count);
+  } else {
+    require(cuInit(0), "cuInit");
+    if (what == "kernels" || what == "lowered" || what == "reset" || what == "ended")
+      with_kernels(what);
+    else
+      with_contexts(what, count);
+  }
+  std::printf("%s}\n", facts.c_str());
+}
