@@ -7,6 +7,7 @@ import preloaded
 
 PROGRAMS = preloaded.BUILD / "tests" / "end_to_end" / "programs"
 TAKERS, OBJECTS = PROGRAMS / "implicit_takers", PROGRAMS / "implicit_objects"
+CONTEXTS = PROGRAMS / "contexts_and_kernels"
 
 pytestmark = [
     pytest.mark.alone,
@@ -55,3 +56,66 @@ def test_objects_have_their_number_and_bytes_at_the_stack_that_made_them(
     in_loop = sum(row["bytes"] for row in groups if "make" in run.report.names(row))
     chunk = 2 << 20
     assert abs(in_loop - facts["left"]) <= max(facts["taken"] / 20, chunk)
+
+
+def contexts_and_kernels(workspace, *command):
+    run = workspace.run([CONTEXTS, *command])
+    assert run.returncode == 0, run.stderr
+    (device,) = run.report["devices"]
+    rows = run.report.account(device)
+    groups = run.report["implicit_groups"]
+    print(command, run.last_line, rows, [(g["item"], g["api"], g["count"], g["bytes"]) for g in groups])
+    assert all(group["bytes"] >= 0 for group in groups)
+    for item in ("context", "local_memory", "heap"):
+        bytes_of_all = sum(group["bytes"] for group in groups if group["item"] == item)
+        assert bytes_of_all == pytest.approx(rows.get(item, 0), rel=0.05), item
+    assert abs(rows["unexplained"]) <= device["used_bytes"] / 100
+    return run, run.last_line
+
+
+def rows_of(run, item, function):
+    """Returns count and bytes of the item's groups whose stacks have the function."""
+    groups = [row for row in run.report["implicit_groups"] if row["item"] == item]
+    found = [row for row in groups if function in run.report.names(row)]
+    return sum(row["count"] for row in found), sum(row["bytes"] for row in found)
+
+
+def about(expected):
+    # The account of a device has an error of a chunk or two in each row.
+    return pytest.approx(expected, rel=0.05, abs=8 << 20)
+
+
+@pytest.mark.parametrize("end", ["kept", "half", "destroyed"])
+def test_contexts_have_their_number_and_bytes_at_the_stack_that_made_them(workspace, end):
+    run, facts = contexts_and_kernels(workspace, end, 6)
+    assert rows_of(run, "context", "first_context") == (1, about(facts["first"]))
+    assert rows_of(run, "context", "make_context") == (
+        facts["live"],
+        about(facts["left"] - facts["first"]),
+    )
+    assert run.report["leak_groups"] == []
+
+
+def test_memory_for_kernels_belongs_to_the_call_that_made_the_driver_take_it(workspace):
+    run, facts = contexts_and_kernels(workspace, "kernels")
+    assert rows_of(run, "context", "retain_context") == (1, about(facts["first"]))
+    local = {"launch_shallow": "shallow", "launch_deep": "deep", "set_stack": "stack"}
+    for function, step in local.items():
+        assert rows_of(run, "local_memory", function)[1] == about(facts[step]), function
+    # A kernel's first launch may load code, too.
+    assert rows_of(run, "heap", "launch_list")[1] == about(facts["heap"])
+    assert run.report["leak_groups"] == []
+
+
+@pytest.mark.parametrize("end", ["lowered", "reset", "ended"])
+def test_memory_for_kernels_leaves_its_rows_when_the_driver_gives_it_back(workspace, end):
+    run, facts = contexts_and_kernels(workspace, end)
+    if end == "ended":
+        assert rows_of(run, "context", "make_context") == (0, 0)
+        assert rows_of(run, "local_memory", "main") == (0, 0)
+    if end == "reset":
+        assert rows_of(run, "context", "retain_context") == (1, about(facts["second"]))
+        assert rows_of(run, "local_memory", "launch_deep") == (0, 0)
+    if end == "lowered" and facts["lowered"] < 0:
+        steps = sum(facts[step] for step in ("shallow", "deep", "stack", "lowered"))
+        assert rows_of(run, "local_memory", "main")[1] == about(steps)
