@@ -93,6 +93,8 @@ std::vector<GroupSample> sorted_groups(const Recent& recent, const GrowingGroups
   for (const GroupSample& group : recent.newest().groups) {
     const Change change = recent.of_group(group);
     if (group.live_count == 0 && change.allocations_per_second <= 0) continue;
+    // The ledger does not know the bytes of a device's first context.
+    if (group.kind == Kind::context && group.live_bytes == 0) continue;
     const double rank = by == SortBy::bytes    ? static_cast<double>(group.live_bytes)
                         : by == SortBy::growth ? change.bytes_per_second
                                                : change.allocations_per_second;
