@@ -110,7 +110,7 @@ void note_implicit(const ledger::DeviceView& device, ledger::IncidentFacts& fact
 // Notes how much of the device's code, streams and executable graphs calls of known libraries took.
 void note_libraries(const ledger::Reader& live, std::vector<LeakGroup>& groups,
                     rescue::Incident& incident) {
-  const std::vector<LeakGroup> objects = implicit_groups(live, groups);
+  const std::vector<LeakGroup> objects = implicit_groups(live, {}, groups);
   CallFrames frames(live);
   for (const LeakGroup& group : objects) frames.add_stack(group.group.stack);
   const LibrariesImplicit all = implicit_of_libraries(live, objects, frames);
