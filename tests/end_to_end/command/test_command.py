@@ -184,7 +184,8 @@ def test_run_passes_settings_on(cuwarden, workspace):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     report = Report.read(workspace.reports / "deep.json")
-    assert [stack["truncated"] for stack in report.stacks.values()] == [True]
+    # The stacks of the allocation and of the context.
+    assert [stack["truncated"] for stack in report.stacks.values()] == [True, True]
 
 
 def test_run_says_that_a_program_without_cuda_has_no_report(cuwarden, workspace):
