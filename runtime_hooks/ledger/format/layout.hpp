@@ -199,6 +199,12 @@ enum RecordFlag : std::uint8_t {
   record_owned_by_context = 1u << 0,  // the allocation ends with its context
   record_counts_no_bytes = 1u << 1,   // an address or handle of memory that counts elsewhere
   record_in_pool = 1u << 2,  // served by cuwarden's pool, so it is in no slab of the driver's
+  // For a stream, a module or an executable graph: the memory that the driver took for it is not
+  // known for certain, since it was not measured or another process may have changed the device's
+  // memory meanwhile. `bytes` has the part that is certain.
+  record_bytes_uncertain = 1u << 3,
+  // For such an object: `bytes` has an equal part of what several objects took together.
+  record_bytes_shared = 1u << 4,
 };
 
 // The counters of one group of allocations in one shard, from process start on. A shard belongs to

@@ -89,10 +89,11 @@ void Allocations::put_back(const TakenRecord& taken) noexcept {
     slabs_.freed(fields.group, taken.address, fields.bytes.value, now);
 }
 
-bool Allocations::grow(Space space, DeviceAddress address, std::uint64_t bytes) noexcept {
-  const GroupId group = records_.add_bytes(space, address, bytes);
+bool Allocations::grow(Space space, DeviceAddress address, std::uint64_t bytes,
+                       FlagChange flags) noexcept {
+  const GroupId group = records_.add_bytes(space, address, bytes, flags);
   if (group.value == 0) return false;
-  totals_.learned_size(group, bytes, time_.recently_ns());
+  if (bytes != 0) totals_.learned_size(group, bytes, time_.recently_ns());
   return true;
 }
 

@@ -48,9 +48,9 @@ class Allocations {
   // the address has got another record (reason_superseded), or if there is no room
   // (reason_ledger_full): then the allocation stays counted as freed.
   void put_back(const TakenRecord&) noexcept;
-  // Adds `bytes` to a live allocation that has turned out to be larger. Returns false, and changes
-  // nothing, if the address has no record.
-  bool grow(Space, DeviceAddress, std::uint64_t bytes) noexcept;
+  // Adds `bytes` to a live allocation that has turned out to be larger, and changes its flags.
+  // Returns false, and changes nothing, if the address has no record.
+  bool grow(Space, DeviceAddress, std::uint64_t bytes, FlagChange = {}) noexcept;
   // Counts one more opening of memory that the program has already opened by an IPC handle. Such
   // memory is one allocation, which lasts until its last close. Returns false, and changes nothing,
   // if the address has no record that counts openings; the caller then adds a record.

@@ -25,6 +25,11 @@ struct RecordFields {
   std::uint8_t flags = 0;  // bits of RecordFlag
 };
 
+// Bits of RecordFlag to be set and to be cleared in a record. Bits in both end up cleared.
+struct FlagChange {
+  std::uint8_t set = 0, clear = 0;
+};
+
 // An allocation record to be added to the ledger: key and fields. `thread` need not be set; nor
 // need `time_ns` for an allocation of this moment: if it is 0, the ledger sets the present time.
 struct NewRecord : RecordFields {

@@ -134,7 +134,8 @@ bool RecordIndex::add_reference(Space space, DeviceAddress address) noexcept {
   return true;
 }
 
-GroupId RecordIndex::add_bytes(Space space, DeviceAddress address, std::uint64_t bytes) noexcept {
+GroupId RecordIndex::add_bytes(Space space, DeviceAddress address, std::uint64_t bytes,
+                               FlagChange flags) noexcept {
   const std::uint64_t hash = hash_of(space, address);
   Shard& shard = shard_of(address, hash);
   const LedgerLocked locked(shard.lock, storage_);
@@ -143,6 +144,7 @@ GroupId RecordIndex::add_bytes(Space space, DeviceAddress address, std::uint64_t
   if (slot == no_slot) return {};
   Record& record = row(RecordId{slot_row(shard.slots[slot])});
   store_field(record.bytes, record.bytes + bytes);
+  store_field(record.flags, static_cast<std::uint8_t>((record.flags | flags.set) & ~flags.clear));
   return {record.group};
 }
 

@@ -80,9 +80,9 @@ class RecordIndex {
   // changes nothing, if there is no such record, or if it has fewer than two references.
   bool drop_reference(Space, DeviceAddress) noexcept;
 
-  // Adds `bytes` to the size of the live record with this space and address. Returns the record's
-  // group; 0, and changes nothing, if there is no such record.
-  GroupId add_bytes(Space, DeviceAddress, std::uint64_t bytes) noexcept;
+  // Adds `bytes` to the size of the live record with this space and address, and changes its flags.
+  // Returns the record's group; 0, and changes nothing, if there is no such record.
+  GroupId add_bytes(Space, DeviceAddress, std::uint64_t bytes, FlagChange) noexcept;
   // Returns the row of the live record with this space and address; 0 if there is none.
   RecordId find(Space, DeviceAddress) noexcept;
   // Removes the live record with this space and address from the index; the record stays live. From
