@@ -12,8 +12,8 @@ constexpr auto relaxed = std::memory_order_relaxed;
 }  // namespace
 
 ImplicitMemory::ImplicitMemory(ledger::Writer& ledger, const DeviceQueries& queries,
-                               DeviceReadings& readings) noexcept
-    : ledger_(ledger), queries_(queries), device_readings_(readings) {
+                               DeviceReadings& readings, Neighbours& others) noexcept
+    : neighbours(others), ledger_(ledger), queries_(queries), device_readings_(readings) {
   launched_kernels.forget_all();
   loaded_kernels.forget_all();
   submitted_graphs.forget_all();
@@ -29,14 +29,17 @@ std::uint64_t ImplicitMemory::begin_span(DeviceOrdinal device) noexcept {
   return next_span_.fetch_add(1);
 }
 
-bool ImplicitMemory::end_span(DeviceOrdinal device, std::uint64_t span) noexcept {
-  // A call that has ended by now has disturbed the span before.
+bool ImplicitMemory::is_undisturbed(DeviceOrdinal device, std::uint64_t span) const noexcept {
+  // Looked at first: a call that has ended by now has disturbed the span before.
   const bool is_inside_another = ledger_.thread_shards.others_in_calls(span + 1);
+  return !spans_[device.value].disturbed.load() && !is_inside_another;
+}
+
+bool ImplicitMemory::end_span(DeviceOrdinal device, std::uint64_t span) noexcept {
+  const bool counts = is_undisturbed(device, span);
   open_.fetch_sub(1);
-  Spans& spans = spans_[device.value];
-  const bool undisturbed = !spans.disturbed.load();
-  spans.open.fetch_sub(1);
-  return undisturbed && !is_inside_another;
+  spans_[device.value].open.fetch_sub(1);
+  return counts;
 }
 
 ImplicitMemory::Launches* ImplicitMemory::launches_of(DeviceOrdinal device,

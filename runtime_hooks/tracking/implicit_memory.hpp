@@ -2,8 +2,8 @@
 // kernels, the heap of device-side malloc, streams.
 //
 // The driver does not say how much that is, so the device is read before and after such a call. A
-// difference is believed only where this process did nothing else on that device meanwhile; changes
-// by other processes cannot be seen.
+// difference is believed only where this process did nothing else on that device meanwhile. Where
+// other processes may change the device's memory, too, a difference needs to be confirmed.
 #pragma once
 
 #include <atomic>
@@ -14,6 +14,7 @@
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/tracking/devices/device_queries.hpp"
 #include "runtime_hooks/tracking/devices/device_readings.hpp"
+#include "runtime_hooks/tracking/devices/neighbours.hpp"
 #include "runtime_hooks/tracking/free_bases.hpp"
 
 namespace cuwarden::tracking {
@@ -26,7 +27,7 @@ namespace cuwarden::tracking {
 class ImplicitMemory {
  public:
   // All arguments outlive the object.
-  ImplicitMemory(ledger::Writer&, const DeviceQueries&, DeviceReadings&) noexcept;
+  ImplicitMemory(ledger::Writer&, const DeviceQueries&, DeviceReadings&, Neighbours&) noexcept;
 
   // Begins a measurement (span) of one call on the device. The caller itself reads the device's
   // free memory before and after the call. Returns the span's number, from 1; 0, with nothing
@@ -40,6 +41,9 @@ class ImplicitMemory {
   bool end_span(DeviceOrdinal, std::uint64_t span) noexcept;
   // Returns the number that the next span will have.
   std::uint64_t next_span() const noexcept { return next_span_.load(std::memory_order_acquire); }
+  // True if no other call of this process that may change the device's memory has overlapped so far
+  // with the measurement (span) of this number, which is under way on the device.
+  bool is_undisturbed(DeviceOrdinal, std::uint64_t span) const noexcept;
   // True while a measurement (span) of some call is under way on any device.
   bool any_span() const noexcept { return open_.load(std::memory_order_relaxed) != 0; }
   // Makes the measurements (spans) that are under way on the device not count, because another call
@@ -60,6 +64,8 @@ class ImplicitMemory {
 
   // The readings from which the memory of several calls together is measured.
   FreeBases bases;
+  // Other processes that may change a device's memory during a measurement.
+  Neighbours& neighbours;
 
   // Returns true if one more call may be measured, by readings of the device's free memory before
   // and after it. All readings together may take 4 ms at the start, and 0.1 % of the run time. (On

@@ -36,6 +36,7 @@
 #include "shim/policy/spilling.hpp"
 #include "shim/probes/memory_of_others.hpp"
 #include "shim/process/debug_lines.hpp"
+#include "shim/process/device_holders.hpp"
 #include "shim/process/ending.hpp"
 #include "shim/process/incident_explanations.hpp"
 #include "shim/process/reports.hpp"
@@ -84,6 +85,7 @@ void read_settings_and_set_up_log() {
 constinit EarlyLookups early_lookups;
 constinit IncidentExplanations incident_explanations;
 constinit ServingNotices serving_notices;
+constinit DeviceHolderList device_holders;
 
 }  // namespace
 
@@ -239,7 +241,8 @@ hooks::Session* Process::start_recording() noexcept {
                        {.process = this_process,
                         .completeness = *this,
                         .notices = serving_notices,
-                        .probes = incident_explanations},
+                        .probes = incident_explanations,
+                        .holders = &device_holders},
                        {.stack_depth = settings.stack_depth,
                         .ladder = {.enabled = settings.pool != PoolMode::off,
                                    .sync_timeout_ns = settings.sync_timeout_ns,
@@ -256,6 +259,7 @@ hooks::Session* Process::start_recording() noexcept {
       return has_left(get().session_->sites, frame, own_frame);
     });
     incident_explanations.begin(*ledger_, session_->sites);
+    device_holders.begin(session_->sites);
     serving::answers_differ.store(spill.visible_bytes != 0, std::memory_order_release);
     note_start(*ledger_, settings);
     early_lookups.tell(*ledger_);

@@ -11,6 +11,7 @@
 #include "runtime_hooks/tracking/captures.hpp"
 #include "runtime_hooks/tracking/context_memory.hpp"
 #include "runtime_hooks/tracking/devices/memory_pools.hpp"
+#include "runtime_hooks/tracking/devices/neighbours.hpp"
 #include "runtime_hooks/tracking/handle_set.hpp"
 #include "runtime_hooks/tracking/implicit_memory.hpp"
 #include "runtime_hooks/tracking/implicit_objects.hpp"
@@ -36,6 +37,8 @@ struct Surroundings {
   rescue::IncidentProbes& probes;
   // The clock that measures time and waits while refused requests are served. Tests replace it.
   Clock& clock = system_clock;
+  // Lists the processes with memory on a device (NVML). Null: they cannot be listed.
+  tracking::HolderList* holders = nullptr;
 };
 
 // The user's choices for a Session, the recording of a process's CUDA calls.
@@ -68,6 +71,7 @@ class Session {
   serving::Notices notices;
   serving::ServingPools pools;
   tracking::DeviceReadings readings;
+  tracking::Neighbours neighbours;
   tracking::ImplicitMemory implicit;
   tracking::CallSites sites;
   tracking::ContextMemory context_memory;
@@ -90,10 +94,12 @@ class Session {
     ledger.thread_shards.call_ends();
   }
   // Writes the figures of cuwarden's pools to the ledger, and makes process_ends() true. From then
-  // on, a reading of a device no longer makes its pool give unused pages back to the driver. To be
-  // called when the process begins to end, before the driver is shut down.
+  // on, a reading of a device no longer makes its pool give unused pages back to the driver. The
+  // list of the processes on a device is not asked any more, either. To be called when the process
+  // begins to end, before the driver is shut down.
   void process_is_ending() noexcept {
     ending_.store(true, std::memory_order_relaxed);
+    neighbours.process_is_ending();
     pools.process_is_ending();
   }
   // True once the process has begun to end: process_is_ending() was called.

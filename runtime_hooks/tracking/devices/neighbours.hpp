@@ -1,0 +1,110 @@
+// Other processes that may take and release memory of the same devices while this process measures
+// what its own calls take there.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "runtime_hooks/core/clock.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/driver/real_functions.hpp"
+#include "runtime_hooks/tracking/devices/live_contexts.hpp"
+
+namespace cuwarden::tracking {
+
+// The processes that hold memory of one device, at one moment.
+struct DeviceHolders {
+  // True if a process other than this one holds memory of the device, false if none is listed.
+  // Null: the list does not tell, such as where the listed pids are those of another namespace.
+  std::optional<bool> has_others;
+  // Bytes of the device that this process holds; null: unknown.
+  std::optional<std::uint64_t> own_bytes;
+};
+
+// A source that lists the processes with memory on a device. The shim (the part of cuwarden that is
+// preloaded) implements it.
+class HolderList {
+ public:
+  // Returns the holders of the device's memory; null if they cannot be listed. `uuid`: the device's
+  // UUID (cuDeviceGetUuid_v2). May take milliseconds. The caller holds no lock; it may have passed
+  // the gate that cuwarden closes to move memory (GateScope), as it does around a driver's launch.
+  virtual std::optional<DeviceHolders> ask(std::span<const char, 16> uuid) noexcept = 0;
+
+ protected:
+  ~HolderList() = default;
+};
+
+// Knows for each device with an ordinal from 0 to 63 if other processes (neighbours) may change its
+// memory. The list of holders is asked only after a sign of a neighbour: more memory is in use than
+// this process can have taken, or memory changed without a call of this process. All functions may
+// be called by several threads at once, and leave errno as it was.
+//
+// A list costs milliseconds on some systems. All questions together may take 50 ms at the start,
+// and 0.1 % of the run time after that. The cost of the latest question stands for that of the next
+// one.
+class Neighbours {
+ public:
+  // Time for which a change without a call of this process makes a neighbour likely, if no list
+  // tells. Shorter time in which a neighbour that moved counts as busy.
+  static constexpr std::uint64_t likely_ns = 10'000'000'000, busy_ns = 1'000'000'000;
+  // Bytes in use on a device beyond this process's own ones, as NVML counts them, up to which no
+  // other process is assumed. The driver and NVML do not count all memory alike; a context, which
+  // every neighbour has, takes more.
+  static constexpr std::uint64_t most_hidden_bytes = std::uint64_t{256} << 20;
+
+  // `list`: null if the holders cannot be listed. All arguments outlive the object.
+  Neighbours(const driver::RealDriver& real, HolderList* list, Clock& clock) noexcept
+      : real_(real), list_(list), clock_(clock), start_ns_(clock.now_ns()) {}
+
+  // True if another process may change the device's memory at any time: a list has told so, memory
+  // in use proves it, or no list tells and memory changed without a call of this process in the
+  // last 10 seconds (likely_ns). False for ordinals outside 0 to 63.
+  bool may_exist(DeviceOrdinal) const noexcept;
+  // True if memory of the device changed without a call of this process in the last second
+  // (busy_ns).
+  bool is_busy(DeviceOrdinal) const noexcept;
+  // Notes that the device's memory changed without a call of this process.
+  void moved(DeviceOrdinal) noexcept;
+  // Notes that more memory of the device is in use than this process can have taken. An answer of
+  // the list that shows this process alone replaces the note.
+  void holds_memory(DeviceOrdinal) noexcept;
+  // Asks the list of holders, if the time for such questions allows one more. The answer decides
+  // may_exist(). The device must be that of the current context. Returns the bytes of the device
+  // that this process holds; null if the list was not asked or does not tell.
+  std::optional<std::uint64_t> ask(DeviceOrdinal) noexcept;
+  // Makes ask() do nothing from now on. To be called when the process begins to end.
+  void process_is_ending() noexcept { ends_.store(true, std::memory_order_relaxed); }
+  // Returns the time of the clock by which neighbours are judged, in nanoseconds.
+  std::uint64_t now_ns() const noexcept { return clock_.now_ns(); }
+
+ private:
+  enum class Known : std::uint8_t { nothing, alone, others };
+  struct State {
+    std::atomic<Known> known{Known::nothing};
+    // Time of the clock when memory last changed without a call of this process; 0: never.
+    std::atomic<std::uint64_t> moved_ns{0};
+  };
+
+  static bool is_kept(DeviceOrdinal device) noexcept {
+    return device.value >= 0 && device.value < LiveContexts::device_limit;
+  }
+  bool moved_within(DeviceOrdinal, std::uint64_t ns) const noexcept;
+  bool may_ask(std::uint64_t now_ns) const noexcept;
+  void judge(State&, const DeviceHolders&) noexcept;
+
+  const driver::RealDriver& real_;
+  HolderList* const list_;
+  Clock& clock_;
+  const std::uint64_t start_ns_;
+  State states_[LiveContexts::device_limit];
+  // Time that all questions to the list took, and that the latest one took, in nanoseconds.
+  std::atomic<std::uint64_t> spent_ns_{0}, cost_ns_{0};
+  // True while a thread asks the list. A thread that is ended or jumps away meanwhile leaves it
+  // true; then the list is asked no more.
+  std::atomic<bool> is_asking_{false};
+  std::atomic<bool> ends_{false};
+};
+
+}  // namespace cuwarden::tracking

@@ -1,0 +1,25 @@
+// Lists the processes that hold memory of a device, for measurements of what this process's calls
+// take there.
+#pragma once
+
+#include "runtime_hooks/tracking/call_sites.hpp"
+#include "runtime_hooks/tracking/devices/neighbours.hpp"
+
+namespace cuwarden::shim {
+
+// Asks NVML for the processes with memory on a device. There is one object in a process.
+class DeviceHolderList final : public tracking::HolderList {
+ public:
+  // Sets the object that walks stacks, which must outlive this one. To be called before ask(), and
+  // again in a forked child.
+  void begin(tracking::CallSites& sites) noexcept { sites_ = &sites; }
+
+  // Asks NVML, which is loaded if needed. Returns null if NVML does not list the device's
+  // processes, in a thread that a seccomp filter of the program confines, and before begin().
+  std::optional<tracking::DeviceHolders> ask(std::span<const char, 16> uuid) noexcept override;
+
+ private:
+  tracking::CallSites* sites_ = nullptr;
+};
+
+}  // namespace cuwarden::shim
