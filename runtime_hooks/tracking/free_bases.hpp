@@ -23,6 +23,10 @@ class FreeBases {
   using Mark = std::uint64_t;
   struct Base {
     bool is_known = false;
+    // True if all calls since the reading that could take or release memory were measured. A
+    // different number of free bytes then proves that memory changed without a call of this
+    // process.
+    bool is_exact = false;
     std::uint64_t free_bytes = 0;
     Mark mark = 0;
   };
@@ -33,7 +37,7 @@ class FreeBases {
     if (!locked || !is_kept(device)) return {};
     const Stored& stored = stored_[device.value];
     const std::uint64_t epoch = epoch_.load();
-    return {stored.epoch == epoch, stored.free_bytes, mark(epoch, stored)};
+    return {stored.epoch == epoch, stored.is_exact, stored.free_bytes, mark(epoch, stored)};
   }
   // Returns the device's mark for set(). To be called before the device is read.
   Mark reading_begins(DeviceOrdinal device) noexcept {
@@ -47,7 +51,7 @@ class FreeBases {
     if (!locked || !is_kept(device)) return;
     Stored& stored = stored_[device.value];
     const std::uint64_t epoch = epoch_.load();
-    if (mark(epoch, stored) == begun) stored = {free_bytes, epoch, stored.serial + 1};
+    if (mark(epoch, stored) == begun) stored = {free_bytes, epoch, stored.serial + 1, true};
   }
   // Subtracts bytes that a call has taken, and that are accounted for, from the device's base; adds
   // them if `bytes` is negative. `before`: the device's mark from before the call. If the base has
@@ -60,6 +64,12 @@ class FreeBases {
       stored.free_bytes -= static_cast<std::uint64_t>(bytes);
     else
       memory_may_change();
+  }
+  // Notes that a call which may have taken memory of the device, or given some back, was not
+  // measured. The base stays known, but is no longer exact.
+  void was_not_measured(DeviceOrdinal device) noexcept {
+    const Locked locked(lock_);
+    if (locked && is_kept(device)) stored_[device.value].is_exact = false;
   }
   // Forgets the bases of all devices. To be called at each call that may change the memory of some
   // device, before the change or after it. Costs one load if there is no base to forget.
@@ -74,6 +84,7 @@ class FreeBases {
   struct Stored {
     std::uint64_t free_bytes = 0, epoch = 0;
     std::uint64_t serial = 0;  // number of times that the device's base was set
+    bool is_exact = false;     // as in Base
   };
   static constexpr std::uint64_t serial_bits = 24;
 

@@ -67,25 +67,27 @@ std::uint64_t ImplicitObjects::share_of_kept(Kind kind, DeviceOrdinal device,
   return std::min(kept, usual - std::min(usual, taken));
 }
 
-void ImplicitObjects::add_record(const ImplicitObject& object, GroupId group, ContextId context,
-                                 DeviceOrdinal device, std::uint64_t bytes) noexcept {
+void ImplicitObjects::add_record(const Waiting& given, std::uint64_t bytes,
+                                 std::uint8_t doubt) noexcept {
+  const ImplicitObject& object = given.object;
   if (object.loaded_on != no_device)
-    devices_with_code_.fetch_or(std::uint64_t{1} << device.value, relaxed);
+    devices_with_code_.fetch_or(std::uint64_t{1} << given.device.value, relaxed);
   ledger::NewRecord record;
   record.space = object.space;
   record.address = object.address();
   record.bytes.value = bytes;
-  record.group = group;
+  record.group = given.group;
   record.time_ns = ledger_.time.recently_ns();
-  record.context = contexts_.owner(context);
-  record.flags = ledger::record_owned_by_context;
+  record.context = contexts_.owner(given.context);
+  record.flags = ledger::record_owned_by_context | doubt;
   ledger_.allocations.add(record);
 }
 
-void ImplicitObjects::add_bytes(const Waiting& to, std::uint64_t bytes, bool may_make) noexcept {
-  if (bytes != 0 && !ledger_.allocations.grow(to.object.space, to.object.address(), bytes) &&
-      may_make)
-    add_record(to.object, to.group, to.context, to.device, bytes);
+void ImplicitObjects::add_bytes(const Waiting& to, std::uint64_t bytes, ledger::FlagChange doubt,
+                                bool may_make) noexcept {
+  if (bytes == 0 && doubt.set == 0 && doubt.clear == 0) return;
+  if (!ledger_.allocations.grow(to.object.space, to.object.address(), bytes, doubt) && may_make)
+    add_record(to, bytes, doubt.set);
 }
 
 template <class IsGone>
@@ -103,6 +105,7 @@ void ImplicitObjects::context_ended(ContextId context) noexcept {
 }
 
 bool ImplicitObjects::may_wait(const ObjectCall& call, const ImplicitObject& object) noexcept {
+  if (call.is_doubtful || implicit_.neighbours.may_exist(call.here.device)) return false;
   const FreeBases::Base base = implicit_.bases.of(call.here.device);
   if (!base.is_known) return false;
   if (!call.base.is_known || base.mark != call.base.mark) {
@@ -140,9 +143,12 @@ void ImplicitObjects::made(const ObjectCall& call, const ImplicitObject& object)
   const std::uint64_t bytes = bytes_taken(call);
   const std::uint64_t share = call.taken ? share_of_kept(object.kind, here.device, bytes) : 0;
   book(object.kind, here.device, static_cast<std::int64_t>(bytes));
-  add_record(object, group, here.context, here.device, bytes + share);
-  if (!call.taken && may_wait(call, object))
-    wait({object, here.device, group, here.context, call.base.mark});
+  const Waiting entry{object, here.device, group, here.context, call.base.mark, true};
+  const bool is_certain = call.taken && *call.taken == static_cast<std::int64_t>(bytes);
+  add_record(entry, bytes + share, is_certain ? 0 : ledger::record_bytes_uncertain);
+  if (call.taken) return;
+  if (may_wait(call, object)) wait(entry);
+  if (!call.is_doubtful) implicit_.bases.was_not_measured(here.device);
 }
 
 void ImplicitObjects::took_more(const ObjectCall& call, const ImplicitObject& object) noexcept {
@@ -151,13 +157,36 @@ void ImplicitObjects::took_more(const ObjectCall& call, const ImplicitObject& ob
   if (!has_sums(here.device) || (call.taken && bytes == 0)) return;
   const ErrnoGuard keep;
   implicit_.meet(here.device);
-  if (!call.taken && !may_wait(call, object)) return;
+  const bool waits = !call.taken && may_wait(call, object);
+  if (!call.taken && !call.is_doubtful) implicit_.bases.was_not_measured(here.device);
+  if (!call.taken && !waits && !call.is_doubtful) {
+    ledger_.allocations.grow(object.space, object.address(), 0,
+                             {.set = ledger::record_bytes_uncertain});
+    return;
+  }
   const Waiting entry{object, here.device,
                       sites_.group_unguarded(call.caller, object.kind, here.device), here.context,
                       call.base.mark};
-  if (!call.taken) return wait(entry);
+  if (waits) return wait(entry);
+  if (!call.taken) return add_bytes(entry, 0, {.set = ledger::record_bytes_uncertain}, true);
   book(object.kind, here.device, static_cast<std::int64_t>(bytes));
-  add_bytes(entry, bytes, true);
+  add_bytes(entry, bytes, {}, true);
+}
+
+void ImplicitObjects::look_for_neighbours(DeviceOrdinal device,
+                                          const driver::DeviceReading& reading,
+                                          FreeBases::Mark begun) noexcept {
+  const FreeBases::Base base = implicit_.bases.of(device);
+  if (!base.is_known || !base.is_exact || base.mark != begun ||
+      base.free_bytes == reading.free_bytes)
+    return;
+  Neighbours& neighbours = implicit_.neighbours;
+  // A memory pool of this process may give memory back long after a call, but takes none then.
+  const bool is_less = reading.free_bytes < base.free_bytes;
+  if (neighbours.may_exist(device) || (is_less && !ledger_.thread_shards.several()))
+    neighbours.moved(device);
+  else if (is_less)
+    neighbours.ask(device);  // The call of another thread may be under way, too.
 }
 
 std::uint64_t ImplicitObjects::end_code_of(const ImplicitObject& object,
@@ -200,14 +229,63 @@ ImplicitObjects::Ending ImplicitObjects::begin_end(const ImplicitObject& object,
 
 void ImplicitObjects::ended(Kind kind, const Ending& ending, Taken taken) noexcept {
   const ErrnoGuard keep;
-  if (taken) return book(kind, ending.device, std::min<std::int64_t>(*taken, 0));
   const std::uint64_t known = ending.code_bytes + ending.record.fields.bytes.value;
+  if (taken) {
+    const auto given_back = static_cast<std::uint64_t>(-std::min<std::int64_t>(*taken, 0));
+    const bool is_uncertain = (ending.record.fields.flags & ledger::record_bytes_uncertain) != 0;
+    return book(
+        kind, ending.device,
+        -static_cast<std::int64_t>(is_uncertain ? std::min(given_back, known) : given_back));
+  }
   book(kind, ending.device, -static_cast<std::int64_t>(known));
   implicit_.bases.took(ending.device, -static_cast<std::int64_t>(known), ending.mark);
+  implicit_.bases.was_not_measured(ending.device);
 }
 
 void ImplicitObjects::not_ended(const Ending& ending) noexcept {
   ledger_.allocations.put_back(ending.record);
+}
+
+bool ImplicitObjects::settle(DeviceOrdinal device, const FreeBases::Base& base,
+                             std::uint64_t free_bytes, FreeBases::Mark begun) noexcept {
+  if (count_.load(relaxed) == 0) return false;
+  const ErrnoGuard keep;
+  const bool is_alone = !implicit_.neighbours.may_exist(device);
+  const Locked locked(lock_);
+  if (!locked) return false;
+  const std::uint32_t count = count_.load(relaxed);
+  const auto counts = [&](const Waiting& entry) {
+    return entry.device == device && entry.mark == begun;
+  };
+  auto left =
+      static_cast<std::uint64_t>(std::count_if(waiting_.begin(), waiting_.begin() + count, counts));
+  const bool has_waited = left != 0;
+  // A base that was forgotten or replaced while the device was read proves nothing.
+  const bool is_proof = base.is_known && base.mark == begun;
+  std::uint64_t bytes = is_proof ? base.free_bytes - std::min(base.free_bytes, free_bytes) : 0;
+  const bool is_theirs = is_alone && is_proof && bytes <= most_bytes;
+  if (!is_theirs) bytes = 0;
+  const std::uint8_t doubt = !is_theirs ? ledger::record_bytes_uncertain
+                             : left > 1 ? ledger::record_bytes_shared
+                                        : 0;
+  std::uint32_t kept = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Waiting entry = waiting_[i];
+    if (counts(entry)) {
+      const std::uint64_t part = bytes / left;
+      --left;
+      bytes -= part;
+      book(entry.object.kind, device, static_cast<std::int64_t>(part));
+      // An object without a record has ended, unless it is code, which gets its record now.
+      const std::uint8_t settled = is_theirs && entry.is_new ? ledger::record_bytes_uncertain : 0;
+      add_bytes(entry, part, {.set = doubt, .clear = settled},
+                part != 0 && entry.object.loaded_on != no_device);
+    } else if (entry.device != device || (base.is_known && entry.mark == base.mark)) {
+      waiting_[kept++] = entry;
+    }
+  }
+  count_.store(kept, relaxed);
+  return has_waited;
 }
 
 bool ImplicitObjects::device_was_read(DeviceOrdinal device, const driver::DeviceReading& reading,
@@ -218,43 +296,9 @@ bool ImplicitObjects::device_was_read(DeviceOrdinal device, const driver::Device
   const bool is_early = ledger_.thread_shards.others_in_calls();
   const FreeBases::Base base = implicit_.bases.of(device);
   if (is_early && base.is_known) return false;
-  if (count_.load(relaxed) != 0) {
-    const ErrnoGuard keep;
-    settle(device, base, reading.free_bytes, begun);
-  }
+  if (!settle(device, base, reading.free_bytes, begun)) look_for_neighbours(device, reading, begun);
   implicit_.bases.set(device, reading.free_bytes, begun);
   return false;
-}
-
-void ImplicitObjects::settle(DeviceOrdinal device, const FreeBases::Base& base,
-                             std::uint64_t free_bytes, FreeBases::Mark begun) noexcept {
-  const Locked locked(lock_);
-  if (!locked) return;
-  const std::uint32_t count = count_.load(relaxed);
-  // A base that was forgotten or replaced while the device was read proves nothing.
-  const bool is_proof = base.is_known && base.mark == begun;
-  const auto counts = [&](const Waiting& entry) {
-    return is_proof && entry.device == device && entry.mark == begun;
-  };
-  auto left =
-      static_cast<std::uint64_t>(std::count_if(waiting_.begin(), waiting_.begin() + count, counts));
-  std::uint64_t bytes = is_proof ? base.free_bytes - std::min(base.free_bytes, free_bytes) : 0;
-  if (bytes > most_bytes) bytes = 0;
-  std::uint32_t kept = 0;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const Waiting entry = waiting_[i];
-    if (counts(entry)) {
-      const std::uint64_t part = bytes / left;
-      --left;
-      bytes -= part;
-      book(entry.object.kind, device, static_cast<std::int64_t>(part));
-      // An object without a record has ended, unless it is code, which gets its record now.
-      add_bytes(entry, part, entry.object.loaded_on != no_device);
-    } else if (entry.device != device || (base.is_known && entry.mark == base.mark)) {
-      waiting_[kept++] = entry;
-    }
-  }
-  count_.store(kept, relaxed);
 }
 
 }  // namespace cuwarden::tracking

@@ -55,6 +55,9 @@ struct ObjectCall {
   const CurrentContext& here;  // the context in which the call was made
   FreeBases::Base base;        // the device's base before the call
   Taken taken;                 // the bytes that the call took
+  // True if the device's memory changed during the call, but perhaps by another process, so that
+  // `taken` is none.
+  bool is_doubtful = false;
 };
 
 // Records the program's streams, modules and executable graphs, and the device memory that the
@@ -64,8 +67,11 @@ struct ObjectCall {
 // If a call could not be measured, its object waits until the device's free memory is read the next
 // time. By then it has fallen, since the reading before (the base, in FreeBases), by what all
 // waiting objects took together, and each gets an equal part. If another thread is inside a hooked
-// call at that moment, a later reading tells. If the base is forgotten before a reading tells, the
-// objects are counted, but their bytes stay unknown.
+// call at that moment, a later reading tells. If the base is forgotten before a reading tells, or
+// if another process may have memory of the device, the objects are counted, but their bytes stay
+// unknown.
+//
+// Records say if their bytes are estimates: record_bytes_uncertain and record_bytes_shared.
 class ImplicitObjects final : public ReadingListener {
  public:
   // All arguments outlive the object.
@@ -96,7 +102,7 @@ class ImplicitObjects final : public ReadingListener {
   Ending begin_end(const ImplicitObject&, DeviceOrdinal here) noexcept;
   // Subtracts what the end of an object gave back from the device's sum of its kind. To be called
   // after the driver's call. If the call was not measured, all that the object had taken counts as
-  // given back.
+  // given back. An object whose bytes are uncertain gives back no more than it has in its record.
   void ended(Kind, const Ending&, Taken) noexcept;
   // Undoes begin_end() of an object that the driver refused to destroy. Records of its code stay
   // ended, but the code's bytes stay in the device's sum.
@@ -117,7 +123,8 @@ class ImplicitObjects final : public ReadingListener {
     return implicit_.bases.reading_begins(device);
   }
   // Gives the objects that wait on the device what they took, as the reading tells: the difference
-  // to the reading before. Makes the reading the device's base.
+  // to the reading before. If none waits, a difference is a sign of another process. Makes the
+  // reading the device's base.
   bool device_was_read(DeviceOrdinal, const driver::DeviceReading&,
                        std::uint64_t begun) noexcept override;
   void memory_has_changed(DeviceOrdinal device) noexcept override { implicit_.disturb(device); }
@@ -136,16 +143,23 @@ class ImplicitObjects final : public ReadingListener {
     GroupId group;
     ContextId context;
     FreeBases::Mark mark = 0;  // mark of the device's base before the object's call
+    bool is_new = false;       // true if the call that waits is the one that made the object
   };
 
   // Returns the bytes that the call took; 0 if it was not measured or gave memory back, or if they
   // are more than any object can take.
   static std::uint64_t bytes_taken(const ObjectCall&) noexcept;
-  void add_record(const ImplicitObject&, GroupId, ContextId, DeviceOrdinal,
-                  std::uint64_t bytes) noexcept;
-  // Adds bytes to the record of the object that Waiting describes. If it has no record, makes one
-  // if `may_make` is true, and else drops the bytes.
-  void add_bytes(const Waiting&, std::uint64_t bytes, bool may_make) noexcept;
+  // Adds a record of the object that Waiting describes. `doubt`: record_bytes_uncertain,
+  // record_bytes_shared or 0.
+  void add_record(const Waiting&, std::uint64_t bytes, std::uint8_t doubt) noexcept;
+  // Adds bytes to the record of the object that Waiting describes, and changes its flags. If it has
+  // no record, makes one if `may_make` is true, and else drops the bytes. Does nothing if there are
+  // neither bytes nor flags to set.
+  void add_bytes(const Waiting&, std::uint64_t bytes, ledger::FlagChange, bool may_make) noexcept;
+  // Looks for a sign of another process: the reading differs from the device's exact base, which
+  // had this mark before the reading and after it.
+  void look_for_neighbours(DeviceOrdinal, const driver::DeviceReading&,
+                           FreeBases::Mark begun) noexcept;
   // Removes all objects that wait and for which is_gone(entry) is true.
   template <class IsGone>
   void forget_waiting(IsGone is_gone) noexcept;
@@ -158,8 +172,8 @@ class ImplicitObjects final : public ReadingListener {
   void wait(const Waiting&) noexcept;
   // Gives the objects that wait on the device what they took, by a reading of its free bytes, and
   // forgets those that can never be settled. `begun`: the device's mark from before the reading,
-  // `base`: its base now.
-  void settle(DeviceOrdinal, const FreeBases::Base& base, std::uint64_t free_bytes,
+  // `base`: its base now. Returns true if an object with this mark waited.
+  bool settle(DeviceOrdinal, const FreeBases::Base& base, std::uint64_t free_bytes,
               FreeBases::Mark begun) noexcept;
   void book(Kind, DeviceOrdinal, std::int64_t bytes) noexcept;
   // Ends the records of code that belongs to the object, on all devices. Returns its bytes on the

@@ -1,5 +1,7 @@
 #include "runtime_hooks/hooks/execution/implicit_span.hpp"
 
+#include <algorithm>
+
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
@@ -10,6 +12,9 @@ namespace cuwarden::hooks {
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
+// Longest call for which a second reading can confirm a difference. During a longer one, another
+// process has much time to take memory and to rest again.
+constexpr std::uint64_t longest_confirmed_ns = 100'000'000;
 
 }  // namespace
 
@@ -33,27 +38,80 @@ void ImplicitSpan::begin(DeviceOrdinal device) noexcept {
     begun_ = true;
     call_.execution().objects.device_was_read(device, before_, begun);
     mark_ = implicit.bases.reading_begins(device);
+    if (implicit.neighbours.may_exist(device)) expect_neighbours();
   } else {
     implicit.end_span(device, number_);
   }
+}
+
+// A question to NVML takes a while, so the device is read again after it.
+void ImplicitSpan::expect_neighbours() noexcept {
+  const ImplicitMemory& implicit = call_.execution().implicit;
+  tracking::Neighbours& neighbours = implicit.neighbours;
+  own_before_ = neighbours.ask(device_);
+  if (const auto reading = read()) {
+    if (reading->free_bytes != before_.free_bytes && implicit.is_undisturbed(device_, number_))
+      neighbours.moved(device_);
+    before_ = *reading;
+  }
+  begun_ns_ = neighbours.now_ns();
+}
+
+std::optional<std::int64_t> ImplicitSpan::confirmed(std::int64_t taken,
+                                                    std::int64_t plausible_bytes) noexcept {
+  const ImplicitMemory& implicit = call_.execution().implicit;
+  tracking::Neighbours& neighbours = implicit.neighbours;
+  if (taken == 0) return taken;
+  if (!neighbours.may_exist(device_)) {
+    if (taken > plausible_bytes) neighbours.ask(device_);
+    if (!neighbours.may_exist(device_)) return taken;
+  }
+  // A call that began before a neighbour was known counts as long.
+  const std::uint64_t took_ns = begun_ns_ == 0 ? UINT64_MAX : neighbours.now_ns() - begun_ns_;
+  if (own_before_) {
+    // NVML may round its figures. One call's bytes may then be wrong by a unit of theirs, but the
+    // errors of many calls cancel out.
+    if (const auto own_after = neighbours.ask(device_))
+      return static_cast<std::int64_t>(*own_after) - static_cast<std::int64_t>(*own_before_);
+  }
+  const auto second = read();
+  const bool rests = second && second->free_bytes == after_.free_bytes;
+  if (!rests && implicit.is_undisturbed(device_, number_)) neighbours.moved(device_);
+  if (rests && took_ns <= longest_confirmed_ns && !neighbours.is_busy(device_)) return taken;
+  is_doubtful_ = true;
+  return std::nullopt;
 }
 
 ImplicitSpan::~ImplicitSpan() {
   if (begun_) call_.execution().implicit.end_span(device_, number_);
 }
 
-std::optional<std::int64_t> ImplicitSpan::taken() noexcept {
+std::optional<std::int64_t> ImplicitSpan::taken(std::int64_t plausible_bytes) noexcept {
   if (!begun_) return std::nullopt;
   const ErrnoGuard keep;
   const ExecutionParts parts = call_.execution();
   const auto reading = read();
+  std::optional<std::int64_t> taken;
+  const bool counts = reading && parts.implicit.is_undisturbed(device_, number_);
+  if (counts) {
+    after_ = *reading;
+    taken = confirmed(static_cast<std::int64_t>(before_.free_bytes) -
+                          static_cast<std::int64_t>(after_.free_bytes),
+                      plausible_bytes);
+  }
   begun_ = false;
-  if (!parts.implicit.end_span(device_, number_) || !reading) return std::nullopt;
-  after_ = *reading;
-  const std::int64_t bytes =
-      static_cast<std::int64_t>(before_.free_bytes) - static_cast<std::int64_t>(after_.free_bytes);
-  parts.implicit.bases.took(device_, bytes, mark_);
-  return bytes;
+  if (!parts.implicit.end_span(device_, number_) || !counts) {
+    is_doubtful_ = false;
+    return std::nullopt;
+  }
+  if (parts.implicit.neighbours.may_exist(device_))
+    parts.implicit.bases.set(device_, after_.free_bytes, mark_);
+  else
+    parts.implicit.bases.took(device_,
+                              static_cast<std::int64_t>(before_.free_bytes) -
+                                  static_cast<std::int64_t>(after_.free_bytes),
+                              mark_);
+  return taken;
 }
 
 void ImplicitSpan::book(const ledger::ImplicitChange& change, ContextId context) noexcept {
@@ -81,14 +139,22 @@ void ImplicitSpan::book_given_back(std::uint64_t bytes, ContextId context) noexc
 void ImplicitSpan::book_first_context(DeviceOrdinal device, ContextId first) noexcept {
   const ErrnoGuard keep;
   const ExecutionParts parts = call_.execution();
+  const tracking::FreeBases::Mark begun = parts.implicit.bases.reading_begins(device);
   const auto reading = driver::read_current_device(call_.real());
   if (!reading) return;
   device_ = device;
   after_ = *reading;
+  parts.implicit.bases.set(device, after_.free_bytes, begun);
+  call_.keeps_bases();
   // Handles and pools need no context, so they may have been there before this one.
-  const std::uint64_t used = after_.total_bytes - after_.free_bytes;
+  std::uint64_t used = after_.total_bytes - after_.free_bytes;
   const std::uint64_t known =
       parts.totals.live_bytes_on(device) + parts.readings.idle_bytes(device).value_or(0);
+  if (used > known + ledger::ImplicitBytes::largest_context) {
+    tracking::Neighbours& neighbours = parts.implicit.neighbours;
+    neighbours.holds_memory(device);
+    if (const auto own = neighbours.ask(device); own && *own > known) used = std::min(used, *own);
+  }
   if (used > known) book({.used_after_first_context_bytes = used - known}, first);
 }
 

@@ -33,8 +33,13 @@ class ImplicitSpan {
   // Ends the measurement, right after the measured call. Returns the bytes of device memory that
   // the call took, negative if it gave memory back. Returns none if no measurement is under way, if
   // the device cannot be read now, or if another call of this process may have changed the device's
-  // memory in between.
-  std::optional<std::int64_t> taken() noexcept;
+  // memory in between. Returns none, too, if another process may have done so; is_doubtful() is
+  // then true. `plausible_bytes`: most bytes that such a call is known to take. If it seems to have
+  // taken more, the list of the processes on the device is asked (Neighbours::ask()).
+  std::optional<std::int64_t> taken(std::int64_t plausible_bytes = INT64_MAX) noexcept;
+  // True if taken() has returned none because another process may have changed the device's memory
+  // during the call.
+  bool is_doubtful() const noexcept { return is_doubtful_; }
   // Writes taken()'s reading of the device to the ledger. To be called after taken() has returned a
   // number.
   void note_reading() noexcept;
@@ -53,9 +58,10 @@ class ImplicitSpan {
   // (cuCtxSetLimit) 414 MiB.
   void book_given_back(std::uint64_t bytes, ContextId context) noexcept;
   // Enters into the ledger, as taken by `first`, all memory in use on the device that no record and
-  // no memory pool of this process accounts for. Other processes' memory is included. `first` is
-  // the device's first context, was just made, and must be current. Does nothing if the device
-  // cannot be read.
+  // no memory pool of this process accounts for. If that is more than a context can take, NVML is
+  // asked how much this process holds. Other processes' memory is included if NVML was not asked or
+  // does not tell. `first` is the device's first context, was just made, and must be current. Does
+  // nothing if the device cannot be read.
   void book_first_context(DeviceOrdinal, ContextId first) noexcept;
 
  private:
@@ -66,9 +72,22 @@ class ImplicitSpan {
   // Reads the current context's device, and counts the time that it took. Returns none if the
   // device cannot be read.
   std::optional<driver::DeviceReading> read() noexcept;
+  // Notes when the call begins and how much memory this process holds, since another process may
+  // change the device's memory during the call.
+  void expect_neighbours() noexcept;
+  // Returns the bytes that the call took, which are `taken` unless this process's own figure says
+  // otherwise. Returns none, and makes is_doubtful() true, if another process may have changed the
+  // device's memory during the call. `taken`: difference of the two readings.
+  std::optional<std::int64_t> confirmed(std::int64_t taken, std::int64_t plausible_bytes) noexcept;
   // Total and free bytes of the device's memory before and after the measured call.
   driver::DeviceReading before_, after_;
   tracking::FreeBases::Mark mark_ = 0;  // mark of the device's base before the measured call
+  // Set where other processes may change the device's memory: the time at which the measured call
+  // began (Neighbours::now_ns(); 0: not set), and the bytes that this process held then, as NVML
+  // told (none: unknown).
+  std::uint64_t begun_ns_ = 0;
+  std::optional<std::uint64_t> own_before_;
+  bool is_doubtful_ = false;
 };
 
 }  // namespace cuwarden::hooks

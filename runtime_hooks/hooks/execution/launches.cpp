@@ -176,7 +176,7 @@ std::uint64_t FirstLaunch::heap_that_lacked(std::uint64_t set_bytes) const noexc
 
 void FirstLaunch::code_loaded(std::optional<std::int64_t> bytes) noexcept {
   call_.execution().objects.took_more(
-      {call_.caller(), here_, base_, bytes},
+      {call_.caller(), here_, base_, bytes, span_.is_doubtful()},
       tracking::ImplicitObjects::code_of(reinterpret_cast<std::uint64_t>(kernel_), here_.device));
   if (bytes && *bytes > 0) span_.note_reading();
 }
@@ -243,7 +243,8 @@ void GraphInstantiation::done(CUgraphExec made) noexcept {
     *taken -= bytes;
     span_.note_reading();
   }
-  call_.execution().objects.made({call_.caller(), here_, base_, taken}, object_of(made));
+  call_.execution().objects.made({call_.caller(), here_, base_, taken, span_.is_doubtful()},
+                                 object_of(made));
 }
 
 // cuwarden does not know which graph the captured kernels belong to. A graph without them takes

@@ -5,6 +5,10 @@
 namespace cuwarden::hooks {
 namespace {
 
+// Most bytes that an object is believed to have taken without a look at the processes on the
+// device. A context, which every other process has, takes about as much.
+constexpr std::int64_t plausible_bytes = std::int64_t{256} << 20;
+
 bool may_measure(const ExecutionParts& parts, ObjectSpan::When when) {
   return when == ObjectSpan::When::always ||
          (!parts.captures.any() && parts.implicit.may_read(parts.time.recently_ns()));
@@ -22,7 +26,7 @@ ObjectSpan::ObjectSpan(HookedCall& call, When when) noexcept : call_(call), span
 }
 
 tracking::Taken ObjectSpan::taken() noexcept {
-  const tracking::Taken bytes = span_.taken();
+  const tracking::Taken bytes = span_.taken(plausible_bytes);
   if (bytes && *bytes != 0) span_.note_reading();
   call_.keeps_bases();
   return bytes;
@@ -30,12 +34,14 @@ tracking::Taken ObjectSpan::taken() noexcept {
 
 void ObjectSpan::made(const tracking::ImplicitObject& object) noexcept {
   const tracking::Taken bytes = taken();
-  call_.execution().objects.made({call_.caller(), here_, base_, bytes}, object);
+  call_.execution().objects.made({call_.caller(), here_, base_, bytes, span_.is_doubtful()},
+                                 object);
 }
 
 void ObjectSpan::used(const tracking::ImplicitObject& object) noexcept {
   const tracking::Taken bytes = taken();
-  call_.execution().objects.took_more({call_.caller(), here_, base_, bytes}, object);
+  call_.execution().objects.took_more({call_.caller(), here_, base_, bytes, span_.is_doubtful()},
+                                      object);
 }
 
 ObjectEnd::ObjectEnd(HookedCall& call, const tracking::ImplicitObject& object,
