@@ -167,9 +167,14 @@ struct ImplicitGroup {
   Figure first_ns, last_ns;        // times at which the first and the last of all objects were made
   Text growth;                     // as in LeakGroup; null: no object is left
   Figure growth_bytes_per_minute;  // as in LeakGroup
+  // uncertain: true if `bytes` is an estimate, because the memory of at least one object that is
+  // left was not measured by itself. shared: true if such an object has an equal part of what
+  // several took together; uncertain is then true, too. An object of which nothing is known, since
+  // it was not measured or another process may have changed the memory meanwhile, adds no bytes.
+  bool uncertain = false, shared = false;
   CUWARDEN_FIELDS(device, item, api, stack, count, bytes, released_count, first_ns, last_ns, growth,
-                  growth_bytes_per_minute)
-  CUWARDEN_MAY_LACK(growth, growth_bytes_per_minute)
+                  growth_bytes_per_minute, uncertain, shared)
+  CUWARDEN_MAY_LACK(growth, growth_bytes_per_minute, uncertain, shared)
 };
 
 // Sums of cuwarden's own pool, of rescued requests, of meshing and of spilled allocations.

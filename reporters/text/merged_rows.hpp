@@ -41,7 +41,8 @@ void judge_growth(const IndexedReport&, const std::vector<const model::LeakGroup
 
 // Sets the figures of `merged`, a row into which `rows` were merged: the sums of their counts and
 // bytes, and the earliest and latest time at which an allocation was made. Unknown figures are left
-// out of the sums; a sum of unknown figures only is null. Judges the growth of leak rows.
+// out of the sums; a sum of unknown figures only is null. A sum with estimates is an estimate.
+// Judges the growth of leak rows.
 template <class Row>
 void merge_figures(const IndexedReport& report, const std::vector<const Row*>& rows, Row& merged) {
   const auto add_up = [&](model::Figure Row::*figure) {
@@ -58,6 +59,12 @@ void merge_figures(const IndexedReport& report, const std::vector<const Row*>& r
   if constexpr (requires { &Row::locked_bytes; }) add_up(&Row::locked_bytes);
   if constexpr (requires { &Row::slab_locked_bytes; }) add_up(&Row::slab_locked_bytes);
   if constexpr (requires { &Row::growth_bytes_per_minute; }) add_up(&Row::growth_bytes_per_minute);
+  if constexpr (requires { &Row::uncertain; }) {
+    for (const Row* row : rows) {
+      merged.uncertain |= row->uncertain;
+      merged.shared |= row->shared;
+    }
+  }
   if constexpr (requires { &Row::first_ns; }) {
     for (const Row* row : rows) {
       if (row->first_ns)

@@ -29,7 +29,9 @@ std::string objects(const std::string& item, std::uint64_t count) {
 
 void add_group(const IndexedReport& report, const model::ImplicitGroup& group, const Paint& paint,
                std::string& text) {
-  text += "    " + paint.bold(human_bytes(group.bytes.value_or(0))) + " in " +
+  text += "    " +
+          paint.bold((group.uncertain ? "about " : "") + human_bytes(group.bytes.value_or(0))) +
+          (group.shared ? " (shared equally)" : "") + " in " +
           objects(group.item, group.count.value_or(0)) +
           (group.device ? " · GPU " + std::to_string(*group.device) : "") + " · " +
           text_or(group.api, "unknown call");

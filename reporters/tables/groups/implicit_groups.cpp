@@ -93,6 +93,8 @@ void put_implicit_groups(const ledger::Reader& reader, const std::vector<LeakGro
     row.stack = frames.known_stack(made.stack);
     row.count = group.count;
     row.bytes = group.bytes;
+    row.uncertain = group.is_uncertain || group.is_shared;
+    row.shared = group.is_shared;
     row.released_count = made.frees + made.released_count;
     row.first_ns = made.first_ns;
     row.last_ns = made.last_ns;

@@ -16,7 +16,7 @@ using ledger::RegionId;
 struct Live {
   std::uint64_t count = 0, bytes = 0, first_ns = 0, last_ns = 0, unmapped = 0;
   DeviceAddress oldest;
-  bool is_code = false;
+  bool is_code = false, is_uncertain = false, is_shared = false;
   Growth growth;
 };
 
@@ -40,6 +40,8 @@ std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& read
     }
     live.last_ns = std::max(live.last_ns, record.time_ns);
     live.is_code = live.is_code || record.space == Space::kernel;
+    live.is_uncertain = live.is_uncertain || (record.flags & ledger::record_bytes_uncertain) != 0;
+    live.is_shared = live.is_shared || (record.flags & ledger::record_bytes_shared) != 0;
     ++live.count;
     live.bytes += record.bytes.value;
     if (record.space == Space::vmm_handle && record.mappings == 0 && record.references > 0) {
@@ -80,6 +82,8 @@ std::vector<LeakGroup> groups_of(const ledger::Reader& reader, std::uint64_t end
         leak.example = live->second.oldest;
         if (group->kind == Kind::vmm) leak.unmapped_count = live->second.unmapped;
         leak.is_code = live->second.is_code;
+        leak.is_uncertain = live->second.is_uncertain;
+        leak.is_shared = live->second.is_shared;
         leak.growth = live->second.growth;
       }
       if (is_running) {

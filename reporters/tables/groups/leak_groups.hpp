@@ -34,6 +34,10 @@ struct LeakGroup {
   // True if these are pieces of code that kernels' first launches loaded. The program cannot free
   // them but with their library.
   bool is_code = false;
+  // True if the bytes of a live object are not known for certain (record_bytes_uncertain), or are
+  // an equal part of what several objects took together (record_bytes_shared). Only streams,
+  // modules and executable graphs have such bytes.
+  bool is_uncertain = false, is_shared = false;
   Growth growth;  // growth of the live allocations; without any if unknown or released_by_context
 };
 
