@@ -78,8 +78,8 @@ void Refusals::describe(IncidentId id, Incident& incident) noexcept {
   rows.write(id, incident.facts, incident.holdings);
 }
 
-// The bytes that the first context of a device takes cannot be told from other processes' memory by
-// the reading alone. NVML's list tells those of the others; it is read when an incident begins.
+// If a device has more in use after its first context than a context takes, the rest is other
+// processes' memory. NVML's list tells how much they hold; it is read when an incident begins.
 std::uint64_t Refusals::implicit_bytes(DeviceOrdinal device,
                                        const ledger::IncidentFacts& facts) noexcept {
   if (device == no_device) return 0;
@@ -87,8 +87,9 @@ std::uint64_t Refusals::implicit_bytes(DeviceOrdinal device,
   std::atomic<std::uint64_t>& known =
       first_context_[static_cast<std::size_t>(device.value) % std::size(first_context_)];
   if (const auto others = facts.fact(ledger::Fact::other_processes_bytes)) {
+    const std::uint64_t used = taken.used_after_first_context;
     const std::uint64_t first =
-        taken.used_after_first_context - std::min(taken.used_after_first_context, *others);
+        used <= ledger::ImplicitBytes::largest_context ? used : used - std::min(used, *others);
     known.store(first <= ledger::ImplicitBytes::largest_context ? first : 0,
                 std::memory_order_relaxed);
   }

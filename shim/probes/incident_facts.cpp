@@ -167,8 +167,30 @@ bool is_much_unexplained(const rescue::Incident& incident) {
   return account && account->unexplained() > hidden_by_a_context;
 }
 
-void note_other_processes(ledger::Incidents& rows, const ledger::DeviceView& device,
+// Notes the bytes of other processes, which must be known. Bytes that were there before the first
+// context are no longer counted with it.
+void note_bytes_of_others(ledger::Writer& ledger, const ledger::DeviceView& device,
+                          const MemoryOfOthers& found, ledger::IncidentFacts& facts) {
+  if (const auto account = account_of(device.ordinal, facts); account && found.own_bytes) {
+    const std::uint64_t opened = std::min(*found.bytes, account->live(Kind::imported));
+    std::uint64_t recorded = account->own() + device.implicit.beside_first_context();
+    for (const Holder holder :
+         {Holder::slab_waste, Holder::rounding_waste, Holder::mempool_idle, Holder::pool})
+      recorded += account->of(holder);
+    const std::uint64_t twice =
+        counted_with_context(device.implicit, {.unexplained = account->unexplained(),
+                                               .others = *found.bytes - opened,
+                                               .own = *found.own_bytes,
+                                               .recorded = recorded});
+    subtract_from_context(ledger, device.ordinal, device.implicit, twice);
+    facts.set(Fact::context_bytes, device.implicit.contexts() - twice);
+  }
+  facts.set(Fact::other_processes_bytes, *found.bytes);
+}
+
+void note_other_processes(ledger::Writer& ledger, const ledger::DeviceView& device,
                           rescue::Incident& incident) {
+  ledger::Incidents& rows = ledger.incidents;
   OtherProcesses processes;
   std::vector<std::uint32_t> listed;
   bool has_zombie = false;
@@ -179,7 +201,7 @@ void note_other_processes(ledger::Incidents& rows, const ledger::DeviceView& dev
             ledger::RunState::zombie)
           has_zombie = true;
       });
-  if (found.bytes) incident.facts.set(Fact::other_processes_bytes, *found.bytes);
+  if (found.bytes) note_bytes_of_others(ledger, device, found, incident.facts);
   if (found.unmatched != 0) incident.facts.set(Fact::unmatched_processes, found.unmatched);
   if (found.file_number && (has_zombie || is_much_unexplained(incident)))
     note_processes_with_file(rows, processes, *found.file_number, listed, incident);
@@ -258,7 +280,7 @@ void add_incident_facts(ledger::Writer& ledger, const ledger::Reader& live,
   note_whole_device(*device, incident.facts);
   note_memory_without_context(*device, incident.facts);
   note_cgroup_limit(live, *device, incident.facts);
-  if (may_be_of_others(incident)) note_other_processes(ledger.incidents, *device, incident);
+  if (may_be_of_others(incident)) note_other_processes(ledger, *device, incident);
 }
 
 }  // namespace cuwarden::shim

@@ -1,5 +1,6 @@
 #include "shim/probes/memory_of_others.hpp"
 
+#include <algorithm>
 #include <array>
 #include <span>
 
@@ -25,14 +26,18 @@ MemoryOfOthers memory_of_others(const ledger::DeviceView& device,
   if (listed.answer != DeviceProcessesAnswer::listed) {
     log_info(formatted("other processes on GPU {} are not known: {}", device.ordinal.value,
                        text_of(listed.answer)));
-    return {{}, 0, listed.file_number};
+    return {{}, {}, 0, listed.file_number};
   }
   std::uint64_t others = 0;
+  std::optional<std::uint64_t> own;
   std::uint32_t unmatched = 0;
   bool sure = listed.found <= processes.size();
   for (std::size_t i = 0; i < listed.found && i < processes.size(); ++i) {
     const DeviceProcess& process = processes[i];
-    if (process.whose == DeviceProcess::Whose::this_process) continue;
+    if (process.whose == DeviceProcess::Whose::this_process) {
+      if (process.used_bytes != process.unknown) own = process.used_bytes;
+      continue;
+    }
     if (process.whose == DeviceProcess::Whose::another) visit(process.pid, process.used_bytes);
     if (process.whose == DeviceProcess::Whose::unsure) ++unmatched;
     if (process.whose == DeviceProcess::Whose::unsure || process.used_bytes == process.unknown)
@@ -40,26 +45,62 @@ MemoryOfOthers memory_of_others(const ledger::DeviceView& device,
     else
       others += process.used_bytes;
   }
-  return {others != 0 || sure ? std::optional(others) : std::nullopt, unmatched,
+  return {others != 0 || sure ? std::optional(others) : std::nullopt, own, unmatched,
           listed.file_number};
 }
+
+std::uint64_t counted_with_context(const ledger::ImplicitBytes& implicit,
+                                   const DeviceShares& shares) noexcept {
+  const std::uint64_t first = implicit.used_after_first_context;
+  const auto twice = static_cast<std::int64_t>(shares.others) - shares.unexplained;
+  const std::uint64_t of_context = shares.own - std::min(shares.own, shares.recorded);
+  if (first > ledger::ImplicitBytes::largest_context || twice <= 0 || of_context >= first) return 0;
+  const std::uint64_t bytes =
+      std::min({static_cast<std::uint64_t>(twice), shares.others, first - of_context});
+  return bytes < first ? bytes : 0;
+}
+
+void subtract_from_context(ledger::Writer& ledger, DeviceOrdinal device,
+                           const ledger::ImplicitBytes& implicit, std::uint64_t bytes) noexcept {
+  const std::uint64_t first = implicit.used_after_first_context;
+  if (bytes != 0)
+    ledger.devices.change_implicit(device, {.used_after_first_context_bytes = first - bytes});
+}
+
+namespace {
+
+// Does the work of note_others_at_exit() for one device.
+void note_others_on(ledger::Writer& ledger, const ledger::DeviceView& device,
+                    const FunctionRef<bool()>& may_ask) {
+  if (device.at != ledger::ReadingAt::exit || device.total_bytes < device.free_bytes) return;
+  const std::uint64_t own = ledger.totals.live_bytes_on(device.ordinal) +
+                            device.memory_pool_idle_bytes.value_or(0) +
+                            device.implicit.beside_first_context();
+  const std::uint64_t used = device.total_bytes - device.free_bytes;
+  if (static_cast<std::int64_t>(used - own) <= hidden_by_a_context || !may_ask()) return;
+  const MemoryOfOthers found = memory_of_others(device, [](auto, auto) {});
+  if (!found.bytes) return;
+  ledger.devices.set_other_processes(device.ordinal, ByteCount{*found.bytes});
+  if (!found.own_bytes) return;
+  const std::uint64_t opened = ledger.totals.live_bytes_on(device.ordinal, Kind::imported);
+  const std::uint64_t recorded = own - std::min(own, device.spilled_bytes);
+  const DeviceShares shares{.unexplained = static_cast<std::int64_t>(
+                                used - recorded - device.implicit.used_after_first_context),
+                            .others = *found.bytes - std::min(*found.bytes, opened),
+                            .own = *found.own_bytes,
+                            .recorded = recorded - std::min(recorded, opened)};
+  subtract_from_context(ledger, device.ordinal, device.implicit,
+                        counted_with_context(device.implicit, shares));
+}
+
+}  // namespace
 
 void note_others_at_exit(ledger::Writer& ledger, const FunctionRef<bool()>& may_ask) noexcept try {
   ledger::ReadError error;
   const auto reader = ledger::Reader::open(ledger.bytes(), error);
   if (!reader) return;
   each_row(*reader, ledger::RegionId::devices, &ledger::Reader::device,
-           [&](const ledger::DeviceView& device) {
-             if (device.at != ledger::ReadingAt::exit || device.total_bytes < device.free_bytes)
-               return;
-             const std::uint64_t own = ledger.totals.live_bytes_on(device.ordinal) +
-                                       device.memory_pool_idle_bytes.value_or(0) +
-                                       device.implicit.beside_first_context();
-             const std::uint64_t used = device.total_bytes - device.free_bytes;
-             if (static_cast<std::int64_t>(used - own) <= hidden_by_a_context || !may_ask()) return;
-             if (const auto bytes = memory_of_others(device, [](auto, auto) {}).bytes)
-               ledger.devices.set_other_processes(device.ordinal, ByteCount{*bytes});
-           });
+           [&](const ledger::DeviceView& device) { note_others_on(ledger, device, may_ask); });
 } catch (...) {
   // Without memory for the list, the bytes stay unexplained.
 }

@@ -24,6 +24,8 @@ struct MemoryOfOthers {
   // among the 64 with most memory. Null if NVML cannot list the device's processes. Null, too, if
   // the sum is 0 and processes other than the calling one are left out.
   std::optional<std::uint64_t> bytes;
+  // Bytes that the calling process holds; null: NVML does not tell.
+  std::optional<std::uint64_t> own_bytes;
   // Number of processes on NVML's list that may be the calling one, because NVML's pids may be
   // those of another pid namespace.
   std::uint32_t unmatched = 0;
@@ -38,11 +40,33 @@ struct MemoryOfOthers {
 MemoryOfOthers memory_of_others(const ledger::DeviceView&,
                                 FunctionRef<void(std::uint32_t, std::uint64_t)> visit);
 
+// The used bytes of a device, as this process's records and NVML divide them.
+struct DeviceShares {
+  // Used bytes that neither this process's records nor its contexts explain; below 0 if records and
+  // contexts are more than the used bytes.
+  std::int64_t unexplained = 0;
+  // Bytes of other processes, as NVML lists them, without memory of theirs that this process
+  // opened.
+  std::uint64_t others = 0;
+  // Bytes of this process, as NVML lists them, and as its records tell without the first context.
+  std::uint64_t own = 0, recorded = 0;
+};
+// Returns the bytes of other processes that the device's first context counts as its own, because
+// those processes had them when the context was made. Both NVML's figure of this process and the
+// used bytes must prove them, since the other processes may have moved between the readings.
+// Returns 0 if the first context's size is unknown (more than ImplicitBytes::largest_context), or
+// if nothing would be left of it.
+std::uint64_t counted_with_context(const ledger::ImplicitBytes&, const DeviceShares&) noexcept;
+// Subtracts `bytes` of other processes from those of the device's first context in the ledger.
+// `ImplicitBytes`: the device's numbers in the ledger. `bytes`: less than the first context has.
+void subtract_from_context(ledger::Writer&, DeviceOrdinal, const ledger::ImplicitBytes&,
+                           std::uint64_t bytes) noexcept;
+
 // Asks NVML how many bytes of each device other processes hold, and writes the answers to the
-// ledger. To be called when the process ends, after the devices were read for the last time. Asks
-// only for devices with more than hidden_by_a_context (1 GiB) in use beyond what this process's
-// records explain. Calls may_ask() before it asks about such a device, and leaves the device out if
-// may_ask() returns false.
+// ledger. Subtracts bytes that the first context counts as its own. To be called when the process
+// ends, after the devices were read for the last time. Asks only for devices with more than
+// hidden_by_a_context (1 GiB) in use beyond what this process's records explain. Calls may_ask()
+// before it asks about such a device, and leaves the device out if may_ask() returns false.
 void note_others_at_exit(ledger::Writer&, const FunctionRef<bool()>& may_ask) noexcept;
 
 }  // namespace cuwarden::shim
