@@ -4,12 +4,18 @@
 //   KIND: graphs, streams, modules
 //   END:  kept (the default), destroyed, or half: every other object is destroyed. With `slowly`, a
 //         pause follows each object, so that the number of objects grows over the time of the run;
-//         with `early`, a long pause follows all of them.
+//         with `early`, a long pause follows all of them. With `paused`, it says "made" after
+//         them and waits for the end of its input. With `forking`, a second thread forks
+//         processes that end at once, all the time in which the objects are made.
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/end_to_end/programs/states/used_bytes.hpp"
@@ -93,6 +99,27 @@ class Objects {
   CUgraph graph_ = nullptr;
 };
 
+// Forks processes that end at once, from the construction to the destruction.
+class Forks {
+ public:
+  Forks()
+      : thread_([this] {
+          while (!done_) {
+            const pid_t child = fork();
+            if (child == 0) _exit(0);
+            if (child > 0) waitpid(child, nullptr, 0);
+          }
+        }) {}
+  ~Forks() {
+    done_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> done_{false};
+  std::thread thread_;
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -108,11 +135,19 @@ int main(int argc, char** argv) {
   const Objects objects(argv[1]);
   const long long before = used_bytes();
   std::vector<void*> made;
+  std::optional<Forks> forks;
+  if (end == "forking") forks.emplace();
   for (int i = 0; i < count; ++i) {
     made.push_back(objects.make());
     if (end == "slowly") usleep(20'000);
   }
+  forks.reset();
   if (end == "early") sleep(3);
+  if (end == "paused") {
+    std::puts("made");
+    std::fflush(stdout);
+    while (std::getchar() != EOF) continue;
+  }
   require(cuCtxSynchronize(), "cuCtxSynchronize");
   const long long taken = used_bytes() - before;
   int live = count;
