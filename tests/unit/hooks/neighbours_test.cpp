@@ -330,6 +330,17 @@ TEST_F(NeighboursTest, objects_beside_a_neighbour_share_nothing) {
   EXPECT_EQ(bytes().streams, mib);
 }
 
+TEST_F(NeighboursTest, objects_that_wait_when_a_neighbour_becomes_known_share_nothing) {
+  make_stream(mib);
+  use_up_readings();
+  for (int i = 0; i < 4; ++i) make_stream(2 * mib);
+  list.take(300 * mib);
+  beside.neighbours.ask(DeviceOrdinal{0});
+  read_device();
+  EXPECT_EQ(live(Kind::stream), (Live{5, mib, 4, 0}));
+  EXPECT_EQ(bytes().streams, mib);
+}
+
 TEST_F(NeighboursTest, a_reset_of_the_device_during_a_call_leaves_no_bytes) {
   neighbour_from_the_beginning();
   make_stream(3 * mib);
