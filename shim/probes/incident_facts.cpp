@@ -13,6 +13,7 @@
 #include "reporters/tables/groups/library_reserves.hpp"
 #include "reporters/tables/slabs.hpp"
 #include "reporters/verdicts/incident_case.hpp"
+#include "runtime_hooks/tracking/devices/neighbours.hpp"
 #include "shim/probes/host_limits.hpp"
 #include "shim/probes/memory_of_others.hpp"
 #include "shim/probes/mps_limit.hpp"
@@ -257,9 +258,16 @@ void note_cgroup_limit(const ledger::Reader& live, const ledger::DeviceView& dev
 
 // Another process has the only context that the device allows, or more of the device is used than
 // this process knows of.
-bool may_be_of_others(const rescue::Incident& incident) {
+bool may_be_of_others(const ledger::DeviceView& device, const rescue::Incident& incident) {
   constexpr std::uint64_t exclusive_process = 3;  // CUcomputemode
-  return is_much_unexplained(incident) ||
+  const auto account = account_of(incident.request.device, incident.facts);
+  // This process's own context is explained where its size is known.
+  const std::uint64_t first = device.implicit.used_after_first_context;
+  const bool is_known = first != 0 && first <= ledger::ImplicitBytes::largest_context;
+  const std::int64_t hidden =
+      is_known ? static_cast<std::int64_t>(tracking::Neighbours::most_hidden_bytes)
+               : hidden_by_a_context;
+  return (account && account->unexplained() > hidden) ||
          incident.facts.fact(Fact::compute_mode) == exclusive_process;
 }
 
@@ -280,7 +288,7 @@ void add_incident_facts(ledger::Writer& ledger, const ledger::Reader& live,
   note_whole_device(*device, incident.facts);
   note_memory_without_context(*device, incident.facts);
   note_cgroup_limit(live, *device, incident.facts);
-  if (may_be_of_others(incident)) note_other_processes(ledger, *device, incident);
+  if (may_be_of_others(*device, incident)) note_other_processes(ledger, *device, incident);
 }
 
 }  // namespace cuwarden::shim

@@ -13,8 +13,9 @@
 namespace cuwarden::shim {
 
 // Bytes in use on a device, beyond those that this process's records explain, up to which NVML is
-// not asked about other processes. A context and its code may take as much. At an incident, NVML is
-// asked all the same if the device allows only one process.
+// not asked about other processes. A context and its code may take as much. At an incident, fewer
+// bytes are enough if the size of this process's context is known. NVML is asked all the same if
+// the device allows only one process.
 inline constexpr std::int64_t hidden_by_a_context = std::int64_t{1} << 30;
 
 // The memory of a device that other processes hold, as NVML lists them.
