@@ -194,8 +194,14 @@ class HookedCall {
   // Returns the result for the program.
   CUresult rescued(CUresult result, const rescue::Need& need, FunctionRef<CUresult()> again) const {
     if (!recording() || result == CUDA_SUCCESS) return result;
-    const CUresult answer = session_->refusals.rescue(caller(), result, need, again);
-    session_->implicit.bases.memory_may_change();  // The rungs may have freed memory.
+    // Rungs change the memory of devices before and after the attempts.
+    tracking::FreeBases& bases = session_->implicit.bases;
+    const auto attempt = [&] {
+      bases.memory_may_change();
+      return again();
+    };
+    const CUresult answer = session_->refusals.rescue(caller(), result, need, attempt);
+    bases.memory_may_change();
     return answer;
   }
 
