@@ -41,8 +41,8 @@ class ImplicitMemory {
   bool end_span(DeviceOrdinal, std::uint64_t span) noexcept;
   // Returns the number that the next span will have.
   std::uint64_t next_span() const noexcept { return next_span_.load(std::memory_order_acquire); }
-  // True if no other call of this process that may change the device's memory has overlapped so far
-  // with the measurement (span) of this number, which is under way on the device.
+  // True if the measurement (span) with this number, which is under way on the device, counts so
+  // far: no other call of this process that may change the device's memory has overlapped with it.
   bool is_undisturbed(DeviceOrdinal, std::uint64_t span) const noexcept;
   // True while a measurement (span) of some call is under way on any device.
   bool any_span() const noexcept { return open_.load(std::memory_order_relaxed) != 0; }
