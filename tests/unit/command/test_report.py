@@ -18,7 +18,7 @@ def test_the_sample_report_follows_the_schema(sample_report, schema):
         lambda report: report.pop("hooks"),
         lambda report: report["leak_groups"][0].update(count=0),
         lambda report: report["leak_groups"][0].update(colour="red"),
-        lambda report: report["leak_groups"][0].update(kind="heap"),
+        lambda report: report["leak_groups"][0].update(kind="colour"),
         lambda report: report["leak_groups"][0].update(example_address=1234),
         lambda report: report["frames"][0].update(line=0),
         lambda report: report["process"].update(start="yesterday"),

@@ -41,6 +41,7 @@ struct Driver {
   };
   std::map<std::uint64_t, Mapping> mappings;  // by address
   bool maps_host = true;
+  bool is_integrated = false;   // CU_DEVICE_ATTRIBUTE_INTEGRATED
   int fail_after = -1;          // Calls, of those that can fail, before one does; -1: none.
   int maps_refused_after = -1;  // Mappings before all are refused; -1: none is.
   double fail_share = 0.0;      // The share of calls that fail, of those that can.
@@ -100,7 +101,12 @@ inline void run_once(std::function<void()>& given) {
 }
 
 inline CUresult get_attribute(int* value, CUdevice_attribute which, CUdevice) {
-  *value = which == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID ? -1 : driver->maps_host ? 1 : 0;
+  if (which == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID)
+    *value = -1;
+  else if (which == CU_DEVICE_ATTRIBUTE_INTEGRATED)
+    *value = driver->is_integrated ? 1 : 0;
+  else
+    *value = driver->maps_host ? 1 : 0;
   return CUDA_SUCCESS;
 }
 inline CUresult get_info(size_t* free, size_t* total) {

@@ -99,6 +99,15 @@ TEST_F(LeftOutTest, a_call_that_fails_although_much_is_free_does_not_wait) {
   EXPECT_EQ(reason_to_wait_not({.device = 1}), LeftOut::much_is_free);
 }
 
+TEST_F(LeftOutTest, a_request_for_which_the_hosts_page_cache_has_the_memory_does_not_wait) {
+  fake.total_bytes = bytes + 100;
+  pool::driver->is_integrated = true;
+  EXPECT_EQ(reason_to_wait_not({.device = 1}), LeftOut::page_cache);
+  bytes = std::uint64_t{1} << 50;  // more than any host has
+  fake.total_bytes = 2 * bytes;
+  EXPECT_EQ(reason_to_wait_not({.device = 1}), LeftOut::none);
+}
+
 TEST_F(LeftOutTest, memory_of_another_device_than_the_current_one_is_not_moved) {
   leave_one_block_in_each_page();
   current_device = DeviceOrdinal{1};
