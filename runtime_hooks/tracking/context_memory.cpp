@@ -133,16 +133,17 @@ std::uint64_t ContextMemory::context_ended(ContextId context, DeviceOrdinal devi
     sum += ledger_.devices.implicit_bytes(entry.device).used_after_first_context;
     implicit_.book(entry.device, {.first_ended = true});
   };
-  const bool was_full = count_ == most_records;
+  bool had_entry = false;
   auto* const begin = entries_.data();
   auto* const left = std::remove_if(begin, begin + count_, [&](const Entry& entry) {
     if (entry.context != context) return false;
+    had_entry = had_entry || entry.kind == Kind::context;
     end(entry);
     return true;
   });
   count_ = static_cast<std::size_t>(left - begin);
-  // The context may have found no entry free.
-  if (was_full && device != no_device)
+  // There may have been no room for an entry when the context was made.
+  if (!had_entry && device != no_device)
     end({Kind::context, false, device, context, {context.value}});
   return sum;
 }

@@ -104,6 +104,16 @@ void ImplicitObjects::context_ended(ContextId context) noexcept {
   forget_waiting([&](const Waiting& entry) { return entry.context == context; });
 }
 
+// Managed memory moves between the host and the device without a call.
+bool ImplicitObjects::has_managed(DeviceOrdinal device) const noexcept {
+  return ledger_.totals.live_bytes_on(device, Kind::managed) != 0;
+}
+
+void ImplicitObjects::give_up(const Waiting& entry) noexcept {
+  ledger_.allocations.grow(entry.object.space, entry.object.address(), 0,
+                           {.set = ledger::record_bytes_uncertain});
+}
+
 bool ImplicitObjects::may_wait(const ObjectCall& call, const ImplicitObject& object) noexcept {
   if (call.is_doubtful || implicit_.neighbours.may_exist(call.here.device)) return false;
   const FreeBases::Base base = implicit_.bases.of(call.here.device);
@@ -115,8 +125,11 @@ bool ImplicitObjects::may_wait(const ObjectCall& call, const ImplicitObject& obj
   }
   // Objects whose base is gone can never be settled.
   if (count_.load(relaxed) == most_waiting)
-    forget_waiting(
-        [&](const Waiting& entry) { return entry.mark != implicit_.bases.of(entry.device).mark; });
+    forget_waiting([&](const Waiting& entry) {
+      if (entry.mark == implicit_.bases.of(entry.device).mark) return false;
+      give_up(entry);
+      return true;
+    });
   const Locked locked(lock_);
   const std::uint32_t count = count_.load(relaxed);
   return locked && count < most_waiting &&
@@ -178,7 +191,7 @@ void ImplicitObjects::look_for_neighbours(DeviceOrdinal device,
                                           FreeBases::Mark begun) noexcept {
   const FreeBases::Base base = implicit_.bases.of(device);
   if (!base.is_known || !base.is_exact || base.mark != begun ||
-      base.free_bytes == reading.free_bytes)
+      base.free_bytes == reading.free_bytes || has_managed(device))
     return;
   Neighbours& neighbours = implicit_.neighbours;
   // A memory pool of this process may give memory back long after a call, but takes none then.
@@ -198,10 +211,12 @@ std::uint64_t ImplicitObjects::end_code_of(const ImplicitObject& object,
       const ledger::TakenRecord record = ledger_.allocations.take(code.space, code.address());
       if (!record) continue;
       const std::uint64_t bytes = record.fields.bytes.value;
-      if (code.loaded_on == here)
+      if (code.loaded_on == here) {
         bytes_here += bytes;
-      else
+      } else {
         book(code.kind, code.loaded_on, -static_cast<std::int64_t>(bytes));
+        implicit_.bases.memory_may_change();  // that of a device which is not read now
+      }
     }
     forget_waiting([&](const Waiting& entry) {
       return entry.object.space == code.space && entry.object.handle == code.handle;
@@ -217,11 +232,15 @@ std::uint64_t ImplicitObjects::end_code_of(const ImplicitObject& object,
 ImplicitObjects::Ending ImplicitObjects::begin_end(const ImplicitObject& object,
                                                    DeviceOrdinal here) noexcept {
   const ErrnoGuard keep;
+  bool has_waited = false;
   forget_waiting([&](const Waiting& entry) {
-    return entry.object.space == object.space && entry.object.handle == object.handle;
+    const bool is_it = entry.object.space == object.space && entry.object.handle == object.handle;
+    has_waited = has_waited || is_it;
+    return is_it;
   });
   Ending ending{ledger_.allocations.take(object.space, object.address()), here};
   if (ending.record) ending.device = ledger_.groups.device_of(ending.record.fields.group);
+  if (has_waited) ending.record.fields.flags |= ledger::record_bytes_uncertain;
   ending.mark = implicit_.bases.of(ending.device).mark;
   if (object.kind == Kind::module) ending.code_bytes = end_code_of(object, ending.device);
   return ending;
@@ -263,7 +282,7 @@ bool ImplicitObjects::settle(DeviceOrdinal device, const FreeBases::Base& base,
   // A base that was forgotten or replaced while the device was read proves nothing.
   const bool is_proof = base.is_known && base.mark == begun;
   std::uint64_t bytes = is_proof ? base.free_bytes - std::min(base.free_bytes, free_bytes) : 0;
-  const bool is_theirs = is_alone && is_proof && bytes <= most_bytes;
+  const bool is_theirs = is_alone && is_proof && bytes <= most_bytes && !has_managed(device);
   if (!is_theirs) bytes = 0;
   const std::uint8_t doubt = !is_theirs ? ledger::record_bytes_uncertain
                              : left > 1 ? ledger::record_bytes_shared
@@ -282,6 +301,8 @@ bool ImplicitObjects::settle(DeviceOrdinal device, const FreeBases::Base& base,
                 part != 0 && entry.object.loaded_on != no_device);
     } else if (entry.device != device || (base.is_known && entry.mark == base.mark)) {
       waiting_[kept++] = entry;
+    } else {
+      give_up(entry);
     }
   }
   count_.store(kept, relaxed);

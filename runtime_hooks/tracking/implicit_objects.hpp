@@ -170,6 +170,11 @@ class ImplicitObjects final : public ReadingListener {
   // not wait yet.
   bool may_wait(const ObjectCall&, const ImplicitObject&) noexcept;
   void wait(const Waiting&) noexcept;
+  // Notes in the object's record that the bytes which it waited for stay unknown.
+  void give_up(const Waiting&) noexcept;
+  // True if the program has managed memory for the device, which changes its free bytes at any
+  // time.
+  bool has_managed(DeviceOrdinal) const noexcept;
   // Gives the objects that wait on the device what they took, by a reading of its free bytes, and
   // forgets those that can never be settled. `begun`: the device's mark from before the reading,
   // `base`: its base now. Returns true if an object with this mark waited.

@@ -104,7 +104,8 @@ std::optional<std::int64_t> ImplicitSpan::taken(std::int64_t plausible_bytes) no
     is_doubtful_ = false;
     return std::nullopt;
   }
-  if (parts.implicit.neighbours.may_exist(device_))
+  // expect_neighbours() has read the device anew, without a new base.
+  if (begun_ns_ != 0 || parts.implicit.neighbours.may_exist(device_))
     parts.implicit.bases.set(device_, after_.free_bytes, mark_);
   else
     parts.implicit.bases.took(device_,

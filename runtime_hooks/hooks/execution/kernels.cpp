@@ -42,10 +42,12 @@ CUresult of_kernel_on(HookedCall& call, Handle handle, DeviceOrdinal device, Cal
   const auto kernel = reinterpret_cast<CUfunction>(handle);
   const CUfunction key = key_of(kernel, device);
   if (device == no_device) return real_call();
-  if (loaded_kernels.has(key) || launched_kernels.has(kernel)) {
+  if (loaded_kernels.has(key)) {
     call.keeps_bases();
     return real_call();
   }
+  // The launch may have been on another device, which loads its own code.
+  if (launched_kernels.has(kernel)) return real_call();
   bool is_read = false;
   const CUresult result =
       maybe_loading(call, tracking::ImplicitObjects::code_of(number_of(handle), device), device,

@@ -78,6 +78,8 @@ FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel, std::uint64_t bloc
   const ExecutionParts parts = call.execution();
   here_ = parts.queries.current();
   if (parts.implicit.may_read(parts.time.recently_ns())) span_.begin(here_.device);
+  // The question may load the kernel's code, so the base may be wrong from here on.
+  if (!span_.has_begun()) parts.implicit.bases.was_not_measured(here_.device);
   local_needed_ = local_bytes();
   // Three kinds of launches may take gigabytes and are rare, so they are measured even if the
   // device was read a moment ago. One kind needs more local memory than all launches before.
@@ -188,6 +190,7 @@ void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
   if (launches == nullptr) return;
   const std::uint64_t needed = local_needed_;
   const std::uint64_t before = launches->local_bytes.load(std::memory_order_relaxed);
+  const bool may_have_heap = launches->heap_bytes.load(std::memory_order_relaxed) != 0;
   ledger::ImplicitChange change;
   const std::uint64_t again =
       taken ? std::min(static_cast<std::uint64_t>(std::max<std::int64_t>(*taken, 0)),
@@ -212,6 +215,10 @@ void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
     span_.book(change, here_.context);
   else if (change.largest_local_bytes != 0)
     parts.implicit.book(here_.device, change);
+  // What was not measured may be far more than code.
+  if (!taken &&
+      (needed > before || may_have_heap || parts.devices.lent_context_bytes(here_.device) != 0))
+    parts.implicit.bases.memory_may_change();
   if (!taken || code != 0) code_loaded(taken ? std::optional(code) : std::nullopt);
 }
 
@@ -221,11 +228,11 @@ GraphInstantiation::GraphInstantiation(HookedCall& call) noexcept : call_(call),
   const ExecutionParts parts = call.execution();
   here_ = parts.queries.current();
   auto* const launches = parts.implicit.launches_of(here_.device, here_.context);
-  const bool may_take_gigabytes =
+  may_take_gigabytes_ =
       launches != nullptr && (launches->captured_local_bytes.load(std::memory_order_relaxed) >
                                   launches->local_bytes.load(std::memory_order_relaxed) ||
                               launches->may_read_for_heap());
-  if (may_take_gigabytes ||
+  if (may_take_gigabytes_ ||
       (!parts.captures.any() && parts.implicit.may_read(parts.time.recently_ns())))
     span_.begin(here_.device);
   base_ = parts.implicit.bases.of(here_.device);
@@ -236,6 +243,8 @@ void GraphInstantiation::done(CUgraphExec made) noexcept {
   const ErrnoGuard keep;
   tracking::Taken taken = span_.taken();
   call_.keeps_bases();
+  // What was not measured may be far more than the executable graph.
+  if (!taken && may_take_gigabytes_) call_.execution().implicit.bases.memory_may_change();
   if (taken && *taken > 0) {
     const ledger::ImplicitChange for_kernels = kernels_part(*taken);
     const std::int64_t bytes = for_kernels.local_memory_bytes + for_kernels.heap_bytes;

@@ -124,6 +124,8 @@ class GraphInstantiation {
   // base before that.
   CurrentContext here_;
   tracking::FreeBases::Base base_;
+  // True if the driver may take local memory or the heap of device-side malloc, too.
+  bool may_take_gigabytes_ = false;
 };
 
 // Calls `launch`, the driver's function for the first launch of `kernel`, inside the submission

@@ -53,6 +53,7 @@ ThreadShard& ThreadShards::take() noexcept {
   ThreadShard& shard = thread_shards()[found];
   if (found != 0) {
     ++shard.tenancy_;
+    shard.in_call_.store(0, relaxed);  // the last thread may have left its call by a longjmp
     std::uint32_t used = used_.load(relaxed);
     while (used <= found && !used_.compare_exchange_weak(used, found + 1)) {
     }

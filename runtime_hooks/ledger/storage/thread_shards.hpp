@@ -165,22 +165,15 @@ class ThreadShards {
   }
   // Counts a call of a hook in the calling thread's shard, or in the hook's row if the shard has no
   // counter for it. Ignores a number that no hook has.
-  void count_call(HookId hook) noexcept {
-    const ThreadShard& shard = mine();
-    if (hook.value < shard.hooks_) {
-      shard.add(shard.calls_[hook.value], 1);
-    } else {
-      count_for_all(hook);
-    }
-  }
+  void count_call(HookId hook) noexcept { count_call(mine(), hook); }
 
   // Counts a call as count_call() does, and notes that the calling thread is inside a hooked call
   // until call_ends(). `serial`: a number from 1 that never falls from one call of this function to
   // a later one, for others_in_calls(). If a longjmp leaves the call, the thread counts as inside
   // it until its next call ends.
   void call_begins(HookId hook, std::uint64_t serial) noexcept {
-    count_call(hook);
     ThreadShard& shard = mine();
+    count_call(shard, hook);
     // A plain store is enough: the driver takes locks before it changes a device's memory, and a
     // thread that sees the change sees the store.
     if (shard.is_shared())
@@ -249,6 +242,13 @@ class ThreadShards {
   // Finds a shard for the calling thread, and remembers it: one that no thread has had, or one of
   // an ended thread. Returns shard 0 if there is none, or if the thread may have none of its own.
   ThreadShard& take() noexcept;
+  void count_call(const ThreadShard& shard, HookId hook) noexcept {
+    if (hook.value < shard.hooks_) {
+      shard.add(shard.calls_[hook.value], 1);
+    } else {
+      count_for_all(hook);
+    }
+  }
   // Counts a call of the hook in the counter that all threads without a counter of their own share.
   void count_for_all(HookId) noexcept;
   // Finds or makes the GroupShard row of this shard and group, and returns its counters. If there
