@@ -45,13 +45,6 @@ std::optional<Account> account_of(const ledger::DeviceView& device,
   account.add(Holder::heap, device.implicit.heap);
   account.add_objects({device.implicit.modules, device.implicit.streams, device.implicit.graphs},
                       {of_libraries.modules, of_libraries.streams, of_libraries.graphs});
-  // The number of a device's first context includes other processes' memory. If the items are more
-  // than the used bytes, that memory is in two of them.
-  if (account.unexplained() < 0)
-    account.subtract(Holder::context,
-                     std::min({static_cast<std::uint64_t>(-account.unexplained()),
-                               account.of(Holder::other_processes),
-                               device.implicit.contexts() - device.implicit.further_contexts}));
   return account;
 }
 

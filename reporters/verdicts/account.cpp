@@ -26,15 +26,6 @@ void Account::add(Holder holder, std::uint64_t bytes) {
   add(Entry{.holder = holder, .bytes = bytes});
 }
 
-void Account::subtract(Holder holder, std::uint64_t bytes) {
-  for (Entry& entry : entries_) {
-    if (entry.is_live || entry.holder != holder) continue;
-    const std::uint64_t part = std::min(bytes, entry.bytes);
-    entry.bytes -= part;
-    unexplained_ += static_cast<std::int64_t>(part);
-  }
-}
-
 void Account::add_live(Kind kind, std::uint64_t bytes, const Spilled& spilled) {
   const std::uint64_t in_order = std::min(spilled.in_stream_order_bytes, spilled.bytes);
   std::uint64_t elsewhere = 0;

@@ -49,9 +49,6 @@ class Account {
   // Adds the bytes of the device that the holder has, as an item of the holder's name. To be called
   // once for each holder. Does nothing if `bytes` is 0, or more than any device has (2^53).
   void add(Holder, std::uint64_t bytes);
-  // Subtracts bytes from the holder's item, but no more than it has. Does nothing if the holder has
-  // no item.
-  void subtract(Holder, std::uint64_t bytes);
   // Adds the live allocations of a kind as an item. `bytes`: all bytes of these allocations.
   // Spilled: the spilled bytes of all kinds on the device, of which those of this kind are
   // subtracted. Does nothing if no bytes are left, or more than 2^53.
