@@ -215,7 +215,7 @@ void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
     span_.book(change, here_.context);
   else if (change.largest_local_bytes != 0)
     parts.implicit.book(here_.device, change);
-  // What was not measured may be far more than code.
+  // Memory that was not measured may be far more than code.
   if (!taken &&
       (needed > before || may_have_heap || parts.devices.lent_context_bytes(here_.device) != 0))
     parts.implicit.bases.memory_may_change();
@@ -243,7 +243,7 @@ void GraphInstantiation::done(CUgraphExec made) noexcept {
   const ErrnoGuard keep;
   tracking::Taken taken = span_.taken();
   call_.keeps_bases();
-  // What was not measured may be far more than the executable graph.
+  // Memory that was not measured may be far more than the executable graph.
   if (!taken && may_take_gigabytes_) call_.execution().implicit.bases.memory_may_change();
   if (taken && *taken > 0) {
     const ledger::ImplicitChange for_kernels = kernels_part(*taken);

@@ -169,8 +169,9 @@ class ThreadShards {
 
   // Counts a call as count_call() does, and notes that the calling thread is inside a hooked call
   // until call_ends(). `serial`: a number from 1 that never falls from one call of this function to
-  // a later one, for others_in_calls(). If a longjmp leaves the call, the thread counts as inside
-  // it until its next call ends.
+  // a later one, for others_in_calls(). If a longjmp leaves the call, a thread with a shard of its
+  // own counts as inside it until its next call ends. For threads without one, the shared shard
+  // then counts one call too many.
   void call_begins(HookId hook, std::uint64_t serial) noexcept {
     ThreadShard& shard = mine();
     count_call(shard, hook);
@@ -191,7 +192,7 @@ class ThreadShards {
       shard.in_call_.store(0, std::memory_order_release);
   }
   // Returns true if another thread is inside a hooked call that began with a serial below `before`.
-  // Also true if two threads without a shard of their own are inside calls, whatever their serials.
+  // Also true if another thread without a shard of its own is inside a call, whatever its serial.
   // The calling thread must be inside a hooked call itself, or have a shard of its own.
   bool others_in_calls(std::uint64_t before = UINT64_MAX) noexcept {
     const ThreadShard& own = mine();

@@ -42,8 +42,8 @@ class HolderList {
 // be called by several threads at once, and leave errno as it was.
 //
 // A list costs milliseconds on some systems. All questions together may take 50 ms at the start,
-// and 0.1 % of the run time after that. The cost of the latest question stands for that of the next
-// one.
+// and 0.1 % of the run time after that; the first one may take longer. The cost of the latest
+// question stands for that of the next one.
 class Neighbours {
  public:
   // Time for which a change without a call of this process makes a neighbour likely, if no list
