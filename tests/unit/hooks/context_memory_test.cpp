@@ -29,23 +29,6 @@ class ContextMemoryTest : public ImplicitMemoryTest {
     takes = -gives_back;
     hooked(Row::cuCtxDestroy_v2, cuCtxDestroy_v2, context);
   }
-  struct Live {
-    std::uint64_t count = 0, bytes = 0, ended = 0;
-    bool operator==(const Live&) const = default;
-  };
-  // The sums of all groups of a kind.
-  Live live(Kind kind) const {
-    Live sum;
-    const ledger::Reader from = reader();
-    for (std::uint64_t i = 1; i < from.rows(ledger::RegionId::groups); ++i) {
-      const auto group = from.group(i);
-      if (!group || group->kind != kind) continue;
-      sum.count += group->live_count;
-      sum.bytes += group->live_bytes;
-      sum.ended += group->frees + group->released_count;
-    }
-    return sum;
-  }
   static inline std::uint64_t made = 0;
   FakeKernel plain{0, "plain"}, deep{3072, "deep"}, deeper{5120, "deeper"};
 };

@@ -101,6 +101,24 @@ class ImplicitMemoryTest : public HooksTest {
     return {};
   }
   ledger::ImplicitBytes bytes() const { return device().implicit; }
+  // Objects or calls of a kind that have memory, the bytes, and the number of those that ended.
+  struct Live {
+    std::uint64_t count = 0, bytes = 0, ended = 0;
+    bool operator==(const Live&) const = default;
+  };
+  // Returns the sums of all groups of a kind.
+  Live live(Kind kind) const {
+    Live sum;
+    const ledger::Reader from = reader();
+    for (std::uint64_t i = 1; i < from.rows(ledger::RegionId::groups); ++i) {
+      const auto group = from.group(i);
+      if (!group || group->kind != kind) continue;
+      sum.count += group->live_count;
+      sum.bytes += group->live_bytes;
+      sum.ended += group->frees + group->released_count;
+    }
+    return sum;
+  }
   // Returns what was asked for by each refused call.
   std::vector<ledger::Asked> refused() const {
     std::vector<ledger::Asked> found;

@@ -42,23 +42,6 @@ class ImplicitObjectsTest : public ImplicitMemoryTest {
     const std::uint64_t begun = session.objects.reading_begins(DeviceOrdinal{0});
     session.objects.device_was_read(DeviceOrdinal{0}, {fake.total_bytes, fake.free_bytes}, begun);
   }
-  struct Live {
-    std::uint64_t count = 0, bytes = 0, ended = 0;
-    bool operator==(const Live&) const = default;
-  };
-  // The sums of all groups of a kind.
-  Live live(Kind kind) const {
-    Live sum;
-    const ledger::Reader from = reader();
-    for (std::uint64_t i = 1; i < from.rows(ledger::RegionId::groups); ++i) {
-      const auto group = from.group(i);
-      if (!group || group->kind != kind) continue;
-      sum.count += group->live_count;
-      sum.bytes += group->live_bytes;
-      sum.ended += group->frees;
-    }
-    return sum;
-  }
   // Does `work` while another thread is inside `call`, whose memory is taken already.
   static void while_another_is_in(const std::function<void()>& call,
                                   const std::function<void()>& work) {

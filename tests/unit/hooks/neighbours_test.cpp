@@ -96,6 +96,13 @@ class NeighboursTest : public ImplicitMemoryTest {
     fake.primary_active = false;
     hooked_on(real, beside, Row::cuCtxCreate_v2, cuCtxCreate_v2, &context, 0u, 0);
   }
+  void next_call_takes_seconds_while_the_neighbour_moves() {
+    meanwhile = [this] {
+      list.clock.advance(3 * second);
+      list.take(700 * mib);
+      list.take(-300 * std::int64_t{mib});
+    };
+  }
   void use_up_readings() { beside.implicit.reading_took(std::uint64_t{1} << 60); }
   void read_device() {
     const std::uint64_t begun = beside.objects.reading_begins(DeviceOrdinal{0});
@@ -194,11 +201,7 @@ TEST_F(NeighboursTest, a_neighbour_that_has_moved_since_the_first_context_leaves
 TEST_F(NeighboursTest, a_call_that_takes_seconds_is_not_confirmed_by_a_second_reading) {
   list.answers = false;
   neighbour_from_the_beginning();
-  meanwhile = [this] {
-    list.clock.advance(3 * second);
-    list.take(700 * mib);
-    list.take(-300 * std::int64_t{mib});
-  };
+  next_call_takes_seconds_while_the_neighbour_moves();
   load_module(5 * mib);
   EXPECT_EQ(live(Kind::module), (Live{1, 0, 1, 0}));
   EXPECT_EQ(bytes().modules, 0u);
@@ -206,11 +209,7 @@ TEST_F(NeighboursTest, a_call_that_takes_seconds_is_not_confirmed_by_a_second_re
 
 TEST_F(NeighboursTest, a_call_that_takes_seconds_has_the_bytes_of_the_own_figure) {
   neighbour_from_the_beginning();
-  meanwhile = [this] {
-    list.clock.advance(3 * second);
-    list.take(700 * mib);
-    list.take(-300 * std::int64_t{mib});
-  };
+  next_call_takes_seconds_while_the_neighbour_moves();
   load_module(5 * mib);
   EXPECT_EQ(live(Kind::module), (Live{1, 5 * mib, 0, 0}));
 }

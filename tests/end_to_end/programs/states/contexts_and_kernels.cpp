@@ -23,31 +23,14 @@
 #include <string>
 #include <vector>
 
+#include "tests/end_to_end/programs/states/kernels.hpp"
 #include "tests/end_to_end/programs/states/used_bytes.hpp"
 
 namespace {
 
 constexpr std::size_t mib = 1 << 20;
 
-const char code[] = R"(
-.version 7.0
-.target sm_70
-.address_size 64
-.extern .func (.param .b64 memory) malloc (.param .b64 bytes);
-.visible .entry _Z5shortv() { ret; }
-.visible .entry _Z4listv()
-{
-  .reg .b64 %d<3>;
-  mov.u64 %d1, 256;
-  {
-    .param .b64 bytes;
-    .param .b64 memory;
-    st.param.b64 [bytes], %d1;
-    call.uni (memory), malloc, (bytes);
-    ld.param.b64 %d2, [memory];
-  }
-  ret;
-}
+const std::string code = code_with(R"(
 .visible .entry _Z7shallowPii(.param .u64 field, .param .u32 at)
 {
   .local .align 16 .b8 work[2048];
@@ -58,7 +41,7 @@ const char code[] = R"(
   .local .align 16 .b8 work[8192];
   ret;
 }
-)";
+)");
 
 std::string facts;
 void fact(const char* name, long long value) {
@@ -125,7 +108,7 @@ void run(CUmodule module, const char* name) {
 
 CUmodule load() {
   CUmodule module = nullptr;
-  require(cuModuleLoadData(&module, code), "cuModuleLoadData");
+  require(cuModuleLoadData(&module, code.c_str()), "cuModuleLoadData");
   run(module, "_Z5shortv");
   return module;
 }

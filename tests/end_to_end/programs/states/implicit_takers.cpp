@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/end_to_end/programs/states/kernels.hpp"
 #include "tests/end_to_end/programs/states/used_bytes.hpp"
 
 namespace {
@@ -17,31 +18,13 @@ namespace {
 constexpr std::size_t mib = 1 << 20;
 constexpr std::size_t streams = 64, ended_streams = 16;
 
-const char code[] = R"(
-.version 7.0
-.target sm_70
-.address_size 64
-.extern .func (.param .b64 memory) malloc (.param .b64 bytes);
-.visible .entry _Z5shortv() { ret; }
-.visible .entry _Z4listv()
-{
-  .reg .b64 %d<3>;
-  mov.u64 %d1, 256;
-  {
-    .param .b64 bytes;
-    .param .b64 memory;
-    st.param.b64 [bytes], %d1;
-    call.uni (memory), malloc, (bytes);
-    ld.param.b64 %d2, [memory];
-  }
-  ret;
-}
+const std::string code = code_with(R"(
 .visible .entry _Z4deepPii(.param .u64 field, .param .u32 at)
 {
   .local .align 16 .b8 work[4096];
   ret;
 }
-)";
+)");
 
 CUcontext make_context() {
   CUdevice device = 0;
@@ -111,7 +94,7 @@ class Step {
 
 void load_code(CUmodule& module) {
   const Step step("modules");
-  require(cuModuleLoadData(&module, code), "cuModuleLoadData");
+  require(cuModuleLoadData(&module, code.c_str()), "cuModuleLoadData");
   launch(kernel(module, "_Z5shortv"));
 }
 

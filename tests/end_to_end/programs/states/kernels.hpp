@@ -1,0 +1,29 @@
+// Code of kernels that make the driver take memory when they are launched.
+#pragma once
+
+#include <string>
+
+// Returns PTX with the kernels `short`, which needs no memory, `list`, which calls malloc(), and
+// those in `more`. The names are mangled as nvcc does.
+inline std::string code_with(const char* more) {
+  return std::string(R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.extern .func (.param .b64 memory) malloc (.param .b64 bytes);
+.visible .entry _Z5shortv() { ret; }
+.visible .entry _Z4listv()
+{
+  .reg .b64 %d<3>;
+  mov.u64 %d1, 256;
+  {
+    .param .b64 bytes;
+    .param .b64 memory;
+    st.param.b64 [bytes], %d1;
+    call.uni (memory), malloc, (bytes);
+    ld.param.b64 %d2, [memory];
+  }
+  ret;
+}
+)") + more;
+}
