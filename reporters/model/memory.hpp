@@ -164,6 +164,9 @@ struct ImplicitGroup {
   // `count` objects are left, for which the driver took `bytes`. `released_count` objects were
   // destroyed, or ended with their context.
   Figure count, bytes, released_count;
+  // Bytes of objects that have ended, but whose memory the driver keeps on the device for later
+  // objects. What the driver keeps on a device is divided by what ended objects had.
+  Figure kept_bytes;
   Figure first_ns, last_ns;        // times at which the first and the last of all objects were made
   Text growth;                     // as in LeakGroup; null: no object is left
   Figure growth_bytes_per_minute;  // as in LeakGroup
@@ -172,9 +175,9 @@ struct ImplicitGroup {
   // several took together; uncertain is then true, too. An object of which nothing is known, since
   // it was not measured or another process may have changed the memory meanwhile, adds no bytes.
   bool uncertain = false, shared = false;
-  CUWARDEN_FIELDS(device, item, api, stack, count, bytes, released_count, first_ns, last_ns, growth,
-                  growth_bytes_per_minute, uncertain, shared)
-  CUWARDEN_MAY_LACK(growth, growth_bytes_per_minute, uncertain, shared)
+  CUWARDEN_FIELDS(device, item, api, stack, count, bytes, released_count, kept_bytes, first_ns,
+                  last_ns, growth, growth_bytes_per_minute, uncertain, shared)
+  CUWARDEN_MAY_LACK(kept_bytes, growth, growth_bytes_per_minute, uncertain, shared)
 };
 
 // Sums of cuwarden's own pool, of rescued requests, of meshing and of spilled allocations.

@@ -56,6 +56,7 @@ void merge_figures(const IndexedReport& report, const std::vector<const Row*>& r
   if constexpr (requires { &Row::allocations; }) add_up(&Row::allocations);
   if constexpr (requires { &Row::unmapped_count; }) add_up(&Row::unmapped_count);
   if constexpr (requires { &Row::released_count; }) add_up(&Row::released_count);
+  if constexpr (requires { &Row::kept_bytes; }) add_up(&Row::kept_bytes);
   if constexpr (requires { &Row::locked_bytes; }) add_up(&Row::locked_bytes);
   if constexpr (requires { &Row::slab_locked_bytes; }) add_up(&Row::slab_locked_bytes);
   if constexpr (requires { &Row::growth_bytes_per_minute; }) add_up(&Row::growth_bytes_per_minute);
@@ -95,8 +96,11 @@ std::vector<Row> merged_rows(const IndexedReport& report, const std::vector<cons
     merged.push_back(*part.front());
     if (part.size() > 1) merge_figures(report, part, merged.back());
   }
-  std::ranges::stable_sort(merged, std::greater(),
-                           [](const Row& row) { return row.bytes.value_or(0); });
+  std::ranges::stable_sort(merged, std::greater(), [](const Row& row) {
+    std::uint64_t bytes = row.bytes.value_or(0);
+    if constexpr (requires { &Row::kept_bytes; }) bytes += row.kept_bytes.value_or(0);
+    return bytes;
+  });
   return merged;
 }
 

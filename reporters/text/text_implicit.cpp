@@ -27,16 +27,25 @@ std::string objects(const std::string& item, std::uint64_t count) {
   return number + " of " + printable(item);
 }
 
+std::uint64_t all_bytes(const model::ImplicitGroup& group) {
+  return group.bytes.value_or(0) + group.kept_bytes.value_or(0);
+}
+
 void add_group(const IndexedReport& report, const model::ImplicitGroup& group, const Paint& paint,
                std::string& text) {
-  text += "    " +
-          paint.bold((group.uncertain ? "about " : "") + human_bytes(group.bytes.value_or(0))) +
-          (group.shared ? " (shared equally)" : "") + " in " +
-          objects(group.item, group.count.value_or(0)) +
-          (group.device ? " · GPU " + std::to_string(*group.device) : "") + " · " +
+  const std::uint64_t count = group.count.value_or(0), ended = group.released_count.value_or(0),
+                      kept = group.kept_bytes.value_or(0);
+  text += "    " + paint.bold((group.uncertain ? "about " : "") + human_bytes(all_bytes(group)));
+  if (count != 0)
+    text += (group.shared ? " (shared equally) in " : " in ") + objects(group.item, count);
+  else
+    text += " of " + objects(group.item, ended) + " that ended";
+  text += (group.device ? " · GPU " + std::to_string(*group.device) : "") + " · " +
           text_or(group.api, "unknown call");
-  if (const std::uint64_t ended = group.released_count.value_or(0))
-    text += " · " + human_count(ended) + " more ended";
+  if (count != 0 && ended != 0) text += " · " + human_count(ended) + " more ended";
+  if (kept >= least_bytes)
+    text += " · the driver keeps " + (count == 0 ? "it" : human_bytes(kept) + " of it") +
+            " for later ones";
   if (group.growth == "growing") text += " · " + paint.red("growing");
   text += "\n";
   add_stack(report, group.stack, most_frames, paint, text);
@@ -48,9 +57,9 @@ void add_implicit(const IndexedReport& report, const Paint& paint, std::string& 
   std::vector<const model::ImplicitGroup*> live;
   std::uint64_t bytes = 0;
   for (const model::ImplicitGroup& group : report->implicit_groups) {
-    if (group.count.value_or(0) == 0) continue;
+    if (group.count.value_or(0) == 0 && group.kept_bytes.value_or(0) == 0) continue;
     live.push_back(&group);
-    bytes += group.bytes.value_or(0);
+    bytes += all_bytes(group);
   }
   if (bytes < least_bytes) return;
   const std::vector<model::ImplicitGroup> groups =
@@ -64,7 +73,7 @@ void add_implicit(const IndexedReport& report, const Paint& paint, std::string& 
   for (std::size_t i = 0; i < shown; ++i) add_group(report, groups[i], paint, text);
   if (shown == groups.size()) return;
   std::uint64_t rest = 0;
-  for (std::size_t i = shown; i < groups.size(); ++i) rest += groups[i].bytes.value_or(0);
+  for (std::size_t i = shown; i < groups.size(); ++i) rest += all_bytes(groups[i]);
   text += paint.dim("    … " + human_bytes(rest) + " from " + human_count(groups.size() - shown) +
                     " more in the report's table implicit_groups") +
           "\n";

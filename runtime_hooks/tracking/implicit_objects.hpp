@@ -8,6 +8,7 @@
 // records of later objects get it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -60,6 +61,32 @@ struct ObjectCall {
   bool is_doubtful = false;
 };
 
+// The share of an object's memory that the driver gives back to the device at the object's end, as
+// measured ends of objects of one kind have shown. The driver keeps the rest for later objects.
+class GivenBack {
+ public:
+  // `is_all`: true if all memory counts as given back until an end was measured; false: none.
+  explicit GivenBack(bool is_all) noexcept : is_all_(is_all) {}
+  // Notes an end at which `given` of the object's `known` bytes were given back.
+  void was_measured(std::uint64_t known, std::uint64_t given) noexcept {
+    known_.fetch_add(known, std::memory_order_relaxed);
+    given_.fetch_add(std::min(known, given), std::memory_order_relaxed);
+  }
+  // Returns how many of an object's `known` bytes its end is likely to give back.
+  std::uint64_t likely(std::uint64_t known) const noexcept {
+    const std::uint64_t given_of_all = given_.load(std::memory_order_relaxed),
+                        all = known_.load(std::memory_order_relaxed);
+    if (all == 0) return is_all_ ? known : 0;
+    const double share = static_cast<double>(given_of_all) / static_cast<double>(all);
+    return std::min(known, static_cast<std::uint64_t>(static_cast<double>(known) * share));
+  }
+
+ private:
+  const bool is_all_;
+  // Sums over all measured ends: bytes that the objects had, and bytes that were given back.
+  std::atomic<std::uint64_t> known_{0}, given_{0};
+};
+
 // Records the program's streams, modules and executable graphs, and the device memory that the
 // driver took for them. All functions may be called by several threads at once, and leave errno as
 // it was.
@@ -101,8 +128,9 @@ class ImplicitObjects final : public ReadingListener {
   // handles afterwards.
   Ending begin_end(const ImplicitObject&, DeviceOrdinal here) noexcept;
   // Subtracts what the end of an object gave back from the device's sum of its kind. To be called
-  // after the driver's call. If the call was not measured, all that the object had taken counts as
-  // given back. An object whose bytes are uncertain gives back no more than it has in its record.
+  // after the driver's call. If the call was not measured, the object's bytes count as given back
+  // in the share that GivenBack has found for its kind. An object whose bytes are uncertain gives
+  // back no more than it has in its record.
   void ended(Kind, const Ending&, Taken) noexcept;
   // Undoes begin_end() of an object that the driver refused to destroy. Records of its code stay
   // ended, but the code's bytes stay in the device's sum.
@@ -181,6 +209,12 @@ class ImplicitObjects final : public ReadingListener {
   bool settle(DeviceOrdinal, const FreeBases::Base& base, std::uint64_t free_bytes,
               FreeBases::Mark begun) noexcept;
   void book(Kind, DeviceOrdinal, std::int64_t bytes) noexcept;
+  // Returns the share of objects' bytes that ends of this kind give back to the device.
+  GivenBack& given_back_of(Kind kind) noexcept {
+    return kind == Kind::stream   ? given_back_[0]
+           : kind == Kind::module ? given_back_[1]
+                                  : given_back_[2];
+  }
   // Ends the records of code that belongs to the object, on all devices. Returns its bytes on the
   // device `here`; those on other devices are subtracted from their sums.
   std::uint64_t end_code_of(const ImplicitObject&, DeviceOrdinal here) noexcept;
@@ -196,6 +230,9 @@ class ImplicitObjects final : public ReadingListener {
   FutexLock lock_;
   std::atomic<std::uint32_t> count_{0};
   std::array<Waiting, most_waiting> waiting_{};
+  // By kind: streams, modules, executable graphs. Measured on an H200: the end of a module gives
+  // all of its memory back; those of streams and executable graphs give nothing back.
+  std::array<GivenBack, 3> given_back_{GivenBack{false}, GivenBack{true}, GivenBack{false}};
 };
 
 }  // namespace cuwarden::tracking

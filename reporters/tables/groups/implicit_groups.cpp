@@ -55,6 +55,42 @@ void add_first_contexts(const ContextBytes& of_devices, std::vector<LeakGroup>& 
   sort_groups(groups);
 }
 
+// Bytes that objects of a group had which have ended by themselves, not with their context.
+std::uint64_t ended_bytes(const ledger::GroupView& group) {
+  const std::uint64_t left = group.live_bytes + group.released_bytes;
+  return group.allocated_bytes - std::min(group.allocated_bytes, left);
+}
+
+// Divides `kept` bytes among the groups of a kind on a device, by what their ended objects had.
+void divide_kept(std::uint64_t kept, Kind kind, DeviceOrdinal device,
+                 std::vector<LeakGroup>& groups) {
+  std::uint64_t ended = 0;
+  const auto belongs = [&](const LeakGroup& group) {
+    return group.group.kind == kind && group.group.device == device && !group.released_by_context;
+  };
+  for (const LeakGroup& group : groups) {
+    if (!belongs(group)) continue;
+    kept -= std::min(kept, group.bytes);
+    ended += ended_bytes(group.group);
+  }
+  for (LeakGroup& group : groups) {
+    const std::uint64_t own = ended_bytes(group.group);
+    if (!belongs(group) || own == 0) continue;
+    group.kept_bytes = static_cast<std::uint64_t>(
+        static_cast<double>(kept) * static_cast<double>(own) / static_cast<double>(ended));
+    kept -= std::min(kept, group.kept_bytes);
+    ended -= own;
+  }
+}
+
+void add_kept_bytes(const ledger::Reader& reader, std::vector<LeakGroup>& groups) {
+  each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
+    divide_kept(device.implicit.streams, Kind::stream, device.ordinal, groups);
+    divide_kept(device.implicit.modules, Kind::module, device.ordinal, groups);
+    divide_kept(device.implicit.graphs, Kind::graph_exec, device.ordinal, groups);
+  });
+}
+
 }  // namespace
 
 std::vector<LeakGroup> implicit_groups(const ledger::Reader& reader, const ContextBytes& contexts,
@@ -73,6 +109,7 @@ std::vector<LeakGroup> implicit_groups(const ledger::Reader& reader, const Conte
     ended.group = group;
     result.push_back(ended);
   });
+  add_kept_bytes(reader, result);
   std::erase_if(leaks, [](const LeakGroup& leak) {
     return is_implicit(leak.group.kind) &&
            (leak.released_by_context || leak.is_code || is_for_kernels(leak.group.kind) ||
@@ -96,6 +133,7 @@ void put_implicit_groups(const ledger::Reader& reader, const std::vector<LeakGro
     row.uncertain = group.is_uncertain || group.is_shared;
     row.shared = group.is_shared;
     row.released_count = made.frees + made.released_count;
+    row.kept_bytes = group.kept_bytes;
     row.first_ns = made.first_ns;
     row.last_ns = made.last_ns;
     if (group.count != 0) row.growth = group.growth.name();

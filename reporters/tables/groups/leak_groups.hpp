@@ -31,6 +31,9 @@ struct LeakGroup {
   // Number of handles of virtual memory (cuMemCreate) that were unmapped but never released; null
   // if unknown, for all other kinds of memory, and if released_by_context.
   std::optional<std::uint64_t> unmapped_count;
+  // Bytes of streams, modules or executable graphs that have ended, but whose memory the driver
+  // keeps for later ones. 0 for all other kinds.
+  std::uint64_t kept_bytes = 0;
   // True if these are pieces of code that kernels' first launches loaded. The program cannot free
   // them but with their library.
   bool is_code = false;

@@ -57,15 +57,16 @@ LibrariesImplicit implicit_of_libraries(const ledger::Reader& reader,
                                         const CallFrames& frames) {
   LibrariesImplicit result;
   for (const LeakGroup& live : groups) {
-    if (live.bytes == 0) continue;
+    const std::uint64_t bytes = live.bytes + live.kept_bytes;
+    if (bytes == 0) continue;
     const std::uint32_t module = asker_of(reader, live.group.stack, frames);
     if (module == 0 ||
         reserve_of(frames.modules().at(module).path, Kind::device, live.group.device) == nullptr)
       continue;
     ledger::ImplicitBytes& sums = result[live.group.device.value];
-    if (live.group.kind == Kind::stream) sums.streams += live.bytes;
-    if (live.group.kind == Kind::module) sums.modules += live.bytes;
-    if (live.group.kind == Kind::graph_exec) sums.graphs += live.bytes;
+    if (live.group.kind == Kind::stream) sums.streams += bytes;
+    if (live.group.kind == Kind::module) sums.modules += bytes;
+    if (live.group.kind == Kind::graph_exec) sums.graphs += bytes;
   }
   return result;
 }

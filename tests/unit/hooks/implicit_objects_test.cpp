@@ -88,6 +88,15 @@ TEST_F(ImplicitObjectsTest,
   EXPECT_EQ(bytes().streams, 2 * mib);
 }
 
+TEST_F(ImplicitObjectsTest, an_end_without_a_reading_gives_nothing_back_if_measured_ends_did_not) {
+  destroy(make_stream(2 * mib), 0);
+  const CUstream stream = make_stream(4 * mib);
+  use_up_readings();
+  destroy(stream, 0);
+  EXPECT_EQ(live(Kind::stream), (Live{0, 0, 2}));
+  EXPECT_EQ(bytes().streams, 6 * mib);
+}
+
 TEST_F(ImplicitObjectsTest, objects_without_readings_share_what_the_next_reading_finds) {
   make_stream(mib);
   use_up_readings();
@@ -179,7 +188,8 @@ TEST_F(ImplicitObjectsTest,
   EXPECT_EQ(bytes().streams, 0u);
 }
 
-TEST_F(ImplicitObjectsTest, an_end_without_a_reading_gives_back_what_the_object_had) {
+TEST_F(ImplicitObjectsTest, an_end_without_a_reading_gives_back_what_the_object_had_if_measured_ends_did) {
+  destroy(make_stream(3 * mib), 3 * mib);
   const CUstream stream = make_stream(mib);
   make_stream(2 * mib);
   use_up_readings();
@@ -209,12 +219,13 @@ TEST_F(ImplicitObjectsTest, an_object_that_ends_while_it_waits_gets_no_bytes) {
 }
 
 TEST_F(ImplicitObjectsTest, memory_that_an_end_without_a_reading_gave_back_is_counted_once) {
+  destroy(make_stream(mib), mib);
   const CUstream first = make_stream(2 * mib);
   use_up_readings();
   make_stream(2 * mib);
   destroy(first, 2 * mib);
   read_device();
-  EXPECT_EQ(live(Kind::stream), (Live{1, 2 * mib, 1}));
+  EXPECT_EQ(live(Kind::stream), (Live{1, 2 * mib, 2}));
   EXPECT_EQ(bytes().streams, 2 * mib);
 }
 

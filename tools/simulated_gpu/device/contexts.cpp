@@ -42,12 +42,13 @@ void refund_context(Context& context, std::size_t bytes) {
   context.overhead -= bytes;
 }
 
-bool change_graph_exec_bytes(Context& context, std::size_t bytes) {
-  const std::size_t before = round_up(context.graph_exec_bytes, kPage),
-                    after = round_up(bytes, kPage);
-  if (after > before && !charge_context(context, after - before)) return false;
-  if (after < before) refund_context(context, before - after);
-  context.graph_exec_bytes = bytes;
+bool take_object_memory(Context& context, ObjectMemory& memory, std::size_t bytes) {
+  const std::size_t needed = round_up(memory.used_bytes + bytes, kPage);
+  if (needed > memory.held_bytes) {
+    if (!charge_context(context, needed - memory.held_bytes)) return false;
+    memory.held_bytes = needed;
+  }
+  memory.used_bytes += bytes;
   return true;
 }
 

@@ -41,9 +41,10 @@ void shrink_local_memory(Context& context, std::size_t bytes);
 // if the device has too few free bytes.
 CUresult load_device_runtime(Context& context);
 
-// Sets Context::graph_exec_bytes, and counts the whole pages that they take as used by the context.
-// Returns false, and changes nothing, if the device has too few free bytes.
-bool change_graph_exec_bytes(Context& context, std::size_t bytes);
+// Takes `bytes` for an object of the context: from the pages that `memory` has, else from further
+// ones, which count as used by the context until it ends. `memory` is one of the context's. Returns
+// false, and changes nothing, if the device has too few free bytes.
+bool take_object_memory(Context& context, ObjectMemory& memory, std::size_t bytes);
 
 // Bytes of device memory for each kernel of a graph that is instantiated. (Measured: 400 graphs of
 // 200 kernels took 240 MiB.)

@@ -53,7 +53,7 @@ struct GraphExec {
   // it.
   std::vector<Node> nodes;
   unsigned long long flags = 0;  // CUgraphInstantiate_flags
-  std::size_t bytes = 0;         // Bytes of Context::graph_exec_bytes that are for this graph.
+  std::size_t bytes = 0;         // Bytes of Context::graph_exec_memory that this graph uses.
 };
 
 // A capture (cuStreamBeginCapture): a call in one of its streams becomes a node of a graph, and its

@@ -167,6 +167,13 @@ struct DeferredFree {
   Stream* stream = nullptr;  // The stream in which the memory was freed.
 };
 
+// Device memory that a context has taken for its objects of one kind. The driver takes whole pages,
+// and keeps those of destroyed objects for later ones until the context ends (measured).
+struct ObjectMemory {
+  std::size_t used_bytes = 0;  // Bytes that live objects need.
+  std::size_t held_bytes = 0;  // Bytes of the pages that were taken for them.
+};
+
 // A context. Its handle, a CUcontext, is the object's address.
 struct Context {
   Device* device = nullptr;
@@ -188,8 +195,8 @@ struct Context {
   // memory, even the part that it had from its start.
   bool local_given_back = false;
   bool device_runtime = false;  // True once the code for device-side malloc is loaded.
-  // Bytes that the context's instantiated graphs need on the device; the driver takes whole pages.
-  std::size_t graph_exec_bytes = 0;
+  // Memory for the context's streams, and for its instantiated graphs.
+  ObjectMemory stream_memory, graph_exec_memory;
   bool heap_made = false;  // True once memory was taken for the heap of device-side malloc.
   // Number of threads that wait inside cuMemFree until the context is idle; allocations of linear
   // memory wait until the number is 0.

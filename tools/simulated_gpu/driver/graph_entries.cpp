@@ -127,7 +127,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
     ++launches;
   }
   exec->bytes = launches * kGraphKernelCost;
-  if (!change_graph_exec_bytes(*at.context, at.context->graph_exec_bytes + exec->bytes))
+  if (!take_object_memory(*at.context, at.context->graph_exec_memory, exec->bytes))
     return CUDA_ERROR_OUT_OF_MEMORY;
   *out = reinterpret_cast<CUgraphExec>(graph_execs().add(std::move(exec)));
   return CUDA_SUCCESS;
@@ -354,7 +354,7 @@ CUresult cuGraphExecDestroy(CUgraphExec handle) {
   GraphExec* exec = graph_execs().find(handle);
   if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!exec->context->destroyed)
-    change_graph_exec_bytes(*exec->context, exec->context->graph_exec_bytes - exec->bytes);
+    exec->context->graph_exec_memory.used_bytes -= exec->bytes;
   graph_execs().remove(exec);
   return CUDA_SUCCESS;
 }

@@ -51,7 +51,8 @@ CUresult cuStreamCreateWithPriority(CUstream* out, unsigned int flags, int prior
   InContext at;
   SIM_TRY(at.error);
   if (out == nullptr || (flags & ~1u) != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (!charge_context(*at.context, kStreamCost)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!take_object_memory(*at.context, at.context->stream_memory, kStreamCost))
+    return CUDA_ERROR_OUT_OF_MEMORY;
   Stream* stream = at.sim.streams.add(make_stream(*at.context, flags, std::clamp(priority, -5, 0)));
   at.context->streams.insert(stream);
   *out = reinterpret_cast<CUstream>(stream);
@@ -73,7 +74,7 @@ CUresult cuStreamDestroy_v2(CUstream handle) {
   stream->destroyed = true;
   at.sim.streams.remove(stream);
   context.streams.erase(stream);
-  refund_context(context, kStreamCost);
+  context.stream_memory.used_bytes -= kStreamCost;
   return CUDA_SUCCESS;
 }
 
