@@ -42,6 +42,13 @@ def test_memory_of_pytorch_is_explained(workspace, script, configuration):
     check_explained(workspace.run(command(script), env, timeout_s=TIMEOUT_S))
 
 
+@needs("torch")
+@pytest.mark.parametrize("library", ["cudnn", "cusolver", "cusparse", "cublas", "cufft", "compiled"])
+def test_memory_of_libraries_beneath_pytorch_is_explained(workspace, library):
+    run = workspace.run(command("torch_libraries.py", library), timeout_s=TIMEOUT_S)
+    check_explained(run)
+
+
 @needs("cupy")
 @pytest.mark.parametrize("pool", [[], ["async"]])
 def test_memory_of_cupy_is_explained(workspace, pool):

@@ -79,15 +79,20 @@ class InTurns:
             raise RuntimeError(f"status {process.wait()}: {process.stderr.read()[-500:]}")
         return line
 
-    def round(self):
-        """Gives every process a turn, in random order. Returns [(bare, shimmed)]: each couple's
-        times of a step in ns."""
-        times = {}
+    def answers(self):
+        """Gives every process a turn, in random order. Returns [(bare, shimmed)] for the couples:
+        the value, as JSON, that each process prints after its turn."""
+        answer = {}
         for process in random.sample(self._processes(), 2 * len(self.couples)):
             process.stdin.write(f"{self.steps}\n")
             process.stdin.flush()
-            times[process.pid] = int(self._line_of(process)) / self.steps
-        return [(times[bare.pid], times[shimmed.pid]) for bare, shimmed in self.couples]
+            answer[process.pid] = json.loads(self._line_of(process))
+        return [(answer[bare.pid], answer[shimmed.pid]) for bare, shimmed in self.couples]
+
+    def round(self):
+        """Gives every process a turn, in random order. Returns [(bare, shimmed)]: each couple's
+        times of a step in ns."""
+        return [(bare / self.steps, shim / self.steps) for bare, shim in self.answers()]
 
     def end(self):
         """Ends all processes. Returns messages about problems."""
