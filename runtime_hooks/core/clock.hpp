@@ -51,8 +51,12 @@ class Clock {
 // The clock that is used outside of tests: CLOCK_MONOTONIC and the kernel's sleeps.
 class SystemClock final : public Clock {
  public:
+  // Returns the time of CLOCK_MONOTONIC in nanoseconds.
   std::uint64_t now_ns() noexcept override { return cuwarden::now_ns(); }
+  // Sleeps for `ns` nanoseconds, or until a signal arrives.
   void sleep_ns(std::uint64_t ns) noexcept override { cuwarden::sleep_ns(ns); }
+  // Sleeps while `word` holds `value`, until futex_wake_all() of the word, for `ns` nanoseconds at
+  // most. May return too early.
   void wait_ns(const std::atomic<std::uint32_t>& word, std::uint32_t value,
                std::uint64_t ns) noexcept override {
     const timespec limit = timespec_of(ns);

@@ -19,19 +19,19 @@ namespace detail {
 // once the program has installed a seccomp filter on itself that forbids a system call of
 // cuwarden's. Null before that, and again in a new forked child.
 inline constinit std::atomic<bool (*)() noexcept> asks_confinement{nullptr};
-// True if seccomp filters of the program confine threads, and all of them are known to allow
-// is_readable() (readable.hpp) its system call.
+// True if the program has confined threads by seccomp filters, and all these filters are known to
+// allow is_readable(). That function asks the kernel by a system call if memory can be read.
 inline constinit std::atomic<bool> confined_may_probe{false};
-// True if is_readable() would return false for all memory, because of a seccomp filter that the
-// process began with (a container's).
+// True if is_readable(), which asks the kernel if memory can be read, would return false for all
+// memory. The cause is a seccomp filter that the process began with (a container's).
 inline constinit std::atomic<bool> probing_fails{false};
 
 }  // namespace detail
 
 // True if the calling thread is confined: a seccomp filter that the program has installed on itself
-// may forbid the thread a system call of cuwarden's. True also if that is not known and the kernel
-// must not be asked. Makes at most one system call, prctl(PR_GET_SECCOMP), and only where that is
-// known to be harmless. Keeps errno.
+// may forbid the thread a system call of cuwarden's. True also if the kernel must not be asked for
+// the thread's filters. Makes at most one system call, prctl(PR_GET_SECCOMP), and only if the call
+// is known to be harmless. Keeps errno.
 inline bool is_confined() noexcept {
   const auto ask = detail::asks_confinement.load(std::memory_order_acquire);
   return ask != nullptr && ask();

@@ -16,8 +16,8 @@ class [[nodiscard]] ErrnoGuard {
   ErrnoGuard& operator=(const ErrnoGuard&) = delete;
 
  private:
-  int& errno_;
-  const int saved_;
+  int& errno_;       // errno of the thread that made this object
+  const int saved_;  // value that errno had at the construction
 };
 
 }  // namespace cuwarden

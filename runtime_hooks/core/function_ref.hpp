@@ -12,9 +12,12 @@ namespace cuwarden {
 template <class Signature>
 class FunctionRef;
 
+// A reference to a callable that takes `Parameters` and returns a `Result`. The callable must
+// outlive the reference.
 template <class Result, class... Parameters>
 class FunctionRef<Result(Parameters...)> {
  public:
+  // Refers to `callable`, which must outlive the reference. Copies nothing.
   template <class Callable>
   requires(!std::is_same_v<std::remove_cvref_t<Callable>, FunctionRef>)
       // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): the constraint leaves copies out
@@ -26,13 +29,14 @@ class FunctionRef<Result(Parameters...)> {
               std::forward<Parameters>(parameters)...);
         }) {}
 
+  // Calls the callable with these parameters, and returns its result.
   Result operator()(Parameters... parameters) const {
     return call_(object_, std::forward<Parameters>(parameters)...);
   }
 
  private:
-  void* object_;
-  Result (*call_)(void*, Parameters...);
+  void* object_;                          // address of the callable; never null
+  Result (*call_)(void*, Parameters...);  // calls the callable whose address is passed first
 };
 
 }  // namespace cuwarden

@@ -90,8 +90,9 @@ class FutexLock {
   }
 
  private:
-  // Values of `state_`. `contended`: the lock is held, and other threads may sleep until it is
-  // free. `given_up`: the lock is held, and a thread has waited for it in vain for ten seconds.
+  // States of the lock. `held`: a thread has it, and no other one waits. `contended`: a thread has
+  // it, and others may sleep until it is free. `given_up`: a thread has it, and another one has
+  // waited for it in vain for ten seconds.
   static constexpr std::uint32_t free = 0, held = 1, contended = 2, given_up = 3;
   static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
   // Times in milliseconds. A thread waits for first_wait_ms, and then for twice as long each time,
@@ -99,6 +100,8 @@ class FutexLock {
   // gives the lock up. One long wait would use up the patience while the process is frozen.
   static constexpr long first_wait_ms = 1, longest_wait_ms = 64, patience_ms = 10'000;
 
+  // Takes a lock that lock() has found held: tries again for a moment, then sleeps until it is
+  // free. Returns false, without the lock, in the cases in which lock() does.
   bool lock_contended() noexcept {
     // Critical sections take some tens of nanoseconds: sleeping at once would cost more.
     for (int spin = 0; spin < 100; ++spin) {
@@ -138,13 +141,14 @@ class FutexLock {
     return false;
   }
 
+  // Wakes one thread that sleeps until the lock is free; does nothing if none sleeps. Keeps errno.
   void wake_one() noexcept {
     const ErrnoGuard keep;
     syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
   }
 
-  std::atomic<std::uint32_t> state_{free};
-  std::atomic<std::uint32_t> turns_{0};  // Number of times that the lock was released.
+  std::atomic<std::uint32_t> state_{free};  // The lock's state: free, held, contended or given_up.
+  std::atomic<std::uint32_t> turns_{0};     // Number of times that the lock was released.
 };
 
 // Takes a FutexLock, and releases it at the end of the scope. Converts to false if the lock could
@@ -152,20 +156,25 @@ class FutexLock {
 // ForLong, for about ten minutes).
 class [[nodiscard]] Locked {
  public:
+  // Takes the lock by FutexLock::lock(), which gives up after a wait of about ten seconds.
   explicit Locked(FutexLock& lock) noexcept : lock_(lock), holds_(lock.lock()) {}
-  // A tag for the constructor. With it, a Locked takes the lock by lock_for_long(), not by lock().
+  // A tag for the constructor of Locked, which holds a lock for a scope. With the tag, it takes the
+  // lock by FutexLock::lock_for_long(), which waits for ten minutes, not by lock(), which waits for
+  // ten seconds.
   struct ForLong {};
+  // Takes the lock by FutexLock::lock_for_long(), which gives up after a wait of about ten minutes.
   Locked(FutexLock& lock, ForLong) noexcept : lock_(lock), holds_(lock.lock_for_long()) {}
   ~Locked() {
     if (holds_) lock_.unlock();
   }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
+  // True if this object holds the lock; false if the lock could not be taken.
   explicit operator bool() const noexcept { return holds_; }
 
  private:
-  FutexLock& lock_;
-  const bool holds_;
+  FutexLock& lock_;   // The lock that the destructor releases.
+  const bool holds_;  // True if the lock was taken.
 };
 
 }  // namespace cuwarden

@@ -17,7 +17,7 @@ constexpr std::uint64_t fold_product(std::uint64_t a, std::uint64_t b) noexcept 
   return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 
-// Arbitrary constants that the hash functions mix into their input.
+// Arbitrary constants that the hash functions of this project mix into their input.
 inline constexpr std::uint64_t hash_salt[4] = {0x9e3779b97f4a7c15, 0xd6e8feb86659fd93,
                                                0xa0761d6478bd642f, 0xe7037ed1a0b428db};
 

@@ -10,12 +10,13 @@ namespace cuwarden {
 // the interface. Several threads may call the functions at once.
 class HostProcess {
  public:
-  // Returns true if a known library is loaded that shares device memory with other processes by the
-  // CUDA driver's IPC handles. The driver makes no such handles for memory of cuwarden's pool.
+  // Returns true if a library is loaded that cuwarden knows to share device memory with other
+  // processes by the CUDA driver's IPC handles. The driver makes no IPC handles for memory of
+  // cuwarden's pool.
   virtual bool shares_memory() noexcept = 0;
-  // Returns true if a known library is loaded by which other hardware may access device memory
-  // without a call of the CUDA driver: network cards, disks, video engines. Device memory must not
-  // be moved then.
+  // Returns true if a library is loaded by which, as cuwarden knows, other hardware may access
+  // device memory without a call of the CUDA driver: network cards, disks, video engines. Device
+  // memory must not be moved then.
   virtual bool reaches_memory() noexcept = 0;
   // Returns true if a loaded object is linked with functions of the CUDA driver that cuwarden does
   // not know. Their calls cannot be noticed, so device memory must not be moved then.

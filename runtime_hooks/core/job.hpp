@@ -11,18 +11,19 @@ namespace cuwarden {
 // The batch job that a process belongs to. A field is none if no environment variable tells its
 // value. Texts other than `scheduler` point into the values that the variables have.
 struct Job {
-  std::optional<std::string_view> scheduler;   // One of slurm, pbs, lsf, sge, cobalt, flux.
-  std::optional<std::string_view> id;          // The scheduler's id of the job.
-  std::optional<std::string_view> step;        // Slurm's job step: the tasks that one srun started.
-  std::optional<std::string_view> array_task;  // Index of the job in an array of jobs.
-  std::optional<int> rank;                     // The process's rank in its job, from 0.
+  std::optional<std::string_view> scheduler;  // One of slurm, pbs, lsf, sge, cobalt, flux; or none.
+  std::optional<std::string_view> id;         // The scheduler's id of the job; none: in no job.
+  // Number of the Slurm job step (the tasks that one srun started); none: not in such a step.
+  std::optional<std::string_view> step;
+  std::optional<std::string_view> array_task;  // Index of the job in an array of jobs, or none.
+  std::optional<int> rank;                     // The process's rank in its job, from 0; or none.
   // The value of CUDA_VISIBLE_DEVICES; null if the variable is not set. With an empty value the
   // process may use no device.
   std::optional<std::string_view> visible_devices;
 };
 
-// Environment variables that hold a job's id, each with the scheduler that sets the variable. The
-// variables are looked up in this order; the first one that is set and not empty counts.
+// Pairs of an environment variable that holds a job's id, and the scheduler that sets the variable.
+// The variables are looked up in this order; the first one that is set and not empty counts.
 inline constexpr std::array<std::array<std::string_view, 2>, 6> job_id_variables{{
     {"SLURM_JOB_ID", "slurm"},
     {"PBS_JOBID", "pbs"},
@@ -45,8 +46,8 @@ inline constexpr std::array<std::string_view, 5> array_task_variables{
 
 // An environment variable in which a launcher or scheduler gives a process its rank.
 struct RankVariable {
-  std::string_view name;
-  int first = 0;  // The variable's value in the process that has rank 0.
+  std::string_view name;  // Name of the environment variable.
+  int first = 0;          // The variable's value in the process that has rank 0.
 };
 // Environment variables that may hold the process's rank in its job. rank_from() looks them up in
 // this order until one holds a valid rank, a number of 1 to 9 digits. A launcher's own variable
@@ -70,11 +71,12 @@ inline constexpr std::array<RankVariable, 11> rank_variables{{
 // scheduler, which may have given the task a rank of its own. So if this variable is set, even to
 // an empty value, RANK is looked up before all other rank variables.
 inline constexpr std::string_view torchrun_variable = "TORCHELASTIC_RUN_ID";
-// An environment variable that Slurm sets to BATCH in a batch script. Programs that srun starts in
-// the script inherit the value.
+// An environment variable that is BATCH in a batch script of Slurm (is_slurm_task()). Programs that
+// srun starts in the script inherit the value.
 inline constexpr std::string_view batch_variable = "ENVIRONMENT";
 
-// Returns the value of a text of 1 to 9 decimal digits; none for any other text.
+// Returns the number in `text`, which has 1 to 9 decimal digits and nothing else; none for any
+// other text.
 constexpr std::optional<int> parse_rank(std::string_view text) {
   if (text.empty() || text.size() > 9) return std::nullopt;
   int rank = 0;
@@ -108,11 +110,11 @@ constexpr bool is_special_step(std::string_view step) {
   return step.size() == 10 && step >= "4294967290" && step <= "4294967295";
 }
 
-// False if SLURM_STEP_ID is that of a special step (is_special_step()), or is not set or empty
-// while ENVIRONMENT is BATCH. The process then belongs to Slurm's batch script, interactive shell
-// or the like. SLURM_PROCID is 0 in all processes there, so the value is no rank. True for all
-// other processes, also outside of Slurm. `lookup(name)` returns the value of an environment
-// variable as std::optional<std::string_view>; none: not set.
+// False if the process belongs to Slurm's batch script, interactive shell or the like. SLURM_PROCID
+// is 0 in all processes there, so the value is no rank. True for all other processes, also outside
+// of Slurm. The process belongs to a script if SLURM_STEP_ID is that of a special step
+// (is_special_step()), or is not set or empty while ENVIRONMENT is BATCH. `lookup(name)` returns
+// the value of an environment variable as std::optional<std::string_view>; none: not set.
 template <class Lookup>
 constexpr bool is_slurm_task(const Lookup& lookup) {
   const std::optional<std::string_view> step = lookup(step_variable);

@@ -16,29 +16,30 @@ enum class Kind : std::uint8_t {
   stream_ordered,  // Stream-ordered memory (cuMemAllocAsync, cuMemAllocFromPoolAsync).
   vmm,             // Physical memory of cuMemCreate, on a device or the host.
   array,           // CUDA arrays and mipmapped arrays.
-  imported,        // Memory of other processes and other APIs.
-  graph,           // Memory that graphs take for their memory nodes.
-  // Implicit memory: what the driver takes for an object or a call of the program, without being
-  // asked for memory.
-  stream,        // Streams.
-  module,        // Modules and libraries, and the code of kernels that was loaded later.
-  graph_exec,    // Executable graphs.
-  context,       // Contexts.
-  local_memory,  // Local memory of kernels.
-  heap,          // The heap of device-side malloc, and memory for other calls that kernels make.
+  imported,        // Memory of other processes and other APIs that the program has imported.
+  graph,           // Memory that CUDA graphs take for their nodes that allocate memory.
+  // The kinds from here on are implicit memory: the driver takes it for an object or a call of the
+  // program, without being asked for memory.
+  stream,        // Memory that the driver takes for a stream.
+  module,        // Memory for modules and libraries, and for code of kernels that is loaded later.
+  graph_exec,    // Memory that the driver takes for an executable graph.
+  context,       // Memory that the driver takes for a context.
+  local_memory,  // Memory that the driver takes for the local memory of kernels.
+  heap,          // Memory for malloc() in kernels, and for other calls that kernels make.
 };
-inline constexpr std::uint8_t kind_count = 15;  // Number of enumerators.
+inline constexpr std::uint8_t kind_count = 15;  // Number of kinds of memory (enumerators of Kind).
 
-// True if the driver takes memory of this kind without being asked for memory.
+// True if memory of this kind is implicit: the driver takes it for an object or a call of the
+// program, such as a context, without being asked for memory.
 constexpr bool is_implicit(Kind kind) { return kind >= Kind::stream; }
 
-// True for memory that the driver takes in a context for its kernels, and that the program cannot
-// free but by the context's end or a smaller limit (cuCtxSetLimit).
+// True for memory that the driver takes in a context for the context's kernels. The program can
+// free such memory only by ending the context or by a smaller limit (cuCtxSetLimit).
 constexpr bool is_for_kernels(Kind kind) {
   return kind == Kind::local_memory || kind == Kind::heap;
 }
 
-// Returns the kind's name in reports; "unknown" for a value that is no Kind.
+// Returns the name in reports of this kind of memory; "unknown" for a value that is no Kind.
 constexpr std::string_view kind_name(Kind kind) {
   switch (kind) {
     case Kind::device:
@@ -77,20 +78,21 @@ constexpr std::string_view kind_name(Kind kind) {
 
 // True if the live allocations of this kind are a part of their device's used memory. False for
 // page-locked and registered memory, which is the host's, and for managed memory: the driver does
-// not tell how much of it is on the device. False also for implicit memory, which the ledger sums
-// up by device (ImplicitBytes).
+// not tell how much of it is on the device. False also for implicit memory, which the driver takes
+// unasked and which the ledger sums up by device (ImplicitBytes).
 constexpr bool is_in_device_account(Kind kind) {
   return kind != Kind::pinned && kind != Kind::registered && kind != Kind::managed &&
          !is_implicit(kind);
 }
 
-// The meaning of the number by which an allocation record is found. One number may be a pointer, a
-// handle and an array at once, so the key of a record is a pair of Space and number.
+// The kind of number by which an allocation record is found. One number may be a pointer, a handle
+// and an array at once, so the key of a record is a pair of Space and number.
 enum class Space : std::uint8_t {
-  pointer,          // Device, pinned, managed, stream-ordered, imported and graph addresses.
-  registered,       // Host ranges under cuMemHostRegister.
-  vmm_handle,       // CUmemGenericAllocationHandle.
-  vmm_mapping,      // Address of a cuMemMap, which carries no bytes of its own.
+  pointer,     // Address of device, pinned, managed, stream-ordered, imported or graph memory.
+  registered,  // Address of a range of host memory that was passed to cuMemHostRegister.
+  vmm_handle,  // CUmemGenericAllocationHandle: handle of virtual memory.
+  // Address at which cuMemMap has mapped a handle's memory. The record counts no bytes of its own.
+  vmm_mapping,
   array,            // CUarray.
   mipmapped_array,  // CUmipmappedArray.
   external_memory,  // CUexternalMemory.
@@ -100,7 +102,7 @@ enum class Space : std::uint8_t {
   library,          // CUlibrary.
   kernel,           // CUfunction or CUkernel: code that was loaded when it was first needed.
   context,          // CUcontext.
-  for_kernels,      // Number that cuwarden gave to memory which a call took for kernels.
+  for_kernels,      // Number made by cuwarden for memory that a call took for kernels.
 };
 
 }  // namespace cuwarden

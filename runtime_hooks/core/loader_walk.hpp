@@ -20,12 +20,14 @@
 
 namespace cuwarden {
 
-// Keeps walks over the loaded objects and forks apart. Walks of several threads do not wait for
-// each other here. A wait ends after ten seconds, because the thread that is waited for may wait
-// for the caller: it may need a lock that the program's own walk holds.
+// Keeps walks over the loaded objects (dl_iterate_phdr) and forks apart: a child forked during a
+// walk could hang in its own next walk. Walks of several threads do not wait for each other here. A
+// wait ends after ten seconds, because the thread that is waited for may wait for the caller: it
+// may need a lock that the program's own walk holds.
 class LoaderWalks {
  public:
-  // A callback of dl_iterate_phdr; a result other than 0 ends the walk.
+  // A callback of dl_iterate_phdr, which is called for each loaded object; a result other than 0
+  // ends the walk.
   using Visit = int (*)(dl_phdr_info*, std::size_t, void*);
 
   // Waits for a fork that is under way, calls dl_iterate_phdr(visit, argument), and returns its
@@ -53,12 +55,14 @@ class LoaderWalks {
     if (walks_.load() <= own_walks() || !waited_in_vain_.load(std::memory_order_relaxed))
       waited_in_vain_.store(!falls_to(walks_, own_walks()), std::memory_order_relaxed);
   }
-  // Lets threads walk again. To be called by the thread that has forked, in the parent.
+  // Lets threads enter walk() again, which before_fork() has kept out. To be called by the thread
+  // that has forked, in the parent.
   void after_fork() noexcept {
     is_forking_ = false;
     forks_.fetch_sub(1);
   }
-  // Forgets walks and forks of the parent's threads. To be called in a forked child.
+  // Forgets walks and forks that threads of the parent had begun, since those threads do not run in
+  // the child. To be called in a forked child.
   void in_forked_child() noexcept {
     is_forking_ = false;
     walks_.store(own_walks());
@@ -66,8 +70,9 @@ class LoaderWalks {
   }
 
  private:
-  // Counts a walk. If a fork is under way, the count is taken back meanwhile: either the fork sees
-  // the walk, or the walk sees the fork.
+  // Counts a walk over the loaded objects that begins, after waiting for a fork that is under way.
+  // During the wait the count is taken back: either the fork sees the walk, or the walk sees the
+  // fork.
   void begin() noexcept {
     for (bool waits = true;;) {
       walks_.fetch_add(1);
@@ -76,11 +81,11 @@ class LoaderWalks {
       waits = falls_to(forks_, 0);
     }
   }
-  // Returns the number of walks in which the calling thread is, which a signal handler may have
-  // interrupted: 0 or 1.
+  // Returns 1 if the calling thread is inside walk(), which a signal handler may have interrupted;
+  // otherwise 0.
   static std::uint32_t own_walks() noexcept { return is_inside_ ? 1 : 0; }
-  // Waits until the number is at most `least`, for ten seconds at most. Does not wait in a thread
-  // that a seccomp filter confines. Returns true if the number is at most `least`.
+  // Waits until `number` (walks_ or forks_) is at most `least`, for ten seconds at most. Does not
+  // wait in a thread that a seccomp filter confines. Returns true if the number is at most `least`.
   static bool falls_to(const std::atomic<std::uint32_t>& number, std::uint32_t least) noexcept {
     constexpr std::uint64_t longest_ns = 10'000'000'000;
     constexpr timespec pause{.tv_sec = 0, .tv_nsec = 20'000};
@@ -92,16 +97,18 @@ class LoaderWalks {
     return true;
   }
 
-  // True while the calling thread walks; true from its before_fork() to its after_fork().
+  // True while the calling thread is inside walk().
   [[gnu::tls_model("initial-exec")]] static inline constinit thread_local bool is_inside_ = false;
+  // True from the calling thread's before_fork() to its after_fork().
   [[gnu::tls_model("initial-exec")]] static inline constinit thread_local bool is_forking_ = false;
-  // Numbers of walks and of forks that are under way.
+  // Numbers of walks over the loaded objects, and of forks, that are under way in this process.
   std::atomic<std::uint32_t> walks_{0}, forks_{0};
-  // True if the latest fork that waited has waited for ten seconds in vain.
+  // True if the latest fork that waited for walks of other threads has waited for ten seconds in
+  // vain.
   std::atomic<bool> waited_in_vain_{false};
 };
 
-// The walks of this process.
+// Keeps apart the forks of this process and cuwarden's walks over its loaded objects.
 inline constinit LoaderWalks loader_walks;
 
 }  // namespace cuwarden

@@ -29,8 +29,10 @@ class Mapping {
   Mapping(void* start, std::size_t bytes) noexcept
       : start_(start == MAP_FAILED ? nullptr : start), bytes_(start_ == nullptr ? 0 : bytes) {}
   ~Mapping() { reset(); }
+  // Takes over the other object's range, so that the other object is empty afterwards.
   Mapping(Mapping&& other) noexcept
       : start_(std::exchange(other.start_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  // Unmaps this object's range, if it owns one, and takes over the other object's.
   Mapping& operator=(Mapping&& other) noexcept {
     if (this != &other) {
       reset();
@@ -67,16 +69,16 @@ class Mapping {
     return made;
   }
 
-  // Allows reading and writing of the bytes [offset, offset + bytes) of the range. `offset` is a
-  // multiple of the page size. Returns false if the kernel refuses.
+  // Allows reading and writing of the bytes [offset, offset + bytes) of the mapped range. `offset`
+  // is a multiple of the page size. Returns false if the kernel refuses.
   bool open(std::size_t offset, std::size_t bytes) const noexcept {
     const ErrnoGuard guard;
     return mprotect(static_cast<std::byte*>(start_) + offset, bytes, PROT_READ | PROT_WRITE) == 0;
   }
 
-  // Unlocks the range, in case the program has called mlockall(MCL_FUTURE). The kernel then locks
-  // each new mapping, and touches all of its pages if they are accessible. So a large mapping is
-  // made without access, unlocked by this function, and opened afterwards. Does nothing in a
+  // Unlocks the mapped range, in case the program has called mlockall(MCL_FUTURE). The kernel then
+  // locks each new mapping, and touches all of its pages if they are accessible. So a large mapping
+  // is made without access, unlocked by this function, and opened afterwards. Does nothing in a
   // confined thread (seccomp).
   void keep_unlocked() const noexcept {
     if (start_ == nullptr || is_confined()) return;
@@ -84,8 +86,8 @@ class Mapping {
     munlock(start_, bytes_);
   }
 
-  // Has the kernel leave the range out of forked children and of core dumps. Does nothing in a
-  // confined thread (seccomp).
+  // Has the kernel leave the mapped range out of forked children and of core dumps. Does nothing in
+  // a confined thread (seccomp).
   void keep_to_this_process() const noexcept {
     if (start_ == nullptr || is_confined()) return;
     const ErrnoGuard guard;
@@ -93,9 +95,11 @@ class Mapping {
     madvise(start_, bytes_, MADV_DONTDUMP);
   }
 
+  // True if the object owns a range of memory; false if it is empty.
   explicit operator bool() const noexcept { return start_ != nullptr; }
-  void* data() const noexcept { return start_; }  // The range's first byte; null if empty.
-  std::size_t size() const noexcept { return bytes_; }
+  void* data() const noexcept { return start_; }        // The range's first byte; null if empty.
+  std::size_t size() const noexcept { return bytes_; }  // The range's size in bytes; 0 if empty.
+  // Returns all bytes of the range; an empty span if the object owns none.
   std::span<std::byte> bytes() const noexcept { return {static_cast<std::byte*>(start_), bytes_}; }
 
   // Empties this object without unmapping the range: the caller owns the range then. Returns the
@@ -105,7 +109,7 @@ class Mapping {
     return std::exchange(start_, nullptr);
   }
 
-  // Unmaps the range, and empties this object.
+  // Unmaps the range that this object owns, if any, and empties the object.
   void reset() noexcept {
     if (start_ == nullptr) return;
     const ErrnoGuard guard;
@@ -114,14 +118,16 @@ class Mapping {
   }
 
  private:
+  // Maps `bytes` of zeroed private memory, rounded up to whole pages. `access`: PROT_ bits of mmap.
+  // The result is empty on failure.
   static Mapping map(std::size_t bytes, int access) noexcept {
     bytes = round_up(bytes, page_bytes);
     return {mmap(nullptr, bytes, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
             bytes};
   }
 
-  void* start_ = nullptr;
-  std::size_t bytes_ = 0;
+  void* start_ = nullptr;  // First byte of the range that the object owns; null: none.
+  std::size_t bytes_ = 0;  // Size of the range in bytes; 0: none.
 };
 
 }  // namespace cuwarden

@@ -16,7 +16,7 @@ namespace cuwarden {
 // A set of signals, in the form that the kernel takes: bit N - 1 stands for signal N.
 using SignalSet = std::uint64_t;
 
-// Returns the set of these signals.
+// Returns the set of the signals with these numbers, such as SIGSEGV.
 constexpr SignalSet signal_set(std::initializer_list<int> signals) noexcept {
   SignalSet set = 0;
   for (const int signal : signals) set |= SignalSet{1} << (signal - 1);

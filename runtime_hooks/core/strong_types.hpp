@@ -10,7 +10,7 @@ namespace cuwarden {
 // type distinct and is never defined.
 template <class Tag, class Representation>
 struct Strong {
-  Representation value{};
+  Representation value{};  // The bare number.
   friend constexpr auto operator<=>(Strong, Strong) = default;
 };
 
@@ -20,20 +20,28 @@ using ByteCount = Strong<struct ByteCountTag, std::uint64_t>;
 using DeviceAddress = Strong<struct DeviceAddressTag, std::uint64_t>;
 // A device's CUDA ordinal as the process sees it, from 0; no_device for host memory.
 using DeviceOrdinal = Strong<struct DeviceOrdinalTag, std::int32_t>;
-inline constexpr DeviceOrdinal no_device{-1};  // Stands for the host.
+inline constexpr DeviceOrdinal no_device{-1};  // Stands for the host, or for no known device.
 // A CUDA context: the CUcontext handle as a number; 0 means none.
 using ContextId = Strong<struct ContextIdTag, std::uint64_t>;
 
-// Row numbers in the ledger's tables of stacks, groups, records, threads, incidents and modules.
-// Rows count from 1; 0 means none.
+// A call stack: its row number in the ledger's table of stacks, from 1; 0 means none.
 using StackId = Strong<struct StackIdTag, std::uint32_t>;
+// A group (allocations with the same call stack, function, kind and device): its row number in the
+// ledger's table of groups, from 1; 0 means none.
 using GroupId = Strong<struct GroupIdTag, std::uint32_t>;
+// An allocation record: its row number in the ledger's table of records, from 1; 0 means none.
 using RecordId = Strong<struct RecordIdTag, std::uint32_t>;
+// A thread: its row number in the ledger's table of threads, from 1; 0 means none. Not the kernel's
+// thread id.
 using ThreadId = Strong<struct ThreadIdTag, std::uint32_t>;
+// An incident (refused requests of one group): its row number in the ledger's table of incidents,
+// from 1; 0 means none.
 using IncidentId = Strong<struct IncidentIdTag, std::uint32_t>;
+// A module (the program or a library): its row number in the ledger's table of modules, from 1; 0
+// means none.
 using ModuleId = Strong<struct ModuleIdTag, std::uint32_t>;
-// Number of a hook: the index of its row in driver/hooks.def and in the ledger's hooks table, from
-// 0.
+// Number of a hook (a function that stands in for one of CUDA's): the index of its row in
+// driver/hooks.def and in the ledger's hooks table, from 0.
 using HookId = Strong<struct HookIdTag, std::uint16_t>;
 
 }  // namespace cuwarden

@@ -13,8 +13,9 @@ namespace cuwarden {
 // out of the scope, cancellation stays disabled until end_left() is called.
 class [[nodiscard]] Uncancelled {
  public:
-  // outermost_ is set before the state changes, and is 0 again only after the state was restored: a
-  // handler may jump away at any instruction, and end_left() must then know of the scope.
+  // Disables cancellation of the calling thread. outermost_ is set before the state changes, and is
+  // 0 again only after the state was restored: a handler may jump away at any instruction, and
+  // end_left() must then know of the scope.
   Uncancelled() noexcept {
     const bool is_outermost = outermost_ == 0;
     if (is_outermost) outermost_ = 1 + PTHREAD_CANCEL_ENABLE;
@@ -49,9 +50,9 @@ class [[nodiscard]] Uncancelled {
   // a process without libpthread (before glibc 2.34), that function does nothing; the value then
   // stays PTHREAD_CANCEL_ENABLE.
   int before_ = PTHREAD_CANCEL_ENABLE;
-  // 1 plus the thread's cancellation state before its outermost scope; 0 outside of all scopes.
-  // Volatile, so that the compiler keeps the order in which the constructor and the destructor
-  // write it.
+  // 1 plus the thread's cancellation state before its outermost scope of this class; 0 outside of
+  // all scopes. Volatile, so that the compiler keeps the order in which the constructor and the
+  // destructor write it.
   [[gnu::tls_model(
       "initial-exec")]] static inline constinit thread_local volatile signed char outermost_ = 0;
 };

@@ -5,8 +5,8 @@
 
 namespace cuwarden {
 
-// A factor of time. An attempt that waited for device memory or paused the program for it, and
-// brought none, is repeated only after this many times its own length.
+// A factor of time. If an attempt waited for device memory or paused the program for it, and
+// brought none, it is repeated only after this many times its own duration.
 inline constexpr std::uint64_t vain_times = 10;
 
 }  // namespace cuwarden

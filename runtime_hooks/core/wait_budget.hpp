@@ -17,27 +17,31 @@ class WaitBudget {
   // A thread (the kernel's id; 0: the entry is free) and the budget that the thread has now.
   // Entries are in a table, because thread-local memory is scarce.
   struct Entry {
-    std::atomic<int> thread{0};
+    std::atomic<int> thread{0};  // The kernel's id of the thread; 0: the entry is free.
+    // The budget that limits the thread's waiting now; null: none.
     std::atomic<WaitBudget*> budget{nullptr};
   };
 
  public:
-  // `ns`: the nanoseconds of waiting that are allowed.
+  // `ns`: the nanoseconds of waiting for locks that are allowed, over all locks together.
   explicit constexpr WaitBudget(std::uint64_t ns) noexcept : left_ns_(ns) {}
 
-  // Returns the nanoseconds of waiting that are still allowed; 0: no lock is waited for any more.
+  // Returns the nanoseconds of waiting for locks that are still allowed; 0: no lock is waited for
+  // any more.
   std::uint64_t left_ns() const noexcept { return left_ns_.load(std::memory_order_relaxed); }
-  // Subtracts `ns` nanoseconds that were spent waiting; 0 are left if less than `ns` were left.
+  // Subtracts `ns` nanoseconds that were spent waiting for a lock; 0 are left if less than `ns`
+  // were left.
   void spend(std::uint64_t ns) noexcept {
     std::uint64_t left = left_ns();
     while (!left_ns_.compare_exchange_weak(left, left - std::min(left, ns))) {
     }
   }
-  // Sets the nanoseconds of waiting that are still allowed.
+  // Sets the nanoseconds of waiting for locks that are allowed from now on.
   void renew(std::uint64_t ns) noexcept { left_ns_.store(ns, std::memory_order_relaxed); }
 
-  // Returns the calling thread's budget; null if the thread has none, so that it may wait as long
-  // as a lock allows. Makes a system call, so it is called only before a thread sleeps.
+  // Returns the budget of the calling thread's waiting for locks; null if the thread has none, so
+  // that it may wait as long as a lock allows. Makes a system call, so it is called only before a
+  // thread sleeps.
   static WaitBudget* current() noexcept {
     const Entry* const entry = entry_of(own_thread_id());
     return entry == nullptr ? nullptr : entry->budget.load(std::memory_order_relaxed);
@@ -49,6 +53,7 @@ class WaitBudget {
   // in scopes already.
   class [[nodiscard]] Scope {
    public:
+    // Makes `budget` the calling thread's budget until the destruction; null: no budget limits it.
     explicit Scope(WaitBudget* budget) noexcept : entry_(entry_of(own_thread_id())) {
       if (entry_ == nullptr) {
         is_first_ = true;
@@ -65,17 +70,19 @@ class WaitBudget {
     Scope& operator=(const Scope&) = delete;
 
    private:
-    Entry* entry_;
-    WaitBudget* before_ = nullptr;
-    bool is_first_ = false;
+    Entry* entry_;  // The calling thread's entry in the table; null: no entry was free.
+    WaitBudget* before_ = nullptr;  // The thread's budget before this scope; null: none.
+    bool is_first_ = false;         // True if the thread had no entry before this scope.
   };
 
  private:
+  // Returns the table's entry for this thread (the kernel's id); null if the thread has none.
   static Entry* entry_of(int thread) noexcept {
     for (Entry& entry : entries_)
       if (entry.thread.load(std::memory_order_relaxed) == thread) return &entry;
     return nullptr;
   }
+  // Gives a free entry of the table to the calling thread, and returns it; null if none is free.
   static Entry* take_entry() noexcept {
     for (Entry& entry : entries_) {
       int none = 0;
@@ -84,8 +91,8 @@ class WaitBudget {
     return nullptr;
   }
 
-  std::atomic<std::uint64_t> left_ns_;
-  static Entry entries_[32];
+  std::atomic<std::uint64_t> left_ns_;  // Nanoseconds of waiting that are still allowed.
+  static Entry entries_[32];            // The threads that are inside a Scope now.
 };
 
 inline constinit WaitBudget::Entry WaitBudget::entries_[32]{};

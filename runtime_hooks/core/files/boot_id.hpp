@@ -30,8 +30,9 @@ inline std::array<std::uint8_t, 16> read_boot_id() noexcept {
 // equal. `another`: they differ, so the stored id is from another start or machine. `unknown`: at
 // least one of them is unknown.
 enum class Boot { unknown, this_one, another };
-// Compares the stored boot id `id` with the kernel's current one. Returns Boot::unknown if `id` is
-// all zeros or has a length other than 16 bytes, or if the kernel's cannot be read.
+// Compares the stored boot id `id` (the kernel's random number of one start of the machine) with
+// the current one. Returns Boot::unknown if `id` is all zeros or has a length other than 16 bytes,
+// or if the kernel's cannot be read.
 inline Boot which_boot(std::span<const std::uint8_t> id) noexcept {
   constexpr std::array<std::uint8_t, 16> none{};
   const std::array<std::uint8_t, 16> now = read_boot_id();

@@ -58,6 +58,7 @@ class CgroupFolder {
     if (std::strncmp(path, cgroup_mount.data(), cgroup_mount.size()) != 0) return;
     take(open_folder(AT_FDCWD, path, Links::refused));
   }
+  // True if the folder of a cgroup is open.
   explicit operator bool() const noexcept { return static_cast<bool>(folder_); }
   // True if the open folder belongs to cgroup version 2, false for version 1. Has no meaning if no
   // folder is open.
@@ -111,8 +112,8 @@ class CgroupFolder {
     if (version_2_ || (known && system.f_type == CGROUP_SUPER_MAGIC)) folder_ = std::move(folder);
   }
 
-  Descriptor folder_;
-  bool version_2_ = false;
+  Descriptor folder_;       // The cgroup's folder; empty: none is open.
+  bool version_2_ = false;  // True if the folder belongs to cgroup version 2, false for version 1.
 };
 
 // Most cgroups in which a memory limit is looked for: a process's own cgroup, the one above it, and
@@ -163,7 +164,7 @@ inline std::optional<CgroupMemory> read_cgroup_memory(const char* path,
 }
 
 // The memory limit that a cgroup's processes will reach first. Among the limits of the cgroup and
-// of those above it, it is the one with the fewest bytes between use and limit.
+// of the cgroups above it, this limit has the fewest bytes between use and limit.
 struct CgroupRoom {
   // The limit in bytes; null if there is no limit, or none that can be read.
   std::optional<std::uint64_t> limit_bytes;

@@ -10,8 +10,8 @@
 
 namespace cuwarden {
 
-// Returns the bytes in the line "KEY:   NUMBER kB" of the text, which is the whole of /proc/meminfo
-// or its beginning. Returns null if there is no such line, or one of another form.
+// Finds the line "KEY:   NUMBER kB" in `text`, the whole of /proc/meminfo or its beginning. Returns
+// the number in bytes. Returns null if there is no such line, or one of another form.
 inline std::optional<std::uint64_t> meminfo_bytes(std::string_view text,
                                                   std::string_view key) noexcept {
   while (!text.empty()) {

@@ -35,8 +35,11 @@ namespace cuwarden {
 class Descriptor {
  public:
   Descriptor() = default;
+  // Takes over the descriptor `number`, which the destructor closes. Negative: nothing is open.
   explicit Descriptor(int number) noexcept : number_(number) {}
+  // Takes over the other object's file, so that nothing is open there afterwards.
   Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  // Closes this object's file, if one is open, and takes over the other object's.
   Descriptor& operator=(Descriptor&& other) noexcept {
     if (this != &other) {
       reset();
@@ -48,20 +51,22 @@ class Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
   ~Descriptor() { reset(); }
 
-  explicit operator bool() const noexcept { return number_ >= 0; }
-  int number() const noexcept { return number_; }  // -1 if nothing is open.
-  // Gives the open descriptor up to the caller, who must close it; returns -1 if nothing is open.
+  explicit operator bool() const noexcept { return number_ >= 0; }  // True if a file is open.
+  // Returns the number of the open descriptor; -1 if nothing is open.
+  int number() const noexcept { return number_; }
+  // Gives the open descriptor up to the caller, who must close it, and returns its number. Returns
+  // -1 if nothing is open.
   int release() noexcept { return std::exchange(number_, -1); }
-  // Closes the descriptor, if one is open. Keeps errno.
+  // Closes the file, if one is open; nothing is open afterwards. Keeps errno.
   void reset() noexcept {
     if (number_ < 0) return;
     const ErrnoGuard keep;
     close(release());
   }
 
-  // Reads bytes into `into`, at most as many as fit, as read(2) does. Returns the number of bytes
-  // read; 0 at the end of the file; -1, with errno set, on an error. Goes on if a signal interrupts
-  // it.
+  // Reads the file's next bytes into `into`, at most as many as fit, as read(2) does. Returns the
+  // number of bytes read; 0 at the end of the file; -1, with errno set, on an error. Goes on if a
+  // signal interrupts the read.
   ssize_t read_some(std::span<char> into) const noexcept {
     ssize_t got = -1;
     do {
@@ -71,7 +76,7 @@ class Descriptor {
   }
 
  private:
-  int number_ = -1;
+  int number_ = -1;  // Number of the open descriptor; -1: nothing is open.
 };
 
 // Treatment of a path whose last component is a symbolic link: the link is followed, or opening
@@ -87,8 +92,8 @@ inline bool status_of(int descriptor, struct stat& status) noexcept {
 }
 
 // Opens `path`, relative to the descriptor `folder`, with a descriptor number of 3 or more. `flags`
-// and `mode`: as for openat(2). Returns an empty Descriptor, with errno set, on failure; in a
-// confined thread always (EPERM).
+// and `mode`: as for openat(2). Returns an empty Descriptor, with errno set, on failure. A confined
+// thread (one that a seccomp filter of the program restricts) opens nothing: EPERM.
 inline Descriptor open_high(int folder, const char* path, int flags, mode_t mode = 0) noexcept {
   if (is_confined()) {
     errno = EPERM;
@@ -122,6 +127,8 @@ inline Descriptor open_to_read(int folder, const char* path,
   if (!file || (detail::status_of(file.number(), status) && S_ISREG(status.st_mode))) return file;
   return detail::refused(status.st_mode);
 }
+// Opens a regular file for reading. `path` is absolute, or relative to the current folder. Returns
+// an empty Descriptor, with errno set, on failure, also for a file that is not regular.
 inline Descriptor open_to_read(const char* path, Links links = Links::followed) noexcept {
   return open_to_read(AT_FDCWD, path, links);
 }
@@ -142,9 +149,9 @@ inline Descriptor open_folder_to_list(int above, const char* path) noexcept {
   return detail::open_high(above, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 }
 
-// Opens a regular file, a terminal or /dev/null for adding to its end. A missing file is made, with
-// mode 0600, if `may_make` is true. Returns an empty Descriptor, with errno set, on failure, also
-// for other types of files and for a symbolic link.
+// Opens the file `path` (a regular file, a terminal or /dev/null) for adding to its end. A missing
+// file is made, with mode 0600, if `may_make` is true. Returns an empty Descriptor, with errno set,
+// on failure, also for other types of files and for a symbolic link.
 inline Descriptor open_to_append(const char* path, bool may_make) noexcept {
   Descriptor file = detail::open_high(
       AT_FDCWD, path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOFOLLOW | (may_make ? O_CREAT : 0),
@@ -168,8 +175,8 @@ inline Descriptor make_file(int folder, const char* path, int access) noexcept {
   return detail::open_high(folder, path, access | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 }
 
-// Opens an existing regular file for reading and writing. Returns an empty Descriptor, with errno
-// set, on failure, also for other types of files and for a symbolic link.
+// Opens the existing regular file `path` for reading and writing. Returns an empty Descriptor, with
+// errno set, on failure, also for other types of files and for a symbolic link.
 inline Descriptor open_to_change(const char* path) noexcept {
   Descriptor file = detail::open_high(AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_NOFOLLOW);
   struct stat status {};

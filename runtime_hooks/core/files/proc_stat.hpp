@@ -15,15 +15,15 @@ namespace cuwarden {
 
 // Some of the facts in the text of /proc/PID/stat. A fact that the text does not have is 0.
 struct ProcStat {
-  std::string_view name;          // the kernel's name of the process; a part of the text
+  std::string_view name;          // the kernel's name of the process; points into the text
   char state = '\0';              // letter of the state, such as 'Z' for a zombie
   std::uint32_t parent = 0;       // pid of the parent
-  std::uint64_t threads = 0;      // number of threads
-  std::uint64_t start_ticks = 0;  // start since boot, in clock ticks (_SC_CLK_TCK)
+  std::uint64_t threads = 0;      // number of the process's threads
+  std::uint64_t start_ticks = 0;  // start of the process in clock ticks (_SC_CLK_TCK) since boot
 };
 
-// Returns the facts in the text; empty ones if it is none of /proc/PID/stat. The name may have
-// blanks and brackets in it.
+// Returns the facts about a process in `text`, the contents of /proc/PID/stat. All are 0 or empty
+// if the text has another form. The process's name may have blanks and brackets in it.
 inline ProcStat proc_stat_in(std::string_view text) noexcept {
   constexpr std::size_t parent = 4, threads = 20, start = 22;  // numbers of fields, from 1
   const std::size_t open = text.find('('), close = text.rfind(')');
@@ -47,8 +47,8 @@ inline ProcStat proc_stat_in(std::string_view text) noexcept {
   return stat;
 }
 
-// Returns the age, in nanoseconds, of a process that has started at these clock ticks since boot. 0
-// if it is not known, or if the ticks lie in the future.
+// Returns the age, in nanoseconds, of a process that has started `start_ticks` clock ticks
+// (_SC_CLK_TCK) after the machine's boot. 0 if `start_ticks` is 0 or lies in the future.
 inline std::uint64_t age_ns_of(std::uint64_t start_ticks) noexcept {
   constexpr std::uint64_t ns_per_s = 1'000'000'000;
   const long per_second = sysconf(_SC_CLK_TCK);

@@ -12,9 +12,9 @@
 
 namespace cuwarden {
 
-// Reads a file's first bytes into `into`, as many as fit. Returns them as a text in `into`; empty
-// if the file cannot be read. `path` is relative to the descriptor `folder`, or to the current
-// folder for AT_FDCWD.
+// Reads a file's first bytes into `into`, as many as fit. Returns the bytes read, as a text in
+// `into`; empty if the file cannot be read. `path` is relative to the descriptor `folder`, or to
+// the current folder for AT_FDCWD.
 inline std::string_view read_small_file(int folder, const char* path,
                                         std::span<char> into) noexcept {
   const Descriptor file = open_to_read(folder, path);
@@ -27,6 +27,8 @@ inline std::string_view read_small_file(int folder, const char* path,
   }
   return {into.data(), length};
 }
+// Reads the first bytes of the file `path` into `into`, as many as fit. Returns the bytes read, as
+// a text in `into`; empty if the file cannot be read.
 inline std::string_view read_small_file(const char* path, std::span<char> into) noexcept {
   return read_small_file(AT_FDCWD, path, into);
 }

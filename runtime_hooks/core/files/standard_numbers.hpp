@@ -28,17 +28,18 @@ namespace detail {
 // The state that all objects of class StandardNumbersHeld in a process share: which of the
 // descriptor numbers 0 to 2 are occupied, by how many objects.
 struct StandardNumbers {
-  // A lock on the fields below: the process id of the thread that has it, 0 if it is free. In a
-  // forked child, the parent's id counts as free.
+  // A lock on the other fields of this struct. Its value is the process id of the thread that has
+  // the lock, or 0 if the lock is free. In a forked child, the parent's id counts as free.
   std::atomic<int> holder{0};
-  // Raised by one when the first StandardNumbersHeld begins to occupy numbers, and when the last
-  // one has ended: odd while at least one of them occupies numbers.
+  // A counter that is odd while at least one StandardNumbersHeld occupies descriptor numbers.
+  // Raised by one when the first of them begins to do so, and when the last one has ended.
   std::atomic<unsigned> turns{0};
-  // Id of the process that `scopes` counts in; 0 at first. While it is not the id of this process,
-  // as in a new forked child, `scopes` counts as 0.
+  // Id of the process in which `scopes` was counted; 0 at first. If it is another process's id, as
+  // in a new forked child, `scopes` counts as 0.
   int process = 0;
-  unsigned scopes = 0;  // Number of StandardNumbersHeld that occupy numbers.
-  bool placed[3] = {};  // True for each number that a stand-in descriptor occupies.
+  unsigned scopes = 0;  // Number of StandardNumbersHeld that occupy descriptor numbers now.
+  // True for each number, 0 to 2, that a stand-in descriptor (one that only occupies it) has.
+  bool placed[3] = {};
 };
 
 }  // namespace detail
@@ -50,6 +51,7 @@ struct StandardNumbers {
 // of libraries that open files. Keeps errno.
 class [[nodiscard]] StandardNumbersHeld {
  public:
+  // Begins to occupy the descriptor numbers 0 to 2, unless all three are open already.
   StandardNumbersHeld() noexcept {
     const ErrnoGuard keep;
     const unsigned turn = shared_.turns.load(std::memory_order_acquire);
@@ -82,6 +84,7 @@ class [[nodiscard]] StandardNumbersHeld {
   static constexpr int count = 3;  // The numbers of standard streams are 0 to count - 1.
 
  private:
+  // The state that all objects of this class in the process share.
   static inline constinit detail::StandardNumbers shared_{};
 
   // A lock over `shared_` for the length of a scope. A waiting thread gives up after 10 ms: it may
@@ -89,6 +92,7 @@ class [[nodiscard]] StandardNumbersHeld {
   // object then converts to false, and the file is opened without occupied numbers.
   class Turn {
    public:
+    // Takes the lock, for which it waits up to 10 ms.
     Turn() noexcept : process_(static_cast<int>(syscall(SYS_getpid))) {
       constexpr timespec pause{.tv_sec = 0, .tv_nsec = 100'000};
       for (int attempt = 0; attempt < 100 && !has_; ++attempt) {
@@ -106,15 +110,17 @@ class [[nodiscard]] StandardNumbersHeld {
     }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
-    explicit operator bool() const noexcept { return has_; }
-    int process() const noexcept { return process_; }
+    explicit operator bool() const noexcept { return has_; }  // True if the lock was taken.
+    int process() const noexcept { return process_; }         // Returns the id of this process.
 
    private:
-    const int process_;
-    bool has_ = false;
+    const int process_;  // Id of this process.
+    bool has_ = false;   // True if this object has taken the lock.
   };
 
+  // True if the descriptor `number` is open.
   static bool is_open(int number) noexcept { return fcntl(number, F_GETFD) >= 0; }
+  // True if the descriptors 0, 1 and 2 are open: the program's, or stand-ins that occupy numbers.
   static bool all_open() noexcept { return is_open(0) && is_open(1) && is_open(2); }
 
   // Opens a descriptor that only occupies its number, one of 0 to 2 (O_PATH: reads and writes fail
@@ -123,7 +129,8 @@ class [[nodiscard]] StandardNumbersHeld {
   static int open_stand_in() noexcept {
     return static_cast<int>(syscall(SYS_openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0));
   }
-  // Opens stand-in descriptors until the numbers 0 to 2 are all open.
+  // Opens stand-in descriptors, which only occupy their numbers, until 0 to 2 are all open. Opens
+  // fewer if the process may have no more descriptors.
   static void put_stand_ins() noexcept {
     for (int attempt = 0; attempt < 2 * count && !all_open(); ++attempt) {
       const int number = open_stand_in();
@@ -135,8 +142,8 @@ class [[nodiscard]] StandardNumbersHeld {
       shared_.placed[number] = true;
     }
   }
-  // Closes the stand-in descriptors. The program may have closed one, or have opened a descriptor
-  // of its own with the same number; that one stays open.
+  // Closes the stand-in descriptors, which only occupy the numbers 0 to 2. If the program has
+  // meanwhile opened a descriptor of its own with such a number, that descriptor stays open.
   static void take_away() noexcept {
     for (int number = 0; number < count; ++number) {
       if (!shared_.placed[number]) continue;
@@ -146,7 +153,7 @@ class [[nodiscard]] StandardNumbersHeld {
     }
   }
 
-  bool holds_ = false;
+  bool holds_ = false;  // True if this object occupies the numbers, until its destructor.
 };
 
 }  // namespace cuwarden
