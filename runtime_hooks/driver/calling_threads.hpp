@@ -16,11 +16,12 @@ namespace cuwarden::driver {
 // Counts, for each thread of the process, the calls of the CUDA driver that have not returned.
 class CallingThreads {
  public:
-  // Most threads that can have counters of their own at a time. Further threads share one common
-  // counter.
+  // Most threads that can have counters of their own at a time, for their calls of the driver.
+  // Further threads share one common counter.
   static constexpr std::size_t most = 1024;
 
-  // The counters of one thread, which only that thread changes as long as it runs.
+  // One thread's counters of its calls of the driver. Only that thread changes them as long as it
+  // runs.
   struct alignas(64) Thread {
     std::atomic<std::uint32_t> calls{0};  // hooked calls of the driver that have not returned
     // Number of times that the thread has passed the gate which cuwarden closes to move memory
@@ -28,19 +29,20 @@ class CallingThreads {
     // device and in some other hooked calls (GateScope). Passing counts only once the gate is
     // armed. In the thread that has closed the gate, closing counts as 1.
     std::atomic<std::uint32_t> submissions{0};
-    // The kernel's thread id, perhaps of a thread that has ended; 0: no thread had these counters.
+    // The kernel's id of the thread that has these counters, or had them until it ended; 0: no
+    // thread had them yet.
     std::atomic<std::int32_t> id{0};
   };
 
-  // Returns the calling thread's counters. The first call of own() or enter() assigns them to the
-  // thread. Returns null if other threads have all counters, or if the thread is confined by a
-  // seccomp filter.
+  // Returns the calling thread's counters of its calls of the driver. The first call of own() or
+  // enter() assigns them to the thread. Returns null if other threads have all counters, or if the
+  // thread is confined by a seccomp filter.
   Thread* own() noexcept {
     Thread* const mine = any_own();
     return mine == &stand_in_ ? nullptr : mine;
   }
-  // Returns the calling thread's counters; null if neither own() nor enter() has assigned any to
-  // the thread.
+  // Returns the calling thread's counters of its calls of the driver; null if neither own() nor
+  // enter() has assigned any to the thread.
   Thread* known() const noexcept { return own_ == &stand_in_ ? nullptr : own_; }
   // True once some thread has got no counters of its own, because all were taken or a seccomp
   // filter confined the thread.
@@ -87,20 +89,24 @@ class CallingThreads {
   }
 
  private:
-  // Returns the calling thread's counters; `stand_in_` if the thread can have none of its own.
+  // Returns the calling thread's counters, which are assigned to it if needed; `stand_in_` if the
+  // thread can have none of its own.
   Thread* any_own() noexcept { return own_ != nullptr ? own_ : take_row(); }
   // Assigns a row of `threads_` that no living thread uses to the calling thread, as its counters,
   // and returns the row. Returns `stand_in_` if there is none, or if the thread is confined.
   Thread* take_row() noexcept;
 
+  // The calling thread's counters; null before they are assigned to the thread, `stand_in_` if it
+  // can have none of its own.
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Thread* own_;
-  // Calls under way of all threads that have no counters of their own.
+  // Number of driver calls under way in all threads that have no counters of their own.
   std::atomic<std::uint32_t> common_calls_{0};
   std::atomic<bool> are_too_many_{false};  // true once a thread got no counters of its own
-  std::atomic<bool> was_left_{false};      // true once a thread has ended inside the driver
-  std::atomic<std::uint32_t> next_{0};     // index at which the search for unused counters begins
-  Thread stand_in_;  // own_ points to this in threads that have no counters of their own
-  Thread threads_[most];
+  std::atomic<bool> was_left_{false};      // true once a thread was found to have ended in a call
+  // Index in threads_ at which the next search for unused counters begins.
+  std::atomic<std::uint32_t> next_{0};
+  Thread stand_in_;       // own_ points to this in threads that have no counters of their own
+  Thread threads_[most];  // the counters of all threads; unused ones have Thread::id 0
 };
 // Counts the hooked calls of the CUDA driver that are under way, for all threads of the process.
 extern constinit CallingThreads calling_threads;
@@ -118,6 +124,7 @@ extern constinit std::atomic<bool> device_is_lost;
 // result. There is no destructor: a call that is left by a longjmp stays counted.
 class DriverCall {
  public:
+  // Counts the calling thread as inside the driver, until returned() is called.
   [[gnu::always_inline]] DriverCall() noexcept : thread_(calling_threads.enter()) {}
   DriverCall(const DriverCall&) = delete;
   DriverCall& operator=(const DriverCall&) = delete;
@@ -133,6 +140,7 @@ class DriverCall {
   }
 
  private:
+  // The calling thread's counters; null if the thread has none of its own.
   CallingThreads::Thread* const thread_;
 };
 

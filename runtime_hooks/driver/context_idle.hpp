@@ -42,10 +42,11 @@ inline bool is_idle([[maybe_unused]] const RealDriver& real,
 // Waits until all work that was submitted to the context, which need not be current, is done. Must
 // be called before cuMemUnmap, which does not wait (measured). Ends any capture of a stream of the
 // context, and then returns an error about the capture. So the caller must have got true from
-// Captures::begin_wait(); otherwise wait_beside_captures() can wait. Returns the result of
-// cuCtxSynchronize, or the error with which the context could not be made current. Returns
-// CUDA_ERROR_NOT_SUPPORTED if the driver lacks a function. A hook that frees memory must pass any
-// error that is not about a capture on to the program.
+// Captures::begin_wait(), which tells that no capture is in progress; otherwise
+// wait_beside_captures() can wait. Returns the result of cuCtxSynchronize, or the error with which
+// the context could not be made current. Returns CUDA_ERROR_NOT_SUPPORTED if the driver lacks a
+// function. A hook that frees memory must pass any error that is not about a capture on to the
+// program.
 inline CUresult wait_for_context(const RealDriver& real, ContextId context) noexcept {
   if (real.cuCtxSynchronize == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   return in_context(real, context, [&] { return real.cuCtxSynchronize(); });

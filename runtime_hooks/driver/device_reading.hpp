@@ -15,6 +15,7 @@ namespace cuwarden::driver {
 // allows cuMemGetInfo, cuFuncGetAttribute and cuPointerGetAttribute). Costs 14 ns.
 class RelaxedCaptures {
  public:
+  // Sets the calling thread's stream capture mode to RELAXED. `real`: the driver's own functions.
   explicit RelaxedCaptures(const RealDriver& real) noexcept : real_(real) {
     relaxed_ = real.cuThreadExchangeStreamCaptureMode != nullptr &&
                real.cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS;
@@ -27,19 +28,20 @@ class RelaxedCaptures {
   // True if the mode was set to RELAXED. If false, the thread must not call functions that would
   // end a capture.
   explicit operator bool() const noexcept { return relaxed_; }
-  // Returns the mode that the thread had before. Has a meaning only if the object is true.
+  // Returns the stream capture mode that the thread had before this object. Has a meaning only if
+  // the object converts to true.
   CUstreamCaptureMode own_mode() const noexcept { return mode_; }
 
  private:
-  const RealDriver& real_;
-  // After the construction: the thread's own mode, which the destructor sets again.
+  const RealDriver& real_;  // the driver's own functions
+  // After the construction: the thread's own capture mode, which the destructor sets again.
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
-  bool relaxed_ = false;
+  bool relaxed_ = false;  // true if the constructor has set the mode to RELAXED
 };
 
 // Size of a device's memory, and the part that no process uses, in bytes.
 struct DeviceReading {
-  std::uint64_t total_bytes = 0, free_bytes = 0;
+  std::uint64_t total_bytes = 0, free_bytes = 0;  // size; part that no process uses
 };
 // Asks the driver for the total and free bytes of the current context's device, without ending a
 // stream capture. Returns none if the driver lacks a function or gives an error, such as without a

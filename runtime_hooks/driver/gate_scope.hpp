@@ -15,6 +15,7 @@ namespace cuwarden::driver {
 // gate and counts the thread.
 class GateScope {
  public:
+  // Passes the gate: waits while another thread has closed it to move memory.
   GateScope() noexcept : thread_(submission_gate.is_armed() ? calling_threads.own() : nullptr) {
     if (thread_ != nullptr) submission_gate.enter(*thread_);
   }
@@ -25,6 +26,7 @@ class GateScope {
   GateScope& operator=(const GateScope&) = delete;
 
  private:
+  // The calling thread's counters; null if this scope does nothing at the gate.
   CallingThreads::Thread* const thread_;
 };
 

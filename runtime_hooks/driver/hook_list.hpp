@@ -11,8 +11,8 @@
 
 namespace cuwarden::driver {
 
-// The index of each function in the list of hooks, hooks.def, from 0. The rows of the ledger's
-// hooks table have equal numbers.
+// The index of each hooked function of CUDA in the list of hooks, hooks.def, from 0. The rows of
+// the ledger's hooks table have equal numbers. `count` is the number of hooks.
 enum class Row : std::uint16_t {
 #define HOOK(result, name, parameters, arguments) name,
 #define COUNT HOOK
@@ -23,7 +23,7 @@ enum class Row : std::uint16_t {
 #define SHIM HOOK
 #define RUNTIME HOOK
 #include "runtime_hooks/driver/hooks.def"
-  count
+  count  // number of hooks
 };
 inline constexpr std::size_t row_count = static_cast<std::size_t>(Row::count);  // number of hooks
 

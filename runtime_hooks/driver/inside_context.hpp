@@ -12,6 +12,7 @@ namespace cuwarden::driver {
 // current.
 class Inside {
  public:
+  // Makes `wanted` current, unless it is `current`, the context that is current now (0: none).
   Inside(const RealDriver& real, ContextId wanted, ContextId current) : real_(real) {
     if (wanted == current) return;
     result_ = CUDA_ERROR_NOT_SUPPORTED;
@@ -25,15 +26,16 @@ class Inside {
   }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
+  // True if the context `wanted` is current.
   explicit operator bool() const { return result_ == CUDA_SUCCESS; }
   // Returns CUDA_SUCCESS if the context `wanted` is current. Otherwise returns the driver's error,
   // or CUDA_ERROR_NOT_SUPPORTED if the driver lacks a function.
   CUresult result() const { return result_; }
 
  private:
-  const RealDriver& real_;
-  CUresult result_ = CUDA_SUCCESS;
-  bool pushed_ = false;
+  const RealDriver& real_;          // the driver's own functions
+  CUresult result_ = CUDA_SUCCESS;  // the value of result()
+  bool pushed_ = false;             // true if `wanted` was pushed, so that the destructor pops it
 };
 
 // Calls work(), which returns a CUresult, with `context` as the thread's current context, and

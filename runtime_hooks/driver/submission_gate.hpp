@@ -19,7 +19,7 @@ namespace cuwarden::driver {
 // wait before they go on.
 class SubmissionGate {
  public:
-  using Thread = CallingThreads::Thread;
+  using Thread = CallingThreads::Thread;  // one thread's counters, also of its submissions
 
   // Arms the gate: later submissions (calls that submit work to a device) count themselves, so that
   // the gate can be closed. To be called before the program gets memory of cuwarden's pool that may
@@ -27,7 +27,8 @@ class SubmissionGate {
   // the gate cannot be armed, because the kernel has no membarrier (before Linux 4.14) or there is
   // no memory. Keeps errno.
   bool arm() noexcept;
-  // True once the gate can be closed, because submissions count themselves.
+  // True once the gate can be closed, because submissions (calls that submit work to a device)
+  // count themselves.
   bool is_armed() const noexcept { return is_armed_.load(std::memory_order_relaxed); }
 
   // Closes the gate for all threads but the calling one, and waits until their submissions under
@@ -40,8 +41,8 @@ class SubmissionGate {
   // except those that its own instructions raise (own_signals), because a handler might never
   // return.
   [[nodiscard]] bool close(std::uint64_t deadline_ns, Clock& clock = system_clock) noexcept;
-  // Opens the gate, which the calling thread must have closed, and restores the signal mask that
-  // the thread had before.
+  // Opens the gate, which the calling thread must have closed by close(), and restores the signal
+  // mask that the thread had before close().
   void open() noexcept;
 
   // Passes the gate: waits while another thread has it closed, and counts a submission (a call that
@@ -63,15 +64,17 @@ class SubmissionGate {
   }
 
  private:
-  static constexpr std::uint32_t is_open = 0, is_closed = 1;  // values of state_
-  // Waits until the gate is open, and then counts a submission in the calling thread's counters.
+  static constexpr std::uint32_t is_open = 0, is_closed = 1;  // states of the gate, in state_
+  // Waits until the gate is open, and then counts a submission (a call that submits work to a
+  // device) in the calling thread's counters.
   void wait_until_open(Thread&) noexcept;
-  // Waits until no other thread is submitting; threads that have ended do not count. Returns false
-  // if the clock shows `deadline_ns` first.
+  // Waits until no other thread is submitting work to a device; threads that have ended do not
+  // count. Returns false if the clock shows `deadline_ns` first.
   bool have_all_left(std::uint64_t deadline_ns, Clock&) noexcept;
 
-  std::atomic<bool> is_armed_{false};
-  std::atomic<std::uint32_t> state_{is_open};  // is_open or is_closed; waiting threads sleep on it
+  std::atomic<bool> is_armed_{false};  // true once arm() has prepared the gate for being closed
+  // The gate's state, is_open or is_closed; threads that wait at the gate sleep on this word.
+  std::atomic<std::uint32_t> state_{is_open};
   // Points to a word that close() sets to 1, and that a forked child finds as 0. By the 0 the child
   // knows that it does not have the thread that closed the gate, and opens the gate itself. Null
   // before arm().
@@ -88,6 +91,7 @@ extern constinit SubmissionGate submission_gate;  // the gate of all submissions
 // begin after the arming. The destructor opens the gate again.
 class GateClosed {
  public:
+  // Arms the gate if necessary, and closes it. Waits for `patience_ns` nanoseconds at most.
   explicit GateClosed(std::uint64_t patience_ns) noexcept
       : is_closed_(submission_gate.arm() && submission_gate.close(now_ns() + patience_ns)) {}
   ~GateClosed() {
@@ -95,10 +99,10 @@ class GateClosed {
   }
   GateClosed(const GateClosed&) = delete;
   GateClosed& operator=(const GateClosed&) = delete;
-  explicit operator bool() const noexcept { return is_closed_; }
+  explicit operator bool() const noexcept { return is_closed_; }  // true if the gate is closed
 
  private:
-  bool is_closed_;
+  bool is_closed_;  // true if this object has closed the gate
 };
 
 // A call of the driver that submits work to a device. Waits at the construction while another
@@ -107,6 +111,7 @@ class GateClosed {
 // result: the destructor does not. A call that is left by a longjmp stays counted.
 class Submission {
  public:
+  // Counts the calling thread as inside the driver, and passes the gate if that is armed.
   [[gnu::always_inline]] Submission() noexcept : thread_(calling_threads.enter()) {
     if (submission_gate.is_armed() && thread_ != nullptr) {
       submission_gate.enter(*thread_);
@@ -130,8 +135,9 @@ class Submission {
   }
 
  private:
+  // The calling thread's counters; null if the thread has none of its own.
   CallingThreads::Thread* const thread_;
-  bool is_at_gate_ = false;
+  bool is_at_gate_ = false;  // true if this object has passed the gate, which the destructor leaves
 };
 
 }  // namespace cuwarden::driver

@@ -14,10 +14,10 @@ namespace cuwarden::driver {
 // the process.
 inline constinit std::atomic<const char*> unknown_call{nullptr};
 
-// Notes that the program calls, or may call, a function that cuwarden does not know. `name`: its
-// name, which must live as long as the process. From then on no memory is moved. Waits while memory
-// is being moved: a thread that closes the gate sees the note once the gate is closed, or is waited
-// for here.
+// Notes that the program calls, or may call, a driver function that cuwarden does not know. From
+// then on, cuwarden moves no memory. `name`: the function's name, which must live as long as the
+// process. Waits while memory is being moved: a thread that closes the submission gate to move
+// memory sees the note once the gate is closed, or is waited for here.
 inline void note_unknown_call(const char* name) noexcept {
   const char* none = nullptr;
   unknown_call.compare_exchange_strong(none, name);
