@@ -9,24 +9,27 @@
 
 namespace cuwarden::ledger {
 
-// Occasion of a reading of a device's memory: none so far, near a recorded call, at process end.
+// Occasion of the last reading of a device's free memory. `none`: there was no reading so far.
+// `last_call`: near a recorded call. `exit`: at the process's end.
 enum class ReadingAt : std::uint32_t { none, last_call, exit };
 // A device that the process used, and the last reading of its memory.
 struct Device {
-  std::atomic<std::uint32_t> state;    // 1: readers may use the row
-  std::int32_t ordinal;                // CUDA ordinal
-  std::uint8_t uuid[16];               // zeros: unknown
-  char name[128];                      // ends with a zero byte; empty: unknown
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::int32_t ordinal;              // the device's CUDA ordinal, from 0
+  std::uint8_t uuid[16];             // the device's UUID; zeros: unknown
+  char name[128];  // the device's name, which ends with a zero byte; empty: unknown
   std::atomic<std::uint32_t> version;  // seqlock: odd while the reading or implicit memory changes
   std::atomic<std::uint32_t> at;       // ReadingAt: the last reading's occasion
-  std::atomic<std::uint64_t> time_ns, total_bytes, free_bytes;  // of the device's last reading
+  // The last reading of the device's memory: time since process start, size, free bytes.
+  std::atomic<std::uint64_t> time_ns, total_bytes, free_bytes;
   // In the last reading, idle bytes of the process's memory pools and graphs, or unknown_bytes.
   std::atomic<std::uint64_t> memory_pool_idle_bytes;
   std::atomic<std::uint64_t> other_processes_bytes;  // used by other processes; 0: none or unknown
   // Bytes of live device allocations that are in host memory (spill): now, and the most so far.
   // `spilled_count`: number of allocations that ever got host memory.
   std::atomic<std::uint64_t> spilled_bytes, spilled_peak_bytes, spilled_count;
-  std::atomic<std::uint64_t> spilled_in_stream_order_bytes;  // part in stream-ordered allocations
+  // The part of spilled_bytes that is of stream-ordered allocations (cuMemAllocAsync).
+  std::atomic<std::uint64_t> spilled_in_stream_order_bytes;
   // Bytes of the device that cuwarden's pool held when last noted, and requested bytes live in it.
   std::atomic<std::uint64_t> arena_held_bytes, arena_live_bytes;
   // Totals of cuwarden's pool so far: requests served, their bytes, bytes given back to the driver.
@@ -37,16 +40,19 @@ struct Device {
   // Bytes of the device in use just after the process made its first context there, with other
   // processes' memory, less recorded allocations and lent_first_context_bytes. 0: not measured.
   std::atomic<std::uint64_t> used_after_first_context_bytes;
-  std::atomic<std::uint64_t> context_bytes;  // taken by contexts after the first one
-  // Bytes taken by code, kernels' local memory, the heap of malloc() in kernels, streams, and
-  // executable graphs.
+  // Bytes of the device that this process's contexts after the first one take.
+  std::atomic<std::uint64_t> context_bytes;
+  // Bytes of the device that the driver took for code, kernels' local memory, the heap of malloc()
+  // in kernels, streams, and executable graphs.
   std::atomic<std::uint64_t> module_bytes, local_memory_bytes, heap_bytes, stream_bytes,
       graph_bytes;
   // Bytes of the first context, and of all further ones, that the driver gave back as it refused a
   // request and that no kernel launch has taken again.
   std::atomic<std::uint64_t> lent_first_context_bytes, lent_context_bytes;
-  std::atomic<std::uint64_t> largest_local_bytes;  // see ImplicitBytes::largest_local
-  StringRef largest_local_kernel;  // name of that kernel, as the driver gives it; empty: unknown
+  // Most bytes of local memory that one thread of a kernel needs (ImplicitBytes::largest_local).
+  std::atomic<std::uint64_t> largest_local_bytes;
+  // Mangled name of the kernel that needs largest_local_bytes; empty: unknown.
+  StringRef largest_local_kernel;
 };
 
 }  // namespace cuwarden::ledger

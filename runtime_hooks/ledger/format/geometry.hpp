@@ -24,8 +24,8 @@ inline constexpr std::uint64_t smallest_useful_file_bytes = std::uint64_t{64} <<
 // the file, its reserved size, and the size of one row. All are in bytes; a heap has rows of 1
 // byte.
 struct RegionExtent {
-  std::uint64_t offset = 0, capacity_bytes = 0;
-  std::uint32_t row_bytes = 0;
+  std::uint64_t offset = 0, capacity_bytes = 0;  // start in the file; reserved size; in bytes
+  std::uint32_t row_bytes = 0;                   // size of a row in bytes; 1 for a heap of bytes
 };
 
 // The division of a ledger's file among its regions (tables and heaps of bytes).

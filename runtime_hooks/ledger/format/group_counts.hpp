@@ -20,16 +20,17 @@ struct GroupCounts {
   // Totals since the process began: allocations, their bytes, and frees. An allocation that ended
   // with its context counts as no free.
   std::uint64_t allocations = 0, allocated_bytes = 0, frees = 0;
-  // Number and bytes of the allocations that were neither freed nor released by the end of their
-  // context.
+  // Number and bytes of the group's allocations that were neither freed nor released by the end of
+  // their context.
   std::uint64_t live_count = 0, live_bytes = 0;
   std::uint64_t last_ns = 0;  // time of the last allocation, since process start; 0: there was none
 };
 
-// Returns the sums of a group's counters over all shards. If other threads free memory meanwhile,
-// reads the counters again, up to 16 times in all. If the last time was disturbed, too, the live
-// count and bytes may be too low. `group_row`: row of `group` in its table. `shard_at(row)` returns
-// a pointer to that row of the table of GroupShards; null if the ledger has no such row.
+// Returns the sums of a group's counters over all shards (each thread's part of the counters). If
+// other threads free memory meanwhile, reads the counters again, up to 16 times in all. If the last
+// time was disturbed, too, the live count and bytes may be too low. `group_row`: row of `group` in
+// its table. `shard_at(row)` returns a pointer to that row of the table of GroupShards; null if the
+// ledger has no such row.
 template <class ShardAt>
 GroupCounts counts_of(const Group& group, std::uint32_t group_row, ShardAt shard_at) noexcept {
   // A group has at most one GroupShard for each shard. A damaged list may be longer, or a ring.

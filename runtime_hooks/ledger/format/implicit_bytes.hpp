@@ -16,10 +16,10 @@ struct ImplicitBytes {
   // that the driver has given back since. Memory of other processes is included; allocations that
   // this process had recorded by then are not.
   std::uint64_t used_after_first_context = 0;
-  std::uint64_t further_contexts = 0;  // taken by contexts after the first one
-  // Bytes taken by loaded code, by kernels' local memory, by the heap of malloc() in kernels, by
-  // streams, and by executable graphs. Includes memory that the driver keeps after the end of such
-  // an object.
+  std::uint64_t further_contexts = 0;  // bytes taken by this process's contexts after the first one
+  // Bytes of the device taken by loaded code, by kernels' local memory, by the heap of malloc() in
+  // kernels, by streams, and by executable graphs. Includes memory that the driver keeps after the
+  // end of such an object.
   std::uint64_t modules = 0, local_memory = 0, heap = 0, streams = 0, graphs = 0;
   // Most bytes of local memory that a thread needs, among kernels launched or captured since the
   // device last had no context. 0: none needed more than its context gave each thread already: 1
@@ -30,7 +30,8 @@ struct ImplicitBytes {
   // used_after_first_context is larger, most of it is other processes' memory, and the size of the
   // first context is unknown.
   static constexpr std::uint64_t largest_context = std::uint64_t{1} << 30;
-  // Returns all bytes that the driver took by itself, but for those of the first context.
+  // Returns all bytes of the device that the driver took by itself (not for requests of memory),
+  // but for those of the first context.
   std::uint64_t beside_first_context() const noexcept {
     return further_contexts + modules + local_memory + heap + streams + graphs;
   }

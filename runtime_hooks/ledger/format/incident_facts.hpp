@@ -49,7 +49,7 @@ struct IncidentFacts {
 // A group of this process's allocations (with the same stack, function, kind and device) that held
 // much memory on the device of a refused request (or on the host) at the moment of the refusal.
 struct IncidentHolding {
-  GroupId group;
+  GroupId group;                       // the group; 0: none
   std::uint64_t count = 0, bytes = 0;  // number of the group's live allocations; their bytes
   // Rate at which the group's live bytes grew in the last three quarters of the time since its
   // oldest live allocation. Null: they do not grow steadily, or the rate was not determined.
@@ -63,10 +63,11 @@ struct IncidentHolding {
 // Another process that used the device of a refused request at the moment of the refusal, as NVML
 // and /proc describe it.
 struct OtherProcess {
-  std::uint32_t pid = 0, parent = 0;    // pid of the process and of its parent; parent 0: unknown
-  std::uint64_t bytes = unknown_bytes;  // its bytes on the device; unknown_bytes: not known
-  SeenBy seen_by = SeenBy::nvml;
-  RunState run_state = RunState::unknown;
+  std::uint32_t pid = 0, parent = 0;  // pid of the process and of its parent; parent 0: unknown
+  // Bytes of the device that the process uses; unknown_bytes: not known.
+  std::uint64_t bytes = unknown_bytes;
+  SeenBy seen_by = SeenBy::nvml;           // the way in which the process was found
+  RunState run_state = RunState::unknown;  // state of the process at the refusal
   // True if the process's uid is known, and is not that of the process with the refused request.
   bool is_of_another_user = false;
   std::int64_t start_realtime_ns = 0;  // start of the process, since 1970; 0: unknown
@@ -83,8 +84,8 @@ struct OtherProcess {
 // are found (SeenBy), at most 3, in the order in which they were added. The others are counted.
 class NamedProcesses {
  public:
-  // Adds a process. If there are 3 already that were found in the same way, the process is only
-  // counted. Its texts must outlive the object.
+  // Adds a process that used the device. If there are 3 already that were found in the same way
+  // (SeenBy), the process is only counted. Its texts must outlive the object.
   void add(const OtherProcess& process) noexcept {
     std::size_t& named = named_[static_cast<std::size_t>(process.seen_by)];
     if (named == most_each) {
@@ -95,7 +96,7 @@ class NamedProcesses {
     ++named;
     all_[size_++] = process;
   }
-  // Returns the processes that may be named.
+  // Returns the processes that may be named, in the order in which they were added.
   std::span<const OtherProcess> all() const noexcept { return std::span(all_).first(size_); }
   // Returns how many processes that were found in the given way, and were in the given state, have
   // no entry in all(), but were only counted.
@@ -104,11 +105,14 @@ class NamedProcesses {
   }
 
  private:
+  // Most processes that may be named for each way in which they were found (SeenBy).
   static constexpr std::size_t most_each = 3;
+  // The processes that may be named: the first size_ entries.
   std::array<OtherProcess, most_each * seen_by_count> all_{};
-  std::array<std::size_t, seen_by_count> named_{};
+  std::array<std::size_t, seen_by_count> named_{};  // entries of all_ in use, by SeenBy
+  // Number of processes that were only counted, by SeenBy and RunState.
   std::array<std::array<std::size_t, run_state_count>, seen_by_count> unnamed_{};
-  std::size_t size_ = 0;
+  std::size_t size_ = 0;  // number of entries of all_ in use
 };
 
 }  // namespace cuwarden::ledger

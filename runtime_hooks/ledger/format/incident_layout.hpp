@@ -11,8 +11,8 @@
 
 namespace cuwarden::ledger {
 
-// Value in the ledger of a number that is not known, even if the number counts something else than
-// bytes.
+// Value of a number in the ledger that is not known. It is used also for numbers that count
+// something else than bytes.
 inline constexpr std::uint64_t unknown_bytes = UINT64_MAX;
 
 // The thing that a refused call asked for: memory (an allocation), a context, loaded code, a kernel
@@ -20,17 +20,17 @@ inline constexpr std::uint64_t unknown_bytes = UINT64_MAX;
 // (cuCtxSetLimit), a texture or surface object, a copy or fill on the device. All but `memory` take
 // device memory that the call does not name.
 enum class Asked : std::uint8_t {
-  memory,
-  context,
-  module,
-  launch,
-  graph,
-  stream,
-  limit,
-  texture,
-  copy
+  memory,   // the call asked for memory: an allocation
+  context,  // the call asked for a context
+  module,   // the call loaded code
+  launch,   // the call launched a kernel
+  graph,    // the call instantiated or launched a graph
+  stream,   // the call asked for a stream
+  limit,    // the call asked for a larger limit (cuCtxSetLimit)
+  texture,  // the call asked for a texture or surface object
+  copy      // the call copied or filled memory on the device
 };
-inline constexpr std::uint8_t asked_count = 9;  // number of enumerators
+inline constexpr std::uint8_t asked_count = 9;  // number of enumerators of Asked
 
 // Facts about the moment of a refusal; indices into Incident::facts. A fact that is not known has
 // the value unknown_bytes. The enumerators' numbers are part of the ledger's layout.
@@ -41,26 +41,27 @@ enum class Fact : std::uint8_t {
   memory_pool_idle_bytes,  // bytes that this process's memory pools and graphs keep unused
   slab_locked_bytes,       // free bytes in partly live slabs (2 MiB units) of the driver
   rounding_bytes,          // bytes by which the driver rounded up live requests for linear memory
-  context_bytes,           // taken by this process's contexts, but for a first one of unknown size
-  module_bytes,            // taken by loaded code
-  local_memory_bytes,      // taken by kernels' local memory
-  heap_bytes,              // taken by the heap of malloc() in kernels
-  stream_bytes,            // taken by streams
-  graph_bytes,             // taken by executable graphs
-  other_processes_bytes,   // taken by other processes, as far as NVML tells
+  // Bytes of the device taken by this process's contexts, but for a first one of unknown size.
+  context_bytes,
+  module_bytes,           // bytes of the device that this process's loaded code takes
+  local_memory_bytes,     // bytes of the device taken for local memory of this process's kernels
+  heap_bytes,             // bytes of the device taken for the heap of malloc() in kernels
+  stream_bytes,           // bytes of the device that this process's streams take
+  graph_bytes,            // bytes of the device that this process's executable graphs take
+  other_processes_bytes,  // bytes of the device taken by other processes, as far as NVML tells
   // Facts about the host, in bytes if the name says so. Words like MemTotal are fields of
   // /proc/meminfo. A limit that does not exist has the value no_limit.
-  ram_bytes,                  // MemTotal
-  ram_available_bytes,        // MemAvailable
-  swap_free_bytes,            // SwapFree
+  ram_bytes,                  // MemTotal of /proc/meminfo
+  ram_available_bytes,        // MemAvailable of /proc/meminfo
+  swap_free_bytes,            // SwapFree of /proc/meminfo
   overcommit_mode,            // 0, 1 or 2: /proc/sys/vm/overcommit_memory
-  commit_limit_bytes,         // CommitLimit, which holds in overcommit mode 2 only
-  committed_bytes,            // Committed_AS
-  address_space_limit_bytes,  // RLIMIT_AS
-  address_space_bytes,        // mapped by this process
+  commit_limit_bytes,         // CommitLimit of /proc/meminfo, which holds in overcommit mode 2 only
+  committed_bytes,            // Committed_AS of /proc/meminfo
+  address_space_limit_bytes,  // RLIMIT_AS of this process; no_limit: not set
+  address_space_bytes,        // bytes of address space that this process has mapped
   largest_gap_bytes,          // largest range of this process's address space without a mapping
   mappings,                   // number of this process's mappings
-  max_mappings,               // vm.max_map_count
+  max_mappings,               // most mappings of one process: vm.max_map_count
   // Limit of the process's memory cgroup, or of one above it that has fewer bytes left.
   cgroup_limit_bytes,
   // Bytes used, page cache included, in the cgroup of cgroup_limit_bytes. If no cgroup has a limit,
@@ -69,28 +70,29 @@ enum class Fact : std::uint8_t {
   // Restrictions of the device's use, and the device's memory according to NVML.
   compute_mode,        // CUcomputemode other than DEFAULT; known only if a context was refused
   whole_device_bytes,  // size of the whole device, if the request exceeds this slice of it (MIG)
-  mps_limit_bytes,     // quota of this process on the device (MPS)
-  nvml_free_bytes,     // free bytes by NVML, if a context was refused and free_bytes is unknown
+  mps_limit_bytes,     // most bytes of the device that MPS allows this process
+  // Free bytes of the device by NVML, if a context was refused and free_bytes is not known.
+  nvml_free_bytes,
   // Further facts about the device.
   slab_count,          // slabs of the driver with at least one live allocation of this process
   graph_rest_bytes,    // bytes in partly used chunks of graphs that no allocation has
-  given_back_bytes,    // part of free_bytes that the driver freed as it refused; not known if none
-  spilled_bytes,       // bytes of live device allocations in host memory; not known if none
+  given_back_bytes,    // part of free_bytes that the driver freed as it refused; not known if 0
+  spilled_bytes,       // bytes of live device allocations in host memory; not known if 0
   arena_unused_bytes,  // bytes that cuwarden's pool holds and that no allocation has
   spilled_in_stream_order_bytes,  // the part of spilled_bytes in stream-ordered allocations
   integrated,  // 1 if the device shares its memory with the host; otherwise not known
-  // Limit on the device's memory for the processes of this process's cgroup, as NVML gives it, and
-  // the bytes that count towards the limit. Not known if there is no limit.
+  // Limit on the device's memory for the processes of this process's cgroup, as NVML gives it. Not
+  // known if there is no limit.
   cgroup_device_limit_bytes,
-  cgroup_device_used_bytes,
+  cgroup_device_used_bytes,  // bytes that count towards cgroup_device_limit_bytes
   // Number of processes on NVML's list that could not be matched with the processes that are
   // visible here, because NVML's pids may be those of another pid namespace; not known if none.
   unmatched_processes,
-  // The parts of module_bytes, stream_bytes and graph_bytes that were taken in calls which
-  // libraries made, such as NCCL (those in library_reserves.def).
+  // The part of module_bytes that was taken in calls which libraries made, such as NCCL (those in
+  // library_reserves.def).
   library_module_bytes,
-  library_stream_bytes,
-  library_graph_bytes,
+  library_stream_bytes,  // the part of stream_bytes taken in calls by libraries such as NCCL
+  library_graph_bytes,   // the part of graph_bytes taken in calls by libraries such as NCCL
 };
 // Number of enumerators of Fact.
 inline constexpr std::size_t fact_count = static_cast<std::size_t>(Fact::library_graph_bytes) + 1;
@@ -103,8 +105,8 @@ inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;  // value of a limit t
 // share memory; wait waits until other processes free memory. spill, the last one, makes no room:
 // it serves the request with host memory for the part that the device lacks.
 enum class Rung : std::uint8_t { retry, synchronise, trim, reclaim, pool, mesh, wait, spill };
-inline constexpr std::size_t rung_count = 8;  // number of enumerators
-// The outcome of one rung that was tried for a refused request.
+inline constexpr std::size_t rung_count = 8;  // number of enumerators of Rung
+// The outcome of one rung (an attempt to serve a refused request).
 enum class RungOutcome : std::uint8_t {
   served,         // the request has its memory
   no_memory,      // memory was still lacking: the device's or, for `spill`, the host's
@@ -115,8 +117,8 @@ enum class RungOutcome : std::uint8_t {
   failed,         // the rung itself failed
   under_way,      // the rung has begun and not ended
 };
-inline constexpr std::uint8_t rung_outcome_count = 8;  // number of enumerators
-// The reason for which a rung is left out for a refused request.
+inline constexpr std::uint8_t rung_outcome_count = 8;  // number of enumerators of RungOutcome
+// The reason for which a rung (an attempt to serve a refused request) is left out.
 enum class LeftOut : std::uint8_t {
   none,            // the rung was tried, or the rescue ended before the rung's turn
   rescues_off,     // CUWARDEN_POOL=off turns all rungs off
@@ -127,25 +129,25 @@ enum class LeftOut : std::uint8_t {
   too_small,       // the driver serves such small requests from slabs, which spilling cannot
   own_memory,      // even without other processes the request would not fit beside this process
   much_is_free,    // the call failed although much memory is free, so that more does not help it
-  in_vain_before,  // an equal attempt shortly before was in vain
+  in_vain_before,  // an equal attempt to serve a request, shortly before, was in vain
   host_memory,     // host memory was requested, for which the rung does nothing
   other_device,    // the request's device is not that of the thread's current context
   drivers_memory,  // only the driver can serve this kind of memory
   no_allocation,   // the call is no allocation, and spilling serves allocations only
   memory_pool,     // the stream-ordered request's memory pool or context does not allow spilling
   not_supported,   // the driver, or the way in which the program reaches it, does not allow it
-  confined,        // a seccomp filter confines the thread
-  in_reclaimer,    // a reclaimer made the request
+  confined,        // a seccomp filter of the program restricts the thread
+  in_reclaimer,    // a reclaimer (callback that empties a cache) made the request
   compute_mode,    // the device's compute mode refused the request, so that memory does not help
   not_repeated,    // cuwarden repeats no call of this function
   page_cache,      // the device shares the host's memory, whose page cache has what is lacking
 };
-inline constexpr std::uint8_t left_out_count = 21;  // number of enumerators
+inline constexpr std::uint8_t left_out_count = 21;  // number of enumerators of LeftOut
 
-// A thread's refused request while a rung is tried for it.
+// A thread's refused request while a rung (an attempt to serve it) is under way.
 struct RequestUnderWay {
   std::atomic<std::uint32_t> incident;  // row of the incidents table; 0: no rung is being tried
-  std::atomic<Rung> rung;
+  std::atomic<Rung> rung;               // the rung that is being tried, if `incident` is not 0
   std::uint8_t reserved[3];
   std::atomic<std::uint64_t> since_ns;  // time at which the rung began, since process start
   std::atomic<std::uint64_t> bytes;     // size of the request; 0: the call does not say
@@ -164,7 +166,7 @@ struct Incident {
   std::int32_t result;               // the driver's CUresult
   std::uint64_t time_ns;             // time of the first refusal, since process start
   std::uint64_t bytes;               // bytes requested, or needed by the call itself; 0: unknown
-  Asked asked;
+  Asked asked;                       // the thing that the refused call asked for
   std::uint8_t reserved[3];
   std::uint32_t number;  // position among the incidents of its group, from 1
   // Number of refusals that this row counts after its first one; time (ns since process start) and
@@ -177,16 +179,19 @@ struct Incident {
   // that are counted neither here nor in `rescued` are of requests for which rungs are still being
   // tried.
   std::atomic<std::uint64_t> failed;
-  // Number of requests that each rung has served, so that the program saw no refusal; by Rung.
+  // Number of refused requests that each rung has served, so that the program saw no refusal; by
+  // Rung.
   std::atomic<std::uint64_t> rescued[rung_count];
   std::atomic<std::uint64_t> rescued_bytes;  // size of all requests that rungs have served
-  // Reasons for which rungs were left out at the incident's first refusal; by Rung.
+  // Reasons for which rungs (attempts to serve the request) were left out at the incident's first
+  // refusal; by Rung.
   std::atomic<LeftOut> left_out[rung_count];
-  // Bytes and number of this process's live allocations, by Kind, at the incident's first refusal:
-  // on the request's device, or on the host for a request of host memory.
+  // Bytes of this process's live allocations, by Kind, at the incident's first refusal: on the
+  // request's device, or on the host for a request of host memory.
   std::uint64_t live_bytes[kind_count];
-  std::uint64_t live_count[kind_count];
-  std::atomic<std::uint64_t> facts[fact_count];  // by Fact; unknown_bytes: not known
+  std::uint64_t live_count[kind_count];  // number of live allocations then, by Kind
+  // Facts about the device and the host at the first refusal, by Fact; unknown_bytes: not known.
+  std::atomic<std::uint64_t> facts[fact_count];
 };
 
 // A group of this process's allocations that held much memory on the device of a refused request
@@ -212,7 +217,7 @@ enum class SeenBy : std::uint8_t {
   nvml,         // NVML lists the process as a holder of memory
   device_file,  // NVML does not list the process, but it has the device's file open
 };
-inline constexpr std::uint8_t seen_by_count = 2;  // number of enumerators
+inline constexpr std::uint8_t seen_by_count = 2;  // number of enumerators of SeenBy
 // The state of a process, as /proc tells it.
 enum class RunState : std::uint8_t {
   unknown,  // /proc does not tell
@@ -220,7 +225,7 @@ enum class RunState : std::uint8_t {
   zombie,   // has ended, and its parent has not reaped it (Z)
   stuck,    // was sent SIGKILL, and a thread of it stays in the kernel, where no signal ends it (D)
 };
-inline constexpr std::uint8_t run_state_count = 4;  // number of enumerators
+inline constexpr std::uint8_t run_state_count = 4;  // number of enumerators of RunState
 
 // Another process that used the device of a refused request at the moment of the incident's first
 // refusal. Facts that could not be read have the values that are named here.
@@ -228,11 +233,11 @@ struct IncidentProcess {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t incident;            // row of the incidents table
   std::uint32_t pid, parent;         // pid of the process and of its parent; parent 0: unknown
-  std::uint64_t bytes;               // its bytes on the device; unknown_bytes: not known
+  std::uint64_t bytes;               // the process's bytes on the device; unknown_bytes: not known
   std::int64_t start_realtime_ns;    // start of the process, since 1970; 0: unknown
-  SeenBy seen_by;
-  RunState run_state;
-  std::uint8_t is_of_another_user;  // 1: its uid is known, and is not that of the ledger's process
+  SeenBy seen_by;                    // the way in which the process was found
+  RunState run_state;                // state of the process at the refusal
+  std::uint8_t is_of_another_user;  // 1: another uid than the ledger process's; 0: equal or unknown
   std::uint8_t reserved[5];
   // Texts; empty: unknown. `program`, `parent_program`: path of the program's file, or only its
   // name of at most 15 characters. `user`: name of the process's user, or the uid in digits.
@@ -259,8 +264,8 @@ struct IncidentRung {
   std::uint32_t incident;            // row of the incidents table
   std::uint64_t duration_ns;         // time that the rung has taken so far
   std::uint32_t order;               // position among the incident's rungs, from 1
-  Rung rung;
-  RungOutcome outcome;
+  Rung rung;                         // the rung that was tried
+  RungOutcome outcome;               // the rung's outcome; `under_way` until it has ended
   std::uint8_t reserved[2];
   StringRef name;  // for Rung::reclaim, name of the reclaimer (callback); empty for other rungs
 };

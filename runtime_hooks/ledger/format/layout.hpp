@@ -33,37 +33,37 @@ inline constexpr std::uint32_t deepest_stack = 1024;
 
 // The regions of the ledger's file, in their order. Each is a table of rows, or a heap.
 enum class RegionId : std::uint8_t {
-  records,             // rows of type Record
-  groups,              // Group
-  stacks,              // Stack
-  frames,              // Frame
-  strings,             // heap of bytes, to which StringRef refers
-  modules,             // Module
-  threads,             // Thread
-  series,              // Series
-  devices,             // Device
-  hooks,               // Hook
-  unhooked_lookups,    // NamedCount
-  settings,            // NamedValue
-  environment,         // NamedValue
-  group_shards,        // GroupShard
-  shard_calls,         // call counters of 8 bytes: calls_in_shard() for each shard
-  incidents,           // Incident
-  incident_holders,    // IncidentHolder
-  incident_classes,    // IncidentClass
-  incident_slabs,      // IncidentSlab
-  incident_rungs,      // IncidentRung
-  incident_processes,  // IncidentProcess
-  slab_pages,          // SlabPage
-  worst_holders,       // WorstHolder
+  records,             // table of live allocations: rows of type Record
+  groups,              // table of groups of allocations: rows of type Group
+  stacks,              // table of call stacks: rows of type Stack
+  frames,              // table of the stacks' frames: rows of type Frame
+  strings,             // heap of bytes with the ledger's texts, to which StringRef refers
+  modules,             // table of loaded object files: rows of type Module
+  threads,             // table of threads that made recorded calls: rows of type Thread
+  series,              // table of totals by kind and device: rows of type Series
+  devices,             // table of devices that the process used: rows of type Device
+  hooks,               // table of the hooked functions of CUDA: rows of type Hook
+  unhooked_lookups,    // table of functions without a hook that were looked up: NamedCount
+  settings,            // table of cuwarden's settings: rows of type NamedValue
+  environment,         // table of environment variables: rows of type NamedValue
+  group_shards,        // table of counters of a group in one thread's shard: GroupShard
+  shard_calls,         // call counters of 8 bytes: calls_in_shard() for each thread's shard
+  incidents,           // table of refused requests: rows of type Incident
+  incident_holders,    // table of groups that held much memory at a refusal: IncidentHolder
+  incident_classes,    // table of slabs by size class at a refusal: rows of type IncidentClass
+  incident_slabs,      // table of the driver's slabs at a refusal: rows of type IncidentSlab
+  incident_rungs,      // table of attempts to serve refused requests: rows of type IncidentRung
+  incident_processes,  // table of other processes at a refusal: rows of type IncidentProcess
+  slab_pages,          // table of the driver's slabs and their contents: rows of type SlabPage
+  worst_holders,       // table of groups that locked many bytes in slabs: WorstHolder
 };
-inline constexpr std::size_t region_count = 23;
+inline constexpr std::size_t region_count = 23;  // number of regions of the file
 
 // The part of the file that one table (or heap of bytes) occupies, and how much of that is in use.
 struct Region {
-  std::uint64_t offset;          // offset of the region in the file
-  std::uint64_t capacity_bytes;  // bytes that are reserved for the region
-  std::uint32_t row_bytes;       // size of a row: 1 for heaps of bytes, 8 for frames
+  std::uint64_t offset;          // offset of the region in the file, in bytes
+  std::uint64_t capacity_bytes;  // bytes of the sparse file that are reserved for the region
+  std::uint32_t row_bytes;       // size of the region's rows in bytes: 1 for heaps of bytes
   std::uint32_t reserved;
   std::atomic<std::uint64_t> used;  // rows (or bytes) handed out, the reserved row 0 included
   // Bytes from the region's start that are in the file; later ones are unused or in memory only.
@@ -76,7 +76,7 @@ enum Reason : std::uint32_t {
   reason_ledger_in_memory = 1u << 0,         // the ledger has no file: no recovery after a kill
   reason_ledger_partly_in_memory = 1u << 1,  // the file could not grow, so later rows are in memory
   reason_ledger_full = 1u << 2,              // a table had no room for an entry, which is missing
-  reason_recording_stopped = 1u << 3,        // a lock was not to be had (10 s): calls are missing
+  reason_recording_stopped = 1u << 3,        // a lock was held for over 10 s: calls are missing
   reason_superseded = 1u << 4,               // an address or handle came twice: a free was not seen
   reason_driver_out_of_sight = 1u << 5,  // calls of a libcuda in a dlmopen namespace are missing
   reason_names_missing = 1u << 6,  // no room for a thread, module, device, setting, name or text
@@ -92,24 +92,25 @@ enum class GrowthOperation : std::uint32_t { none, open, allocate, map, allow_ac
 // The way in which the recorded process ended. `underscore_exit`: _exit(). `running`: no end was
 // noted; the process runs, or was killed. A ledger never has `signal` or `unknown`.
 enum class EndReason : std::uint32_t {
-  running,
-  exit,
-  underscore_exit,
-  quick_exit,
-  abort,
-  signal,
-  unknown,
+  running,          // no end was noted: the process runs, or was killed
+  exit,             // exit(), or a return from main()
+  underscore_exit,  // _exit()
+  quick_exit,       // quick_exit()
+  abort,            // abort()
+  signal,           // a signal has killed the process; never in a ledger
+  unknown,          // the way is not known; never in a ledger
 };
 
 // Facts about the recorded process. They are written before Header::published is set, and never
 // change.
 struct Process {
-  std::uint32_t pid;
-  std::uint32_t parent;              // pid of the parent process
-  std::int64_t start_realtime_ns;    // process's start since 1970; the ledger's if unknown
-  std::uint64_t start_monotonic_ns;  // start by CLOCK_MONOTONIC; other times count from it
-  std::uint64_t start_ticks;         // start in ticks since boot (/proc/PID/stat); 0: unknown
-  std::uint32_t pid_namespace;       // inode of the pid namespace in which `pid` counts; 0: unknown
+  std::uint32_t pid;               // pid of the process, as in `pid_namespace`
+  std::uint32_t parent;            // pid of the parent process
+  std::int64_t start_realtime_ns;  // start of the process since 1970; if unknown, the ledger's
+  // Start of the process by CLOCK_MONOTONIC. The ledger's other times count from this moment.
+  std::uint64_t start_monotonic_ns;
+  std::uint64_t start_ticks;  // start in the kernel's ticks since boot (/proc/PID/stat); 0: unknown
+  std::uint32_t pid_namespace;  // inode of the pid namespace in which `pid` counts; 0: unknown
   // 1: the ledger's file has a lock (flock) as long as the process lives, because the file's
   // mapping holds the lock. 0: the file system does not keep such a lock, or there is no file.
   std::uint32_t lock_held;
@@ -132,28 +133,31 @@ struct Process {
 
 // The beginning of the ledger's file. Times are nanoseconds since process start.
 struct Header {
-  std::uint64_t magic;         // ledger::magic
-  std::uint32_t version;       // layout_version
+  std::uint64_t magic;         // the file's first 8 bytes: ledger::magic
+  std::uint32_t version;       // version of the layout: layout_version
   std::uint32_t header_bytes;  // sizeof(Header)
   std::uint64_t file_bytes;    // size of the sparse file, with its unused parts
   std::uint64_t checksum;      // header_checksum() of the fields that never change
   // Address of the file's mapping in the recorded process. A reader that uses this very mapping
   // also sees bytes that could not be stored in the file; to other readers they are zeros.
   std::uint64_t mapped_at;
-  Process process;
-  std::atomic<std::uint32_t> published;    // 1: all fields above and `regions` are written
-  std::atomic<std::uint32_t> reasons;      // Reason bits
-  std::atomic<std::uint32_t> end_reason;   // EndReason
-  std::atomic<std::uint32_t> exit_status;  // 0 to 255; valid only if exit_status_known is 1
-  std::atomic<std::uint32_t> exit_status_known;
-  std::atomic<std::uint32_t> runtime_version;  // as cudaRuntimeGetVersion gives it; 0: unknown
-  std::atomic<std::uint32_t> driver_version;   // as cuDriverGetVersion gives it; 0: unknown
-  std::atomic<std::uint32_t> cuda_seen;        // always 0: no code sets it
-  std::atomic<std::uint64_t> recorded_calls;   // calls that neither Hook::calls nor shard_calls has
+  Process process;                        // facts about the recorded process
+  std::atomic<std::uint32_t> published;   // 1: the header's constant fields are written; 0: not yet
+  std::atomic<std::uint32_t> reasons;     // Reason bits: restrictions of the ledger or recording
+  std::atomic<std::uint32_t> end_reason;  // EndReason: the way in which the process ended
+  std::atomic<std::uint32_t> exit_status;        // 0 to 255; valid only if exit_status_known is 1
+  std::atomic<std::uint32_t> exit_status_known;  // 1: `exit_status` is valid; 0: it is unknown
+  std::atomic<std::uint32_t> runtime_version;    // as cudaRuntimeGetVersion gives it; 0: unknown
+  std::atomic<std::uint32_t> driver_version;     // as cuDriverGetVersion gives it; 0: unknown
+  std::atomic<std::uint32_t> cuda_seen;          // always 0: no code sets it
+  // Calls of hooked functions that neither Hook::calls nor RegionId::shard_calls counts.
+  std::atomic<std::uint64_t> recorded_calls;
   std::atomic<std::uint64_t> shim_ns;  // time that the shim's own work took so far; 0: not measured
-  // Frees of addresses without a record, counted only while the ledger lacks no records.
+  // Number of frees of addresses without a record, counted only while the ledger lacks no records.
   std::atomic<std::uint64_t> unknown_frees;
-  std::atomic<std::uint64_t> superseded;  // live records ended because a free was not seen
+  // Number of live allocation records that were ended because their address or handle came again: a
+  // free was not seen.
+  std::atomic<std::uint64_t> superseded;
   // The module epoch: number of modules (loaded object files) that were unloaded so far. An address
   // belongs to one module only within an epoch.
   std::atomic<std::uint64_t> module_epoch;
@@ -170,14 +174,14 @@ struct Header {
   std::atomic<std::uint32_t> growth_operation, growth_error;
   // Number of stack walks that ended before the outermost frame, by the reason (stacks::Exception).
   std::atomic<std::uint64_t> stacks_cut[stack_exceptions];
-  Region regions[region_count];  // by RegionId
+  Region regions[region_count];  // the parts of the file, indexed by RegionId
 };
 
 // One live allocation. The writer makes `state` odd (by a release store) once the row is filled,
 // and even at the end. Live rows of virtual memory and IPC may change size, address and counts.
 struct Record {
   std::atomic<std::uint32_t> state;  // odd: live; even: empty, ended or being filled
-  std::uint32_t group;               // row of the groups table
+  std::uint32_t group;               // row in the groups table of the allocation's group
   std::uint64_t address;             // address or handle; with `space`, it is the record's key
   std::uint64_t bytes;               // size as the program requested it; 0: unknown
   std::uint64_t time_ns;             // allocation's time since process start, exact to some ms
@@ -185,10 +189,14 @@ struct Record {
   // For a vmm_mapping, and for a second vmm_handle of one memory: row of the record that counts the
   // memory's bytes; 0: unknown. For all others: 0.
   std::uint64_t related;
-  std::uint32_t thread;      // row of the threads table; 0: unknown
-  std::uint32_t mappings;    // of a vmm_handle: live mappings and second handles of its memory
-  std::uint32_t references;  // to a vmm_handle: creations and retains, less releases; IPC: openings
-  Space space;
+  std::uint32_t thread;  // row in the threads table of the thread that allocated; 0: unknown
+  // Number of live mappings and second handles of the memory of a vmm_handle (a handle of virtual
+  // memory); 0 for other records.
+  std::uint32_t mappings;
+  // References that keep the allocation live: of a vmm_handle, creations and retains less releases;
+  // of memory by an IPC handle, openings. 0: the record counts none.
+  std::uint32_t references;
+  Space space;         // kind of number that `address` is, such as a pointer or a handle
   std::uint8_t flags;  // RecordFlag bits
   std::uint16_t reserved;
 };
@@ -203,14 +211,15 @@ enum RecordFlag : std::uint8_t {
   // known for certain, since it was not measured or another process may have changed the device's
   // memory meanwhile. `bytes` has the part that is certain.
   record_bytes_uncertain = 1u << 3,
-  // For such an object: `bytes` has an equal part of what several objects took together.
+  // For a stream, a module or an executable graph: the driver took memory for several such objects
+  // together, and `bytes` has an equal part of it.
   record_bytes_shared = 1u << 4,
 };
 
 // The counters of one group of allocations in one shard, from process start on. A shard belongs to
 // one thread, which alone changes its counters; only shard 0 is shared by several threads.
 struct Counters {
-  std::atomic<std::uint64_t> allocations, allocated_bytes;
+  std::atomic<std::uint64_t> allocations, allocated_bytes;  // number and bytes of allocations
   std::atomic<std::uint64_t> frees, freed_bytes;  // frees by the program, not by ends of contexts
   std::atomic<std::uint64_t> last_ns;  // time of the last allocation since process start; 0: none
 };
@@ -221,30 +230,37 @@ struct Group {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row
   std::uint32_t stack;               // row of the stacks table
   std::uint16_t api;                 // row of the hooks table: the function that the program called
-  Kind kind;
-  std::uint8_t shard;    // number of the thread's shard to which `counters` belongs
-  std::int32_t device;   // CUDA ordinal; -1 for host memory
-  std::uint32_t series;  // row of the group's Series; 0: there was no room for one
+  Kind kind;                         // kind of memory
+  std::uint8_t shard;                // number of the thread's shard to which `counters` belongs
+  std::int32_t device;               // CUDA ordinal; -1 for host memory
+  // Row of the group's Series (totals of its kind and device); 0: there was no room for one.
+  std::uint32_t series;
   std::atomic<std::uint32_t> first_shard;  // row of the group's first GroupShard; 0: none
-  std::uint32_t next_in_series;            // next group of the series; 0 ends the list
-  std::uint32_t peak_version;           // Series::peak_version after `at_peak_*` were last copied
+  std::uint32_t next_in_series;            // row of the next group of the series; 0 ends the list
+  // Value that Series::peak_version got when `at_peak_*` were last copied. Readers do not use it.
+  std::uint32_t peak_version;
   std::atomic<std::uint64_t> first_ns;  // time of the first allocation since process start; 0: none
-  std::atomic<std::uint64_t> failures;  // refused memory requests, with an error to the program
-  std::atomic<std::uint64_t> released_count, released_bytes;  // ended with context, not by a free
-  // Counts of shard number `shard`, and of shards without room for a GroupShard; on a cache line.
+  std::atomic<std::uint64_t> failures;  // requests refused with an error to the program
+  // Number and bytes of allocations that ended with their context, not by a free.
+  std::atomic<std::uint64_t> released_count, released_bytes;
+  // Counters of the thread's shard number `shard`, and of shards that got no GroupShard for lack of
+  // room. They lie on one cache line.
   Counters counters;
-  std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;  // live at the series' peak, within 1 %
+  // Number and bytes of the group's live allocations when the live bytes of its series were
+  // highest, or up to 1 % lower.
+  std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;
   std::atomic<std::uint32_t> incident;  // row of the group's latest incident; 0: none
   std::uint32_t reserved;
 };
 static_assert(offsetof(Group, counters) == 64 && sizeof(Group) == 128);
 
-// The counters of a group in a shard other than Group::shard. Fills a cache line.
+// The counters of a group in one thread's shard, if that shard is not Group::shard. Fills a cache
+// line.
 struct GroupShard {
-  std::uint32_t group, shard;  // row of the groups table; number of the shard
+  std::uint32_t group, shard;  // row of the groups table; number of the thread's shard
   std::uint32_t next;          // row of the group's next GroupShard; 0 ends the list
   std::uint32_t reserved;
-  Counters counters;
+  Counters counters;  // allocations and frees that the shard's thread has counted in the group
   std::uint64_t reserved2;
 };
 static_assert(sizeof(GroupShard) == 64);
@@ -254,8 +270,8 @@ struct Stack {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row
   std::uint32_t count;               // number of frames
   std::uint64_t first;               // index of the innermost frame in the frames region
-  std::uint64_t hash;                // of the frames' addresses and `truncated`
-  std::uint64_t module_epoch;        // Header::module_epoch when the row was made
+  std::uint64_t hash;                // hash of the frames' addresses and of `truncated`
+  std::uint64_t module_epoch;        // modules unloaded so far when the row was made
   std::uint32_t truncated;           // 1: outer frames were cut off
   std::uint32_t reserved;
 };
@@ -271,12 +287,12 @@ struct Module {
   // from their bases. Copies of a file with one build id are one file, whatever their names.
   std::uint32_t file;
   std::uint32_t build_id_bytes;  // length of `build_id`; 0: the file has none
-  std::uint8_t build_id[32];
-  StringRef path;              // path of the file; empty: unknown
-  std::uint64_t base;          // load base: address - base = address as in the file's tables
-  std::uint64_t start, end;    // mapped range of addresses; `end` is exclusive
-  std::uint64_t loaded_epoch;  // epoch when the row was made; the module was loaded then
-  std::atomic<std::uint64_t> unloaded_epoch;  // first epoch after its unloading; 0: still loaded
+  std::uint8_t build_id[32];     // the linker's id of the file; only build_id_bytes are used
+  StringRef path;                // path of the file; empty: unknown
+  std::uint64_t base;            // load base: address - base = address as in the file's tables
+  std::uint64_t start, end;      // mapped range of addresses; `end` is exclusive
+  std::uint64_t loaded_epoch;    // module epoch (unloads so far) when the row was made
+  std::atomic<std::uint64_t> unloaded_epoch;  // module epoch after the unloading; 0: still loaded
 };
 
 // A thread that made a recorded call.
@@ -285,16 +301,17 @@ struct Thread {
   std::uint32_t tid;                 // the kernel's thread id
   char name[16];                     // as the kernel knows it; ends with a zero byte
   std::uint64_t first_ns;            // time of the first recorded call since process start
-  RequestUnderWay under_way;
+  RequestUnderWay under_way;         // the thread's refused request for which a rung is tried now
 };
 
 // A span of Series::width_ns in a series' timeline. `max_bytes`: highest live bytes in the span,
 // those at its beginning included; 0: they did not change there, and `last_bytes` is not valid.
 struct Bucket {
-  std::atomic<std::uint64_t> max_bytes;
-  std::atomic<std::uint64_t> last_bytes;  // live bytes at its end; not valid in the newest bucket
+  std::atomic<std::uint64_t> max_bytes;  // highest live bytes in the span; 0: they did not change
+  // Live bytes at the span's end; not valid in the newest bucket.
+  std::atomic<std::uint64_t> last_bytes;
 };
-inline constexpr std::size_t bucket_count = 240;  // buckets of each series
+inline constexpr std::size_t bucket_count = 240;  // buckets in the timeline of each series
 
 inline constexpr std::uint8_t series_host_rss = 255;  // value of Series::kind for the process's RSS
 // The totals of one kind of memory on one device (or the process's RSS), their peak and timeline.
@@ -306,18 +323,21 @@ struct Series {
   std::uint8_t reserved[3];
   std::atomic<std::uint32_t> first_group;   // row of the first of the series' groups; 0: none
   std::atomic<std::uint32_t> peak_version;  // odd while the groups' `at_peak_*` are copied
-  std::atomic<std::uint32_t> fold_version;  // odd while buckets are being folded
-  std::atomic<std::uint64_t> live_count;    // live allocations that no shard's own counter counts
+  std::atomic<std::uint32_t> fold_version;  // odd while buckets are being folded in pairs
+  // Number of the series' live allocations that no thread's own shard counts.
+  std::atomic<std::uint64_t> live_count;
   // Live bytes, plus freed bytes that threads have not subtracted yet: at most 1 MiB or 1/64 of
   // peak_bytes, whichever is more. (The groups' counters are exact.) For series_host_rss: the RSS.
   std::atomic<std::uint64_t> live_bytes;
-  std::atomic<std::uint64_t> peak_count, peak_bytes, peak_ns;  // live at the peak; time of the peak
+  // Number and bytes of live allocations when `live_bytes` was highest; time of that since process
+  // start.
+  std::atomic<std::uint64_t> peak_count, peak_bytes, peak_ns;
   // Sum of the groups' at_peak_bytes, which are set anew when the peak is over 1% above this sum.
   std::atomic<std::uint64_t> copied_peak_bytes;
   std::atomic<std::uint64_t> width_ns;      // length of a bucket; the first begins at process start
-  std::atomic<std::uint32_t> buckets_used;  // buckets from the first to the newest
+  std::atomic<std::uint32_t> buckets_used;  // buckets in use, up to the newest one
   std::uint32_t reserved2;
-  Bucket buckets[bucket_count];
+  Bucket buckets[bucket_count];  // the timeline of live bytes, from process start on
   // Number of worst moments so far: moments with more locked bytes than ever before. Locked bytes
   // are free, but in slabs of the driver that also have a live allocation. This field and all below
   // are for linear device memory (Kind::device) only.
@@ -326,19 +346,23 @@ struct Series {
   // their changes in batches, so the number may be a little wrong, even negative (two's
   // complement).
   std::atomic<std::uint64_t> slab_locked_bytes;
-  std::atomic<std::uint64_t> page_rounding_bytes;  // now lost to rounding requests up to pages
-  // At the latest worst moment: locked bytes, bytes lost to rounding, time since process start.
+  std::atomic<std::uint64_t> page_rounding_bytes;  // bytes now lost to rounding up to 2 MiB pages
+  // At the latest worst moment (more locked bytes than ever before): locked bytes, bytes lost to
+  // rounding up to 2 MiB pages, time since process start.
   std::atomic<std::uint64_t> worst_locked_bytes, worst_page_rounding_bytes, worst_ns;
   std::atomic<std::uint32_t> slabs_not_counted;  // 1: there was no room for some slabs' rows
   // Seqlock of the series' WorstHolder rows and of `holders_*`, `pieces_seen` and `read_*`, which
   // are set at some of the worst moments: odd while they change; 0: they were never set.
   std::atomic<std::uint32_t> holders_version;
   std::atomic<std::uint32_t> first_holder;  // row of the series' first WorstHolder; 0: none
-  // 1: at `holders_ns`, allocations contradicted slab_layout.hpp, so locked bytes may be wrong.
+  // 1: at `holders_ns`, live allocations contradicted the driver's layout of slabs that
+  // slab_layout.hpp assumes, so locked bytes may be wrong.
   std::atomic<std::uint32_t> slabs_misfit;
-  // Time since process start at which WorstHolders were last filled; bytes locked then; 0: never.
+  // Time since process start at which the series' WorstHolder rows (groups that locked most bytes
+  // in slabs) were last filled, and all bytes locked then; 0: never.
   std::atomic<std::uint64_t> holders_ns, holders_locked_bytes;
-  std::atomic<std::uint64_t> pieces_seen;  // allocations that shared a slab page, at `holders_ns`
+  // Number of live allocations that shared a slab page with others at `holders_ns`.
+  std::atomic<std::uint64_t> pieces_seen;
   // The last reading of the device's memory before `holders_ns`: its time since process start (0:
   // none), free bytes, and idle bytes of memory pools (unknown_bytes: not known).
   std::atomic<std::uint64_t> read_ns, read_free_bytes, read_memory_pool_idle_bytes;
@@ -346,23 +370,24 @@ struct Series {
 
 // A hooked function of CUDA. Row i of the hooks table is hook i of driver/hooks.def.
 struct Hook {
-  std::atomic<std::uint64_t> calls;  // calls by threads without counters in shard_calls
-  StringRef name;                    // the function's name
+  // Calls of the function by threads without counters of their own in RegionId::shard_calls.
+  std::atomic<std::uint64_t> calls;
+  StringRef name;  // the function's name
 };
 
 // A memory function of CUDA without a hook, whose address the program looked up.
 struct NamedCount {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row
   std::uint32_t reserved;
-  StringRef name;
-  std::atomic<std::uint64_t> count;  // number of lookups
+  StringRef name;                    // the function's name
+  std::atomic<std::uint64_t> count;  // number of lookups (dlsym, cuGetProcAddress)
 };
 
 // A setting of cuwarden, or an environment variable of the process.
 struct NamedValue {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row
   std::uint32_t source;              // 0: the setting's default; 1: the environment
-  StringRef name, value;
+  StringRef name, value;             // name of the setting or variable; its value
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);

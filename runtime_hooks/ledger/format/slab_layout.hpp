@@ -18,8 +18,8 @@ inline constexpr std::uint64_t largest_slab_piece = slab_page_bytes - slab_step_
 // Three numbers about the live pieces (small allocations) in one page of 2 MiB. The ledger keeps
 // them packed into one 64-bit word, so that they change at once.
 struct SlabContents {
-  // Number of the page's live pieces (allocations in it); units of slab_step_bytes (512 bytes) that
-  // they take; bytes that the program requested for them.
+  // Number of live pieces (allocations) in the page; units of slab_step_bytes (512 bytes) that they
+  // take; bytes that the program requested for them.
   std::uint64_t count = 0, steps = 0, bytes = 0;
 
   // Unpacks the page's numbers from a word that word() has made.
@@ -29,21 +29,24 @@ struct SlabContents {
   // Returns `count` and `steps` (both below 2^16) and `bytes` (below 2^32) packed into one word.
   // The words of two objects can be added or subtracted, which adds or subtracts all three.
   constexpr std::uint64_t word() const { return count << 48 | steps << 32 | bytes; }
-  // Returns the bytes of the page that live pieces take, each rounded up to slab_step_bytes.
+  // Returns the bytes of the slab page that live pieces (allocations in it) take, each rounded up
+  // to slab_step_bytes.
   constexpr std::uint64_t cut_bytes() const { return steps * slab_step_bytes; }
-  // True if the page has one live piece, which takes more than half of the page. The rest of the
-  // page then counts as lost to rounding; it counts as locked as soon as there is a second piece.
+  // True if the slab page has one live piece (an allocation in it), which takes more than half of
+  // the page. The rest of the page then counts as lost to rounding; it counts as locked as soon as
+  // there is a second piece.
   constexpr bool is_rounded() const { return count == 1 && cut_bytes() > slab_page_bytes / 2; }
-  // Returns the page's locked bytes: no live piece has them, and the driver can use them only for
-  // further pieces. 0 for an empty page, if is_rounded(), and if the pieces take more than a page.
+  // Returns the slab page's locked bytes: no live piece (allocation in it) has them, and the driver
+  // can use them only for further pieces. 0 for an empty page, if is_rounded(), and if the pieces
+  // take more than a page.
   constexpr std::uint64_t locked_bytes() const { return is_rounded() ? 0 : rest_bytes(); }
-  // Returns the page's bytes that count as lost to rounding its only piece up to the whole page; 0
-  // unless is_rounded().
+  // Returns the slab page's bytes that count as lost to rounding its only piece (an allocation in
+  // it) up to the whole page; 0 unless is_rounded().
   constexpr std::uint64_t rounding_bytes() const { return is_rounded() ? rest_bytes() : 0; }
 
  private:
-  // Returns the page's bytes that no live piece has; 0 if no piece is live. Also 0 if the pieces
-  // take more than a page: then an older piece was freed unnoticed.
+  // Returns the slab page's bytes that no live piece (allocation in it) has; 0 if no piece is live.
+  // Also 0 if the pieces take more than a page: then an older piece was freed unnoticed.
   constexpr std::uint64_t rest_bytes() const {
     return count == 0 || cut_bytes() > slab_page_bytes ? 0 : slab_page_bytes - cut_bytes();
   }
@@ -58,9 +61,9 @@ inline constexpr std::uint32_t slab_copying = 1u << 31;
 // Series::worst_version counts the worst moments; each replaces the one before.
 struct SlabPage {
   std::atomic<std::uint32_t> state;     // 1: readers may use the row; 0: not filled in yet
-  std::int32_t device;                  // CUDA ordinal
+  std::int32_t device;                  // CUDA ordinal of the device, from 0
   std::uint64_t address;                // first byte of the page
-  std::atomic<std::uint64_t> contents;  // live pieces now, as SlabContents::word()
+  std::atomic<std::uint64_t> contents;  // live allocations in it now: SlabContents::word()
   // The page's contents at worst moment number `at_worst_version`, copied from `contents` before
   // their first change after that moment. If Series::worst_version is another number, the page has
   // not changed since the worst moment: then `contents` are those of the moment.
@@ -74,7 +77,7 @@ struct SlabPage {
 };
 static_assert(sizeof(SlabPage) == 64);
 
-inline constexpr std::uint32_t worst_holder_count = 8;  // rows of WorstHolder for each series
+inline constexpr std::uint32_t worst_holder_count = 8;  // number of WorstHolder rows of a series
 // A group (allocations with the same call stack and function) that locked bytes in slabs of a
 // device at the time Series::holders_ns. Valid if the seqlock Series::holders_version is even and
 // did not change.
