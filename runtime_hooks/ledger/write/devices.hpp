@@ -17,7 +17,7 @@ namespace cuwarden::ledger {
 
 // A reading of a device's memory: the driver's figures at one moment.
 struct Reading {
-  ReadingAt at = ReadingAt::none;                 // the occasion of the reading
+  ReadingAt at = ReadingAt::none;                 // the occasion; `none`: no reading
   std::uint64_t total_bytes = 0, free_bytes = 0;  // size and free bytes of the device's memory
   // Bytes that this process's memory pools (CUmemoryPool) and graphs hold and that no allocation
   // has; null: unknown.
@@ -26,10 +26,11 @@ struct Reading {
 
 // Figures of cuwarden's pool on one device: the present ones, and totals since the process began.
 struct ArenaUse {
-  // Bytes of the device that the pool holds now, and requested bytes of the live allocations there.
+  // Bytes of the device that cuwarden's pool holds now, and requested bytes of the live allocations
+  // in the pool.
   std::uint64_t held_bytes = 0, live_bytes = 0;
-  // Totals: requests that the pool has served, their bytes, and bytes that it gave back to the
-  // device.
+  // Totals since the process began: requests that cuwarden's pool has served, their bytes, and
+  // bytes that it gave back to the device.
   std::uint64_t served_count = 0, served_bytes = 0, returned_bytes = 0;
   // Totals of meshing (two pages of addresses share one page of memory): pages that were meshed,
   // bytes that meshing gave back, and the time for which it paused the program.
@@ -79,6 +80,7 @@ struct ImplicitChange {
 // first one, local memory of kernels, and the heap of malloc() in kernels. Negative if a number
 // fell.
 struct ImplicitEffect {
+  // Change of each number, in bytes; negative: the number fell.
   std::int64_t context_bytes = 0, local_memory_bytes = 0, heap_bytes = 0;
 };
 
@@ -94,12 +96,14 @@ class Devices {
   // Stores copies of the device's name (its first 127 bytes) and UUID. Only the first call for a
   // device has an effect. An empty name and zeros stand for unknown.
   void identify(DeviceOrdinal, std::string_view name, const std::uint8_t (&uuid)[16]) noexcept;
-  // Stores a reading of the device's memory in place of the last one, with the present time.
+  // Stores a reading of the device's memory (size and free bytes), with the present time. It takes
+  // the place of the device's last reading.
   void note_reading(DeviceOrdinal, const Reading&) noexcept;
-  // Stores how many bytes of the device other processes use, in place of the last such number.
+  // Stores the number of the device's bytes that other processes use, and forgets the last such
+  // number.
   void set_other_processes(DeviceOrdinal, ByteCount) noexcept;
-  // Counts a new spilled allocation of this kind on the device. `in_host`: bytes of the allocation
-  // that are in host memory.
+  // Counts a new spilled allocation (one that is partly or wholly in host memory) of this kind on
+  // the device. `in_host`: bytes of the allocation that are in host memory.
   void spilled(DeviceOrdinal, Kind, ByteCount in_host) noexcept;
   // Takes the bytes of a spilled allocation from the device's spilled bytes, because the allocation
   // was freed. The arguments equal those that spilled() was given for the allocation.
@@ -109,7 +113,7 @@ class Devices {
   // Returns how many bytes of the device's live stream-ordered allocations (cuMemAllocAsync) are in
   // host memory at the moment.
   std::uint64_t spilled_in_stream_order_on(DeviceOrdinal) noexcept;
-  // Stores the present figures of cuwarden's pool on the device, in place of the last ones.
+  // Stores the present figures of cuwarden's pool on the device, and forgets the last ones.
   void set_arena(DeviceOrdinal, const ArenaUse&) noexcept;
   // Adds the change to the device's numbers of implicit memory, which the driver takes without an
   // allocation. If the change's kernel needs more local memory than all kernels before, stores the
@@ -127,9 +131,9 @@ class Devices {
   // reason_names_missing is added, if the table is full. The caller holds lock_.
   Device* row(DeviceOrdinal) noexcept;
 
-  Storage& storage_;
-  const ProcessTime& time_;
-  FutexLock lock_;
+  Storage& storage_;         // the memory of the ledger, with its tables
+  const ProcessTime& time_;  // the clock of the ledger's times
+  FutexLock lock_;           // held while a function of this class uses the rows
 };
 
 }  // namespace cuwarden::ledger

@@ -13,7 +13,7 @@
 
 namespace cuwarden::ledger {
 
-// A refusal that Incidents::refused() or Incidents::failed() has counted.
+// A refused request, as Incidents::refused() or Incidents::failed() has counted it.
 struct Refused {
   IncidentId incident;  // the incident that counts the refusal; 0: none, for lack of room
   // True if this is the incident's first refusal. The caller must then pass the facts of the moment
@@ -30,25 +30,29 @@ struct Refused {
 // allocations.
 class IncidentHoldings {
  public:
-  // Returns the entry of this group; adds an empty one if the group has none. The entry is valid as
-  // long as the object. Null if all 12 entries are in use by other groups.
+  // Returns the entry of this group (which held memory at a refusal); adds an empty one if the
+  // group has none. The entry is valid as long as the object. Null if all 12 entries are in use by
+  // other groups.
   IncidentHolding* of(GroupId) noexcept;
-  // Return the entries in use, of at most 12 groups, in the order in which they were added.
+  // Returns the entries in use: groups that held memory at the refusal, at most 12, in the order in
+  // which they were added.
   std::span<IncidentHolding> all() noexcept { return std::span(all_).first(count_); }
+  // Returns the entries in use: groups that held memory at the refusal, at most 12, in the order in
+  // which they were added.
   std::span<const IncidentHolding> all() const noexcept { return std::span(all_).first(count_); }
 
  private:
   friend class Incidents;
-  static constexpr std::size_t most = 12;
-  std::array<IncidentHolding, most> all_{};
-  std::array<std::uint32_t, most> rows_{};  // ledger row of each entry; 0: not written yet
-  std::size_t count_ = 0;
+  static constexpr std::size_t most = 12;    // most groups that have entries
+  std::array<IncidentHolding, most> all_{};  // the entries; the first count_ are in use
+  std::array<std::uint32_t, most> rows_{};   // ledger row of each entry; 0: not written yet
+  std::size_t count_ = 0;                    // number of entries in use
 };
 // The driver's slabs of one size class on the device, at the moment at which a request was refused.
-// `class_bytes`: size of the allocations that fill most of each slab, rounded up to a power of two.
-// `slab_count`: number of the slabs. `live_*`: number and requested bytes of all live allocations
-// in them.
 struct SlabClassRow {
+  // `class_bytes`: size of the allocations that fill most of each slab, rounded up to a power of
+  // two. `slab_count`: number of the slabs. `live_*`: number and requested bytes of all live
+  // allocations in them.
   std::uint64_t class_bytes = 0, slab_count = 0, live_count = 0, live_bytes = 0;
 };
 // One of the driver's slabs on the device, at the moment at which a request was refused.
@@ -59,9 +63,9 @@ struct SlabRow {
 };
 // One attempt (rung) to serve a refused request, with its outcome.
 struct RungRow {
-  std::uint32_t order = 0;  // position among the rungs tried for the request, from 1
-  Rung rung{};
-  RungOutcome outcome{};
+  std::uint32_t order = 0;        // position among the rungs tried for the request, from 1
+  Rung rung{};                    // the rung that was tried
+  RungOutcome outcome{};          // the rung's outcome; `under_way` until it has ended
   std::uint64_t duration_ns = 0;  // time that the rung has taken so far
   // Name of the reclaimer (a callback that empties a cache) that the rung called; empty for other
   // rungs.
@@ -75,19 +79,21 @@ class Incidents {
   // `storage`: the memory of the ledger that gets the incidents; must outlive the object.
   explicit Incidents(Storage& storage) noexcept : storage_(storage) {}
 
-  // Counts a refusal by the driver at `now_ns` (since process start), before any rung is tried.
-  // Returns the incident that counts the refusal. A call site (group) gets an incident at its first
-  // refusal. A later refusal begins a new incident if the latest incident is older than 10 s and
-  // all its requests were served in the end. The 10 s become four times as long with each incident.
-  // Reads only `asked`, `result` and `bytes` of `refusal`. Counts nothing, and returns no incident,
-  // for a group of 0, which the ledger had no room for. The ledger keeps 1000 incidents at most.
+  // Counts a refusal by the driver at `now_ns` (since process start), before any rung (attempt to
+  // serve the request) is tried. Returns the incident that counts the refusal. A call site (group)
+  // gets an incident at its first refusal. A later refusal begins a new incident if the latest
+  // incident is older than 10 s and all its requests were served in the end. The 10 s become four
+  // times as long with each incident. Reads only `asked`, `result` and `bytes` of `refusal`. Counts
+  // nothing, and returns no incident, for a group of 0, which the ledger had no room for. The
+  // ledger keeps 1000 incidents at most.
   Refused refused(GroupId, const IncidentFacts& refusal, ThreadId, std::uint64_t now_ns) noexcept;
-  // Counts a failure: no rung has served the request, so the program gets the error. `known`: the
-  // result of refused() for the request; the other arguments equal those of that call. Also counts
-  // the failure in the group, if memory or a graph was asked for. Returns the incident that counts
-  // the request from now on; none if `known` has none. This is the incident of `known`, or a newer
-  // one if rungs have served earlier requests of that incident and none has failed. `first`: true
-  // if this call has begun the newer incident, false if another thread has.
+  // Counts a failure: no rung (attempt to serve it) has served the request, so the program gets the
+  // error. `known`: the result of refused() for the request; the other arguments equal those of
+  // that call. Also counts the failure in the group, if memory or a graph was asked for. Returns
+  // the incident that counts the request from now on; none if `known` has none. This is the
+  // incident of `known`, or a newer one if rungs have served earlier requests of that incident and
+  // none has failed. `first`: true if this call has begun the newer incident, false if another
+  // thread has.
   Refused failed(const Refused& known, GroupId, const IncidentFacts& refusal, ThreadId,
                  std::uint64_t now_ns) noexcept;
   // Adds to the facts, by kind, the bytes and number of the process's live allocations on the
@@ -112,22 +118,27 @@ class Incidents {
   // thread then repeated the request (equal size, device, function and kind) within 10 s until it
   // was served.
   void recovered(IncidentId, std::uint32_t times) noexcept;
-  // Adds a rung that is tried for the incident's first refusal. A second call with an equal
-  // RungRow::order replaces the rung's duration and outcome. Does nothing if the table is full.
+  // Adds a rung (an attempt to serve the request) that is tried for the incident's first refusal. A
+  // second call with an equal RungRow::order replaces the rung's duration and outcome. Does nothing
+  // if the table is full.
   void add_rung(IncidentId, const RungRow&) noexcept;
-  // Notes for the incident (not 0) the reason for which the rung was left out at its first refusal.
+  // Notes for the incident (not 0) the reason for which the rung (an attempt to serve the request)
+  // was left out at the incident's first refusal.
   void leave_out(IncidentId, Rung, LeftOut) noexcept;
-  // Counts for the incident (not 0) a refused request of `bytes` that this rung has served, so that
-  // the program saw no error.
+  // Counts for the incident (not 0) a refused request of `bytes` that this rung (attempt) has
+  // served, so that the program saw no error.
   void rescued(IncidentId, Rung, std::uint64_t bytes) noexcept;
 
  private:
+  // Returns the incident's row in the ledger. `id` must not be 0.
   Incident& row(IncidentId id) const noexcept {
     return storage_.rows<Incident>(RegionId::incidents)[id.value];
   }
+  // Returns this row of the ledger's groups table; `row` must not be 0.
   Group& group(std::uint32_t row) const noexcept {
     return storage_.rows<Group>(RegionId::groups)[row];
   }
+  // Returns this row of the ledger's table of holders (groups with much memory at a refusal).
   IncidentHolder& holder_row(std::uint64_t row) const noexcept {
     return storage_.rows<IncidentHolder>(RegionId::incident_holders)[row];
   }
@@ -136,15 +147,15 @@ class Incidents {
   // another thread has made a new row first; in this case `latest` is set to that thread's row.
   std::uint32_t begin(GroupId, const IncidentFacts& refusal, ThreadId, std::uint64_t now_ns,
                       std::uint32_t& latest) noexcept;
-  // Adds a holder of memory to the incident. Returns the holder's row in the table of holders; 0 if
-  // there is no room.
+  // Adds a holder (a group that held much memory at the refusal) to the incident. Returns the
+  // holder's row in the table of holders; 0 if there is no room.
   std::uint32_t add_holder(IncidentId, const IncidentHolding&) noexcept;
   // Calls visit(row, counts) for each group of the device (-1: of the host), even if its memory is
   // no longer live. `counts`: the group's GroupCounts.
   template <class Visit>
   void each_live_group(std::int32_t device, const Visit&) const noexcept;
 
-  Storage& storage_;
+  Storage& storage_;  // the memory of the ledger, with its tables
 };
 
 }  // namespace cuwarden::ledger

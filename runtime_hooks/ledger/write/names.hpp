@@ -27,11 +27,13 @@ class Names {
   void set_environment(std::string_view name, std::string_view value) noexcept;
 
  private:
+  // Adds a row to the table of settings or of environment variables, as `RegionId` says. `source`:
+  // NamedValue::source. Adds reason_names_missing if there is no room.
   void store(RegionId, std::string_view name, std::string_view value,
              std::uint32_t source) noexcept;
 
-  Storage& storage_;
-  FutexLock lock_;
+  Storage& storage_;  // the memory of the ledger, with its tables
+  FutexLock lock_;    // held while rows are looked for and added
 };
 
 }  // namespace cuwarden::ledger

@@ -10,8 +10,8 @@ namespace cuwarden::ledger {
 // The cgroup that counts the memory of the calling process.
 struct OwnCgroup {
   char path[PATH_MAX] = "";  // path of the cgroup's folder; empty: unknown
-  // Inode number of the cgroup's folder; 0: unknown. Number of processes in the cgroup that the
-  // kernel's OOM killer has ended so far; 0 also if unknown.
+  // `inode`: inode number of the cgroup's folder; 0: unknown. `oom_kills`: number of processes in
+  // the cgroup that the kernel has killed so far for lack of memory; 0 also if unknown.
   std::uint64_t inode = 0, oom_kills = 0;
 };
 

@@ -63,41 +63,46 @@ class Writer {
   // memory only. Pages of rows that no table has used yet may be inaccessible.
   std::span<const std::byte> bytes() const noexcept;
 
+  // Returns the header of the ledger, which the caller may change.
   Header& header() noexcept;
   // Stores the versions of the CUDA driver and runtime, as CUDA gives them (13000 stands for 13.0).
   // A version of 0 or less is not stored: the earlier one stays.
   void set_versions(int driver, int runtime) noexcept;
-  // Stores the way in which the process ends, and its exit status. `status_known`: false if the
-  // exit status is not known; `exit_status` is then of no meaning.
+  // Stores the way in which the process ends, and its exit status (0 to 255). `status_known`: false
+  // if the exit status is not known; `exit_status` is then of no meaning.
   void set_end(EndReason, int exit_status, bool status_known) noexcept;
   // Adds to the header a reason why the ledger or the recording is incomplete. Ignores
   // reason_ledger_full after reason_recording_stopped or reason_confined.
   void add_reason(Reason) noexcept;
   // Adds `ns` nanoseconds to the time that cuwarden's own work has taken so far.
   void add_shim_time(std::uint64_t ns) noexcept;
-  // Doubles the writable memory of each table, up to the table's capacity; adds 16 KiB at least. A
-  // thread that may soon be forbidden system calls (by a seccomp filter) can then go on recording.
+  // Doubles the writable memory of each table of the ledger, up to the table's capacity; adds 16
+  // KiB at least. A thread that may soon be forbidden system calls (by a seccomp filter) can then
+  // go on recording.
   void make_room_ahead() noexcept;
 
   const ProcessTime& time;  // the clock of all times in the ledger
 
   // The tables of the ledger, each written by a class with a header of its own below ledger/. They
   // live as long as the writer.
-  Allocations& allocations;
-  VirtualMemory& virtual_memory;
-  StackTable& stacks;
-  GroupTable& groups;
-  Totals& totals;
-  Devices& devices;
-  Incidents& incidents;
-  Threads& threads;
-  ThreadShards& thread_shards;  // the threads' counters, also of their calls of hooks
-  Names& names;
+
+  Allocations& allocations;       // records of allocations, except those of virtual memory
+  VirtualMemory& virtual_memory;  // records of virtual memory: handles and mappings
+  StackTable& stacks;             // call stacks, each stored once
+  GroupTable& groups;    // groups: allocations with the same call stack, function, kind and device
+  Totals& totals;        // counters of groups, and of all memory of one kind on one device
+  Devices& devices;      // devices: readings, memory that the driver took by itself, pool, spills
+  Incidents& incidents;  // refused requests
+  Threads& threads;      // threads that made recorded calls
+  ThreadShards& thread_shards;  // each thread's own counters, also of its calls of hooks
+  Names& names;                 // texts: settings, environment variables, functions without a hook
 
  private:
+  // All objects of which the writer consists.
   struct State;
+  // Makes the public face of `state`, of which the writer is itself a part.
   explicit Writer(State& state) noexcept;
-  State& state_;
+  State& state_;  // the objects of which this writer consists; never destroyed
 };
 
 }  // namespace cuwarden::ledger

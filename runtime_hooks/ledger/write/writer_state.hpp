@@ -25,22 +25,24 @@ namespace cuwarden::ledger {
 
 // All objects of a writer, in the order in which they depend on each other.
 struct Writer::State {
-  Storage storage;
-  ProcessTime time;
-  ThreadShards thread_shards{storage};
-  Threads threads{storage, thread_shards, time};
-  RecordIndex records{storage};
-  Totals totals{storage, thread_shards};
-  SlabPages slabs{storage, thread_shards};
+  Storage storage;                      // the ledger's file or memory, with all its tables
+  ProcessTime time;                     // the clock of all times in the ledger
+  ThreadShards thread_shards{storage};  // each thread's own counters
+  Threads threads{storage, thread_shards, time};  // rows of threads
+  RecordIndex records{storage};           // rows of allocation records, found by space and address
+  Totals totals{storage, thread_shards};  // counters of groups and series
+  SlabPages slabs{storage, thread_shards};  // contents of the driver's slabs
+  // Adds and ends allocation records, except those of virtual memory.
   Allocations allocations{storage, records, totals, slabs, threads, time};
-  ModuleTable modules{storage};
-  StackTable stacks{storage, modules};
-  GroupTable groups{storage, thread_shards, totals};
-  Incidents incidents{storage};
+  ModuleTable modules{storage};                       // rows of loaded object files
+  StackTable stacks{storage, modules};                // rows of call stacks
+  GroupTable groups{storage, thread_shards, totals};  // rows of groups
+  Incidents incidents{storage};                       // rows of refused requests
+  // Adds and ends the records of virtual memory.
   VirtualMemory virtual_memory{storage, records, totals, threads, time};
-  Devices devices{storage, time};
-  Names names{storage};
-  Writer self{*this};
+  Devices devices{storage, time};  // rows of devices
+  Names names{storage};            // rows of settings and other texts
+  Writer self{*this};              // the face of all these objects, which Writer::create() returns
 };
 
 }  // namespace cuwarden::ledger

@@ -36,6 +36,8 @@ class Allocations {
   // (reason_superseded). If the ledger has no room for the record, counts the allocation out of its
   // group again, and notes reason_ledger_full.
   void add(NewRecord&) noexcept;
+  // Adds an allocation record to the ledger and counts the allocation in its group. The calling
+  // thread and, if `time_ns` is 0, the present time are stored in the record.
   void add(NewRecord&& given) noexcept { add(given); }
   // Ends the allocation record of an address that the program is about to free, and counts the
   // free. Must be called before the driver's free, after which another thread may get the address.
@@ -48,8 +50,8 @@ class Allocations {
   // the address has got another record (reason_superseded), or if there is no room
   // (reason_ledger_full): then the allocation stays counted as freed.
   void put_back(const TakenRecord&) noexcept;
-  // Adds `bytes` to a live allocation that has turned out to be larger, and changes its flags.
-  // Returns false, and changes nothing, if the address has no record.
+  // Adds `bytes` to the record of a live allocation that has turned out to be larger, and changes
+  // its flags (RecordFlag). Returns false, and changes nothing, if the address has no record.
   bool grow(Space, DeviceAddress, std::uint64_t bytes, FlagChange = {}) noexcept;
   // Counts one more opening of memory that the program has already opened by an IPC handle. Such
   // memory is one allocation, which lasts until its last close. Returns false, and changes nothing,
@@ -71,12 +73,12 @@ class Allocations {
   std::uint64_t slab_locked_bytes_on(DeviceOrdinal) noexcept;
 
  private:
-  Storage& storage_;
-  RecordIndex& records_;
-  Totals& totals_;
-  SlabPages& slabs_;
-  Threads& threads_;
-  const ProcessTime& time_;
+  Storage& storage_;         // the memory of the ledger, with its tables
+  RecordIndex& records_;     // finds records by space and address
+  Totals& totals_;           // counters of groups, and of all memory of one kind and device
+  SlabPages& slabs_;         // contents of the driver's slabs
+  Threads& threads_;         // rows of threads
+  const ProcessTime& time_;  // the clock of the ledger's times
 };
 
 }  // namespace cuwarden::ledger

@@ -11,9 +11,9 @@ namespace cuwarden::ledger {
 // The key of a group: allocations with equal keys are counted together in one row of the groups
 // table.
 struct GroupKey {
-  StackId stack;  // 0: no stack was recorded
-  HookId api;     // the outermost CUDA function that the program called
-  Kind kind{};
+  StackId stack;                     // call stack of the allocations; 0: none was recorded
+  HookId api;                        // the outermost CUDA function that the program called
+  Kind kind{};                       // kind of the allocated memory
   DeviceOrdinal device = no_device;  // no_device for host memory
   bool operator==(const GroupKey&) const = default;
 };
@@ -81,10 +81,10 @@ class GroupTable {
   }
 
  private:
-  Storage& storage_;
-  ThreadShards& thread_shards_;
-  Totals& totals_;
-  IdTable ids_;
+  Storage& storage_;             // the memory of the ledger, with its tables
+  ThreadShards& thread_shards_;  // each thread's own counters
+  Totals& totals_;               // counters of groups and series; gets each new group
+  IdTable ids_;  // finds rows of groups by their keys; its lock is held while a row is made
 };
 
 }  // namespace cuwarden::ledger

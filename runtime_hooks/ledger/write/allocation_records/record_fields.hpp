@@ -11,7 +11,7 @@ namespace cuwarden::ledger {
 // The fields of an allocation record (struct Record), without its key (space and address) and its
 // `state`.
 struct RecordFields {
-  GroupId group;
+  GroupId group;              // group in which the allocation counts; 0: none
   ByteCount bytes;            // size as the program requested it; 0: unknown
   std::uint64_t time_ns = 0;  // time of the allocation in nanoseconds since process start
   ContextId context;          // context that the memory belongs to; 0: none
@@ -27,24 +27,25 @@ struct RecordFields {
 
 // Bits of RecordFlag to be set and to be cleared in a record. Bits in both end up cleared.
 struct FlagChange {
-  std::uint8_t set = 0, clear = 0;
+  std::uint8_t set = 0, clear = 0;  // bits of RecordFlag
 };
 
 // An allocation record to be added to the ledger: key and fields. `thread` need not be set; nor
 // need `time_ns` for an allocation of this moment: if it is 0, the ledger sets the present time.
 struct NewRecord : RecordFields {
-  Space space{};
-  DeviceAddress address;
+  Space space{};          // kind of number that `address` is, such as a pointer or a handle
+  DeviceAddress address;  // address or handle; with `space`, the record's key
 };
 
 // An allocation record that Allocations::take() has ended before the driver's free. Converts to
 // false if the address had no record. If the driver refuses the free, Allocations::put_back() makes
 // the record live again.
 struct TakenRecord {
-  Space space{};
-  DeviceAddress address;
-  RecordFields fields;         // a group of 0: the address had no record
+  Space space{};               // kind of number that `address` is, such as a pointer or a handle
+  DeviceAddress address;       // address or handle; with `space`, the record's key
+  RecordFields fields;         // the record's other fields; group 0: the address had no record
   std::uint64_t taken_ns = 0;  // time of take(), since process start
+  // True if the address had a record.
   explicit operator bool() const { return fields.group.value != 0; }
 };
 

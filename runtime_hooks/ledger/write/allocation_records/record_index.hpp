@@ -94,7 +94,7 @@ class RecordIndex {
   // another live record, or if the index has no room.
   bool show(RecordId, DeviceAddress) noexcept;
   // Ends a live record that hide() has removed from the index. The row keeps its contents until
-  // recycle().
+  // recycle() frees it.
   void end_hidden(RecordId) noexcept;
   // Makes a record live again that end_hidden() has ended. The record stays out of the index.
   void revive_hidden(RecordId) noexcept;
@@ -105,12 +105,12 @@ class RecordIndex {
   }
 
  private:
-  static constexpr std::size_t shard_count = 256;
-  static constexpr std::uint32_t no_slot = UINT32_MAX;
+  static constexpr std::size_t shard_count = 256;       // number of parts of the index
+  static constexpr std::uint32_t no_slot = UINT32_MAX;  // result of slot_of(): there is no slot
 
   // A part of the index, chosen by a record's key, with an open-addressing table of its own.
   struct alignas(64) Shard {
-    FutexLock lock;
+    FutexLock lock;           // held while a function uses or changes this part of the index
     std::uint32_t mask = 0;   // number of slots - 1; 0 without a table
     std::uint32_t count = 0;  // number of slots in use
     // First row of a list of rows that ended records have left, linked by Record::thread; 0: empty.
@@ -122,25 +122,48 @@ class RecordIndex {
     Mapping memory;  // owns `slots`
   };
 
+  // Returns a hash of a record's key, its space and address.
   static std::uint64_t hash_of(Space space, DeviceAddress address) noexcept;
+  // Returns the part of the index for a key. `hash`: result of hash_of() for the key.
   Shard& shard_of(DeviceAddress address, std::uint64_t hash) noexcept {
     return shards_[(address.value >> 21) * hash_salt[0] >> 60 << 4 | hash >> 60];
   }
   static_assert(shard_count == 1 << 8);
+  // Returns the index in Shard::slots of the live record with this space and address; no_slot if
+  // there is none. `hash`: hash_of() of both. The caller holds the shard's lock.
   std::uint32_t slot_of(const Shard&, std::uint64_t hash, Space, DeviceAddress) const noexcept;
+  // Makes sure that the table of this shard (part of the index) has room for one more record.
+  // Returns false if it has none and there is no memory. The caller holds the shard's lock.
   static bool make_room(Shard&) noexcept;
+  // Moves the table of this shard (part of the index) to memory with twice as many slots. Returns
+  // false if there is no room for one more record. The caller holds the shard's lock.
   static bool grow(Shard&) noexcept;
+  // Adds this row with this hash of its key to the table of the shard (part of the index), which
+  // must have room.
   static void put(Shard&, std::uint64_t hash, RecordId) noexcept;
+  // Removes this slot's record from the table of the shard (part of the index), and returns the
+  // record's row. The record itself does not change.
   static RecordId cut(Shard&, std::uint32_t slot) noexcept;
+  // Returns a row of the shard (part of the index) for a new record; 0 if there is no room. The
+  // caller holds the shard's lock.
   RecordId new_row(Shard&) noexcept;
+  // Gives the shard (part of the index) a new range of unused rows, in Shard::fresh and fresh_end.
+  // Returns false if the ledger has no room.
   bool take_fresh_rows(Shard&) noexcept;
+  // Adds a live record with this key and these fields to the shard (part of the index). Returns its
+  // row; 0 if there is no room. No record in the index may have the key. The caller holds the
+  // shard's lock.
   RecordId put_new(Shard&, std::uint64_t hash, Space, DeviceAddress, const RecordFields&) noexcept;
+  // Adds the row of an ended record to the free rows of the shard (part of the index). The caller
+  // holds the shard's lock.
   void give_back(Shard&, RecordId) noexcept;
+  // Marks a live record as ended, by an even Record::state.
   static void end(Record&) noexcept;
+  // Marks an ended or new record as live, by an odd Record::state.
   static void publish(Record&) noexcept;
 
-  Storage& storage_;
-  Shard shards_[shard_count];
+  Storage& storage_;           // the memory of the ledger, with its tables
+  Shard shards_[shard_count];  // the parts of the index, chosen by a record's key
 };
 
 }  // namespace cuwarden::ledger

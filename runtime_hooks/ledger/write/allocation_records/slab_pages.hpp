@@ -73,14 +73,18 @@ class SlabPages {
   // Numbers of bits: of an address (more only if a process asks for 5-level page tables), of the
   // offset in a page, and of the index in a leaf table.
   static constexpr std::uint64_t address_bits = 47, page_bits = 21, leaf_bits = 12;
+  // Number of leaf tables of the index, each for 2^leaf_bits pages.
   static constexpr std::uint64_t leaves = 1 << (address_bits - page_bits - leaf_bits);
   static_assert(slab_page_bytes == 1 << page_bits);
 
+  // Sums over one group's pieces (allocations in slab pages).
   struct Tally;
 
+  // Returns the group's row in the ledger. `id` must not be 0.
   const Group& group(GroupId id) const noexcept {
     return storage_.rows<Group>(RegionId::groups)[id.value];
   }
+  // True if the group's memory is linear device memory (cuMemAlloc) and the group has a series.
   bool is_linear(GroupId id) const noexcept {
     return group(id).kind == Kind::device && group(id).series != 0;
   }
@@ -89,32 +93,63 @@ class SlabPages {
   static bool is_piece(std::uint64_t address, std::uint64_t bytes) noexcept {
     return bytes <= largest_slab_piece && bytes <= slab_page_bytes - address % slab_page_bytes;
   }
+  // A piece (an allocation in a slab page): its series, address and requested bytes.
   struct Piece;
+  // Returns this row of the ledger's table of series.
   Series& series_row(std::uint64_t row) const noexcept {
     return storage_.rows<Series>(RegionId::series)[row];
   }
+  // Leaves a freed piece (an allocation in a slab page) counted in its page, and notes it in the
+  // thread's shard, since the thread may soon allocate it again. Returns false, and does nothing,
+  // if the free must count at once.
   bool keep_freed(ThreadShard&, const Series&, const Piece&) noexcept;
+  // Adds a piece (an allocation in a slab page) to its page if `more` is true, otherwise removes
+  // it, and counts the change of locked bytes. `now_ns`: time since process start, or no_moment.
   void apply(ThreadShard&, const Piece&, bool more, std::uint64_t now_ns) noexcept;
+  // Counts that an allocation of linear memory has begun (`more` is true) or ended. `now_ns`: time
+  // since process start, or no_moment.
   void change(GroupId, DeviceAddress, std::uint64_t bytes, bool more,
               std::uint64_t now_ns) noexcept;
+  // Copies the page's contents as those of worst moment (when most bytes were locked) number
+  // `version`, unless this was done. To be called before the contents change.
   static void keep_contents(SlabPage&, std::uint32_t version) noexcept;
+  // Adds `difference` to the locked bytes of the series in `row`, or keeps it in the thread's shard
+  // for now. If the locked bytes become higher than ever, calls reached().
   void locked_changed(ThreadShard&, Series&, std::size_t row, std::int64_t difference,
                       std::uint64_t now_ns) noexcept;
+  // Makes the present moment the worst one of the series in `row`, if more bytes are locked than
+  // ever before. `known`: locked bytes, without the changes that shards keep.
   void reached(Series&, std::size_t row, std::int64_t known, std::uint64_t now_ns) noexcept;
+  // Returns the index's entry for the 2 MiB page of this address; null if there is none yet.
   Leaf* find_leaf(std::uint64_t address) const noexcept;
+  // Returns the index's entry for the 2 MiB page of this address, which is made if needed; null if
+  // there is no memory.
   Leaf* find_or_make_leaf(std::uint64_t address) noexcept;
+  // Returns the row of the page with this address on this device; null if there is none.
   SlabPage* find(std::uint64_t address, std::int32_t device) const noexcept;
+  // Returns the row of the page with this address on this device, which is made if needed; null if
+  // there is no room.
   SlabPage* find_or_make(std::uint64_t address, std::int32_t device) noexcept;
+  // Stores the groups that lock most bytes now as the series' WorstHolder rows. Does nothing if
+  // another thread is doing so, or if copying has already taken too much time.
   void copy_holders(Series&, std::uint64_t now_ns) noexcept;
+  // True if an allocation of this address and size agrees with the driver's layout of slabs that
+  // slab_layout.hpp assumes.
   bool fits(const Series&, std::uint64_t address, std::uint64_t bytes) const noexcept;
+  // Adds each live piece (allocation in a slab page) of the series to its group's entry in `Tally`,
+  // an array of `groups` entries. Returns the number of pieces that share their page. Sets
+  // Series::slabs_misfit.
   std::uint64_t tally_pieces(Series&, Tally*, std::uint64_t groups) const noexcept;
+  // Copies the last reading of the device's memory to Series::read_*.
   void store_reading(Series&) const noexcept;
+  // Stores the groups with the most locked bytes in `Tally`, an array of `groups` entries, as the
+  // series' WorstHolder rows.
   void store_holders(Series&, const Tally*, std::uint64_t groups) noexcept;
 
-  Storage& storage_;
-  ThreadShards& thread_shards_;
+  Storage& storage_;             // the memory of the ledger, with its tables
+  ThreadShards& thread_shards_;  // each thread's own counters
   Mapping root_;         // array of std::atomic<Leaf*>: the first level of the index of pages
-  FutexLock copy_lock_;  // held while holders are copied; a thread that finds it held goes on
+  FutexLock copy_lock_;  // held while WorstHolder rows are filled; never waited for
   std::uint64_t copying_ns_ = 0;  // processor time that copying holders has taken so far
 };
 

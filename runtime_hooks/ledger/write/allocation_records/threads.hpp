@@ -34,9 +34,9 @@ class Threads {
     const std::uint32_t row = thread_shards_.my_row();
     return row == ThreadShards::no_row ? 0 : row;
   }
-  // Notes that a rung begins now for a refused request of the calling thread, of `bytes` (0: the
-  // call does not say), which this incident counts. Does nothing if the incident is 0 or if the
-  // thread has no row.
+  // Notes that a rung (an attempt to serve a refused request) begins now for the calling thread.
+  // `bytes`: size of the request; 0: the call does not say. `IncidentId`: the incident that counts
+  // the request; 0: nothing is noted. Does nothing if the thread has no row.
   void begin_rung(IncidentId, Rung, std::uint64_t bytes) noexcept;
   // Notes that the rung of the calling thread's last begin_rung() has ended.
   void end_rung() noexcept;
@@ -47,11 +47,13 @@ class Threads {
   ThreadSlot slot() noexcept { return thread_shards_.mine().slot(); }
 
  private:
+  // Makes a row in the threads table for the calling thread, which has none. Returns the row; 0 if
+  // there is no room, or if the thread is confined (seccomp).
   ThreadId add_mine() noexcept;
 
-  Storage& storage_;
-  ThreadShards& thread_shards_;
-  const ProcessTime& time_;
+  Storage& storage_;             // the memory of the ledger, with its tables
+  ThreadShards& thread_shards_;  // each thread's own counters
+  const ProcessTime& time_;      // the clock of the ledger's times
 };
 
 }  // namespace cuwarden::ledger

@@ -27,9 +27,9 @@ class Totals {
   // other functions. Returns false if there is no memory.
   bool create() noexcept;
 
-  // Counts an allocation of `bytes` in its group and the group's series. `now_ns`: time since
-  // process start. Must be called before the allocation's record is added: otherwise another thread
-  // could count the free first.
+  // Counts an allocation of `bytes` in its group and the group's series (all memory of one kind on
+  // one device). `now_ns`: time since process start. Must be called before the allocation's record
+  // is added: otherwise another thread could count the free first.
   void allocated(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   // Takes back a call of allocated(), because the allocation's record could not be added. The
   // arguments equal those of that call.
@@ -54,16 +54,17 @@ class Totals {
   std::uint64_t live_bytes_on(DeviceOrdinal,
                               std::optional<Kind> only = std::nullopt) const noexcept;
 
-  // Returns the number of live allocations of a kind on the device.
+  // Returns the number of the process's live allocations of this kind on the device (no_device: the
+  // host).
   std::uint64_t live_count_on(DeviceOrdinal, Kind) const noexcept;
 
   // Adds a sample of the process's resident memory (`bytes`), taken at `now_ns` since process
   // start, to the timeline and the peak of resident memory.
   void sample_host_rss(std::uint64_t bytes, std::uint64_t now_ns) noexcept;
 
-  // Adds a new group to the list of groups of its series. Makes the series if no other group has
-  // the group's kind and device; if there is no room for it, the group has no series
-  // (reason_ledger_full). The caller holds the lock of the groups table.
+  // Adds a new group to the list of groups of its series (all memory of one kind on one device).
+  // Makes the series if no other group has the group's kind and device; if there is no room for it,
+  // the group has no series (reason_ledger_full). The caller holds the lock of the groups table.
   void adopt(GroupId) noexcept;
 
   // Returns the series of `kind` (a Kind as a number, or series_host_rss) on `device` (CUDA
@@ -74,11 +75,13 @@ class Totals {
   // A lock that threads try and never wait for. It knows the time since which it has been held.
   class TriedLock {
    public:
+    // Takes the lock if it is free; returns false if it is not. `now_ns`: time since process start.
     bool try_lock(std::uint64_t now_ns) noexcept {
       if (!lock_.try_lock()) return false;
       held_since_ns_.store(now_ns, std::memory_order_relaxed);
       return true;
     }
+    // Releases the lock, which the caller must hold.
     void unlock() noexcept {
       held_since_ns_.store(0, std::memory_order_relaxed);
       lock_.unlock();
@@ -93,8 +96,9 @@ class Totals {
     }
 
    private:
-    FutexLock lock_;
-    std::atomic<std::uint64_t> held_since_ns_;  // 0: not held
+    FutexLock lock_;  // the lock itself, which is never waited for
+    // Time since process start at which the lock was taken; 0: it is not held.
+    std::atomic<std::uint64_t> held_since_ns_;
   };
   // Sets reason_recording_stopped in the ledger if the lock has been held for more than 10 s: its
   // holder has then most likely left without unlocking it. `now_ns`: present time since process
@@ -103,47 +107,57 @@ class Totals {
 
   // Data of a series that only the writer needs, and that is not in the ledger's file.
   struct alignas(64) Side {
+    // Locks on the series' timeline, and on the groups' copies of their values at the peak.
     TriedLock timeline_lock, peak_lock;
     // Highest live bytes that are not in the timeline yet, because the thread that counted them
     // found the timeline locked; 0: none.
     std::atomic<std::uint64_t> missed_max{0};
-    // End (since process start) and highest live bytes of the timeline's newest bucket.
+    // End (time since process start) and highest live bytes of the newest bucket (span) of the
+    // series' timeline.
     std::atomic<std::uint64_t> newest_end_ns{0}, newest_max{0};
   };
 
+  // Returns the series of `kind` (a Kind as a number, or series_host_rss) on `device` (CUDA
+  // ordinal; -1: the host), and makes it if needed. Null if there is no room (reason_ledger_full).
   Series* make_series(std::uint8_t kind, std::int32_t device) noexcept;
+  // Returns the series (all memory of one kind on one device) of the group; null if it has none.
   Series* series_of(const Group& group) noexcept {
     return group.series == 0 ? nullptr : storage_.rows<Series>(RegionId::series) + group.series;
   }
+  // Returns the data of the series that are not in the ledger's file.
   Side& side_of(const Series& series) noexcept {
     return static_cast<Side*>(sides_.data())[&series - storage_.rows<Series>(RegionId::series)];
   }
+  // Returns the group's row in the ledger. `id` must not be 0.
   Group& row(GroupId id) noexcept { return storage_.rows<Group>(RegionId::groups)[id.value]; }
-  // Adds `count` live allocations of together `bytes` to the group's series, and to the series'
-  // peak and timeline. The shard is the calling thread's. `now_ns`: time since process start.
+  // Adds `count` live allocations of together `bytes` to the group's series (all memory of one kind
+  // on one device), and to the series' peak and timeline. The shard is the calling thread's.
+  // `now_ns`: time since process start.
   void raise(ThreadShard&, const Group&, std::uint64_t count, std::uint64_t bytes,
              std::uint64_t now_ns) noexcept;
   // Subtracts one live allocation of `bytes` from the group's series. The shard is the calling
   // thread's. `now_ns`: time since process start.
   void lower(ThreadShard&, const Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  // Stores the present live number and bytes of each group of the series as those at the series'
-  // peak. Does nothing if another thread is doing so. `now_ns`: time since process start.
+  // Stores the present live number and bytes of each group of the series (all memory of one kind on
+  // one device) as those at the series' peak. Does nothing if another thread is doing so. `now_ns`:
+  // time since process start.
   void copy_peak(Series&, std::uint64_t now_ns) noexcept;
-  // Adds a change of the live bytes, from `before` to `after`, to the timeline of the series.
-  // `now_ns`: time of the change since process start.
+  // Adds a change of the live bytes, from `before` to `after`, to the timeline of the series (all
+  // memory of one kind on one device). `now_ns`: time of the change since process start.
   void mark(Series&, std::uint64_t now_ns, std::uint64_t before, std::uint64_t after) noexcept;
 
-  // Number of devices (ordinals -1 to 62) whose series direct_ has; others are searched for.
+  // Number of devices (ordinals -1 to 62) whose series direct_ has; the series of other devices are
+  // searched for.
   static constexpr std::size_t direct_devices = 64;
 
-  Storage& storage_;
-  ThreadShards& thread_shards_;
-  LiveBytes live_bytes_;
-  Mapping sides_;        // array of Side, by row of series
-  FutexLock make_lock_;  // held while a series is made
+  Storage& storage_;             // the memory of the ledger, with its tables
+  ThreadShards& thread_shards_;  // each thread's own counters
+  LiveBytes live_bytes_;         // changes Series::live_bytes
+  Mapping sides_;                // array of Side, by row of series
+  FutexLock make_lock_;          // held while a series is made
   // Row of the series of each kind on each device; 0: none. The index of a device is ordinal + 1.
   std::atomic<std::uint32_t> direct_[kind_count][direct_devices] = {};
-  std::atomic<std::uint32_t> rss_series_{0};  // row of the process's resident memory; 0: none
+  std::atomic<std::uint32_t> rss_series_{0};  // row of the series of resident memory; 0: none
 };
 
 }  // namespace cuwarden::ledger

@@ -77,35 +77,55 @@ class VirtualMemory {
     std::uint64_t bytes;  // size of the range that the call unmaps; 0 for a handle
   };
 
+  // Returns the allocation record in this row of the ledger.
   Record& row(RecordId id) const noexcept { return records_.row(id); }
-  // Returns the record that counts the bytes of this handle. A second handle of the same memory
-  // counts none itself.
+  // Returns the record that counts the bytes of this handle's memory: the handle's own one or, for
+  // a second handle of the memory, the first handle's. 0 for 0.
   RecordId underlying(RecordId handle) const noexcept;
   // Returns the record of the mapping that contains the address; 0 if no recorded mapping does.
   RecordId mapping_around(DeviceAddress) noexcept;
+  // Counts one reference less to a handle, and ends its record if it is unused then. `key_is_gone`:
+  // true if hide() has removed the record from the index; all references end then. `operation`:
+  // number of the call, for Pending.
   void drop_reference(RecordId, bool key_is_gone, std::uint64_t operation,
                       std::uint64_t now_ns) noexcept;
+  // Counts one mapping (or second handle) less of the handle's memory, and ends the handle's record
+  // if it is unused then. `operation`: number of the call, for Pending.
   void drop_mapping(RecordId handle, std::uint64_t operation, std::uint64_t now_ns) noexcept;
+  // Ends the handle's record if it has neither references nor mappings. Remembers the change as
+  // `Pending`, if the record has ended or its last reference was released.
   void end_if_unused(RecordId handle, Pending, std::uint64_t now_ns) noexcept;
+  // Stores the size of a handle's memory, which was not known before, and counts it in the group.
   void learn_size(RecordId handle, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  // Makes a handle's record live again that a remembered change has ended. `now_ns`: present time
+  // since process start.
   void revive(RecordId, std::uint64_t now_ns) noexcept;
+  // Ends the record of a mapping, and remembers the change. `operation`: number of the call.
+  // `address`, `bytes`: the range that the call unmaps.
   void take_mapping(RecordId, std::uint64_t operation, std::uint64_t address, std::uint64_t bytes,
                     std::uint64_t now_ns) noexcept;
 
+  // Adds a change to the ring of changes that may have to be undone. Forgets the oldest one if
+  // there is no memory.
   void remember(const Pending&) noexcept;
+  // Forgets the oldest changes, until at most 4096 are remembered.
   void trim() noexcept;
+  // Returns the remembered change with this sequence number, which is in [oldest_, newest_).
   Pending& pending(std::uint64_t sequence) noexcept {
     return static_cast<Pending*>(pending_.data())[sequence & (pending_capacity_ - 1)];
   }
 
-  Storage& storage_;
-  RecordIndex& records_;
-  Totals& totals_;
-  Threads& threads_;
-  const ProcessTime& time_;
-  FutexLock lock_;
-  // A ring of Pending with sequence numbers [oldest_, newest_). Its capacity is a power of two.
+  Storage& storage_;         // the memory of the ledger, with its tables
+  RecordIndex& records_;     // finds records by space and address
+  Totals& totals_;           // counters of groups, and of all memory of one kind and device
+  Threads& threads_;         // rows of threads
+  const ProcessTime& time_;  // the clock of the ledger's times
+  FutexLock lock_;           // held during each call of a public function
+  // A ring of the changes (Pending) that may have to be undone, with sequence numbers [oldest_,
+  // newest_). Its capacity is a power of two.
   Mapping pending_;
+  // Number of changes for which pending_ has room; sequence numbers of the oldest remembered change
+  // and of the next one.
   std::uint64_t pending_capacity_ = 0, oldest_ = 0, newest_ = 0;
   std::uint64_t operation_ = 0;      // number of the last call that changed something
   std::uint64_t live_mappings_ = 0;  // number of mappings with a live record

@@ -19,14 +19,14 @@ struct ModuleDescription {
   // Load base (0 for a program that is not position-independent), and the range of addresses
   // [start, end) that the object's segments lie in.
   std::uint64_t base = 0, start = 0, end = 0;
-  std::uint8_t build_id[sizeof(Module::build_id)] = {};
+  std::uint8_t build_id[sizeof(Module::build_id)] = {};  // the linker's id of the object's file
   std::uint32_t build_id_bytes = 0;  // length of the build id; 0: the object has none
   // Path of the object's file as the loader knows it; empty for the program itself. The text is in
   // the loader's memory, and valid as long as the object stays loaded.
   std::string_view path;
 
-  // Fills this description from the loader's one. Returns false if no part of the object is mapped.
-  // May be called inside dl_iterate_phdr's callback.
+  // Fills this description of a loaded object from the loader's one. Returns false if no part of
+  // the object is mapped. May be called inside dl_iterate_phdr's callback.
   bool read(const dl_phdr_info&) noexcept;
 
   // Returns a hash of the object's load base, build id and path. The hash tells another object that

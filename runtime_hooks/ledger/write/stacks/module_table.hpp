@@ -59,7 +59,7 @@ class ModuleTable {
 
   // The addresses [start, end) of a loaded or unloaded module.
   struct Gone {
-    std::uint64_t start, end;
+    std::uint64_t start, end;  // `end` is exclusive
   };
   // Compares the known modules with the loaded ones. Ends the rows of those that were unloaded, and
   // raises Header::module_epoch for each. Calls gone(range) for each, without holding a lock.
@@ -77,39 +77,45 @@ class ModuleTable {
  private:
   // A module that is loaded now, as far as is known.
   struct Known {
-    std::uint64_t start, end;
-    std::uint64_t base;
-    std::uint64_t identity;    // ModuleDescription::identity()
+    std::uint64_t start, end;  // the module's addresses [start, end)
+    std::uint64_t base;        // load base: address - base = address as in the file's tables
+    std::uint64_t identity;    // hash of base, build id and path: ModuleDescription::identity()
     std::uint64_t generation;  // number of the last scan that found the module loaded
     std::uint32_t row;         // row of the modules table; 0: not stored yet
     std::uint32_t file;        // row of the first module that was loaded from this module's file
   };
   // Facts about a row of the modules table that are not in the ledger, by the row's number.
   struct RowOfFile {
-    std::uint64_t file_hash;  // ModuleDescription::file(); 0: not the first row of its file
+    std::uint64_t file_hash;  // hash of the file (ModuleDescription::file()); 0: not its first row
     std::uint32_t next;       // next row of a module from this row's file; 0 ends the list
   };
 
+  // Returns the array of the known modules, sorted by address.
   Known* known() const noexcept { return static_cast<Known*>(known_.data()); }
+  // Returns the known module that contains the address; null if there is none. The caller holds the
+  // lock.
   Known* find(std::uint64_t address) const noexcept;
+  // Returns the index in known() of the lowest module that ends above this address; known_count_ if
+  // there is none. The caller holds the lock.
   std::size_t lower_bound(std::uint64_t start) const noexcept;
   // Result of coverage(): tells if known_ has the modules of all frames of a stack. `complete`:
   // known_ has them, or the table's lock cannot be had. `missing`: a frame is in a loaded module
   // that known_ lacks. `generated_code`: the frames that known_ lacks are in no module that was
   // loaded at the last scan by cover().
   enum class Coverage { complete, generated_code, missing };
+  // Tells if known_ has the modules of all these frames.
   Coverage coverage(std::span<const Frame> frames) noexcept;
   // Adds the module's range to loaded_. `first`: true for a scan's first module, before which
   // loaded_ is emptied.
   void note_loaded(const ModuleDescription&, bool first) noexcept;
-  // Adds the module to known_, and a row to the ledger if no row has its file. `file_hash`:
-  // ModuleDescription::file().
+  // Adds a loaded module to known_, and a row to the ledger if no row has its file. `file_hash`:
+  // hash of the file, from ModuleDescription::file().
   void add(const ModuleDescription&, std::uint64_t file_hash) noexcept;
   // Makes the ledger's row for a module of known_ that has none.
   void store_row_of(const ModuleDescription&) noexcept;
-  // Adds a row to the ledger and returns its number; 0 if there is no room. `path`: path of the
-  // module's file; empty for the program. A file that was loaded several times may have several
-  // rows. `file`: number of the file's first row; 0 if the new row is the first.
+  // Adds a row for a module to the ledger and returns the row's number; 0 if there is no room.
+  // `path`: path of the module's file; empty for the program. A file that was loaded several times
+  // may have several rows. `file`: number of the file's first row; 0 if the new row is the first.
   std::uint32_t store(const ModuleDescription&, std::string_view path, std::uint32_t file) noexcept;
   // Returns the first row of the module's file; 0 if the file has no row. `file_hash`:
   // ModuleDescription::file(). The caller holds the lock.
@@ -117,34 +123,39 @@ class ModuleTable {
   // Returns true if a frame is in a module of known_ that has no row in the ledger.
   bool lack_rows(std::span<const Frame> frames) noexcept;
   // Returns true if the code at `offset` from the load base of the file had the address `Frame` in
-  // the module epoch `epoch`. `file`: first row of the file.
+  // the module epoch `epoch` (a value of Header::module_epoch). `file`: first row of the file.
   bool was_at(std::uint32_t file, std::uint64_t offset, Frame, std::uint64_t epoch) const noexcept;
+  // Returns the facts about this row of the modules table that are not in the ledger.
   RowOfFile& row_of_file(std::uint32_t row) const noexcept {
     return static_cast<RowOfFile*>(rows_of_files_.data())[row];
   }
+  // Calls visit(file, offset) for each frame until it returns false. `file`: first row of the
+  // frame's file; 0: the frame is in no module, and `offset` is its address. The caller holds the
+  // lock.
   template <class Visit>
   void each_location(std::span<const Frame> frames, const Visit& visit) const noexcept;
-  // Marks each module of known_ that is loaded now with a new generation. Returns the generation; 0
-  // if the table's lock cannot be had.
+  // Marks each module of known_ that is loaded now with a new generation (number of a scan of the
+  // loaded modules). Returns the generation; 0 if the table's lock cannot be had.
   std::uint64_t mark_present() noexcept;
-  // Ends the row of one module with an older generation, raises Header::module_epoch, removes the
-  // module from known_, and sets the range to the module's addresses. Returns false if there is no
-  // older one.
+  // Removes one unloaded module from known_: one whose generation is older than `generation`. Ends
+  // its row, raises Header::module_epoch, and sets the range to the module's addresses. Returns
+  // false if there is no such module.
   bool take_unmarked(std::uint64_t generation, Gone&) noexcept;
 
-  Storage& storage_;
-  StringRef program_;
-  Mapping known_;  // array of Known, sorted by start; the ranges do not overlap
+  Storage& storage_;   // the memory of the ledger, with its tables
+  StringRef program_;  // path of the executable; empty: unknown
+  Mapping known_;      // array of Known, sorted by start; the ranges do not overlap
+  // Number of modules in known_, and most modules that it can hold.
   std::size_t known_count_ = 0, known_capacity_ = 0;
   Mapping rows_of_files_;         // array of RowOfFile, by row
   std::uint64_t generation_ = 1;  // number of the last scan for unloaded modules
   // Array of Gone: ranges of all modules that were loaded at the last scan by cover(). An address
   // in one of them belongs to a module, another one to generated code.
   Mapping loaded_;
-  std::size_t loaded_count_ = 0;
+  std::size_t loaded_count_ = 0;  // number of ranges in loaded_
   // Number of modules that the loader had ever loaded (dlpi_adds) at the last scan by cover().
   std::atomic<std::uint64_t> scanned_adds_{0};
-  FutexLock lock_;
+  FutexLock lock_;  // held while known_, loaded_ or rows_of_files_ is used
 };
 
 }  // namespace cuwarden::ledger

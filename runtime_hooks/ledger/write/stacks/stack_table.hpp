@@ -55,18 +55,28 @@ class StackTable {
   // Removes all stacks with a frame in this range of addresses from the index by addresses, because
   // other code may be loaded there. The rows of these stacks stay.
   void retire(ModuleTable::Gone range) noexcept;
+  // Returns the row of the stack that was stored with these very addresses; 0 if there is none.
+  // `hash`: hash of `frames` and `truncated`. Takes no lock.
   std::uint32_t find(std::uint64_t hash, std::span<const Frame> frames,
                      bool truncated) const noexcept;
+  // Returns the row of a stack whose frames have equal offsets in equal files, at any addresses; 0
+  // if there is none. `hash_of_locations`: hash of these files and offsets.
   std::uint32_t find_by_locations(std::uint64_t hash_of_locations, std::span<const Frame> frames,
                                   bool truncated) noexcept;
+  // Returns the row of the stack by its addresses or, failing that, by its files and offsets; 0 if
+  // there is none. A stack found by its files is from now on found by these addresses. The caller
+  // holds the table's lock.
   std::uint32_t find_again(std::uint64_t hash, std::span<const Frame> frames, bool truncated,
                            std::uint64_t hash_of_locations) noexcept;
+  // Stores a new stack, and returns its row; 0 if there is no room (reason_ledger_full). The caller
+  // holds the table's lock.
   std::uint32_t add(std::uint64_t hash, std::span<const Frame> frames, bool truncated,
                     std::uint64_t hash_of_locations) noexcept;
+  // True if the stack in this row was stored with these addresses. It must have as many frames.
   bool has_addresses(std::uint32_t row, std::span<const Frame> frames) const noexcept;
 
-  Storage& storage_;
-  ModuleTable& modules_;
+  Storage& storage_;          // the memory of the ledger, with its tables
+  ModuleTable& modules_;      // the ledger's table of loaded object files
   IdTable ids_;               // rows by the addresses of their frames; its lock guards this table
   IdTable ids_by_locations_;  // rows by the files and offsets of their frames; none is removed
   MovedStacks moved_;         // rows of stacks that have other addresses now than in their row
