@@ -41,10 +41,10 @@ struct RefusedGrowth {
 // from the start of the mapping.
 class BackingFile {
  public:
-  // Makes the ledger's file in the first folder that works, and maps the file. If no folder works,
-  // or if RLIMIT_FSIZE is below smallest_useful_file_bytes and lowers the size, maps anonymous
-  // memory instead. At first, only the header's pages are accessible. Returns false if there is no
-  // memory either.
+  // Makes the ledger's file in the first folder of the request that works, and maps the file. If no
+  // folder works, or if RLIMIT_FSIZE is below smallest_useful_file_bytes and lowers the size, maps
+  // anonymous memory instead. At first, only the header's pages are accessible. Returns false if
+  // there is no memory either.
   bool create(const BackingRequest&) noexcept;
 
   // Returns true if the ledger has a file. False: the ledger is in memory only, or remove() was
@@ -55,32 +55,34 @@ class BackingFile {
   // Returns true if the file has a lock (flock) that lasts as long as the ledger's mapping. By this
   // lock, readers in other processes can tell that the recorded process lives.
   bool is_locked() const noexcept { return locked_; }
-  // Return the device and inode of the ledger's file; 0 if there is no file, or after remove().
+  // Returns the number of the device on which the ledger's file lies; 0 if there is no file, or
+  // after remove().
   dev_t device() const noexcept { return in_file() ? device_ : 0; }
+  // Returns the inode number of the ledger's file; 0 if there is no file, or after remove().
   ino_t inode() const noexcept { return in_file() ? inode_ : 0; }
   // Returns the start of the ledger's mapping, at which its header begins.
   std::byte* base() const noexcept { return static_cast<std::byte*>(mapping_.data()); }
   // Returns the division of the ledger's mapping into regions (tables, and heaps of bytes).
   const Geometry& geometry() const noexcept { return geometry_; }
 
-  // Makes [offset, offset + bytes) of the file accessible, and allocates its blocks on the disk, so
-  // that no access can raise SIGBUS. On failure, or if the disk would be left too full for the
-  // program's own files, returns false, with the reason in refused_growth(). Parts that were never
-  // filled or opened are inaccessible, so that an mlockall() of the program ignores them.
+  // Makes [offset, offset + bytes) of the ledger's file accessible, and allocates its blocks on the
+  // disk, so that no access can raise SIGBUS. On failure, or if the disk would be left too full for
+  // the program's own files, returns false, with the reason in refused_growth(). Parts that were
+  // never filled or opened are inaccessible, so that an mlockall() of the program ignores them.
   bool fill(std::uint64_t offset, std::uint64_t bytes) noexcept;
-  // Makes [offset, offset + bytes) of the mapping readable and writable; that part must be
+  // Makes [offset, offset + bytes) of the ledger's mapping readable and writable; that part must be
   // anonymous memory. Returns false, with the reason in refused_growth(), if the kernel refuses.
   bool open_memory(std::uint64_t offset, std::uint64_t bytes) noexcept;
-  // Makes [offset, offset + bytes) of the mapping accessible without allocating blocks or memory,
-  // so that the kernel splits the mapping now. A later fill() or open_memory() there works even if
-  // the process may have no more mappings. A failure is ignored.
+  // Makes [offset, offset + bytes) of the ledger's mapping accessible without allocating blocks or
+  // memory, so that the kernel splits the mapping now. A later fill() or open_memory() there works
+  // even if the process may have no more mappings. A failure is ignored.
   void open_ahead(std::uint64_t offset, std::uint64_t bytes) noexcept {
     mapping_.open(offset, bytes);
   }
-  // Maps inaccessible anonymous memory over [offset, offset + bytes), the unused rest of a region
-  // that cannot grow in the file. The caller then makes parts of it accessible by open_memory().
-  // Returns false, with the reason in refused_growth(), if the kernel refuses: the range must then
-  // not be touched any more.
+  // Maps inaccessible anonymous memory over [offset, offset + bytes) of the ledger's mapping, the
+  // unused rest of a region (table) that cannot grow in the file. The caller then makes parts of it
+  // accessible by open_memory(). Returns false, with the reason in refused_growth(), if the kernel
+  // refuses: the range must then not be touched any more.
   bool replace_by_memory(std::uint64_t offset, std::uint64_t bytes) noexcept;
   // Unlinks the ledger's file, unless its path leads to another file by now. The mapping stays
   // usable; in_file() is false from now on.
@@ -89,23 +91,36 @@ class BackingFile {
   RefusedGrowth refused_growth() const noexcept { return refused_growth_; }
 
  private:
+  // Makes and maps the ledger's file in `folder`. `limit`: largest size of the file in bytes.
+  // Returns false, and leaves no file, if the folder does not work.
   bool create_in(const char* folder, const BackingRequest&, std::uint64_t limit) noexcept;
+  // Gives the open file `fd` its size, at most `limit` bytes, and maps it. Returns false on
+  // failure.
   bool map_file(int fd, std::uint64_t limit, const BackingRequest&) noexcept;
+  // Maps anonymous memory of at most `limit` bytes (more if not even the smallest ledger fits).
+  // Returns false if there is none.
   bool create_in_memory(const BackingRequest&, std::uint64_t limit) noexcept;
+  // True if the file system keeps enough room for the program's own files when the ledger's file
+  // takes `bytes` more, or if that is not known. Sets errno to ENOSPC if it does not.
   bool has_room_on_disk(std::uint64_t bytes) const noexcept;
+  // Allocates the blocks of [offset, offset + bytes) of the ledger's file by opening the file
+  // again, where MADV_POPULATE_WRITE is of no use. Returns false, with the reason in
+  // refused_growth(), on failure.
   bool fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexcept;
+  // Opens the file at path(). Returns an empty Descriptor, with errno set, on failure, or if the
+  // path leads to another file by now.
   Descriptor open_again() const noexcept;
   // Stores the operation and the present errno for refused_growth(). Always returns false.
   bool refused(GrowthOperation) noexcept;
 
-  Mapping mapping_;
-  Geometry geometry_;
-  RefusedGrowth refused_growth_;
+  Mapping mapping_;                // the ledger: its file, or anonymous memory
+  Geometry geometry_;              // division of the mapping into regions
+  RefusedGrowth refused_growth_;   // the value of refused_growth()
   bool populate_unknown_ = false;  // true: MADV_POPULATE_WRITE is not known, or not to be used
   bool locked_ = false;            // true if the file has a lock (flock) that the mapping holds
-  dev_t device_ = 0;
-  ino_t inode_ = 0;
-  char path_[PATH_MAX] = {};
+  dev_t device_ = 0;               // device on which the file lies; valid only with a path
+  ino_t inode_ = 0;                // inode number of the file; valid only with a path
+  char path_[PATH_MAX] = {};       // absolute path of the ledger's file; empty: there is none
 };
 
 }  // namespace cuwarden::ledger

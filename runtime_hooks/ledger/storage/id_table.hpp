@@ -79,15 +79,18 @@ class IdTable {
     std::atomic<std::uint64_t> slot[1];
   };
 
+  // Returns the upper half of a row's hash, which a slot keeps.
   static std::uint64_t tag_of(std::uint64_t hash) noexcept { return hash >> 32; }
 
+  // Stores `value` (half a hash and a row) in an empty slot, of which there must be one.
   static void put(Slots& slots, std::uint64_t value) noexcept {
     std::uint64_t i = (value >> 32) & slots.mask;
     while (slots.slot[i].load(std::memory_order_relaxed) != 0) i = (i + 1) & slots.mask;
     slots.slot[i].store(value, std::memory_order_release);
   }
 
-  // Finds the slot that has `value`, and stores `by` in it. Returns false if no slot has `value`.
+  // Finds the slot that has `value` (half a hash and a row), and stores `by` in it. Returns false
+  // if no slot has `value`.
   static bool replace(Slots& slots, std::uint64_t value, std::uint64_t by) noexcept {
     for (std::uint64_t i = (value >> 32) & slots.mask;; i = (i + 1) & slots.mask) {
       const std::uint64_t slot = slots.slot[i].load(std::memory_order_relaxed);
@@ -120,9 +123,9 @@ class IdTable {
     return larger;
   }
 
-  std::atomic<Slots*> slots_{nullptr};
-  std::uint64_t count_ = 0;  // slots that are not empty; slots of retired rows count
-  FutexLock lock_;
+  std::atomic<Slots*> slots_{nullptr};  // the hash table; null before create()
+  std::uint64_t count_ = 0;             // slots that are not empty; slots of retired rows count
+  FutexLock lock_;                      // the lock that lock() returns
 };
 
 }  // namespace cuwarden::ledger

@@ -38,7 +38,7 @@ class LiveBytes {
     // True: the shared counter of live bytes changed. False: only a credit changed (freed bytes
     // that a thread keeps to itself).
     bool seen = false;
-    std::uint64_t before = 0;  // bytes in the counter before the change; 0 if `seen` is false
+    std::uint64_t before = 0;  // Series::live_bytes before the change; 0 if `seen` is false
   };
   // Counts `bytes` that the calling thread has allocated. `shard`: the thread's part of the
   // counters. `series`, `row`: the series (all memory of one kind on one device) and its row in the
@@ -62,12 +62,12 @@ class LiveBytes {
   }
 
  private:
-  // The present epoch of a series. In epochs with even numbers, shards keep credits (freed bytes
-  // that the series' counter does not know yet). In those with odd numbers, all threads change the
-  // counter itself.
+  // The present epoch of a series (all memory of one kind on one device). In epochs with even
+  // numbers, threads' shards keep credits (freed bytes that the series' counter does not know yet).
+  // In those with odd numbers, all threads change the counter itself.
   struct alignas(64) Epoch {
     std::atomic<std::uint32_t> number{0};     // number of the present epoch
-    std::atomic<std::uint32_t> collected{0};  // last odd epoch whose collection has ended
+    std::atomic<std::uint32_t> collected{0};  // last odd epoch in which all credits were taken
     std::atomic<std::uint64_t> since_ns{0};  // beginning of the last odd epoch, since process start
   };
   // True if shards keep credits (freed bytes that the series' counter does not know yet) in the
@@ -98,20 +98,24 @@ class LiveBytes {
   static std::uint64_t largest_credit(std::uint64_t peak_bytes) noexcept {
     return std::max<std::uint64_t>(16 << 10, peak_bytes / 4096);
   }
-  // Count `bytes` that were allocated (rise_for_all) or freed (fall_for_all), always in the series'
-  // counter, which all threads share, and never in a credit. `row`: the series' row. `now_ns`: time
+  // Counts `bytes` that were allocated, in the series' counter, which all threads share, and never
+  // in a credit (freed bytes that a thread keeps to itself). `row`: the series' row. `now_ns`: time
   // since process start.
   Change rise_for_all(Series&, std::size_t row, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  // Counts `bytes` that were freed, in the series' counter, which all threads share, and never in a
+  // credit (freed bytes that a thread keeps to itself). `row`: the series' row. `now_ns`: time
+  // since process start.
   Change fall_for_all(Series&, std::size_t row, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   // Takes away the credits of all shards for the series in this row (freed bytes that they kept to
   // themselves), and subtracts them from the series' counter.
   void collect(Series&, std::size_t row) noexcept;
-  // Waits until the thread that began the odd epoch `epoch` has collected all credits. If that
-  // thread does not run, gives up after some microseconds, and marks the epoch as collected.
+  // Waits until the thread that began the odd epoch `epoch` has collected all credits (freed bytes
+  // that threads keep to themselves). If that thread does not run, gives up after some
+  // microseconds, and marks the epoch as collected.
   static void wait_for_collector(Epoch&, std::uint32_t epoch) noexcept;
 
-  ThreadShards& thread_shards_;
-  Epoch epochs_[ThreadShard::series_limit];
+  ThreadShards& thread_shards_;              // each thread's own counters
+  Epoch epochs_[ThreadShard::series_limit];  // the present epoch of each series, by its row
 };
 
 }  // namespace cuwarden::ledger

@@ -23,6 +23,7 @@ class ProcessTime {
   }
 
  private:
+  // Returns the time of the clock (CLOCK_MONOTONIC or its coarse form) in nanoseconds.
   static std::uint64_t read(clockid_t clock) noexcept {
     timespec now{};
     clock_gettime(clock, &now);
@@ -30,7 +31,7 @@ class ProcessTime {
            static_cast<std::uint64_t>(now.tv_nsec);
   }
 
-  std::uint64_t start_ns_ = 0;
+  std::uint64_t start_ns_ = 0;  // start of the process by CLOCK_MONOTONIC, in nanoseconds
 };
 
 }  // namespace cuwarden::ledger

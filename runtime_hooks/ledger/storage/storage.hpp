@@ -24,39 +24,43 @@ class Storage {
   // there is no memory.
   bool create(const BackingRequest&) noexcept;
 
+  // Returns the header of the ledger, which the caller may change.
   Header& header() const noexcept { return *reinterpret_cast<Header*>(file_.base()); }
+  // Returns the ledger's file, or the memory in its stead.
   BackingFile& file() noexcept { return file_; }
-  const BackingFile& file() const noexcept { return file_; }
+  const BackingFile& file() const noexcept { return file_; }  // The ledger's file or memory.
 
-  // Returns the address of a region's row 0, from which the rows follow as an array. Only rows that
-  // allocate() has handed out may be read or written.
+  // Returns the address of row 0 of a region (table or heap of bytes), from which the rows follow
+  // as an array. Only rows that allocate() has handed out may be read or written.
   template <class T>
   T* rows(RegionId id) const noexcept {
     return reinterpret_cast<T*>(starts_[index_of(id)]);
   }
 
-  // Hands out `count` neighbouring rows of the region, filled with zeros. Returns the number of the
-  // first one; 0 if there is no room or the region cannot grow. Row 0 is never handed out, so that
-  // 0 can mean no row. This function does not note in the ledger that it is incomplete: the caller
-  // does, by add_reason().
+  // Hands out `count` neighbouring rows of the region (table or heap of bytes), filled with zeros.
+  // Returns the number of the first one; 0 if there is no room or the region cannot grow. Row 0 is
+  // never handed out, so that 0 can mean no row. This function does not note in the ledger that it
+  // is incomplete: the caller does, by add_reason().
   std::uint64_t allocate(RegionId, std::uint64_t count) noexcept;
   // Hands out rows 0 to `count` - 1 of the hooks table, filled with zeros. (Other tables begin with
   // row 1.) Returns false if there is no room or the region cannot grow.
   bool allocate_hooks(std::uint64_t count) noexcept;
-  // Doubles the writable memory of each region, up to the region's capacity; adds 16 KiB at least.
-  // allocate() then hands the rows in this memory out without a system call. A region that cannot
-  // grow stays as it is.
+  // Doubles the writable memory of each region (table or heap of bytes), up to the region's
+  // capacity; adds 16 KiB at least. allocate() then hands the rows in this memory out without a
+  // system call. A region that cannot grow stays as it is.
   void make_room_ahead() noexcept;
   // Stores a copy of the text in the ledger's strings region. Returns a reference to the copy. If
   // there is no room, the reference is to an empty text, and the ledger gets reason_names_missing.
   StringRef store(std::string_view) noexcept;
 
-  // Returns the number of rows that the region can have at most, including row 0.
+  // Returns the number of rows that the region (table or heap of bytes) can have at most, including
+  // row 0.
   std::uint64_t capacity(RegionId id) const noexcept {
     const RegionExtent& extent = file_.geometry().regions[index_of(id)];
     return extent.capacity_bytes / extent.row_bytes;
   }
-  // Returns the number of the region's rows that were handed out so far, including row 0.
+  // Returns the number of rows of the region (table or heap of bytes) that were handed out so far,
+  // including row 0.
   std::uint64_t used(RegionId id) const noexcept {
     return header().regions[index_of(id)].used.load(std::memory_order_acquire);
   }
@@ -71,7 +75,7 @@ class Storage {
   }
 
  private:
-  // The state of one region's growth.
+  // The state of the growth of one region (table or heap of bytes).
   struct Fill {
     std::atomic<std::uint64_t> ready{0};  // bytes from the region's start that are writable
     // Size in bytes to which the region can grow. Becomes equal to `ready` once the region could
@@ -80,16 +84,17 @@ class Storage {
     FutexLock lock;        // held while the region grows
     bool in_file = false;  // true as long as the region grows in the file, not in memory
   };
-  // Makes the region's first `bytes` bytes writable, if they are not yet. Returns false if there is
-  // no room, if the region's lock cannot be had, or if the thread is confined (seccomp).
+  // Makes the first `bytes` bytes of the region (table or heap of bytes) writable, if they are not
+  // yet. Returns false if there is no room, if the region's lock cannot be had, or if the thread is
+  // confined (seccomp).
   bool make_ready(RegionId, std::uint64_t bytes) noexcept;
   // Stores in the ledger's header which step of growing failed last
   // (BackingFile::refused_growth()).
   void note_refusal() noexcept;
 
-  BackingFile file_;
+  BackingFile file_;                               // the ledger's file, or memory in its stead
   std::array<std::byte*, region_count> starts_{};  // address of each region
-  std::array<Fill, region_count> fills_;
+  std::array<Fill, region_count> fills_;           // state of each region's growth
 };
 
 // Holds one of the ledger's locks for a scope. Converts to false if FutexLock::lock() failed, in
@@ -97,6 +102,7 @@ class Storage {
 // gets reason_recording_stopped, and the caller must return without changing anything.
 class [[nodiscard]] LedgerLocked : public Locked {
  public:
+  // Takes `lock`, one of the locks of the ledger in `storage`.
   LedgerLocked(FutexLock& lock, Storage& storage) noexcept : Locked(lock) {
     if (!*this) storage.add_reason(reason_recording_stopped);
   }

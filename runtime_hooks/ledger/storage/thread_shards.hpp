@@ -26,8 +26,8 @@ class ThreadShard {
   // in rows below this one. Each further series has one counter that all threads share.
   static constexpr std::size_t series_limit = 64;
 
-  // Adds `amount` to a counter that belongs to this shard. Only the shard's thread may call it. A
-  // negative amount is given in two's complement.
+  // Adds `amount` to a counter that belongs to this shard (one thread's part of the counters). Only
+  // the shard's thread may call this function. A negative amount is given in two's complement.
   void add(std::atomic<std::uint64_t>& counter, std::uint64_t amount) const noexcept {
     if (is_shared()) {
       counter.fetch_add(amount, std::memory_order_relaxed);
@@ -45,9 +45,9 @@ class ThreadShard {
   // --- Credits: freed bytes of a series that its counter does not know yet (live_bytes.hpp). Only
   // the shard's own thread adds credits; any thread may take them away. `row`: the series' row.
 
-  // Takes `bytes` from the shard's credit for the series in this row (below series_limit): freed
-  // bytes that the series' counter does not know yet. Returns false, and takes nothing, if the
-  // credit is smaller.
+  // Takes `bytes` from the shard's credit (freed bytes that the series' counter does not know yet)
+  // for the series in this row of its table, below series_limit. Returns false, and takes nothing,
+  // if the credit is smaller.
   bool spend(std::size_t row, std::uint64_t bytes) noexcept {
     std::uint64_t credit = credits_[row].load(std::memory_order_relaxed);
     while (credit >= bytes) {
@@ -56,17 +56,17 @@ class ThreadShard {
     }
     return false;
   }
-  // Adds `bytes`, which the thread has freed, to the shard's credit for the series in this row
-  // (below series_limit), instead of changing the series' counter. Returns false, and adds nothing,
-  // if the credit would exceed `largest` bytes.
+  // Adds `bytes`, which the thread has freed, to the shard's credit (freed bytes that the series'
+  // counter does not know yet) for the series in this row, below series_limit. Returns false, and
+  // adds nothing, if the credit would exceed `largest` bytes.
   bool keep(std::size_t row, std::uint64_t bytes, std::uint64_t largest) noexcept {
     if (bytes > largest || credits_[row].load(std::memory_order_relaxed) > largest - bytes)
       return false;
     credits_[row].fetch_add(bytes, std::memory_order_seq_cst);
     return true;
   }
-  // Sets the shard's credit for the series in this row (below series_limit) to 0. Returns its
-  // former value: freed bytes that the caller must subtract from the series' counter.
+  // Sets the shard's credit for the series in this row (below series_limit) to 0. Returns the
+  // credit's former value: freed bytes that the caller must subtract from the series' counter.
   std::uint64_t take_credit(std::size_t row) noexcept {
     if (credits_[row].load(std::memory_order_seq_cst) == 0) return 0;
     return credits_[row].exchange(0, std::memory_order_seq_cst);
@@ -100,8 +100,8 @@ class ThreadShard {
   friend class ThreadShards;
   static constexpr std::size_t remembered = 256;  // number of entries of counter_rows_
 
-  std::uint32_t number_;
-  std::uint32_t tenancy_;             // number of threads that have had this shard
+  std::uint32_t number_;              // index of this shard; 0: the shard that threads share
+  std::uint32_t tenancy_;             // number of threads that have had this shard so far
   std::atomic<std::uint32_t> owner_;  // kernel's id of the last thread; 0: the shard was never used
   // Serial of the hooked call that the thread is inside; 0: none. In the shared shard: the number
   // of calls that threads are inside.
@@ -110,16 +110,19 @@ class ThreadShard {
   std::size_t hooks_;                  // number of counters in calls_
   // Allocations less frees that this shard has counted, by the series' row, in two's complement.
   std::atomic<std::uint64_t> live_[series_limit];
+  // Freed bytes that the series' counter does not know yet, by the series' row.
   std::atomic<std::uint64_t> credits_[series_limit];
+  // Changes of locked bytes that were not added to Series::slab_locked_bytes yet, by the series'
+  // row, in two's complement.
   std::atomic<std::uint64_t> locked_[series_limit];
-  std::atomic<std::uint64_t> freed_piece_;
+  std::atomic<std::uint64_t> freed_piece_;  // the value of freed_piece()
   // Cache of the row numbers of the shard's GroupShards: group << 32 | row, at index group modulo
   // `remembered`; 0: empty, since groups start at 1.
   std::atomic<std::uint64_t> counter_rows_[remembered];
 };
 
-// All shards of a ledger's writer. A thread takes a shard with its first call, and keeps it until
-// it ends; then another thread may take the shard.
+// All shards (each thread's part of the counters) of a ledger's writer. A thread takes a shard with
+// its first call, and keeps it until the thread ends; then another thread may take the shard.
 class ThreadShards {
  public:
   // Number of shards, including shard 0, which threads without a shard of their own share.
@@ -133,14 +136,14 @@ class ThreadShards {
   // children, which share its memory, get the shared shard. Returns false if there is no memory.
   bool create(std::uint32_t serial, std::uint32_t pid) noexcept;
 
-  // Returns the calling thread's shard; the shared one (shard 0) if living threads have all others.
-  // Also the shared one for threads of vfork children, and for a confined thread (seccomp) that has
-  // no shard yet.
+  // Returns the calling thread's shard (its part of the counters); the shared one (shard 0) if
+  // living threads have all others. Also the shared one for threads of vfork children, and for a
+  // confined thread (seccomp) that has no shard yet.
   ThreadShard& mine() noexcept {
     const Mine& mine = mine_;
     return __builtin_expect(mine.serial == serial_, true) ? *mine.shard : take();
   }
-  // Result of my_row() for a thread for which the threads table had no room.
+  // Result of my_row() for a thread for which the ledger's threads table had no room.
   static constexpr std::uint32_t no_row = UINT32_MAX;
   // Returns the calling thread's row in the ledger's threads table, as set_my_row() has set it; 0
   // if it was not set, no_row if the table had no room.
@@ -152,9 +155,10 @@ class ThreadShards {
     mine();
     mine_.row = row;
   }
-  // Returns the counters of the group `id` that only `shard` changes. `shard`: that of the calling
-  // thread. `group`: the group's row. The counters are made at the first call. If there is no room,
-  // the result is those of the shard that made the group, and the ledger gets reason_ledger_full.
+  // Returns the counters of the group `id` that only the thread of `shard` changes. `shard`: the
+  // calling thread's part of the counters. `group`: the group's row. The counters are made at the
+  // first call. If there is no room, the result is those of the shard that made the group, and the
+  // ledger gets reason_ledger_full.
   Counters& counters_of(ThreadShard& shard, Group& group, GroupId id) noexcept {
     if (group.shard == shard.number_) return group.counters;
     const std::uint64_t known =
@@ -211,7 +215,7 @@ class ThreadShards {
   // Returns true if at least two threads have had shards of their own so far, and from then on. The
   // shared shard 0 does not count here, although used() counts it.
   bool several() const noexcept { return used() > 2; }
-  // Calls visit(shard) for each shard that a thread has had, except the shared one.
+  // Calls visit(shard) for each shard (ThreadShard) that a thread has had, except the shared one.
   template <class Visit>
   void for_each(Visit visit) noexcept {
     const std::uint32_t used = used_.load(std::memory_order_seq_cst);
@@ -229,20 +233,24 @@ class ThreadShards {
       series.live_count.fetch_add(amount, std::memory_order_relaxed);
     }
   }
-  // Returns the number of live allocations of a series, over all shards. `row`: the series' row.
+  // Returns the number of live allocations of a series (all memory of one kind on one device), over
+  // the shards of all threads. `row`: the series' row.
   std::uint64_t live_count(const Series&, std::size_t row) const noexcept;
 
  private:
   // A thread's shard, and its row in the threads table, for the ThreadShards object with this
   // serial number: the object that the thread used last, if the process has several.
   struct Mine {
-    ThreadShard* shard;
-    std::uint32_t serial, row;
+    ThreadShard* shard;         // the thread's shard; not valid if `serial` is another object's
+    std::uint32_t serial, row;  // serial number of the object; row as my_row() returns it
   };
+  // Returns the array of all `count` shards.
   ThreadShard* thread_shards() const noexcept { return static_cast<ThreadShard*>(memory_.data()); }
   // Finds a shard for the calling thread, and remembers it: one that no thread has had, or one of
   // an ended thread. Returns shard 0 if there is none, or if the thread may have none of its own.
   ThreadShard& take() noexcept;
+  // Counts a call of a hook in the calling thread's `shard`, or in the hook's row if the shard has
+  // no counter for it.
   void count_call(const ThreadShard& shard, HookId hook) noexcept {
     if (hook.value < shard.hooks_) {
       shard.add(shard.calls_[hook.value], 1);
@@ -257,12 +265,13 @@ class ThreadShards {
   // reason_ledger_full.
   Counters& find_group_shard(ThreadShard&, Group&, GroupId) noexcept;
 
+  // The calling thread's shard and row.
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Mine mine_;
 
-  Storage& storage_;
-  Mapping memory_;
-  std::uint32_t serial_ = 0;
-  std::uint32_t pid_ = 0;
+  Storage& storage_;                    // the memory of the ledger, with its tables
+  Mapping memory_;                      // array of `count` ThreadShards
+  std::uint32_t serial_ = 0;            // number, from 1, that no other such object has
+  std::uint32_t pid_ = 0;               // pid of the recorded process
   std::atomic<std::uint32_t> used_{1};  // shards that threads have had, including shard 0
 };
 
