@@ -38,15 +38,17 @@ class GroupSums {
   }
 
  private:
-  static constexpr std::int32_t most_devices = 256;  // ordinals from here on are out of range
+  static constexpr std::int32_t most_devices = 256;  // device ordinals of 256 and more are ignored
   // Sums over the groups of one kind on one device.
   struct Sum {
+    // Allocations, frees and failed requests since process start; live allocations and their bytes.
     std::uint64_t allocations = 0, frees = 0, failures = 0, live_count = 0, live_bytes = 0;
   };
   // Returns the index in sums_ for this kind and device; null if the kind has no enumerator, or if
   // the ordinal is not in [-1, most_devices).
   static std::optional<std::size_t> slot_of(Kind, DeviceOrdinal) noexcept;
-  // Sums at kind * (most_devices + 1) + ordinal + 1; no_device has the ordinal -1.
+  // Sums of each kind and device, at kind * (most_devices + 1) + ordinal + 1; no_device has the
+  // ordinal -1.
   std::array<Sum, kind_count*(most_devices + 1)> sums_{};
 };
 

@@ -19,14 +19,13 @@
 
 namespace cuwarden::ledger {
 
-// The structs called ...View are copies of the ledger's rows, each read at one moment. A field
-// without a comment has the meaning of the field of that name in the row (layout.hpp). Texts and
+// The structs called ...View are copies of the ledger's rows, each read at one moment. Texts and
 // spans point into the ledger's bytes. Times are nanoseconds since the recorded process began.
 
 // A copy of a Record: one live allocation.
 struct RecordView {
-  RecordId id;
-  GroupId group;
+  RecordId id;                // the record's row
+  GroupId group;              // group in which the allocation counts
   DeviceAddress address;      // address or handle
   ByteCount bytes;            // size as the program requested it
   std::uint64_t time_ns = 0;  // time of the allocation since process start
@@ -39,16 +38,16 @@ struct RecordView {
   // `references`: references to such a handle, or openings of memory by an IPC handle. 0 for other
   // memory.
   std::uint32_t mappings = 0, references = 0;
-  Space space{};
+  Space space{};           // kind of number that `address` is, such as a pointer or a handle
   std::uint8_t flags = 0;  // bits of RecordFlag
 };
 // A copy of a Group: all allocations of one kind, by one CUDA function, on one device, from one
 // call stack. The counters are summed up over all threads.
 struct GroupView {
-  GroupId id;
-  StackId stack;
-  HookId api;  // the CUDA function that the program called
-  Kind kind{};
+  GroupId id;                        // the group's row
+  StackId stack;                     // call stack of the allocations; 0: none was recorded
+  HookId api;                        // the CUDA function that the program called
+  Kind kind{};                       // kind of the allocated memory
   DeviceOrdinal device = no_device;  // no_device for host memory
   // `live_*`: allocations that neither a free nor the end of their context has ended.
   // `allocations`, `allocated_bytes`, `frees`: totals since process start. `failures`: requests
@@ -62,54 +61,53 @@ struct GroupView {
 };
 // A copy of a Stack: one call stack.
 struct StackView {
-  StackId id;
+  StackId id;                      // the stack's row
   std::span<const Frame> frames;   // innermost first; points into the ledger
-  std::uint64_t module_epoch = 0;  // module epoch in which the addresses are valid (module_at())
+  std::uint64_t module_epoch = 0;  // modules unloaded before the addresses were noted
   bool truncated = false;          // true if outer frames were cut off
 };
 // A copy of a Module: a loaded object (the program or a shared library) at one address.
 struct ModuleView {
-  ModuleId id;
+  ModuleId id;                             // the module's row
   ModuleId file;                           // first module that was loaded from this module's file
   std::string_view path;                   // path of the file; empty: unknown
-  std::span<const std::uint8_t> build_id;  // empty: the file has none
+  std::span<const std::uint8_t> build_id;  // the linker's id of the file; empty: none
   // Load base, range of addresses, and the module epochs [loaded_epoch, unloaded_epoch) in which
   // the module was loaded. An `unloaded_epoch` of 0 means that it is still loaded.
   std::uint64_t base = 0, start = 0, end = 0, loaded_epoch = 0, unloaded_epoch = 0;
 };
-// A copy of a RequestUnderWay: a thread's refused request while a rung is tried for it.
+// A copy of a RequestUnderWay: a thread's refused request while an attempt (rung) to serve it runs.
 struct RequestUnderWayView {
   IncidentId incident;  // the incident that counts the refusal
-  Rung rung{};
-  // Time at which the rung began, since process start; size of the request (0: the call does not
-  // say).
+  Rung rung{};          // the rung (attempt to serve the request) that is being tried
+  // Time of the rung's start, since process start; bytes of the request (0: the call does not say).
   std::uint64_t since_ns = 0, bytes = 0;
 };
 // A copy of a Thread: a thread of the recorded process that made a recorded call.
 struct ThreadView {
-  ThreadId id;
+  ThreadId id;                 // the thread's row
   std::uint32_t tid = 0;       // the kernel's id of the thread
   std::string_view name;       // name that the thread had at its first recorded call
   std::uint64_t first_ns = 0;  // time of the thread's first recorded call, since process start
   std::optional<RequestUnderWayView> under_way{};  // null: no rung is being tried for the thread
 };
-// A copy of a Bucket: the highest live bytes in a span of a series' timeline, and those at the
-// span's end. The span begins `time_ns` after process start and is `width_ns` long.
+// A copy of a Bucket: the live bytes in a span of a series' timeline.
 struct BucketView {
+  // Start (since process start) and length of the span; highest live bytes in it; those at its end.
   std::uint64_t time_ns = 0, width_ns = 0, max_bytes = 0, last_bytes = 0;
 };
-// A copy of a WorstHolder: number and bytes of one group's live allocations in the driver's slabs
-// at a moment with many locked bytes (unused, but in slabs with a live allocation). `locked_bytes`:
-// sum of the group's parts of them; a slab's locked bytes are divided equally among its live
-// allocations.
+// A copy of a WorstHolder: one group's live allocations in the driver's slabs at a moment with many
+// locked bytes (unused, but in slabs with a live allocation).
 struct WorstHolderView {
-  GroupId group;
+  GroupId group;  // the group; 0: none
+  // Number and bytes of the group's live allocations in slabs; the group's part of the locked
+  // bytes. A slab's locked bytes are divided equally among its live allocations.
   std::uint64_t count = 0, bytes = 0, locked_bytes = 0;
 };
 // A copy of a Series: all memory of one kind on one device, or the process's resident memory.
 struct SeriesView {
   bool host_rss = false;             // true: the bytes are the process's resident memory (RSS)
-  Kind kind{};                       // meaningless if `host_rss` is true
+  Kind kind{};                       // kind of memory; meaningless if `host_rss` is true
   DeviceOrdinal device = no_device;  // no_device for host memory
   // Until GroupSums::put_into() adds up the groups, `allocations`, `frees`, `failures` and
   // `live_count` are 0, and `live_bytes` may be too high. `failures`: requests that failed for lack
@@ -126,7 +124,7 @@ struct SeriesView {
     // False if too many allocations contradicted the layout of slabs in slab_layout.hpp when
     // `holders` was noted. The numbers of this struct may then be wrong.
     bool as_counted = true;
-    // At the worst moment: locked bytes, and bytes that were lost to rounding requests up to pages.
+    // Bytes locked at the worst moment, and bytes then lost by rounding up to pages of 2 MiB.
     // `time_ns`: time of the worst moment, since process start; 0: there was none.
     std::uint64_t locked_bytes = 0, page_rounding_bytes = 0, time_ns = 0;
     // Number of allocations that shared a slab with others at `holders_ns`; 0 also if `holders_ns`
@@ -148,17 +146,16 @@ struct SeriesView {
   std::size_t buckets_used = 0;      // number of entries of `buckets` in use
   BucketView buckets[bucket_count];  // the timeline, from the start of the process
 };
-// A copy of a SlabPage: a 2 MiB page that the driver cuts small requests from. `contents`: the
-// page's live allocations at the moment at which most bytes of the device were locked.
+// A copy of a SlabPage: a 2 MiB page that the driver cuts small requests from, as it was when most
+// bytes of the device were locked (unused, but in pages with a live allocation).
 struct SlabPageView {
-  DeviceOrdinal device = no_device;
-  DeviceAddress address;
-  SlabContents contents;
+  DeviceOrdinal device = no_device;  // the device whose memory the page is
+  DeviceAddress address;             // first byte of the page
+  SlabContents contents;             // live allocations in the page at the worst moment
 };
-// Figures of cuwarden's pool on one device: bytes that the pool held when last noted, requested
-// bytes of the live allocations there, and totals of the pool's work so far.
+// Figures of cuwarden's pool on one device, when last noted, and totals of the pool's work so far.
 struct ArenaView {
-  std::uint64_t held_bytes = 0, live_bytes = 0;
+  std::uint64_t held_bytes = 0, live_bytes = 0;  // bytes held by the pool; requested bytes in use
   // Totals: requests that the pool has served, their bytes, and bytes that it gave back to the
   // device.
   std::uint64_t served_count = 0, served_bytes = 0, returned_bytes = 0;
@@ -172,9 +169,9 @@ struct ArenaView {
 
 // A copy of a Device: a device that the process used.
 struct DeviceView {
-  DeviceOrdinal ordinal = no_device;
-  std::uint8_t uuid[16]{};  // zeros: unknown
-  std::string_view name;    // empty: unknown
+  DeviceOrdinal ordinal = no_device;  // the device's CUDA ordinal, from 0
+  std::uint8_t uuid[16]{};            // the device's UUID; zeros: unknown
+  std::string_view name;              // the device's name; empty: unknown
   // Occasion of the last reading of the device's memory. None: no reading is known, so `time_ns`,
   // `total_bytes`, `free_bytes` and `memory_pool_idle_bytes` are not valid.
   ReadingAt at = ReadingAt::none;
@@ -188,9 +185,8 @@ struct DeviceView {
   // Bytes of the device's live allocations that are in host memory (spill): now, and the most so
   // far. `spilled_count`: number of allocations that ever had host memory.
   std::uint64_t spilled_bytes = 0, spilled_peak_bytes = 0, spilled_count = 0;
-  std::uint64_t spilled_in_stream_order_bytes = 0;  // part in stream-ordered allocations
-  // Figures of cuwarden's pool on the device.
-  ArenaView arena;
+  std::uint64_t spilled_in_stream_order_bytes = 0;  // spilled bytes of stream-ordered allocations
+  ArenaView arena;                                  // figures of cuwarden's pool on the device
   ImplicitBytes implicit;  // memory that the driver took by itself, such as for contexts
   // Name of the kernel that needs most local memory for each thread; empty: unknown.
   std::string_view largest_local_kernel;
@@ -198,7 +194,7 @@ struct DeviceView {
 // A copy of an Incident: a request that the driver refused for lack of memory. It has the facts
 // known at that moment, and counts of later refusals of the same group, of whatever size.
 struct IncidentView : IncidentFacts {
-  IncidentId id;
+  IncidentId id;              // the incident's row
   GroupId group;              // the group that the request counts in: its call site
   ThreadId thread;            // thread that made the request; 0: unknown
   std::uint64_t time_ns = 0;  // time of the first refusal, since process start
@@ -208,66 +204,63 @@ struct IncidentView : IncidentFacts {
   // within 10 s until it was served.
   std::uint64_t repeats = 0, last_ns = 0, last_bytes = 0, recovered = 0, failed = 0;
   std::array<std::uint64_t, rung_count> rescued{};  // requests that each rung served, by Rung
-  std::uint64_t rescued_bytes = 0;                  // bytes of these requests
-  // Reasons for which rungs were left out at the first refusal, by Rung.
+  std::uint64_t rescued_bytes = 0;                  // bytes of the requests that rungs served
+  // Reasons for which rungs (attempts to serve a request) were left out at the first refusal, by
+  // Rung.
   std::array<LeftOut, rung_count> left_out{};
 };
 // A copy of an IncidentHolder: a group that held much memory at the incident's refusal.
 struct IncidentHolderView : IncidentHolding {
-  IncidentId incident;
+  IncidentId incident;  // the incident to which the row belongs
 };
 // A copy of an IncidentProcess: another process that used the device at the incident's refusal.
 struct IncidentProcessView : OtherProcess {
-  IncidentId incident;
+  IncidentId incident;  // the incident to which the row belongs
 };
-// A copy of an IncidentClass: the driver's slabs of one size class when the incident's request was
-// refused. `class_bytes`: largest size of the class's allocations, a power of two. `slab_count`:
-// number of the slabs. `live_*`: number and requested bytes of all live allocations in them.
+// A copy of an IncidentClass: the driver's slabs of one size class at the incident's refusal.
 struct IncidentClassView {
-  IncidentId incident;
+  IncidentId incident;  // the incident to which the row belongs
+  // Largest size of the class's allocations, a power of two; number of the class's slabs; number
+  // and requested bytes of all live allocations in them.
   std::uint64_t class_bytes = 0, slab_count = 0, live_count = 0, live_bytes = 0;
 };
-// A copy of an IncidentRung: an attempt (rung) to serve the incident's request, with its outcome
-// and the time that it took.
+// A copy of an IncidentRung: an attempt (rung) to serve the incident's request, and its outcome.
 struct IncidentRungView {
-  IncidentId incident;
-  std::uint32_t order = 0;  // position among the incident's rungs, from 1
-  Rung rung{};
-  RungOutcome outcome{};
-  std::uint64_t duration_ns = 0;
-  // Name of the reclaimer (a callback that empties a cache) that the rung called; empty for other
-  // rungs.
+  IncidentId incident;            // the incident to which the row belongs
+  std::uint32_t order = 0;        // position among the incident's rungs, from 1
+  Rung rung{};                    // the rung that was tried
+  RungOutcome outcome{};          // the rung's outcome; `under_way` until it has ended
+  std::uint64_t duration_ns = 0;  // time that the rung has taken so far
+  // Name of the reclaimer (callback that empties a cache) that the rung called; empty: none.
   std::string_view name;
 };
 // A copy of an IncidentSlab: one of the driver's slabs when the incident's request was refused.
-// `address`: the slab's first byte. `live_*`: number and requested bytes of the live allocations in
-// it.
 struct IncidentSlabView {
-  IncidentId incident;
-  DeviceAddress address;
-  std::uint64_t live_count = 0, live_bytes = 0;
+  IncidentId incident;                           // the incident to which the row belongs
+  DeviceAddress address;                         // first byte of the slab
+  std::uint64_t live_count = 0, live_bytes = 0;  // number and requested bytes of live allocations
 };
 // A copy of a Hook: a hooked CUDA function, and the number of its recorded calls.
 struct HookView {
-  HookId id;
-  std::string_view name;
-  std::uint64_t calls = 0;
+  HookId id;                // number of the hook, from 0
+  std::string_view name;    // name of the CUDA function
+  std::uint64_t calls = 0;  // number of recorded calls of the function, by all threads
 };
 // A copy of a NamedCount: a CUDA memory function without a hook, and the number of its lookups.
 struct NamedCountView {
-  std::string_view name;
-  std::uint64_t count = 0;
+  std::string_view name;    // name of the function
+  std::uint64_t count = 0;  // number of lookups of the function
 };
 // A copy of a NamedValue: a setting of cuwarden, or an environment variable.
 struct NamedValueView {
-  std::string_view name, value;
+  std::string_view name, value;   // name of the setting or variable; its value
   bool from_environment = false;  // false: the value is the setting's default
 };
 // Facts about the recorded process and its ledger, copied from the ledger's header. Texts and
 // `boot_id` point into the ledger's bytes.
 struct ProcessView {
   std::uint32_t pid = 0, parent = 0;   // pids of the process and of its parent
-  std::int64_t start_realtime_ns = 0;  // start of the process, since 1970
+  std::int64_t start_realtime_ns = 0;  // start of the process in ns since 1970
   // Start of the process by CLOCK_MONOTONIC, and in the kernel's ticks since boot (field 22 of
   // /proc/PID/stat; 0: unknown).
   std::uint64_t start_monotonic_ns = 0, start_ticks = 0;
@@ -276,7 +269,7 @@ struct ProcessView {
   // Device and inode numbers of the ledger's file as the process made it; 0: the ledger was in
   // memory. A copy of the file has other numbers.
   std::uint64_t file_device = 0, file_inode = 0;
-  std::span<const std::uint8_t> boot_id;  // the kernel's id of the boot
+  std::span<const std::uint8_t> boot_id;  // the kernel's id of the boot; zeros: unknown
   // Path of the folder of the cgroup that counts the process's memory; empty: unknown.
   std::string_view memory_cgroup;
   // Inode number of the folder `memory_cgroup` (0: unknown), and number of the cgroup's processes
@@ -288,14 +281,12 @@ struct ProcessView {
   std::string_view host, program, command_line, report_path;
   EndReason end_reason = EndReason::unknown;  // reason of the end; `running`: no end was noted
   bool report_written = false;                // true: the final report is complete on disk
-  // Number in the file name of the process's report. 0: the name has no number. Null: there is no
-  // report.
+  // Number in the report's file name; 0: the name has no number. Null: there is no report.
   std::optional<unsigned> report_number;
   std::optional<int> exit_status;  // status with which the process ended; null: unknown
-  int driver_version = 0, runtime_version = 0;  // of CUDA; 13000 stands for 13.0; 0: unknown
+  int driver_version = 0, runtime_version = 0;  // CUDA's; 13000 stands for 13.0; 0: unknown
   bool cuda_seen = false;                       // always false: no code sets it in the ledger
-  // Reasons why the ledger or the recording is incomplete: bits of Reason.
-  std::uint32_t reasons = 0;
+  std::uint32_t reasons = 0;  // restrictions of the ledger or the recording: bits of Reason
   // Step that failed when the ledger last could not grow; `none`: the ledger could always grow.
   GrowthOperation growth_operation = GrowthOperation::none;
   int growth_error = 0;  // errno of the failed step; 0: none has failed
@@ -313,11 +304,10 @@ struct ProcessView {
   bool cut_short = false;          // true if bytes are missing at the file's end
 };
 
-// The reason why a ledger cannot be read, as a text for the user; null: no error. The text is
-// constant.
+// The reason why a ledger cannot be read.
 struct ReadError {
-  const char* text = nullptr;
-  explicit operator bool() const { return text != nullptr; }
+  const char* text = nullptr;  // the reason, a constant text for the user; null: no error
+  explicit operator bool() const { return text != nullptr; }  // true if there is an error
 };
 
 // Reads the rows of one ledger, whose bytes it neither owns nor trusts.
@@ -335,50 +325,57 @@ class Reader {
   // the hooks table. So rows are numbered up to the result - 1. Rows that the bytes lack, or beyond
   // a limit for the table, do not count.
   std::uint64_t rows(RegionId) const noexcept;
-  // record() and the other functions that take a `row` return a copy of the row with this number in
-  // the table that they are named for. They return null if the row is unused, half-written or
-  // damaged.
+  // Returns a copy of this row of the records table. This and the other functions that take a `row`
+  // return null if the row is unused, half-written or damaged.
   std::optional<RecordView> record(std::uint64_t row) const noexcept;
-  std::optional<GroupView> group(std::uint64_t row) const noexcept;
-  std::optional<StackView> stack(std::uint64_t row) const noexcept;
-  std::optional<ModuleView> module(std::uint64_t row) const noexcept;
-  std::optional<ThreadView> thread(std::uint64_t row) const noexcept;
+  std::optional<GroupView> group(std::uint64_t row) const noexcept;    // null: unused or damaged
+  std::optional<StackView> stack(std::uint64_t row) const noexcept;    // null: unused or damaged
+  std::optional<ModuleView> module(std::uint64_t row) const noexcept;  // null: unused or damaged
+  std::optional<ThreadView> thread(std::uint64_t row) const noexcept;  // null: unused or damaged
   // Returns the series (all memory of one kind on one device) in this row; null if the row is
   // unused or damaged. Its counts of allocations, frees, failures and live allocations are 0, and
   // its live bytes may be too high, until GroupSums::put_into() adds them up from the groups.
   std::optional<SeriesView> series(std::uint64_t row) const noexcept;
-  std::optional<DeviceView> device(std::uint64_t row) const noexcept;
-  std::optional<IncidentView> incident(std::uint64_t row) const noexcept;
+  std::optional<DeviceView> device(std::uint64_t row) const noexcept;      // null: unused, damaged
+  std::optional<IncidentView> incident(std::uint64_t row) const noexcept;  // null: unused, damaged
+  // Returns this row of the table of groups with much memory at a refusal; null: unused or damaged.
   std::optional<IncidentHolderView> incident_holder(std::uint64_t row) const noexcept;
+  // Returns this row of the table of other processes at a refusal; null: unused or damaged.
   std::optional<IncidentProcessView> incident_process(std::uint64_t row) const noexcept;
+  // Returns this row of the table of the driver's slabs by size class; null: unused or damaged.
   std::optional<IncidentClassView> incident_class(std::uint64_t row) const noexcept;
+  // Returns this row of the table of the driver's slabs at a refusal; null: unused or damaged.
   std::optional<IncidentSlabView> incident_slab(std::uint64_t row) const noexcept;
+  // Returns this row of the table of attempts to serve a request; null: unused or damaged.
   std::optional<IncidentRungView> incident_rung(std::uint64_t row) const noexcept;
   // Returns the slab page in this row, with its contents at the moment when the most bytes of its
   // device were locked. `version`: SeriesView::Worst::version of the device's linear memory. Null
   // if the row is unused or damaged.
   std::optional<SlabPageView> slab_page(std::uint64_t row, std::uint32_t version) const noexcept;
-  std::optional<HookView> hook(std::uint64_t row) const noexcept;  // the first row is 0
+  std::optional<HookView> hook(std::uint64_t row) const noexcept;  // first row: 0; null: unused
+  // Returns this row of the table of functions without a hook; null: unused or damaged.
   std::optional<NamedCountView> unhooked_lookup(std::uint64_t row) const noexcept;
-  std::optional<NamedValueView> setting(std::uint64_t row) const noexcept;
-  std::optional<NamedValueView> environment(std::uint64_t row) const noexcept;
+  std::optional<NamedValueView> setting(std::uint64_t row) const noexcept;      // null: unused
+  std::optional<NamedValueView> environment(std::uint64_t row) const noexcept;  // null: unused
 
   // Returns the module that was loaded at the frame's address in the module epoch of the frame's
   // stack (StackView::module_epoch); null if no known module was.
   std::optional<ModuleView> module_at(Frame, std::uint64_t module_epoch) const noexcept;
 
  private:
-  // Offset of a table within the bytes, and the number of rows for which it has room. Both are
-  // checked by open() and kept here, because the header in the file may change later.
+  // Offset of a ledger's table within the bytes, and the number of rows for which it has room. Both
+  // are checked by open() and kept here, because the header in the file may change later.
   struct Table {
-    std::uint64_t offset = 0, rows = 0;
+    std::uint64_t offset = 0, rows = 0;  // start in bytes; most rows
   };
+  // Makes a reader without tables, which open() then checks and fills in.
   explicit Reader(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}
-  const Header& header() const noexcept;
-  // Returns the row at `index`; null if the table has no row in use there.
+  const Header& header() const noexcept;  // the header, with which the bytes begin
+  // Returns the row at `index` of this table; null if the table has no row in use there.
   template <class Row>
   const Row* row(RegionId, std::uint64_t index) const noexcept;
-  // Returns the row at `index`; null if it is unused, or if its writer has not completed it.
+  // Returns the row at `index` of this table; null if it is unused or its writer has not completed
+  // it.
   template <class Row>
   const Row* published(RegionId, std::uint64_t index) const noexcept;
   // Returns a text of the strings region. The result is empty if the reference is damaged, or if
@@ -388,13 +385,14 @@ class Reader {
   std::uint64_t calls_of(std::uint64_t hook_row) const noexcept;
   // Returns the row at `index` of the settings or of the environment variables, as `RegionId` says.
   std::optional<NamedValueView> named_value(RegionId, std::uint64_t index) const noexcept;
-  // Returns the series' worst moment. If its holders are being copied, it has no holders here.
+  // Returns the series' worst moment: that with most locked bytes. The result has no holders while
+  // a thread of the recorded process replaces them.
   SeriesView::Worst worst_of(const Series&) const noexcept;
 
-  std::span<const std::byte> bytes_;
+  std::span<const std::byte> bytes_;  // the ledger's bytes, which others may change
   // True if the ledger is that of this process: parts that are in memory only can be read, too.
   bool own_process_ = false;
-  std::array<Table, region_count> tables_{};
+  std::array<Table, region_count> tables_{};  // the tables, by RegionId
 };
 
 }  // namespace cuwarden::ledger
