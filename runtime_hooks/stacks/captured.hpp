@@ -15,13 +15,13 @@ inline constexpr std::size_t depth_limit = 1024;
 struct Captured {
   // Number of frames in the buffer that was passed for the walk.
   std::size_t count = 0;
-  // True if frames are missing because the buffer was full, or because the stack or an unwind table
-  // is damaged or too unusual for the walk. False also if the walk ended at code that no unwind
-  // table describes: libgcc's unwinder ends there, too.
+  // True if outer frames are missing: the buffer was full, or the stack or an unwind table is
+  // damaged or too unusual for the walk. False also if the walk ended at code that no unwind table
+  // describes: libgcc's unwinder ends there, too.
   bool truncated = false;
-  // True if the buffer holds all frames up to the thread's first one, but for those of this shared
-  // object, which are left out. False if frames are missing, or if libgcc's unwinder did the walk,
-  // which does not tell.
+  // True if the buffer of the walk holds all frames up to the thread's first one, but for those of
+  // this shared object, which are left out. False if frames are missing, or if libgcc's unwinder
+  // did the walk, which does not tell.
   bool whole = false;
   // True if the walk passed the frame that the kernel puts on the stack for a signal handler. False
   // also if libgcc's unwinder did the walk.

@@ -46,23 +46,23 @@ class CfaProgram {
   // `expression`, it is stored at the address that the DWARF expression in `expression` computes. A
   // member that the kind does not use is 0 or empty.
   struct SavedRegister {
-    Kept how = Kept::same;
-    std::int64_t offset = 0;
-    Cursor expression;
+    Kept how = Kept::same;    // kind of the description
+    std::int64_t offset = 0;  // for `at_cfa`: bytes from the CFA to the stored value
+    Cursor expression;        // for `expression`: the DWARF expression of the value's address
   };
   // A row of the unwind table: how the canonical frame address (CFA) and the caller's registers are
   // found. With `cfa_by_expression`, the CFA is the result of the DWARF expression
   // `cfa_expression`. Otherwise it is the value of the register with the DWARF number
   // `cfa_register`, plus `cfa_offset` bytes.
   struct Row {
-    bool cfa_by_expression = false;
-    std::uint64_t cfa_register = 0;
-    std::int64_t cfa_offset = 0;
-    Cursor cfa_expression;
-    SavedRegister rbp, rsp, return_address;
+    bool cfa_by_expression = false;          // true: the CFA is the result of `cfa_expression`
+    std::uint64_t cfa_register = 0;          // else: DWARF number of the CFA's base register
+    std::int64_t cfa_offset = 0;             // bytes from the base register's value to the CFA
+    Cursor cfa_expression;                   // the DWARF expression; empty if it is not used
+    SavedRegister rbp, rsp, return_address;  // the registers' values in the caller's frame
   };
-  // Largest number of rows that DW_CFA_remember_state may have stored at a time. A table that
-  // stores more gets the rule `not_expressible`.
+  // Largest number of rows that DW_CFA_remember_state may have stored at a time. An unwind table
+  // that stores more gets the rule `not_expressible`: walks end there.
   static constexpr int deepest_state = 8;
 
   // Reads one instruction of the unwind table and its operands from the cursor, and runs it.
@@ -71,34 +71,35 @@ class CfaProgram {
   void extended(std::uint8_t opcode, Cursor&) noexcept;
   // Moves `location_` on by `steps` units of code, each of `code_alignment_` bytes.
   void advance(std::uint64_t steps) noexcept { location_ += steps * code_alignment_; }
-  // Enters into `row_` how the register with the DWARF number `column` is found in the caller's
-  // frame. Ignores registers other than rbp, rsp and the return address.
+  // Enters into `row_`, the present row of the unwind table, how the register with the DWARF number
+  // `column` is found in the caller's frame. Ignores registers other than rbp, rsp and the return
+  // address.
   void keep(std::uint64_t column, SavedRegister) noexcept;
-  // Enters into `row_` that the register with the DWARF number `column` is stored `factored` *
-  // `data_alignment_` bytes from the canonical frame address (CFA). `factored` is the unsigned
-  // operand of DW_CFA_offset or DW_CFA_offset_extended. Instructions with a signed operand call
-  // keep() instead.
+  // Enters into `row_`, the present row of the unwind table, that the register with the DWARF
+  // number `column` is stored `factored` * `data_alignment_` bytes from the canonical frame address
+  // (CFA). `factored` is the unsigned operand of DW_CFA_offset or DW_CFA_offset_extended.
+  // Instructions with a signed operand call keep() instead.
   void keep_at(std::uint64_t column, std::uint64_t factored) noexcept;
   // Returns `value` * `data_alignment_`, in bytes; INT64_MAX if the product does not fit.
   std::int64_t factored(std::int64_t value) const noexcept;
-  // Returns the rule for the kernel's signal frame; a `not_expressible` one if `row_` is not the
-  // description that glibc's unwind table has for this frame.
+  // Returns the rule for leaving the kernel's signal frame; a `not_expressible` one if `row_` is
+  // not the description that glibc's unwind table has for this frame.
   Rule rule_of_signal_frame() const noexcept;
-  // Returns the rule for `row_`, whose canonical frame address (CFA) is given by a DWARF
-  // expression; a `not_expressible` one if the expression is an unusual one, or rbp is saved in an
-  // unusual way.
+  // Returns the rule for leaving a frame that `row_` describes, whose canonical frame address (CFA)
+  // is given by a DWARF expression; a `not_expressible` one if the expression is an unusual one, or
+  // rbp is saved in an unusual way.
   Rule rule_of_expression() const noexcept;
 
   // `address_`: the code address whose row is wanted. `location_`: the code address that the
   // instructions have reached so far. `code_alignment_`: bytes of code in one unit of advance().
   std::uint64_t address_, location_, code_alignment_;
-  // Bytes of stack in one unit of a factored offset; usually -8.
+  // Bytes of stack in one unit of the offsets in the unwind table; usually -8.
   std::int64_t data_alignment_;
   // The row of the unwind table for the code at `location_`.
   Row row_;
-  // Rows that DW_CFA_remember_state has stored; `depth_` is their number.
+  // Rows of the unwind table that DW_CFA_remember_state has stored; `depth_` is their number.
   Row remembered_[deepest_state];
-  int depth_ = 0;
+  int depth_ = 0;  // number of rows in `remembered_`
   // True if the table's instructions contradict each other, are unknown or end in the middle.
   bool malformed_ = false;
   // True if the table is valid, but describes something that a Rule cannot hold.

@@ -16,7 +16,8 @@ class Cursor {
   // Begins at `begin` and ends before `end`. The bytes must stay readable.
   Cursor(const std::uint8_t* begin, const std::uint8_t* end) noexcept : at_(begin), end_(end) {}
 
-  // False once a read would have left the range, or a number in LEB128 had more than 10 bytes.
+  // False once the cursor has failed: a read would have left the range, or a number in LEB128 had
+  // more than 10 bytes.
   bool good() const noexcept { return good_; }
   // True if all bytes are read, or after a failure.
   bool at_end() const noexcept { return at_ == end_; }
@@ -36,7 +37,8 @@ class Cursor {
   // Reads one byte; 0 on failure.
   std::uint8_t byte() noexcept { return fixed<std::uint8_t>(); }
 
-  // Moves on by `bytes`. Returns false if fewer are left; then the cursor has failed.
+  // Moves the cursor on by `bytes`. Returns false if fewer bytes are left; then the cursor has
+  // failed.
   bool skip(std::uint64_t bytes) noexcept {
     if (bytes > left()) return fail();
     at_ += bytes;
@@ -86,9 +88,9 @@ class Cursor {
     return false;
   }
 
-  const std::uint8_t* at_ = nullptr;
-  const std::uint8_t* end_ = nullptr;
-  bool good_ = true;
+  const std::uint8_t* at_ = nullptr;   // the next byte to be read; equal to end_ at the end
+  const std::uint8_t* end_ = nullptr;  // the end of the range, which is not read
+  bool good_ = true;                   // false after a failure
 };
 
 }  // namespace cuwarden::stacks

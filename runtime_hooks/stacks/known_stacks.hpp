@@ -30,6 +30,7 @@ class KnownStacks {
   struct Table;
 
  public:
+  // Makes an object that knows no stacks. Tables are made as threads need them.
   KnownStacks() noexcept;
   ~KnownStacks();
   KnownStacks(const KnownStacks&) = delete;
@@ -42,20 +43,20 @@ class KnownStacks {
   // 0.
   static constexpr std::size_t block = 4;
   // A return address on the stack (`upper`) and the word right below it (`lower`), which is the
-  // saved rbp if the walk used rbp. Both are compared in one operation.
+  // saved rbp if the walk of the stack used rbp. Both are compared in one operation.
   struct alignas(16) Pair {
     std::uint64_t lower, upper;
   };
   // A block of four pairs (a return address and the word below it). `offsets` has the position of
   // each pair's lower word in the stack.
   struct Pairs {
-    Pair values[block];
-    Offset offsets[block];
+    Pair values[block];     // the pairs as the walk has read them
+    Offset offsets[block];  // position of each pair's lower word in the stack
   };
   // A block of four words of a stack, and the position of each in the stack.
   struct alignas(16) Words {
-    std::uint64_t values[block];
-    Offset offsets[block];
+    std::uint64_t values[block];  // the words as the walk has read them
+    Offset offsets[block];        // position of each word in the stack
   };
 
   // One known stack: all words of the stack that its walk has read, with their positions. While
@@ -86,23 +87,23 @@ class KnownStacks {
     // Mask for the comparison of `first.lower`: all ones if the walk used this saved rbp, otherwise
     // 0.
     std::uint64_t first_lower_counts;
-    // The outermost return address, and its position in the stack. It is often the only one without
-    // a saved rbp below it.
+    // The outermost return address of the stack, which is at `last_offset`. It is often the only
+    // one without a saved rbp below it.
     std::uint64_t last_value;
-    Offset last_offset;
-    Pairs pair_blocks[most_pairs];
-    Words word_blocks[most_words];
+    Offset last_offset;             // position of the outermost return address in the stack
+    Pairs pair_blocks[most_pairs];  // blocks of pairs that the walk has read, pair_bytes of them
+    Words word_blocks[most_words];  // blocks of single words that it has read, word_bytes of them
   };
 
-  // A thread's entries are sorted into 32 sets by the address at which the walk began. Each set has
-  // eight entries (ways).
+  // A thread's entries (known stacks) are sorted into 32 sets by the address at which the walk
+  // began. Each set has eight entries (ways).
   static constexpr std::size_t sets = 32, ways = 8;
   // One word of a known stack that tells it from another one whose walk began at the same address.
   // `offset`: the word's position, in bytes from the upper end of the thread's stack (negative).
   // `value`: the lower 32 bits of the word. A search compares this word before the whole entry.
   struct Probe {
-    Offset offset;
-    std::uint32_t value;
+    Offset offset;        // position of the word in the stack
+    std::uint32_t value;  // lower 32 bits of the word
   };
   // For each of the eight entries of one set, the values that a search compares first. They lie
   // close together.
@@ -125,7 +126,8 @@ class KnownStacks {
     Draft(const Draft&) = delete;
     Draft& operator=(const Draft&) = delete;
 
-    // Gives the draft up: its entry then holds no stack. Does nothing if the draft has no entry.
+    // Gives the draft up: its entry (a known stack) then holds no stack. Does nothing if the draft
+    // has no entry.
     void drop() noexcept;
     // True if the draft has an entry to write to.
     explicit operator bool() const noexcept { return entry_ != nullptr; }
@@ -150,9 +152,9 @@ class KnownStacks {
   // has changed. `start` is the address of the innermost frame (its __builtin_frame_address), at
   // which a walk would begin. Notes a stack that it has found, to guess which one comes next.
   std::uint32_t find(std::uint64_t start) const noexcept;
-  // Returns the name of the stack with which find() compares the calling thread's stack first. If
-  // stack B came after stack A, and A was found again, B is expected next. 0 if the thread has no
-  // known stacks. For tests.
+  // Returns the name (the number that keep() gave it) of the stack with which find() compares the
+  // calling thread's stack first. If stack B came after stack A, and A was found again, B is
+  // expected next. 0 if the thread has no known stacks. For tests.
   std::uint32_t expected() const noexcept;
 
   // Returns a number that each forget_all() raises. A caller reads it before it looks up a stack's
@@ -197,8 +199,8 @@ class KnownStacks {
     std::uint32_t victims;
     // For each set, the number of new stacks that found the set full, modulo 256.
     std::atomic<std::uint8_t> refused[KnownStacks::sets];
-    Set sets[KnownStacks::sets];
-    Entry entries[KnownStacks::sets * ways];
+    Set sets[KnownStacks::sets];              // values that a search compares first, by set
+    Entry entries[KnownStacks::sets * ways];  // the stacks; entries of one set follow each other
   };
 
   // The calling thread's state for find(), in thread-local memory.
@@ -210,19 +212,19 @@ class KnownStacks {
     // `serial_` of the KnownStacks object that the table belongs to; 0 if there is no table.
     std::uint64_t serial;
   };
-  // Makes the calling thread's table ready in `mine_`. Returns false if the thread has none and
-  // none can be made.
+  // Makes the calling thread's table of known stacks ready in `mine_`. Returns false if the thread
+  // has none and none can be made.
   bool take_table(ThreadSlot) noexcept;
-  // Makes the table of the thread's number in `tables_`, and returns it; null if there is no
-  // memory.
+  // Makes the table of known stacks for the thread's number in `tables_`, and returns it; null if
+  // there is no memory.
   Table* make_table(ThreadSlot) noexcept;
-  // Empties the table.
+  // Empties a thread's table of known stacks.
   static void forget(Table&) noexcept;
-  // Notes that find() has found the entry. The next stack is expected to be the one that followed
-  // it the last time.
+  // Notes that find() has found the entry (a known stack). The next stack is expected to be the one
+  // that followed it the last time.
   static void was_found(Mine&, Entry&) noexcept;
-  // Notes that the entry was found or written although another one was expected. From now on it is
-  // expected to follow the entry that was found before.
+  // Notes that the entry (a known stack) was found or written although another one was expected.
+  // From now on it is expected to follow the entry that was found before.
   static void was_not_expected(Mine&, Entry&) noexcept;
   // Returns as a Probe the innermost word of `entry` that differs from `other`; the outermost
   // return address of `entry` if there is none.
@@ -236,22 +238,25 @@ class KnownStacks {
   // stack.
   static bool is_unchanged(const Entry&, std::uint64_t start, std::uint64_t top,
                            std::uint32_t& name) noexcept;
-  // Compares the calling thread's stack, whose walk would begin at `start`, with all entries of its
-  // set. Returns the name of the entry that is unchanged; 0 if there is none.
+  // Compares the calling thread's stack, whose walk would begin at `start`, with all entries (known
+  // stacks) of its set. Returns the name (the number that keep() gave it) of the entry that is
+  // unchanged; 0 if there is none.
   static std::uint32_t find_elsewhere(Mine&, std::uint64_t start) noexcept;
   // Returns the set for stacks whose walk begins at this address, a multiple of 16.
   static std::size_t set_of(std::uint64_t start) noexcept { return start / 16 % sets; }
   static_assert(ways == 8);
 
+  // The calling thread's table, and the stack that is expected next.
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Mine mine_;
 
   // A number that no other KnownStacks of the process ever has.
   const std::uint64_t serial_;
-  // Tables by thread number; threads without a number have none.
+  // The threads' tables of known stacks, by ThreadSlot::number; null: not made. Threads without a
+  // number have none.
   std::atomic<Table*> tables_[ThreadSlot::count]{};
-  // The number that generation() returns.
+  // The number that generation() returns: how many times all stacks were forgotten.
   std::atomic<std::uint32_t> generation_{0};
-  // Number of entries of all threads that were ever written.
+  // Number of entries (known stacks) of all threads that were ever written.
   std::atomic<std::uint32_t> used_entries_{0};
 };
 

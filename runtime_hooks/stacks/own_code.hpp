@@ -6,8 +6,8 @@
 // The linker's symbols for the first byte of this shared object in memory, and for the end of its
 // data.
 extern "C" {
-extern const char __ehdr_start __attribute__((visibility("hidden")));
-extern const char _end __attribute__((visibility("hidden")));
+extern const char __ehdr_start __attribute__((visibility("hidden")));  // This object's first byte.
+extern const char _end __attribute__((visibility("hidden")));          // End of this object.
 }
 
 namespace cuwarden::stacks {

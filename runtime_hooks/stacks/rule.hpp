@@ -43,7 +43,7 @@ class Rule {
     // The unwind table makes no sense. Stacks end here.
     malformed,
   };
-  // Number of bits that a rule's word takes; the bits above are 0.
+  // Number of bits that a rule's word (Rule::word()) takes; the bits above are 0.
   static constexpr unsigned bits = 30;
 
   constexpr Rule() = default;
@@ -78,9 +78,12 @@ class Rule {
   // True if this is a rule, special ones included; false if no rule is known.
   constexpr explicit operator bool() const noexcept { return word_ != 0; }
 
+  // Returns the base from which the canonical frame address (CFA) is found; `special`: special()
+  // says how the frame is left.
   constexpr Base base() const noexcept { return static_cast<Base>(word_ & 3); }
-  // True if the frame has saved its caller's rbp. False: rbp is unchanged in the caller. Only if
-  // base() is not `special`: for a signal frame the result is false, although rbp changes.
+  // True if the frame that this rule leaves has saved its caller's rbp. False: rbp is unchanged in
+  // the caller. Only if base() is not `special`: for a signal frame the result is false, although
+  // rbp changes.
   constexpr bool rbp_saved() const noexcept { return (word_ & 4) != 0; }
   // Returns where the frame has saved rbp: bytes from the canonical frame address (CFA), or from
   // rbp if the base is stored_at_rbp. If rbp is not saved, returns -8, the offset of the return
@@ -106,7 +109,7 @@ class Rule {
  private:
   // Number of bits in a rule's word below those of the canonical frame address (CFA).
   static constexpr unsigned cfa_shift = 12;
-  std::uint32_t word_ = 0;
+  std::uint32_t word_ = 0;  // the value of word()
 };
 
 }  // namespace cuwarden::stacks

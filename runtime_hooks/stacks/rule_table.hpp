@@ -26,7 +26,7 @@ class RuleTable {
   static constexpr unsigned index_bits = 15;
   // Number of neighbouring slots in which the rule for a code address (pc) may lie.
   static constexpr std::size_t ways = 4;
-  // Number of slots in the table.
+  // Number of slots in the table, each with room for the rule of one code address.
   static constexpr std::size_t slots = (std::size_t{1} << index_bits) + ways - 1;
   // Bytes of memory that the table needs, a multiple of 64.
   static constexpr std::size_t bytes = (slots * 8 + 63) / 64 * 64;
@@ -36,9 +36,10 @@ class RuleTable {
   explicit RuleTable(void* memory) noexcept
       : slots_(static_cast<std::atomic<std::uint64_t>*>(memory)) {}
 
-  // Looks for the rule of `pc` (a return address) in the slot where it is expected. Returns the
-  // bits of Rule::word() if the rule lies there. Otherwise returns 0, or a number for which
-  // is_rule() is false. Then find() may still find the rule in another slot.
+  // Looks for the rule of `pc` (a return address), by which a stack walk leaves the frame, in the
+  // slot where it is expected. Returns the bits of Rule::word() if the rule lies there. Otherwise
+  // returns 0, or a number for which is_rule() is false. Then find() may still find the rule in
+  // another slot.
   [[gnu::always_inline]] std::uint64_t first(std::uint64_t pc) const noexcept {
     const std::uint64_t mixed = mix(pc);
     const std::uint64_t rest =
@@ -46,7 +47,8 @@ class RuleTable {
     // A pc of more than 47 bits would be taken for another one.
     return pc >> pc_bits == 0 ? rest : ~std::uint64_t{0};
   }
-  // True if `rest`, a result of first(), is the word of a rule, or 0.
+  // True if `rest`, a result of first(), is the word of a rule (Rule::word()), or 0. False if the
+  // slot is empty, or has the rule of another code address.
   static constexpr bool is_rule(std::uint64_t rest) noexcept { return rest >> Rule::bits == 0; }
 
   // Returns the rule for leaving the frame that goes on at `pc` (a return address), from any slot;
@@ -73,8 +75,8 @@ class RuleTable {
     slot(mixed, way).store(tag(mixed, way) | rule.word(), std::memory_order_relaxed);
   }
 
-  // Removes all rules. To be called when code may have been replaced, since rules of the old code
-  // would be wrong.
+  // Removes all rules from the table. To be called when code may have been replaced, since rules of
+  // the old code would be wrong.
   void clear() noexcept {
     for (std::size_t i = 0; i < slots; ++i)
       if (slots_[i].load(std::memory_order_relaxed) != 0)
@@ -87,19 +89,21 @@ class RuleTable {
     constexpr std::uint64_t odd = 0x1e3779b97f4b;
     return pc * (odd << (64 - pc_bits));
   }
-  // Returns the upper bits of a slot's word, above the rule. They hold the bits of the mixed pc
-  // that do not choose the slot, and the slot's distance `way` from the expected one.
+  // Returns the upper bits of a slot's word, above the rule. They hold the bits of the mixed code
+  // address (`mixed`, from mix()) that do not choose the slot, and the slot's distance `way` from
+  // the expected one.
   static constexpr std::uint64_t tag(std::uint64_t mixed, std::uint64_t way) noexcept {
     return mixed << index_bits | way << Rule::bits;
   }
-  // Returns the slot at the distance `way` (0 to 3) from the one where the mixed pc is expected.
+  // Returns the slot at the distance `way` (0 to 3) from the one where the mixed code address
+  // (`mixed`, from mix()) is expected.
   std::atomic<std::uint64_t>& slot(std::uint64_t mixed, std::size_t way) const noexcept {
     return slots_[(mixed >> (64 - index_bits)) + way];
   }
   static_assert(pc_bits - index_bits + Rule::bits + 2 == 64 && ways == 4);
   static_assert(sizeof(std::atomic<std::uint64_t>) == 8);
 
-  std::atomic<std::uint64_t>* slots_;
+  std::atomic<std::uint64_t>* slots_;  // array of `slots` words; 0: an empty slot
   // Number of unwind rules that were overwritten by new ones, because all four slots for the new
   // rule were taken. Modulo 4, it chooses the slot that is overwritten next.
   std::atomic<std::uint32_t> victims_{0};

@@ -21,7 +21,8 @@ struct Region {
   std::uint64_t begin = 0;  // The lowest address of the range.
   // Number of addresses, from `begin` on, at which eight bytes can be read; 0: the region is empty.
   std::uint64_t count = 0;
-  // True if the range lies in the calling thread's own stack, false for a page of other memory.
+  // True if the readable range lies in the calling thread's own stack, false for a page of other
+  // memory.
   bool own = false;
 
   // True if eight bytes can be read at the address.
@@ -34,24 +35,26 @@ struct Region {
 // and writes them, also in signal handlers. A handler may run between two stores, so the bounds are
 // valid after each store.
 struct OwnStack {
-  // Address of the lowest page of the stack that is known to be readable. All bytes from here up to
-  // `top` can be read.
+  // Address of the lowest page of the thread's stack that is known to be readable. All bytes from
+  // here up to `top` can be read.
   std::uint64_t low = 0;
   // The address after the stack's highest byte; 0 if it is not known.
   std::uint64_t top = 0;
-  // Address of the page below `low`, if that page was found unreadable; 0 otherwise.
+  // Address of the page below `low` (the lowest readable page), if that page was found unreadable;
+  // 0 otherwise.
   std::uint64_t barrier = 0;
   // The stack's lowest address, as libc reports it. 0 for the process's first thread, whose stack
   // may grow, or if libc was not asked.
   std::uint64_t floor = 0;
-  // True once the thread was seen to run between `low` and `top`. Before that, the bounds are not
-  // used.
+  // True once the thread was seen to run between `low` and `top`, the bounds of its stack. Before
+  // that, the bounds are not used.
   bool confirmed = false;
-  // True if libc must not be asked for the bounds any more: it was asked already, or ask_no_more()
-  // was called.
+  // True if libc must not be asked for the bounds of the thread's stack any more: it was asked
+  // already, or ask_no_more() was called.
   bool asked = false;
 
-  // True if the bounds are known and eight bytes can be read at the address inside them.
+  // True if the bounds of the thread's stack are known, and eight bytes can be read at the address
+  // inside them.
   bool holds(std::uint64_t address) const noexcept {
     return confirmed && address >= low && address + sizeof(std::uint64_t) <= top;
   }

@@ -93,10 +93,10 @@ class Unwinder {
   }
 
  private:
-  struct Registers;
-  struct Walk;
-  struct Notes;
-  enum class Way;
+  struct Registers;  // the registers of the frame that a walk has reached: pc, sp, bp
+  struct Walk;       // a walk of one stack: its arguments, its state and its result
+  struct Notes;      // notes the words that a walk reads, for recognising the stack later
+  enum class Way;    // result of a step of a walk
   // Walks the stack from the frame that Walk names, and writes the outcome to Walk. If `drafting`,
   // writes all words of the stack that are read to the entry, by which the stack is recognised
   // later; otherwise the entry is null.
@@ -106,21 +106,22 @@ class Unwinder {
   // the caller's. Returns `on` if the walk goes on, `over` if the stack ends here, and `cut` if the
   // frame cannot be left.
   Way step_specially(Walk&, Registers&, Rule) noexcept;
-  // Finds the rule for the frame that goes on at `pc`, for which the table has none. Stores the
-  // rule in the table if it holds as long as the code is loaded.
+  // Finds the rule for leaving the frame that goes on at `pc` (a return address), which is not in
+  // `rules_` yet. Stores the rule there if it holds as long as the code is loaded.
   Rule learn(Walk&, std::uint64_t pc) noexcept;
   // Counts in `counts_` that the walk has ended for this reason. Walks for remember() are not
   // counted, because capture() has counted them.
   void count(const Walk&, Exception) noexcept;
 
-  // One counter for each Exception, in their order: `own_counts_`, or those passed to the
-  // constructor.
+  // One counter for each Exception (reason for which a stack ends early), in their order:
+  // `own_counts_`, or those passed to the constructor.
   std::atomic<std::uint64_t>* counts_;
+  // Counters for an object that was made without any; see `counts_`.
   std::atomic<std::uint64_t> own_counts_[exceptions]{};
   // Memory of `rules_`; without it all stacks are walked by libgcc's unwinder.
   Mapping memory_;
-  RuleTable rules_;
-  KnownStacks known_;
+  RuleTable rules_;    // rules for leaving frames, by return address
+  KnownStacks known_;  // stacks that remember() has given names
 };
 
 }  // namespace cuwarden::stacks
