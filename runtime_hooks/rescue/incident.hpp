@@ -16,14 +16,17 @@ struct Incident {
   // Row of the incident in the ledger. 0: the refusal did not begin a new incident. It is then only
   // counted, and no further facts are asked of the device and the host.
   IncidentId id{};
-  GroupId group;  // group of the call site that made the request; 0: there was no room for one
-  Request request;
+  GroupId group;    // group of the call site that made the request; 0: there was no room for one
+  Request request;  // the refused request: its size, device, function and kind
+  // The driver's error, the live memory, and the state of device and host at the refusal. Facts
+  // that are not known have no value.
   ledger::IncidentFacts facts;
   // The groups (allocations of one call site) that hold most memory of the request's device; for a
   // request for host memory, most memory of the host. Groups may follow that lock many bytes of
   // slabs.
   ledger::IncidentHoldings holdings{};
-  // Other processes that use the request's device. Their texts lie in the ledger.
+  // Other processes that use the request's device: those that advice may name, at most three for
+  // each way of finding them. Their texts lie in the ledger.
   ledger::NamedProcesses others{};
 
   // True if the refusal has begun an incident in the ledger.

@@ -28,18 +28,19 @@ class Ladder {
     return settings_.wait_ns != 0 || settings_.spills || settings_.meshes || has_reclaimers();
   }
 
-  // Returns true if rungs should be tried for a refused request. Returns false if a rescue has
-  // found no memory in the last tenth of a second, and another one would find none either. Only
-  // rescues of requests for the same thing (Situation::asked) on the same device count. Another
-  // rescue is tried if memory was freed since, or if the request is smaller. It is also tried if
-  // there are rungs that the earlier rescue has not tried, such as a reclaimer that was registered
-  // since.
+  // Returns true if rungs should be tried for a refused request, of which `Situation` holds the
+  // facts. Returns false if a rescue has found no memory in the last tenth of a second, and another
+  // one would find none either. Only rescues of requests for the same thing (Situation::asked) on
+  // the same device count. Another rescue is tried if memory was freed since, or if the request is
+  // smaller. It is also tried if there are rungs that the earlier rescue has not tried, such as a
+  // reclaimer that was registered since.
   bool is_worth_climbing(const Situation&) noexcept;
   // Tries the rungs in order until the request is served, or the driver fails with an error other
-  // than OUT_OF_MEMORY. A confined thread tries the retry rung only. `Situation` holds the facts by
-  // which the rungs are chosen. Enters each rung in `TriedRungs` before it runs, and its outcome
-  // afterwards. Remembers for is_worth_climbing() if no memory was found. The result tells if and
-  // at which address the request was served.
+  // than OUT_OF_MEMORY. In a thread that a seccomp filter of the program confines, tries the retry
+  // rung only. `RefusedCall`: the request. `Situation` holds the facts by which the rungs are
+  // chosen. Enters each rung in `TriedRungs` before it runs, and its outcome afterwards. Remembers
+  // for is_worth_climbing() if no memory was found. The result tells if and at which address the
+  // request was served.
   Rescued climb(const RefusedCall&, const Situation&, TriedRungs&);
 
  private:
@@ -53,8 +54,8 @@ class Ladder {
     return settings_.reclaimers != nullptr && settings_.sync_timeout_ns != 0 &&
            settings_.reclaimers->any();
   }
-  // Remembers for is_worth_climbing() that a rescue has found no memory. `tried_all`: true if all
-  // rungs were tried that the settings turn on.
+  // Remembers for is_worth_climbing() that a rescue of the request that `Situation` describes has
+  // found no memory. `tried_all`: true if all rungs were tried that the settings turn on.
   void found_nothing(const Situation&, bool tried_all) noexcept;
 
   // Number of entries of `before_` for each thing that a call may ask for. Devices whose ordinals
@@ -64,8 +65,8 @@ class Ladder {
   VainAttempts& before(const Situation& now) noexcept {
     return before_[static_cast<std::size_t>(now.asked)][now.device % devices];
   }
-  const Settings settings_;
-  Clock& clock_;
+  const Settings settings_;  // tells which rungs may be tried, and for how long
+  Clock& clock_;             // measures the times of all rungs
   // Earlier attempts in vain, by Situation::asked, and by Situation::device modulo `devices`.
   VainAttempts before_[ledger::asked_count][devices];
 };

@@ -103,8 +103,8 @@ class LastRefused {
     IncidentId incident;      // 0: no incident counts these refusals
     std::uint32_t times = 0;  // 0: the entry is unused
   };
-  // Adds one refusal to the incident's entry in `counts_`. Does nothing if all entries have other
-  // incidents.
+  // Adds one refusal of the last refused request to the incident's entry in `counts_`; 0: no
+  // incident counts it. Does nothing if all three entries have other incidents.
   void count(IncidentId incident) noexcept {
     for (Count& count : counts_) {
       if (count.times != 0 && count.incident != incident) continue;
@@ -113,12 +113,17 @@ class LastRefused {
       return;
     }
   }
-  Request request_;                // the last refused request
-  std::uint32_t recorder_ = 0;     // number of the Refusals object; 0: no request was refused
-  bool was_served_other_ = false;  // true if a different request was served since
-  bool had_larger_ = false;        // true if a larger request was refused right before
-  std::uint64_t time_ns_ = 0;      // time of the last refusal, on the rungs' clock
-  Count counts_[3];                // refusals of the request, by incident
+  Request request_;  // the last refused request
+  // Number of the Refusals object that has noted the refusals, by which a forked child tells them
+  // from its own; 0: no request was refused.
+  std::uint32_t recorder_ = 0;
+  // True if the thread was served a different request since its last refusal.
+  bool was_served_other_ = false;
+  // True if a larger request on the same device was refused to the thread right before.
+  bool had_larger_ = false;
+  std::uint64_t time_ns_ = 0;  // time of the last refusal, on the rungs' clock
+  // Refusals of the last refused request, by the incidents that count them: three at most.
+  Count counts_[3];
 };
 
 }  // namespace cuwarden::rescue

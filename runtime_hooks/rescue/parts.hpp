@@ -11,17 +11,17 @@ namespace cuwarden::rescue {
 // References to what a rescue works with: the ledger, the pools, the devices and other objects of
 // the recording. All of them outlive this object.
 struct Parts {
-  HostProcess& process;
-  ledger::Writer& ledger;
-  const driver::RealDriver& real;
-  tracking::DeviceQueries& queries;
-  tracking::LiveContexts& contexts;
-  tracking::Captures& captures;
-  tracking::MemoryPools& memory_pools;
-  tracking::DeviceReadings& readings;
-  tracking::CallSites& sites;
-  serving::ServingPools& pools;
-  serving::Notices& notices;
+  HostProcess& process;                 // answers questions about the program, starts threads
+  ledger::Writer& ledger;               // gets incidents, rungs and outcomes
+  const driver::RealDriver& real;       // libcuda's own functions, without hooks
+  tracking::DeviceQueries& queries;     // tells the current context, sizes of devices
+  tracking::LiveContexts& contexts;     // the process's contexts that have not ended
+  tracking::Captures& captures;         // stream captures in progress
+  tracking::MemoryPools& memory_pools;  // CUDA's memory pools (CUmemoryPool)
+  tracking::DeviceReadings& readings;   // reads how full devices are
+  tracking::CallSites& sites;           // walks the callers' stacks
+  serving::ServingPools& pools;         // cuwarden's own pools, meshing and spilling
+  serving::Notices& notices;            // tells the user of waits and failures
 };
 
 }  // namespace cuwarden::rescue

@@ -53,9 +53,11 @@ class PendingFrees {
   // An event that was put into a stream after the stream's pending frees. The device has reached
   // these frees once it has reached the event.
   struct Mark {
-    CUevent event = nullptr;
+    CUevent event = nullptr;       // the event; null only in an unused entry
     NotedStream* noted = nullptr;  // the stream's row; null: the thread's own default stream
-    std::uint64_t key = 0;         // NotedStream::key of the stream
+    // The stream's handle, or for a thread's own default stream the context's handle with bit 1 set
+    // (NotedStream::key).
+    std::uint64_t key = 0;
   };
 
  public:
@@ -119,6 +121,7 @@ class PendingFrees {
     bool has_left_out() const noexcept { return has_left_out_; }
 
    private:
+    // Keeps streams from joining captures in progress, for the length of a scope.
     class NoneJoins;
     // Most events in streams of the current context.
     static constexpr std::size_t limit = 64;
@@ -156,13 +159,16 @@ class PendingFrees {
     // but make has_left_out() true.
     bool synchronise_defaults();
 
+    // The streams with pending frees, which all threads share.
     PendingFrees& pending_;
+    // The driver's own functions.
     const driver::RealDriver& real_;
+    // Tells the device of each of the process's contexts.
     const tracking::LiveContexts& contexts_;
-    const ContextId current_;
-    const DeviceOrdinal device_;
-    bool can_mark_ = false;  // true if the driver has the functions for events
-    Mark marks_[limit];      // the first `count_` are events in streams of the current context
+    const ContextId current_;     // the requesting thread's current context
+    const DeviceOrdinal device_;  // device of the refused request
+    bool can_mark_ = false;       // true if the driver has the functions for events
+    Mark marks_[limit];           // the first `count_` are events in streams of the current context
     // Number of this object's events in streams of the current context, and in those of other
     // contexts.
     std::size_t count_ = 0, count_elsewhere_ = 0;
@@ -172,8 +178,11 @@ class PendingFrees {
     // True if frees pend in default streams of the current context that no event of this object
     // covers.
     bool has_defaults_ = false;
+    // True once a stream with pending frees got no event, because of captures in progress.
     bool has_left_out_ = false;
-    bool is_over_ = false;  // true once may_ask() was false: no stream is touched any more
+    // True once this object must touch no stream any more: a thread has kept PendingFrees::lock_
+    // for too long, or a stream or context has ended without that lock.
+    bool is_over_ = false;
   };
 
   // Returns a number that changes when a stream without pending frees gets one (memory freed in the
@@ -195,29 +204,35 @@ class PendingFrees {
   // after that event. `key`: NotedStream::key of the stream, the context's handle with bit 1 set.
   void own_stream_is_reached(std::uint64_t key) noexcept;
   // Returns true if events may be put into streams and asked for: no stream or context was ended,
-  // and no capture begun, without the lock. The caller holds the lock.
+  // and no capture begun, without lock_. The caller holds lock_.
   bool may_ask() const noexcept { return !left_.load(); }
 
-  const tracking::Captures& captures_;
+  const tracking::Captures& captures_;  // the stream captures in progress
   // Number by which a thread knows the object that has noted its frees. An earlier object of the
   // process, or of its parent, has another one.
   const std::uint32_t first_version_;
+  // The streams with pending frees, in no order, between vacant rows.
   NotedStream streams_[most_streams];
   // An event in a stream of a context that is not the current one of its thread. Another thread may
   // end that context at any time. Guarded by lock_.
   struct Elsewhere {
     std::uint32_t owner = 0;  // Marks::owner_ of the event's object; 0: the row is vacant
-    ContextId context;
-    Mark mark{};
+    ContextId context;        // context of the event's stream
+    Mark mark{};              // the event, and the row and key of its stream
   };
   // Most events in streams of contexts that are not current, for all threads together.
   static constexpr std::size_t most_elsewhere = 64;
+  // Events in streams of contexts that are not current, between vacant rows. Guarded by lock_.
   Elsewhere elsewhere_[most_elsewhere];
-  std::uint32_t last_owner_ = 0;  // last value that a Marks::owner_ has got
-  // A number that changes when a stream without pending frees gets one.
+  // The number that a Marks object has got last as its Marks::owner_; 0: none has got one. Guarded
+  // by lock_.
+  std::uint32_t last_owner_ = 0;
+  // A number that changes when a stream without pending frees gets one (memory freed in the
+  // stream).
   std::atomic<std::uint32_t> noted_{0};
-  // A number that changes when a stream is removed, or gets an event. It tells each thread that its
-  // next free must be noted, even if it is in the same stream as the last one.
+  // A number that changes when a stream is removed from those with pending frees, or gets an event.
+  // It tells each thread that its next free must be noted, even if it is in the same stream as the
+  // last one.
   static inline constinit std::atomic<std::uint32_t> version_{1};
   // Held while an event is put into a stream or asked for, so that no other thread destroys the
   // stream or its context meanwhile. The driver does not reliably refuse the handle of a destroyed

@@ -106,42 +106,49 @@ class Reclaimers {
   bool is_first_time(std::size_t index, serving::ReclaimerFailure) noexcept;
 
  private:
-  // States of a slot: without a reclaimer; with one that is not called now; during a call of it.
+  // States of a slot for a reclaimer. `empty`: it has no reclaimer. `ready`: its reclaimer may be
+  // called. `running`: its reclaimer is being called.
   enum class State : std::uint8_t { empty, ready, running };
   // One of `limit` slots, each of which holds one reclaimer or none.
   struct Slot {
-    State state = State::empty;
-    bool ends = false;      // true if remove() was called during the call under way
-    bool given_up = false;  // true if the thread that made the call under way waits no longer
-    Entry entry{};
-    ReclaimFunction function = nullptr;
-    void* argument = nullptr;
+    State state = State::empty;  // no reclaimer, one that may be called, or one being called
+    bool ends = false;           // true if remove() was called during the call under way
+    bool given_up = false;       // true if the thread that made the call under way waits no longer
+    Entry entry{};               // the reclaimer's id, name and modules
+    ReclaimFunction function = nullptr;      // the reclaimer; null only in a slot never used
+    void* argument = nullptr;                // passed to each call of the reclaimer; may be null
     Wanted wanted{};                         // argument of the call under way
-    Answer answer{};                         // result of the last call
+    Answer answer{};                         // how the last call ended; has no meaning before
     std::size_t given_back = 0;              // bytes that the last call gave back
     Reclaimers* owner = nullptr;             // the object that has this slot
     std::atomic<std::uint32_t> returned{0};  // number of calls that have returned
     // Bit N is set once the user was told of the ReclaimerFailure of value N.
     std::atomic<std::uint32_t> told{0};
   };
-  // Start function of the thread that calls a reclaimer: that of `slot`, a Slot. Returns null.
+  // Start function of a thread that calls a reclaimer. `slot`: the Slot that has the reclaimer.
+  // Returns null.
   static void* run(void* slot);
-  // Calls the slot's reclaimer in the present thread. Sets `given_back` to the bytes that it has
-  // freed; returns how it ended.
+  // Calls the slot's reclaimer in the present thread, with the facts in `Wanted`. Sets `given_back`
+  // to the bytes that it has freed; returns `returned` or `threw`. If pthread_exit ends the thread,
+  // does not return.
   static Answer run_function(Slot&, const Wanted&, std::size_t& given_back);
   // Ends the slot's call under way: stores its result, and wakes the threads that wait for it. The
   // reclaimer may then be called again. If remove() was called meanwhile, the slot becomes empty
-  // instead. `given_back`: bytes that the reclaimer has freed. The caller must not hold `lock_`.
+  // instead. `Answer`: how the call ended. `given_back`: bytes that the reclaimer has freed. The
+  // caller must not hold `lock_`.
   void returned(Slot&, Answer, std::size_t given_back) noexcept;
   // Waits until Slot::returned, the number of the reclaimer's calls that have returned, differs
   // from `before`. Returns false if the time `deadline_ns` of the constructor's clock comes first.
   bool wait_for(Slot&, std::uint32_t before, std::uint64_t deadline_ns) noexcept;
 
-  HostProcess& process_;
-  Clock& clock_;
-  FutexLock lock_;
-  int last_id_ = 0;                                 // id of the reclaimer that was added last
-  std::atomic<std::uint32_t> count_{0}, added_{0};  // registered now; ever registered
+  HostProcess& process_;  // starts the threads in which reclaimers are called
+  Clock& clock_;          // tells when the wait for a call is over
+  FutexLock lock_;        // guards `slots_` and `last_id_`; never held during a call
+  // Id of the reclaimer that was added last; 0: none was.
+  int last_id_ = 0;
+  // Numbers of reclaimers: registered now (`count_`), and ever registered (`added_`).
+  std::atomic<std::uint32_t> count_{0}, added_{0};
+  // The reclaimers, in no order, between empty slots.
   Slot slots_[limit];
 };
 

@@ -42,10 +42,11 @@ class Refusals {
   PendingFrees& pending() noexcept { return pending_; }
 
   // Tries to serve a request for memory that the driver has refused for lack of memory. Counts the
-  // refusal first. `request` repeats the program's call of the driver; rungs call it any number of
-  // times. `Accepts`: the memory by which the request can be served. If nothing served it, the
-  // result says so, and the program must get the driver's first error. The thread cannot be
-  // cancelled meanwhile. Leaves errno as it was.
+  // refusal first. `Caller`: the program's call. `asked_for`: the request, without an address.
+  // `request` repeats the program's call of the driver; rungs call it any number of times.
+  // `Accepts`: the memory by which the request can be served. If nothing served it, the result says
+  // so, and the program must get the driver's first error. The thread cannot be cancelled
+  // meanwhile. Leaves errno as it was.
   Rescued rescue(const tracking::Caller&, const tracking::Allocation& asked_for,
                  FunctionRef<CUresult()> request, Accepts);
   // Counts a refusal if `result`, the result of a call other than an allocation, says that the
@@ -72,6 +73,8 @@ class Refusals {
   }
 
  private:
+  // A counted refusal: the incident that counts it (0: none), and if it is that incident's first
+  // one.
   using Refused = ledger::Refused;
   // Counts a refused request, and tries rungs for it. `spill_obstacle`: the reason for which host
   // memory cannot serve the request; none if it can.
@@ -87,9 +90,9 @@ class Refusals {
   // make room before it refused; 0: none.
   Incident refusal_of(const tracking::Caller&, const Request&, CUresult result,
                       std::uint64_t given_back_bytes) noexcept;
-  // Counts a refusal by the driver in the ledger. If that begins a new incident, fills in its facts
-  // and writes them to the ledger. Returns the incident that counts the refusal; Refused::first
-  // tells if the incident is new.
+  // Counts a refusal by the driver in the ledger. `Incident`: the request and the facts that the
+  // call tells. If the refusal begins a new incident, fills in further facts and writes them to the
+  // ledger. Returns the incident that counts the refusal; Refused::first tells if it is new.
   Refused note_refusal(Incident&) noexcept;
   // Counts that a request which the driver has refused fails in the program, too. `Refused` and
   // `Incident`: the result and the argument of note_refusal() for it. Returns the refusal with the
@@ -122,12 +125,14 @@ class Refusals {
   // Returns a number, from 1, that no other Refusals object of the process has.
   static std::uint32_t next_serial() noexcept;
 
-  const Parts parts_;
-  tracking::AllocationRecorder& recorder_;
-  Clock& clock_;
-  Ladder ladder_;
-  PendingFrees pending_;
-  IncidentProbes& probes_;
+  const Parts parts_;  // the ledger, the pools and other objects that rungs use
+  tracking::AllocationRecorder& recorder_;  // tells the user if the ledger becomes incomplete
+  Clock& clock_;                            // measures the times of rungs and between refusals
+  Ladder ladder_;                           // tries the rungs
+  PendingFrees pending_;                    // streams with frees that were not synchronised since
+  IncidentProbes& probes_;                  // the shim, which adds facts and judges incidents
+  // Number of this object, from 1. It tells a forked child's thread that what it remembers of
+  // refusals is its parent's.
   const std::uint32_t serial_ = next_serial();
   // Bytes of this process's first context on each device, by its ordinal modulo 64, as an incident
   // has found them last; 0: unknown.

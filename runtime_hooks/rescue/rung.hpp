@@ -44,7 +44,7 @@ struct Settings {
 // Facts about a refused request and its device. They tell if rungs are worth trying, although an
 // earlier rescue has tried them in vain.
 struct Situation {
-  // The ordinal of the request's device + 1; 0: host memory.
+  // The ordinal of the request's device plus 1; 0: host memory.
   std::uint32_t device = 0;
   // Bytes of this process's live allocations on the device; for a request for host memory, those of
   // its live pinned memory (Kind::pinned).
@@ -60,7 +60,7 @@ struct Situation {
   std::uint64_t implicit_bytes = 0;
   // True if rungs with a cost to the program may be tried: meshing, reclaimers, waiting, spilling.
   // False if all of these are turned off. False, too, at the first refusal of an allocator that,
-  // when refused, empties its own cache and asks again.
+  // when refused, empties its own cache and asks again: its next refused request may.
   bool is_last_resort_due = true;
   // The reason for which host memory cannot serve the request; none if it can.
   LeftOut spill_obstacle = LeftOut::turned_off;
@@ -101,13 +101,13 @@ struct Rescued {
 
 // A refused request, and the objects that serve it. Lives on the stack of the requesting thread.
 struct RefusedCall {
-  const Parts& parts;
+  const Parts& parts;  // the ledger, the pools and other objects that rungs use
   // The streams in which memory was freed (cuMemFreeAsync) and that were not synchronised since:
   // this memory cannot serve other requests yet.
   PendingFrees& pending;
-  const tracking::Caller& caller;         // the program's call
+  const tracking::Caller& caller;         // the program's call of CUDA, with its stack
   const tracking::Allocation& asked_for;  // the request as its hook understands it
-  // The requesting thread's current context and its device.
+  // The requesting thread's current context, and the device of that context.
   tracking::CurrentContext here;
   const Request request;  // size, device, function and kind of the request
   // The driver's error at the refusal, which counts as a lack of memory, as OUT_OF_MEMORY does.
@@ -143,28 +143,30 @@ struct Tally {
 
 // The state of one rescue: a refused request while rungs are tried for it.
 struct Rescue {
-  const RefusedCall& call;
+  const RefusedCall& call;  // the refused request, and the objects that serve it
+  // Facts about the request and its device, by which rungs decide if they run.
   const Situation& situation;
-  const Settings& settings;
-  // Earlier attempts on the request's device that were in vain. Rungs update the times of waits.
+  const Settings& settings;  // which rungs may be tried, and for how long
+  // Earlier attempts on the request's device that found no memory. Rungs update the times of waits.
   VainAttempts& before;
-  Clock& clock;
+  Clock& clock;  // measures waits and the durations of rungs
   // The rungs that were tried so far, as rows of the ledger.
   TriedRungs& tried;
 
-  // True if a request on this device waited for other processes' memory in vain shortly before this
-  // rescue began.
+  // True if a wait for other processes' memory on this device had ended without memory before this
+  // rescue began: less than ten times the longest wait (Settings::wait_ns) ago.
   bool earlier_wait_was_vain = was_in_vain(before.waited_ns, settings.wait_ns);
   // True if something was left out because of captures in progress: streams with pending frees, or
   // meshing.
   bool has_left_out = false;
   // Address of the memory by which cuwarden has served the request (by spilling); 0: none.
   std::uint64_t served_at = 0;
+  // Outcomes of the attempts that were made so far.
   Tally tally{};
 
-  // Makes an attempt of the rung by calling `run`. Adds the attempt to `tried`, before it begins
-  // and when it has ended, and its outcome to `tally`. `reclaimer`: name of the reclaimer that
-  // `run` calls; empty for other attempts.
+  // Makes an attempt of the rung by calling `run`, which returns the outcome. Adds the attempt to
+  // `tried`, before it begins and when it has ended, and its outcome to `tally`. `reclaimer`: name
+  // of the reclaimer that `run` calls; empty for other attempts.
   void attempt(const Rung&, FunctionRef<RungOutcome()> run, std::string_view reclaimer = {});
   // Asks the driver for the requested memory once more. `served`: the driver has granted the
   // request. `no_memory`, `other_error`: the driver has refused the request for lack of memory, or
@@ -201,7 +203,7 @@ struct Rescue {
 // attempt with an error other than a lack of memory, the rescue ends. The program then gets the
 // error of its original call, a lack of memory.
 struct Rung {
-  ledger::Rung name;
+  ledger::Rung name;  // the rung's name in ledger and report
   // Returns the reason for which the rung is left out in this rescue; none if the rung is to be
   // tried.
   LeftOut (*obstacle)(Rescue&);

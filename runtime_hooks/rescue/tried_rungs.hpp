@@ -21,7 +21,8 @@ using ledger::RungOutcome;
 // when the rung begins (under_way), since the process may end during it, and one when it has ended.
 // The wait rung reports each attempt in between, too.
 struct RungReport {
-  ledger::Rung rung{};
+  ledger::Rung rung{};  // the rung that is tried
+  // The rung's outcome; under_way if it has not ended.
   RungOutcome outcome{};
   // Nanoseconds for which the rung has run so far.
   std::uint64_t duration_ns = 0;
@@ -35,8 +36,8 @@ class TriedRungs {
  public:
   // The last report of one rung, with a copy of the reclaimer's name.
   struct Row {
-    RungReport report;  // its `reclaimer` points to `name`
-    char name[sizeof Reclaimers::Entry::name];
+    RungReport report;  // the rung's last report; its `reclaimer` points to `name`
+    char name[sizeof Reclaimers::Entry::name];  // the reclaimer's name, without a zero byte
   };
 
   // `ledger` outlives the object. If the refusal is the first one of its incident, the outcome of
@@ -101,6 +102,8 @@ class TriedRungs {
   ledger::Rung last() const noexcept { return rows_[count_ - 1].report.rung; }
 
  private:
+  // Writes one row to the ledger, as a rung of the incident (not 0). `at`: the row's index in
+  // `rows_`.
   void write(IncidentId incident, std::size_t at) const noexcept {
     const RungReport& report = rows_[at].report;
     ledger_.incidents.add_rung(incident, {static_cast<std::uint32_t>(at + 1), report.rung,
@@ -108,12 +111,17 @@ class TriedRungs {
   }
   // Most rungs that are kept: each rung once, and the reclaim rung once for each reclaimer.
   static constexpr std::size_t most = ledger::rung_count + Reclaimers::limit;
-  ledger::Writer& ledger_;
+  ledger::Writer& ledger_;  // gets the rows
+  // The incident that counts the refusal; 0: none does.
   const IncidentId counted_by_;
-  const IncidentId incident_;  // gets each row at once; 0: none does
+  // The incident in the ledger that gets each row as soon as a rung begins or ends. 0: the refusal
+  // is not its incident's first one, so rows are only kept here.
+  const IncidentId incident_;
+  // The rungs that were tried, in order; the first `count_` rows are in use.
   Row rows_[most];
-  std::size_t count_ = 0;
-  std::array<LeftOut, ledger::rung_count> left_out_{};  // by Rung
+  std::size_t count_ = 0;  // number of rows in use
+  // The reason for which each rung was left out, by ledger::Rung; `none` if it was not.
+  std::array<LeftOut, ledger::rung_count> left_out_{};
 };
 
 }  // namespace cuwarden::rescue
