@@ -66,17 +66,19 @@ class NoticeWriter {
   ~NoticeWriter() = default;
 };
 
-// Writes each kind of message to the user only once in the process. All threads may call the
-// functions at any time.
+// Writes each kind of message (Notice) to the user only once in the process. All threads may call
+// the functions at any time.
 class Notices {
  public:
-  // Writes all messages; called directly for those that may come more than once. Outlives the
-  // object.
+  // The object that writes all messages to the user; called directly for those that may come more
+  // than once. Outlives this object.
   NoticeWriter& writer;
 
   explicit Notices(NoticeWriter& given) noexcept : writer(given) {}
   // Writes the message if it is the first one of its enumerator, for any device; otherwise does
-  // nothing. The parameters are those of NoticeWriter::write().
+  // nothing. `device`: the device of the memory; no_device for host memory. `bytes`: mostly the
+  // size of the request or allocation; NoticeWriter::write() tells the exceptions. `host_bytes`:
+  // the part that is in host memory, for `spilled` and `not_shared`; otherwise 0.
   void tell_once(Notice notice, DeviceOrdinal device, std::uint64_t bytes,
                  std::uint64_t host_bytes = 0) noexcept {
     const std::uint32_t bit = 1u << static_cast<unsigned>(notice);

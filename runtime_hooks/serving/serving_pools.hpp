@@ -36,19 +36,24 @@ enum class PoolUse : std::uint8_t {
 
 // Settings of the memory that cuwarden serves instead of the driver.
 struct ServingSettings {
+  // The time from which cuwarden's pool serves requests that waste memory in the driver.
   PoolUse pool = PoolUse::never;
   // Longest time, in nanoseconds, for which the program may be paused for one refused request, to
   // move memory behind its addresses (meshing). Several pauses may share it. 0: memory is not
   // moved.
   std::uint64_t mesh_pause_ns = 0;
-  bool verifies_meshing = false;  // true: each copy of moved memory is compared
+  // True if each copy of moved memory (meshing) is compared with the original.
+  bool verifies_meshing = false;
   // True if the program is told that memory is free which meshing would free.
   bool shows_meshable = false;
+  // Limits of spilling: serving requests for device memory with host memory.
   pool::SpillSettings spill{};
 };
 
 // Result of an attempt to serve a request with host memory for what the device lacks.
 struct SpillAttempt {
+  // `served` if host memory serves the request, or if the device has room by now; otherwise the
+  // reason why it was not served.
   ledger::RungOutcome outcome{};
   // Address of the memory, if `outcome` is `served`. 0 with `served`: the device has room by now,
   // so the caller must ask the driver again.
@@ -58,15 +63,15 @@ struct SpillAttempt {
 // The pools of one process, and the parts of the process that they work with. The references
 // outlive the object.
 struct Pools {
-  ledger::Writer& ledger;
-  const driver::RealDriver& real;
-  const tracking::DeviceQueries& queries;
-  tracking::LiveContexts& contexts;
-  tracking::Captures& captures;
-  pool::Peers peers{};             // devices that may reach each other's memory
-  pool::DevicePool device{peers};  // device memory, cut into allocations
-  pool::PinnedPool pinned{};       // page-locked host memory, cut into allocations
-  pool::Spill spill;               // allocations that are partly or wholly in host memory
+  ledger::Writer& ledger;                  // gets the figures of the pools
+  const driver::RealDriver& real;          // libcuda's own functions, without hooks
+  const tracking::DeviceQueries& queries;  // tells the current context
+  tracking::LiveContexts& contexts;        // the process's contexts that have not ended
+  tracking::Captures& captures;            // stream captures in progress
+  pool::Peers peers{};                     // devices that may reach each other's memory
+  pool::DevicePool device{peers};          // device memory, cut into allocations
+  pool::PinnedPool pinned{};               // page-locked host memory, cut into allocations
+  pool::Spill spill;                       // allocations that are partly or wholly in host memory
 };
 
 // Serves requests from cuwarden's pools, and keeps the pools in step with contexts and devices. All
@@ -122,8 +127,8 @@ class ServingPools final : public tracking::ReadingListener {
   // gives back before a request fails: at once, or by mesh() if that may be called.
   std::uint64_t unused_bytes(DeviceOrdinal) noexcept;
   // Returns true if mesh() may be called: the settings allow it, the pool has served device memory,
-  // and the driver can tell if a context is idle. Submissions must be known to the gate, too
-  // (SubmissionGate::is_armed()).
+  // and the driver can tell if a context is idle. Calls that give work to devices must pass the
+  // submission gate, too (SubmissionGate::is_armed()).
   bool can_mesh() const noexcept;
   // Returns the longest time, in nanoseconds, that all pauses of the program for one request may
   // last (CUWARDEN_MESH_PAUSE). 0: mesh() must not be called.
@@ -169,8 +174,8 @@ class ServingPools final : public tracking::ReadingListener {
   }
   // Frees memory of the current context that the program freed while a stream was captured. Does
   // nothing while any stream is captured, or if the context has unfinished work or that cannot be
-  // told: the call does not wait for the device. For hooks of functions that do not wait for it
-  // themselves. Returns true if it may have freed any.
+  // told: the call does not wait for the device. For hooks of functions that do not wait for the
+  // device themselves. Returns true if it may have freed any.
   bool free_deferred_if_idle() noexcept {
     if (!may_free_deferred() || !is_idle_here()) return false;
     free_deferred_now();
@@ -235,7 +240,7 @@ class ServingPools final : public tracking::ReadingListener {
 
  private:
   // Returns the device's bit in sets of devices, such as `used_`: bit N for the ordinal N. Returns
-  // 0 for ordinals outside 0 to 63.
+  // 0 for ordinals outside 0 to 63, which are in no set.
   static std::uint64_t bit_of(DeviceOrdinal device) noexcept {
     return device.value >= 0 && device.value < 64 ? std::uint64_t{1} << device.value : 0;
   }
@@ -248,10 +253,12 @@ class ServingPools final : public tracking::ReadingListener {
     return (~used_.load(std::memory_order_relaxed) & bit_of(device)) == 0;
   }
   // Under PoolUse::when_slabs_lock, turns the pool on for the device if more than 2 % of its memory
-  // are locked in slabs. `total_bytes`: size of the device's memory.
+  // are locked: freed by the program, but in slabs that are partly live. `total_bytes`: size of the
+  // device's memory.
   void turn_on_if_slabs_lock(DeviceOrdinal, std::uint64_t total_bytes) noexcept;
   // Lets this device and all others with a context reach each other's pool memory. Adds the device
-  // to `used_`. If the driver refuses the access, sets `are_apart_`.
+  // to `used_`, the devices with a context. If the driver refuses the access, sets `are_apart_`:
+  // the pool then serves no more device memory.
   void grant_for(DeviceOrdinal) noexcept;
   // To be called after the device's last context has ended. Removes the permissions that
   // grant_for() has recorded between this device and the others, and the device's bit in used_.
@@ -260,8 +267,9 @@ class ServingPools final : public tracking::ReadingListener {
     used_.fetch_and(~bit_of(device));
   }
   // Makes the hooks look for memory of the pools, by the global variables `serving_pools` and
-  // `answers_differ`. The first call also arms the submission gate, if memory may be moved. Must be
-  // called before the program gets memory of the pools.
+  // `answers_differ`. The first call also arms the submission gate, at which calls that give work
+  // to devices wait during meshing; if the settings forbid meshing, does not. Must be called before
+  // the program gets memory of the pools.
   void memory_is_out() noexcept;
   // Calls allocate(device, context), a function that serves one request, with the current context's
   // device and with the context that owns memory allocated there (the primary one for a green
@@ -284,7 +292,8 @@ class ServingPools final : public tracking::ReadingListener {
 
   // Returns true if no context of the process has unfinished work; false also if that cannot be
   // told, or if the current context is not recorded. The calling thread must have closed the
-  // submission gate. `current`: the current context.
+  // submission gate, so that no call gives work to devices meanwhile. `current`: the current
+  // context.
   bool all_are_idle(ContextId current) noexcept;
   // Returns the bytes of the device that meshing would free, if the settings have the program told
   // of them (ServingSettings::shows_meshable); otherwise 0. The number may be a tenth of a second
@@ -295,7 +304,7 @@ class ServingPools final : public tracking::ReadingListener {
   // null: none.
   std::optional<Notice> obstacle_met() noexcept;
   // Returns the reason why memory must not be moved: that of obstacle_met(), or that a loaded
-  // library uses device memory without calls that cuwarden sees. None if there is no reason.
+  // library uses device memory without calls that cuwarden sees. Null if there is no reason.
   std::optional<Notice> mesh_obstacle() noexcept;
   // Returns the memory that would serve the request by spilling: size, device, context and kind,
   // without an address. Null if host memory must not serve the request.
@@ -310,11 +319,12 @@ class ServingPools final : public tracking::ReadingListener {
   // their bytes, and the bytes that it holds.
   void note_pinned() noexcept;
 
+  // The user's choices: when to use the pool, to move memory and to spill.
   const ServingSettings settings_;
-  HostProcess& process_;
-  tracking::MemoryPools& memory_pools_;
-  Notices& notices_;
-  Clock& clock_;
+  HostProcess& process_;                 // tells the host's free memory and loaded libraries
+  tracking::MemoryPools& memory_pools_;  // CUDA's own memory pools (CUmemoryPool)
+  Notices& notices_;                     // writes messages to the user
+  Clock& clock_;                         // measures the pauses for meshing
   // Time of clock_, in nanoseconds, before which mesh() does not pause the program again after a
   // pause in vain; 0: mesh() may pause it at any time.
   std::atomic<std::uint64_t> mesh_not_before_ns_{0};
@@ -341,7 +351,7 @@ class ServingPools final : public tracking::ReadingListener {
   // True once two devices of the process cannot reach each other's mapped memory. The pool then
   // serves no further requests for device memory.
   std::atomic<bool> are_apart_{false};
-  Pools parts_;
+  Pools parts_;  // the pools, and the parts of the process that they work with
 };
 
 // The object that serves the process's requests from cuwarden's pools. Null until it has served
