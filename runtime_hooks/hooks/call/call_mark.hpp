@@ -43,6 +43,7 @@ class CallMark {
            std::uintptr_t{0x9e3779b97f4a7c15};
   }
 
+  // Frame address of the function in which this mark is a variable (__builtin_frame_address(0)).
   const void* frame_;
   // A number by which an undamaged mark is recognised: the result of seal_of() while the call is
   // under way, 0 after the mark's destructor.

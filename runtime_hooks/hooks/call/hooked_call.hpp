@@ -32,16 +32,17 @@ struct CallState {
   // driver::Row + 1 of the outermost hooked function of the CUDA runtime that the thread is inside;
   // 0 if there is none.
   std::uint16_t runtime_row = 0;
-  // Tells if a seccomp filter that the program installed confines the thread, as far as this thread
-  // has installed or inherited the filter. A filter that another thread has installed for all
-  // threads is not noted here: is_confined() knows of both.
+  // Tells if a seccomp filter that the program installed confines the thread: may forbid it system
+  // calls of cuwarden's. Counts filters that this thread has installed or inherited. A filter that
+  // another thread has installed for all threads is not noted here: is_confined() knows of both.
   Confinement confinement = Confinement::unknown;
-  // Mark of the outermost hooked driver function, or of cuwarden's own work, that the thread is
-  // inside. Null outside of both, and during the start of recording. A longjmp that leaves the
-  // function does not reset this state; the mark then shows that the call is over.
+  // Mark (an object on the stack) of the outermost hooked driver function, or of cuwarden's own
+  // work, that the thread is inside. Null outside of both, and during the start of recording. A
+  // longjmp that leaves the function does not reset this state; the mark then shows that the call
+  // is over.
   const CallMark* driver_mark = nullptr;
-  // Mark of the outermost hooked runtime function that the thread is inside; null outside of such a
-  // function.
+  // Mark (an object on the stack) of the outermost hooked function of the CUDA runtime that the
+  // thread is inside; null outside of such a function.
   const CallMark* runtime_mark = nullptr;
 };
 static_assert(sizeof(CallState) <= 24);
@@ -62,7 +63,7 @@ extern constinit std::atomic<ProvesLeft> frames_prove_left;
 // Resets the parts of the calling thread's `call_state` that describe calls which the thread has
 // provably left by a longjmp, without returning from them. If a driver call is among them, also
 // restores the thread's cancellation state (Uncancelled::end_left()). `frame` is
-// __builtin_frame_address(0) of the function that the program has just called.
+// __builtin_frame_address(0) of the function of cuwarden that the program has just called.
 void forget_left_calls(const void* frame) noexcept;
 
 // Resets the calling thread's `call_state` if a longjmp has provably left the hooked driver
@@ -99,8 +100,10 @@ class [[nodiscard]] OwnWork {
   OwnWork& operator=(const OwnWork&) = delete;
 
  private:
+  // Mark on the stack, by which a later call finds out if a longjmp has left the work.
   const CallMark mark_;
-  // CallState::driver_depth when the work began.
+  // CallState::driver_depth when the work began; 0 if it began outside of all hooked driver
+  // functions.
   std::uint16_t depth_before_;
 };
 
@@ -166,7 +169,8 @@ class HookedCall {
   }
 
   // Tells that the call has changed no device's memory, except by what measurements and objects
-  // that wait (ImplicitObjects) account for. Other calls make all bases (FreeBases) invalid.
+  // that wait (ImplicitObjects) account for. Unless a call tells so, its end forgets all bases: the
+  // readings of free memory by which later calls are measured (FreeBases).
   void keeps_bases() noexcept { keeps_bases_ = true; }
 
   // Records the outcome of a request for memory. `result` is the final result for the program,
@@ -187,11 +191,12 @@ class HookedCall {
     }
   }
 
-  // To be called after a driver function that was not asked for memory, but needs some for its own
-  // work, with its result. If `result` says that it lacked that memory, or that the device's
-  // compute mode forbade a context, records an incident. If rescues are on, the ladder of rungs
-  // then tries to make room, and calls `again`, which repeats the call, any number of times.
-  // Returns the result for the program.
+  // Tries to make a failed call succeed. To be called after a driver function that was not asked
+  // for memory, but needs some for its own work, with its result. `need`: the memory that it
+  // needed. If `result` says that it lacked that memory, or that the device's compute mode forbade
+  // a context, records an incident. If rescues are on, the ladder of rungs then tries to make room,
+  // and calls `again`, which repeats the call, any number of times. Returns the result for the
+  // program.
   CUresult rescued(CUresult result, const rescue::Need& need, FunctionRef<CUresult()> again) const {
     if (!recording() || result == CUDA_SUCCESS) return result;
     // Rungs change the memory of devices before and after the attempts.
@@ -254,16 +259,22 @@ class HookedCall {
   }
 
  private:
+  // The functions to which the hook forwards.
   const driver::RealDriver& real_;
-  // Null if the call is not recorded.
+  // The session that records the call; null if the call is not recorded.
   Session* session_;
+  // Row of the hooked function in hooks.def.
   driver::Row row_;
-  // CallState::driver_depth when the call began; 0 for the outermost call.
+  // CallState::driver_depth when the call began; 0 if the thread was inside no other hooked driver
+  // function.
   std::uint16_t depth_before_ = 0;
   // True once the driver has refused the request and allocate() has passed it to
   // Refusals::rescue(), which counts the refusal.
   bool was_refused_ = false;
-  bool keeps_bases_ = false;  // True once keeps_bases() was called.
+  // True once keeps_bases() was called: the end of the call forgets no bases (readings of free
+  // memory by which later calls are measured).
+  bool keeps_bases_ = false;
+  // Mark on the stack, by which a later call finds out if a longjmp has left this one.
   const CallMark mark_;
 };
 
@@ -292,7 +303,9 @@ class RuntimeCall {
   bool outermost() const { return outermost_; }
 
  private:
+  // True if the hooked runtime function was not called by another hooked runtime function.
   bool outermost_ = false;
+  // Mark on the stack, by which a later call finds out if a longjmp has left this one.
   const CallMark mark_;
 };
 

@@ -7,6 +7,7 @@
 
 namespace cuwarden::hooks {
 
+// The parameters of a hook: the running call, and then those of CUDA's function.
 #define CUWARDEN_WITH_CALL(...) (HookedCall & call __VA_OPT__(, ) __VA_ARGS__)
 // Declares the hook of each HOOK row of hooks.def: a function that stands in for CUDA's function
 // `name`. It takes an object for the running call and the parameters of CUDA's function, and

@@ -60,34 +60,37 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // The ledger and the driver's own functions, which belong to the caller.
+  // The ledger, the file that gets all records. It belongs to the caller of the constructor.
   ledger::Writer& ledger;
+  // The driver's own functions, which belong to the caller of the constructor.
   const driver::RealDriver& real;
-  // The parts that the session owns. Each may depend on those above it.
+  // The process's contexts that have not ended. The session owns this and the parts below. Each
+  // part may depend on those above it.
   tracking::LiveContexts contexts;
-  tracking::DeviceQueries queries;
-  tracking::MemoryPools memory_pools;
-  tracking::Captures captures;
-  serving::Notices notices;
-  serving::ServingPools pools;
-  tracking::DeviceReadings readings;
-  tracking::Neighbours neighbours;
-  tracking::ImplicitMemory implicit;
-  tracking::CallSites sites;
-  tracking::ContextMemory context_memory;
-  tracking::ImplicitObjects objects;
-  tracking::AllocationRecorder allocations;
-  rescue::Refusals refusals;
+  tracking::DeviceQueries queries;     // asks the driver for the current context, sizes of devices
+  tracking::MemoryPools memory_pools;  // CUDA's memory pools (CUmemoryPool) of this process
+  tracking::Captures captures;         // stream captures in progress
+  serving::Notices notices;            // writes messages to the user, each kind once
+  serving::ServingPools pools;         // cuwarden's own pools, which serve requests
+  tracking::DeviceReadings readings;   // reads how full devices are
+  tracking::Neighbours neighbours;     // other processes that may change a device's memory
+  tracking::ImplicitMemory implicit;   // measures memory that calls take unasked
+  tracking::CallSites sites;           // walks call stacks
+  tracking::ContextMemory context_memory;    // records memory of contexts and for kernels
+  tracking::ImplicitObjects objects;         // records streams, modules and executable graphs
+  tracking::AllocationRecorder allocations;  // records allocations and frees
+  rescue::Refusals refusals;                 // counts refused requests and tries to serve them
 
-  // Counts a hooked driver call that begins in the calling thread. Invalidates the measurements
-  // (spans) that are under way on the current device, since the call may change the device's
-  // memory; without a current device, those on all devices.
+  // Counts a hooked driver call that begins in the calling thread. `hook`: the called function.
+  // Invalidates the measurements (spans) that are under way on the current device, since the call
+  // may change the device's memory; without a current device, those on all devices.
   void call_begins(HookId hook) noexcept {
     ledger.thread_shards.call_begins(hook, implicit.next_span());
     if (implicit.any_span()) disturb_spans();
   }
-  // Invalidates the same measurements once more at the end of the call. Unless `keeps_bases` is
-  // true, also forgets all bases (FreeBases).
+  // Counts the call of call_begins() as ended, and invalidates the same measurements (spans) once
+  // more. Unless `keeps_bases` is true, also forgets the bases of all devices: the readings of free
+  // memory by which later calls are measured.
   void call_ends(bool keeps_bases) noexcept {
     if (implicit.any_span()) disturb_spans();
     if (!keeps_bases) implicit.bases.memory_may_change();
@@ -111,7 +114,7 @@ class Session {
   // all devices.
   void disturb_spans() noexcept;
 
-  std::atomic<bool> ending_{false};
+  std::atomic<bool> ending_{false};  // true once process_is_ending() was called
 };
 
 }  // namespace cuwarden::hooks

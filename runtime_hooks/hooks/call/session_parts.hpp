@@ -25,14 +25,14 @@ class MemoryParts {
         queries(session.queries),
         session_(session) {}
 
-  ledger::Allocations& records;
-  ledger::VirtualMemory& virtual_memory;
-  tracking::AllocationRecorder& allocations;
-  serving::ServingPools& pools;
-  tracking::MemoryPools& memory_pools;
-  const tracking::Captures& captures;  // captures under way; always none if rescues are off
-  ImplicitMemory& implicit;
-  tracking::DeviceQueries& queries;
+  ledger::Allocations& records;               // the ledger's records of allocations
+  ledger::VirtualMemory& virtual_memory;      // the ledger's records of cuMemCreate and cuMemMap
+  tracking::AllocationRecorder& allocations;  // records allocations and frees
+  serving::ServingPools& pools;               // cuwarden's own pools, which serve requests
+  tracking::MemoryPools& memory_pools;        // CUDA's memory pools (CUmemoryPool)
+  const tracking::Captures& captures;         // captures under way; always none if rescues are off
+  ImplicitMemory& implicit;                   // measures memory that calls take unasked
+  tracking::DeviceQueries& queries;           // asks the driver for contexts, streams, devices
 
   // Returns the context that owns memory allocated in the stream: the stream's own context, or the
   // current context if the stream is a default one or the driver does not say; 0 if there is none.
@@ -56,7 +56,7 @@ class MemoryParts {
   }
 
  private:
-  Session& session_;
+  Session& session_;  // the session to which the parts belong
 };
 
 // The parts of a Session (the recording of a process's CUDA calls) for hooks of calls that make
@@ -71,11 +71,11 @@ class GraphParts {
         pools(session.pools),
         session_(session) {}
 
-  ledger::Allocations& records;
-  ledger::GroupTable& groups;
-  tracking::CallSites& sites;
-  tracking::Captures& captures;
-  serving::ServingPools& pools;
+  ledger::Allocations& records;  // the ledger's records of allocations
+  ledger::GroupTable& groups;    // the ledger's groups, one for each call site
+  tracking::CallSites& sites;    // walks call stacks
+  tracking::Captures& captures;  // stream captures in progress
+  serving::ServingPools& pools;  // cuwarden's own pools, which serve requests
 
   // Returns the context that owns memory which a graph's launch allocates now: the current context,
   // or 0 if there is none. If the current context belongs to a green context, and the primary
@@ -103,7 +103,7 @@ class GraphParts {
   bool capture_begins(CUstream, bool per_thread, CUstreamCaptureMode) const noexcept;
 
  private:
-  Session& session_;
+  Session& session_;  // the session to which the parts belong
 };
 
 // The parts of a Session (the recording of a process's CUDA calls) for hooks of contexts, streams,
@@ -125,17 +125,17 @@ class ExecutionParts {
         queries(session.queries),
         session_(session) {}
 
-  ledger::Totals& totals;
-  ledger::Devices& devices;
-  const ledger::ProcessTime& time;
-  tracking::LiveContexts& contexts;
-  const tracking::Captures& captures;  // captures under way; always none if rescues are off
-  serving::ServingPools& pools;
-  tracking::DeviceReadings& readings;
-  ImplicitMemory& implicit;
-  tracking::ContextMemory& context_memory;
-  tracking::ImplicitObjects& objects;
-  tracking::DeviceQueries& queries;
+  ledger::Totals& totals;                   // the ledger's sums of live bytes
+  ledger::Devices& devices;                 // the ledger's figures of each device
+  const ledger::ProcessTime& time;          // time since the process began
+  tracking::LiveContexts& contexts;         // the process's contexts that have not ended
+  const tracking::Captures& captures;       // captures under way; always none if rescues are off
+  serving::ServingPools& pools;             // cuwarden's own pools, which serve requests
+  tracking::DeviceReadings& readings;       // reads how full devices are
+  ImplicitMemory& implicit;                 // measures memory that calls take unasked
+  tracking::ContextMemory& context_memory;  // records memory of contexts and for kernels
+  tracking::ImplicitObjects& objects;       // records streams, modules, executable graphs
+  tracking::DeviceQueries& queries;         // asks the driver for contexts, streams, devices
 
   // True once the process has begun to end.
   bool process_ends() const noexcept { return session_.process_ends(); }
@@ -156,7 +156,7 @@ class ExecutionParts {
   }
 
  private:
-  Session& session_;
+  Session& session_;  // the session to which the parts belong
 };
 
 }  // namespace cuwarden::hooks

@@ -65,28 +65,37 @@ class ImplicitSpan {
   void book_first_context(DeviceOrdinal, ContextId first) noexcept;
 
  private:
-  HookedCall& call_;
+  HookedCall& call_;  // the program's call, whose driver call is measured
+  // The measured device; no_device before begin().
   DeviceOrdinal device_ = no_device;
-  bool begun_ = false;        // True while the measurement is under way.
-  std::uint64_t number_ = 0;  // number that ImplicitMemory::begin_span() has given
+  bool begun_ = false;  // True while the measurement is under way.
+  // Number that ImplicitMemory::begin_span() has given to the measurement; 0: none was begun.
+  std::uint64_t number_ = 0;
   // Reads the current context's device, and counts the time that it took. Returns none if the
   // device cannot be read.
   std::optional<driver::DeviceReading> read() noexcept;
-  // Notes when the call begins and how much memory this process holds, since another process may
-  // change the device's memory during the call.
+  // Notes when the measured call begins and how many bytes of the device this process holds, since
+  // another process may change the device's memory during the call.
   void expect_neighbours() noexcept;
-  // Returns the bytes that the call took, which are `taken` unless this process's own figure says
-  // otherwise. Returns none, and makes is_doubtful() true, if another process may have changed the
-  // device's memory during the call. `taken`: difference of the two readings.
+  // Returns the bytes that the call took, which are `taken` unless this process's own figure (NVML)
+  // says otherwise. Returns none, and makes is_doubtful() true, if another process may have changed
+  // the device's memory during the call. `taken`: difference of the two readings.
+  // `plausible_bytes`: most bytes that such a call is known to take. If `taken` is more, the
+  // processes on the device are listed first.
   std::optional<std::int64_t> confirmed(std::int64_t taken, std::int64_t plausible_bytes) noexcept;
-  // Total and free bytes of the device's memory before and after the measured call.
+  // Total and free bytes of the device's memory, before the measured call (`before_`) and after it.
   driver::DeviceReading before_, after_;
-  tracking::FreeBases::Mark mark_ = 0;  // mark of the device's base before the measured call
-  // Set where other processes may change the device's memory: the time at which the measured call
-  // began (Neighbours::now_ns(); 0: not set), and the bytes that this process held then, as NVML
-  // told (none: unknown).
+  // Mark before the measured call of the device's base, the reading by which later calls are
+  // measured. An equal mark later proves that the base was not replaced in between.
+  tracking::FreeBases::Mark mark_ = 0;
+  // Time at which the measured call began (Neighbours::now_ns()). 0: not set, as no other process
+  // seemed to use the device.
   std::uint64_t begun_ns_ = 0;
+  // Bytes of the device that this process held before the measured call, as NVML told. Null:
+  // unknown, or not asked, as no other process seemed to use the device.
   std::optional<std::uint64_t> own_before_;
+  // Result of is_doubtful(): true if another process may have changed the device's memory during
+  // the measured call.
   bool is_doubtful_ = false;
 };
 

@@ -81,14 +81,17 @@ class FirstLaunch {
   // negative if memory became free; none: not measured, and only the kernel's need of local memory
   // is entered.
   void succeeded(std::optional<std::int64_t> taken) noexcept;
-  // Records that the kernel's code was loaded, and took `bytes`; none: not measured.
+  // Records in the ledger that the kernel's code was loaded to the device, and took `bytes`; none:
+  // not measured.
   void code_loaded(std::optional<std::int64_t> bytes) noexcept;
-  HookedCall& call_;
-  const CUfunction kernel_;
-  const std::uint64_t block_threads_;
-  ImplicitSpan span_;
-  // The current context at the launch, and its device; the device's base before the launch.
+  HookedCall& call_;                   // the program's call, which launches the kernel
+  const CUfunction kernel_;            // the launched kernel
+  const std::uint64_t block_threads_;  // number of threads of a block; 0: unknown
+  ImplicitSpan span_;                  // the measurement of the launch
+  // The current context at the launch, and its device.
   CurrentContext here_;
+  // The device's base before the launch: the reading of free memory by which calls are measured
+  // that are not read themselves.
   tracking::FreeBases::Base base_;
   // Bytes of local memory that each thread of the kernel needs; 0 if none, or if the driver does
   // not say.
@@ -108,6 +111,10 @@ inline tracking::ImplicitObject object_of(CUgraphExec exec) {
 // not recorded. The object is made right before the driver's call.
 class GraphInstantiation {
  public:
+  // Begins the measurement of an instantiation, unless readings of the device have taken too much
+  // time or a stream is captured. Measures all the same if the driver may take gigabytes. To be
+  // made right before the driver's call. `HookedCall`: the program's call, which outlives the
+  // object.
   explicit GraphInstantiation(HookedCall&) noexcept;
   // Records the executable graph that was made, and enters the device memory that the instantiation
   // took into the ledger. To be called right after the driver's call, if that succeeded.
@@ -118,13 +125,15 @@ class GraphInstantiation {
   // of device-side malloc. Both 0 if the amount fits neither.
   ledger::ImplicitChange kernels_part(std::int64_t taken) noexcept;
 
-  HookedCall& call_;
-  ImplicitSpan span_;
-  // The context that was current when the CUDA graph was instantiated, and its device; the device's
-  // base before that.
+  HookedCall& call_;   // the program's call, which instantiates the graph
+  ImplicitSpan span_;  // the measurement of the instantiation
+  // The context that was current when the CUDA graph was instantiated, and its device.
   CurrentContext here_;
+  // The device's base before the instantiation: the reading of free memory by which calls are
+  // measured that are not read themselves.
   tracking::FreeBases::Base base_;
-  // True if the driver may take local memory or the heap of device-side malloc, too.
+  // True if the driver may take local memory of captured kernels, or the heap of device-side
+  // malloc, too.
   bool may_take_gigabytes_ = false;
 };
 

@@ -12,13 +12,13 @@ namespace cuwarden::hooks {
 // memory by itself, and records the object. Does nothing if the program's call is not recorded.
 class ObjectSpan {
  public:
-  // Calls of most kinds are measured only while readings take little of the run time
-  // (ImplicitMemory::may_read()), and never while a stream is captured. Calls that load or unload
-  // code always are, since they take milliseconds.
+  // The time at which a call is measured. `within_budget`: only while readings take little of the
+  // run time (ImplicitMemory::may_read()), and never while a stream is captured. `always`: for
+  // calls that load or unload code, which take milliseconds anyway.
   enum class When { within_budget, always };
 
-  // Begins the measurement. To be made right before the driver is called. `call`: the program's
-  // hooked call, which must outlive this object.
+  // Begins the measurement, if `When` allows it. To be made right before the driver is called.
+  // `call`: the program's hooked call, which must outlive this object.
   explicit ObjectSpan(HookedCall& call, When = When::within_budget) noexcept;
 
   // True if the call is measured.
@@ -33,30 +33,40 @@ class ObjectSpan {
   void used(const tracking::ImplicitObject&) noexcept;
 
  private:
-  // Ends the measurement. Returns none if the call was not measured.
+  // Ends the measurement. Returns the bytes that the driver's call took, negative if it gave some
+  // back; none if the call was not measured.
   tracking::Taken taken() noexcept;
 
+  // The program's call, which makes or uses the object.
   HookedCall& call_;
+  // The measurement of the driver's call.
   ImplicitSpan span_;
+  // The context that was current before the driver's call, and its device.
   tracking::CurrentContext here_;
-  tracking::FreeBases::Base base_;  // the device's base before the driver's call
+  // The device's base before the driver's call: the reading of free memory by which calls are
+  // measured that are not read themselves.
+  tracking::FreeBases::Base base_;
 };
 
 // Measures what the end of an object gives back, and ends the object's record. Does nothing if the
 // program's call is not recorded.
 class ObjectEnd {
  public:
-  // Ends the object's record, and begins the measurement. To be made right before the driver's
-  // call. `call` must outlive this object.
+  // Ends the object's record, and begins the measurement, if `When` allows it. To be made right
+  // before the driver's call. `call`: the program's call, which must outlive this object.
   ObjectEnd(HookedCall& call, const tracking::ImplicitObject&, ObjectSpan::When) noexcept;
   // Ends the measurement. `CUresult` is the result of the driver's call, which was made just now.
   // If it is an error, the object's record goes on.
   void done(CUresult) noexcept;
 
  private:
+  // The program's call, which ends the object.
   HookedCall& call_;
+  // The measurement of the driver's call.
   ImplicitSpan span_;
+  // The object that ends.
   const tracking::ImplicitObject object_;
+  // The object's record and device, from before the driver's call.
   tracking::ImplicitObjects::Ending ending_;
 };
 

@@ -46,16 +46,19 @@ class NodeMakers {
   static constexpr std::size_t limit = 4096, buckets = 4096;
   // A row of the table; `address` is 0 in a row that was never used.
   struct Node {
-    std::uint64_t address = 0;
-    Maker maker;
+    std::uint64_t address = 0;  // the address that the graph node allocates; 0: never used
+    Maker maker;                // the call that made the graph node
     // Number (index plus 1) of the next older row in the same bucket; 0 if there is none.
     std::uint16_t next = 0;
   };
+  // Returns the index of the hash bucket for nodes with this address.
   static std::size_t bucket_of(std::uint64_t address) noexcept {
     return hash_pair(address, 0) % buckets;
   }
+  // Takes the row out of the list of its bucket. The caller holds `lock_`.
   void unlink(Node&) noexcept;
 
+  // Result of left(): true once `lock_` could not be had.
   std::atomic<bool> left_{false};
   // Protects the table. While it is held, no other lock is taken, and neither the driver nor the
   // program is called.
@@ -66,6 +69,7 @@ class NodeMakers {
   std::uint64_t made_ = 0;  // Number of nodes that were ever entered.
   // For each bucket, the number (index plus 1) of its latest row; 0 if it is empty.
   std::uint16_t first_[buckets]{};
+  // The rows of the table, which buckets refer to by their numbers.
   Node nodes_[limit]{};
 };
 
@@ -116,11 +120,12 @@ class ExecEffects {
   static constexpr std::size_t limit = 4096, buckets = 16384;
   // A row of the table. The rows of each bucket form a list, and so do rows that forget() emptied.
   struct Row {
-    Effect effect;
+    Effect effect;  // the allocation or free; empty in an emptied row
     // Number (index plus 1) of the next row in the same bucket, or in the list of emptied rows; 0
     // if there is none.
     std::uint16_t next = 0;
   };
+  // Returns the index of the hash bucket for effects of the graph `exec`.
   static std::size_t bucket_of(std::uint64_t exec) noexcept { return hash_pair(exec, 0) % buckets; }
   // Copies effects of `exec` to `to`, either allocations or frees, as many as fit, and returns
   // their number. Begins after the row with the number `at`; 0: at the first row. If `to` is full,
@@ -129,14 +134,18 @@ class ExecEffects {
   std::size_t copy(std::uint64_t exec, bool allocates, std::uint16_t& at,
                    Effect (&to)[32]) noexcept;
 
+  // Result of left(): true once `lock_` could not be had.
   std::atomic<bool> left_{false};
+  // Guards all rows and lists of the table. The driver and the program are not called while it is
+  // held.
   FutexLock lock_;
   // Number (index plus 1) of the first row in the list of emptied rows; 0 if there is none.
   std::uint16_t free_ = 0;
-  // Number of rows that were ever in use: the first ones of `rows_`.
+  // Number of rows that were ever in use, including emptied ones: the first ones of `rows_`.
   std::uint16_t used_ = 0;
   // For each bucket, the number (index plus 1) of its first row; 0 if it is empty.
   std::atomic<std::uint16_t> first_[buckets]{};
+  // The rows of the table, which lists refer to by their numbers.
   Row rows_[limit]{};
 };
 

@@ -16,6 +16,8 @@ namespace cuwarden::hooks {
 // Returns the result for the program: `answer` if nothing is to be corrected.
 #define QUERY(result, name, parameters, arguments) \
   result name##_of_pool CUWARDEN_WITH_ANSWER parameters;
+// The parameters of a function name_of_pool(): cuwarden's pools, the driver's result, and the
+// parameters of the driver's function.
 #define CUWARDEN_WITH_ANSWER(...) \
   (serving::ServingPools & pools, CUresult answer, __VA_ARGS__) noexcept
 #include "runtime_hooks/driver/hooks.def"

@@ -8,7 +8,8 @@
 namespace cuwarden::hooks {
 
 // Returns the size in bytes of the allocation that holds the address `pointer`, as the driver
-// reports it; 0 if the driver does not say.
+// reports it; 0 if the driver does not say. `HookedCall`: the call on whose behalf the driver is
+// asked.
 std::uint64_t extent_of(HookedCall&, CUdeviceptr pointer);
 
 // Returns true if `stream` is being captured, so that the program's call becomes a node of a graph.
