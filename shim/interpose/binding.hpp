@@ -29,8 +29,11 @@ OpenedDefinitions opened_definitions(std::uintptr_t address);
 // Runtime functions for the calls of one module. A slot is null if no object of the process defines
 // the function for this module.
 struct RuntimeBinding {
-  driver::RealRuntime next{};    // functions that the loader would have bound, perhaps a wrapper's
-  driver::RealRuntime bottom{};  // functions of the cudart itself, for a wrapper that calls by name
+  // Runtime functions to which the loader would have bound the module's calls without the shim;
+  // some may be another library's wrappers.
+  driver::RealRuntime next{};
+  // Functions of the libcudart itself, for a wrapper that calls the runtime by name.
+  driver::RealRuntime bottom{};
 };
 // Returns the runtime functions that the calls of the module `caller` go on to. If the calling code
 // is in no module (compiled at run time), `caller` is an object that converts to false.

@@ -23,9 +23,13 @@ class EarlyLookups {
   void tell(ledger::Writer&) noexcept;
 
  private:
+  // Most names that are stored, and the size of a name's row with the null byte at its end.
   static constexpr std::size_t limit = 32, name_limit = 64;
+  // Guards `used_` and `names_`.
   FutexLock lock_;
+  // Number of names that are stored: the first rows of `names_`.
   std::size_t used_ = 0;
+  // The names, each with a null byte at its end; rows from `used_` on are empty.
   char names_[limit][name_limit] = {};
 };
 

@@ -49,25 +49,29 @@ struct DeviceShares {
   // Bytes of other processes, as NVML lists them, without memory of theirs that this process
   // opened.
   std::uint64_t others = 0;
-  // Bytes of this process, as NVML lists them, and as its records tell without the first context.
+  // Bytes of this process on the device: as NVML lists them (`own`), and as its records tell,
+  // without the first context (`recorded`).
   std::uint64_t own = 0, recorded = 0;
 };
-// Returns the bytes of other processes that the device's first context counts as its own, because
-// those processes had them when the context was made. Both NVML's figure of this process and the
+// Returns the bytes of other processes that the device's first context (this process's first one
+// there) counts as its own, because those processes had them when the context was made.
+// `ImplicitBytes`: the device's numbers in the ledger. Both NVML's figure of this process and the
 // used bytes must prove them, since the other processes may have moved between the readings.
 // Returns 0 if the first context's size is unknown (more than ImplicitBytes::largest_context), or
 // if nothing would be left of it.
 std::uint64_t counted_with_context(const ledger::ImplicitBytes&, const DeviceShares&) noexcept;
-// Subtracts `bytes` of other processes from those of the device's first context in the ledger.
-// `ImplicitBytes`: the device's numbers in the ledger. `bytes`: less than the first context has.
+// Subtracts `bytes` of other processes from those of the device's first context (this process's
+// first one there) in the ledger. `ImplicitBytes`: the device's numbers in the ledger. `bytes`:
+// less than the first context has.
 void subtract_from_context(ledger::Writer&, DeviceOrdinal, const ledger::ImplicitBytes&,
                            std::uint64_t bytes) noexcept;
 
 // Asks NVML how many bytes of each device other processes hold, and writes the answers to the
-// ledger. Subtracts bytes that the first context counts as its own. To be called when the process
-// ends, after the devices were read for the last time. Asks only for devices with more than
-// hidden_by_a_context (1 GiB) in use beyond what this process's records explain. Calls may_ask()
-// before it asks about such a device, and leaves the device out if may_ask() returns false.
+// ledger. Subtracts bytes that this process's first context on the device counts as its own. To be
+// called when the process ends, after the devices were read for the last time. Asks only for
+// devices with more than hidden_by_a_context (1 GiB) in use beyond what this process's records
+// explain. Calls may_ask() before it asks about such a device, and leaves the device out if
+// may_ask() returns false.
 void note_others_at_exit(ledger::Writer&, const FunctionRef<bool()>& may_ask) noexcept;
 
 }  // namespace cuwarden::shim

@@ -37,6 +37,7 @@ class Nvml {
   explicit Nvml(const char* library) noexcept;
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
+  // Ends the use of NVML, if the constructor could initialise it. The library stays loaded.
   ~Nvml();
 
   // Returns `listed` if the last step succeeded; otherwise the reason of its failure. Steps are the
@@ -72,12 +73,16 @@ class Nvml {
   // get other numbers. NVML keeps devices open until it has ended.
   const StandardNumbersHeld held_;
   void* library_ = nullptr;  // handle of dlopen; null if that failed
-  // NVML's functions nvmlShutdown (end_) and nvmlDeviceGetHandleByUUID (get_device_); null if not
-  // found.
+  // NVML's function nvmlShutdown; null if not found.
   int (*end_)() = nullptr;
+  // NVML's function nvmlDeviceGetHandleByUUID; null if not found.
   int (*get_device_)(const char*, NvmlDevice*) = nullptr;
-  bool begun_ = false;  // true if NVML was initialised, so that the destructor must end it
+  // True if NVML was initialised, so that the destructor must end it.
+  bool begun_ = false;
+  // Result of error(): the code (nvmlReturn_t) of the last call of NVML; 0: success, or none was
+  // made.
   int error_ = 0;
+  // Result of answer(): `listed`, or the reason why the last step failed.
   NvmlAnswer answer_ = NvmlAnswer::no_library;
 };
 

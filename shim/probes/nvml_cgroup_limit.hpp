@@ -12,12 +12,15 @@ namespace cuwarden::shim {
 
 // The limit on a device's memory for the processes of a cgroup.
 struct NvmlCgroupLimit {
-  std::uint64_t limit_bytes = 0;  // most bytes that the processes may have together
-  std::uint64_t used_bytes = 0;   // bytes that count towards the limit
+  // Most bytes of the device that the processes of the cgroup may have together.
+  std::uint64_t limit_bytes = 0;
+  // Bytes of the device that count towards limit_bytes now.
+  std::uint64_t used_bytes = 0;
 };
 
 // A cgroup of version 2, by the path of its folder below /sys/fs/cgroup.
 struct UnifiedCgroup {
+  // Path of the cgroup's folder below /sys/fs/cgroup; empty: unknown.
   char path[PATH_MAX] = "";  // empty: unknown
 };
 

@@ -10,6 +10,7 @@ namespace cuwarden::shim {
 
 // Total and free memory of a device or MIG slice, in bytes, as NVML reports them.
 struct NvmlMemory {
+  // Size of the memory of a device or MIG slice, and the part that no process uses, in bytes.
   std::uint64_t total_bytes = 0, free_bytes = 0;
 };
 

@@ -12,14 +12,17 @@ namespace cuwarden::shim {
 
 // A process that holds memory of a device, as NVML lists it.
 struct DeviceProcess {
-  // Value of used_bytes if NVML lists the process but not its memory.
+  // Value of `used_bytes` if NVML lists the process but does not tell its memory.
   static constexpr std::uint64_t unknown = UINT64_MAX;
   // Says if the listed process is the calling process. `unsure`: the calling process is in a pid
   // namespace of its own, and NVML's pids may be those of the machine, so they cannot be compared.
   enum class Whose : std::uint8_t { another, this_process, unsure };
 
-  std::uint32_t pid = 0;               // of the machine or of this pid namespace, as NVML says
-  std::uint64_t used_bytes = unknown;  // bytes of the device that the process holds
+  // Pid that NVML gives: in the pid namespace of the machine, or in that of the calling process.
+  std::uint32_t pid = 0;
+  // Bytes of the device that the process holds; `unknown` if NVML does not tell.
+  std::uint64_t used_bytes = unknown;
+  // Says if the process is the calling process, another one, or may be either (`unsure`).
   Whose whose = Whose::unsure;
 };
 
@@ -28,6 +31,7 @@ using DeviceProcessesAnswer = NvmlAnswer;
 
 // The outcome of read_device_processes().
 struct DeviceProcesses {
+  // `listed` if NVML listed the processes; otherwise the reason why it did not.
   DeviceProcessesAnswer answer = DeviceProcessesAnswer::failed;
   int nvml_error = 0;  // nvmlReturn_t of the call of NVML that failed; 0 if no call failed
   // Number of processes that NVML lists; may be larger than the caller's array. 0 if unknown.

@@ -16,6 +16,7 @@ namespace cuwarden::shim {
 // 0, if they are unknown. Names of programs and users have a question mark for each byte that
 // printable() would replace.
 struct ProcessFacts {
+  // State of the process: unknown, alive, zombie, or stuck in the kernel after a SIGKILL.
   ledger::RunState run_state = ledger::RunState::unknown;
   std::uint32_t parent = 0;            // pid of the parent process
   std::int64_t start_realtime_ns = 0;  // start of the process, since 1970
@@ -49,11 +50,16 @@ class OtherProcesses {
   void each_with_device_file(std::uint32_t gpu, FunctionRef<bool(std::uint32_t)> visit);
 
  private:
+  // Returns the name of the user with this uid; the uid in digits if the user has no name, or one
+  // of more than 64 characters. Keeps the result in `users_`.
   std::string user_of(std::uint64_t uid);
 
+  // Path of the folder that is read as /proc.
   const char* const proc_;
+  // Path of the file that is read as /etc/passwd.
   const char* const passwd_;
-  int waits_left_ = 8;  // killed processes in the kernel that may still be looked at again
+  // Number of killed processes in the kernel that may still be looked at again, to see if they end.
+  int waits_left_ = 8;
   std::map<std::uint64_t, std::string> users_;  // names by uid, of users that were looked up
 };
 

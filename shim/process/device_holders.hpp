@@ -14,11 +14,14 @@ class DeviceHolderList final : public tracking::HolderList {
   // again in a forked child.
   void begin(tracking::CallSites& sites) noexcept { sites_ = &sites; }
 
-  // Asks NVML, which is loaded if needed. Returns null if NVML does not list the device's
-  // processes, in a thread that a seccomp filter of the program confines, and before begin().
+  // Asks NVML, which is loaded if needed, for the processes with memory on a device. `uuid`: the
+  // device's UUID (cuDeviceGetUuid_v2). Returns if other processes have memory there, and the bytes
+  // of this one. Returns null if NVML does not list the device's processes, in a thread that a
+  // seccomp filter of the program confines, and before begin().
   std::optional<tracking::DeviceHolders> ask(std::span<const char, 16> uuid) noexcept override;
 
  private:
+  // Walks stacks, to find out if the thread's stack has room; null before begin().
   tracking::CallSites* sites_ = nullptr;
 };
 

@@ -32,14 +32,19 @@ class SeccompFilter {
   // Values of the filter's registers, as far as they are known, before one of its instructions.
   struct Reached;
 
+  // Returns the copied instructions of the filter, of which there are count_.
   const sock_filter* instructions() const noexcept {
     return static_cast<const sock_filter*>(memory_.data());
   }
-  // Returns the array in memory_ that has a Reached for each instruction.
+  // Returns the array in memory_ that has a Reached for each instruction: what is known of the
+  // registers before it.
   Reached* states() const noexcept;
 
+  // Result of is_valid(): true if the kernel would take the filter, as far as its length tells.
   bool is_valid_ = false;
-  Mapping memory_;         // the instructions, then a Reached for each; none if there was no memory
+  // Memory with a copy of the filter's instructions, and behind them a Reached for each. Empty if
+  // there was no memory.
+  Mapping memory_;
   std::size_t count_ = 0;  // number of instructions in memory_; 0 if they were not copied
 };
 

@@ -34,7 +34,8 @@ class IncidentExplanations final : public rescue::IncidentProbes {
   void settled(const rescue::Incident&, bool served) noexcept override;
 
  private:
-  // Calls work() and adds its time to spent_ns_. Does nothing once spent_ns_ exceeds two seconds.
+  // Calls work() and adds its time to spent_ns_. Does nothing once spent_ns_, the time that
+  // explanations took in all, exceeds two seconds.
   template <class Work>
   void within_the_budget(const Work&);
   // Does the work of explain(). May throw std::bad_alloc.
@@ -42,11 +43,13 @@ class IncidentExplanations final : public rescue::IncidentProbes {
   // Does the work of settled(). May throw std::bad_alloc.
   void tell_verdict(const rescue::Incident&, bool served);
 
-  // The ledger to write to, and the object that walks stacks; both null before begin().
+  // The ledger that gets the facts; null before begin().
   ledger::Writer* ledger_ = nullptr;
+  // The object that walks stacks; null before begin().
   tracking::CallSites* sites_ = nullptr;
-  std::atomic<std::uint32_t> explained_{0};  // calls of add_facts() since begin()
-  std::atomic<std::uint64_t> spent_ns_{0};   // nanoseconds that explanations took in all
+  // Number of incidents that were explained since begin(); at most 64 are.
+  std::atomic<std::uint32_t> explained_{0};
+  std::atomic<std::uint64_t> spent_ns_{0};  // nanoseconds that explanations took in all
 };
 
 }  // namespace cuwarden::shim

@@ -101,7 +101,8 @@ class Process final : public tracking::CompletenessListener {
               Afterwards = Afterwards::ends) noexcept;
   // Removes the ledger's file if the last report is on disk; otherwise keeps it. To be called when
   // it is certain that the process ends, after finish() was called with Afterwards::may_return.
-  // Does nothing if nothing was recorded, in a child of vfork, and in a confined thread.
+  // Does nothing if nothing was recorded, in a child of vfork, and in a thread that a seccomp
+  // filter confines.
   void has_ended() noexcept;
   // Waits until `done` is nonzero, which another thread sets when its exit handler has written a
   // report. Stops waiting if that thread has ended or is stuck. Returns at once if nothing was
@@ -173,7 +174,8 @@ class Process final : public tracking::CompletenessListener {
   // `with_names`: true if the report has names of functions and source lines. Returns false, with
   // nothing written, if the last report is already written, another thread is stuck in writing one,
   // or the calling thread has interrupted its own writing. Otherwise returns true, even if the
-  // report could not be written or none is wanted. To be called inside an OwnWork.
+  // report could not be written or none is wanted. To be called inside an OwnWork (a scope of
+  // cuwarden's own work).
   bool report_at_exit(int status, bool with_names) noexcept;
   // True if a call of abort() that a SIGABRT handler may leave by a jump needs no further report.
   // Either an earlier report already contains all that was recorded, or reports of such calls have
@@ -194,7 +196,8 @@ class Process final : public tracking::CompletenessListener {
   void leave_end(ledger::EndReason, int status, bool status_known) noexcept;
   // Warns the user that the ledger lacks some allocations; called when an allocation could not be
   // recorded. `Reason`: why records are missing. With reason_recording_stopped, also stops
-  // recording, so that later calls are not recorded. In a confined thread, writes no warning.
+  // recording, so that later calls are not recorded. In a thread that a seccomp filter confines,
+  // writes no warning.
   void ledger_is_incomplete(ledger::Reason) noexcept override;
   // Called at the end of a process without a recorded CUDA call. If the program has called dlmopen
   // and a libcuda is loaded in another linker namespace, starts recording and stores that.
@@ -202,7 +205,7 @@ class Process final : public tracking::CompletenessListener {
   void end_unrecorded() noexcept;
   // Writes the last report, and tells its path to `cuwarden run`. Returns true if the report is on
   // disk or CUWARDEN_REPORT_IF asks for none; false if it could not be written. To be called inside
-  // an OwnWork.
+  // an OwnWork (a scope of cuwarden's own work).
   bool write_report() noexcept;
   // Tells `cuwarden run` the path of a ledger or a report, by an entry in the file
   // Settings::report_list. `path` may also be the text no_report_wanted. Does nothing if `path` is
@@ -215,22 +218,31 @@ class Process final : public tracking::CompletenessListener {
   // records are missing. If there is no ledger yet, starts recording first.
   void note_unseen_driver() noexcept;
 
-  std::atomic<State> state_{State::fresh};
+  std::atomic<State> state_{State::fresh};  // the state of the recording
+  // The session, by which hooks record their calls; null before recording starts. In a forked
+  // child, the parent's until the child's own recording starts.
   hooks::Session* session_ = nullptr;
+  // The ledger, the file with the allocation records; null before recording starts.
   ledger::Writer* ledger_ = nullptr;
+  // Tells a forked child, and a child of vfork, from the process that owns the memory.
   MemoryOwner memory_;
-  std::atomic<int> enabled_{-1};               // result of enabled(): 0 or 1; -1: not yet known
-  std::atomic<bool> exit_handler_set_{false};  // true once driver_initialised() registered it
+  std::atomic<int> enabled_{-1};  // result of enabled(): 0 or 1; -1: not yet known
+  // True once driver_initialised() has registered the exit handlers.
+  std::atomic<bool> exit_handler_set_{false};
   // True once a thread has waited ten seconds in vain for another thread to start the recording.
   std::atomic<bool> start_is_slow_{false};
   // Nanoseconds that writing reports has taken in all, for calls of abort() that a signal handler
   // could leave by a jump.
   std::atomic<std::uint64_t> reports_of_aborts_ns_{0};
+  // Decides which thread writes a report at the end of the process, and which one runs exit() to
+  // its end.
   EndTurn end_turn_;
   // Longest time in all, in nanoseconds, for which threads that end the process wait for cuwarden's
   // locks, the driver and NVML. The time to name functions in the report (CUWARDEN_SYMBOL_TIME) is
   // not part of it.
   static constexpr std::uint64_t longest_waiting_at_end_ns = 500'000'000;
+  // Time for which threads that end the process may still wait for locks, the driver and NVML; at
+  // first longest_waiting_at_end_ns.
   WaitBudget end_budget_{longest_waiting_at_end_ns};
 };
 

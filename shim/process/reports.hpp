@@ -26,7 +26,7 @@ void set_up_reports(const std::string& path, std::chrono::nanoseconds symbol_tim
 // rest of exit(); otherwise write_final_report() replaces it. `Writer`: this process's ledger.
 // `with_names`: true if the report has names of functions and source lines. Finding names takes
 // long, but write_final_report() then does not search for them again. To be called inside an
-// OwnWork.
+// OwnWork (a scope of cuwarden's own work).
 void write_report_at_exit(ledger::Writer&, bool with_names) noexcept;
 // Writes the process's last report if one is asked for (CUWARDEN_REPORT_IF, CUWARDEN_REPORT);
 // otherwise removes an earlier report of this process. A report of write_report_at_exit() that has
@@ -34,7 +34,8 @@ void write_report_at_exit(ledger::Writer&, bool with_names) noexcept;
 // as CUWARDEN_REPORT_KEEP says. `Writer`: this process's ledger. Returns true if the report is on
 // disk or none is asked for. Returns false if the report could not be written, after an error line
 // in the log. Also returns false if another thread has been writing a report for ten seconds, or
-// the program has changed its root folder. To be called inside an OwnWork.
+// the program has changed its root folder. To be called inside an OwnWork (a scope of cuwarden's
+// own work).
 bool write_final_report(ledger::Writer&) noexcept;
 // Returns the text by which `cuwarden run` learns of this process's report: the report's path, or
 // the constant no_report_wanted if none was asked for. The text is valid until the next report is

@@ -31,6 +31,7 @@ class [[nodiscard]] HeldSignals {
   static constexpr SignalSet held_early =
       held & (signal_set({32}) - 1) & ~signal_set({SIGPWR, SIGXCPU, SIGUSR1, SIGUSR2, SIGURG});
 
+  // The thread's blocked signals from before the scope, which the destructor restores.
   SignalSet before_;
 };
 

@@ -74,32 +74,44 @@ class LoadedObject {
   }
 
  private:
+  // Returns the exported function of this name, by the object's DT_GNU_HASH table, which must not
+  // be null; null if there is none.
   const Elf64_Sym* find_by_gnu_hash(std::string_view) const;
+  // Returns the exported function of this name, by the object's DT_HASH table, which must not be
+  // null; null if there is none.
   const Elf64_Sym* find_by_sysv_hash(std::string_view) const;
   // True if entry `index` of the object's dynamic symbol table is an exported function of this
   // name, in its default version.
   bool matches(std::uint32_t index, std::string_view) const;
 
-  // Load bias (address in memory less address in the ELF file), lowest address, and the address
-  // behind the last byte.
+  // Load bias (address in memory less address in the ELF file), the lowest address of the object's
+  // segments, and the address behind their last byte.
   std::uintptr_t base_ = 0, start_ = 0, end_ = 0;
+  // Path under which the object was loaded; empty for the main program.
   std::string_view path_;
-  // Tables in the object's memory; null if the object lacks the table.
+  // The object's dynamic section in memory; null if the object has no dynamic symbol table.
   const Elf64_Dyn* dynamic_ = nullptr;
+  // Names of the object's symbols and libraries (DT_STRTAB); null if it has none.
   const char* strings_ = nullptr;
+  // The object's dynamic symbol table (DT_SYMTAB); null if it has none.
   const Elf64_Sym* symbols_ = nullptr;
+  // Hash table of the symbols (DT_GNU_HASH); null if the object has none.
   const std::uint32_t* gnu_hash_ = nullptr;
+  // Older hash table of the symbols (DT_HASH); null if the object has none.
   const std::uint32_t* sysv_hash_ = nullptr;
+  // Version of each symbol (DT_VERSYM); null if the object has no versions.
   const std::uint16_t* versions_ = nullptr;
   std::span<const Elf64_Rela> calls_;   // relocations of the procedure linkage table
   std::span<const Elf64_Rela> others_;  // the other relocations, without those that name no symbol
 };
 
 namespace detail {
+// Function that is called for one loaded object. `void*`: the argument of visit_loaded_objects().
+// Returns true if no further object is to be visited.
+using VisitObject = bool (*)(const LoadedObject&, void*);
 // Calls VisitObject(object, argument) for each loaded object of the shim's linker namespace, in
 // load order, until a call returns true. Returns true if one did. The `void*` is the `argument` of
 // all calls. The loader's list of objects is locked during the call.
-using VisitObject = bool (*)(const LoadedObject&, void*);
 bool visit_loaded_objects(VisitObject, void*);
 }  // namespace detail
 

@@ -60,9 +60,10 @@ class MessageOutput {
   // Descriptor of the program that the target names, such as 1 for /dev/stdout; -1 if the target is
   // the path of another file.
   int named_descriptor_ = -1;
-  // Device and inode of the file to which named_descriptor_ led when this object was made. Inode 0:
-  // the descriptor was closed, or the target names no descriptor.
+  // Device of the file to which named_descriptor_ led when this object was made; 0 with inode 0.
   dev_t device_ = 0;
+  // Inode of the file to which named_descriptor_ led when this object was made. 0: the descriptor
+  // was closed, or the target names no descriptor.
   ino_t inode_ = 0;
   std::atomic<bool> complained_{false};  // true once complain() has written its line
 };

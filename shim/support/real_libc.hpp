@@ -15,26 +15,44 @@ namespace cuwarden::shim {
 // of another preloaded library. Before glibc 2.34, the functions whose names begin with dl, and
 // libc_dlsym, are libdl's: null if libdl was not loaded when real_libc() filled the table.
 struct RealLibc {
+  // libc's dlsym, or the wrapper of another preloaded library. Before glibc 2.34, null without
+  // libdl.
   void* (*dlsym)(void*, const char*);
   // libc's own dlsym, never a wrapper of another library; for lookups that the shim makes itself.
+  // Before glibc 2.34, null without libdl.
   void* (*libc_dlsym)(void*, const char*);
+  // libc's dlvsym, or the wrapper of another preloaded library. Before glibc 2.34, null without
+  // libdl.
   void* (*dlvsym)(void*, const char*, const char*);
+  // libc's dlopen, or the wrapper of another preloaded library. Before glibc 2.34, null without
+  // libdl.
   void* (*dlopen)(const char*, int);
+  // libc's dlmopen, or the wrapper of another preloaded library. Before glibc 2.34, null without
+  // libdl.
   void* (*dlmopen)(Lmid_t, const char*, int);
+  // libc's dlclose, or the wrapper of another preloaded library. Before glibc 2.34, null without
+  // libdl.
   int (*dlclose)(void*);
+  // libc's syscall, or the wrapper of another preloaded library.
   long (*syscall)(long, long, long, long, long, long, long);
+  // libc's prctl, or the wrapper of another preloaded library.
   int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
-  // libc's own dlerror, never a wrapper. The shim calls it after its own failed lookups, so that
-  // the program's next dlerror() does not report them.
+  // libc's own dlerror, never a wrapper; before glibc 2.34, null without libdl. The shim calls it
+  // after its own failed lookups, so that the program's next dlerror() does not report them.
   char* (*dlerror)();
-  // libc's function of the same name, or the wrapper of another preloaded library. It does not
-  // return, nor do the functions that follow up to assert_fail (__assert_fail). Their types do not
+  // libc's exit, or the wrapper of another preloaded library. It does not return. Its type does not
   // say so, since GCC and Clang have no common way to say it.
   void (*exit)(int);
+  // libc's _exit, or the wrapper of another preloaded library. It does not return.
   void (*_exit)(int);
+  // libc's _Exit, or the wrapper of another preloaded library. It does not return.
   void (*_Exit)(int);
+  // libc's quick_exit, or the wrapper of another preloaded library. It does not return.
   void (*quick_exit)(int);
+  // libc's abort, or the wrapper of another preloaded library. It does not return.
   void (*abort)();
+  // libc's __assert_fail, which a failed assert() calls, or the wrapper of another preloaded
+  // library. It does not return.
   void (*assert_fail)(const char*, const char*, unsigned, const char*);
   // libc's own function; before glibc 2.34, libpthread's. Null if libpthread was not loaded yet
   // when real_libc() filled the table; then the process had one thread only.

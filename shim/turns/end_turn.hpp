@@ -87,14 +87,17 @@ class EndTurn {
   // ten seconds, and the time that set_symbol_time() allows for names.
   std::uint64_t longest_wait_ns() const noexcept;
 
-  Clock& clock_;
-  WritingTurn writing_;                         // the turn of the thread that writes a report
-  std::atomic<bool> writes_last_{false};        // true if the turn is for the last report
+  Clock& clock_;         // the clock of all waits
+  WritingTurn writing_;  // the turn of the thread that writes a report
+  // True if the report that a thread writes now is the process's last one.
+  std::atomic<bool> writes_last_{false};
   std::atomic<std::uint32_t> over_{0};          // 1: the last report is written; 0: not yet
   std::atomic<Thread> first_in_exit_{0};        // first thread in exit(); 0: none yet
   std::atomic<Thread> first_in_quick_exit_{0};  // first thread in quick_exit(); 0: none yet
-  std::atomic<Thread> leader_{0};               // leading thread; 0: none yet
-  std::uint64_t symbol_time_ns_ = 0;            // longest time for names in the last report
+  // The leader, the thread that runs exit() to its end; 0: there is none yet.
+  std::atomic<Thread> leader_{0};
+  // Longest time, in nanoseconds, in which the last report may look up names of functions.
+  std::uint64_t symbol_time_ns_ = 0;
 };
 
 }  // namespace cuwarden::shim

@@ -46,11 +46,11 @@ class WritingTurn {
 
  private:
   // Returns true if the thread `writer` (its id in the kernel), which has the turn, will not give
-  // it back any more. `is_callers_lost`: the answer for the case that `writer` is the calling
-  // thread.
+  // it back any more: it has ended, or a jump has left its writing. `is_callers_lost`: the answer
+  // for the case that `writer` is the calling thread.
   bool is_lost(std::uint32_t writer, bool is_callers_lost) const noexcept;
 
-  Clock& clock_;
+  Clock& clock_;  // the clock of all waits
   // Kernel's id of the thread that has the turn; 0 if none has it.
   std::atomic<std::uint32_t> writer_{0};
   // Mark on the stack of the call or work in which the thread `writer_` took the turn, by which
