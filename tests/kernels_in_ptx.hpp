@@ -35,25 +35,28 @@ inline std::string text_of(const std::string& name, int local_bytes) {
 )";
 }
 
+// Lines that begin each PTX text: its version, and the oldest GPU that it is for.
 inline const std::string head = ".version 7.0\n.target sm_70\n.address_size 64\n";
-// A module with the kernel `plain`.
+// PTX text of a module with the kernel `plain`, which needs no local memory.
 inline const std::string plain_code = head + text_of("plain", 0);
-// A module with the kernel `deep`, whose threads need 16 KiB of local memory each.
+// PTX text of a module with the kernel `deep`, whose threads need 16 KiB of local memory each.
 inline const std::string deep_code = head + text_of("deep", 16384);
-// A module with the kernel `plain` and the variable `big`, of 16 MiB.
+// PTX text of a module with the kernel `plain` and the variable `big`, which takes 16 MiB of the
+// device.
 inline const std::string large_code =
     head + ".visible .global .align 16 .b8 big[16777216];\n" + text_of("plain", 0);
 
 // Launches one thread of a kernel that text_of() describes, in the legacy default stream. `out`:
-// address of the kernel's number. Returns the driver's result.
+// device address to which the kernel stores its number. Returns the driver's result.
 inline CUresult launch(CUfunction kernel, CUdeviceptr out) {
   unsigned at = 4;
   void* arguments[] = {&out, &at};
   return cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr);
 }
 
-// Adds `count` launches of the kernel to the graph, one after the other. Returns the driver's first
-// error.
+// Adds `count` launches of the kernel to the graph, one after the other. `out`: device address to
+// which the kernel stores its number. Returns the driver's first error; CUDA_SUCCESS if there is
+// none.
 inline CUresult add_launches(CUgraph graph, CUfunction kernel, CUdeviceptr out, int count) {
   unsigned at = 4;
   void* arguments[] = {&out, &at};
@@ -72,7 +75,7 @@ inline CUresult add_launches(CUgraph graph, CUfunction kernel, CUdeviceptr out, 
 }
 
 // Adds two nodes to the graph, of which one allocates `bytes` on the device and the other frees
-// them. Returns the driver's first error.
+// them. Returns the driver's first error; CUDA_SUCCESS if there is none.
 inline CUresult add_memory(CUgraph graph, CUdevice device, std::size_t bytes) {
   CUDA_MEM_ALLOC_NODE_PARAMS wanted{};
   wanted.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;

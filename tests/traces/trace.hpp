@@ -11,20 +11,24 @@
 
 namespace cuwarden::traces {
 
-// The programs of which a trace is kept: the names of the files, without ".txt".
+// The programs of which a trace (a file with recorded requests for memory) is kept: names of the
+// files, without ".txt".
 inline constexpr std::array programs{"adaptive_mesh", "cupy_ensemble", "cusparse_multigrid",
                                      "renderer", "torch_sequences"};
 
 // A call that a program has made: a request for memory, or the free of an earlier one.
 struct Call {
+  // True for a request for memory, false for the free of an earlier one.
   bool is_request = false;
   std::uint64_t bytes = 0;  // size of the request; 0 for a free
-  std::uint64_t site = 0;   // number of the request's call site; 0 for a free
-  std::size_t request = 0;  // number of the request, or of the one that is freed, from 0 on
+  // Number by which the trace tells the request's call site from others; 0 for a free.
+  std::uint64_t site = 0;
+  // Number of the request, or of the one that is freed: the requests of a trace count from 0.
+  std::size_t request = 0;
 };
 
-// Reads the trace of this file. Returns no calls if it cannot be read, or has a line that is not in
-// the format.
+// Reads the trace in the file `name` (a path). Returns the program's requests and frees in their
+// order. Returns no calls if the file cannot be read, or has a line that is not in the format.
 inline std::vector<Call> read(const std::string& name) {
   std::ifstream file(name);
   std::vector<Call> calls;

@@ -10,16 +10,25 @@
 
 namespace cuwarden::hooks {
 
+// The shim's part in a session, for tests: listeners that do nothing. A test overrides the
+// functions that it is about.
 struct QuietShim : tracking::CompletenessListener, serving::NoticeWriter, rescue::IncidentProbes {
   virtual ~QuietShim() = default;
+  // Does nothing when the ledger has become incomplete.
   void ledger_is_incomplete(ledger::Reason) noexcept override {}
+  // Writes no message to the user.
   void write(serving::Notice, DeviceOrdinal, std::uint64_t, std::uint64_t) noexcept override {}
+  // Writes no message about a reclaimer.
   void write(serving::ReclaimerFailure, std::string_view, std::uint64_t) noexcept override {}
+  // Adds no facts to an incident.
   void explain(rescue::Incident&) noexcept override {}
+  // Does nothing when the outcome of an incident is known.
   void settled(const rescue::Incident&, bool) noexcept override {}
 
-  // `clock`: the one on which the session serves refused requests.
+  // Returns the parts of the shim that a session calls: this object and `process`. `clock`: the one
+  // on which the session serves refused requests.
   Surroundings around(Clock& clock = system_clock) { return {process, *this, *this, *this, clock}; }
+  // The process that a session asks questions about.
   QuietProcess process;
 };
 

@@ -8,9 +8,11 @@
 
 namespace cuwarden {
 
-// Makes a folder below `parent`, and removes it with all that is in it at the end.
+// Makes a folder with a name of its own, and removes it with all that is in it at the end of the
+// object's life.
 class TemporaryFolder {
  public:
+  // Makes the folder below the existing folder `parent`.
   explicit TemporaryFolder(const std::string& parent = std::filesystem::temp_directory_path()) {
     std::string pattern = parent + "/cuwarden-test-XXXXXX";
     path_ = mkdtemp(pattern.data());
@@ -21,9 +23,11 @@ class TemporaryFolder {
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  // Returns the path of the folder.
   const char* path() const { return path_.c_str(); }
 
  private:
+  // Path of the folder.
   std::string path_;
 };
 

@@ -6,8 +6,8 @@
 
 namespace cuwarden::bench {
 
-// Records a pair with `room` frames (10, 30 or 60), and returns `room`. The first parameter is not
-// used.
+// Records one allocation and its free, with the caller's call stack of up to `room` frames (10, 30
+// or 60). Returns `room`. The first parameter is not used.
 [[gnu::visibility("default"), gnu::noinline]] std::size_t record_pair(std::uint64_t*,
                                                                       std::size_t room);
 

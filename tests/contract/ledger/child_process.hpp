@@ -12,10 +12,10 @@
 
 namespace cuwarden::ledger {
 
-// Exit status of a test or child that cannot run here.
+// Exit status of a test or child that cannot run on this machine.
 inline constexpr int skipped_status = 77;
 
-// Ends the child with status 1, and a line on stderr, if the condition is false.
+// Ends the child process with status 1, and a line on stderr, if the condition is false.
 #define CHILD_EXPECT(condition)                                                          \
   do {                                                                                   \
     if (!(condition)) {                                                                  \
@@ -24,7 +24,8 @@ inline constexpr int skipped_status = 77;
     }                                                                                    \
   } while (false)
 
-// Runs `body` in a forked child, and fails the test if the child fails.
+// Runs `body` in a forked child, and waits for its end. Fails the test if the child ends by a
+// signal or with a status other than 0; skips the test if the status is skipped_status.
 template <class Body>
 void expect_child_succeeds(const Body& body) {
   const pid_t child = fork();
@@ -39,8 +40,9 @@ void expect_child_succeeds(const Body& body) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-// Called in a child: mounts a tmpfs over the folder, visible to this process only. `options` are
-// those of mount(8), such as "size=1M".
+// Mounts a tmpfs over the folder, visible to this process only; to be called in a child. `options`:
+// those of mount(8), such as "size=1M". `flags`: those of mount(2), such as MS_RDONLY. Ends the
+// process with skipped_status if it may not mount.
 inline void mount_tmpfs(const char* folder, const char* options, unsigned long flags = 0) {
   if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
       mount("ledger-test", folder, "tmpfs", flags, options) != 0) {

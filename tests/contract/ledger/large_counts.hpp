@@ -7,7 +7,8 @@
 
 namespace cuwarden::ledger {
 
-// Returns `large` if large counts are asked for, else `daily`.
+// Returns how often a test repeats its work: `large` if the environment has LARGE_COUNTS, else
+// `daily`.
 inline int repetitions(int daily, int large) {
   return std::getenv("LARGE_COUNTS") != nullptr ? large : daily;
 }

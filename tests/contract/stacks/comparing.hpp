@@ -8,20 +8,21 @@
 
 #include "tests/contract/stacks/probe.hpp"
 
-// Returns `large` if the environment has LARGE_COUNTS, else `daily`.
+// Returns how often a test repeats its work: `large` if the environment has LARGE_COUNTS, else
+// `daily`.
 inline std::uint64_t repetitions(std::uint64_t daily, std::uint64_t large) {
   return std::getenv("LARGE_COUNTS") != nullptr ? large : daily;
 }
 
-// Returns `count`, hidden from the compiler: in an unrolled loop each turn would have an address,
-// and so a stack, of its own.
+// Returns `count`, hidden from the compiler, for the end of a loop. An unrolled loop would give
+// each turn an address, and so a stack, of its own.
 inline int times(int count) {
   asm volatile("" : "+r"(count));
   return count;
 }
 
-// Compares the stacks in the calling function; the call does not become a jump. Returns the number
-// of frames.
+// Compares the stacks that several walks find in the calling function; the call does not become a
+// jump. Fails the test if they differ. Returns the number of frames; -1 if the stacks differ.
 inline int compared() {
   const int frames = compare_stacks();
   asm volatile("" ::: "memory");
@@ -29,8 +30,8 @@ inline int compared() {
   return frames;
 }
 
-// Expects at its end that stacks were compared since its beginning and that none differed. The
-// functions return counts since its beginning.
+// Expects, when the object is destroyed, that stacks were compared since it was made, and that the
+// results of no stack's walks differed.
 class Comparing {
  public:
   Comparing() : before_(stacks_seen()) {}
@@ -41,18 +42,30 @@ class Comparing {
   Comparing(const Comparing&) = delete;
   Comparing& operator=(const Comparing&) = delete;
 
+  // Returns the number of stacks that were compared since this object was made.
   std::uint64_t compared() const { return stacks_seen().compared - before_.compared; }
+  // Returns the number of stacks since this object was made whose walks differed from each other.
   std::uint64_t different() const { return stacks_seen().different - before_.different; }
+  // Returns the number of stacks since this object was made that were recognised without a walk.
   std::uint64_t recognised() const { return stacks_seen().recognised - before_.recognised; }
+  // Returns the number of walks since this object was made that ended at a frame whose unwind table
+  // says more than a rule can hold.
   std::uint64_t not_expressible() const {
     return stacks_seen().not_expressible - before_.not_expressible;
   }
+  // Returns the number of walks since this object was made that ended in code of no module, such as
+  // a JIT compiler's.
   std::uint64_t foreign_code() const { return stacks_seen().foreign_code - before_.foreign_code; }
+  // Returns the number of walks since this object was made that ended in code for which its module
+  // has no unwind table.
   std::uint64_t no_description() const {
     return stacks_seen().no_description - before_.no_description;
   }
+  // Returns the number of walks since this object was made that ended at a frame whose address
+  // cannot be read.
   std::uint64_t unreadable() const { return stacks_seen().unreadable - before_.unreadable; }
 
  private:
+  // Counts of the whole process when this object was made.
   StacksSeen before_;
 };

@@ -9,29 +9,42 @@
 extern "C" {
 #endif
 
-// Counts since the process began.
+// Counts since the process began, of stacks that were walked and compared.
 struct StacksSeen {
+  // Stacks that were walked in all ways, and compared.
   uint64_t compared;
-  uint64_t different;   // Stacks that differ from libgcc's; must stay 0.
-  uint64_t recognised;  // Stacks that were recognised without a walk.
+  // Stacks whose walks differ from that of libgcc; must stay 0.
+  uint64_t different;
+  // Stacks that were recognised without a walk.
+  uint64_t recognised;
+  // Most frames of a stack so far.
   uint64_t deepest;
+  // Walks that ended at a frame whose unwind table says more than a rule can hold.
   uint64_t not_expressible;
+  // Walks that ended before the thread's first frame, by the reason: code of no module; code
+  // without an unwind table; a table that makes no sense; a frame that cannot be read; a stack that
+  // goes in circles.
   uint64_t foreign_code, no_description, malformed, unreadable, endless;
 };
 
-// Walks the caller's stack by rules and by libgcc, and asks if it is known. Returns the number of
-// frames, or -1 if any two results differ. A stack that ends early at a frame that a rule cannot
-// express, and is counted as such, is no difference.
+// Walks the caller's stack by rules and by libgcc, and asks if it is known from an earlier walk.
+// Returns the number of frames, or -1 if any two results differ. A stack that ends early at a frame
+// that a rule cannot express, and is counted as such, is no difference.
 int compare_stacks(void);
-// Compares as compare_stacks() does, with room for this many frames.
+// Walks the caller's stack by rules and by libgcc, up to `frames` frames (at most 512). Returns the
+// number of frames, or -1 if the results differ.
 int compare_stacks_up_to(size_t frames);
-// Walks the stack by rules only, for stacks that would make libgcc fault. Returns the number of
-// frames.
+// Walks the caller's stack by rules only, for stacks that would make libgcc fault. Writes the code
+// addresses to `frames`, innermost first, `room` of them at most. Returns their number.
 int walk_stack(uint64_t* frames, size_t room);
 
+// Forgets all stacks and unwind rules that are kept from earlier walks, because code was loaded or
+// unloaded.
 void probe_modules_changed(void);
+// Returns the counts of compared stacks since the process began.
 struct StacksSeen stacks_seen(void);
-// Returns both stacks of the last difference as text, line by line. The text lies in static memory.
+// Returns the two stacks of the last difference as text, line by line; empty if there was none. The
+// text lies in static memory.
 const char* last_difference(void);
 
 #ifdef __cplusplus

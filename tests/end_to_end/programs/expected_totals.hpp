@@ -16,19 +16,31 @@
 
 namespace expected {
 
+// A program's own count of its allocations of one kind.
 struct Totals {
+  // Numbers of allocations and of frees so far; number and bytes of the allocations that are live.
   std::size_t allocations = 0, frees = 0, live_count = 0, live_bytes = 0;
+  // Highest bytes that were live at once, and number of the allocations at that moment.
   std::size_t peak_count = 0, peak_bytes = 0;
 };
 
+// A leak that the report must show: allocations of one line that the program does not free.
 struct Leak {
+  // CUDA function that allocated, kind of the memory in the report, and function of the program
+  // that called.
   std::string api, kind, function;
+  // Line of the call in the source; 0: not known to the test.
   int line = 0;
+  // Number of the allocations, and their bytes.
   std::size_t count = 0, bytes = 0;
 };
 
+// A test program's own account of its allocations and frees, by kind, with which its report is
+// compared. Not thread-safe.
 class Account {
  public:
+  // Counts an allocation of `bytes`. `kind`: the kind of memory as the report names it, such as
+  // "device".
   void allocated(const std::string& kind, std::size_t bytes) {
     Totals& totals = totals_[kind];
     ++totals.allocations;
@@ -38,20 +50,25 @@ class Account {
     totals.peak_count = totals.live_count;  // number of allocations at the peak of the bytes
     totals.peak_bytes = totals.live_bytes;
   }
+  // Counts that the program has freed an allocation of `bytes`. `kind`: the kind of memory as the
+  // report names it, such as "device".
   void freed(const std::string& kind, std::size_t bytes) {
     Totals& totals = totals_[kind];
     ++totals.frees;
     --totals.live_count;
     totals.live_bytes -= bytes;
   }
-  // Notes memory that ended with its context: it is no longer live, though it was never freed.
+  // Counts that an allocation of `bytes` has ended with its context: it is no longer live, though
+  // it was never freed. `kind`: the kind of memory as the report names it.
   void released(const std::string& kind, std::size_t bytes) {
     Totals& totals = totals_[kind];
     --totals.live_count;
     totals.live_bytes -= bytes;
   }
+  // Notes a leak that the report must show.
   void leaked(Leak leak) { leaks_.push_back(std::move(leak)); }
 
+  // Prints the account to standard output, as one line with a JSON object.
   void print() const {
     std::printf("{\"totals\":{");
     const char* separator = "";
@@ -77,15 +94,21 @@ class Account {
   }
 
  private:
+  // The counts by kind of memory, as the report names it.
   std::map<std::string, Totals> totals_;
+  // The leaks that the report must show.
   std::vector<Leak> leaks_;
 };
 
+// Ends the program with status 3, and a line on stderr, if the runtime's `result` is an error.
+// `what`: text of the call; `line`: its line in the source.
 inline void require(cudaError_t result, const char* what, int line) {
   if (result == cudaSuccess) return;
   std::fprintf(stderr, "line %d: %s: %s\n", line, what, cudaGetErrorName(result));
   std::exit(3);
 }
+// Ends the program with status 3, and a line on stderr, if the driver's `result` is an error.
+// `what`: text of the call; `line`: its line in the source.
 inline void require(CUresult result, const char* what, int line) {
   if (result == CUDA_SUCCESS) return;
   std::fprintf(stderr, "line %d: %s: driver error %d\n", line, what, static_cast<int>(result));
@@ -94,5 +117,5 @@ inline void require(CUresult result, const char* what, int line) {
 
 }  // namespace expected
 
-// Ends the program with status 3 if a call fails that the test needs to succeed.
+// Makes the call of the runtime or the driver, and ends the program with status 3 if it fails.
 #define REQUIRE(call) ::expected::require((call), #call, __LINE__)

@@ -17,33 +17,52 @@
 
 namespace cuwarden::hooks {
 
+// A node of a graph of the fake driver. Its handle (CUgraphNode) is its address.
 struct FakeNode {
+  // True for a node that allocates memory; false for one that frees it, or that is a child graph.
   bool allocates = false;
+  // Address that the node allocates or frees.
   CUdeviceptr address = 0;
-  std::size_t bytes = 0;
-  CUgraph child = nullptr;  // the child graph, if the node is one
+  std::size_t bytes = 0;  // bytes that the node allocates; 0 for other nodes
+  // The child graph, if the node is one; otherwise null.
+  CUgraph child = nullptr;
 };
 
+// The state of the fake driver, which its functions use and count in. A test changes it.
 struct FakeDriver {
+  // The current context of all threads.
   CUcontext current = reinterpret_cast<CUcontext>(0x1000);
+  // The primary context of each device.
   CUcontext primary = reinterpret_cast<CUcontext>(0x1000);
+  // The ordinary context that cuCtxFromGreenCtx gives for a green context.
   CUcontext green = reinterpret_cast<CUcontext>(0x2000);
+  // True if the driver says that the primary context is active.
   bool primary_active = true;
+  // The contexts that were made current by cuCtxPushCurrent_v2, in order.
   std::vector<CUcontext> pushed;
+  // Address of the last allocation; the next one gets 4096 more.
   CUdeviceptr next_address = 0x10000;
+  // The nodes of each graph.
   std::map<CUgraph, std::vector<FakeNode>> graphs;
-  std::function<void()> in_free;  // called inside cuMemFree_v2
+  // Called inside each cuMemFree_v2; empty: nothing is called.
+  std::function<void()> in_free;
+  // Free and total bytes of each device, which cuMemGetInfo_v2 tells.
   std::size_t free_bytes = 100, total_bytes = 1000;
-  int readings = 0;   // calls of cuMemGetInfo_v2
-  int questions = 0;  // calls of cuFuncGetAttribute
-  int devices = 2;
-  int device_questions = 0;  // calls of cuCtxGetDevice
-  int current_device = 0;
+  int readings = 0;          // number of calls of cuMemGetInfo_v2
+  int questions = 0;         // number of calls of cuFuncGetAttribute
+  int devices = 2;           // number of devices
+  int device_questions = 0;  // number of calls of cuCtxGetDevice
+  int current_device = 0;    // ordinal of the current context's device
+  // Stream capture mode of the calling thread.
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  // Number of calls of cuMemGetInfo_v2 in a mode other than RELAXED, which would end a capture.
   int readings_not_relaxed = 0;
 };
+// The state of the fake driver; a fixture resets it for each test.
 inline FakeDriver fake;
 
+// Returns the table of the fake driver's functions. Functions that the recording itself calls
+// change errno on purpose.
 inline driver::RealDriver fake_functions() {
   driver::RealDriver real;
   real.cuCtxGetCurrent = [](CUcontext* context) {
@@ -178,8 +197,10 @@ inline driver::RealDriver fake_functions() {
   return real;
 }
 
+// A session that records the calls of hooks on the fake driver, in a ledger in memory.
 class HooksTest : public ::testing::Test {
  protected:
+  // Resets the fake driver, the calling thread's state of hooked calls, and `noticed`.
   HooksTest() {
     fake = {};
     call_state = {};
@@ -187,7 +208,8 @@ class HooksTest : public ::testing::Test {
   }
   ~HooksTest() override { fake = {}; }
 
-  // Calls a hook in the same way as the exported function.
+  // Calls the hook `body` in the same way as the exported function, and returns its result. `row`:
+  // the hook's row in hooks.def.
   template <class Result, class... Parameters, class... Arguments>
   [[gnu::noinline]] static Result hooked_on(const driver::RealDriver& real, Session& session,
                                             driver::Row row,
@@ -196,22 +218,27 @@ class HooksTest : public ::testing::Test {
     HookedCall call(real, &session, row);
     return body(call, arguments...);
   }
+  // Calls the hook `body` on the test's own driver and session, and returns its result. `row`: the
+  // hook's row in hooks.def.
   template <class Result, class... Parameters, class... Arguments>
   Result hooked(driver::Row row, Result (*body)(HookedCall&, Parameters...),
                 Arguments... arguments) {
     return hooked_on(real, session, row, body, arguments...);
   }
+  // Allocates `bytes` by the hook of cuMemAlloc_v2, and returns the address.
   CUdeviceptr allocate(std::size_t bytes = 512) {
     CUdeviceptr memory = 0;
     EXPECT_EQ(hooked(driver::Row::cuMemAlloc_v2, cuMemAlloc_v2, &memory, bytes), CUDA_SUCCESS);
     return memory;
   }
 
+  // Returns a reader of the test's ledger.
   ledger::Reader reader() const {
     ledger::ReadError error;
     return ledger::Reader::open(writer->bytes(), error).value();
   }
-  // Returns the live allocations, without the records of objects for which the driver takes memory.
+  // Returns the records of live allocations, without those of objects for which the driver takes
+  // memory (streams, modules, executable graphs, contexts).
   std::vector<ledger::RecordView> records() const {
     std::vector<ledger::RecordView> found;
     const ledger::Reader from = reader();
@@ -220,17 +247,23 @@ class HooksTest : public ::testing::Test {
         found.push_back(*record);
     return found;
   }
+  // Returns the number of frees that the ledger counts for memory without a record.
   std::uint64_t unknown_frees() const { return reader().process().unknown_frees; }
 
+  // The test's ledger, in memory.
   ledger::Writer* const writer =
       ledger::Writer::create({.folders = {}, .hook_names = driver::row_names, .report_path = "/r"});
+  // The functions of the fake driver.
   const driver::RealDriver real = fake_functions();
+  // The reasons for which the ledger became incomplete, as the listener was told.
   static inline std::vector<ledger::Reason> noticed;
+  // A listener that notes the reasons for which the ledger becomes incomplete.
   struct Shim final : QuietShim {
     void ledger_is_incomplete(ledger::Reason reason) noexcept override {
       noticed.push_back(reason);
     }
   } shim;
+  // The session that records the hooks' calls.
   Session session{*writer, real, shim.around(), {}};
 };
 

@@ -13,16 +13,22 @@ namespace cuwarden::hooks {
 
 using driver::Row;
 
+// Number of bytes of a mebibyte.
 inline constexpr std::size_t mib = 1 << 20;
+// Multiprocessors of the fake device, and threads that each can hold at once.
 inline constexpr int processors = 2, threads_each = 1024;
 
-// A kernel. The kernel's handle is the object's address.
+// A kernel of the fake driver. Its handle (CUfunction) is its address.
 struct FakeKernel {
+  // Bytes of local memory that each thread of the kernel needs.
   int local_bytes = 0;
-  const char* name = "";
-  int most_threads = 1024;  // threads of a block for which there are enough registers
+  const char* name = "";  // mangled name
+  // Most threads of a block for which there are enough registers.
+  int most_threads = 1024;
 };
 
+// A session on a fake driver whose calls take as much device memory as a test says, without being
+// asked for any.
 class ImplicitMemoryTest : public HooksTest {
  protected:
   ImplicitMemoryTest() {
@@ -62,14 +68,17 @@ class ImplicitMemoryTest : public HooksTest {
   }
   ~ImplicitMemoryTest() override { meanwhile = nullptr; }
 
-  // Uses up the time that readings of devices may take in this process.
+  // Uses up the time that readings of devices may take in this process, so that calls are no longer
+  // measured.
   void use_up_readings() { session.implicit.reading_took(std::uint64_t{1} << 60); }
+  // Loads a module, for which the driver takes `bytes` of the device. Returns the hook's result.
   CUresult load(std::int64_t bytes) {
     takes = bytes;
     CUmodule module = nullptr;
     return hooked(Row::cuModuleLoadData, cuModuleLoadData, &module, nullptr);
   }
-  // Asks about a kernel, which takes `bytes`. Returns true if the device was read for that.
+  // Asks the driver about a kernel, for which it takes `bytes` of the device. Returns true if the
+  // device was read for that.
   bool ask(FakeKernel& kernel, std::int64_t bytes) {
     takes = bytes;
     const int readings = fake.readings;
@@ -79,14 +88,20 @@ class ImplicitMemoryTest : public HooksTest {
            reinterpret_cast<CUfunction>(&kernel), 128, std::size_t{0});
     return fake.readings != readings;
   }
+  // Unloads a module, for which the driver gives `bytes` of the device back. Returns the hook's
+  // result.
   CUresult unload(std::int64_t bytes) {
     takes = -bytes;
     return hooked(Row::cuModuleUnload, cuModuleUnload, nullptr);
   }
+  // Sets a limit of the context (cuCtxSetLimit) to `value`, for which the driver takes `bytes` of
+  // the device. Returns the hook's result.
   CUresult set_limit(CUlimit limit, std::size_t value, std::int64_t bytes) {
     takes = bytes;
     return hooked(Row::cuCtxSetLimit, cuCtxSetLimit, limit, value);
   }
+  // Launches the kernel, for which the driver takes `bytes` of the device. Returns the result for
+  // the program.
   [[gnu::noinline]] CUresult launch(FakeKernel& kernel, std::int64_t bytes) {
     takes = bytes;
     const auto handle = reinterpret_cast<CUfunction>(&kernel);
@@ -94,19 +109,22 @@ class ImplicitMemoryTest : public HooksTest {
     HookedCall call(real, &session, Row::cuLaunchKernel);
     return first_launch(call, handle, block_of, [] { return in_call(); });
   }
+  // Returns the ledger's figures of device 0; empty if it has none.
   ledger::DeviceView device() const {
     const ledger::Reader from = reader();
     for (std::uint64_t i = 1; i < from.rows(ledger::RegionId::devices); ++i)
       if (const auto found = from.device(i); found && found->ordinal.value == 0) return *found;
     return {};
   }
+  // Returns the ledger's sums of memory that calls took on device 0 without being asked.
   ledger::ImplicitBytes bytes() const { return device().implicit; }
-  // Objects or calls of a kind that have memory, the bytes, and the number of those that ended.
+  // Sums of a kind of memory in the ledger: number of live objects or calls that have memory, their
+  // bytes, and number of those that ended.
   struct Live {
     std::uint64_t count = 0, bytes = 0, ended = 0;
     bool operator==(const Live&) const = default;
   };
-  // Returns the sums of all groups of a kind.
+  // Returns the sums of all groups of a kind of memory in the ledger.
   Live live(Kind kind) const {
     Live sum;
     const ledger::Reader from = reader();
@@ -119,7 +137,7 @@ class ImplicitMemoryTest : public HooksTest {
     }
     return sum;
   }
-  // Returns what was asked for by each refused call.
+  // Returns for each incident in the ledger the thing that the refused call asked for.
   std::vector<ledger::Asked> refused() const {
     std::vector<ledger::Asked> found;
     const ledger::Reader from = reader();
@@ -128,17 +146,21 @@ class ImplicitMemoryTest : public HooksTest {
     return found;
   }
 
-  std::uint64_t block_of = 128;  // threads of a block
+  // Number of threads of a block in each launch.
+  std::uint64_t block_of = 128;
 
-  // The driver's part of a call: takes memory, runs `meanwhile`, which acts as other threads, and
-  // answers.
+  // The driver's part of each call: takes `takes` bytes, runs `meanwhile` once, which acts as other
+  // threads, and returns `answer`.
   static CUresult in_call() {
     fake.free_bytes -= static_cast<std::size_t>(takes);
     if (const auto now = std::exchange(meanwhile, nullptr)) now();  // called once
     return answer;
   }
+  // Bytes of the device that the next call takes; negative: it gives memory back.
   static inline std::int64_t takes;
+  // Result of each call.
   static inline CUresult answer;
+  // Acts as other threads: called once, during the next call. Empty: nothing is called.
   static inline std::function<void()> meanwhile;
 };
 

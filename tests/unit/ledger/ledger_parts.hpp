@@ -13,6 +13,7 @@
 
 namespace cuwarden::ledger {
 
+// The tables of a ledger in memory, without a writer around them. The test sets the times.
 class LedgerParts : public ::testing::Test {
  protected:
   LedgerParts() {
@@ -24,20 +25,24 @@ class LedgerParts : public ::testing::Test {
     storage.header().checksum = header_checksum(storage.header());
     storage.header().published.store(1);
   }
+  // Returns the group of allocations by the stack with the id `stack`, of this kind and on the
+  // device with this ordinal; makes it if it is new.
   GroupId group(std::uint32_t stack, Kind kind = Kind::device, std::int32_t device = 0) {
     return groups.get({StackId{stack}, HookId{0}, kind, DeviceOrdinal{device}});
   }
+  // Returns a reader of the ledger.
   Reader reader() {
     ReadError error;
     return Reader::open({storage.file().base(), storage.file().geometry().total_bytes}, error)
         .value();
   }
 
-  Storage storage;
-  static inline std::uint32_t serial = 0;  // tells this ledger's file from those of other writers
-  ThreadShards thread_shards{storage};
-  Totals totals{storage, thread_shards};
-  GroupTable groups{storage, thread_shards, totals};
+  Storage storage;  // the ledger's memory
+  // Number that tells this ledger's file from those of other writers.
+  static inline std::uint32_t serial = 0;
+  ThreadShards thread_shards{storage};                // the counters that each thread keeps
+  Totals totals{storage, thread_shards};              // the totals by kind and device
+  GroupTable groups{storage, thread_shards, totals};  // the allocations by call site
 };
 
 }  // namespace cuwarden::ledger

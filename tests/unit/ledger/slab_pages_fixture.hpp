@@ -9,12 +9,19 @@
 
 namespace cuwarden::ledger {
 
+// Number of bytes of a mebibyte, size of a slab, and address of the test's first slab.
 inline constexpr std::uint64_t MiB = 1 << 20, page = 2 * MiB, base = 0x7f00'0000'0000;
 
+// Slabs (2 MiB units that the driver cuts small requests from) in a ledger's tables, and their
+// worst moment: that with the most bytes locked.
 class SlabPagesTest : public LedgerParts {
  protected:
   SlabPagesTest() { EXPECT_TRUE(slabs.create()); }
+  // Returns the worst moment of a device's memory: that at which the most bytes were freed, but in
+  // slabs that are partly live. `row`: the row of its series.
   SeriesView::Worst worst(std::uint64_t row = 1) { return reader().series(row).value().worst; }
+  // Returns the slabs with live allocations at a worst moment, by their addresses. `version`:
+  // number of that moment (SeriesView::Worst::version).
   std::map<std::uint64_t, SlabContents> pages_at_worst(std::uint32_t version) {
     std::map<std::uint64_t, SlabContents> pages;
     const Reader all = reader();
@@ -25,7 +32,7 @@ class SlabPagesTest : public LedgerParts {
     return pages;
   }
 
-  // Adds an allocation to the slabs, and its record.
+  // Adds an allocation of the group to the slabs, and its record.
   void add(GroupId in, std::uint64_t address, std::uint64_t bytes) {
     slabs.allocated(in, {address}, bytes, 7);
     RecordFields fields;
@@ -34,8 +41,8 @@ class SlabPagesTest : public LedgerParts {
     records.insert(Space::pointer, {address}, fields);
   }
 
-  SlabPages slabs{storage, thread_shards};
-  RecordIndex records{storage};
+  SlabPages slabs{storage, thread_shards};  // the ledger's slabs
+  RecordIndex records{storage};             // the records of live allocations
 };
 
 }  // namespace cuwarden::ledger

@@ -18,52 +18,78 @@
 
 namespace cuwarden::pool {
 
-// `page` is the size of a page; `kept` the memory that spilling leaves to the device.
+// Numbers of bytes: of a mebibyte, of a page of the pool, and of the memory that spilling leaves to
+// the device (`kept`).
 inline constexpr std::uint64_t MiB = std::uint64_t{1} << 20, page = 2 * MiB, kept = 64 * MiB;
 
-// Physical memory that the driver has made.
+// Physical memory that the driver has made (cuMemCreate).
 struct Handle {
+  // Size of the memory.
   std::uint64_t bytes = 0;
-  bool on_host = false;
+  bool on_host = false;  // true for host memory, false for device memory
+  // Number of handles that the program has for the memory, and of addresses at which it is mapped.
   int references = 1, mappings = 0;
-  std::map<std::uint64_t, std::uint64_t> words;  // Content, one number for each 512 bytes, by word.
+  // Content of the memory: one number for each 512 bytes, by its index.
+  std::map<std::uint64_t, std::uint64_t> words;
 };
 
+// The driver's state, and the faults that a test asks for.
 struct Driver {
-  std::mutex lock;
+  std::mutex lock;  // held by the functions below while they use the other members
+  // Free bytes of the device; largest memory that cuMemCreate makes on it.
   std::uint64_t free_bytes = 100 * MiB, largest_handle = UINT64_MAX;
+  // The handle and the address that the next cuMemCreate and cuMemAddressReserve give.
   std::uint64_t next_handle = 1, next_address = std::uint64_t{1} << 40;
+  // The physical memory that exists, by its handle.
   std::map<std::uint64_t, Handle> handles;
-  std::map<std::uint64_t, std::uint64_t> reservations;  // Bytes of each reservation, by address.
+  // Bytes of each reservation of addresses, by its start.
+  std::map<std::uint64_t, std::uint64_t> reservations;
+  // Memory that is mapped at an address.
   struct Mapping {
-    std::uint64_t handle = 0;
-    std::uint64_t devices = 0;  // A bit for each device that may use it.
+    std::uint64_t handle = 0;  // the mapped memory
+    // Bit N is set if the device of ordinal N may use the address.
+    std::uint64_t devices = 0;
   };
-  std::map<std::uint64_t, Mapping> mappings;  // by address
-  bool maps_host = true;
-  bool is_integrated = false;   // CU_DEVICE_ATTRIBUTE_INTEGRATED
-  int fail_after = -1;          // Calls, of those that can fail, before one does; -1: none.
-  int maps_refused_after = -1;  // Mappings before all are refused; -1: none is.
-  double fail_share = 0.0;      // The share of calls that fail, of those that can.
-  std::mt19937 random{7};
+  // The mappings, by their addresses.
+  std::map<std::uint64_t, Mapping> mappings;
+  bool maps_host = true;  // true if devices can map host memory
+  // True if the device shares the host's memory (CU_DEVICE_ATTRIBUTE_INTEGRATED).
+  bool is_integrated = false;
+  // Number of calls that succeed, of those that can fail, before one fails; -1: none fails for this
+  // reason.
+  int fail_after = -1;
+  // Number of cuMemMap calls that succeed before all are refused; -1: none is refused.
+  int maps_refused_after = -1;
+  // Share of the calls that fail at random, of those that can fail: 0 to 1.
+  double fail_share = 0.0;
+  std::mt19937 random{7};  // decides which calls fail by `fail_share`
+  // Number of calls that a real driver would refuse, or that would be errors of the pool.
   int errors = 0;
-  // Faults of the device: a handle's second address shows other contents, or takes memory of its
-  // own; copies between addresses are wrong.
+  // Faults of the device: the second address of a memory shows other contents, or takes memory of
+  // its own.
   bool second_address_differs = false, second_address_takes_memory = false;
+  // True if copies between device addresses store wrong contents.
   bool copies_are_wrong = false;
-  std::uint64_t least_free_bytes = UINT64_MAX;  // The least that was free after a handle was made.
-  // Called once, without the lock, inside the function.
+  // The fewest bytes that were free after a cuMemCreate.
+  std::uint64_t least_free_bytes = UINT64_MAX;
+  // Called once, without the lock, inside the next cuMemCreate or cuMemSetAccess; empty: nothing is
+  // called.
   std::function<void()> in_create, in_set_access;
+  // A copy between device addresses that was begun.
   struct Copy {
+    // Addresses of destination and source, and number of bytes.
     std::uint64_t to = 0, from = 0, bytes = 0;
   };
-  std::vector<Copy> under_way;  // Copies until the next synchronisation, which does them.
+  // Copies that were begun. The next synchronisation does them.
+  std::vector<Copy> under_way;
 
+  // Returns true if the present call is to fail, by `fail_after` or `fail_share`.
   bool fails() {
     if (fail_after >= 0 && fail_after-- == 0) return true;
     return fail_share > 0 && std::uniform_real_distribution<>(0, 1)(random) < fail_share;
   }
-  // Returns the word that the device finds at an address; counts an error if it may not use it.
+  // Returns the number that the device finds at an address, which stands for 512 bytes. Counts an
+  // error, and returns one without a meaning, if device 0 may not use the address.
   std::uint64_t& word(std::uint64_t address) {
     static std::uint64_t nowhere = 0;
     const auto after = mappings.upper_bound(address);
@@ -80,6 +106,7 @@ struct Driver {
       return mapping.second.handle == found->second.handle;
     });
   }
+  // Ends the memory with this handle if the program has no handle for it and it is mapped nowhere.
   void drop(std::uint64_t id) {
     Handle& handle = handles.at(id);
     if (handle.references > 0 || handle.mappings > 0) return;
@@ -87,10 +114,13 @@ struct Driver {
     handles.erase(id);
   }
 };
+// The state of the fake driver, which each test makes anew.
 inline std::unique_ptr<Driver> driver;
 
 // --- the driver's functions
 
+// Calls the function and empties it, so that it is called once; does nothing if it is empty. The
+// lock is not held during the call.
 inline void run_once(std::function<void()>& given) {
   std::function<void()> once;
   {
@@ -100,6 +130,8 @@ inline void run_once(std::function<void()>& given) {
   if (once) once();
 }
 
+// Stands in for cuDeviceGetAttribute: tells if the device is integrated, that the host has no NUMA
+// node (-1), and for other attributes, if the device maps host memory.
 inline CUresult get_attribute(int* value, CUdevice_attribute which, CUdevice) {
   if (which == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID)
     *value = -1;
@@ -109,10 +141,12 @@ inline CUresult get_attribute(int* value, CUdevice_attribute which, CUdevice) {
     *value = driver->maps_host ? 1 : 0;
   return CUDA_SUCCESS;
 }
+// Stands in for cuMemGetInfo: tells the free bytes, and 1000 MiB in all.
 inline CUresult get_info(size_t* free, size_t* total) {
   const std::lock_guard locked(driver->lock);
   return *free = driver->free_bytes, *total = 1000 * MiB, CUDA_SUCCESS;
 }
+// Stands in for cuMemAddressReserve. Counts an error for a size that is no multiple of 32 MiB.
 inline CUresult reserve(CUdeviceptr* out, size_t bytes, size_t, CUdeviceptr, unsigned long long) {
   const std::lock_guard locked(driver->lock);
   if (driver->fails()) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -122,6 +156,8 @@ inline CUresult reserve(CUdeviceptr* out, size_t bytes, size_t, CUdeviceptr, uns
   driver->next_address += bytes + 1000 * MiB;
   return driver->reservations[*out] = bytes, CUDA_SUCCESS;
 }
+// Stands in for cuMemAddressFree. Counts an error if memory is mapped there, or if the range is no
+// whole reservation.
 inline CUresult free_address(CUdeviceptr start, size_t bytes) {
   const std::lock_guard locked(driver->lock);
   const auto mapped = driver->mappings.lower_bound(start);
@@ -130,6 +166,7 @@ inline CUresult free_address(CUdeviceptr start, size_t bytes) {
   driver->errors += found == driver->reservations.end() || found->second != bytes;
   return driver->reservations.erase(start), CUDA_SUCCESS;
 }
+// Stands in for cuMemCreate: makes memory with one handle, if the device has room.
 inline CUresult create(CUmemGenericAllocationHandle* out, size_t bytes,
                        const CUmemAllocationProp* where, unsigned long long) {
   run_once(driver->in_create);
@@ -144,11 +181,13 @@ inline CUresult create(CUmemGenericAllocationHandle* out, size_t bytes,
   *out = driver->next_handle++;
   return driver->handles[*out] = {.bytes = bytes, .on_host = on_host, .words = {}}, CUDA_SUCCESS;
 }
+// Stands in for cuMemRelease: ends one handle of the memory.
 inline CUresult release(CUmemGenericAllocationHandle handle) {
   const std::lock_guard locked(driver->lock);
   driver->errors += --driver->handles.at(handle).references < 0;
   return driver->drop(handle), CUDA_SUCCESS;
 }
+// Stands in for cuMemMap: maps the whole memory. No device may use the address yet.
 inline CUresult map(CUdeviceptr start, size_t bytes, size_t offset,
                     CUmemGenericAllocationHandle handle, unsigned long long) {
   const std::lock_guard locked(driver->lock);
@@ -160,6 +199,7 @@ inline CUresult map(CUdeviceptr start, size_t bytes, size_t offset,
   ++driver->handles.at(handle).mappings;
   return driver->mappings[start] = {handle, 0}, CUDA_SUCCESS;
 }
+// Stands in for cuMemUnmap. Counts an error if nothing, or other memory, is mapped there.
 inline CUresult unmap(CUdeviceptr start, size_t bytes) {
   const std::lock_guard locked(driver->lock);
   const auto found = driver->mappings.find(start);
@@ -170,6 +210,7 @@ inline CUresult unmap(CUdeviceptr start, size_t bytes) {
   driver->mappings.erase(found);
   return driver->drop(handle), CUDA_SUCCESS;
 }
+// Stands in for cuMemSetAccess. Counts an error if the range is not mapped as a whole.
 inline CUresult set_access(CUdeviceptr start, size_t bytes, const CUmemAccessDesc* access,
                            size_t count) {
   run_once(driver->in_set_access);
@@ -191,6 +232,8 @@ inline CUresult set_access(CUdeviceptr start, size_t bytes, const CUmemAccessDes
   return CUDA_SUCCESS;
 }
 
+// Stands in for cuMemRetainAllocationHandle: gives one more handle of the memory that is mapped at
+// `address`.
 inline CUresult retain(CUmemGenericAllocationHandle* out, void* address) {
   const std::lock_guard locked(driver->lock);
   const auto found = driver->mappings.find(reinterpret_cast<std::uint64_t>(address));
@@ -198,6 +241,7 @@ inline CUresult retain(CUmemGenericAllocationHandle* out, void* address) {
   ++driver->handles.at(found->second.handle).references;
   return *out = found->second.handle, CUDA_SUCCESS;
 }
+// Stands in for cuMemcpyDtoDAsync: begins a copy, which the next synchronisation does.
 inline CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream) {
   const std::lock_guard locked(driver->lock);
   if (driver->fails()) return CUDA_ERROR_UNKNOWN;
@@ -205,6 +249,7 @@ inline CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream) {
   driver->under_way.push_back({to, from, bytes});
   return CUDA_SUCCESS;
 }
+// Stands in for cuStreamSynchronize: does all copies that were begun, in any stream.
 inline CUresult synchronise(CUstream) {
   const std::lock_guard locked(driver->lock);
   for (const auto& [to, from, bytes] : std::exchange(driver->under_way, {}))
@@ -213,7 +258,8 @@ inline CUresult synchronise(CUstream) {
   return driver->fails() ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
 }
 
-// Each word stands for 512 bytes, which all have the value of its lowest byte on the host.
+// Stands in for cuMemcpyDtoH. Each word stands for 512 bytes, which all have the value of its
+// lowest byte on the host.
 inline CUresult copy_to_host(void* to, CUdeviceptr from, size_t bytes) {
   const std::lock_guard locked(driver->lock);
   if (driver->fails()) return CUDA_ERROR_UNKNOWN;
@@ -225,6 +271,7 @@ inline CUresult copy_to_host(void* to, CUdeviceptr from, size_t bytes) {
   }
   return CUDA_SUCCESS;
 }
+// Stands in for cuMemcpyHtoD. Each word gets the value of the first byte of its 512 bytes.
 inline CUresult copy_from_host(CUdeviceptr to, const void* from, size_t bytes) {
   const std::lock_guard locked(driver->lock);
   if (driver->fails()) return CUDA_ERROR_UNKNOWN;
@@ -234,6 +281,7 @@ inline CUresult copy_from_host(CUdeviceptr to, const void* from, size_t bytes) {
   return CUDA_SUCCESS;
 }
 
+// Returns the table of the fake driver's functions for mapped memory.
 inline driver::RealDriver functions() {
   driver::RealDriver real;
   real.cuDeviceGetAttribute = get_attribute;

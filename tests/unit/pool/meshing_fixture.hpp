@@ -15,6 +15,7 @@
 
 namespace cuwarden::pool {
 
+// A pool on a driver that keeps the memory's content, with blocks whose contents a test can check.
 class MeshingTest : public testing::Test {
  protected:
   MeshingTest() {
@@ -23,7 +24,8 @@ class MeshingTest : public testing::Test {
   }
   ~MeshingTest() override { EXPECT_EQ(driver->errors, 0) << "calls that the driver would refuse"; }
 
-  // Allocates a block and fills it with a number of its own.
+  // Allocates a block of `bytes` and fills it with a number of its own. Returns its address; 0 if
+  // the pool cannot serve it.
   std::uint64_t allocate(std::uint64_t bytes) {
     const std::uint64_t address = pool.allocate(real, DeviceOrdinal{0}, ContextId{7}, bytes, 1);
     if (address == 0) return 0;
@@ -32,6 +34,7 @@ class MeshingTest : public testing::Test {
     blocks[address] = {bytes, number};
     return address;
   }
+  // Frees the block at this address.
   void free(std::uint64_t address) {
     Arena* const arena = pool.owner(address);
     const auto block = arena->retire(address);
@@ -39,13 +42,17 @@ class MeshingTest : public testing::Test {
     arena->give(*block, 1);
     blocks.erase(address);
   }
+  // Frees the block with the lowest address.
   void free_one() { free(blocks.begin()->first); }
+  // Frees blocks at random, so that about one of `count` is left.
   void keep_one_of(unsigned count) {
     for (auto at = blocks.begin(); at != blocks.end();) {
       const std::uint64_t address = (at++)->first;
       if (random() % count != 0) free(address);
     }
   }
+  // Allocates blocks of random sizes until they have `bytes` in all. Sizes are 4 KiB times a power
+  // of two below 2 to the power of `most_bits`.
   void fill(std::uint64_t bytes, unsigned most_bits) {
     for (std::uint64_t sum = 0; sum < bytes;) {
       const std::uint64_t size = std::uint64_t{4096} << random() % most_bits;
@@ -53,6 +60,7 @@ class MeshingTest : public testing::Test {
       sum += size;
     }
   }
+  // Returns true if each live block still has its contents.
   bool all_is_right() {
     return std::ranges::all_of(blocks, [](const auto& block) {
       for (std::uint64_t at = 0; at < block.second.bytes; at += 512)
@@ -60,8 +68,10 @@ class MeshingTest : public testing::Test {
       return true;
     });
   }
-  // Meshes with pauses that end after `batches` batches of moves each, at most `most_pauses` of
-  // them. Saves up to `enough` bytes in the last pause; 0: no more than is needed.
+  // Meshes: moves blocks, so that two pages of addresses share one page of memory. Each pause ends
+  // after `batches` batches of moves, and there are at most `most_pauses`. Saves `needed` bytes,
+  // and up to `enough` bytes in the last pause; 0: no more than is needed. Returns the bytes that
+  // were saved.
   std::uint64_t mesh(std::uint64_t needed = 1, int batches = INT32_MAX, int most_pauses = INT32_MAX,
                      std::uint64_t enough = 0) {
     int left = 0;
@@ -71,8 +81,12 @@ class MeshingTest : public testing::Test {
                       [&] { return --left <= 0; }, []() -> std::uint64_t { return 10; }},
                      {needed, needed, std::max(needed, enough), verifies});
   }
+  // Returns the pool's figures of the device.
   ArenaCounts counts() { return pool.counts(DeviceOrdinal{0}); }
+  // Returns the bytes of the device that the pool has taken.
   std::uint64_t taken() const { return room - driver->free_bytes; }
+  // Frees all blocks and ends the context. Fails the test if the pool then still has memory or
+  // addresses.
   void expect_all_goes() {
     while (!blocks.empty()) free(blocks.begin()->first);
     pool.give_back(real, no_device, UINT64_MAX);
@@ -86,18 +100,21 @@ class MeshingTest : public testing::Test {
     EXPECT_TRUE(driver->handles.empty() && driver->reservations.empty());
   }
 
+  // A live block: its size in bytes, and the number that its contents consist of.
   struct Mine {
+    // Size of the block, and the number that fills it.
     std::uint64_t bytes = 0, number = 0;
   };
-  static constexpr std::uint64_t room = 400 * MiB;
-  const driver::RealDriver real = functions();
-  Peers peers;
-  DevicePool pool{peers};
-  std::map<std::uint64_t, Mine> blocks;  // by address
-  std::uint64_t last_number = 0;
-  int pauses = 0;
-  bool verifies = false;
-  std::mt19937_64 random{5};
+  static constexpr std::uint64_t room = 400 * MiB;  // free bytes of the device at first
+  const driver::RealDriver real = functions();      // the functions of the fake driver
+  Peers peers;             // devices that may use each other's memory: none
+  DevicePool pool{peers};  // the pool of device memory under test
+  // The live blocks, by their addresses.
+  std::map<std::uint64_t, Mine> blocks;
+  std::uint64_t last_number = 0;  // number that the last block was filled with
+  int pauses = 0;                 // number of pauses that the last mesh() began
+  bool verifies = false;          // true if mesh() compares each copy
+  std::mt19937_64 random{5};      // decides which blocks are freed, and sizes
 };
 
 }  // namespace cuwarden::pool

@@ -14,7 +14,7 @@ namespace cuwarden::pool {
 // choice.
 class ModelOfDriver {
  public:
-  // Enters the request with the number `id`, which no live request has.
+  // Enters the request with the number `id`, which no live request has, for `bytes`.
   void allocate(std::uint64_t id, std::uint64_t bytes) {
     if (bytes > simulated_gpu::kSlabLimit) {
       pages_ += up_to_page(bytes) / page_bytes;
@@ -41,10 +41,12 @@ class ModelOfDriver {
   std::uint64_t held_bytes() const { return (pages_ + slabs_.pages()) * page_bytes; }
 
  private:
-  simulated_gpu::SlabHeap slabs_;
-  std::map<std::uint64_t, CUdeviceptr> pieces_;  // addresses of small requests
-  CUdeviceptr next_page_ = CUdeviceptr{1} << 40;
-  std::uint64_t pages_ = 0;  // of large requests
+  simulated_gpu::SlabHeap slabs_;  // the slabs of the small requests
+  // Addresses of the small requests in slabs, by their numbers.
+  std::map<std::uint64_t, CUdeviceptr> pieces_;
+  CUdeviceptr next_page_ = CUdeviceptr{1} << 40;  // address of the last slab
+  // Number of pages of the large requests, which get pages of their own.
+  std::uint64_t pages_ = 0;
 };
 
 }  // namespace cuwarden::pool

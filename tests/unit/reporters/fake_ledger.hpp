@@ -9,36 +9,51 @@
 
 namespace cuwarden::test {
 
+// A ledger whose rows a test states itself, behind the reader's interface. In each table, the row
+// at index i has the id i + 1.
 struct FakeLedger {
+  // A call stack of the fake ledger.
   struct Stack {
+    // Addresses in the functions, innermost frame first.
     std::vector<ledger::Frame> frames;
+    // True if frames are missing at the outer end.
     bool truncated = false;
   };
 
-  ledger::ProcessView process;
-  std::vector<ledger::RecordView> records;
-  std::vector<ledger::GroupView> groups;  // in each table, the row at index i has id i + 1
-  std::vector<Stack> stacks;
-  std::vector<ledger::ModuleView> modules;
-  std::vector<ledger::ThreadView> threads;
-  std::vector<ledger::SeriesView> series;
-  std::vector<ledger::DeviceView> devices;
-  std::vector<ledger::IncidentView> incidents;
+  ledger::ProcessView process;              // facts about the process
+  std::vector<ledger::RecordView> records;  // live allocations
+  // Groups: allocations with the same stack, function, kind and device. The row at index i has the
+  // id i + 1.
+  std::vector<ledger::GroupView> groups;
+  std::vector<Stack> stacks;                    // call stacks
+  std::vector<ledger::ModuleView> modules;      // files that code belongs to
+  std::vector<ledger::ThreadView> threads;      // threads of the process
+  std::vector<ledger::SeriesView> series;       // totals by kind and device
+  std::vector<ledger::DeviceView> devices;      // devices that the process used
+  std::vector<ledger::IncidentView> incidents;  // refused requests
+  // Groups that held most memory at incidents.
   std::vector<ledger::IncidentHolderView> incident_holders;
-  std::vector<ledger::IncidentProcessView> incident_processes;
-  std::vector<ledger::SlabPageView> slab_pages;
-  std::vector<ledger::IncidentRungView> incident_rungs;
-  std::vector<ledger::HookView> hooks;
-  std::vector<ledger::NamedCountView> unhooked_lookups;
+  std::vector<ledger::IncidentProcessView> incident_processes;  // other processes at incidents
+  std::vector<ledger::SlabPageView> slab_pages;                 // the driver's slabs (2 MiB units)
+  std::vector<ledger::IncidentRungView> incident_rungs;  // attempts to serve refused requests
+  std::vector<ledger::HookView> hooks;                   // hooked functions with their counts
+  std::vector<ledger::NamedCountView> unhooked_lookups;  // lookups of functions without a hook
+  // Settings of cuwarden, and environment variables, with their values.
   std::vector<ledger::NamedValueView> settings, environment;
 
   // Adds a stack and returns its id; ids count up from 1.
   StackId add_stack(std::vector<ledger::Frame> frames, bool truncated = false);
+  // Adds a group without allocations, and returns its id; ids count up from 1. `StackId`: its call
+  // stack; `HookId`: the function that allocates.
   GroupId add_group(StackId, HookId, Kind, DeviceOrdinal);
+  // Adds a live allocation to the group, and counts it there. `time_ns`: time of the allocation
+  // since process start.
   void add_record(GroupId, std::uint64_t address, std::uint64_t bytes, std::uint64_t time_ns);
+  // Adds a module (a file with code) and returns its row. `path`: the file's path. `base`: address
+  // at which it is loaded. `bytes`: size of its addresses.
   ledger::ModuleView& add_module(std::string_view path, std::uint64_t base, std::uint64_t bytes);
 
-  // The ledger must outlive the reader.
+  // Returns a reader of this ledger, which must outlive the reader.
   ledger::Reader reader() const;
 };
 

@@ -5,8 +5,9 @@
 
 namespace cuwarden::test {
 
-// Fills the ledger as a plausible process would: with a growing device leak (6 × 1 MiB), a pinned
-// leak, a group that a context released, an unmapped VMM handle, readings and a timeline.
+// Fills the ledger, which must be empty, as a plausible process would. It gets a growing device
+// leak (6 × 1 MiB), a pinned leak, a group that a context released, an unmapped VMM handle,
+// readings and a timeline.
 void fill_sample(FakeLedger&);
 
 }  // namespace cuwarden::test

@@ -13,14 +13,20 @@
 
 namespace cuwarden::test {
 
-// Compares types of fields with their descriptions, and collects the differences.
+// Compares structs of the report with their descriptions in a JSON Schema, and collects the
+// differences.
 class SchemaComparison {
  public:
-  using Names = std::set<std::string>;
+  using Names = std::set<std::string>;  // names of fields or of types
 
+  // `schema`: the whole schema, in which references are looked up; outlives the object.
   explicit SchemaComparison(const Json& schema) : schema_(schema) {}
+  // Returns a line for each difference that was found so far.
   const std::vector<std::string>& differences() const { return differences_; }
 
+  // Compares the fields of `Struct` with the properties that the schema describes. `path`: position
+  // of the object in the report, for messages; empty for the report itself. `description`: the part
+  // of the schema that describes the object.
   template <class Struct>
   void compare_object(const std::string& path, const Json& description) {
     const Json& properties = description.at("properties");
@@ -42,9 +48,12 @@ class SchemaComparison {
   }
 
  private:
+  // An object of the struct, to list its fields.
   template <class Struct>
   static inline const Struct model_of{};
 
+  // Compares one field's type with its description in the schema. `path`: position of the field in
+  // the report, for messages. `may_be_null`: true if the field may be null in the report.
   template <class Value>
   void compare(const std::string& path, const Json& description, bool may_be_null = false) {
     if constexpr (parsing::is_optional<Value>)
@@ -61,6 +70,7 @@ class SchemaComparison {
       compare_object<typename Value::value_type>(path + "[]", description.at("items"));
   }
 
+  // Returns the name of the JSON type of values of type `Value`.
   template <class Value>
   static std::string json_type() {
     if constexpr (model::Object<Value> || std::is_same_v<Value, model::Proof>)
@@ -73,7 +83,7 @@ class SchemaComparison {
       return std::is_integral_v<Value> ? "integer" : "array";
   }
 
-  // The names of the types that values of a description may have.
+  // Returns the names of the JSON types that values of a description may have.
   Names types_of(const Json& description) const {
     if (description.contains("$ref")) {
       const std::string name = description.at("$ref");
@@ -92,13 +102,15 @@ class SchemaComparison {
     return types;
   }
 
+  // Adds a line to the differences.
   void differ(std::string difference) { differences_.push_back(std::move(difference)); }
 
-  const Json& schema_;
-  std::vector<std::string> differences_;
+  const Json& schema_;                    // the whole schema
+  std::vector<std::string> differences_;  // a line for each difference
 };
 
-// Returns a line for each difference between a struct and its schema, in both directions.
+// Returns a line for each difference between the struct of a report and the JSON Schema that
+// describes it, in both directions; none if they agree.
 template <class Struct>
 std::vector<std::string> differences_from_schema(const Json& schema) {
   SchemaComparison comparison(schema);

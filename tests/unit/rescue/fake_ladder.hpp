@@ -25,32 +25,46 @@
 #include "tests/unit/quiet_process.hpp"
 
 namespace cuwarden::rescue {
-// The state of the driver's streams, contexts and memory pools. Its memory is pool::driver.
+// The state of the driver's streams, events, contexts and memory pools, which a test changes. The
+// driver's memory is in pool::driver.
 struct FakeDriver {
-  std::map<CUstream, int> polls_until_idle;  // for each stream; negative: it never becomes idle
-  std::map<CUevent, CUstream> events;        // events that exist, with their streams
-  std::uintptr_t made = 0;
+  // For each stream, the number of questions about an event in it until the device has reached
+  // that; negative: it never does. A null stream stands for all streams of the context.
+  std::map<CUstream, int> polls_until_idle;
+  // The events that exist, with the streams that they were put into; null: none.
+  std::map<CUevent, CUstream> events;
+  std::uintptr_t made = 0;  // number of events that were ever made
+  // The streams into which events were put (`recorded`), and those that were synchronised, directly
+  // or by an event; in order.
   std::vector<CUstream> recorded, synchronised;
-  std::atomic<int> queries = 0;
+  std::atomic<int> queries = 0;  // number of calls of cuEventQuery
+  // The contexts that were made current by cuCtxPushCurrent_v2, in order.
   std::vector<CUcontext> entered;
-  std::size_t left = 0;
+  std::size_t left = 0;  // number of calls of cuCtxPopCurrent_v2
+  // Answer of cuEventQuery for an event that the device has reached.
   CUresult event_state = CUDA_SUCCESS;
-  std::uint64_t total_bytes = 0;           // the device's size; 0: the driver does not say
-  std::uint64_t idle_in_memory_pools = 0;  // bytes that memory pools keep
-  std::set<std::uint64_t> locked;          // page-locked memory, by address
-  std::mutex lock;
-  // Set by whichever thread called last.
+  // Size of the device's memory; 0: the driver does not say.
+  std::uint64_t total_bytes = 0;
+  // Bytes that the driver's memory pools keep without allocations.
+  std::uint64_t idle_in_memory_pools = 0;
+  std::set<std::uint64_t> locked;  // addresses of allocated page-locked host memory
+  std::mutex lock;                 // guards `made_current`
+  // The context of the last cuCtxSetCurrent, by whichever thread.
   CUcontext made_current = nullptr;
-  std::set<CUstream> captured;  // streams in a capture
+  std::set<CUstream> captured;  // the streams that are captured into graphs
 };
+// The state of the fake driver; the fixture makes it anew for each test.
 inline FakeDriver fake;
+// Stream capture mode of the calling thread.
 inline thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-// A call that would end the captures in progress, unless the thread's own mode is RELAXED.
+// To be called in functions of the driver that would end captures in progress, unless the thread's
+// own mode is RELAXED. Fails the test if it is not.
 inline void may_end_captures() {
   EXPECT_TRUE(fake.captured.empty() || capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED);
 }
 
+// Makes a new pool::driver, and returns the table of the fake driver's functions.
 inline driver::RealDriver fake_functions() {
   pool::driver = std::make_unique<pool::Driver>();
   driver::RealDriver real = pool::functions();
@@ -143,16 +157,24 @@ inline driver::RealDriver fake_functions() {
   return real;
 }
 
+// Returns a stream's handle with this number, which tells it from others.
 inline CUstream stream(std::uintptr_t number) { return reinterpret_cast<CUstream>(number); }
 
+// The name of a rung: one of the ordered attempts to serve a refused request.
 using RungName = ledger::Rung;
 
-// A process of which a test says what is held and loaded. It counts the threads that it started.
+// A process of which a test says which locks are held and which libraries are loaded. It counts the
+// threads that it started.
 class FakeProcess final : public QuietProcess {
  public:
+  // Returns `is_memory_reached`, which the test sets.
   bool reaches_memory() noexcept override { return is_memory_reached; }
+  // Returns `is_lock_held`, which the test sets, for a lock of any name.
   bool holds_lock(std::string_view) noexcept override { return is_lock_held; }
+  // Returns `host_room`, which the test sets.
   std::uint64_t host_room_bytes() noexcept override { return host_room; }
+  // Starts a thread that calls work(argument), and counts it while it runs. Returns false, with
+  // nothing started, if the test has set `threads_can_start` to false.
   bool start_thread(void* (*work)(void*), void* argument) noexcept override {
     if (!threads_can_start) return false;
     ++running;
@@ -163,29 +185,41 @@ class FakeProcess final : public QuietProcess {
     }).detach();
     return true;
   }
+  // Waits until all threads that start_thread() has started have ended.
   static void wait_until_none_runs() {
     for (int now = running; now != 0; now = running) running.wait(now);
   }
 
+  // Results of the functions: threads can be started; a loaded library may reach device memory
+  // without the driver; the calling thread holds a lock.
   bool threads_can_start = true, is_memory_reached = false, is_lock_held = false;
+  // Bytes of host memory that may be taken for spilled memory.
   std::uint64_t host_room = UINT64_MAX;
 
  private:
-  // Static: a thread that counts itself out may outlive the object.
+  // Number of threads that run. Static: a thread that counts itself out may outlive the object.
   static inline std::atomic<int> running{0};
 };
 
+// Collects the messages about failures of reclaimers (callbacks that empty a cache); drops other
+// messages.
 struct FailuresOfReclaimers final : serving::NoticeWriter {
+  // Drops the message.
   void write(serving::Notice, DeviceOrdinal, std::uint64_t, std::uint64_t) noexcept override {}
+  // Adds the failure to `all`, and calls while_written(). `name`: the reclaimer's.
   void write(serving::ReclaimerFailure failure, std::string_view name,
              std::uint64_t) noexcept override {
     all.emplace_back(name, failure);
     while_written();
   }
+  // Called in each write() of a failure; does nothing unless a test sets it.
   std::function<void()> while_written = [] {};
+  // The failures that were told to the user, with the reclaimers' names, in order.
   std::vector<std::pair<std::string, serving::ReclaimerFailure>> all;
 };
 
+// A ladder (the ordered attempts, called rungs, to serve a refused request) on a fake driver, with
+// all parts of the process that rungs use.
 class LadderTest : public testing::Test {
  protected:
   LadderTest() {
@@ -202,17 +236,26 @@ class LadderTest : public testing::Test {
     serving::answers_differ.store(false);
   }
 
+  // The rungs that were tried for a request, with their outcomes, in order.
   using Rungs = std::vector<std::pair<RungName, RungOutcome>>;
-  // Climbs a new ladder. Returns the rungs that were climbed, with their outcomes.
+  // Tries the rungs of a new ladder with these settings for a refused request. `may_wait`: true if
+  // rungs with a cost to the program may be tried. `on_device`: true if the request is for device
+  // memory, false for host memory. Returns the rungs that were tried.
   Rungs climb(const Settings& given, bool may_wait = true, bool on_device = true) {
     Ladder ladder(given, clock);
     return climb(ladder, may_wait, on_device);
   }
+  // Tries the ladder's rungs for a refused request. `may_wait`: true if rungs with a cost to the
+  // program may be tried. `on_device`: true if the request is for device memory, false for host
+  // memory. Returns the rungs that were tried.
   Rungs climb(Ladder& ladder, bool may_wait = true, bool on_device = true) {
     return climb(ladder,
                  {.device = 1, .is_last_resort_due = may_wait, .spill_obstacle = spill_obstacle},
                  on_device);
   }
+  // Tries the ladder's rungs for a refused request in this situation. `on_device`: true if the
+  // request is for device memory, false for host memory. Returns the rungs that were tried; other
+  // results are in the members `served`, `served_at`, `left_out` and `named`.
   [[gnu::noinline]] Rungs climb(Ladder& ladder, const Situation& situation, bool on_device = true) {
     const auto request = [&] {
       ++requests;
@@ -245,6 +288,7 @@ class LadderTest : public testing::Test {
     return all;
   }
 
+  // Begins an incident in the ledger that counts the refusals from now on.
   void begin_incident() {
     incident = writer->incidents.refused(GroupId{1}, {}, ThreadId{}, 0).incident;
   }
@@ -256,13 +300,15 @@ class LadderTest : public testing::Test {
   }
 
   // --- the pool of device memory
+  // Frees the pool's block at this address, without waiting for the device.
   void free_in_pool(std::uint64_t address) {
     pool::Arena* const arena = pools.parts().device.owner(address);
     const auto block = arena->retire(address);
     ASSERT_TRUE(block);
     arena->give(*block, 1);
   }
-  // Fills the device with pages of the pool, in each of which one block is left.
+  // Fills 40 pages of the pool with blocks, and frees all but one in each page. Leaves no free
+  // memory of the device. Returns the addresses of the blocks that are left.
   std::vector<std::uint64_t> leave_one_block_in_each_page() {
     constexpr std::uint64_t block_bytes = 64 << 10, in_a_page = pool::page / block_bytes;
     std::vector<std::uint64_t> left, others;
@@ -278,23 +324,29 @@ class LadderTest : public testing::Test {
     pool::driver->free_bytes = 0;
     return left;
   }
+  // Returns true if a page (2 MiB) of the device is free.
   static bool has_device_a_page() { return pool::driver->free_bytes >= pool::page; }
+  // Returns the number of the pool's pages that meshing has freed so far.
   std::uint64_t meshed_pages() { return pools.parts().device.counts(device).meshed_pages; }
 
-  ManualClock clock;
-  FakeProcess process;
-  FailuresOfReclaimers failures;
+  ManualClock clock;              // the clock of all waits
+  FakeProcess process;            // answers questions about the process
+  FailuresOfReclaimers failures;  // collects messages about reclaimers
+  // The test's ledger, in memory.
   ledger::Writer* const writer =
       ledger::Writer::create({.folders = {}, .hook_names = driver::row_names, .report_path = "/r"});
-  const driver::RealDriver real = fake_functions();
-  const DeviceOrdinal device{0};
-  DeviceOrdinal current_device = device;  // of the requesting thread
+  const driver::RealDriver real = fake_functions();  // the functions of the fake driver
+  const DeviceOrdinal device{0};                     // the device of all requests
+  DeviceOrdinal current_device = device;  // device of the requesting thread's current context
+  // The requesting thread's current context (`here`), and another one.
   const ContextId here{0x700}, elsewhere{0x800};
-  tracking::LiveContexts contexts;
-  tracking::DeviceQueries queries{real, contexts};
-  tracking::Captures captures;
-  tracking::MemoryPools memory_pools;
-  serving::Notices notices{failures};
+  tracking::LiveContexts contexts;  // the contexts that have not ended: `here` at first
+  tracking::DeviceQueries queries{real, contexts};  // asks the fake driver for contexts and devices
+  tracking::Captures captures;                      // stream captures in progress
+  tracking::MemoryPools memory_pools;               // the driver's memory pools
+  serving::Notices notices{failures};               // messages to the user
+  // cuwarden's own pools: they serve from the start, mesh in pauses of 3 ms at most, and spill up
+  // to 500 MiB.
   serving::ServingPools pools{{.pool = serving::PoolUse::from_start,
                                .mesh_pause_ns = 3'000'000,
                                .spill = {.most_host_bytes = 500 * pool::MiB}},
@@ -307,25 +359,36 @@ class LadderTest : public testing::Test {
                               memory_pools,
                               notices,
                               clock};
+  // Reads how full the device is.
   tracking::DeviceReadings readings{*writer, real, queries, memory_pools, &pools};
-  tracking::CallSites sites{*writer, 0};
+  tracking::CallSites sites{*writer, 0};  // walks call stacks: none, since their depth is 0
+  // References to all that rungs use.
   const Parts parts{process,      *writer,  real,  queries, contexts, captures,
                     memory_pools, readings, sites, pools,   notices};
-  PendingFrees pending{captures};
+  PendingFrees pending{captures};  // streams with frees that were not synchronised
+  // Called at each repetition of the driver's call. Returns true if the driver now has the memory.
   std::function<bool()> is_there = [] { return false; };
+  // The reason for which host memory cannot serve the request; none if it can.
   LeftOut spill_obstacle = LeftOut::turned_off;
-  std::map<RungName, LeftOut> left_out;  // in the last rescue
-  std::vector<std::string> named;        // names of the reclaimers that were called
-  // The incident that counts the refusal; 0: none. It gets the rungs while the ladder is climbed if
-  // `is_first` is true.
+  // The rungs that were left out in the last rescue, with the reasons.
+  std::map<RungName, LeftOut> left_out;
+  // Names of the reclaimers that all rescues have called, in order.
+  std::vector<std::string> named;
+  // The incident that counts the refusal; 0: none. If `is_first` is true, the ledger gets the
+  // incident's rungs while they are tried.
   IncidentId incident;
-  bool is_first = true;
-  bool served = false;
-  std::uint64_t served_at = 0;  // Rescued::address
-  int requests = 0;
-  std::uint64_t bytes = 5000;                   // of the request
-  ledger::Asked thing = ledger::Asked::memory;  // what the request asks for
+  bool is_first = true;  // true if the refusal is the first one of its incident
+  bool served = false;   // true if the last rescue has served the request
+  // Address of the memory by which cuwarden has served the last request (Rescued::address); 0:
+  // none.
+  std::uint64_t served_at = 0;
+  int requests = 0;            // number of times that rungs have repeated the driver's call
+  std::uint64_t bytes = 5000;  // size of the request
+  ledger::Asked thing = ledger::Asked::memory;  // the thing that the request asks for
+  // Error with which the driver refuses each repetition while the memory is not there.
   CUresult refusal = CUDA_ERROR_OUT_OF_MEMORY;
+  // Settings of a ladder that waits for the device up to 200 ms, without rungs that cost the
+  // program something.
   const Settings settings{.enabled = true, .sync_timeout_ns = 200'000'000};
 };
 

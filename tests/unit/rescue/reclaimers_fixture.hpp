@@ -9,18 +9,30 @@
 #include "tests/unit/rescue/fake_ladder.hpp"
 
 namespace cuwarden::rescue {
+// A failure of a reclaimer (a callback that empties a cache), of which the user is told.
 using Failure = serving::ReclaimerFailure;
+// Failures of reclaimers, with the reclaimers' names.
 using Failures = std::vector<std::pair<std::string, Failure>>;
 
-// A cache with a reclaimer: a test says how the reclaimer acts, and sees how it was called.
+// A cache with a reclaimer, the function that empties it: a test says how the reclaimer acts, and
+// sees how it was called.
 struct Cache {
+  // Does the reclaimer's work, and returns the bytes that it gives back.
   std::function<std::size_t()> give_back = [] { return std::size_t{4096}; };
+  // Number of calls of the reclaimer.
   std::atomic<int> calls{0};
+  // Argument of the last call: ordinal of the device, -1 for host memory; -2: not called yet.
   int device = -2;
+  // Argument of the last call: size of the refused request in bytes.
   std::size_t bytes = 0;
+  // Result of is_reclaiming() in the last call.
   bool was_reclaiming = false;
-  CUstreamCaptureMode capture_mode{};  // of the thread that called
+  // Stream capture mode of the thread that made the last call.
+  CUstreamCaptureMode capture_mode{};
+  // The thread that made the last call.
   std::thread::id thread;
+  // The reclaimer. Notes how it was called, and returns the result of give_back(). `argument`: the
+  // Cache.
   static std::size_t reclaim(int device, std::size_t bytes, void* argument) {
     Cache& cache = *static_cast<Cache*>(argument);
     cache.device = device;
@@ -34,6 +46,8 @@ struct Cache {
   }
 };
 
+// Caches with reclaimers (callbacks that empty them) on a ladder, the ordered attempts to serve a
+// refused request.
 class ReclaimersTest : public LadderTest {
  protected:
   ~ReclaimersTest() override {
@@ -41,27 +55,33 @@ class ReclaimersTest : public LadderTest {
     release();
     process.wait_until_none_runs();
   }
+  // Makes a cache, which lives as long as the test.
   Cache& make() { return caches.emplace_back(); }
+  // Registers the cache's reclaimer. `name`: its name in the report. `modules`: comma-separated
+  // list of libraries for whose requests it is not called. Returns its id; 0 if it was refused.
   int add(std::string_view name, Cache& cache, std::string_view modules = "") {
     ids.push_back(all.add(name, modules, Cache::reclaim, &cache));
     return ids.back();
   }
+  // Waits until release() is called, and returns 0: for reclaimers that do not return.
   std::size_t wait_to_be_let_go() {
     let_go.wait(false);
     return 0;
   }
+  // Lets all reclaimers return that are in wait_to_be_let_go().
   void release() {
     let_go = true;
     let_go.notify_all();
   }
-  // Time runs out in each wait of the climbing thread once the cache has been called.
+  // Has time run out in each wait of the requesting thread, once the cache's reclaimer has been
+  // called.
   void run_out_of_time_in(const Cache& cache) {
     clock.has_time_passed_waiting = [&cache] {
       cache.calls.wait(0);
       return true;
     };
   }
-  // Has the climbing thread release the caches in its first wait; time passes in none. To be called
+  // Has the calling thread call release() in its first wait; time passes in none. To be called
   // before other threads wait.
   void release_in_first_wait() {
     clock.has_time_passed_waiting = [this, climbing = std::this_thread::get_id()] {
@@ -70,11 +90,12 @@ class ReclaimersTest : public LadderTest {
     };
   }
 
-  std::deque<Cache> caches;
-  Reclaimers all{process, clock};
+  std::deque<Cache> caches;        // the caches that make() has made
+  Reclaimers all{process, clock};  // the registered reclaimers
+  // Settings of a ladder that calls the reclaimers, for 100 ms together at most.
   Settings with_reclaimers{.enabled = true, .sync_timeout_ns = 100'000'000, .reclaimers = &all};
-  std::atomic<bool> let_go{false};
-  std::vector<int> ids;
+  std::atomic<bool> let_go{false};  // true once release() was called
+  std::vector<int> ids;             // results of add(), in order
 };
 
 }  // namespace cuwarden::rescue

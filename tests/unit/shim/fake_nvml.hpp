@@ -1,48 +1,69 @@
 // The answers that a test gives to the fake NVML, and the calls that the fake NVML has counted.
 #pragma once
 
+// The answers that a test gives to the fake NVML, and the calls that the fake NVML has counted.
+// Results are nvmlReturn_t: 0 is success.
 struct FakeNvml {
+  // A process that NVML lists as a holder of the device's memory.
   struct Process {
-    unsigned pid;
-    unsigned long long used_bytes;
+    unsigned pid;                   // pid of the process
+    unsigned long long used_bytes;  // bytes of the device that it holds
   };
+  // Most processes of a list that a test can state.
   static constexpr int most = 4;
 
-  int init_result = 0;
+  int init_result = 0;  // result of nvmlInit_v2
+  // UUID of the only device that NVML knows, as text; null: it knows none.
   const char* known_uuid = nullptr;
-  int handle_result = 0;  // result of looking up the known device
+  // Result of looking up the known device (nvmlDeviceGetHandleByUUID).
+  int handle_result = 0;
+  // Result of listing the compute processes.
   int compute_result = 0;
+  // Result of listing the graphics processes.
   int graphics_result = 0;
-  // Result of the newest version of the function; 0 if it works.
+  // Result of the newest version of the functions that list processes; 0: that version answers as
+  // older ones do.
   int newest_result = 0;
+  // The compute processes; the first `compute_count` are listed.
   Process compute[most] = {};
-  // Number of processes. Processes above `most` have pids from 1000 on, and 1, 2, 3 and so on
-  // bytes.
+  // Number of compute processes. If it exceeds `most`, the processes have pids from 1000 on, and 1,
+  // 2, 3 and so on bytes.
   unsigned compute_count = 0;
+  // The graphics processes; the first `graphics_count` are listed.
   Process graphics[most] = {};
+  // Number of graphics processes. If it exceeds `most`, the processes have pids from 1000 on, and
+  // 1, 2, 3 and so on bytes.
   unsigned graphics_count = 0;
-  unsigned entry_bytes = 0;  // size of a written entry; 0: as the function's version declares it
-  bool clears_all = false;   // true: the whole given buffer is cleared before it is written to
+  // Size of an entry that a list of processes gets; 0: as the function's version declares it.
+  unsigned entry_bytes = 0;
+  // True if the whole given buffer is cleared before processes are written to it.
+  bool clears_all = false;
 
-  // Result of looking up the device of which the known one is a slice. 2 is
+  // Result of looking up the device of which the known one is a slice (MIG). 2 is
   // NVML_ERROR_INVALID_ARGUMENT: the known one is no slice.
   int whole_result = 2;
+  // Result of asking for a device's memory.
   int memory_result = 0;
+  // Bytes of the device of which the known one is a slice (MIG); half of them are free.
   unsigned long long whole_bytes = 0;
-  unsigned long long own_bytes = 1;  // bytes of the known device
+  // Bytes of the known device; half of them are free.
+  unsigned long long own_bytes = 1;
 
   // Number in the name of the known device's file; -1: the question fails.
   int file_number = -1;
-  // Limits of cgroups on the known device's memory. `cgroup`: path of the folder; null: no limit.
-  // For other folders the question fails.
+  // A limit of a cgroup on the known device's memory. For folders without one, the question fails.
   struct Limit {
+    // Path of the cgroup's folder; null: no limit.
     const char* cgroup;
+    // The limit in bytes, and the bytes that count towards it.
     unsigned long long hard, used;
   };
+  // The limits of cgroups on the known device's memory.
   Limit limits[2] = {};
 
-  int inits = 0;
-  int shutdowns = 0;
+  int inits = 0;      // number of calls of nvmlInit_v2 that succeeded
+  int shutdowns = 0;  // number of calls of nvmlShutdown
 };
 
+// The state of the fake NVML, which it exports for tests.
 extern "C" FakeNvml fake_nvml;

@@ -8,7 +8,8 @@
 
 namespace fragments {
 
-// Ends the program with status 1, and a line that names the call, if its result is an error.
+// Ends the program with status 1, and a line on stderr, if `result` is an error. `what`: the name
+// of the call.
 inline void require(cudaError_t result, const char* what) {
   if (result == cudaSuccess) return;
   std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(result));

@@ -8,38 +8,54 @@
 
 namespace shortages {
 
+// Numbers of bytes: of a mebibyte, and of a page of the driver (2 MiB).
 inline constexpr std::size_t MiB = 1 << 20, page = 2 * MiB;
 
-// Return the value of an argument name=value; `otherwise` if it is missing.
+// Returns the value of the command line's argument `name`=VALUE; `otherwise` if it is missing.
 std::string text(const char* name, const char* otherwise);
+// Returns the value of the command line's argument `name`=VALUE as a number; `otherwise` if it is
+// missing.
 std::size_t number(const char* name, std::size_t otherwise);
 
+// Facts that the program itself knows about its request that was to fail; its last line of output.
 struct Facts {
+  // Bytes that were requested, bytes that were free then, and bytes that the program holds or has
+  // lost by its own count. Numbers of its requests that failed, and that were served.
   std::size_t requested = 0, free = 0, figure = 0, failures = 0, served = 0;
-  std::size_t held_beside = 0;  // bytes that leave() holds
+  // Bytes that leave() has allocated, to leave little of the device free.
+  std::size_t held_beside = 0;
 };
+// The facts that the program prints at its end.
 extern Facts facts;
 
-// Allocates memory of the current device by the API that the command line names; null if refused.
+// Allocates `bytes` of the current device, by the API that the command line names (runtime or
+// driver). Returns null if the request is refused.
 void* allocate(std::size_t bytes);
+// Returns the free bytes of the current device, as cudaMemGetInfo tells.
 std::size_t free_bytes();
-// Allocates device memory until about `room` bytes are free.
+// Allocates device memory until about `room` bytes are free; nothing if no more are free already.
 void leave(std::size_t room);
-// Makes the request that is to fail, and notes the facts about it.
+// Makes the request that is to fail, and notes the facts about it. Returns its memory; null if it
+// was refused.
 void* request(std::size_t bytes);
 
-// In host_shortages.cpp: the situations pinned, registered and managed.
+// Runs the situation pinned, registered or managed, in which a request for host memory fails. Does
+// nothing for other situations. In host_shortages.cpp.
 void of_the_host(const std::string& situation);
-// In freeing_shortage.cpp: keeps a stream (CUstream, or cudaStream_t) busy for this time.
+// Keeps a stream (CUstream or cudaStream_t) busy for this time, by a kernel. In
+// freeing_shortage.cpp.
 void work_in(void* stream, std::size_t milliseconds);
+// Runs the situation freeing, in which another thread frees the memory that a request needs. Does
+// nothing for other situations. In freeing_shortage.cpp.
 void while_another_thread_frees(const std::string& situation);
-// In implicit_shortages.cpp: the situations launch, stack, heap, module, streams and context, in
-// which a call fails that does not ask for memory.
+// Runs the situation launch, stack, heap, module, streams or context, in which a call fails that
+// does not ask for memory. Does nothing for other situations. In implicit_shortages.cpp.
 void without_an_allocation(const std::string& situation);
-// In implicit_shortages.cpp: makes a context of the device and makes it current.
+// Makes a context of the device and makes it current. Returns the driver's result. In
+// implicit_shortages.cpp.
 CUresult make_context();
-// In implicit_shortages.cpp: runs the situation first_context. Returns true if `situation` is that
-// one.
+// Runs the situation first_context, in which the process's first context fails. Returns true if
+// `situation` is that one; does nothing for others. In implicit_shortages.cpp.
 bool before_any_context(const std::string& situation);
 
 }  // namespace shortages

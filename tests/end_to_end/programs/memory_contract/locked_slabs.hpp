@@ -12,13 +12,15 @@
 
 namespace cuwarden::memory_contract {
 
+// Returns the free bytes of the current device, as cudaMemGetInfo tells.
 inline std::size_t free_bytes() {
   std::size_t free = 0, total = 0;
   cudaMemGetInfo(&free, &total);
   return free;
 }
 
-// True if the driver rounds up two requests of 3 MiB.
+// Returns true if two requests of 3 MiB take more than 6 MiB of the device. The driver has served
+// them then, which rounds such sizes up; cuwarden's pool does not.
 inline bool are_rounded_up() {
   constexpr std::size_t size = std::size_t{3} << 20;
   void* made[2] = {};
@@ -29,8 +31,10 @@ inline bool are_rounded_up() {
   return taken > 2 * size;
 }
 
-// Locks more than a fiftieth of the current device in slabs, for the life of the process. Returns
-// false if odd sizes are still rounded up ten seconds later.
+// Locks more than a fiftieth of the current device in slabs (units of the driver, mostly freed),
+// for the life of the process. Then waits until requests of 3 MiB are no longer rounded up, since
+// cuwarden's pool serves them. Returns false if an allocation fails, or if they are still rounded
+// up 100 seconds later.
 inline bool lock_slabs() {
   constexpr std::size_t small = std::size_t{64} << 10, in_slab = (std::size_t{2} << 20) / small;
   std::size_t free = 0, total = 0;

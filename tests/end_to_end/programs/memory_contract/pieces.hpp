@@ -15,9 +15,9 @@
 
 namespace cuwarden::memory_contract {
 
-constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB;
-// Sizes below the driver's step and above it, within slabs and beyond them, that fill pages, and
-// that would waste much of a page.
+constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB;  // numbers of bytes
+// Sizes in bytes of the pieces of memory that all tests use. They lie below the driver's step and
+// above it, within slabs and beyond them. Some fill pages, and some would waste much of a page.
 constexpr std::size_t sizes[] = {1,
                                  511,
                                  512,
@@ -31,84 +31,119 @@ constexpr std::size_t sizes[] = {1,
                                  3 * kMiB,
                                  33 * kMiB + 1};
 
+// Contents of a piece of memory, on the host.
 using Bytes = std::vector<unsigned char>;
 
-// Returns random contents, other ones each time.
+// Returns `count` bytes of random contents, other ones at each call.
 Bytes random_bytes(std::size_t count);
-// Reports at most one failure, with the first offset at which the bytes differ.
+// Fails the test if the bytes `got` are not those that were `wanted`, with one message that names
+// the first offset at which they differ. `what`: the name of the bytes in the message.
 void expect_same(std::span<const unsigned char> got, std::span<const unsigned char> wanted,
                  const char* what);
 
+// A piece of device memory, with a copy of its contents on the host.
 struct Piece {
-  CUdeviceptr start = 0;
-  Bytes bytes;
+  CUdeviceptr start = 0;  // the piece's device address
+  Bytes bytes;            // the contents that the piece must have
 
+  // Returns the size of the piece in bytes.
   std::size_t size() const { return bytes.size(); }
-  // Change the host's copy of the piece; the caller has the device change the piece in the same
-  // way.
+  // Copies `count` bytes of `from` to the host's copy of the piece, from offset `at` on. The caller
+  // has the device change the piece in the same way.
   void put(std::size_t at, const unsigned char* from, std::size_t count) {
     std::memcpy(bytes.data() + at, from, count);
   }
+  // Fills `count` bytes of the host's copy of the piece, from offset `at` on. The caller has the
+  // device change the piece in the same way.
   void set(std::size_t at, unsigned char value, std::size_t count) {
     std::memset(bytes.data() + at, value, count);
   }
 };
 
-// Makes a piece with random contents, in the current context.
+// Makes a piece of `size` bytes with random contents, in the current context.
 Piece make_piece(std::size_t size);
+// Gives the piece new random contents, on the device and in its copy.
 void refill(Piece&);
+// Fails the test if the piece's memory on the device differs from its copy on the host.
 void expect_right(const Piece&);
 
+// A part of a piece: the offset of its first byte, and the number of its bytes.
 struct Slice {
+  // Offset in bytes from the start of the piece; number of bytes, from 1.
   std::size_t at, count;
 };
-// Returns slices of a piece: all of it, its ends, and slices that begin and end at odd offsets.
+// Returns slices of a piece of `size` bytes: all of it, its first and its last byte, and one that
+// begins and ends at odd offsets.
 std::vector<Slice> slices_of(std::size_t size);
 
+// A device, with the context in which the tests use it.
 struct Device {
-  CUdevice handle = 0;
+  CUdevice handle = 0;          // the driver's handle of the device
   CUcontext context = nullptr;  // the device's primary context
 };
+// Returns the list of the devices that the tests use, which main() fills.
 std::vector<Device>& devices();
+// Makes a context on the device, and makes it current. Fails the test if the driver refuses.
 CUcontext make_context(CUdevice);
 
 // Has pieces of all sizes in the primary context of the first device. They outlive the test. Each
 // test ends by comparing all of them, since a call on one piece may have changed another one.
 class MemoryTest : public testing::Test {
  protected:
+  // Makes the first device's primary context current, and a stream. Makes the pieces if this is the
+  // first test.
   void SetUp() override;
+  // Waits for the device, and compares all pieces with their copies. Destroys the stream.
   void TearDown() override;
-  // Returns the pieces of at least this many bytes.
+  // Returns the pieces of at least `least` bytes.
   static std::vector<Piece*> from_size(std::size_t least);
+  // Fails the test if any piece's memory on the device differs from its copy on the host.
   static void expect_all_right();
+  // Waits until the device has done all work in `stream`.
   void synchronise() const { ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS); }
 
+  // A piece of each of the `sizes`, made by the first test.
   static std::vector<Piece> pieces;
-  CUstream stream = nullptr;  // a non-blocking stream
+  // A non-blocking stream of this test.
+  CUstream stream = nullptr;
 };
 
-// Keeps the stream busy for a while, as a kernel would.
+// Keeps the stream busy for 20 ms, as a kernel would.
 void begin_long_work(CUstream);
+// Returns true once the work of the last begin_long_work() is done.
 bool is_long_work_done();
 
-// One side of a copy of boxes: memory of the device, or of the host where `device` is 0.
+// One side (source or destination) of a copy of a box of bytes: memory of the device, or of the
+// host if `device` is 0.
 struct Side {
+  // The memory on the host, or the host's copy of the piece on the device.
   Bytes* bytes = nullptr;
+  // Device address of the piece; 0: the side is memory of the host.
   CUdeviceptr device = 0;
+  // Position of the box: byte in the row, row, and layer. Bytes from row to row (`pitch`), and rows
+  // from layer to layer (`height`).
   std::size_t x = 0, y = 0, z = 0, pitch = 0, height = 0;
 };
+// Returns the side that stands for a piece on the device. `pitch`: bytes from row to row; `height`:
+// rows from layer to layer.
 inline Side side_of(Piece& piece, std::size_t pitch, std::size_t height) {
   return {.bytes = &piece.bytes, .device = piece.start, .pitch = pitch, .height = height};
 }
+// Returns the side that stands for memory of the host. `pitch`: bytes from row to row; `height`:
+// rows from layer to layer.
 inline Side side_of(Bytes& bytes, std::size_t pitch, std::size_t height) {
   return {.bytes = &bytes, .pitch = pitch, .height = height};
 }
+// Size of a box of bytes that is copied.
 struct Extent {
+  // Bytes in a row, rows in a layer, and layers of the box.
   std::size_t width, height, depth;
 };
+// Returns the parameters by which cuMemcpy3D copies a box of bytes.
 CUDA_MEMCPY3D box_of(const Side& to, const Side& from, const Extent&);
+// Returns the parameters by which cuMemcpy2D copies the box's first layer.
 CUDA_MEMCPY2D rows_of(const Side& to, const Side& from, const Extent&);
-// Does the copy on the host's copies of the pieces.
+// Copies the box between the host's copies of the pieces, as the device does between the pieces.
 void copy_on_host(const Side& to, const Side& from, const Extent&);
 
 }  // namespace cuwarden::memory_contract

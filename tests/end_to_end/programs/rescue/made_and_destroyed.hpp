@@ -12,6 +12,8 @@
 
 namespace meshed {
 
+// Ends the process with status 1, and a line with `what`, the name of the failed step, if `is_good`
+// is false.
 inline void need(bool is_good, const char* what) {
   if (is_good) return;
   std::printf("%s failed\n", what);
@@ -19,9 +21,10 @@ inline void need(bool is_good, const char* what) {
   std::_Exit(1);
 }
 
-// Makes each kind of object once, works with it on `memory` (two numbers), and destroys it. Returns
-// how many of the results were wrong. `stored`: the number that the module's kernel stores: 7; 0 on
-// a simulated GPU, which runs no kernels. The calling thread has a current context.
+// Makes a stream, an event, a module and a captured graph, works with them on `memory` (two numbers
+// on the device), and destroys them. `value`: its lowest byte fills the first number. `stored`: the
+// number that the module's kernel stores: 7; 0 on a simulated GPU, which runs no kernels. Returns
+// how many of the two numbers were wrong. The calling thread has a current context.
 inline std::size_t make_and_destroy(unsigned* memory, unsigned value, unsigned stored) {
   cudaStream_t stream = nullptr;
   cudaEvent_t event = nullptr;
@@ -61,7 +64,8 @@ inline std::size_t make_and_destroy(unsigned* memory, unsigned value, unsigned s
   return (found[0] == (value & 0xff) * 0x01010101u ? 0u : 1u) + (found[1] == stored ? 0u : 1u);
 }
 
-// Returns true if the device runs kernels; false on a simulated GPU.
+// Returns true if the device runs kernels; false on a simulated GPU. `memory`: two numbers on the
+// device, which are overwritten.
 inline bool runs_kernels(unsigned* memory) { return make_and_destroy(memory, 1, 7) == 0; }
 
 }  // namespace meshed

@@ -34,6 +34,8 @@
 
 namespace meshed {
 
+// Ends the process with status 1, and a line with `what`, the name of the call, if `result` is an
+// error.
 inline void require(cudaError_t result, const char* what) {
   if (result == cudaSuccess) return;
   std::printf("%s: %s\n", what, cudaGetErrorName(result));
@@ -41,13 +43,15 @@ inline void require(cudaError_t result, const char* what) {
   std::_Exit(1);
 }
 
+// A block of device memory that the program has allocated and filled with one value.
 struct Block {
-  void* memory = nullptr;
-  std::size_t bytes = 0;
-  unsigned char value = 0;  // in all of it
+  void* memory = nullptr;   // device address of the block
+  std::size_t bytes = 0;    // size of the block
+  unsigned char value = 0;  // value of each byte of the block
 };
 
-// Begins and ends captures in the stream until the round ends, and three times at least.
+// Captures the stream into graphs, one after the other, until `ends` becomes true, and three times
+// at least. Adds the number of captures to `captured`, and that of captures which failed to `lost`.
 inline void capture(cudaStream_t stream, const std::atomic<bool>& ends, std::size_t& captured,
                     std::size_t& lost) {
   std::size_t to_come = 3;
@@ -64,8 +68,8 @@ inline void capture(cudaStream_t stream, const std::atomic<bool>& ends, std::siz
   }
 }
 
-// Makes a handle of the block, as for a network card. It is never closed. Returns true if the
-// driver made one.
+// Makes a handle (dma-buf) of the block's first page, as for a network card. It is never closed.
+// Returns true if the driver made one.
 inline bool make_handle(const Block& block) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult answer{};
@@ -79,7 +83,9 @@ inline bool make_handle(const Block& block) {
              &descriptor, address, page, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0) == CUDA_SUCCESS;
 }
 
-// Worker: made once for each thread; write() and wrong_bytes() wait for what they did.
+// Runs the program with the options of its command line, such as threads=3, and returns 0.
+// `Worker`: class that uses blocks on the device; one object is made for each thread. Its functions
+// write() and wrong_bytes() wait for the device.
 template <class Worker>
 int run(int argc, char** argv) {
   std::map<std::string, std::size_t> options{{"blocks", 256}, {"spare", 48},  {"keep", 10},

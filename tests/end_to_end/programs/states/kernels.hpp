@@ -4,7 +4,7 @@
 #include <string>
 
 // Returns PTX with the kernels `short`, which needs no memory, `list`, which calls malloc(), and
-// those in `more`. The names are mangled as nvcc does.
+// those in `more` (PTX of further kernels; may be empty). The names are mangled as nvcc does.
 inline std::string code_with(const char* more) {
   return std::string(R"(
 .version 7.0
