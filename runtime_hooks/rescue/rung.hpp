@@ -119,6 +119,7 @@ struct RefusedCall {
   FunctionRef<CUresult()> ask_driver;
 };
 
+// A rung: one of the ordered attempts to serve a refused request.
 struct Rung;
 
 // Outcomes of the attempts that one rescue has made so far. They tell if rungs are worth trying for

@@ -75,11 +75,12 @@ void* looked_up_hook_named(std::string_view name);
 // function of such a name that has no hook itself, cuwarden cannot record its calls.
 bool is_version_of_a_hook(std::string_view name);
 
-// Tables of the hooks, with one slot for each row of hooks.def, in its order. exported_functions:
-// the shim's exported symbols, whose calls go on to any wrapper that another library has for the
-// function. looked_up_functions: pointers that lookups in libcuda (dlsym, cuGetProcAddress) give to
-// the program, whose calls go on to libcuda's own function; null for functions of the runtime.
+// The shim's exported hooks, with one slot for each row of hooks.def, in its order. Their calls go
+// on to any wrapper that another library has for the function.
 extern void* const exported_functions[driver::row_count];
+// Hooks that lookups in libcuda (dlsym, cuGetProcAddress) give to the program, with one slot for
+// each row of hooks.def, in its order. Their calls go on to libcuda's own function. Null for
+// functions of the runtime.
 extern void* const looked_up_functions[driver::row_count];
 // True if the row of hooks.def is a function of the driver (libcuda); false if it is one of the
 // runtime (libcudart). `row`: index from 0 to below driver::row_count.

@@ -51,8 +51,10 @@ class MemoryOwner {
   // A page that the kernel fills with zeros in forked children, so that a fork is noticed without
   // getpid, which would cost a system call.
   struct Page {
+    // State of the memory: 0 (wiped) in a forked child until it calls take_over().
     std::atomic<State> state;
-    std::atomic<int> owner;  // pid of the owner; 0 before take_over()
+    // Pid of the process that owns the memory; 0 in a forked child before take_over().
+    std::atomic<int> owner;
     // True if take_over() stored the owner's pid. The true owner may then be another process: a
     // vforked child may have called take_over(), and the memory outlives that child.
     std::atomic<bool> is_guess;
