@@ -13,8 +13,8 @@ namespace cuwarden::rescue {
 // A request that was refused for lack of memory, with the facts known at that moment. Lives on the
 // stack of the thread that made the request.
 struct Incident {
-  // Row of the incident in the ledger. 0: the refusal did not begin a new incident. It is then only
-  // counted, and no further facts are asked of the device and the host.
+  // Row of the incident in the ledger. 0: the ledger counts the refusal with an earlier incident of
+  // the call site, or with none. No further facts are then asked of the device and the host.
   IncidentId id{};
   GroupId group;    // group of the call site that made the request; 0: there was no room for one
   Request request;  // the refused request: its size, device, function and kind
@@ -22,14 +22,15 @@ struct Incident {
   // that are not known have no value.
   ledger::IncidentFacts facts;
   // The groups (allocations of one call site) that hold most memory of the request's device; for a
-  // request for host memory, most memory of the host. Groups may follow that lock many bytes of
-  // slabs.
+  // request for host memory, most memory of the host. Behind them may stand groups that lock many
+  // bytes: free memory in slabs (2 MiB units of the driver) that are partly live.
   ledger::IncidentHoldings holdings{};
   // Other processes that use the request's device: those that advice may name, at most three for
   // each way of finding them. Their texts lie in the ledger.
   ledger::NamedProcesses others{};
 
-  // True if the refusal has begun an incident in the ledger.
+  // True if the refusal has begun an incident, a row in the ledger that counts it and later
+  // refusals.
   explicit operator bool() const { return id.value != 0; }
 };
 
@@ -37,12 +38,14 @@ struct Incident {
 // processes on the device. The shim (the part of cuwarden that is preloaded) implements it.
 class IncidentProbes {
  public:
-  // Adds facts to the incident and to its rows in the ledger. Called once for each new incident, by
-  // the thread whose request was refused: usually before any rung is tried. If the incident begins
-  // only because no rung has served the request, called after the rungs.
+  // Adds facts to the incident (a refused request) and to its rows in the ledger. Called once for
+  // each new incident, by the thread whose request was refused: usually before any rung (attempt to
+  // serve the request) is tried. If the incident begins only because no rung has served the
+  // request, called after the rungs.
   virtual void explain(Incident&) noexcept = 0;
-  // Takes note of the outcome of a new incident. Called once, before the refused call returns to
-  // the program. `served`: true if a rung has served the request.
+  // Takes note of the outcome of a new incident (a refused request). Called once, before the
+  // refused call returns to the program. `served`: true if a rung (an attempt to serve it) has
+  // served the request.
   virtual void settled(const Incident&, bool served) noexcept = 0;
 
  protected:

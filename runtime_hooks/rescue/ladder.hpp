@@ -14,37 +14,40 @@ namespace cuwarden::rescue {
 // at any time.
 class Ladder {
  public:
-  // `settings`, of which the object keeps a copy, says which rungs may be tried. `clock` measures
-  // the times of all rungs and outlives the object.
+  // `settings`, of which the object keeps a copy, says which rungs (attempts to serve a refused
+  // request) may be tried. `clock` measures the times of all rungs and outlives the object.
   explicit Ladder(const Settings& settings, Clock& clock) noexcept
       : settings_(settings), clock_(clock) {}
 
-  // Returns true if the settings allow rungs to be tried for refused requests.
+  // Returns true if the settings allow rungs (ordered attempts to serve a refused request) to be
+  // tried.
   bool enabled() const noexcept { return settings_.enabled; }
-  // Returns true if meshing, waiting or spilling is turned on, or if a reclaimer is registered and
-  // may be called. These rungs cost the program something, and run only if
+  // Returns true if a rung (an attempt to serve a refused request) may be tried that costs the
+  // program something. Such rungs are meshing, waiting and spilling, if they are turned on, and
+  // reclaimers, if one is registered and may be called. They run only if
   // Situation::is_last_resort_due is true.
   bool has_last_resorts() const noexcept {
     return settings_.wait_ns != 0 || settings_.spills || settings_.meshes || has_reclaimers();
   }
 
-  // Returns true if rungs should be tried for a refused request, of which `Situation` holds the
-  // facts. Returns false if a rescue has found no memory in the last tenth of a second, and another
-  // one would find none either. Only rescues of requests for the same thing (Situation::asked) on
-  // the same device count. Another rescue is tried if memory was freed since, or if the request is
-  // smaller. It is also tried if there are rungs that the earlier rescue has not tried, such as a
-  // reclaimer that was registered since.
+  // Returns true if rungs (ordered attempts to serve it) should be tried for a refused request, of
+  // which `Situation` holds the facts. Returns false if a rescue has found no memory in the last
+  // tenth of a second, and another one would find none either. Only rescues of requests for the
+  // same thing (Situation::asked) on the same device count. Another rescue is tried if memory was
+  // freed since, or if the request is smaller. It is also tried if there are rungs that the earlier
+  // rescue has not tried, such as a reclaimer that was registered since.
   bool is_worth_climbing(const Situation&) noexcept;
-  // Tries the rungs in order until the request is served, or the driver fails with an error other
-  // than OUT_OF_MEMORY. In a thread that a seccomp filter of the program confines, tries the retry
-  // rung only. `RefusedCall`: the request. `Situation` holds the facts by which the rungs are
-  // chosen. Enters each rung in `TriedRungs` before it runs, and its outcome afterwards. Remembers
-  // for is_worth_climbing() if no memory was found. The result tells if and at which address the
-  // request was served.
+  // Tries the rungs (ordered attempts to serve a refused request) until the request is served, or
+  // the driver fails with an error other than OUT_OF_MEMORY. In a thread that a seccomp filter of
+  // the program confines, tries the retry rung only. `RefusedCall`: the request. `Situation` holds
+  // the facts by which the rungs are chosen. Enters each rung in `TriedRungs` before it runs, and
+  // its outcome afterwards. Remembers for is_worth_climbing() if no memory was found. The result
+  // tells if and at which address the request was served.
   Rescued climb(const RefusedCall&, const Situation&, TriedRungs&);
 
  private:
-  // Returns the number of reclaimers that were ever registered; 0 if none can be registered.
+  // Returns the number of reclaimers (callbacks that empty caches) that were ever registered; 0 if
+  // none can be registered.
   std::uint32_t reclaimers() const noexcept {
     return settings_.reclaimers == nullptr ? 0 : settings_.reclaimers->changes();
   }
@@ -65,8 +68,11 @@ class Ladder {
   VainAttempts& before(const Situation& now) noexcept {
     return before_[static_cast<std::size_t>(now.asked)][now.device % devices];
   }
-  const Settings settings_;  // tells which rungs may be tried, and for how long
-  Clock& clock_;             // measures the times of all rungs
+  // Settings that tell which rungs (attempts to serve a refused request) may be tried, and for how
+  // long.
+  const Settings settings_;
+  // Clock by which waits and attempts are measured.
+  Clock& clock_;
   // Earlier attempts in vain, by Situation::asked, and by Situation::device modulo `devices`.
   VainAttempts before_[ledger::asked_count][devices];
 };

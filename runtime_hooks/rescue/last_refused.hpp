@@ -16,11 +16,11 @@ namespace cuwarden::rescue {
 // object by its number: a forked child inherits this object, but has a Refusals object of its own.
 class LastRefused {
  public:
-  // Adds a refusal by the driver at `now_ns` (a time of the rungs' clock), which `incident` counts;
-  // 0: none does. `recorder`: number of the process's Refusals object. Forgets the earlier refusals
-  // if they were of a different request, or if the last one is more than 10 s ago. Forgets them,
-  // too, if the thread was served a different request since. If the last refusal was of a larger
-  // request on the device, was_refused_before() still knows that.
+  // Adds a refusal by the driver at `now_ns` (a time of the rungs' clock), which the ledger's
+  // `incident` counts; 0: none does. `recorder`: number of the process's Refusals object. Forgets
+  // the earlier refusals if they were of a different request, or if the last one is more than 10 s
+  // ago. Forgets them, too, if the thread was served a different request since. If the last refusal
+  // was of a larger request on the device, was_refused_before() still knows that.
   void add(std::uint32_t recorder, const Request& request, IncidentId incident,
            std::uint64_t now_ns) noexcept {
     const bool smaller = recorder_ == recorder && request_.device == request.device &&
@@ -35,7 +35,8 @@ class LastRefused {
   }
   // Returns true if the thread was refused an equal or larger request on the device before, and no
   // other request was served to it since. `recorder`: number of the process's Refusals object.
-  // `now`: the incident that counts the present refusal, which add() must have added already.
+  // `now`: the incident (row of the ledger) that counts the present refusal, which add() must have
+  // added already.
   bool was_refused_before(std::uint32_t recorder, const Request& request,
                           IncidentId now) const noexcept {
     if (recorder_ != recorder || request_.device != request.device || was_served_other_)
@@ -44,11 +45,11 @@ class LastRefused {
       if (count.times > (count.incident == now ? 1u : 0u)) return true;
     return had_larger_;
   }
-  // To be called after a rung has served the request that add() added last. Calls visit(incident,
-  // times) for each incident that counts earlier refusals of an equal request. `times`: number of
-  // these refusals, each of which the program saw as an error. Then forgets all refusals. `now`:
-  // incident that counts the refusal of the request that the rung has served. `recorder`: number of
-  // the process's Refusals object.
+  // To be called after a rung (an attempt of cuwarden's) has served the request that add() added
+  // last. Calls visit(incident, times) for each incident (row of the ledger) that counts earlier
+  // refusals of an equal request. `times`: number of these refusals, each of which the program saw
+  // as an error. Then forgets all refusals. `now`: incident that counts the refusal of the request
+  // that the rung has served. `recorder`: number of the process's Refusals object.
   template <class Visit>
   void rescued(std::uint32_t recorder, IncidentId now, const Visit& visit) noexcept {
     for (const Count& count : counts_) {
@@ -68,16 +69,16 @@ class LastRefused {
     }
     count(to);
   }
-  // Sets the time of the last refusal to that at which the program gets the error, because rungs
-  // may have taken long. `now_ns` is a time of the rungs' clock. An equal request that is served
-  // within 10 s from then on counts as the program's next attempt.
+  // Sets the time of the last refusal to that at which the program gets the error, because attempts
+  // to serve the request may have taken long. `now_ns` is a time of the rungs' clock. An equal
+  // request that is served within 10 s from then on counts as the program's next attempt.
   void refused_at(std::uint64_t now_ns) noexcept { time_ns_ = now_ns; }
   // To be called after the driver has served `request` without refusing it. If the last refused
   // request is an equal one, and was refused in the last 10 s of `clock`, calls visit(incident,
-  // times) for each incident that counts its refusals. `times`: number of these refusals. Then
-  // forgets them. If the last refused request differs, only notes that another one was served. The
-  // clock is asked only if an equal request was refused. `recorder`: number of the process's
-  // Refusals object.
+  // times) for each incident (row of the ledger) that counts its refusals. `times`: number of these
+  // refusals. Then forgets them. If the last refused request differs, only notes that another one
+  // was served. The clock is asked only if an equal request was refused. `recorder`: number of the
+  // process's Refusals object.
   template <class Visit>
   void served(std::uint32_t recorder, const Request& request, Clock& clock,
               const Visit& visit) noexcept {
@@ -98,10 +99,12 @@ class LastRefused {
   // Returns true if the last refusal is too long ago to matter: more than 10 s before `now_ns`.
   bool is_over(std::uint64_t now_ns) const noexcept { return now_ns > time_ns_ + soon_ns; }
 
-  // Number of refusals that one incident counts.
+  // Number of refusals of the last refused request that one incident (a row of the ledger) counts.
   struct Count {
-    IncidentId incident;      // 0: no incident counts these refusals
-    std::uint32_t times = 0;  // 0: the entry is unused
+    // The incident that counts these refusals; 0: none does.
+    IncidentId incident;
+    // Number of these refusals; 0: the entry is unused.
+    std::uint32_t times = 0;
   };
   // Adds one refusal of the last refused request to the incident's entry in `counts_`; 0: no
   // incident counts it. Does nothing if all three entries have other incidents.
@@ -121,7 +124,8 @@ class LastRefused {
   bool was_served_other_ = false;
   // True if a larger request on the same device was refused to the thread right before.
   bool had_larger_ = false;
-  std::uint64_t time_ns_ = 0;  // time of the last refusal, on the rungs' clock
+  // Time of the last refusal, in nanoseconds of the clock that the Refusals object was given.
+  std::uint64_t time_ns_ = 0;
   // Refusals of the last refused request, by the incidents that count them: three at most.
   Count counts_[3];
 };

@@ -12,7 +12,7 @@ namespace cuwarden::rescue {
 // the recording. All of them outlive this object.
 struct Parts {
   HostProcess& process;                 // answers questions about the program, starts threads
-  ledger::Writer& ledger;               // gets incidents, rungs and outcomes
+  ledger::Writer& ledger;               // the ledger, which gets refused requests and attempts
   const driver::RealDriver& real;       // libcuda's own functions, without hooks
   tracking::DeviceQueries& queries;     // tells the current context, sizes of devices
   tracking::LiveContexts& contexts;     // the process's contexts that have not ended

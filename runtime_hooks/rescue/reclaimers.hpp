@@ -29,11 +29,12 @@ using ReclaimFunction = std::size_t (*)(int device, std::size_t bytes, void* arg
 // memory). If a request that the reclaimer itself makes is refused, no rung is tried for it.
 bool is_reclaiming() noexcept;
 
-// The reclaimers that are registered in the process. All threads may call the functions at any
-// time.
+// The reclaimers that are registered in the process: functions of the program that empty caches
+// when a request is refused. All threads may call the functions at any time.
 class Reclaimers {
  public:
-  static constexpr std::size_t limit = 16;  // most reclaimers at a time
+  // Most reclaimers (functions that empty caches) at a time.
+  static constexpr std::size_t limit = 16;
 
   // `process`, which starts threads, and `clock`, by which calls are waited for, outlive the
   // object.
@@ -42,30 +43,31 @@ class Reclaimers {
   Reclaimers(const Reclaimers&) = delete;
   Reclaimers& operator=(const Reclaimers&) = delete;
 
-  // Registers a reclaimer. `name`: its name in messages and the report. `modules`: comma-separated
-  // list of parts of libraries' paths; the entry "python:gil" stands for Python's global
-  // interpreter lock. The reclaimer is not called for a request that comes through one of the
-  // libraries, or from a thread that holds the lock. Both texts are copied. `ReclaimFunction` is
-  // not null. `argument` is passed to each call of the function; may be null. Returns an id for
-  // remove(), from 1; 0 if `limit` reclaimers are registered, if a text does not fit into its field
-  // of Entry, or if the object's lock cannot be had.
+  // Registers a reclaimer (a function that empties a cache). `name`: its name in messages and the
+  // report. `modules`: comma-separated list of parts of libraries' paths; the entry "python:gil"
+  // stands for Python's global interpreter lock. The reclaimer is not called for a request that
+  // comes through one of the libraries, or from a thread that holds the lock. Both texts are
+  // copied. `ReclaimFunction` is not null. `argument` is passed to each call of the function; may
+  // be null. Returns an id for remove(), from 1; 0 if `limit` reclaimers are registered, if a text
+  // does not fit into its field of Entry, or if the object's lock cannot be had.
   int add(std::string_view name, std::string_view modules, ReclaimFunction,
           void* argument) noexcept;
-  // Removes the reclaimer `id`. No new call of it begins; waits for a call under way until
-  // `deadline_ns` on the clock that the constructor was given. Returns true once no call runs.
-  // Returns false if no reclaimer has the id; if the object's lock cannot be had, and nothing was
-  // removed; or if the call has not returned in time. In the last case remove() may be called
-  // again, to wait longer. A reclaimer may remove itself: remove() then waits for nothing and
-  // returns true.
+  // Removes the reclaimer (a function that empties a cache) with the id `id`. No new call of it
+  // begins; waits for a call under way until `deadline_ns` on the clock that the constructor was
+  // given. Returns true once no call runs. Returns false if no reclaimer has the id; if the
+  // object's lock cannot be had, and nothing was removed; or if the call has not returned in time.
+  // In the last case remove() may be called again, to wait longer. A reclaimer may remove itself:
+  // remove() then waits for nothing and returns true.
   bool remove(int id, std::uint64_t deadline_ns) noexcept;
-  // Ends the calls that were under way, so that their reclaimers may be called again or are
-  // removed. Must be called in a forked child, which does not have the threads of these calls.
+  // Ends the calls of reclaimers (functions that empty caches) that were under way, so that the
+  // reclaimers may be called again or are removed. Must be called in a forked child, which does not
+  // have the threads of these calls.
   void forked() noexcept;
 
-  // Returns true if a reclaimer is registered.
+  // Returns true if a reclaimer (a function that empties a cache) is registered.
   bool any() const noexcept { return count_.load(std::memory_order_relaxed) != 0; }
-  // Returns the number of reclaimers that were ever registered. A caller compares it with an
-  // earlier value to find out if a new one may help.
+  // Returns the number of reclaimers (functions that empty caches) that were ever registered. A
+  // caller compares it with an earlier value to find out if a new one may help.
   std::uint32_t changes() const noexcept { return added_.load(std::memory_order_relaxed); }
 
   // A copy of what the registration of a reclaimer said: its name and its modules.
@@ -73,18 +75,19 @@ class Reclaimers {
     int id = 0;                       // the reclaimer's id; 0: the entry is empty
     char name[64]{}, modules[256]{};  // arguments of add(), each with a zero byte at its end
   };
-  // Copies the texts of the reclaimer at `index` (0 to limit - 1) to `Entry`. Returns false, with
-  // nothing copied, if none is registered there, or if it is being removed.
+  // Copies the registration of the reclaimer at `index` (0 to limit - 1) to `Entry`. Returns false,
+  // with nothing copied, if none is registered there, or if it is being removed.
   bool entry(std::size_t index, Entry&) noexcept;
 
   // The memory that a reclaimer (a function that frees memory) is asked to give back, and the end
   // of the wait for it.
   struct Wanted {
-    const driver::RealDriver* real;  // outlives the reclaimer's thread, even after a timeout
-    ContextId context;               // context that is current during the call; 0: none
-    int device;                      // ordinal of the device; -1: page-locked host memory
-    std::size_t bytes;               // size of the refused request
-    std::uint64_t deadline_ns;       // time of the Reclaimers' clock until which to wait
+    // The driver's own functions; outlive the reclaimer's thread, even after a timeout.
+    const driver::RealDriver* real;
+    ContextId context;          // context that is current during the call; 0: none
+    int device;                 // ordinal of the device; -1: page-locked host memory
+    std::size_t bytes;          // size of the refused request
+    std::uint64_t deadline_ns;  // time of the Reclaimers' clock until which to wait
   };
   // Results of Reclaimers::call(), which calls a reclaimer in a new thread and waits for it.
   enum class Answer : std::uint8_t {
@@ -95,14 +98,16 @@ class Reclaimers {
     no_thread,   // no thread could be started for the call
     gone,        // the reclaimer of this id was removed, or the object's lock cannot be had
   };
-  // Calls the reclaimer `id`, which is at `index`, in a new thread. Waits until it returns or
-  // Wanted::deadline_ns has come. If another thread's call of the reclaimer is under way, waits for
-  // that call instead. Sets `given_back` to the bytes that the reclaimer says it has freed, if the
-  // answer is `returned`; otherwise to 0.
+  // Calls the reclaimer (a function that empties a cache) with the id `id` in a new thread.
+  // `index`: that of its slot, 0 to limit - 1. Waits until it returns or Wanted::deadline_ns has
+  // come. If another thread's call of the reclaimer is under way, waits for that call instead. Sets
+  // `given_back` to the bytes that the reclaimer says it has freed, if the answer is `returned`;
+  // otherwise to 0.
   Answer call(std::size_t index, int id, const Wanted&, std::size_t& given_back) noexcept;
 
-  // Returns true if this function is called for the first time for this failure of the reclaimer at
-  // `index` (0 to limit - 1). The caller then tells the user of the failure.
+  // Returns true if this function is called for the first time for this kind of failure of the
+  // reclaimer (a function that empties a cache) at `index` (0 to limit - 1). The caller then tells
+  // the user of the failure.
   bool is_first_time(std::size_t index, serving::ReclaimerFailure) noexcept;
 
  private:
@@ -115,9 +120,10 @@ class Reclaimers {
     bool ends = false;           // true if remove() was called during the call under way
     bool given_up = false;       // true if the thread that made the call under way waits no longer
     Entry entry{};               // the reclaimer's id, name and modules
-    ReclaimFunction function = nullptr;      // the reclaimer; null only in a slot never used
-    void* argument = nullptr;                // passed to each call of the reclaimer; may be null
-    Wanted wanted{};                         // argument of the call under way
+    ReclaimFunction function = nullptr;  // the reclaimer; null only in a slot never used
+    void* argument = nullptr;            // passed to each call of the reclaimer; may be null
+    // The memory that the call under way is to give back, and until when.
+    Wanted wanted{};
     Answer answer{};                         // how the last call ended; has no meaning before
     std::size_t given_back = 0;              // bytes that the last call gave back
     Reclaimers* owner = nullptr;             // the object that has this slot

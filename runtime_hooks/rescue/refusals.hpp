@@ -32,10 +32,10 @@ class Refusals {
         pending_(parts.captures),
         probes_(probes) {}
 
-  // Returns true if rungs are tried for refused requests.
+  // Returns true if rescues are on: rungs (ordered attempts to serve a refused request) are tried.
   bool rescues() const noexcept { return ladder_.enabled(); }
-  // Returns the reason for which no rung is tried for any refused request of the calling thread;
-  // none if rungs are tried.
+  // Returns the reason for which no attempt is made to serve any refused request of the calling
+  // thread: rescues are off, or the thread runs a reclaimer. None if attempts are made.
   LeftOut obstacle() const noexcept;
   // Returns the streams in which memory was freed (cuMemFreeAsync) and that were not synchronised
   // since.
@@ -43,24 +43,25 @@ class Refusals {
 
   // Tries to serve a request for memory that the driver has refused for lack of memory. Counts the
   // refusal first. `Caller`: the program's call. `asked_for`: the request, without an address.
-  // `request` repeats the program's call of the driver; rungs call it any number of times.
-  // `Accepts`: the memory by which the request can be served. If nothing served it, the result says
-  // so, and the program must get the driver's first error. The thread cannot be cancelled
-  // meanwhile. Leaves errno as it was.
+  // `request` repeats the program's call of the driver; rungs (the attempts to serve it) call it
+  // any number of times. `Accepts`: the memory by which the request can be served. If nothing
+  // served it, the result says so, and the program must get the driver's first error. The thread
+  // cannot be cancelled meanwhile. Leaves errno as it was.
   Rescued rescue(const tracking::Caller&, const tracking::Allocation& asked_for,
                  FunctionRef<CUresult()> request, Accepts);
   // Counts a refusal if `result`, the result of a call other than an allocation, says that the
   // driver lacked memory for the call's own work. Any error counts if Need::bytes is not 0. Then
-  // tries rungs. `call` repeats the program's call of the driver; rungs call it any number of
-  // times, since a refused call leaves nothing behind. Only counts the refusal if rescues are off,
-  // if a reclaimer makes the call, or if the compute mode forbids the context that the call asked
-  // for. Returns CUDA_SUCCESS if a repetition has succeeded, and `result` otherwise. Must be called
-  // after each failed call that `Need` can describe. The thread cannot be cancelled meanwhile.
+  // tries rungs (ordered attempts to serve it). `call` repeats the program's call of the driver;
+  // rungs call it any number of times, since a refused call leaves nothing behind. Only counts the
+  // refusal if rescues are off, if a reclaimer (a function that empties a cache) makes the call, or
+  // if the compute mode forbids the context that the call asked for. Returns CUDA_SUCCESS if a
+  // repetition has succeeded, and `result` otherwise. Must be called after each failed call that
+  // `Need` can describe. The thread cannot be cancelled meanwhile.
   CUresult rescue(const tracking::Caller&, CUresult result, const Need&,
                   FunctionRef<CUresult()> call);
-  // Counts a request for memory that the driver has refused for lack of memory, and for which no
-  // rung is tried. If the settings allow cuwarden's pool, the pool then gives its unused memory of
-  // the device back, for a repeated request.
+  // Counts a request for memory that the driver has refused for lack of memory, and which cuwarden
+  // does not try to serve. If the settings allow cuwarden's pool, the pool then gives its unused
+  // memory of the device back, for a repeated request.
   void refused(const tracking::Caller&, const tracking::Allocation& asked_for) noexcept;
   // Tells the ledger that the program has recovered by itself, if an equal request of this thread
   // failed in the last 10 s. Must be called after the driver or cuwarden's pool has served a
@@ -76,13 +77,13 @@ class Refusals {
   // A counted refusal: the incident that counts it (0: none), and if it is that incident's first
   // one.
   using Refused = ledger::Refused;
-  // Counts a refused request, and tries rungs for it. `spill_obstacle`: the reason for which host
-  // memory cannot serve the request; none if it can.
+  // Counts a refused request, and tries rungs (ordered attempts to serve it). `spill_obstacle`: the
+  // reason for which host memory cannot serve the request; none if it can.
   Rescued rescue(const RefusedCall&, LeftOut spill_obstacle);
-  // Counts a refused request for which no rung is tried. `result`: the driver's answer. `obstacle`:
-  // the reason for which no rung is tried. `given_back_bytes`: bytes that the driver gave back to
-  // make room before it refused; 0: none. If the settings allow cuwarden's pool, the pool then
-  // gives its unused memory of the device back.
+  // Counts a refused request that cuwarden does not try to serve. `result`: the driver's answer.
+  // `obstacle`: the reason for that. `given_back_bytes`: bytes that the driver gave back to make
+  // room before it refused; 0: none. If the settings allow cuwarden's pool, the pool then gives its
+  // unused memory of the device back.
   void refused(const tracking::Caller&, const Request&, CUresult result, LeftOut obstacle,
                std::uint64_t given_back_bytes = 0) noexcept;
   // Returns an incident for a refusal that is not counted yet, with the facts that the call itself
@@ -96,23 +97,24 @@ class Refusals {
   Refused note_refusal(Incident&) noexcept;
   // Counts that a request which the driver has refused fails in the program, too. `Refused` and
   // `Incident`: the result and the argument of note_refusal() for it. Returns the refusal with the
-  // incident that counts it from now on. If that is a new one, fills `Incident` in with the facts
-  // of this moment and writes them to the ledger; otherwise leaves `Incident` as it was.
+  // incident (row of the ledger) that counts it from now on. If that is a new one, fills `Incident`
+  // in with the facts of this moment and writes them to the ledger; otherwise leaves `Incident` as
+  // it was.
   Refused note_failure(const Refused&, Incident&) noexcept;
   // Fills the incident with the facts of this moment, and writes them to its row `IncidentId` of
   // the ledger.
   void describe(IncidentId, Incident&) noexcept;
-  // Tells the probes the outcome, if the refusal has begun a new incident. `served`: true if a rung
-  // has served the request.
+  // Tells the shim (`probes_`) the outcome of a refused request, if the refusal has begun a new
+  // incident. `served`: true if an attempt of cuwarden's has served the request.
   void settle(const Incident& incident, bool served) noexcept {
     if (incident) probes_.settled(incident, served);
   }
   // Returns the bytes of the device that this process takes beside its live allocations, as far as
   // that is known; 0 for no_device. `facts`: those of the request's incident, if that is a new one.
   std::uint64_t implicit_bytes(DeviceOrdinal, const ledger::IncidentFacts& facts) noexcept;
-  // Returns the facts by which the ladder decides which rungs to try for the request. `Incident`:
-  // that of the refusal, with facts if it is a new one. `IncidentId` counts the refusal. The caller
-  // must set Situation::spill_obstacle.
+  // Returns the facts by which the ladder decides which rungs (attempts to serve a refused request)
+  // to try. `Incident`: that of the refusal, with facts if it is a new one. `IncidentId` counts the
+  // refusal. The caller must set Situation::spill_obstacle.
   Situation situation(const Request&, const Incident&, IncidentId) noexcept;
   // Returns true if the device's compute mode is the reason for this result of a context's
   // creation.
@@ -128,14 +130,14 @@ class Refusals {
   const Parts parts_;  // the ledger, the pools and other objects that rungs use
   tracking::AllocationRecorder& recorder_;  // tells the user if the ledger becomes incomplete
   Clock& clock_;                            // measures the times of rungs and between refusals
-  Ladder ladder_;                           // tries the rungs
+  Ladder ladder_;                           // tries the ordered attempts (rungs) to serve a request
   PendingFrees pending_;                    // streams with frees that were not synchronised since
   IncidentProbes& probes_;                  // the shim, which adds facts and judges incidents
   // Number of this object, from 1. It tells a forked child's thread that what it remembers of
   // refusals is its parent's.
   const std::uint32_t serial_ = next_serial();
-  // Bytes of this process's first context on each device, by its ordinal modulo 64, as an incident
-  // has found them last; 0: unknown.
+  // Bytes of this process's first context on each device, by the device's ordinal modulo 64. The
+  // last incident (new row for refused requests) has found them; 0: unknown.
   std::atomic<std::uint64_t> first_context_[64]{};
   std::atomic<bool> was_refused_{false};  // true once any request of the process was refused
 };

@@ -24,7 +24,8 @@ namespace cuwarden::rescue {
 // Settings of the ladder: which rungs (ordered attempts to serve a refused request) may be tried,
 // and for how long.
 struct Settings {
-  bool enabled = false;  // true if rungs are tried for refused requests at all
+  // True if cuwarden tries to serve refused requests at all.
+  bool enabled = false;
   // Longest time, in nanoseconds, to wait for the device to reach pending stream-ordered frees;
   // also the longest time to wait for all reclaimers of one request together. 0: the device is not
   // waited for, and no reclaimer is called.
@@ -41,8 +42,8 @@ struct Settings {
   Reclaimers* reclaimers = nullptr;
 };
 
-// Facts about a refused request and its device. They tell if rungs are worth trying, although an
-// earlier rescue has tried them in vain.
+// Facts about a refused request and its device. They tell if rungs (attempts to serve it) are worth
+// trying, although an earlier rescue has tried them in vain.
 struct Situation {
   // The ordinal of the request's device plus 1; 0: host memory.
   std::uint32_t device = 0;
@@ -72,7 +73,7 @@ struct Situation {
 
 // The last attempts in vain on one device: a rescue that found no memory, a wait for other
 // processes to free some, and a wait for the device to reach pending stream-ordered frees. All
-// times are of the ladder's clock, in nanoseconds.
+// times are nanoseconds of the clock that measures rungs.
 struct VainAttempts {
   // Time of the rescue that found no memory, the process's live bytes on the device then, and the
   // size in bytes of the request that was not served. A time of 0: there was no such rescue.
@@ -122,11 +123,11 @@ struct RefusedCall {
 // A rung: one of the ordered attempts to serve a refused request.
 struct Rung;
 
-// Outcomes of the attempts that one rescue has made so far. They tell if rungs are worth trying for
-// the next refused request.
+// Outcomes of the attempts that one rescue has made so far. They tell if rungs (ordered attempts to
+// serve a request) are worth trying for the next refused request.
 struct Tally {
-  // The outcome of the last attempt, of any rung. Means nothing before the first attempt, which
-  // the retry rung always makes.
+  // The outcome of the rescue's last attempt, of any rung. Means nothing before the first attempt,
+  // which the retry rung always makes.
   RungOutcome last{};
   // The outcome of the last attempt by a rung that cannot fail for a lasting reason
   // (Rung::obstacles_last is false). Means nothing before the first attempt.

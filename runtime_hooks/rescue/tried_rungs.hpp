@@ -31,7 +31,8 @@ struct RungReport {
   std::string_view reclaimer;
 };
 
-// Collects the reports of one rescue's rungs. Used by the requesting thread only.
+// Collects reports about the rungs (ordered attempts to serve a refused request) of one request.
+// Used by the requesting thread only.
 class TriedRungs {
  public:
   // The last report of one rung, with a copy of the reclaimer's name.
@@ -40,8 +41,9 @@ class TriedRungs {
     char name[sizeof Reclaimers::Entry::name];  // the reclaimer's name, without a zero byte
   };
 
-  // `ledger` outlives the object. If the refusal is the first one of its incident, the outcome of
-  // each rung is written to the ledger at once; otherwise the outcomes are written only by write().
+  // `ledger` outlives the object. `refused`: the counted refusal of the request. If the refusal is
+  // the first one of its incident, the outcome of each rung is written to the ledger at once;
+  // otherwise the outcomes are written only by write().
   TriedRungs(ledger::Writer& ledger, const ledger::Refused& refused) noexcept
       : ledger_(ledger),
         counted_by_(refused.incident),
@@ -49,9 +51,10 @@ class TriedRungs {
   TriedRungs(const TriedRungs&) = delete;
   TriedRungs& operator=(const TriedRungs&) = delete;
 
-  // Adds a report about a rung. If the last report said that its rung was under way, the new report
-  // replaces it; otherwise it is added as a new row, or dropped if there is no room. Writes the
-  // last row to the ledger if the refusal is its incident's first one.
+  // Adds a report about a rung (an attempt to serve the request). If the last report said that its
+  // rung was under way, the new report replaces it; otherwise it is added as a new row, or dropped
+  // if there is no room. Writes the last row to the ledger if the refusal is its incident's first
+  // one.
   void add(const RungReport& report) noexcept {
     const bool goes_on = count_ != 0 && rows_[count_ - 1].report.outcome == RungOutcome::under_way;
     if (goes_on || count_ != most) {
@@ -61,34 +64,36 @@ class TriedRungs {
     }
     if (incident_.value != 0) write(incident_, count_ - 1);
   }
-  // Notes the reason, other than none, for which a rung is left out. Writes it to the ledger if
-  // the refusal is its incident's first one.
+  // Notes the reason, other than none, for which a rung (an attempt to serve the request) is left
+  // out. Writes it to the ledger if the refusal is its incident's first one.
   void leave_out(ledger::Rung rung, LeftOut reason) noexcept {
     left_out_[static_cast<std::size_t>(rung)] = reason;
     if (incident_.value != 0) ledger_.incidents.leave_out(incident_, rung, reason);
   }
-  // Does leave_out() for all rungs, for the same reason.
+  // Notes for all rungs (attempts to serve the request) that they are left out, for this reason
+  // (not none).
   void leave_out_all(LeftOut reason) noexcept {
     for (std::size_t i = 0; i < ledger::rung_count; ++i)
       leave_out(static_cast<ledger::Rung>(i), reason);
   }
-  // Returns the reason for which the rung was left out; none if leave_out() was not called for it.
+  // Returns the reason for which the rung (an attempt to serve the request) was left out; none if
+  // leave_out() was not called for it.
   LeftOut left_out(ledger::Rung rung) const noexcept {
     return left_out_[static_cast<std::size_t>(rung)];
   }
-  // Copies to the ledger, for the incident: the last reports of all rungs so far, and the reasons
-  // for which rungs were left out. Must be called at most once for an incident, and only if nothing
-  // of the rungs was written to it before.
+  // Copies to the ledger, for the incident (a refused request): the last reports of all rungs so
+  // far, and the reasons for which rungs were left out. Must be called at most once for an
+  // incident, and only if nothing of the rungs was written to it before.
   void write(IncidentId incident) const noexcept {
     for (std::size_t i = 0; i < count_; ++i) write(incident, i);
     for (std::size_t i = 0; i < ledger::rung_count; ++i)
       if (left_out_[i] != LeftOut::none)
         ledger_.incidents.leave_out(incident, static_cast<ledger::Rung>(i), left_out_[i]);
   }
-  // Returns the incident that counts the refusal; 0: none does.
+  // Returns the incident (row of the ledger) that counts the refusal of the request; 0: none does.
   IncidentId counted_by() const noexcept { return counted_by_; }
-  // Returns the last report of each attempt, in the order in which the rungs were tried. The rows
-  // stay in this object.
+  // Returns the last report of each attempt to serve the request, in the order in which they were
+  // made. The rows stay in this object.
   std::span<const Row> rows() const noexcept { return {rows_, count_}; }
   // Returns true if the request has waited for other processes' memory, and got none in the time
   // that the settings allow.
@@ -98,7 +103,8 @@ class TriedRungs {
         return true;
     return false;
   }
-  // Returns the rung that was tried last. Must not be called if none was tried.
+  // Returns the rung (the attempt to serve the request) that was tried last. Must not be called if
+  // none was tried.
   ledger::Rung last() const noexcept { return rows_[count_ - 1].report.rung; }
 
  private:
