@@ -24,12 +24,13 @@
 namespace cuwarden::serving {
 
 // The time from which cuwarden's pool serves requests of sizes that waste memory in the driver:
-// sizes that the driver cuts from slabs, or rounds up much. Page-locked memory is served under
-// `from_start` only.
+// sizes that the driver cuts from slabs (units of 2 MiB), or rounds up much. Page-locked memory is
+// served under `from_start` only.
 enum class PoolUse : std::uint8_t {
   never,
   // On each device, once more than a fiftieth of its memory is locked: freed by the program, but in
-  // slabs that are partly live. Never in a process that shares memory by IPC handles.
+  // slabs (2 MiB units of the driver) that are partly live. Never in a process that shares memory
+  // by IPC handles.
   when_slabs_lock,
   from_start,
 };

@@ -174,9 +174,10 @@ class HookedCall {
   void keeps_bases() noexcept { keeps_bases_ = true; }
 
   // Records the outcome of a request for memory. `result` is the final result for the program,
-  // after any rescue by allocate(). On success, records `allocation`; an address of 0 gets no
-  // record. After CUDA_ERROR_OUT_OF_MEMORY, counts a refused request, unless allocate() of this
-  // object has counted it already. Does nothing after other errors, or if recording() is false.
+  // after all attempts of allocate() to serve the request. On success, records `allocation`; an
+  // address of 0 gets no record. After CUDA_ERROR_OUT_OF_MEMORY, counts a refused request, unless
+  // allocate() of this object has counted it already. Does nothing after other errors, or if
+  // recording() is false.
   void allocated(CUresult result, const tracking::Allocation& allocation) {
     if (!recording()) return;
     if (result == CUDA_SUCCESS) {
@@ -194,9 +195,9 @@ class HookedCall {
   // Tries to make a failed call succeed. To be called after a driver function that was not asked
   // for memory, but needs some for its own work, with its result. `need`: the memory that it
   // needed. If `result` says that it lacked that memory, or that the device's compute mode forbade
-  // a context, records an incident. If rescues are on, the ladder of rungs then tries to make room,
-  // and calls `again`, which repeats the call, any number of times. Returns the result for the
-  // program.
+  // a context, records an incident (a refused request). If rescues are on, rungs (ordered attempts
+  // to serve a refused request) then try to make room, and call `again`, which repeats the call,
+  // any number of times. Returns the result for the program.
   CUresult rescued(CUresult result, const rescue::Need& need, FunctionRef<CUresult()> again) const {
     if (!recording() || result == CUDA_SUCCESS) return result;
     // Rungs change the memory of devices before and after the attempts.
@@ -211,10 +212,10 @@ class HookedCall {
   }
 
   // Calls `real_call`, which asks the driver for the memory that `asked_for` describes. If the
-  // driver refuses for lack of memory, and the call is recorded and rescues are on, rungs try to
-  // make room and call `real_call` again, any number of times. No rung is tried for a request of a
-  // reclaimer. Returns CUDA_SUCCESS if the driver has served the request in the end; otherwise the
-  // result of the first call.
+  // driver refuses for lack of memory, and the call is recorded and rescues are on, rungs (ordered
+  // attempts to serve it) make room and call `real_call` again, any number of times. No rung is
+  // tried for a request of a reclaimer (a callback that empties a cache). Returns CUDA_SUCCESS if
+  // the driver has served the request in the end; otherwise the result of the first call.
   template <class RealCall>
   CUresult allocate(const tracking::Allocation& asked_for, RealCall real_call) {
     return allocate(asked_for, real_call, rescue::Accepts::drivers_memory).result;
@@ -227,10 +228,11 @@ class HookedCall {
     std::uint64_t address = 0;
   };
   // Calls `real_call`, which asks the driver for the memory that `asked_for` describes. If the
-  // driver refuses for lack of memory, and the call is recorded and rescues are on, rungs try to
-  // make room and call `real_call` again, any number of times. No rung is tried for a request of a
-  // reclaimer. With Accepts::any_memory a rung may serve the request with cuwarden's own memory
-  // instead. The caller must then hand Allocated::address to the program.
+  // driver refuses for lack of memory, and the call is recorded and rescues are on, rungs (ordered
+  // attempts to serve it) make room and call `real_call` again, any number of times. No rung is
+  // tried for a request of a reclaimer (a callback that empties a cache). With Accepts::any_memory
+  // a rung may serve the request with cuwarden's own memory instead. The caller must then hand
+  // Allocated::address to the program.
   template <class RealCall>
   Allocated allocate(const tracking::Allocation& asked_for, RealCall real_call,
                      rescue::Accepts accepts) {

@@ -45,8 +45,10 @@ struct Surroundings {
 struct SessionSettings {
   // Most frames, the innermost ones, that are kept of each call stack; 0: no stacks are captured.
   std::size_t stack_depth = 0;
-  rescue::Settings ladder{};           // Settings of the rungs that serve refused requests.
-  serving::ServingSettings serving{};  // Settings of cuwarden's own pools, and of spilling.
+  // Settings of the rungs: the ordered attempts to serve a refused request.
+  rescue::Settings ladder{};
+  // Settings of cuwarden's own pools, and of spilling (host memory behind device addresses).
+  serving::ServingSettings serving{};
 };
 
 // Owns all parts that record a process's CUDA calls. It is made at the process's first CUDA call

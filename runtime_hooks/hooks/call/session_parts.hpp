@@ -30,9 +30,10 @@ class MemoryParts {
   tracking::AllocationRecorder& allocations;  // records allocations and frees
   serving::ServingPools& pools;               // cuwarden's own pools, which serve requests
   tracking::MemoryPools& memory_pools;        // CUDA's memory pools (CUmemoryPool)
-  const tracking::Captures& captures;         // captures under way; always none if rescues are off
-  ImplicitMemory& implicit;                   // measures memory that calls take unasked
-  tracking::DeviceQueries& queries;           // asks the driver for contexts, streams, devices
+  // The stream captures under way; always none if cuwarden does not try to serve refused requests.
+  const tracking::Captures& captures;
+  ImplicitMemory& implicit;          // measures memory that calls take unasked
+  tracking::DeviceQueries& queries;  // asks the driver for contexts, streams, devices
 
   // Returns the context that owns memory allocated in the stream: the stream's own context, or the
   // current context if the stream is a default one or the driver does not say; 0 if there is none.
@@ -47,8 +48,9 @@ class MemoryParts {
   DeviceOrdinal device_of(CUstream stream) const noexcept {
     return session_.contexts.device_of(queries.context_of(stream));
   }
-  // Remembers, if rescues are on, that memory is freed in the order of this stream, so that a
-  // refused request may wait for the free. To be called before the driver's cuMemFreeAsync.
+  // Remembers, if rescues (attempts to serve refused requests) are on, that memory is freed in the
+  // order of this stream, so that a refused request may wait for the free. To be called before the
+  // driver's cuMemFreeAsync.
   void freed_in(CUstream stream) const noexcept {
     rescue::Refusals& refusals = session_.refusals;
     if (refusals.rescues() && !refusals.pending().was_noted_last(stream))
@@ -96,10 +98,10 @@ class GraphParts {
   // Counts a capture of the stream as under way; to be called before the driver begins it.
   // `per_thread` is true if a null stream means the calling thread's own default stream. Waits
   // until no thread puts an event into a stream for PendingFrees. Returns false, with nothing
-  // counted, if rescues are off, if the stream is captured already, or if it is the legacy default
-  // stream, which cannot be captured. Returns false, too, if the lock of `captures` cannot be had:
-  // the capture then counts as under way for ever. If the result is true and the driver then
-  // refuses the capture, the caller must call Captures::ended().
+  // counted, if rescues (attempts to serve refused requests) are off, if the stream is captured
+  // already, or if it is the legacy default stream, which cannot be captured. Returns false, too,
+  // if the lock of `captures` cannot be had: the capture then counts as under way for ever. If the
+  // result is true and the driver then refuses the capture, the caller must call Captures::ended().
   bool capture_begins(CUstream, bool per_thread, CUstreamCaptureMode) const noexcept;
 
  private:
@@ -125,11 +127,12 @@ class ExecutionParts {
         queries(session.queries),
         session_(session) {}
 
-  ledger::Totals& totals;                   // the ledger's sums of live bytes
-  ledger::Devices& devices;                 // the ledger's figures of each device
-  const ledger::ProcessTime& time;          // time since the process began
-  tracking::LiveContexts& contexts;         // the process's contexts that have not ended
-  const tracking::Captures& captures;       // captures under way; always none if rescues are off
+  ledger::Totals& totals;            // the ledger's sums of live bytes
+  ledger::Devices& devices;          // the ledger's figures of each device
+  const ledger::ProcessTime& time;   // time since the process began
+  tracking::LiveContexts& contexts;  // the process's contexts that have not ended
+  // The stream captures under way; always none if cuwarden does not try to serve refused requests.
+  const tracking::Captures& captures;
   serving::ServingPools& pools;             // cuwarden's own pools, which serve requests
   tracking::DeviceReadings& readings;       // reads how full devices are
   ImplicitMemory& implicit;                 // measures memory that calls take unasked
@@ -142,15 +145,18 @@ class ExecutionParts {
   // Ends the records of the context and of the memory that it owned. Drops the memory that
   // cuwarden's pools or spilling have served in it, and forgets the context and its captures.
   // Counts all kernels as not launched. To be called after the driver has ended the context.
-  // Returns the bytes that ContextMemory::context_ended() returns.
+  // Returns the bytes that were subtracted for it from the device's implicit memory in the ledger
+  // (ContextMemory::context_ended()).
   std::uint64_t context_ended(ContextId) const noexcept;
   // Forgets the stream: refused requests no longer wait for frees in it, and a capture of it counts
   // as ended. May then free memory of cuwarden's pools that the program freed during a capture.
-  // Does nothing if rescues are off. To be called before the driver destroys the stream.
+  // Does nothing if rescues (attempts to serve refused requests) are off. To be called before the
+  // driver destroys the stream.
   void stream_ends(CUstream) const noexcept;
   // Forgets the streams of `context`: refused requests no longer wait for frees in them. To be
   // called before the driver ends the context. 0: it is not known which context ends, so the
-  // streams of all contexts are forgotten. Does nothing if rescues are off.
+  // streams of all contexts are forgotten. Does nothing if rescues (attempts to serve refused
+  // requests) are off.
   void streams_end(ContextId context) const noexcept {
     if (session_.refusals.rescues()) session_.refusals.pending().context_ends(context);
   }
