@@ -10,8 +10,8 @@
 namespace cuwarden::shim {
 
 // Returns when the pool serves new requests instead of the driver, under this value of
-// CUWARDEN_POOL. `on`: from the start. `automatic`: once too much memory in the driver's slabs is
-// locked. All other values: never.
+// CUWARDEN_POOL. `on`: from the start. `automatic`: once too much memory is locked: free, but in
+// partly live slabs (2 MiB units) of the driver. All other values: never.
 serving::PoolUse pool_use(PoolMode) noexcept;
 
 // Returns the longest time in nanoseconds, in all for one refused request, for which the program's

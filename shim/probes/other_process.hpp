@@ -31,7 +31,7 @@ struct ProcessFacts {
 };
 
 // Reads facts about processes, and looks each user's name up once. Opens and allocates, so it must
-// not be used in a confined thread or under a lock.
+// not be used in a thread that a seccomp filter confines, or under a lock.
 class OtherProcesses {
  public:
   // `proc`, `passwd`: paths that are read instead of /proc and /etc/passwd; must outlive the

@@ -22,15 +22,16 @@ class IncidentExplanations final : public rescue::IncidentProbes {
   // has a limit. To be called before all other functions, and again in a forked child.
   void begin(ledger::Writer& ledger, tracking::CallSites& sites) noexcept;
 
-  // Adds facts to the incident: the host's memory and its limits, locked memory in slabs, other
-  // processes on the device. Called once for each incident: usually before a rung is tried, or
-  // after all rungs if the incident begins only then. Also stores the CUDA runtime's version in the
-  // ledger. If memory runs out, facts that were added until then stay.
+  // Adds facts to the incident (a refused request): the host's memory and its limits, locked memory
+  // (free, but in partly live slabs of the driver), other processes on the device. Called once for
+  // each incident: usually before cuwarden tries to serve the request, or after all attempts if the
+  // incident begins only then. Also stores the CUDA runtime's version in the ledger. If memory runs
+  // out, facts that were added until then stay.
   void explain(rescue::Incident&) noexcept override;
-  // Finds the incident's verdict (its cause), and writes it to the log. If the request stays
-  // refused, also writes a report, at the first such incident with this verdict. Called once for
-  // each incident, when its outcome is known. `served`: true if cuwarden has served the request,
-  // false if the program gets the error.
+  // Finds the verdict (the cause) of an incident (a refused request), and writes it to the log. If
+  // the request stays refused, also writes a report, at the first such incident with this verdict.
+  // Called once for each incident, when its outcome is known. `served`: true if cuwarden has served
+  // the request, false if the program gets the error.
   void settled(const rescue::Incident&, bool served) noexcept override;
 
  private:

@@ -10,8 +10,8 @@ namespace cuwarden::shim {
 
 // Numbers (SYS_...) of all system calls that cuwarden may make in the program's process: by its own
 // code, by libc's and the loader's, and by NVML on its behalf. If a seccomp filter of the program
-// refuses one of them, its threads count as confined, and may leave the report to another process.
-// So a needless entry does little harm.
+// refuses one of them, its threads count as confined: they make no such calls, and may leave the
+// report to another process. So a needless entry does little harm.
 inline constexpr std::uint32_t own_system_calls[] = {
     // Files and folders.
     SYS_access, SYS_close, SYS_dup, SYS_dup2, SYS_dup3, SYS_faccessat, SYS_fallocate, SYS_fcntl,

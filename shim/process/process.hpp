@@ -66,12 +66,12 @@ class Process final : public tracking::CompletenessListener {
   // first call registers handlers.
   void driver_initialised() noexcept;
   // Writes a report, reads how much memory of each device is free for the last time, and writes the
-  // report again with names of functions. Also makes the calling thread the leader, which runs
-  // exit() to its end. In a thread that a seccomp filter confines, writes and reads nothing. Does
-  // nothing if nothing was recorded, or in a child of vfork; in a forked child without CUDA calls,
-  // turns recording off. To be called once in exit(), by an exit handler that libc runs before the
-  // driver's, since the driver does not answer later. `status`: the process's exit status, 0 to
-  // 255.
+  // report again with names of functions. Also makes the calling thread the leader: the thread that
+  // runs exit() to its end. In a thread that a seccomp filter confines, writes and reads nothing.
+  // Does nothing if nothing was recorded, or in a child of vfork; in a forked child without CUDA
+  // calls, turns recording off. To be called once in exit(), by an exit handler that libc runs
+  // before the driver's, since the driver does not answer later. `status`: the process's exit
+  // status, 0 to 255.
   void exit_begins(int status) noexcept;
   // Records that the program freed an allocation. `address`: the allocation's address or handle, of
   // the kind that `Space` says. Does nothing if has_records() is false. To be called for a free of

@@ -35,7 +35,7 @@ PresentFrames present_frames(tracking::CallSites&, const void* frame,
 // thread's own stack were found, and the function's frame is not among them. `CallSites`: the
 // object that walks stacks. `frame`: __builtin_frame_address(0) of a function that has not
 // returned; the walk begins with its frame. `own_frame`: __builtin_frame_address(0) of the function
-// that may have been left. Always false in a confined thread.
+// that may have been left. Always false in a thread that a seccomp filter confines.
 bool has_left(tracking::CallSites&, const void* frame, const void* own_frame) noexcept;
 // Finds and stores the addresses of libc's code with which threads and coroutines begin. By them,
 // present_frames() recognises the outermost frame of a stack. To be called when recording starts.

@@ -28,7 +28,8 @@ class WritingTurn {
   // Waits up to `longest_ns` nanoseconds for the turn. After `taken` and `taken_over` the calling
   // thread must call give_back(). If the calling thread already has the turn, returns at once:
   // `taken_over` if a jump (longjmp) has left its earlier writing, `interrupted` if a signal
-  // handler runs within the writing. To be called inside a hooked call or an OwnWork.
+  // handler runs within the writing. To be called inside a hooked call or an OwnWork (a scope of
+  // cuwarden's own work).
   Answer take(std::uint64_t longest_ns) noexcept;
   // Ends the calling thread's turn, and wakes threads that wait in take().
   void give_back() noexcept;
