@@ -116,7 +116,8 @@ class LastRefused {
       return;
     }
   }
-  Request request_;  // the last refused request
+  // The thread's last refused request; means nothing if `recorder_` is 0.
+  Request request_;
   // Number of the Refusals object that has noted the refusals, by which a forked child tells them
   // from its own; 0: no request was refused.
   std::uint32_t recorder_ = 0;

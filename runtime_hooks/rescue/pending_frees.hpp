@@ -37,7 +37,8 @@ namespace cuwarden::rescue {
 // not synchronised since, so that the memory cannot serve other requests yet. All threads may call
 // the functions at any time.
 class PendingFrees {
-  // A stream with pending frees.
+  // A stream with pending frees: memory was freed in it (cuMemFreeAsync), and it was not
+  // synchronised since.
   struct NotedStream {
     // The stream's handle. For a context's legacy default stream, the context's handle with bit 0
     // set; for its threads' own default streams, with bit 1 set. 0: the row is vacant.
@@ -69,18 +70,20 @@ class PendingFrees {
 
   // Returns true if freed_in() need not be called for a free in this stream. That is so if the
   // calling thread's last free was in the same stream, and the stream still counts as one with
-  // pending frees. Always false for default streams, because the handle does not tell their
-  // context.
+  // pending frees (memory freed that was not synchronised since). Always false for default streams,
+  // because the handle does not tell their context.
   bool was_noted_last(CUstream) const noexcept;
   // Adds the stream to those with pending frees (memory freed in a stream that was not synchronised
   // since). Must be called before the driver's cuMemFreeAsync, with the stream's context. If 512
   // streams are known already, the stream is left out.
   void freed_in(CUstream, ContextId) noexcept;
-  // Removes a stream from those with pending frees. Must be called before the driver destroys the
-  // stream, since its handle must not be used afterwards.
+  // Removes a stream from those with pending frees (memory freed that was not synchronised since).
+  // Must be called before the driver destroys the stream, since its handle must not be used
+  // afterwards.
   void stream_ends(CUstream) noexcept;
-  // Removes all streams of a context from those with pending frees. Must be called before the
-  // driver ends the context. 0: the context is unknown, so the streams of all contexts are removed.
+  // Removes all streams of a context from those with pending frees (memory freed that was not
+  // synchronised since). Must be called before the driver ends the context. 0: the context is
+  // unknown, so the streams of all contexts are removed.
   void context_ends(ContextId) noexcept;
   // Waits until no event is being put into a stream. Must be called after Captures::begins() has
   // counted a capture and before the driver begins it.
@@ -123,7 +126,7 @@ class PendingFrees {
    private:
     // Keeps streams from joining captures in progress, for the length of a scope.
     class NoneJoins;
-    // Most events in streams of the current context.
+    // Most events in streams of the current context that one refused request waits for.
     static constexpr std::size_t limit = 64;
     // Calls visit(row, key, context) for each stream with pending frees: with its NotedStream, its
     // NotedStream::key and its context. PendingFrees::lock_ is held during each call. Stops once
@@ -167,8 +170,11 @@ class PendingFrees {
     const tracking::LiveContexts& contexts_;
     const ContextId current_;     // the requesting thread's current context
     const DeviceOrdinal device_;  // device of the refused request
-    bool can_mark_ = false;       // true if the driver has the functions for events
-    Mark marks_[limit];           // the first `count_` are events in streams of the current context
+    // True if the driver has the functions for events; otherwise no stream gets an event.
+    bool can_mark_ = false;
+    // Events that were put after pending frees in streams of the current context: the first
+    // `count_` entries. Others are unused.
+    Mark marks_[limit];
     // Number of this object's events in streams of the current context, and in those of other
     // contexts.
     std::size_t count_ = 0, count_elsewhere_ = 0;
@@ -191,8 +197,8 @@ class PendingFrees {
   std::uint32_t noted() const noexcept { return noted_.load(std::memory_order_relaxed); }
 
  private:
-  // Most streams that are known at a time. Frees in further streams pend until the program itself
-  // synchronises them.
+  // Most streams with pending frees (memory freed in them that was not synchronised since) that are
+  // known at a time. Frees in further streams pend until the program itself synchronises them.
   static constexpr std::size_t most_streams = 512;
   // Makes the row vacant if its stream still has the key `key`; otherwise does nothing.
   void remove(NotedStream&, std::uint64_t key) noexcept;
@@ -220,19 +226,20 @@ class PendingFrees {
     ContextId context;        // context of the event's stream
     Mark mark{};              // the event, and the row and key of its stream
   };
-  // Most events in streams of contexts that are not current, for all threads together.
+  // Most events in streams of contexts that are not current, for the refused requests of all
+  // threads together.
   static constexpr std::size_t most_elsewhere = 64;
   // Events in streams of contexts that are not current, between vacant rows. Guarded by lock_.
   Elsewhere elsewhere_[most_elsewhere];
   // The number that a Marks object has got last as its Marks::owner_; 0: none has got one. Guarded
   // by lock_.
   std::uint32_t last_owner_ = 0;
-  // A number that changes when a stream without pending frees gets one (memory freed in the
-  // stream).
+  // Result of noted(): a number that changes when memory is freed in a stream whose earlier frees
+  // were all synchronised.
   std::atomic<std::uint32_t> noted_{0};
-  // A number that changes when a stream is removed from those with pending frees, or gets an event.
-  // It tells each thread that its next free must be noted, even if it is in the same stream as the
-  // last one.
+  // A number that changes when a stream is removed from those with pending frees (memory freed that
+  // was not synchronised since), or gets an event. It tells each thread that its next free must be
+  // noted, even if it is in the same stream as the last one.
   static inline constinit std::atomic<std::uint32_t> version_{1};
   // Held while an event is put into a stream or asked for, so that no other thread destroys the
   // stream or its context meanwhile. The driver does not reliably refuse the handle of a destroyed

@@ -59,9 +59,9 @@ struct Situation {
   // Bytes of the device that this process takes beside its live allocations, as far as that is
   // known: for contexts, code, local memory, heaps and streams.
   std::uint64_t implicit_bytes = 0;
-  // True if rungs with a cost to the program may be tried: meshing, reclaimers, waiting, spilling.
-  // False if all of these are turned off. False, too, at the first refusal of an allocator that,
-  // when refused, empties its own cache and asks again: its next refused request may.
+  // True if rungs (attempts to serve the request) with a cost to the program may be tried: meshing,
+  // reclaimers, waiting, spilling. False if all of these are turned off. False, too, at the first
+  // refusal of an allocator that, when refused, empties its own cache and asks again.
   bool is_last_resort_due = true;
   // The reason for which host memory cannot serve the request; none if it can.
   LeftOut spill_obstacle = LeftOut::turned_off;
@@ -215,8 +215,8 @@ struct Rung {
   // Makes several attempts by Rescue::attempt(), until the rescue has ended or nothing is left to
   // try. Null for a rung that has `run`.
   void (*run_each)(Rescue&) = nullptr;
-  // True if the rung may fail for a reason that never goes away. Its failure is then no reason to
-  // try rungs again soon.
+  // True if the rung (an attempt to serve a refused request) may fail for a reason that never goes
+  // away. Its failure is then no reason to try rungs again soon.
   bool obstacles_last = false;
 };
 

@@ -76,8 +76,9 @@ class Session {
   serving::ServingPools pools;         // cuwarden's own pools, which serve requests
   tracking::DeviceReadings readings;   // reads how full devices are
   tracking::Neighbours neighbours;     // other processes that may change a device's memory
-  tracking::ImplicitMemory implicit;   // measures memory that calls take unasked
-  tracking::CallSites sites;           // walks call stacks
+  // Measures device memory that calls take without being asked for it: for contexts, code, streams.
+  tracking::ImplicitMemory implicit;
+  tracking::CallSites sites;                 // walks call stacks
   tracking::ContextMemory context_memory;    // records memory of contexts and for kernels
   tracking::ImplicitObjects objects;         // records streams, modules and executable graphs
   tracking::AllocationRecorder allocations;  // records allocations and frees

@@ -32,7 +32,8 @@ class MemoryParts {
   tracking::MemoryPools& memory_pools;        // CUDA's memory pools (CUmemoryPool)
   // The stream captures under way; always none if cuwarden does not try to serve refused requests.
   const tracking::Captures& captures;
-  ImplicitMemory& implicit;          // measures memory that calls take unasked
+  // Measures device memory that calls take without being asked for it: for contexts, code, streams.
+  ImplicitMemory& implicit;
   tracking::DeviceQueries& queries;  // asks the driver for contexts, streams, devices
 
   // Returns the context that owns memory allocated in the stream: the stream's own context, or the
@@ -133,9 +134,10 @@ class ExecutionParts {
   tracking::LiveContexts& contexts;  // the process's contexts that have not ended
   // The stream captures under way; always none if cuwarden does not try to serve refused requests.
   const tracking::Captures& captures;
-  serving::ServingPools& pools;             // cuwarden's own pools, which serve requests
-  tracking::DeviceReadings& readings;       // reads how full devices are
-  ImplicitMemory& implicit;                 // measures memory that calls take unasked
+  serving::ServingPools& pools;        // cuwarden's own pools, which serve requests
+  tracking::DeviceReadings& readings;  // reads how full devices are
+  // Measures device memory that calls take without being asked for it: for contexts, code, streams.
+  ImplicitMemory& implicit;
   tracking::ContextMemory& context_memory;  // records memory of contexts and for kernels
   tracking::ImplicitObjects& objects;       // records streams, modules, executable graphs
   tracking::DeviceQueries& queries;         // asks the driver for contexts, streams, devices

@@ -85,8 +85,8 @@ class ImplicitSpan {
   std::optional<std::int64_t> confirmed(std::int64_t taken, std::int64_t plausible_bytes) noexcept;
   // Total and free bytes of the device's memory, before the measured call (`before_`) and after it.
   driver::DeviceReading before_, after_;
-  // Mark before the measured call of the device's base, the reading by which later calls are
-  // measured. An equal mark later proves that the base was not replaced in between.
+  // Mark of the device's base (the latest reading of its free memory) before the measured call. An
+  // equal mark later proves that the base was not replaced in between.
   tracking::FreeBases::Mark mark_ = 0;
   // Time at which the measured call began (Neighbours::now_ns()). 0: not set, as no other process
   // seemed to use the device.

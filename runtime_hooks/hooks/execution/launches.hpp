@@ -90,8 +90,8 @@ class FirstLaunch {
   ImplicitSpan span_;                  // the measurement of the launch
   // The current context at the launch, and its device.
   CurrentContext here_;
-  // The device's base before the launch: the reading of free memory by which calls are measured
-  // that are not read themselves.
+  // The device's base before the launch: the latest reading of its free memory, from which calls
+  // without readings of their own are measured.
   tracking::FreeBases::Base base_;
   // Bytes of local memory that each thread of the kernel needs; 0 if none, or if the driver does
   // not say.
@@ -103,12 +103,12 @@ inline tracking::ImplicitObject object_of(CUgraphExec exec) {
   return {Kind::graph_exec, Space::graph_exec, reinterpret_cast<std::uint64_t>(exec)};
 }
 
-// Measures the instantiation of a graph. The driver takes memory for the executable graph, and the
-// local memory that the graph's kernels need. Measures within the budget
-// (ImplicitMemory::may_read()), and beyond it in two cases: a kernel whose launch was captured
-// needed more local memory than all kernels launched before it, or the driver may take memory for
-// the heap of device-side malloc. Does nothing if the program's call, which outlives the object, is
-// not recorded. The object is made right before the driver's call.
+// Measures the device memory that the driver takes when a graph is instantiated: for the executable
+// graph, and for local memory of the graph's kernels. Measures only while readings of devices have
+// taken little time (ImplicitMemory::may_read()), but always in two cases. Either a kernel whose
+// launch was captured needed more local memory than all kernels launched before it, or the driver
+// may take memory for the heap of device-side malloc. Does nothing if the program's call, which
+// outlives the object, is not recorded. The object is made right before the driver's call.
 class GraphInstantiation {
  public:
   // Begins the measurement of an instantiation, unless readings of the device have taken too much
@@ -129,8 +129,8 @@ class GraphInstantiation {
   ImplicitSpan span_;  // the measurement of the instantiation
   // The context that was current when the CUDA graph was instantiated, and its device.
   CurrentContext here_;
-  // The device's base before the instantiation: the reading of free memory by which calls are
-  // measured that are not read themselves.
+  // The device's base before the instantiation: the latest reading of its free memory, from which
+  // calls without readings of their own are measured.
   tracking::FreeBases::Base base_;
   // True if the driver may take local memory of captured kernels, or the heap of device-side
   // malloc, too.

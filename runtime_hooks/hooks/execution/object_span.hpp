@@ -43,8 +43,8 @@ class ObjectSpan {
   ImplicitSpan span_;
   // The context that was current before the driver's call, and its device.
   tracking::CurrentContext here_;
-  // The device's base before the driver's call: the reading of free memory by which calls are
-  // measured that are not read themselves.
+  // The device's base before the driver's call: the latest reading of its free memory, from which
+  // calls without readings of their own are measured.
   tracking::FreeBases::Base base_;
 };
 

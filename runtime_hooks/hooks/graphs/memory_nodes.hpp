@@ -60,8 +60,8 @@ class NodeMakers {
 
   // Result of left(): true once `lock_` could not be had.
   std::atomic<bool> left_{false};
-  // Protects the table. While it is held, no other lock is taken, and neither the driver nor the
-  // program is called.
+  // Protects the table of nodes. While it is held, no other lock is taken, and neither the driver
+  // nor the program is called.
   FutexLock lock_;
   // Index in `nodes_` of the row that the next node is written to, unless it replaces one of eight
   // nodes with its address. The rows are used in turn, so this is the oldest one in a full table.
