@@ -21,7 +21,7 @@ struct NvmlCgroupLimit {
 // A cgroup of version 2, by the path of its folder below /sys/fs/cgroup.
 struct UnifiedCgroup {
   // Path of the cgroup's folder below /sys/fs/cgroup; empty: unknown.
-  char path[PATH_MAX] = "";  // empty: unknown
+  char path[PATH_MAX] = "";
 };
 
 // Returns the calling process's cgroup of version 2. The path is empty if the process has none

@@ -58,8 +58,8 @@ inline FakeDriver fake;
 // Stream capture mode of the calling thread.
 inline thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-// To be called in functions of the driver that would end captures in progress, unless the thread's
-// own mode is RELAXED. Fails the test if it is not.
+// Fails the test if a capture is in progress and the calling thread's capture mode is not RELAXED.
+// To be called in functions of the driver that would then end the capture.
 inline void may_end_captures() {
   EXPECT_TRUE(fake.captured.empty() || capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED);
 }
@@ -330,7 +330,7 @@ class LadderTest : public testing::Test {
   std::uint64_t meshed_pages() { return pools.parts().device.counts(device).meshed_pages; }
 
   ManualClock clock;              // the clock of all waits
-  FakeProcess process;            // answers questions about the process
+  FakeProcess process;            // says what is loaded, and starts threads
   FailuresOfReclaimers failures;  // collects messages about reclaimers
   // The test's ledger, in memory.
   ledger::Writer* const writer =
