@@ -31,34 +31,38 @@ class JsonStream {
   // failure, and Output::finish() returns it.
   explicit JsonStream(Output& output) : output_(output) { output_.write("{"); }
 
-  // Writes a property of the object. `name` is written as it is, without escapes.
+  // Writes a property of the JSON object. `name` is written as it is, without escapes. `value`: a
+  // number, a text, a list, or a struct that lists its fields by CUWARDEN_FIELDS; null values are
+  // written as null.
   template <class Value>
   void value(std::string_view name, const Value& value) {
     key(name);
     write(value);
   }
-  // Begins a property whose value is an array, to be filled by row() and ended by end_table().
-  // `name` is written as it is, without escapes.
+  // Begins a property of the JSON object whose value is an array, to be filled by row() and ended
+  // by end_table(). `name` is written as it is, without escapes.
   void begin_table(std::string_view name) {
     key(name);
     output_.write("[");
     first_row_ = true;
   }
-  // Writes a row of the table that was begun last, as an object of the fields that the struct lists
-  // by CUWARDEN_FIELDS.
+  // Writes a row of the table (array) that was begun last, as a JSON object of the fields that the
+  // struct lists by CUWARDEN_FIELDS.
   template <model::Object Row>
   void row(const Row& row) {
     output_.write(first_row_ ? "\n    " : ",\n    ");
     first_row_ = false;
     write(row);
   }
-  // Ends the table that was begun last.
+  // Ends the table (array) that begin_table() began last.
   void end_table() { output_.write(first_row_ ? "]" : "\n  ]"); }
-  // Ends the object. Its last bytes may still be in the output's buffer: the caller writes them by
-  // Output::finish().
+  // Ends the JSON object. Its last bytes may still be in the output's buffer: the caller writes
+  // them by Output::finish().
   void finish() { output_.write("\n}\n"); }
 
  private:
+  // Writes the name of the JSON object's next property and a colon, on a line of its own. A comma
+  // comes before all names but the first one.
   void key(std::string_view name) {
     output_.write(first_key_ ? "\n  \"" : ",\n  \"");
     first_key_ = false;
@@ -66,7 +70,9 @@ class JsonStream {
     output_.write("\": ");
   }
 
+  // Writes true or false.
   void write(bool value) { output_.write(value ? "true" : "false"); }
+  // Writes a whole number; null if it is above 2^53 or below -2^53.
   template <std::integral Number>
   void write(Number value) {
     if (std::cmp_greater(value, model::largest_number) ||
@@ -76,8 +82,11 @@ class JsonStream {
     const auto end = std::to_chars(text, text + sizeof text, value).ptr;
     output_.write({text, static_cast<std::size_t>(end - text)});
   }
+  // Writes null, for a value of a Proof that is unknown.
   void write(std::monostate) { output_.write("null"); }
+  // Writes a text that ends with a null byte, in quotes.
   void write(const char* text) { write(std::string_view(text)); }
+  // Writes a text in quotes, with the escapes that JSON asks for.
   void write(std::string_view text) {
     const auto plain = [](char letter) {
       return letter >= ' ' && letter <= '~' && letter != '"' && letter != '\\';
@@ -87,6 +96,7 @@ class JsonStream {
     output_.write(text);
     output_.write("\"");
   }
+  // Writes the value; null if there is none.
   template <class Value>
   void write(const std::optional<Value>& value) {
     if (value)
@@ -94,14 +104,18 @@ class JsonStream {
     else
       output_.write("null");
   }
+  // Writes the values as a JSON array in one line.
   template <class Value>
   void write(const std::vector<Value>& values) {
     list(values);
   }
+  // Writes the values as a JSON array in one line.
   template <class Value, std::size_t size>
   void write(const std::array<Value, size>& values) {
     list(values);
   }
+  // Writes the numbers and texts that prove the cause of a refused request, as a JSON object in one
+  // line.
   void write(const model::Proof& proof) {
     const char* before = "{";
     for (const auto& [name, value] : proof) {
@@ -110,6 +124,7 @@ class JsonStream {
     }
     output_.write(proof.empty() ? "{}" : "}");
   }
+  // Writes a struct as a JSON object, in one line, of the fields that it lists by CUWARDEN_FIELDS.
   template <model::Object Struct>
   void write(const Struct& object) {
     const char* before = "{";
@@ -120,6 +135,7 @@ class JsonStream {
     output_.write("}");
   }
 
+  // Writes the elements of a container as a JSON array in one line.
   template <class Values>
   void list(const Values& values) {
     const char* before = "[";
@@ -130,6 +146,8 @@ class JsonStream {
     }
     output_.write(values.empty() ? "[]" : "]");
   }
+  // Writes `before`, the name in quotes and a colon, for a property of an object within one line.
+  // Sets `before` to a comma, for the next property.
   void name_in(const char*& before, std::string_view name) {
     output_.write(before);
     before = ",";
@@ -137,9 +155,9 @@ class JsonStream {
     output_.write(name);
     output_.write("\":");
   }
-  Output& output_;
-  bool first_key_ = true;
-  bool first_row_ = true;
+  Output& output_;         // output that gets the JSON text; not owned
+  bool first_key_ = true;  // true until a property of the JSON object was begun
+  bool first_row_ = true;  // true until the table that was begun last has a row
 };
 
 }  // namespace cuwarden

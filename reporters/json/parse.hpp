@@ -23,50 +23,58 @@ using Json = nlohmann::ordered_json;
 // with it, to be put behind the value's name, such as " is no text" for ".name".
 using Complaint = std::optional<std::string>;
 
+// Sets `value` from JSON. Returns null; or a text about what is wrong, if the JSON is not of the
+// value's type. Defined at the end of this file.
 template <class Value>
 Complaint parse(const Json& json, Value& value);
-// Set `value` if the JSON is of its type, and return null; otherwise leave `value` as it is, and
-// return a text about what is wrong. The members of a Proof's object are added at the end of the
-// Proof. A member that is neither text nor a whole number from 0 on is unknown there
-// (std::monostate).
+// Sets `value` if the JSON is a text, and returns null. Otherwise leaves `value` as it is, and
+// returns a text about what is wrong.
 Complaint parse(const Json& json, std::string& value);
+// Sets `value` if the JSON is true or false, and returns null. Otherwise leaves `value` as it is,
+// and returns a text about what is wrong.
 Complaint parse(const Json& json, bool& value);
+// Adds the members of a JSON object at the end of the Proof, by name, and returns null. A member
+// that is neither text nor a whole number from 0 on becomes unknown (std::monostate). Returns a
+// text about what is wrong, and adds nothing, if the JSON is no object.
 Complaint parse(const Json& json, model::Proof& value);
 
 namespace parsing {
 
+// True if the type is a std::optional.
 template <class Value>
 inline constexpr bool is_optional = false;
+// Specialisation of is_optional for all types std::optional.
 template <class Value>
 inline constexpr bool is_optional<std::optional<Value>> = true;
 
 // A function that parses JSON for one type. `value`: points to an object of this type, which is
 // set. Returns null if the JSON is of this type; otherwise a text about what is wrong.
 using Parse = Complaint (*)(const Json&, void* value);
+// Parses JSON into the object of type Value to which `value` points. Returns null if the JSON is of
+// this type; otherwise a text about what is wrong.
 template <class Value>
 Complaint parse_as(const Json& json, void* value) {
   return parse(json, *static_cast<Value*>(value));
 }
 
-// One field of a struct: its name in JSON; true if a report may lack it; pointer to the field,
-// which is not owned; the function that parses its type. With this, the loops over fields are
-// compiled once for all types: a report has three hundred fields.
+// One field of a struct that is parsed from JSON, without the field's type. With this, the loops
+// over fields are compiled once for all types: a report has three hundred fields.
 struct Field {
-  std::string_view name;
-  bool may_lack = false;
-  void* value = nullptr;
-  Parse parse = nullptr;
+  std::string_view name;  // name of the field in JSON
+  bool may_lack = false;  // true if a report may lack the field
+  void* value = nullptr;  // points to the field, which is set by parsing; not owned
+  Parse parse = nullptr;  // function that parses the type of the field
 };
-// Parses a JSON object into the fields. Fields that may be missing, and are, keep their values.
-// Returns null, or a text about the first field that is wrong or missing, or about JSON that is no
-// object.
+// Parses the properties of a JSON object into the fields. A field that may be missing, and is,
+// keeps its value. Returns null, or a text about the first field that is wrong or missing, or about
+// JSON that is no object.
 Complaint parse_fields(const Json&, std::span<const Field>);
 // Parses the first `count` elements of a JSON array by `Parse` into values that lie `size` bytes
 // apart from `first` on. Returns null, or a text about the first wrong element.
 Complaint parse_elements(const Json&, std::size_t count, void* first, std::size_t size, Parse);
 // Stores a whole number from `least` to `most` in `number`, a negative one as two's complement.
-// Returns null, or a text if the JSON is no such number; then `number` is meaningless. `what`: the
-// kind of number, for the text.
+// Returns null, or a text if the JSON is no such number; then `number` is meaningless. `what`: noun
+// for the number in that text, such as "id".
 Complaint parse_number(const Json&, std::int64_t least, std::uint64_t most, const char* what,
                        std::uint64_t& number);
 

@@ -9,8 +9,8 @@ namespace cuwarden {
 
 // The facts about a report and its process that stand at the beginning of the report's file.
 struct ReportHead {
-  std::string program;    // path of the executable; empty: unknown
-  std::uint64_t pid = 0;  // process id of the process; 0: unknown
+  std::string program;    // path of the executable of the process; empty: unknown
+  std::uint64_t pid = 0;  // id of the process that the report is about; 0: unknown
   std::string start;      // start of the process, as ISO 8601 text in UTC; empty: unknown
   // End of the process, or moment of the report if the process still ran, in ns since the process's
   // start; 0: unknown.
@@ -26,9 +26,10 @@ struct ReportHead {
 // 2200, or if its end is more than 2^60 ns (36 years) after the start.
 std::optional<std::int64_t> end_realtime_ns(const ReportHead&);
 
-// Reads the head of the report file that is open as `descriptor`. The descriptor's offset does not
-// matter and does not change. Returns null if the file cannot be read, if it is no report of the
-// schema cuwarden.report/1, or if the head is longer than 256 KiB.
+// Reads the head of a report file: the facts about the process at its beginning. The file is open
+// as `descriptor`, whose offset does not matter and does not change. Returns null if the file
+// cannot be read, if it is no report of the schema cuwarden.report/1, or if the head is longer than
+// 256 KiB.
 std::optional<ReportHead> read_report_head(int descriptor);
 
 }  // namespace cuwarden

@@ -9,35 +9,40 @@
 
 namespace cuwarden {
 
-// Tells update() to keep or to drop the JSON properties that the struct does not list by
-// CUWARDEN_FIELDS.
+// Tells update(), which puts a struct's values into JSON, to keep or to drop the JSON properties
+// that the struct does not list by CUWARDEN_FIELDS.
 enum class Unlisted : bool { kept, dropped };
 
+// Changes `json` so that it has the values of `value`. Defined at the end of this file. `unlisted`:
+// tells if properties stay that no struct lists by CUWARDEN_FIELDS.
 template <class Value>
 void update(Json& json, const Value& value, Unlisted unlisted);
-// Replaces `json` by an object that has the numbers and texts of the Proof by name, unknown ones as
+// Replaces `json` by an object that has the numbers and texts of a Proof by name, unknown ones as
 // null. `unlisted` has no effect.
 void update(Json& json, const model::Proof& value, Unlisted unlisted);
 
 namespace updating {
 
-// One field of a struct: its name in JSON; pointer to the field, which is not owned; function that
-// puts such a field into JSON; function that tells if the field has the default value of its type.
+// One field of a struct whose values are put into JSON, without the field's type.
 struct Field {
-  std::string_view name;
-  const void* value = nullptr;
+  std::string_view name;        // name of the field in JSON
+  const void* value = nullptr;  // points to the field; not owned
+  // Function that puts a value of the field's type into JSON.
   void (*update)(Json&, const void* value, Unlisted) = nullptr;
+  // Function that tells if a value of the field's type is the default: null, false, 0 or empty.
   bool (*is_default)(const void* value) = nullptr;
 };
-// Sets the fields in a JSON object. A field that the object lacks is added only if its value is not
-// the default. JSON that is no object is replaced by an object with all fields. `Unlisted`: tells
-// if the object's properties that are not among the fields stay.
+// Sets the fields of a struct in a JSON object. A field that the object lacks is added only if its
+// value is not the default. JSON that is no object is replaced by an object with all fields.
+// `Unlisted`: tells if the object's properties that are not among the fields stay.
 void update_fields(Json&, std::span<const Field>, Unlisted);
 
+// Puts the object of type Value to which `value` points into the JSON, as update() does.
 template <class Value>
 void update_as(Json& json, const void* value, Unlisted unlisted) {
   update(json, *static_cast<const Value*>(value), unlisted);
 }
+// True if the object of type Value to which `value` points is the default: null, false, 0 or empty.
 template <class Value>
 bool is_default(const void* value) {
   return *static_cast<const Value*>(value) == Value();

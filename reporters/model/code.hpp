@@ -13,7 +13,7 @@ namespace cuwarden::model {
 struct Stack {
   Id id = 0;               // from 1; other tables name the stack by this number
   std::vector<Id> frames;  // ids of rows of the table `frames`, innermost first
-  bool truncated = false;  // true if the outer frames are missing
+  bool truncated = false;  // true if the outer frames of the stack were not recorded
   CUWARDEN_FIELDS(id, frames, truncated)
 };
 
@@ -22,9 +22,10 @@ struct Stack {
 struct Frame {
   Id id = 0;             // from 1; rows of `stacks` name the frame by this number
   Text function, file;   // function's name and source file; null: unknown
-  Figure line;           // line in the source file; null: unknown
+  Figure line;           // line of the code in the source file; null: unknown
   bool inlined = false;  // true if the function is inlined into the next outer frame
-  MaybeId module;        // row of `modules` with the function's code; null: code in no known module
+  // Row of the table `modules`: file with the function's code; null: code in no known module.
+  MaybeId module;
   Figure offset;  // code's address minus the module's load base; null: code in no known module
   Text language;  // language of the function: "native" or "python"; null: the report does not say
   Text address;   // address, in hexadecimal, of code in no known module; null for all other code

@@ -8,8 +8,9 @@
 
 namespace cuwarden {
 
-// Calls visit(view) for each readable row of the ledger's table `region`. `get`: the function of
-// ledger::Reader that reads a row of this table. Unused and damaged rows are left out.
+// Calls visit(view) for each readable row of one table of a ledger file. `region`: the table.
+// `get`: the function of ledger::Reader that reads a row of this table. Unused and damaged rows are
+// left out.
 template <class Get, class Visit>
 void each_row(const ledger::Reader& reader, ledger::RegionId region, Get get, const Visit& visit) {
   const std::uint64_t rows = reader.rows(region);

@@ -116,15 +116,18 @@ void each_field(Struct& object, Visit&& visit) {
 // "device">.
 template <std::size_t size>
 struct FieldName {
+  // Copies the string literal.
   consteval FieldName(const char (&text)[size]) { std::copy_n(text, size, letters); }
+  // Returns the name without the null byte at its end.
   constexpr operator std::string_view() const { return {letters, size - 1}; }
-  char letters[size];
+  char letters[size];  // the name, with a null byte at its end
 };
 
 // A function object whose return type names the types of its arguments. FieldType passes it to
 // pass_fields() (see CUWARDEN_FIELDS), to learn the types of a struct's fields. The call is never
 // evaluated, so it has no definition.
 struct TellTypes {
+  // Names the types of the arguments in its return type; never called, only used in decltype.
   template <class... Fields>
   std::tuple<Fields...>* operator()(Fields&...) const;
 };

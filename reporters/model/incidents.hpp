@@ -14,7 +14,7 @@ namespace cuwarden::model {
 // too. Has the cause that was found for the first refusal.
 struct Incident {
   Id id = 0;       // from 1; other tables name the incident by this number
-  Figure time_ns;  // time of the first refusal
+  Figure time_ns;  // time of the first refusal, in ns since the process's start
   // api: CUDA function that the program called; null: unknown. kind: kind of memory, such as
   // "device" or "pinned" (core/kind.hpp). asked_for: "memory" for allocations; otherwise the thing
   // that needed memory, such as "context", "module" or "launch".
@@ -22,9 +22,9 @@ struct Incident {
   // Bytes that the first refused call asked for, or that a launch needed for itself; null: the call
   // does not say.
   Figure bytes;
-  MaybeId device;  // CUDA ordinal; null: host memory was asked for
+  MaybeId device;  // CUDA ordinal of the device; null: host memory was asked for
   Figure thread;   // kernel's thread id of the thread that was refused first
-  MaybeId stack;   // row of `stacks`; null: no stack was recorded
+  MaybeId stack;   // row of the table `stacks`; null: no stack was recorded
   Text result;     // driver's error of the first refusal, such as "CUDA_ERROR_OUT_OF_MEMORY"
   // "rescued": all requests were served by rungs, cuwarden's attempts. "recovered_by_caller": all
   // were served in the end, some only when the program repeated them. "failed": others.
@@ -34,15 +34,16 @@ struct Incident {
   // rung has served one.
   Text rescued_by;
   std::string verdict;  // name of the cause in verdicts.def, such as "slab_fragmentation"
-  Figure repeats;       // number of refusals after the first one
+  Figure repeats;       // number of refusals of the incident after the first one
   // recovered_count: refusals that the program saw, and after which the thread was served an equal
   // request within 10 s. rescued_count: refused requests that a rung served, so that the program
   // saw no refusal. failed_count: all refusals that the program saw, those of recovered_count
   // included.
   Figure recovered_count, rescued_count, failed_count;
-  // Time of the last refusal; bytes of the last refused request. Null bytes: the call does not say.
+  // Time of the last refusal, in ns since the process's start; bytes of the last refused request.
+  // Null bytes: the call does not say.
   Figure last_ns, last_bytes;
-  Proof proof;  // figures that prove the verdict, by name
+  Proof proof;  // figures that prove the verdict (the cause), by name
   Text advice;  // a line of advice to the user; null: none
   CUWARDEN_FIELDS(id, time_ns, api, kind, asked_for, bytes, device, thread, stack, result, outcome,
                   rescued_by, verdict, repeats, recovered_count, rescued_count, failed_count,
@@ -54,7 +55,7 @@ struct Incident {
 // A number that was known at the first refusal of an incident, such as the device's free bytes.
 // Facts that were unknown have no row.
 struct IncidentFact {
-  Id incident = 0;   // row of `incidents`
+  Id incident = 0;   // row of the table `incidents` about the refused request
   std::string fact;  // name of the fact, such as "free_bytes" (of the device) or "max_mappings"
   // Value of the fact: bytes if its name ends in "bytes"; otherwise a count, or the number that the
   // driver or the kernel has for a mode. Null: a limit that is not set.
@@ -64,11 +65,12 @@ struct IncidentFact {
 
 // A rung: one of cuwarden's attempts to serve the first refused request of an incident.
 struct Rung {
-  Id incident = 0;  // row of `incidents`
-  Figure order;     // position among the incident's attempts, from 1
-  // Name of the rung, such as "trim" or "spill", and its outcome, such as "served" or "no_memory".
+  Id incident = 0;  // row of the table `incidents` about the refused request
+  Figure order;     // position among the attempts for this incident, from 1
+  // Name of the rung (attempt), such as "trim" or "spill", and its outcome, such as "served" or
+  // "no_memory".
   std::string rung, outcome;
-  Figure duration_ns;  // length of the attempt
+  Figure duration_ns;  // length of the attempt in nanoseconds
   // Name of the reclaimer (callback that empties a cache) that was called; null for all rungs but
   // `reclaim`.
   Text reclaimer;
@@ -79,12 +81,13 @@ struct Rung {
 // request of an incident. Rungs that were not reached, because another one had served the request,
 // have no row.
 struct RungLeftOut {
-  Id incident = 0;   // row of `incidents`
-  std::string rung;  // name of the rung, such as "trim" or "spill"
-  // Name of the reason, such as "turned_off" or "nothing_there"; report.schema.json lists them.
+  Id incident = 0;   // row of the table `incidents` about the refused request
+  std::string rung;  // name of the rung (attempt) that was left out, such as "trim" or "spill"
+  // Name of the reason why the rung was left out, such as "turned_off" or "nothing_there";
+  // report.schema.json lists them.
   std::string reason;
-  // Environment variable that turns the rung off, such as "CUWARDEN_SPILL"; null for all reasons
-  // but "turned_off".
+  // Environment variable that turns the rung off, such as "CUWARDEN_SPILL"; null for all values of
+  // `reason` but "turned_off".
   Text setting;
   CUWARDEN_FIELDS(incident, rung, reason, setting)
 };
@@ -92,12 +95,12 @@ struct RungLeftOut {
 // A call stack that held much memory, or locked much memory in slabs, at the first refusal of an
 // incident.
 struct IncidentHolder {
-  Id incident = 0;      // row of `incidents`
-  MaybeId stack;        // row of `stacks`; null: no stack was recorded
-  std::string kind;     // kind of memory, as in core/kind.hpp
+  Id incident = 0;      // row of the table `incidents` about the refused request
+  MaybeId stack;        // row of the table `stacks`; null: no stack was recorded
+  std::string kind;     // kind of memory, such as "device" or "pinned" (core/kind.hpp)
   Figure count, bytes;  // live allocations of this stack and kind; their bytes
-  // Rate at which the bytes of these live allocations grew before the refusal; null: they did not
-  // grow steadily.
+  // Rate at which the bytes of these live allocations grew before the refusal, in bytes per minute;
+  // null: they did not grow steadily.
   Figure growth_bytes_per_minute;
   // Unused bytes of slabs, the driver's 2 MiB pages of small requests, that could not go back to
   // the device because of the stack's live allocations. A slab's unused bytes count in equal parts

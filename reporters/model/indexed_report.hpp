@@ -11,15 +11,22 @@ namespace cuwarden {
 // Owns a report and finds its stacks, frames and modules by id.
 class IndexedReport {
  public:
+  // Takes the report over, and indexes its stacks, frames and modules by id.
   explicit IndexedReport(model::Report report);
 
+  // Returns the report, which this object owns.
   const model::Report& operator*() const { return report_; }
+  // Gives access to the members of the report.
   const model::Report* operator->() const { return &report_; }
 
-  // Return the row of table `stacks`, `frames` or `modules` with this id; null if the id is null or
-  // no row has it. The row is owned by this object.
+  // Returns the row of the report's table `stacks` with this id, which this object owns; null if
+  // the id is null or no row has it.
   const model::Stack* stack(model::MaybeId id) const;
+  // Returns the row of the report's table `frames` with this id, which this object owns; null if
+  // the id is null or no row has it.
   const model::Frame* frame(model::MaybeId id) const;
+  // Returns the row of the report's table `modules` with this id, which this object owns; null if
+  // the id is null or no row has it.
   const model::Module* module(model::MaybeId id) const;
 
   // Returns the file name, without folders, of the module (program or library) with this id; empty
@@ -32,6 +39,7 @@ class IndexedReport {
   using Positions = std::unordered_map<model::Id, std::size_t>;
 
   model::Report report_;
+  // Indices of the rows of the report's tables `stacks`, `frames` and `modules`, by the rows' ids.
   Positions stacks_, frames_, modules_;
 };
 

@@ -13,7 +13,7 @@ namespace cuwarden::model {
 
 // A CUDA device that the process used, with its last reading (cuMemGetInfo).
 struct Device {
-  Id device = 0;    // CUDA ordinal
+  Id device = 0;    // CUDA ordinal of the device, from 0
   Text uuid, name;  // UUID of the device or MIG slice; name of the model; null: unknown
   // Moment of the last reading of the device: "exit" (at the end of the process) or "last_call" (at
   // the last call of the run that read the device). Null: the device was never read; time_ns,
@@ -38,17 +38,20 @@ struct Device {
 // A part of a device's used bytes. All parts of one account add up to the used bytes. The part
 // `unexplained` is the rest; it may be negative, because live memory is counted after the reading.
 struct AccountItem {
-  Id device = 0;       // CUDA ordinal
-  MaybeId incident;    // row of `incidents` at whose refusal the part was read; null: last reading
-  std::string item;    // name of the part, such as "live_device", "context" or "slab_waste"
+  Id device = 0;  // CUDA ordinal of the device, from 0
+  // Row of the table `incidents` at whose refusal the part was read; null: at the device's last
+  // reading.
+  MaybeId incident;
+  // Name of the part of the used bytes, such as "live_device", "context" or "slab_waste".
+  std::string item;
   SignedFigure bytes;  // bytes of the part; below 0 only for `unexplained`
   CUWARDEN_FIELDS(device, incident, item, bytes)
 };
 
 // Another process that held memory of a device, as listed by NVML, or had the device's file open.
 struct DeviceProcess {
-  MaybeId device;  // CUDA ordinal; null: unknown
-  // Row of `incidents` at whose refusal NVML was asked; null: asked at the process's end.
+  MaybeId device;  // CUDA ordinal of the device; null: unknown
+  // Row of the table `incidents` at whose refusal NVML was asked; null: asked at the process's end.
   MaybeId incident;
   Figure pid;         // process id, as NVML gives it
   Text program;       // path of the process's program, or only its name; null: unknown
@@ -74,14 +77,16 @@ struct DeviceProcess {
 
 // Sums over the whole run of all allocations of one kind on one device.
 struct Total {
-  std::string kind;  // kind of memory, as in core/kind.hpp
-  MaybeId device;    // CUDA ordinal; null for host memory
+  std::string kind;  // kind of memory, such as "device" or "pinned" (core/kind.hpp)
+  MaybeId device;    // CUDA ordinal of the device; null for host memory
   // Numbers of allocations of this kind on this device: ever made (`allocations`), freed (`frees`),
   // and live at the process's end. failures: requests that the program saw fail for lack of memory.
   // peak_bytes: most bytes that were live at one time. peak_count: number of allocations that were
   // live at that time; if peak_bytes is 0, most allocations that were ever live.
   Figure allocations, frees, failures, live_count, live_bytes, peak_count, peak_bytes;
-  Figure peak_time_ns;  // time at which peak_bytes were live; null: no bytes were ever live
+  // Time at which peak_bytes were live, in ns since the process's start; null: no bytes were ever
+  // live.
+  Figure peak_time_ns;
   CUWARDEN_FIELDS(kind, device, allocations, frees, failures, live_count, live_bytes, peak_count,
                   peak_bytes, peak_time_ns)
   CUWARDEN_MAY_LACK(frees)
@@ -89,8 +94,9 @@ struct Total {
 
 // Sums of the report's leak groups.
 struct Leaks {
-  // Bytes and number of leaked allocations: not freed, not suppressed by the user, not released by
-  // the end of their context. Bytes not freed that are suppressed. Bytes not freed that the ends of
+  // bytes, count: bytes and number of leaked allocations, which were not freed, not suppressed by
+  // the user, and not released by the end of their context. suppressed_bytes: bytes not freed that
+  // are suppressed; always 0 so far. released_by_context_bytes: bytes not freed that the ends of
   // their contexts released.
   Figure bytes, count, suppressed_bytes, released_by_context_bytes;
   CUWARDEN_FIELDS(bytes, count, suppressed_bytes, released_by_context_bytes)
@@ -99,33 +105,40 @@ struct Leaks {
 // Allocations that the program did not free, of one call stack, kind, function and device. If
 // `released_by` is set, the end of their context released them, so they are no leaks.
 struct LeakGroup {
-  MaybeId stack;        // row of `stacks`; null: no stack was recorded
-  std::string kind;     // kind of memory, as in core/kind.hpp
-  Text api;             // function that the program called; null: unknown
-  MaybeId device;       // CUDA ordinal; null for host memory
+  MaybeId stack;        // row of the table `stacks`; null: no stack was recorded
+  std::string kind;     // kind of memory, such as "device" or "pinned" (core/kind.hpp)
+  Text api;             // CUDA function that the program called; null: unknown
+  MaybeId device;       // CUDA ordinal of the device; null for host memory
   Figure count, bytes;  // allocations that were not freed; their bytes
-  // Times at which the oldest and the newest allocation that was not freed were made. Null:
-  // unknown, or the end of a context released them.
+  // Times at which the oldest and the newest allocation that was not freed were made, in ns since
+  // the process's start. Null: unknown, or the end of a context released them.
   Figure first_ns, last_ns;
-  MaybeId module;  // row of `modules`: that of the innermost frame outside CUDA's own libraries
-  // Allocations that this stack ever made with this function, kind and device, freed or not.
+  // Row of the table `modules`: file with the code of the innermost frame outside CUDA's own
+  // libraries. Null: unknown.
+  MaybeId module;
+  // Number of allocations that this stack ever made with this function, kind and device, freed or
+  // not.
   Figure allocations;
   // "growing" if at least four allocations were not freed, and were made in at least three of the
   // four quarters of the time from first_ns to the process's end; else "one_time". Null: the end of
   // a context released them.
   Text growth;
-  // Bytes that were not freed and were allocated after the first quarter of the time from first_ns
-  // to the process's end, by minute of the other three quarters; null if `growth` is not "growing".
+  // Growth in bytes per minute: bytes that were not freed and were allocated after the first
+  // quarter of the time from first_ns to the process's end, by minute of the other three quarters.
+  // Null if `growth` is not "growing".
   Figure growth_bytes_per_minute;
-  // Allocations that were not freed, by quarters of the time from first_ns to the process's end, in
-  // which they were made. Null: the end of a context released them, or the report is older than
-  // this field.
+  // Number of allocations that were not freed, by the quarter of the time from first_ns to the
+  // process's end in which they were made. Null: the end of a context released them, or the report
+  // is older than this field.
   std::optional<std::array<Figure, 4>> count_by_quarter;
-  // Allocations to which no pointer was found in the process's memory, and their bytes; allocations
-  // to which one was found, and their bytes. Null: no pointers were looked for.
+  // lost_*: number and bytes of allocations to which no pointer was found in the process's memory.
+  // reachable_*: number and bytes of allocations to which one was found. Null: no pointers were
+  // looked for.
   Figure lost_count, lost_bytes, reachable_count, reachable_bytes;
-  Text released_by;         // "context": the end of their context released them; null: still live
-  bool suppressed = false;  // true if a suppression of the user's matches the group
+  Text released_by;  // "context": the end of their context released them; null: still live
+  // True if a rule of the user's (suppression) excludes the group from the leaks; always false so
+  // far.
+  bool suppressed = false;
   // Address, in hexadecimal, of one of the allocations that were not freed; null: unknown.
   Text example_address;
   // Number of handles of virtual memory (cuMemCreate) that are mapped nowhere and were not
@@ -144,8 +157,8 @@ struct LeakGroup {
 // which one file of the library asked.
 struct LibraryReserve {
   std::string library;  // name of the library, such as "NCCL"
-  MaybeId module;       // row of `modules`: file of the library's code
-  MaybeId device;       // CUDA ordinal; null for host memory
+  MaybeId module;       // row of the table `modules`: file with the library's code
+  MaybeId device;       // CUDA ordinal of the device; null for host memory
   Figure count, bytes;  // live allocations at the process's end; their bytes
   std::string holds;    // content of the memory, such as "buffers of communicators"
   // Calls by which a program gets back the memory that the library does not use; settings and calls
@@ -157,19 +170,26 @@ struct LibraryReserve {
 // Streams, modules or executable graphs that one call stack made, and the device memory that the
 // driver took for them without being asked for memory.
 struct ImplicitGroup {
-  MaybeId device;    // CUDA ordinal
+  MaybeId device;    // CUDA ordinal of the device, from 0
   std::string item;  // item of the table `accounts` that has these bytes: "streams", "modules", ...
-  Text api;          // function that the program called; null: unknown
-  MaybeId stack;     // row of `stacks`; null: no stack was recorded
-  // `count` objects are left, for which the driver took `bytes`. `released_count` objects were
-  // destroyed, or ended with their context.
+  Text api;          // CUDA function that the program called; null: unknown
+  MaybeId stack;     // row of the table `stacks`; null: no stack was recorded
+  // `count` objects (streams, modules or executable graphs) are left, for which the driver took
+  // `bytes` of device memory. `released_count` objects were destroyed, or ended with their context.
   Figure count, bytes, released_count;
   // Bytes of objects that have ended, but whose memory the driver keeps on the device for later
   // objects. What the driver keeps on a device is divided by what ended objects had.
   Figure kept_bytes;
-  Figure first_ns, last_ns;        // times at which the first and the last of all objects were made
-  Text growth;                     // as in LeakGroup; null: no object is left
-  Figure growth_bytes_per_minute;  // as in LeakGroup
+  // Times at which the first and the last of all objects were made, in ns since the process's
+  // start.
+  Figure first_ns, last_ns;
+  // "growing" if at least four objects are left, and were made in at least three of the four
+  // quarters of the time from first_ns to the process's end; else "one_time". Null: no object is
+  // left.
+  Text growth;
+  // Growth of the bytes after the first quarter of the time from first_ns to the process's end, in
+  // bytes per minute; null if `growth` is not "growing".
+  Figure growth_bytes_per_minute;
   // uncertain: true if `bytes` is an estimate, because the memory of at least one object that is
   // left was not measured by itself. shared: true if such an object has an equal part of what
   // several took together; uncertain is then true, too. An object of which nothing is known, since
@@ -211,8 +231,10 @@ struct Pool {
 struct Bucket {
   // Begin of the span, in ns since the process's start, and its length in ns.
   Figure time_ns, width_ns;
-  MaybeId device;    // CUDA ordinal; null for host memory
-  std::string kind;  // kind of memory, as in core/kind.hpp, or "host_rss" for resident memory
+  MaybeId device;  // CUDA ordinal of the device; null for host memory
+  // Kind of memory, such as "device" (core/kind.hpp), or "host_rss" for the process's resident
+  // memory.
+  std::string kind;
   Figure max_bytes, last_bytes;  // most live bytes in the span; live bytes at the span's end
   CUWARDEN_FIELDS(time_ns, width_ns, device, kind, max_bytes, last_bytes)
   CUWARDEN_MAY_LACK(width_ns, device, max_bytes)
@@ -221,9 +243,9 @@ struct Bucket {
 // A call stack that held memory at the peak: when the most bytes of a kind were live on a device.
 // The figures may be of a moment with slightly fewer live bytes.
 struct PeakHolder {
-  MaybeId device;    // CUDA ordinal; null for host memory
-  std::string kind;  // kind of memory, as in core/kind.hpp
-  MaybeId stack;     // row of `stacks`; null: no stack was recorded
+  MaybeId device;    // CUDA ordinal of the device; null for host memory
+  std::string kind;  // kind of memory, such as "device" or "pinned" (core/kind.hpp)
+  MaybeId stack;     // row of the table `stacks`; null: no stack was recorded
   // Allocations of this stack that were live when the most bytes of `kind` were live on `device`;
   // their bytes; allocations of `kind` on `device` that this stack ever made, freed or not.
   Figure count, bytes, allocations;

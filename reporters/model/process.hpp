@@ -35,9 +35,9 @@ struct Process {
   // Process id, and that of the parent process, in the process's pid namespace; 0 if the parent is
   // in another one. Null: the report does not say.
   Figure pid, parent;
-  Text program;                           // path of the program's file
+  Text program;                           // path of the file of the program that the process ran
   std::vector<std::string> command_line;  // arguments, the program's name first; empty: unknown
-  Text host;                              // host name
+  Text host;                              // name of the host on which the process ran
   std::string start;                      // time of the start, as ISO 8601 text in UTC
   // End of the process, in ns since its start. If the process was still running, the moment of the
   // report; if its end was not seen, the last moment at which it was certainly alive.
@@ -45,8 +45,9 @@ struct Process {
   // Way in which the process ended: "exit" (also by a return from main), "_exit", "quick_exit",
   // "abort", "signal" or "running". Null: the process died without a sign of the reason.
   Text end_reason;
-  SignedFigure exit_status;  // null: the process was killed, was running, or left no status
-  Figure signal;             // number of the signal that killed the process; null: none, or unknown
+  // Exit status of the process; null: it was killed, was running, or left no status.
+  SignedFigure exit_status;
+  Figure signal;  // number of the signal that killed the process; null: none, or unknown
   // cuda_driver_version: highest CUDA version that the driver supports, such as "13.0".
   // driver_package_version: version of the driver package, such as "580.159.04", on the machine
   // that makes the report, at that moment. cuda_runtime_version: version of libcudart. Null:
@@ -75,16 +76,16 @@ struct Job {
   // Scheduler: "slurm", "pbs", "lsf", "sge", "cobalt" or "flux"; the job's id; the step of a Slurm
   // job; the task's index in an array of jobs.
   Text scheduler, job_id, job_step, array_task;
-  Figure rank;           // rank of the process in its job, from 0
-  Text visible_devices;  // value of CUDA_VISIBLE_DEVICES
+  Figure rank;           // rank of the process in its job, from 0; null: unknown
+  Text visible_devices;  // value of CUDA_VISIBLE_DEVICES; null: not set
   CUWARDEN_FIELDS(scheduler, job_id, job_step, array_task, rank, visible_devices)
   CUWARDEN_MAY_LACK(job_step, array_task, visible_devices)
 };
 
 // A setting of cuwarden, with the value that was in force in the process.
 struct Setting {
-  std::string name;  // environment variable, such as "CUWARDEN_POOL"
-  Text value;        // value in force
+  std::string name;  // environment variable that sets it, such as "CUWARDEN_POOL"
+  Text value;        // value that was in force
   Text source;       // origin of the value: "environment" or "default"
   CUWARDEN_FIELDS(name, value, source)
 };
@@ -92,22 +93,23 @@ struct Setting {
 // An environment variable of the process. The report keeps CUWARDEN_*, CUDA_*, NVIDIA_* and those
 // of schedulers and launchers, which core/job.hpp lists.
 struct Variable {
-  std::string name;
-  Text value;  // value when the process began
+  std::string name;  // name of the environment variable
+  Text value;        // value when the process began
   CUWARDEN_FIELDS(name, value)
 };
 
 // A hooked function that the program called. A hook is cuwarden's stand-in for a CUDA function.
 struct HookCalls {
   std::string name;  // name of the CUDA function
-  Figure calls;      // calls by the program; of a launching function, each kernel's first one only
+  // Number of calls by the program; of a launching function, each kernel's first call only.
+  Figure calls;
   CUWARDEN_FIELDS(name, calls)
 };
 
 // A driver function that the program looked up by name and that cuwarden has no hook for, though it
 // hooks another version of the function (as with and without _v2). Its calls are not recorded.
 struct UnhookedLookup {
-  std::string name;  // name that was looked up
+  std::string name;  // name under which the function was looked up
   Figure count;      // number of lookups of this name
   CUWARDEN_FIELDS(name, count)
 };

@@ -18,58 +18,68 @@ inline constexpr char report_schema[] = "cuwarden.report/1";
 
 // The report about one process: the whole JSON document. report.schema.json describes each field.
 struct Report {
-  std::string schema = report_schema;
+  std::string schema = report_schema;  // name and version of the report's format
   Tool tool;  // program that wrote the report, and reasons why the report is incomplete
   // records: statement whether all allocations that the hooks saw are in the report. names:
   // statement whether all functions, files and lines were found, those of system libraries aside.
   // Their reasons are also in `tool`. Null: the report is older than these fields.
   std::optional<Completeness> records, names;
   bool redacted = false;  // true if redact() has taken out host, user, folders and environment
-  Process process;
+  Process process;        // description of the process
   std::optional<MemoryCgroup> memory_cgroup;  // null: unknown, or the cgroup is gone
-  Job job;
-  std::vector<Setting> settings;      // cuwarden's settings in the process
+  Job job;                                    // batch job that the process belongs to
+  std::vector<Setting> settings;      // cuwarden's settings that were in force in the process
   std::vector<Variable> environment;  // environment variables about CUDA and jobs
   Completeness coverage;         // statement whether the hooks saw all of the process's CUDA calls
   std::vector<HookCalls> hooks;  // hooked CUDA functions that the program called
   // Versions of hooked functions that the program looked up by name and that have no hook.
   std::vector<UnhookedLookup> unhooked_lookups;
-  std::vector<Device> devices;
+  std::vector<Device> devices;        // CUDA devices that the process used
   std::vector<AccountItem> accounts;  // parts of each device's used bytes, also at refused requests
   std::vector<DeviceProcess> device_processes;  // other processes that held memory of devices
   std::vector<Total> totals;                    // sums of allocations by kind and device
   Leaks leaks;                                  // sums of leak_groups
+  // Allocations that were not freed, by call stack, function, kind and device.
   std::vector<LeakGroup> leak_groups;
   std::vector<LibraryReserve> library_reserves;  // live memory that libraries keep for themselves
+  // Objects such as streams, by call stack, with the device memory that the driver took for them.
   std::vector<ImplicitGroup> implicit_groups;
+  // Memory of each device that is held but cannot be used, at the end of the process.
   std::vector<Fragmentation> fragmentation;
-  // Slabs, the driver's 2 MiB pages of small requests, at the end of the process: by size class,
-  // one by one, and by the call stacks that keep them partly live.
+  // Slabs (the driver's 2 MiB pages of small requests) at the end of the process, by size class.
   std::vector<SlabClass> slab_classes;
-  std::vector<Slab> slab_map;
+  std::vector<Slab> slab_map;  // each slab (2 MiB page of small requests) at the end of the process
+  // Call stacks with live allocations in slabs (2 MiB pages) at the end of the process.
   std::vector<SlabHolder> slab_holders;
-  // The moment of the run at which most freed memory of each device was locked in slabs, and the
-  // slabs at that moment.
+  // The moment of the run at which most freed memory of each device was locked in slabs (kept from
+  // other requests, because a part of the slab was live).
   std::vector<WorstFragmentation> worst_fragmentation;
+  // The slabs by size class, at the moment at which most freed memory was locked in slabs.
   std::vector<SlabClass> worst_slab_classes;
+  // Each slab at the moment at which most freed memory was locked in slabs.
   std::vector<WorstSlab> worst_slab_map;
+  // Call stacks that locked freed memory in slabs at the worst moment of their device, or before.
   std::vector<WorstSlabHolder> worst_slab_holders;
-  // Requests that were refused for lack of memory, and tables about the moments of these refusals.
+  // Requests that were refused for lack of memory; those of one call stack, function, kind and
+  // device are one incident.
   std::vector<Incident> incidents;
-  std::vector<IncidentFact> incident_facts;
-  std::vector<Rung> rungs;
-  std::vector<RungLeftOut> rungs_left_out;
-  std::vector<IncidentHolder> incident_holders;
+  std::vector<IncidentFact> incident_facts;  // numbers that were known at the incidents' refusals
+  std::vector<Rung> rungs;                  // cuwarden's attempts (rungs) to serve refused requests
+  std::vector<RungLeftOut> rungs_left_out;  // attempts (rungs) that were not made, with the reasons
+  std::vector<IncidentHolder> incident_holders;  // call stacks that held memory at the refusals
+  // Memory of the device that no other request could use, at each refusal.
   std::vector<IncidentFragmentation> incident_fragmentation;
-  std::vector<IncidentSlabClass> incident_slab_classes;
-  std::vector<IncidentSlab> incident_slab_map;
-  std::optional<Pool> pool;      // null: the report is older than the pool
+  std::vector<IncidentSlabClass> incident_slab_classes;  // slabs at each refusal, by size class
+  std::vector<IncidentSlab> incident_slab_map;           // each slab at each refusal
+  // Sums of cuwarden's own pool, of rescues and of spilled memory; null: the report is older than
+  // the pool.
+  std::optional<Pool> pool;
   std::vector<Bucket> timeline;  // live bytes over time, by kind and device
   // Call stacks that held memory when most bytes of a kind were live.
   std::vector<PeakHolder> peak_holders;
-  std::vector<Stack> stacks;
-  std::vector<Frame> frames;
-  std::vector<Module> modules;
+  std::vector<Stack> stacks;         // call stacks to which other tables refer
+  std::vector<Frame> frames;         // functions on the call stacks of `stacks`
+  std::vector<Module> modules;       // programs and libraries that the process had loaded
   std::optional<Overhead> overhead;  // cost of recording; null: the report does not say
   CUWARDEN_FIELDS(schema, tool, records, names, redacted, process, memory_cgroup, job, settings,
                   environment, coverage, hooks, unhooked_lookups, devices, accounts,

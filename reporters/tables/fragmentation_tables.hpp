@@ -23,9 +23,9 @@ namespace cuwarden {
 // them.
 using Fragmentations = std::map<std::int32_t, Fragmentation>;
 
-// Returns the bytes of each device's contexts, as put_accounts() passes them in the item `context`
-// of the device's last reading. Devices that were never read are left out. The series are those of
-// all_series(): the live bytes of each kind of memory on each device.
+// Returns the bytes of each device's contexts at the device's last reading (cuMemGetInfo), as the
+// item `context` of the report's table `accounts` has them. Devices that were never read are left
+// out. The series are those of all_series(): the live bytes of each kind of memory on each device.
 ContextBytes context_bytes(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
                            const Fragmentations&);
 // Passes the parts of each device's used bytes, at its last reading and at each refused request of
@@ -40,12 +40,12 @@ void put_accounts(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
 // bytes of each kind of memory on each device.
 void put_fragmentation(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
                        const Fragmentations&, Put<model::Fragmentation>);
-// Calls the last parameter, with a row of the report, for each slab with a live piece: its address,
-// size class and live pieces.
+// Calls the last parameter, with a row of the report, for each slab (2 MiB page of small requests)
+// with a live piece: its address, size class and live pieces.
 void put_slab_map(const Fragmentations&, Put<model::Slab>);
-// Calls the last parameter, with a row of the report, for each group of allocations that has live
-// pieces in slabs. The groups' stacks must have been added to the CallFrames before; rows of other
-// stacks name no stack.
+// Calls the last parameter, with a row of the report, for each group of allocations (stack,
+// function, kind, device) that has live pieces in slabs. The groups' stacks must have been added to
+// the CallFrames before; rows of other stacks name no stack.
 void put_slab_holders(const ledger::Reader&, const Fragmentations&, const CallFrames&,
                       Put<model::SlabHolder>);
 

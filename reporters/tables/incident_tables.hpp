@@ -14,12 +14,15 @@
 
 namespace cuwarden {
 
-// Returns the report's name of the rung, such as "trim" or "spill".
+// Returns the report's name of the rung, one of cuwarden's attempts to serve a refused request,
+// such as "trim" or "spill".
 std::string_view rung_name(ledger::Rung);
-// Returns the report's name of the thing that a refused call asked for, such as "memory".
+// Returns the report's name of the thing that a refused call asked for, such as "memory" or
+// "context".
 std::string_view asked_name(ledger::Asked);
-// Returns all incidents of the ledger, by the time of their first refusals. Incidents are left out
-// if the group of allocations (stack, function, kind, device) of their request cannot be read.
+// Returns all incidents (requests that were refused for lack of memory) of the ledger, by the time
+// of their first refusals. Incidents are left out if the group of allocations (stack, function,
+// kind, device) of their request cannot be read.
 std::vector<IncidentCase> all_incidents(const ledger::Reader&);
 // Adds the call stacks of the refused requests, and of the holders of memory that the ledger lists
 // for the refusals, to the report's stacks (the last parameter).

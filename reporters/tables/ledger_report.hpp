@@ -34,7 +34,8 @@ class LedgerReport {
   // The caller keeps `ledger` alive as long as the object. The options, and the Naming object to
   // which they point, are used by the constructor only.
   LedgerReport(const ledger::Reader& ledger, const ReportOptions& options);
-  LedgerReport(const ledger::Reader&&, const ReportOptions&) = delete;  // would not live as long
+  // Forbids a temporary reader, which would not live as long as the report.
+  LedgerReport(const ledger::Reader&&, const ReportOptions&) = delete;
 
   // Hands all parts of the report but `redacted` to `sink`, in the order of model::Report. To be
   // called once. The sink has two function templates: part<"name">(value) takes a part that is no
@@ -50,30 +51,39 @@ class LedgerReport {
   bool ledger_is_damaged() const { return damage_.any(); }
 
  private:
-  using Reasons = std::vector<std::string>;  // sentences for the report
+  // Sentences for the report, each a reason why something is missing.
+  using Reasons = std::vector<std::string>;
 
   // Adds the stacks of all tables to frames_, and looks up their names as the options say.
   void name_frames(const ReportOptions&);
   // Returns the report's statement about the tool, with all reasons why the report is incomplete.
   model::Tool tool() const;
 
-  const ledger::Reader& ledger_;
-  const ledger::ProcessView process_;
-  const std::uint64_t end_ns_;  // end_of() the process, in ns since its start
+  const ledger::Reader& ledger_;       // ledger of the process; not owned
+  const ledger::ProcessView process_;  // facts about the process, read from the ledger
+  const std::uint64_t end_ns_;  // result of end_of(): end of the process, in ns since its start
+  // Allocations that were not freed, or that the end of a context released, by call stack,
+  // function, kind and device.
   std::vector<LeakGroup> groups_;
+  // Objects such as contexts and streams, by call stack, with the memory that the driver took for
+  // them.
   std::vector<LeakGroup> implicit_groups_;
+  // Totals of each kind of memory on each device (all_series()).
   std::vector<ledger::SeriesView> series_;
+  // Slabs of each device at the end of the process, and bytes lost to rounding.
   const Fragmentations fragmentations_;
-  const std::vector<IncidentCase> incidents_;
-  // Sentences about devices whose worst moment (most memory locked in slabs) is unknown.
+  const std::vector<IncidentCase> incidents_;  // requests that were refused for lack of memory
+  // Sentences about devices for which the moment at which most memory was locked in slabs is
+  // unknown.
   Reasons unknown_slabs_;
+  // Slabs of each device at the moment at which most memory was locked in them, by CUDA ordinal.
   const std::map<std::int32_t, WorstSlabs> worst_slabs_;
-  const LedgerDamage damage_;
+  const LedgerDamage damage_;   // damage that was found in the ledger
   const Reasons lost_;          // reasons why the ledger lacks allocations
   const Reasons tool_reasons_;  // reasons why other facts are missing
   Reasons nameless_;            // reasons why functions and lines are missing
   const model::Process about_;  // description of the process
-  CallFrames frames_;
+  CallFrames frames_;           // call stacks, frames and modules to which the tables refer
 };
 
 template <class Sink>

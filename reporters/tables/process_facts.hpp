@@ -26,23 +26,30 @@ std::optional<model::MemoryCgroup> memory_cgroup_of(const ledger::ProcessView&);
 // Returns the batch job of the process (scheduler, ids, rank), by the environment variables that
 // the ledger keeps. Fields that no variable gives are null.
 model::Job job_of(const ledger::Reader&);
-// Pass rows of the report to the last parameter: one for each setting of cuwarden, recorded
-// environment variable, hook that was called, or looked-up memory function without a hook.
+// Calls the last parameter, with a row of the report, for each setting of cuwarden in the process.
 void put_settings(const ledger::Reader&, Put<model::Setting>);
+// Calls the last parameter, with a row of the report, for each environment variable of the process
+// that the ledger keeps.
 void put_environment(const ledger::Reader&, Put<model::Variable>);
+// Calls the last parameter, with a row of the report, for each hooked CUDA function that the
+// program called.
 void put_hooks(const ledger::Reader&, Put<model::HookCalls>);
+// Calls the last parameter, with a row of the report, for each driver function that the program
+// looked up by name and that has no hook. Another version of the function has a hook.
 void put_unhooked_lookups(const ledger::Reader&, Put<model::UnhookedLookup>);
-// Returns the cost of recording the process: recorded calls, time of the hooks' own work, bytes of
-// the ledger.
+// Returns the cost of recording the process: number of recorded calls, time of cuwarden's own work
+// in them, bytes of the ledger.
 model::Overhead overhead_of(const ledger::ProcessView&);
 
-// Return sentences for the report, each a reason why the report is incomplete; empty if there is
-// none. record_reasons(): allocations that hooks saw are missing from the ledger, or the ledger is
-// damaged. tool_reasons(): cuwarden could not do other things, such as keep the ledger in a file.
-// coverage_reasons(): calls went past the hooks.
+// Returns a sentence for each reason why allocations that hooks saw are missing from the report:
+// the ledger was full, or is damaged. Empty if there is none.
 std::vector<std::string> record_reasons(const ledger::ProcessView&, const LedgerDamage&,
                                         const ReportOptions&);
+// Returns a sentence for each thing, apart from recording allocations, that cuwarden could not do,
+// such as keep the ledger in a file. Empty if there is none.
 std::vector<std::string> tool_reasons(const ledger::ProcessView&, const ReportOptions&);
+// Returns a sentence for each sign that calls of CUDA went past the hooks, so that the report lacks
+// them. Empty if there is none.
 std::vector<std::string> coverage_reasons(const ledger::Reader&);
 
 // Returns a time in UTC as text such as "2026-01-31T12:00:00.000000000Z". `realtime_ns`:

@@ -15,7 +15,7 @@ class Naming;
 // Options for making a report from a ledger, and facts about the end of the ledger's process that
 // the ledger may lack.
 struct ReportOptions {
-  // True if functions and lines are looked up for the code addresses on call stacks.
+  // True if functions and lines of source code are looked up for the code addresses on call stacks.
   bool symbolise = true;
   // Object that looks up the names, and keeps the files that it has read for a later report; the
   // caller owns it. Null: the names are looked up within the limits symbol_time and symbol_memory.
@@ -24,7 +24,8 @@ struct ReportOptions {
   // the memory (symbol_memory) is limited. Both limits have no effect if `naming` is set, which has
   // its own.
   std::optional<std::chrono::nanoseconds> symbol_time;
-  // Most bytes of memory that reading debug information may take, if symbol_time is set.
+  // Most bytes of memory that reading debug information may take; no limit if symbol_time is null.
+  // No effect if `naming` is set.
   std::size_t symbol_memory = most_symbol_memory_at_exit;
   // End of the process, or moment of the report if the process still runs, in nanoseconds since the
   // process's start; null: now.

@@ -27,7 +27,7 @@ struct Slab {
   std::uint64_t address = 0;  // start of the slab
   // Number of live pieces (small allocations) in the slab, and their bytes as requested.
   std::uint64_t live_count = 0, live_bytes = 0;
-  // Bytes that the live pieces take of the slab: the size of each piece is rounded up to a multiple
+  // Bytes of the slab that its live pieces take: the size of each piece is rounded up to a multiple
   // of the device's Fragmentation::step_bytes.
   std::uint64_t cut_bytes = 0;
   // Size class of the slab in bytes, a power of two: the rounded-up size of the pieces that have
@@ -38,6 +38,8 @@ struct Slab {
 // All slabs of one size class on a device: their number, the number of live pieces (small
 // allocations) in them, and the requested bytes of these pieces.
 struct SlabClass {
+  // Number of slabs of the class; number of live pieces (small allocations) in them; bytes of these
+  // pieces, as requested.
   std::uint64_t slab_count = 0, live_count = 0, live_bytes = 0;
 };
 
@@ -45,25 +47,31 @@ struct SlabClass {
 // number, their bytes, and the unused bytes of the slabs that they keep from going back to the
 // device (lock). The unused bytes of a slab are divided equally among its live pieces.
 struct SlabHolder {
+  // count, bytes: number and bytes of the group's live pieces (small allocations) in slabs.
+  // locked_bytes: unused bytes of these slabs that the pieces keep from going back to the device; a
+  // slab's unused bytes count in equal parts for each of its live pieces.
   std::uint64_t count = 0, bytes = 0, locked_bytes = 0;
 };
 
 // The driver's slabs of one device, and the bytes that are lost to rounding there.
 struct Fragmentation {
-  // Bytes of a page, the unit that the driver takes from the device; bytes of the step to whose
-  // multiples the driver rounds the pieces of a page up. Both are the driver's usual sizes, unless
-  // the addresses of allocations show others.
+  // page_bytes: bytes of a page, the unit that the driver takes from the device. step_bytes: number
+  // to whose multiples the driver rounds up the pieces (small allocations) of a page. Both are the
+  // driver's usual sizes, unless the addresses of allocations show others.
   std::uint64_t page_bytes = 2 << 20, step_bytes = 512;
   // Bytes of the largest live piece (small allocation) that shares its slab with another; 0: no two
   // share a slab.
   std::uint64_t largest_piece = 0;
 
-  std::vector<Slab> slabs;                      // slabs with a live piece, sorted by address
-  std::map<std::uint64_t, SlabClass> classes;   // by size class in bytes
-  std::map<std::uint32_t, SlabHolder> holders;  // by the group's row in the ledger
-  std::uint64_t locked_bytes = 0;               // unused bytes in slabs that have a live piece
-  // Bytes by which the driver rounded live requests up: to steps in slabs, to whole pages
-  // otherwise.
+  // Slabs (2 MiB pages of small requests) with a live piece, sorted by address.
+  std::vector<Slab> slabs;
+  // Sums over the slabs of each size class, by the class in bytes.
+  std::map<std::uint64_t, SlabClass> classes;
+  // Live pieces of each group of allocations, by the group's row in the ledger.
+  std::map<std::uint32_t, SlabHolder> holders;
+  std::uint64_t locked_bytes = 0;  // unused bytes in slabs that have a live piece
+  // Bytes by which the driver rounded live requests up: to multiples of step_bytes in slabs, to
+  // whole pages otherwise.
   std::uint64_t rounding_bytes = 0;
 };
 

@@ -22,10 +22,10 @@ namespace cuwarden {
 // The slabs of a device at its worst moment: the moment of the run at which most unused memory was
 // locked in slabs, since they had live pieces.
 struct WorstSlabs {
-  // Time at which most memory was locked, in ns since the process's start.
+  // Time at which most memory of the device was locked in slabs, in ns since the process's start.
   std::uint64_t time_ns = 0;
-  // Bytes that were locked in slabs at time_ns, and bytes that rounding had added to the requests
-  // that were live then.
+  // locked_bytes: unused bytes of the device at time_ns that were locked in slabs. rounding_bytes:
+  // bytes that rounding had added to the requests that were live then.
   std::uint64_t locked_bytes = 0, rounding_bytes = 0;
   // Time of the device's last reading (cuMemGetInfo) before holders_time_ns, in ns since the
   // process's start, and the device's free bytes in that reading. Both are meaningless if read_ns
@@ -37,7 +37,7 @@ struct WorstSlabs {
   // Number of live pieces whose addresses showed at holders_time_ns that they share a 2 MiB page
   // with another piece, as pieces of slabs do; 0: none was seen.
   std::uint64_t pieces_seen = 0;
-  std::vector<Slab> slabs;  // slabs with a live piece at time_ns, sorted by address
+  std::vector<Slab> slabs;  // slabs (2 MiB pages) with a live piece at time_ns, sorted by address
   // Sums over the slabs of each size class, by the class in bytes (Slab::class_bytes): the size of
   // a slab's average piece, rounded up to a power of two.
   std::map<std::uint64_t, SlabClass> classes;
@@ -62,12 +62,16 @@ std::map<std::int32_t, WorstSlabs> find_worst_slabs(const ledger::Reader&,
 // Adds the call stacks of all WorstSlabs::holders, the groups of allocations that locked most
 // memory in slabs, to the report's stacks (the last parameter).
 void add_stacks(const ledger::Reader&, const std::map<std::int32_t, WorstSlabs>&, CallFrames&);
-// Pass rows of the report to the last parameter, a callback, about each device's worst moment, at
-// which most memory was locked in slabs: one row for each device, for each slab, or for each of
-// WorstSlabs::holders.
+// Calls the last parameter, with a row of the report, for each device: its worst moment, at which
+// most memory was locked in slabs (unused, but in 2 MiB pages with live pieces).
 void put_worst_fragmentation(const std::map<std::int32_t, WorstSlabs>&,
                              Put<model::WorstFragmentation>);
+// Calls the last parameter, with a row of the report, for each slab that had a live piece at the
+// worst moment of its device. At that moment most memory was locked in slabs.
 void put_worst_slab_map(const std::map<std::int32_t, WorstSlabs>&, Put<model::WorstSlab>);
+// Calls the last parameter, with a row of the report, for each group of allocations in
+// WorstSlabs::holders, which locked most memory in slabs. Rows name no stack that add_stacks() has
+// not added.
 void put_worst_slab_holders(const ledger::Reader&, const std::map<std::int32_t, WorstSlabs>&,
                             const CallFrames&, Put<model::WorstSlabHolder>);
 

@@ -37,7 +37,7 @@ std::optional<std::string> lacks_records(const IndexedReport&);
 // the user's from one without leaks.
 class KnownModules {
  public:
-  // Adds the modules of a report.
+  // Adds the paths of the modules of a report.
   void add(const IndexedReport&);
   // True if the path of one of the modules contains `text`.
   bool have(const std::string& text) const;
@@ -45,7 +45,7 @@ class KnownModules {
   std::vector<std::string> nearest(const std::string& text) const;
 
  private:
-  std::set<std::string> paths_;
+  std::set<std::string> paths_;  // paths of the modules of all added reports
 };
 
 }  // namespace cuwarden

@@ -18,13 +18,15 @@ namespace cuwarden {
 // frames alike.
 class VisibleStacks {
  public:
+  // Keeps a reference to the report, which the caller keeps alive.
   explicit VisibleStacks(const IndexedReport& report) : report_(report) {}
-  // Returns the number of the stack with this id. All ids that are null or unknown have one number.
+  // Returns the number of the report's stack with this id; stacks that look alike in the text
+  // report have one number. All ids that are null or unknown have one number, too.
   std::size_t number_of(model::MaybeId stack);
 
  private:
-  const IndexedReport& report_;
-  std::map<std::string, std::size_t> lines_;  // shown text of a frame → the text's number
+  const IndexedReport& report_;               // report whose stacks are numbered; not owned
+  std::map<std::string, std::size_t> lines_;  // text of a frame, as shown → number of the text
   std::unordered_map<model::Id, std::size_t> lines_by_frame_;  // frame's id → number of its text
   // Key of a stack → the stack's number. The key has the number of each frame's text, innermost
   // first, and then 1 if the stack is truncated, or 0. It is empty for an unknown stack.
@@ -32,10 +34,10 @@ class VisibleStacks {
   std::map<model::MaybeId, std::size_t> stacks_by_id_;  // stack's id → the stack's number
 };
 
-// Sets `growth` of `merged`, a leak row into which `rows` were merged and whose sums are set.
-// `merged` grows if one of `rows` grows, or if Growth::growing() holds for the live allocations of
-// all rows together. In the second case also sets growth_bytes_per_minute. In all other cases,
-// `merged` stays as it is.
+// Sets the field `growth` of `merged`, a leak row into which `rows` were merged and whose sums are
+// set. `merged` is growing if one of `rows` is, or if Growth::growing() holds for the live
+// allocations of all rows together. In the second case also sets growth_bytes_per_minute. In all
+// other cases, `merged` stays as it is.
 void judge_growth(const IndexedReport&, const std::vector<const model::LeakGroup*>& rows,
                   model::LeakGroup& merged);
 

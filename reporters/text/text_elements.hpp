@@ -16,37 +16,47 @@ namespace cuwarden {
 // false.
 class Paint {
  public:
+  // `colour`: true if texts get colours; false: they stay as they are.
   explicit Paint(bool colour) : colour_(colour) {}
+  // Returns the text in bold letters.
   std::string bold(const std::string& text) const { return in(bold_colour, text); }
+  // Returns the text in pale letters.
   std::string dim(const std::string& text) const { return in(dim_colour, text); }
+  // Returns the text in red.
   std::string red(const std::string& text) const { return in(red_colour, text); }
+  // Returns the text in green.
   std::string green(const std::string& text) const { return in(green_colour, text); }
+  // Returns the text in yellow.
   std::string yellow(const std::string& text) const { return in(yellow_colour, text); }
 
  private:
+  // Returns the text between the escape sequence `start` and the one that ends all colours; the
+  // text alone if colours are off.
   std::string in(std::string_view start, const std::string& text) const {
     return colour_ ? std::string(start) + text + std::string(end_of_colour) : text;
   }
-  bool colour_;
+  bool colour_;  // true if texts get colours
 };
 
-// Returns the text with a question mark for each byte that could control a terminal. If the text is
-// null, returns `otherwise`.
+// Returns a text of the report with a question mark for each byte that could control a terminal. If
+// the text is null, returns `otherwise`.
 std::string text_or(const model::Text&, const char* otherwise);
 
 // Returns a text such as "1 allocation" or "1,200 allocations".
 std::string allocations(std::uint64_t count);
 // Returns a text such as "3 allocations"; for kinds of implicit memory, such as "3 streams".
+// `kind`: kind of memory, as in reports.
 std::string counted(std::uint64_t count, const std::string& kind);
-// Returns a text for a kind of memory (as in reports) on a device with this CUDA ordinal, such as
-// "device memory (GPU 0)"; without a device, such as "pinned".
+// Returns a text for a kind of memory on a device, such as "device memory (GPU 0)"; without a
+// device, such as "pinned". `kind`: as in reports. `device`: CUDA ordinal; null for host memory.
 std::string memory_name(const std::string& kind, model::MaybeId device);
-// Returns a text such as "CUDA_VISIBLE_DEVICES=3"; null if the variable was not set in the process.
+// Returns a text such as "CUDA_VISIBLE_DEVICES=3", the variable's value in the report's process;
+// null if it was not set.
 std::optional<std::string> visible_devices(const IndexedReport&);
-// True if the process was still running when the report was made.
+// True if the report's process was still running when the report was made.
 bool was_running(const IndexedReport&);
-// True if the process ended in the midst of its work: it aborted, was killed by a signal, or ended
-// for an unknown reason.
+// True if the report's process ended in the midst of its work: it aborted, was killed by a signal,
+// or ended for an unknown reason.
 bool was_at_work(const IndexedReport&);
 
 // Returns the text of the report's frame with this id: function, file and line. Module and offset

@@ -15,11 +15,12 @@ enum class GroupBy : std::uint8_t { stack, module, api, kind };
 
 // Options of `cuwarden report` that choose what the text shows.
 struct TextOptions {
-  GroupBy by = GroupBy::stack;
+  GroupBy by = GroupBy::stack;  // property by which leaks are grouped
   std::size_t top = 10;  // most groups of leaks (by the property `by`) that are shown; 0: all
-  std::uint64_t min_bytes = 0;  // leaks of one call stack with fewer bytes are left out
-  std::string module;           // only leaks of modules whose path contains this text; empty: all
-  bool colour = false;          // true if the text has terminal colours
+  // Groups of leaks with one call stack that have fewer bytes than this are left out; 0: none.
+  std::uint64_t min_bytes = 0;
+  std::string module;   // only leaks of modules whose path contains this text; empty: all
+  bool colour = false;  // true if the text has terminal colours
 };
 
 // Returns the text of a report: many lines, the last one with a line feed.

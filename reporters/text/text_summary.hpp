@@ -31,14 +31,17 @@ class DeviceSummary {
   std::string lines() const;
 
  private:
+  // The use of one device by the processes of all added reports.
   struct Device {
+    // Name of the device's model; host of the processes; "unknown" and "an unknown host" stand for
+    // unknown ones.
     std::string name, host;
     // processes: number of processes that used the device. live_bytes: sum of these processes' live
     // bytes at their ends. peak_bytes: sum of the peaks (most live bytes at a time) of each process
     // and kind of memory. refused: number of incidents, requests refused for lack of memory.
     std::uint64_t processes = 0, live_bytes = 0, peak_bytes = 0, refused = 0;
   };
-  std::map<std::string, Device> devices_;
+  std::map<std::string, Device> devices_;  // by UUID; by host and ordinal if the UUID is unknown
 };
 
 }  // namespace cuwarden

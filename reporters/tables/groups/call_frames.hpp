@@ -31,8 +31,9 @@ struct FrameRow {
   std::uint32_t module = 0;  // module's row in the ledger; 0: the frame lies in no known module
   // Code's address minus the module's load address; if `module` is 0, the address itself.
   std::uint64_t offset = 0;
-  // Function's name and source file, owned by the CallFrames that made the row; null: unknown.
+  // Name of the function, owned by the CallFrames object that made the row; null: unknown.
   const std::string* function = nullptr;
+  // Source file of the function, owned by the CallFrames object that made the row; null: unknown.
   const std::string* file = nullptr;
   int line = 0;          // line in the source file; 0: unknown
   bool inlined = false;  // true if the function is inlined into the next outer frame
@@ -48,6 +49,7 @@ struct ModuleRow {
 // and modules.
 class CallFrames {
  public:
+  // Keeps a reference to the reader of the ledger, which the caller keeps alive.
   explicit CallFrames(const ledger::Reader& reader) : reader_(reader) {}
 
   // Adds a stack of the ledger to the tables. Does nothing if the id is 0, or if the stack was
@@ -78,10 +80,14 @@ class CallFrames {
   const std::vector<FrameRow>& frames() const { return frames_; }
   // Returns the table of modules, by id, which is the module's row in the ledger.
   const std::map<std::uint32_t, ModuleRow>& modules() const { return modules_; }
-  // Pass each row of the report's table (of stacks, frames or modules) to the parameter, a
-  // callback. To be called after name_all().
+  // Calls the parameter, with a row of the report, for each stack that was added. To be called
+  // after name_all().
   void put_stacks(Put<model::Stack>) const;
+  // Calls the parameter, with a row of the report, for each frame of the stacks that were added. To
+  // be called after name_all().
   void put_frames(Put<model::Frame>) const;
+  // Calls the parameter, with a row of the report, for each module of the table of modules. To be
+  // called after name_all().
   void put_modules(Put<model::Module>) const;
   // Returns the ids of the stack's frames, innermost first, those of inlined functions included.
   // Code addresses that occur in no added stack are left out.
@@ -90,49 +96,54 @@ class CallFrames {
   const FrameRow& frame(std::uint32_t id) const { return frames_[id - 1]; }
 
  private:
-  // A code address in a stack that was added: the row of its module in the ledger (0: none), and
-  // the offset from the module's load address. The address has one frame in frames_, or, if
-  // functions are inlined at it, several that follow each other, innermost first. `first_frame`: id
-  // of the innermost one.
+  // A code address in a stack that was added. The address has one frame in frames_, or, if
+  // functions are inlined at it, several that follow each other, innermost first.
   struct Location {
-    std::uint32_t module = 0;
+    std::uint32_t module = 0;  // row of the code's module in the ledger; 0: code in no known module
+    // Code's address minus the module's load address; if `module` is 0, the address itself.
     std::uint64_t offset = 0;
+    // Id of the innermost frame of the address; number of its frames; 0 before name_all().
     std::uint32_t first_frame = 0, frame_count = 0;
   };
   // Hash of a code address and its module epoch, the number of modules that had been unloaded so
-  // far. An address belongs to one module only within an epoch.
+  // far. Within an epoch, an address belongs to one module only.
   struct AddressHash {
+    // Returns the hash of (code address, module epoch).
     std::size_t operator()(const std::pair<std::uint64_t, std::uint64_t>& key) const {
       return std::hash<std::uint64_t>{}(key.first ^ (key.second * 0x9e3779b97f4a7c15u));
     }
   };
 
-  // Offsets of code in one module, ascending, and the names that were found for them.
+  // Offsets of code in one module. Names are looked up for all of them together.
   struct ModuleLocations {
     std::uint32_t module = 0;      // module's row in the ledger; 0: code in no known module
     std::uint64_t file_bytes = 0;  // size of the module's file; 0: unknown
+    // Offsets of code from the module's load address, ascending.
     std::vector<std::uint64_t> offsets;
-    std::vector<std::uint32_t> locations;  // indices of locations_
-    Symbolised named;
+    std::vector<std::uint32_t> locations;  // index in locations_ of each of `offsets`
+    Symbolised named;  // functions and lines that were found for `offsets`; none before the look-up
   };
 
-  // Returns the id of the module's file, which is added to the table of modules.
+  // Adds the module's file to the table of modules, unless it is there. Returns the file's id.
   std::uint32_t module_of(const ledger::ModuleView&);
+  // Returns the code addresses of all added stacks, by module, without names.
   std::vector<ModuleLocations> locations_by_module() const;
   // Keeps a text in texts_. Returns a pointer to it; null if the text is empty.
   const std::string* intern(std::string);
 
-  const ledger::Reader& reader_;
+  const ledger::Reader& reader_;    // reads the ledger; not owned
   std::set<std::uint32_t> stacks_;  // ids of the added stacks
-  std::uint64_t walked_ = 0;        // number of frames of all stacks_
+  // Number of all code addresses in stacks_, to bound the work in a damaged ledger.
+  std::uint64_t walked_ = 0;
   std::unordered_map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t, AddressHash>
       // (address, module epoch: number of modules unloaded so far) → index of locations_.
       locations_by_address_;
-  // (module, offset) → index of locations_.
+  // (module's row in the ledger, offset in the module) → index of locations_.
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> locations_by_offset_;
-  std::vector<Location> locations_;
+  std::vector<Location> locations_;  // code addresses of all added stacks, each once
+  // Table of modules, by id: the module's row in the ledger.
   std::map<std::uint32_t, ModuleRow> modules_;
-  std::vector<FrameRow> frames_;
+  std::vector<FrameRow> frames_;           // table of frames; a frame's id is its index + 1
   std::unordered_set<std::string> texts_;  // names to which rows of frames_ point
 };
 

@@ -18,9 +18,12 @@ namespace cuwarden {
 // The live allocations of a group: of one call stack, function, kind of memory and device. If
 // `released_by_context` is true, the allocations of the group that the end of a context released.
 struct LeakGroup {
+  // The group's row in the ledger: call stack, function, kind, device and counters.
   ledger::GroupView group;
-  bool released_by_context = false;  // true: released by the end of their context, false: live
-  // Number of allocations that are live, or were released; their bytes.
+  // true: the end of their context released the allocations; false: they are live.
+  bool released_by_context = false;
+  // Number and bytes of the allocations that are live, or were released by the end of their
+  // context.
   std::uint64_t count = 0, bytes = 0;
   // Times at which the oldest and the newest live allocation were made, in ns since the process's
   // start. Null: unknown, or the end of their context released them.
@@ -33,15 +36,15 @@ struct LeakGroup {
   std::optional<std::uint64_t> unmapped_count;
   // Bytes of streams, modules or executable graphs that have ended, but whose memory the driver
   // keeps for later ones. 0 for all other kinds.
-  std::uint64_t kept_bytes = 0;
-  // True if these are pieces of code that kernels' first launches loaded. The program cannot free
-  // them but with their library.
+  // True if these are pieces of code (kernels) that were loaded at first launches. The program
+  // cannot free them but with their library.
   bool is_code = false;
   // True if the bytes of a live object are not known for certain (record_bytes_uncertain), or are
   // an equal part of what several objects took together (record_bytes_shared). Only streams,
   // modules and executable graphs have such bytes.
   bool is_uncertain = false, is_shared = false;
-  Growth growth;  // growth of the live allocations; without any if unknown or released_by_context
+  // Growth of the live allocations; with no allocation if unknown or released_by_context.
+  Growth growth;
 };
 
 // Sorts the groups: the largest first by bytes, then by count.
