@@ -10,13 +10,14 @@
 
 namespace cuwarden {
 
-// Fill `result` with a file's status: status_at() as fstatat() does, status_of() as fstat() does.
-// They need no function of a new glibc. They return 0, or -1 with errno set. `folder`: descriptor
-// of the folder in which a relative `path` begins, or AT_FDCWD. `flags`: AT_SYMLINK_NOFOLLOW,
-// AT_EMPTY_PATH, or 0.
+// Fills `result` with a file's status, as fstatat() does, but needs no function of a new glibc.
+// Returns 0, or -1 with errno set. `folder`: descriptor of the folder in which a relative `path`
+// begins, or AT_FDCWD. `flags`: AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH, or 0.
 inline int status_at(int folder, const char* path, struct stat& result, int flags) noexcept {
   return static_cast<int>(syscall(SYS_newfstatat, folder, path, &result, flags));
 }
+// Fills `result` with the status of the open file, as fstat() does, but needs no function of a new
+// glibc. Returns 0, or -1 with errno set.
 inline int status_of(int descriptor, struct stat& result) noexcept {
   return status_at(descriptor, "", result, AT_EMPTY_PATH);
 }

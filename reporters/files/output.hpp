@@ -47,17 +47,18 @@ class Output {
   int error() const noexcept { return error_; }
 
  private:
+  // Writes the buffer to the descriptor, and empties it. Sets error_ if that fails.
   void flush() noexcept;
-  int descriptor_;
-  // Device and inode of the file that the descriptor belonged to when the object was made; 0:
-  // unknown.
+  int descriptor_;  // descriptor to which the output goes; not owned
+  // Device number of the file that the descriptor belonged to when the object was made; 0: unknown.
   dev_t device_ = 0;
+  // Inode number of the file that the descriptor belonged to when the object was made; 0: unknown.
   ino_t inode_ = 0;
-  bool is_file_ = false;  // true for a regular file
-  int error_ = 0;
+  bool is_file_ = false;       // true if the descriptor belongs to a regular file
+  int error_ = 0;              // errno of the first failed write; 0: none failed
   std::uint64_t written_ = 0;  // bytes written to the descriptor so far
   std::size_t used_ = 0;       // bytes in the buffer
-  char buffer_[64 * 1024];
+  char buffer_[64 * 1024];     // output that was not yet written; `used_` bytes
 };
 
 }  // namespace cuwarden

@@ -19,7 +19,8 @@ namespace formats {
 
 // A format in which `cuwarden report` shows a report.
 struct Format {
-  std::string_view name, meaning;  // name for the option --format; its meaning for the help
+  // Name for the option --format; meaning of the format, as text for the help.
+  std::string_view name, meaning;
   std::string (*write)(const IndexedReport&, const TextOptions&);  // returns a report in the format
 };
 

@@ -41,13 +41,13 @@ class ReportCopy {
   // Puts the values of report_ into the JSON root_.
   void bring_up_to_date();
 
-  std::string path_;
-  // Device, inode and owner of the file that was loaded; all 0 if it was no regular file.
+  std::string path_;  // path of the file that was loaded; "-": standard input
+  // Device number of the file that was loaded; 0: no regular file.
   dev_t device_ = 0;
-  ino_t inode_ = 0;
-  uid_t owner_ = 0;
-  model::Report report_;
-  Json root_;  // JSON of the file, with the properties that `report_` does not have
+  ino_t inode_ = 0;       // inode number of the file that was loaded; 0: no regular file
+  uid_t owner_ = 0;       // owner of the file that was loaded; 0 also if it was no regular file
+  model::Report report_;  // the report, with the caller's changes
+  Json root_;             // JSON of the file, with the properties that `report_` does not have
 };
 
 }  // namespace cuwarden

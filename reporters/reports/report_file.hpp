@@ -61,11 +61,13 @@ class ReportFile {
   // between "cannot" and "the report", such as "write". Returns false.
   bool fail(int error, const char* what);
 
-  std::string wanted_;
-  const char* advice_;
+  std::string wanted_;  // path that the constructor was given
+  const char* advice_;  // end of the error line after a failure; not owned
+  // path_: path of the file that was written or adopted; empty: none. error_: line about the
+  // failure of the last write(); empty: it succeeded.
   std::string path_, error_;
-  unsigned number_ = 0;
-  bool ledger_is_damaged_ = false;
+  unsigned number_ = 0;  // number before the ending of wanted_ in path_, as in "ci.1.json"; 0: none
+  bool ledger_is_damaged_ = false;  // true if the ledger of the last report is damaged
   // Device and inode of the file at path_ as it was written or adopted; meaningless if path_ is
   // empty.
   dev_t device_ = 0;

@@ -23,10 +23,11 @@ class ElfFile {
   // Opens the file; null if it cannot be read or is no 64-bit little-endian ELF file.
   static std::optional<ElfFile> open(const char* path) noexcept;
 
+  // Returns the ELF header of the file.
   const Elf64_Ehdr& header() const { return header_; }
   // Returns the program headers; empty if the file has none that can be read.
   const std::vector<Elf64_Phdr>& segments() const { return segments_; }
-  // Returns the bytes of the build id; empty if the file has none.
+  // Returns the bytes of the file's ELF build id; empty if the file has none.
   std::vector<std::uint8_t> build_id() const;
   // True if the file has a section .debug_info or .zdebug_info, and so can give source lines.
   bool has_debug_information() const;
@@ -58,10 +59,10 @@ class ElfFile {
   template <class Visit>
   bool each_symbol(const SymbolBudget&, const Visit& visit) const;
 
-  Descriptor descriptor_;
-  Elf64_Ehdr header_{};
-  std::vector<Elf64_Phdr> segments_;
-  std::vector<Elf64_Shdr> sections_;
+  Descriptor descriptor_;             // the open file
+  Elf64_Ehdr header_{};               // ELF header of the file
+  std::vector<Elf64_Phdr> segments_;  // program headers; empty: none that can be read
+  std::vector<Elf64_Shdr> sections_;  // section headers; empty: none that can be read
 };
 
 }  // namespace cuwarden

@@ -12,16 +12,18 @@ namespace cuwarden {
 // The call that made a group of allocations.
 struct GroupLabel {
   std::string api;  // CUDA function that the program called, such as "cudaMalloc"; empty: unknown
-  // Number (NamedFrame::module) of the module that called `api`: that of the innermost frame
+  // Number (NamedFrame::module) of the module that called `api`: the one of the innermost frame
   // outside CUDA's libraries. 0: unknown.
   std::uint32_t module = 0;
 };
 
 // A frame of a call stack, with the names that are known of it. The texts are not owned.
 struct NamedFrame {
-  std::uint32_t module = 0;         // number of the module; 0: the frame lies in no known module
-  std::string_view path, function;  // path of the module's file; demangled name; empty: unknown
-  std::string_view file{};          // source file; empty: unknown
+  // Number that the caller gave to the frame's module; 0: the frame lies in no known module.
+  std::uint32_t module = 0;
+  // Path of the module's file; demangled name of the function. Empty: unknown.
+  std::string_view path, function;
+  std::string_view file{};  // source file of the function; empty: unknown
 };
 
 // Returns the label of a group of allocations: the CUDA function and the module that called it.

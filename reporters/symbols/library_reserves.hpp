@@ -16,18 +16,21 @@ struct LibraryReserve {
   // The memory in which a reserve lies: that of a device, or page-locked memory of the host.
   enum class Memory : unsigned char { device, host };
 
-  std::string_view library;     // name of the library, such as "NCCL"
-  std::string_view file;        // pattern of the path of its code, as library_reserves.def explains
-  Memory memory;                // memory in which the reserve lies
-  std::string_view holds;       // content, such as "buffers of communicators"
-  std::string_view gives_back;  // calls that give unused memory back; empty: there is none
+  std::string_view library;  // name of the library, such as "NCCL"
+  // Pattern of the path of the file with the library's code; library_reserves.def explains its
+  // forms.
+  std::string_view file;
+  Memory memory;           // memory in which the reserve lies: a device's or the host's
+  std::string_view holds;  // content of the reserve, such as "buffers of communicators"
+  // Calls by which a program gets unused memory back; empty: there is none.
+  std::string_view gives_back;
   std::string_view limited_by;  // settings and calls that limit the reserve; empty: there is none
 };
 
-// Returns the reserve to which an allocation belongs; null if there is none. `asker`: path of the
-// module that asked for the memory, the innermost one on the call stack that is not
-// is_between_cuda_and_asker(). The ordinal is that of the allocation's device, or no_device. Memory
-// that was imported, and implicit memory, belong to no reserve.
+// Returns the reserve (memory that a library keeps for itself) to which an allocation belongs; null
+// if there is none. `asker`: path of the module that asked for the memory, the innermost one on the
+// call stack that is not is_between_cuda_and_asker(). The ordinal is that of the allocation's
+// device, or no_device. Memory that was imported, and implicit memory, belong to no reserve.
 const LibraryReserve* reserve_of(std::string_view asker, Kind, DeviceOrdinal) noexcept;
 
 // True if the module at this path only passes on requests for memory: CUDA's own libraries, and

@@ -12,12 +12,12 @@ namespace cuwarden {
 // function.
 bool lacks_names(const model::Report&);
 
-// Looks up functions, files and lines of frames that lack a source file. Adds frames of inlined
-// functions, and sets `api` and `module` of leak groups by the new names. If the report has the
-// field `names`, updates its statements about missing names (`names` and `tool`). Returns true if
-// the report has changed. Restricts the Naming object for good by trust_only_unchanged_since(): to
-// the process's start, or to null if the process ran on another host or its start is unknown. Also
-// takes the Naming object's reasons (take_reasons()).
+// Looks up functions, files and lines for frames of the report that lack a source file. Adds frames
+// of inlined functions, and sets `api` and `module` of leak groups by the new names. If the report
+// has the field `names`, updates its statements about missing names (`names` and `tool`). Returns
+// true if the report has changed. Restricts the Naming object for good by
+// trust_only_unchanged_since(): to the process's start, or to null if the process ran on another
+// host or its start is unknown. Also takes the Naming object's reasons (take_reasons()).
 bool complete_names(model::Report&, Naming&);
 
 }  // namespace cuwarden

@@ -68,12 +68,12 @@ class Naming {
   // file. Only a `readable` file may be read.
   std::string find_file(const std::string& path, const std::string& build_id, FileState&) const;
 
-  SymbolBudget& budget_;
-  FindFile find_;
+  SymbolBudget& budget_;  // limits of time and memory for all look-ups; not owned
+  FindFile find_;         // function that finds files by build id; empty before look_in()
   // uses_paths_: true if modules may be read from the paths from which they were loaded; false:
   // only files that find_ finds are read. trusts_paths_: true if a file without a build id at a
   // module's path counts as the file that ran, unless this process has mapped another one of this
-  // name; false: only one unchanged since unchanged_since_ns_.
+  // name. False: such a file counts only if it is unchanged since unchanged_since_ns_.
   bool uses_paths_ = true, trusts_paths_ = true;
   // Time in nanoseconds since 1970; meaningless if trusts_paths_ is true. A file whose module has
   // no build id counts as the file that ran if it was last changed before this time. Null: no such

@@ -25,7 +25,7 @@ inline constexpr std::size_t most_symbol_memory_afterwards = std::size_t{4} << 3
 // The time and memory that looking up functions and source lines may take.
 class SymbolBudget {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = std::chrono::steady_clock;  // clock of the limits of time
 
   // Makes a budget without limits.
   SymbolBudget() = default;
@@ -57,12 +57,16 @@ class SymbolBudget {
   bool take_memory(std::size_t bytes) noexcept;
 
  private:
+  // True if `end` is still to come, or if it is time_point::max(), which stands for no limit.
   static bool is_before(Clock::time_point end) noexcept {
     return end == Clock::time_point::max() || Clock::now() < end;
   }
 
+  // Moment until which source lines may be looked up; max(): no limit.
   Clock::time_point lines_until_ = Clock::time_point::max();
+  // Moment until which function names may be looked up; max(): no limit.
   Clock::time_point names_until_ = Clock::time_point::max();
+  // Bytes of memory taken so far; most bytes that may be taken (no limit if lines_until_ is max()).
   std::size_t taken_bytes_ = 0, most_memory_ = 0;
 };
 
@@ -75,6 +79,7 @@ class BoundReading {
   // and makes it stop once the budget is spent, until this object is destroyed. The budget must
   // outlive this object.
   explicit BoundReading(SymbolBudget&) noexcept;
+  // Lets libbacktrace read without limits again in the calling thread.
   ~BoundReading();
   BoundReading(const BoundReading&) = delete;
   BoundReading& operator=(const BoundReading&) = delete;
@@ -92,8 +97,8 @@ class BoundReading {
   static void was_refused() noexcept;
 
  private:
-  SymbolBudget& budget_;
-  bool was_cut_ = false;
+  SymbolBudget& budget_;  // budget that libbacktrace keeps within; not owned
+  bool was_cut_ = false;  // true once libbacktrace got no memory or no further part of a file
 };
 
 }  // namespace cuwarden

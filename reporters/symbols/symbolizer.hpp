@@ -24,8 +24,9 @@ struct SymbolisedFrame {
   bool inlined = false;  // true if the function was inlined into the next frame of the list
 };
 
-// The state of a file of code, compared with the file that ran. `missing`: it cannot be read as an
-// ELF file. `changed`: it is not the file that ran.
+// State of a file of code, compared with the file that ran. `readable`: it can be read, and is not
+// known to be another one. `missing`: it cannot be read as an ELF file. `changed`: it is not the
+// file that ran.
 enum class FileState : std::uint8_t { readable, missing, changed };
 
 // Returns a C++ function's name as people write it, for its mangled name. A name that is not

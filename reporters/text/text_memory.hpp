@@ -19,8 +19,8 @@ inline constexpr std::uint64_t least_share = 50;
 void add_accounts(const IndexedReport&, const Paint&, std::string& text);
 
 // Adds a line to `text` for each library that is known to keep device memory and hand out parts of
-// it (a caching allocator): the live bytes that it allocated. The unused part of them cannot be
-// seen from outside.
+// it (a caching allocator): the live bytes that it allocated. The unused part of these bytes
+// cannot be seen from outside.
 void add_arenas(const IndexedReport&, const Paint&, std::string& text);
 
 // Adds a section to `text` about reserves of libraries (memory that a library keeps for itself):

@@ -17,13 +17,13 @@ enum class Holder : std::uint8_t {
   slab_waste,
   rounding_waste,   // bytes that rounding added to requests
   mempool_idle,     // unused memory of memory pools (CUmemoryPool) and of graphs
-  pool,             // memory that cuwarden's own pool holds, and no allocation has
+  pool,             // memory that cuwarden's own pool holds and that no allocation has
   other_processes,  // processes that NVML lists
-  context,          // contexts of this process
+  context,          // contexts of this process, without their code, streams and heaps
   modules,          // loaded code and constants of this process
   local_memory,     // memory that the driver set aside for kernels' local memory
-  heap,             // the heap of device-side malloc
-  streams,          // streams
+  heap,             // memory for the heap of device-side malloc
+  streams,          // streams of this process
   graphs,           // executable graphs, without the memory of their memory nodes
   libraries,        // streams, code and executable graphs of known libraries, such as NCCL
   page_cache,       // the host's page cache, on a device that shares its memory with the host
@@ -37,8 +37,8 @@ class Account {
   using Item = std::pair<std::string, std::uint64_t>;
   // Bytes of one device's live allocations that are spilled: they lie in host memory.
   struct Spilled {
-    // All spilled bytes; the part of them in stream-ordered allocations (cuMemAllocAsync). The rest
-    // is in linear memory (cuMemAlloc).
+    // bytes: all spilled bytes. in_stream_order_bytes: the part of them in stream-ordered
+    // allocations (cuMemAllocAsync). The rest is in linear memory (cuMemAlloc).
     std::uint64_t bytes = 0, in_stream_order_bytes = 0;
   };
 
@@ -46,8 +46,8 @@ class Account {
   explicit Account(std::uint64_t used_bytes)
       : unexplained_(static_cast<std::int64_t>(used_bytes)) {}
 
-  // Adds the bytes of the device that the holder has, as an item of the holder's name. To be called
-  // once for each holder. Does nothing if `bytes` is 0, or more than any device has (2^53).
+  // Adds an item to the account: the bytes of the device that the holder has. To be called once for
+  // each holder. Does nothing if `bytes` is 0, or more than any device has (2^53).
   void add(Holder, std::uint64_t bytes);
   // Adds the live allocations of a kind as an item. `bytes`: all bytes of these allocations.
   // Spilled: the spilled bytes of all kinds on the device, of which those of this kind are
@@ -55,6 +55,7 @@ class Account {
   void add_live(Kind, std::uint64_t bytes, const Spilled&);
   // Bytes of loaded code, of streams and of executable graphs on the device.
   struct Objects {
+    // Bytes of loaded code, bytes of streams, bytes of executable graphs.
     std::uint64_t modules = 0, streams = 0, graphs = 0;
   };
   // Adds the items `modules`, `streams`, `graphs` and `libraries`. `all`: the bytes of all objects;
@@ -68,15 +69,16 @@ class Account {
   // Does nothing if no bytes are left, or if `bytes` is more than 2^53.
   void add_other_processes(std::uint64_t bytes);
 
-  // Returns the holder's bytes; 0 if they were not added.
+  // Returns the bytes of the device that the holder has; 0 if they were not added.
   std::uint64_t of(Holder) const noexcept;
-  // Returns the live bytes of one kind of memory; 0 if they were not added.
+  // Returns the bytes of live allocations of one kind of memory, without spilled ones; 0 if they
+  // were not added.
   std::uint64_t live(Kind) const noexcept;
-  // Returns the sum of the live bytes of all kinds, without spilled memory and without memory of
-  // other processes that this process opened (Kind::imported).
+  // Returns the sum of the live bytes of all kinds in the account, without spilled memory and
+  // without memory of other processes that this process opened (Kind::imported).
   std::uint64_t own() const noexcept;
-  // Returns the bytes that no allocation call asked for: those of contexts, code, kernels' local
-  // memory, the device heap, streams and executable graphs.
+  // Returns the bytes of the device that no allocation call asked for: those of contexts, code,
+  // kernels' local memory, the device heap, streams and executable graphs.
   std::uint64_t implicit() const noexcept;
   // Returns the device's used bytes minus the sum of the items; below 0 if the sum is more.
   std::int64_t unexplained() const noexcept { return unexplained_; }
@@ -86,15 +88,18 @@ class Account {
  private:
   // The bytes of a Holder, or of the live memory of a kind.
   struct Entry {
-    bool is_live = false;
-    Holder holder{};  // meaningless if is_live
-    Kind kind{};      // meaningless unless is_live
-    std::uint64_t bytes = 0;
+    bool is_live = false;     // true for the live memory of a kind; false for a Holder's bytes
+    Holder holder{};          // holder of the bytes; meaningless if is_live is true
+    Kind kind{};              // kind of the live memory; meaningless if is_live is false
+    std::uint64_t bytes = 0;  // bytes of the device, from 1 to 2^53
   };
 
+  // Adds an item and subtracts its bytes from unexplained_. Does nothing if the bytes are 0 or more
+  // than 2^53.
   void add(const Entry&);
 
-  std::vector<Entry> entries_;
+  std::vector<Entry> entries_;  // items in the order in which they were added
+  // Used bytes of the device minus the sum of the items; below 0 if the sum is more.
   std::int64_t unexplained_;
 };
 

@@ -56,8 +56,9 @@ struct IncidentCase {
   // Setting that the user would have to change to permit meshing (two pages of addresses share one
   // page of memory), such as "CUWARDEN_MESH=on". Empty: no setting forbids meshing.
   std::string meshing_wants;
-  // True if the process's settings let cuwarden rescue refused requests at all (CUWARDEN_POOL), let
-  // them wait (CUWARDEN_WAIT), and serve them with host memory (CUWARDEN_SPILL).
+  // The process's settings. rescues: true if cuwarden may try to serve refused requests at all
+  // (CUWARDEN_POOL). waits: true if such a request may wait for memory (CUWARDEN_WAIT). spills:
+  // true if it may be served with host memory (CUWARDEN_SPILL).
   bool rescues = true, waits = false, spills = false;
 };
 
@@ -66,6 +67,7 @@ struct IncidentCase {
 // stacks and modules.
 class StackModules {
  public:
+  // Keeps a reference to the reader of the ledger, which the caller keeps alive.
   explicit StackModules(const ledger::Reader& reader) : reader_(reader) {}
   // Returns the path of the module that made the CUDA call of this stack (a row of the ledger);
   // empty: unknown. The text lives as long as this object.
@@ -76,19 +78,25 @@ class StackModules {
   const std::string& asker_of(StackId stack) { return modules_of(stack).asker; }
 
  private:
-  // Paths of the modules that of() and asker_of() return for a stack; empty: unknown.
+  // The modules that were found for one call stack.
   struct Modules {
+    // caller: path of the module that made the CUDA call, which of() returns. asker: path of the
+    // module that asked for the memory, which asker_of() returns. Empty: unknown.
     std::string caller, asker;
   };
+  // Returns the modules of a stack (a row of the ledger), which the first call finds. The reference
+  // is valid as long as this object.
   const Modules& modules_of(StackId);
 
-  const ledger::Reader& reader_;
+  const ledger::Reader& reader_;  // reads the ledger; not owned
+  // Modules that were found so far, by the stack's row in the ledger.
   std::map<std::uint32_t, Modules> known_;
   std::uint64_t rows_left_ = 50'000'000;  // rows of modules that may still be looked at
 };
 
-// Returns the case of an incident, a row of the ledger. Null if the group of allocations (stack,
-// function, kind, device) to which the refused call belongs cannot be read.
+// Returns the case of an incident, a row of the ledger: the refused request with all that verdicts
+// look at. Null if the group of allocations (stack, function, kind, device) to which the refused
+// call belongs cannot be read.
 std::optional<IncidentCase> case_of(const ledger::Reader&, const ledger::IncidentView&,
                                     StackModules&);
 // Returns the case (all that verdicts look at) of a refusal that is happening in this process. It

@@ -13,7 +13,7 @@ namespace cuwarden::verdicts {
 // The result of a verdict's predicate that holds. `Proof`: the verdict's struct in proofs.hpp.
 template <class Proof>
 struct Finding {
-  Proof proof;         // figures that prove the verdict
+  Proof proof;         // figures that prove the verdict, which is the cause
   std::string advice;  // one line of advice for the user
 };
 // Deduction guide: Clang 14 deduces no template arguments of an aggregate by itself.

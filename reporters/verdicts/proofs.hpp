@@ -35,10 +35,11 @@ struct RestrictionProof {
   // another restriction was found.
   Figure other_processes_bytes, total_bytes;
   Text slice;  // name of the process's MIG slice; null: another restriction was found
-  // whole_device_bytes: size of the device of which the MIG slice is a part. Set only for a quota:
-  // free_bytes of the device; mps_limit_bytes, the quota of MPS for the process; own_bytes, live
-  // bytes that the process allocated; held_bytes, all bytes of the process that count towards the
-  // quota. requested_bytes: size of the refused request; null: unknown, or a context was refused.
+  // whole_device_bytes: size of the device of which the MIG slice is a part. requested_bytes: size
+  // of the refused request; null: unknown, or a context was refused. The others are set only for a
+  // quota: free_bytes of the device; mps_limit_bytes, the quota of MPS for the process; own_bytes,
+  // live bytes that the process allocated; held_bytes, all bytes of the process that count towards
+  // the quota.
   Figure whole_device_bytes, free_bytes, mps_limit_bytes, own_bytes, held_bytes, requested_bytes;
   // Limit of the process's cgroup on the device's memory, for all its processes together, and the
   // bytes that count towards it. Null if another restriction is the cause.
@@ -75,10 +76,11 @@ struct AddressProof {
 // Figures that prove the verdict host_ram_exhausted: the host, or the process's cgroup, lacks
 // memory that can be page-locked.
 struct HostProof {
-  // Bytes of the host's RAM; available bytes of it (MemAvailable); free bytes of swap.
-  // cgroup_limit_bytes: memory limit of the process's cgroup, or of one above it: the limit that
-  // leaves the fewest bytes unused; null: none, or unknown. cgroup_used_bytes: bytes in use in the
-  // cgroup that has this limit, or in the process's own one if there is no limit; null: unknown.
+  // ram_bytes, ram_available_bytes, swap_free_bytes: bytes of the host's RAM; available bytes of it
+  // (MemAvailable); free bytes of swap. cgroup_limit_bytes: memory limit of the process's cgroup,
+  // or of one above it: the limit that leaves the fewest bytes unused; null: none, or unknown.
+  // cgroup_used_bytes: bytes in use in the cgroup that has this limit, or in the process's own one
+  // if there is no limit; null: unknown.
   Figure ram_bytes, ram_available_bytes, swap_free_bytes, cgroup_limit_bytes, cgroup_used_bytes;
   // overcommit_mode: value of vm.overcommit_memory, 0 to 2. commit_limit_bytes, committed_bytes:
   // CommitLimit and Committed_AS of /proc/meminfo; null if they are not the cause. pinned_bytes:

@@ -21,7 +21,7 @@ class Shortage {
   // Keeps a reference to the case, which has to outlive this object.
   explicit Shortage(const IncidentCase& given);
 
-  // Returns the case that the constructor was given.
+  // Returns the refused request with its facts, as the constructor was given it.
   const IncidentCase& given() const { return case_; }
   // Returns the refused request, with the facts of its first refusal and counts of later ones.
   const ledger::IncidentView& incident() const { return case_.incident; }
@@ -29,8 +29,8 @@ class Shortage {
   // or may lie there.
   bool is_of_host() const { return is_host_memory(case_.kind); }
 
-  // Returns a fact that was known at the refusal, in the unit that Fact gives. Null if the fact is
-  // unknown, or is a limit that is not set.
+  // Returns a fact that was known at the refusal, in the unit that the enumerator of Fact says.
+  // Null if the fact is unknown, or is a limit that is not set.
   model::Figure fact(ledger::Fact which) const;
   // Returns the free bytes of the request's device at the refusal; null if they are unknown.
   model::Figure free_bytes() const { return limited(free_); }
@@ -100,15 +100,18 @@ class Shortage {
   std::string spilling_wants() const;
 
  private:
-  // Returns `setting`, together with one that allows rescues if the process's settings forbade
-  // them.
+  // Returns the text `setting`, which may be empty, together with CUWARDEN_POOL=auto if the
+  // process's settings forbade rescues.
   std::string with_rescues(std::string setting) const;
-  // Returns the fact; null if it is unknown (null), or stands for a limit that is not set
+  // Returns `fact`; null if it is unknown (null), or stands for a limit that is not set
   // (ledger::no_limit).
   static model::Figure limited(std::optional<std::uint64_t> fact);
 
-  const IncidentCase& case_;
+  const IncidentCase& case_;  // the refused request with its facts; not owned
+  // Used bytes of the device at the refusal, by owner; null: not known.
   std::optional<Account> account_;
+  // total_: bytes of the request's device. free_: free bytes of it. missing_: result of missing().
+  // Null: unknown.
   model::Figure total_, free_, missing_;
   // `taken_`: bytes that the request would take of the device. `needed_`: free bytes with which the
   // driver would have served it. `own_`: live bytes of this process on the device.

@@ -22,7 +22,7 @@ std::string_view verdict_name(Verdict) noexcept;
 
 // The cause for which a request was refused.
 struct Judgement {
-  Verdict verdict = Verdict::unknown;
+  Verdict verdict = Verdict::unknown;  // the cause; `unknown`: no cause is proven
   model::Proof proof;  // figures that prove the verdict, by name; unknown ones are left out
   std::string advice;  // one line of advice for the user
 };

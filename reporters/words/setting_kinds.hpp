@@ -21,53 +21,78 @@ inline constexpr std::size_t path_limit = 4096;
 
 // Kind of a setting that is "0" (false) or "1" (true).
 struct ZeroOrOne {
-  using Value = bool;
+  using Value = bool;  // true for "1", false for "0"
+  // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = "0 or 1";
+  // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
+  // accepted.
   static bool read(Value&, std::string_view);
+  // Returns the value as text: "1" or "0".
   static std::string text(Value);
 };
 
 // Kind of a setting that is "drop" (true) or "keep" (false).
 struct DropOrKeep {
-  using Value = bool;
+  using Value = bool;  // true for "drop", false for "keep"
+  // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = "drop or keep";
+  // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
+  // accepted.
   static bool read(Value&, std::string_view);
+  // Returns the value as text: "drop" or "keep".
   static std::string text(Value);
 };
 
 // Kind of a setting that is a path, which must not be empty and is otherwise not checked.
 struct AnyPath {
   using Value = char[path_limit];  // path, with a zero byte at its end; empty: not set
+  // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = "a path";
+  // Stores the path, with a zero byte at its end. Returns false, and stores nothing, if the text is
+  // empty or has path_limit bytes or more.
   static bool read(Value&, std::string_view);
+  // Returns the path; empty: not set.
   static std::string text(const Value&);
 };
 
 // Kind of a setting that is the path of a folder, which must not be empty and is not checked
 // further.
 struct Folder : AnyPath {
+  // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = "a folder";
 };
 
 // Kind of CUWARDEN_REPORT: a path for which is_report_path() is true.
 struct ReportPath : AnyPath {
+  // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_report_path;
+  // Stores the path, with a zero byte at its end. Returns false, and stores nothing, if
+  // is_report_path() is false or the text is too long.
   static bool read(Value&, std::string_view);
 };
 
 // Kind of CUWARDEN_REPORT_IF: the conditions under which a report is written.
 struct ReportIf {
+  // Conditions of which one must hold; all false: a report is always written.
   using Value = ReportConditions;
+  // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_report_if;
+  // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
+  // accepted.
   static bool read(Value&, std::string_view);
+  // Returns the value as text: "always", or names of conditions such as "leak,abnormal".
   static std::string text(const Value&);
 };
 
 // Kind of CUWARDEN_REPORT_KEEP: the number of reports of one program that stay in a folder.
 struct ReportKeep {
   using Value = unsigned;  // 1 or more; 0 if the setting is not set: all reports stay
+  // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_report_keep;
+  // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
+  // accepted.
   static bool read(Value&, std::string_view);
+  // Returns the number as text; empty for 0, which stands for a setting that is not set.
   static std::string text(Value);
 };
 
@@ -75,51 +100,77 @@ struct ReportKeep {
 // call stack.
 struct StackDepth {
   using Value = unsigned;  // number of frames, up to 1024; 0: no stacks are recorded
+  // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_stack_depth;
+  // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
+  // accepted.
   static bool read(Value&, std::string_view);
+  // Returns the number of frames as text.
   static std::string text(Value);
 };
 
 // Kind of CUWARDEN_LOG: a level, with ":FILE" behind it for messages to a file.
 struct LogTarget {
+  // Value of CUWARDEN_LOG.
   struct Value {
     LogLevel level{};         // least severe message that is written
     char file[path_limit]{};  // path of the file to which messages are written; empty: stderr
   };
+  // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_log;
+  // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
+  // accepted.
   static bool read(Value&, std::string_view);
+  // Returns the value as text, such as "warn", or "warn:FILE" for messages to a file.
   static std::string text(const Value&);
 };
 
 // Kind of CUWARDEN_POOL: the requests that cuwarden serves instead of the driver.
 struct Pool {
-  using Value = PoolMode;
+  using Value = PoolMode;  // requests that cuwarden serves
+  // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_pool_mode;
+  // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
+  // accepted.
   static bool read(Value&, std::string_view);
+  // Returns the value as text: "off", "rescue", "on" or "auto".
   static std::string text(Value);
 };
 
 // Kind of CUWARDEN_MESH: how the pool's memory may be moved.
 struct Mesh {
-  using Value = MeshMode;
+  using Value = MeshMode;  // permitted moves of memory
+  // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_mesh_mode;
+  // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
+  // accepted.
   static bool read(Value&, std::string_view);
+  // Returns the value as text, such as "on" or "verify:visible".
   static std::string text(const Value&);
 };
 
 // Kind of a setting that is a length of time, such as "500ms", "30s" or "2m".
 struct Time {
-  using Value = std::uint64_t;  // nanoseconds
+  using Value = std::uint64_t;  // length of time in nanoseconds
+  // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_duration;
+  // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
+  // accepted.
   static bool read(Value&, std::string_view);
+  // Returns the length of time as text in milliseconds, such as "30000ms".
   static std::string text(Value);
 };
 
 // Kind of CUWARDEN_SPILL: the host memory that refused device requests may use.
 struct Spill {
-  using Value = SpillAmount;
+  using Value = SpillAmount;  // amount of host memory
+  // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_spill;
+  // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
+  // accepted.
   static bool read(Value&, std::string_view);
+  // Returns the amount as text, such as "8388608KiB", or "25%" for a share of the host's RAM. With
+  // ":visible" behind it if is_visible is true.
   static std::string text(const Value&);
 };
 

@@ -9,8 +9,8 @@
 
 namespace cuwarden {
 
-// The level of CUWARDEN_LOG: messages of this level and of more severe ones are written. `off`:
-// none.
+// The level of CUWARDEN_LOG: messages of this level and of more severe ones are written. `error` is
+// the most severe level, `debug` the least severe one. `off`: no messages are written.
 enum class LogLevel { off, error, warn, info, debug };
 // The value of CUWARDEN_POOL. `off`: the driver serves all requests. `rescue`: cuwarden tries to
 // serve requests that the driver refused. `on`: as `rescue`, and cuwarden's own pool also serves
@@ -18,8 +18,9 @@ enum class LogLevel { off, error, warn, info, debug };
 // and small or badly rounded device requests come from the pool once much memory is locked in the
 // driver's slabs (2 MiB pages of small requests).
 enum class PoolMode { off, rescue, on, automatic };
-// The texts for the enumerators of LogLevel and PoolMode in settings, in the enumerators' order.
+// Texts for the enumerators of LogLevel in the setting CUWARDEN_LOG, in the enumerators' order.
 inline constexpr std::string_view log_level_names[] = {"off", "error", "warn", "info", "debug"};
+// Texts for the enumerators of PoolMode in the setting CUWARDEN_POOL, in the enumerators' order.
 inline constexpr std::string_view pool_mode_names[] = {"off", "rescue", "on", "auto"};
 
 // The value of CUWARDEN_SPILL: the host memory that refused device requests of the process may use.
@@ -32,24 +33,26 @@ struct SpillAmount {
 
 // The value of CUWARDEN_MESH: how memory of cuwarden's pool may be moved (meshing).
 struct MeshMode {
-  bool moves = true;      // false: no memory is moved
-  bool verifies = false;  // true: each copy is compared with the original
+  bool moves = true;      // true: memory of the pool may be moved; false: no memory is moved
+  bool verifies = false;  // true: each copy of moved memory is compared with the original
   // True if cuMemGetInfo counts memory as free already that cuwarden could make free by moving
   // blocks.
   bool is_visible = false;
-  bool operator==(const MeshMode&) const = default;
+  bool operator==(const MeshMode&) const = default;  // True if all members are equal.
 };
 
 // The value of CUWARDEN_REPORT_IF. A report is written at the end of the process if one of the
 // conditions that are true here holds. If all are false, a report is always written.
 struct ReportConditions {
-  bool leak = false;  // condition: memory was not freed, or the records may lack allocations
-  // Condition: a request was refused for lack of memory, or the records lack allocations.
+  // Condition for a report: memory was not freed, or the records may lack allocations.
+  bool leak = false;
+  // Condition for a report: a request was refused for lack of memory, or the records lack
+  // allocations.
   bool incident = false;
-  // Condition: the process ended by a signal, with an exit status other than 0, or without a sign
-  // of the reason.
+  // Condition for a report: the process ended by a signal, with an exit status other than 0, or
+  // without a sign of the reason.
   bool abnormal = false;
-  bool operator==(const ReportConditions&) const = default;
+  bool operator==(const ReportConditions&) const = default;  // True if all members are equal.
 };
 // The words for the conditions in the setting CUWARDEN_REPORT_IF, in the order of the fields of
 // ReportConditions.
@@ -93,17 +96,24 @@ inline constexpr std::string_view path_of_no_report = "/dev/null";
 // program's name, %h for the host's, %p for the process id.
 inline constexpr char default_report_name[] = "cuwarden-%e-%h-%p.json";
 
-// Texts for messages about values that are not accepted. Each says in words which values one
-// setting, or one kind of settings, accepts.
+// Words for the accepted values of CUWARDEN_LOG, in messages about other values.
 inline constexpr char accepted_log[] = "off, error, warn, info or debug, with :FILE into a file";
+// Words for the accepted values of CUWARDEN_POOL, in messages about other values.
 inline constexpr char accepted_pool_mode[] = "off, rescue, on or auto";
+// Words for the accepted values of CUWARDEN_MESH, in messages about other values.
 inline constexpr char accepted_mesh_mode[] = "on, off or verify, or on:visible or verify:visible";
+// Words for the accepted values of CUWARDEN_STACK_DEPTH, in messages about other values.
 inline constexpr char accepted_stack_depth[] = "a number of frames from 0 to 1024";
+// Words for the accepted values of settings that are times, in messages about other values.
 inline constexpr char accepted_duration[] = "a time such as 500ms, 30s or 2m";
+// Words for the accepted values of CUWARDEN_SPILL, in messages about other values.
 inline constexpr char accepted_spill[] = "an amount as 8GiB, 8GB or 25%, or as 8GiB:visible";
+// Words for the accepted values of CUWARDEN_REPORT_IF, in messages about other values.
 inline constexpr char accepted_report_if[] =
     "always, leak, incident or abnormal, or several with commas between them";
+// Words for the accepted values of CUWARDEN_REPORT_KEEP, in messages about other values.
 inline constexpr char accepted_report_keep[] = "a number of reports from 1 to 1000000";
+// Words for the accepted values of CUWARDEN_REPORT, in messages about other values.
 inline constexpr char accepted_report_path[] =
     "a path of a file or folder (%e %h %p %j %s %a %r %% are replaced), or /dev/null for no report";
 
