@@ -35,11 +35,12 @@ struct RestrictionProof {
   // another restriction was found.
   Figure other_processes_bytes, total_bytes;
   Text slice;  // name of the process's MIG slice; null: another restriction was found
-  // whole_device_bytes: size of the device of which the MIG slice is a part. requested_bytes: size
-  // of the refused request; null: unknown, or a context was refused. The others are set only for a
-  // quota: free_bytes of the device; mps_limit_bytes, the quota of MPS for the process; own_bytes,
-  // live bytes that the process allocated; held_bytes, all bytes of the process that count towards
-  // the quota.
+  // whole_device_bytes: size of the device of which the MIG slice is a part; null: another
+  // restriction was found. requested_bytes: size of the refused request; null: unknown, or a
+  // context was refused. Set only for a quota of MPS or a limit of the cgroup: free_bytes of the
+  // device; own_bytes, live bytes that the process allocated. Set only for a quota:
+  // mps_limit_bytes, the quota for the process; held_bytes, all bytes of the process that count
+  // towards the quota.
   Figure whole_device_bytes, free_bytes, mps_limit_bytes, own_bytes, held_bytes, requested_bytes;
   // Limit of the process's cgroup on the device's memory, for all its processes together, and the
   // bytes that count towards it. Null if another restriction is the cause.

@@ -31,17 +31,20 @@ class TimeForUsers {
   void spend(uid_t, std::chrono::nanoseconds);
 
  private:
+  // Longest time for one piece of work, such as the report of one ledger.
   std::chrono::nanoseconds each_;
   std::map<uid_t, std::chrono::nanoseconds> spent_;  // time spent so far, by user
 };
 
 // The result of work that ask_as_user() did in a child process.
 struct ChildsAnswer {
+  // Reasons why the work in the child process gave no text.
   enum class Failure : unsigned char {
     none,      // the child's text came in time; it may be empty
     no_child,  // no child process or no pipe could be made
     late,      // the text was not complete in time, or too long; the child was killed
   };
+  // Reason why the child gave no text; none: it gave one.
   Failure failure = Failure::none;
   // The text that the work in the child returned. Empty after a failure, and if the child could not
   // take the user's rights. If the child died, the text is empty or lacks its end.

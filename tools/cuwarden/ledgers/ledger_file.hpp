@@ -92,16 +92,17 @@ class LedgerFile {
 
  private:
   LedgerFile() = default;
-  std::string path_;
-  Descriptor descriptor_;
-  dev_t device_ = 0;  // device and inode of the open file
-  ino_t inode_ = 0;
+  std::string path_;       // path by which the file was opened
+  Descriptor descriptor_;  // the open file
+  dev_t device_ = 0;       // device number of the open file
+  ino_t inode_ = 0;        // inode number of the open file
+  // Modification time of the file when it was opened, in ns since 1970.
   std::int64_t modified_realtime_ns_ = 0;
   void* start_ = nullptr;  // address of the mapping; null if the file is not mapped
-  // bytes_: size of the file when it was opened. blocks_bytes_: bytes of the blocks that its file
-  // system had given to it then.
+  // bytes_: size of the file when it was opened. blocks_bytes_: bytes of the blocks on the disk
+  // that its file system had given to the file then.
   std::size_t bytes_ = 0, blocks_bytes_ = 0;
-  std::optional<ledger::Reader> reader_;
+  std::optional<ledger::Reader> reader_;  // reads the mapping; null if the file is not mapped
 };
 
 }  // namespace cuwarden

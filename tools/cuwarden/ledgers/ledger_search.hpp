@@ -20,9 +20,9 @@ namespace cuwarden {
 // folder with several names is listed once.
 std::vector<std::string> usual_ledger_folders();
 
-// Returns the paths of the files directly in the folder that have the name of a ledger. They are
-// sorted by the processes' host, then by the processes' start, oldest first. Sets `error` to an
-// errno if the folder could not be read, and otherwise to 0.
+// Returns the paths of the files directly in the folder that have the name of a ledger, a file with
+// the records of a process. They are sorted by the processes' host, then by the processes' start,
+// oldest first. Sets `error` to an errno if the folder could not be read, and otherwise to 0.
 std::vector<std::string> ledgers_in(const std::string& folder, int& error);
 // Returns the paths of the regular files directly in the folder whose names begin with `start` and
 // end with `end`, in no particular order. Sets `error` to an errno if the folder could not be read,

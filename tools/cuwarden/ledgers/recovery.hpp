@@ -41,6 +41,7 @@ enum class RecoveryOutcome : std::uint8_t {
 
 // The result of an attempt to make a report from a ledger.
 struct Recovery {
+  // Outcome of the attempt to make the report.
   RecoveryOutcome outcome = RecoveryOutcome::failed;
   // Path of the report if the outcome is `recovered` or `had_report`; otherwise empty.
   std::string report{};

@@ -46,17 +46,17 @@ struct MappedLedger {
   // link in /proc/PID/map_files.
   std::string range;
   std::string path;      // path of the file, below the root folder of the process that maps it
-  ino_t inode = 0;       // inode number of the file
+  ino_t inode = 0;       // inode number of the ledger's file
   bool deleted = false;  // true if the file was removed from its folder
 };
 // The ledgers and the shim (libcuwarden.so) that a process has mapped, from /proc/PID/maps.
 struct Mappings {
   int error = 0;                      // an errno if the mappings could not be read; otherwise 0
-  std::vector<MappedLedger> ledgers;  // the ledgers' files, each once
+  std::vector<MappedLedger> ledgers;  // ledgers that the process has mapped, each file once
   bool has_shim = false;              // true if libcuwarden.so is mapped
 };
-// Returns the ledgers that the process has mapped, and whether it has mapped the shim
-// (libcuwarden.so).
+// Returns the ledgers (files with allocation records) that the process has mapped, and whether it
+// has mapped the shim (libcuwarden.so). `pid`: in the pid namespace of this command.
 Mappings mappings_of(pid_t pid);
 
 // Says if a recorded process still runs. `unknown`: the process belongs to a pid namespace whose

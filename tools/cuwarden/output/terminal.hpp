@@ -10,7 +10,7 @@ namespace cuwarden {
 
 // Size of a terminal in letters; 80 columns by 24 rows if it is unknown.
 struct TerminalSize {
-  std::size_t columns = 80, rows = 24;
+  std::size_t columns = 80, rows = 24;  // columns: letters in a line. rows: lines on the screen.
 };
 
 // The terminal of standard input and output while the command draws on it. The terminal gets its
@@ -24,6 +24,7 @@ class Terminal {
   static std::unique_ptr<Terminal> take();
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
+  // Gives the terminal the state that it had before take().
   ~Terminal();
 
   // Returns the present size of the terminal.
@@ -52,7 +53,9 @@ class Terminal {
   // Stops this process after Control-Z, until the shell continues it. While the process is stopped,
   // the terminal has the mode that it had before take().
   void stop_until_continued();
-  sigset_t outside_{};  // signal mask from before take(), which blocks signals outside of wait()
+  // Signal mask from before take(). It is in force during wait(); at other times, signals are
+  // blocked.
+  sigset_t outside_{};
 };
 
 }  // namespace cuwarden

@@ -34,13 +34,13 @@ class Environment {
   void set_if_missing(const std::string& name, const std::string& value) {
     if (find(name) == entries_.end()) set(name, value);
   }
-  // Returns the value of the variable `name`; empty if it is not set.
+  // Returns the value of the variable `name` in this environment; empty if it is not set.
   std::string get(const std::string& name) {
     const auto entry = find(name);
     return entry == entries_.end() ? std::string() : entry->substr(name.size() + 1);
   }
-  // Puts `value` and a colon before the value of the variable `name`. If the variable is not set or
-  // empty, sets it to `value`.
+  // Puts `value` and a colon before the value of the variable `name` in this environment. If the
+  // variable is not set or empty, sets it to `value`.
   void prepend(const std::string& name, const std::string& value) {
     const std::string old = get(name);
     set(name, old.empty() ? value : value + ":" + old);
@@ -50,12 +50,13 @@ class Environment {
   const std::vector<std::string>& entries() const { return entries_; }
 
  private:
+  // Returns the first entry of the variable `name`; the end of entries_ if it is not set.
   std::vector<std::string>::iterator find(const std::string& name) {
     return std::ranges::find_if(
         entries_, [&](const std::string& entry) { return entry.starts_with(name + "="); });
   }
 
-  std::vector<std::string> entries_;
+  std::vector<std::string> entries_;  // variables as NAME=VALUE, in their order
 };
 
 }  // namespace cuwarden

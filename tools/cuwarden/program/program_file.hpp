@@ -10,20 +10,21 @@ namespace cuwarden {
 
 // A library that a program would load at its start, as the dynamic linker lists it (--list).
 struct NeededLibrary {
-  std::string name;  // such as libm.so.6
+  std::string name;  // file name by which the program asks for the library, such as libm.so.6
   std::string path;  // path of the file that would be loaded; empty if none is found
 };
 
 // Facts about a program's file. If the program is a script (#!), all members but `interpreters`
 // concern the script's last interpreter.
 struct ProgramFile {
-  std::string path;  // path of the executable file
+  std::string path;  // path of the program's executable file
   // Interpreters of a script: the one in its first line, then that one's own, if it is a script,
   // too; four at most. For `env NAME`, the program NAME. Empty if the program is no script.
   std::vector<std::string> interpreters;
   bool is_elf = false;         // true if the file at `path` is an ELF file
-  bool is_64_bit_x86 = false;  // true if it is an ELF file for x86-64
-  bool is_static = false;      // true if linked without a dynamic linker: nothing can be preloaded
+  bool is_64_bit_x86 = false;  // true if the file is an ELF file for x86-64
+  // True if the program is linked without a dynamic linker: nothing can be preloaded into it.
+  bool is_static = false;
   // True if the dynamic linker ignores LD_PRELOAD, because the file gives other rights: those of
   // another user or group (set-user-ID, set-group-ID), or capabilities.
   bool drops_preloads = false;

@@ -29,7 +29,7 @@ class DebugFiles {
  private:
   // The best file found so far for a build id.
   struct Found {
-    std::string path;
+    std::string path;        // path of the file
     bool has_lines = false;  // true if the file has debug information, such as line numbers
   };
   // Enters the file at `path` in found_, if it is an ELF file with a build id and is better than
@@ -39,7 +39,7 @@ class DebugFiles {
   // files and folders. Later calls do nothing.
   void look_at_all();
 
-  std::vector<std::string> folders_;
+  std::vector<std::string> folders_;  // paths of the folders to search, with all folders below them
   // The best files found so far, by build id in hexadecimal digits.
   std::map<std::string, Found> found_;
   bool has_looked_at_all_ = false;  // true once look_at_all() was called

@@ -44,8 +44,8 @@ class ReportNames {
   // report (Paths::trusted), or only files in the symbol folders (Paths::distrusted).
   Naming& naming(Paths);
 
-  DebugFiles debug_files_;
-  bool has_folders_;  // true if the constructor was given symbol folders
+  DebugFiles debug_files_;  // finds files with debug information by build id in the symbol folders
+  bool has_folders_;        // true if the constructor was given symbol folders
   // Limit of the time and memory that finding functions' names may take, for all reports together;
   // made at the first report.
   std::optional<SymbolBudget> budget_;

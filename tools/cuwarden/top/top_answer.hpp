@@ -12,18 +12,18 @@ namespace cuwarden {
 // A process that `cuwarden top` shows. The pointers are not null once the maker of the object has
 // set them; their objects are not owned here and must outlive this one.
 struct WatchedProcess {
-  pid_t pid = 0;                           // in the pid namespace of this command
+  pid_t pid = 0;                           // id of the process in the pid namespace of this command
   const ledger::Reader* reader = nullptr;  // reads the process's ledger
   const Recent* recent = nullptr;          // the process's last samples; at least one
   const GrowingGroups* growing = nullptr;  // call stacks whose memory keeps growing
   bool ended = false;                      // true once the process was found to have ended
 };
 
-// Returns an answer (the rows that `cuwarden top` shows) with cuwarden's version and the present
-// time, but without processes.
+// Returns an answer (all that `cuwarden top` shows at one moment) with cuwarden's version and the
+// present time, but without processes.
 TopAnswer new_answer();
-// Adds rows to the answer: one for the process, one for each of its devices, and one with the
-// totals of each kind of memory on each device. Adds no call stacks.
+// Adds rows to the answer of `cuwarden top`: one for the process, one for each of its devices, and
+// one with the totals of each kind of memory on each device. Adds no call stacks.
 void add_process(const WatchedProcess&, TopAnswer&);
 // Returns the row of a group of the process: all allocations with one call stack, function, kind of
 // memory and device. `GroupSample`: the group's numbers in the newest sample. The row's `api` and

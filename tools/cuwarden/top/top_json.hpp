@@ -7,7 +7,7 @@
 namespace cuwarden {
 
 // Writes the rows as the JSON object of `cuwarden top --json`. `with_stacks`: if false, the object
-// has no member "stacks". The caller finishes the output.
+// has no member "stacks". The caller calls Output::finish() afterwards.
 void write_top_json(const TopAnswer&, bool with_stacks, Output&);
 
 }  // namespace cuwarden

@@ -59,7 +59,7 @@ class CallSiteNames {
   // Runs in the object's own thread: looks up the functions of call sites for which names were
   // asked, until the CallSiteNames object is destroyed.
   static void look_up(std::shared_ptr<Shared>);
-  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<Shared> shared_;  // state that the object shares with its thread; never null
 };
 
 }  // namespace cuwarden

@@ -17,11 +17,11 @@ inline constexpr char top_schema[] = "cuwarden.top/1";
 
 // A process that `cuwarden top` shows, with the numbers that were last read from its ledger.
 struct ProcessRow {
-  std::int64_t pid = 0;      // in the pid namespace of this command
+  std::int64_t pid = 0;      // id of the process in the pid namespace of this command
   model::Text program;       // path of the executable; null: unknown
-  std::string start;         // start of the process, UTC, ISO 8601
+  std::string start;         // start of the process, as ISO 8601 text in UTC
   model::Figure running_ns;  // nanoseconds from the process's start to the last reading
-  bool ended = false;        // true if the process ended while the command watched it
+  bool ended = false;        // true if the process ended while `cuwarden top` watched it
   // host_bytes: live bytes of page-locked and registered host memory. device_bytes: live bytes of
   // all other kinds: device, managed and imported memory. live_count: number of live allocations.
   // allocations, failures: numbers of allocations and of refused requests since the process's
@@ -38,8 +38,8 @@ struct ProcessRow {
 // A device that a process has used, with the last reading of the device's memory in the process's
 // ledger. The shim asks the driver for a reading near recorded calls.
 struct DeviceRow {
-  std::int64_t pid = 0;   // the process
-  model::MaybeId device;  // CUDA ordinal in that process
+  std::int64_t pid = 0;   // id of the process, in the pid namespace of this command
+  model::MaybeId device;  // CUDA ordinal of the device in that process
   model::Text name;       // name of the device's model; null: unknown
   // total_bytes: size of the device. used_bytes: bytes of it that all processes together used at
   // the last reading. Both are null if the ledger has no reading.
@@ -49,9 +49,9 @@ struct DeviceRow {
 
 // Sums over all allocations of one kind on one device, made by one process.
 struct TotalRow {
-  std::int64_t pid = 0;   // the process
+  std::int64_t pid = 0;   // id of the process, in the pid namespace of this command
   std::string kind;       // kind of memory, such as "device" or "pinned"
-  model::MaybeId device;  // CUDA ordinal in the process; null: host memory
+  model::MaybeId device;  // CUDA ordinal of the device in the process; null: host memory
   // live_bytes, live_count: bytes and number of live allocations. peak_bytes: highest live bytes of
   // this kind on this device since the process's start. allocations, failures: numbers of
   // allocations and of refused requests since then.
@@ -62,17 +62,18 @@ struct TotalRow {
 // A request of a process that was refused for lack of memory, while a rung (one of cuwarden's
 // attempts to serve it) is under way.
 struct WaitingRow {
-  std::int64_t pid = 0;   // the process
+  std::int64_t pid = 0;   // id of the process, in the pid namespace of this command
   model::Figure thread;   // kernel's id of the thread that made the request
-  std::string kind;       // kind of memory, such as "device" or "pinned"
-  model::MaybeId device;  // CUDA ordinal in the process; null: host memory
-  // "memory" for allocations; otherwise the thing that needs memory, such as "context" or "launch".
+  std::string kind;       // kind of memory of the request, such as "device" or "pinned"
+  model::MaybeId device;  // CUDA ordinal of the device in the process; null: host memory
+  // Thing for which memory is needed: "memory" for allocations; otherwise such as "context" or
+  // "launch".
   std::string asked_for;
   model::Figure bytes;  // size of the request; null: the call does not say
-  // api: the CUDA function that was called, such as cudaMalloc. where: as in StackRow. Null:
-  // unknown.
+  // api: the CUDA function that was called, such as cudaMalloc. where: the calling function with
+  // file and line, or library and offset. Null: unknown.
   model::Text api, where;
-  std::string rung;           // name of the rung that is under way, such as "wait"
+  std::string rung;           // name of the rung (attempt) that is under way, such as "wait"
   model::Figure duration_ns;  // nanoseconds for which the rung has been under way
   CUWARDEN_FIELDS(pid, thread, kind, device, asked_for, bytes, api, where, rung, duration_ns)
 };
@@ -80,9 +81,9 @@ struct WaitingRow {
 // The allocations of one process that have one call stack, one function, one kind of memory and one
 // device.
 struct StackRow {
-  std::int64_t pid = 0;   // the process
+  std::int64_t pid = 0;   // id of the process, in the pid namespace of this command
   std::string kind;       // kind of memory, such as "device" or "pinned"
-  model::MaybeId device;  // CUDA ordinal in the process; null: host memory
+  model::MaybeId device;  // CUDA ordinal of the device in the process; null: host memory
   // api: the CUDA function that was called, such as cudaMalloc. where: the calling function with
   // file and line, or library and offset; "no stack was recorded" if no such frame is known. Null:
   // unknown.
@@ -106,12 +107,13 @@ struct StackRow {
 
 // The whole JSON object that `cuwarden top --json` prints.
 struct TopAnswer {
-  std::string schema = top_schema;
+  std::string schema = top_schema;  // name and version of the schema of the JSON object
   // tool_version: version of cuwarden. time: moment at which the object was made (UTC, ISO 8601).
   std::string tool_version, time;
-  std::vector<ProcessRow> processes;
-  std::vector<DeviceRow> devices;
-  std::vector<TotalRow> totals;
+  std::vector<ProcessRow> processes;  // the processes that are shown
+  std::vector<DeviceRow> devices;     // devices of these processes, with their memory
+  std::vector<TotalRow> totals;       // sums of each process by kind of memory and device
+  // Refused requests of the processes that cuwarden still tries to serve.
   std::vector<WaitingRow> waiting;
   // Call stacks of the process that the user has named; without a named process, the JSON has no
   // such member.

@@ -26,8 +26,10 @@ struct GroupSample {
 
 // The numbers that were read from a process's ledger at one moment.
 struct Sample {
-  std::uint64_t time_ns = 0;        // moment of the sample: CLOCK_MONOTONIC, in nanoseconds
-  std::vector<GroupSample> groups;  // all groups of the ledger, also those without live memory
+  std::uint64_t time_ns = 0;  // moment of the sample: CLOCK_MONOTONIC, in nanoseconds
+  // All groups of the ledger (allocations with one call stack, function, kind of memory and
+  // device), also those without live memory.
+  std::vector<GroupSample> groups;
   // Sums over all allocations of one kind on one device, for each kind and device. The series of
   // the process's resident host memory (RSS) is left out.
   std::vector<ledger::SeriesView> series;
@@ -43,9 +45,10 @@ std::uint64_t monotonic_ns();
 // Reads the present numbers of a process from its ledger. `Reader`: reads that ledger.
 Sample take_sample(const ledger::Reader&);
 
-// The speed at which a process's or a group's memory changes. bytes_per_second: change of the live
-// bytes, negative if they shrink. allocations_per_second: number of new allocations.
+// The speed at which a process's or a group's memory changes.
 struct Change {
+  // bytes_per_second: change of the live bytes, negative if they shrink. allocations_per_second:
+  // number of new allocations.
   double bytes_per_second = 0, allocations_per_second = 0;
 };
 
@@ -63,8 +66,9 @@ class Recent {
   const Sample& newest() const { return samples_.back(); }
   // True if there are two samples or more, so that changes can be measured.
   bool knows_changes() const { return samples_.size() > 1; }
-  // Returns the change of one group from the oldest sample to the newest; 0 with one sample. `now`:
-  // the group in the newest sample. A group that the oldest sample lacks counts from 0.
+  // Returns the change of one group of allocations from the oldest sample to the newest; 0 with one
+  // sample. `now`: the group in the newest sample. A group that the oldest sample lacks counts from
+  // 0.
   Change of_group(const GroupSample& now) const;
   // Returns the change of all recorded memory of the process, of devices and of the host, from the
   // oldest sample to the newest; 0 with one sample. There must be a sample.
@@ -73,8 +77,8 @@ class Recent {
  private:
   // Returns the time in seconds from the oldest sample to the newest, 0.001 or more.
   double seconds() const;
-  std::deque<Sample> samples_;
-  // Group id → index in the oldest sample's `groups`.
+  std::deque<Sample> samples_;  // the samples, oldest first
+  // Group's row in the ledger → index of the group in the oldest sample's `groups`.
   std::unordered_map<std::uint32_t, std::size_t> oldest_groups_;
 };
 

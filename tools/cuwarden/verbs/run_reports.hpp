@@ -23,8 +23,8 @@ struct RunReport {
 
 // The reports of all processes of a program that `cuwarden run` ran, and facts about missing ones.
 struct RunReports {
-  std::vector<RunReport> reports;
-  // True if the user needs no message about missing reports: an error line was printed, or the
+  std::vector<RunReport> reports;  // reports of the program's processes, found or made
+  // True if the user needs no message that reports are missing: an error line was printed, or the
   // program was another `cuwarden run`, which has shown its own reports.
   bool said = false;
   // True if a process has no report because it asks for none (CUWARDEN_REPORT_IF, or /dev/null as

@@ -19,6 +19,7 @@ class TemporaryFile {
   TemporaryFile();
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
+  // Removes the file from its folder, and releases its lock.
   ~TemporaryFile();
   // Returns the path that the file has, or had before remove_name().
   const std::string& path() const { return path_; }
@@ -38,9 +39,9 @@ class TemporaryFile {
   // Returns all bytes that processes have written to the file.
   std::string content() const;
 
-  std::string path_;
-  int descriptor_ = -1;  // descriptor that holds the lock; -1 if the file could not be made
-  int error_ = 0;
+  std::string path_;       // path that the file has, or had before remove_name()
+  int descriptor_ = -1;    // descriptor that holds the lock; -1 if the file could not be made
+  int error_ = 0;          // errno if the file could not be made; otherwise 0
   bool has_name_ = false;  // true until the file is removed from its folder
 };
 

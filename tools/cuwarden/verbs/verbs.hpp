@@ -21,7 +21,7 @@ struct ReportVerb {
   // Paths of reports, of ledgers that killed processes left, or of folders with reports; "-":
   // standard input.
   std::vector<std::string> files;
-  TextOptions text;  // options of the text, such as the grouping and the number of groups
+  TextOptions text;  // options of the text that shows a report, such as the grouping of leaks
   // Format in which a report is shown whole; never null, not owned. If a folder has several
   // reports, each of these reports is shown in one line of text instead.
   const Format* format = &report_formats().front();
