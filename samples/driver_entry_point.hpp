@@ -35,6 +35,8 @@ Function driver_entry_point(const char* name, unsigned int version) {
   return reinterpret_cast<Function>(found);
 }
 
+// If `result` is an error of the driver, ends the program with status 1 and one line on stderr.
+// `what`: name of the call that gave the result.
 inline void require(CUresult result, const char* what) {
   if (result == CUDA_SUCCESS) return;
   std::fprintf(stderr, "%s failed: driver error %d\n", what, static_cast<int>(result));

@@ -18,12 +18,14 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kGiB = std::size_t{1} << 30;
 constexpr std::size_t kDevicePage = 2 * kMiB;  // The driver rounds large requests up to this.
 
-// The bytes that cudaMemGetInfo reports.
+// The bytes of a device that cudaMemGetInfo reports.
 struct DeviceMemory {
-  std::size_t free = 0;
-  std::size_t total = 0;
+  std::size_t free = 0;   // Bytes of the device that no process uses.
+  std::size_t total = 0;  // Bytes of the device.
 };
 
+// Returns the present memory of the current device. If it cannot be read, ends the program with
+// status 1.
 inline DeviceMemory device_memory() {
   DeviceMemory now;
   require(cudaMemGetInfo(&now.free, &now.total), "cudaMemGetInfo");
@@ -32,15 +34,17 @@ inline DeviceMemory device_memory() {
 
 // The program's own count of its memory from CUDA, in the bytes that it asked for.
 struct Account {
-  std::size_t live_bytes = 0;
-  std::size_t live_count = 0;
-  std::size_t freed_bytes = 0;
-  std::size_t freed_count = 0;
+  std::size_t live_bytes = 0;   // Bytes that the program has allocated and not freed.
+  std::size_t live_count = 0;   // Number of allocations that the program has not freed.
+  std::size_t freed_bytes = 0;  // Bytes that the program has freed.
+  std::size_t freed_count = 0;  // Number of allocations that the program has freed.
 
+  // Counts an allocation of `bytes` bytes as live.
   void allocated(std::size_t bytes) {
     live_bytes += bytes;
     ++live_count;
   }
+  // Counts an allocation of `bytes` bytes, which was live, as freed.
   void freed(std::size_t bytes) {
     live_bytes -= bytes;
     --live_count;
@@ -51,12 +55,13 @@ struct Account {
 
 // A request for memory, and the device's memory right before it.
 struct Request {
-  const char* api = "";  // The CUDA function that is called, such as "cudaMalloc".
-  std::size_t bytes = 0;
-  const char* function = "";          // The sample's function that makes the call.
+  const char* api = "";               // The CUDA function that is called, such as "cudaMalloc".
+  std::size_t bytes = 0;              // Bytes that the request asks for.
+  const char* function = "";          // Name of the sample's function that makes the call.
   int line = 0;                       // Line of the call in the sample's source.
-  std::optional<cudaError_t> result;  // Null until the call has returned.
-  DeviceMemory before;                // All 0 if the device was not asked.
+  std::optional<cudaError_t> result;  // Result of the call; null until the call has returned.
+  // Memory of the device right before the request; all 0 if the device was not asked.
+  DeviceMemory before;
 
   // Returns a request that is about to be made, with the device's present memory. The parameters
   // are the values of the members.
@@ -73,17 +78,24 @@ struct Request {
   }
 };
 
-// Returns `,"name":value`, a member of the JSON object that the sample prints.
+// Returns `,"name":value`, a member of the JSON object that the sample prints, with a number as its
+// value.
 inline std::string fact(const char* name, std::size_t value) {
   return ",\"" + std::string(name) + "\":" + std::to_string(value);
 }
 
+// Returns `,"name":"value"`, a member of the JSON object that the sample prints, with a text as its
+// value.
 inline std::string fact(const char* name, const char* value) {
   return ",\"" + std::string(name) + "\":\"" + value + '"';
 }
 
+// Returns `,"name":null`, a member of the JSON object that the sample prints, for an unknown value.
 inline std::string missing_fact(const char* name) { return ",\"" + std::string(name) + "\":null"; }
 
+// Returns the JSON object about the request and the program's memory. `extra`: further members,
+// each made by fact(); may be empty. `device`: CUDA ordinal of the request's device, or "null" for
+// host memory.
 inline std::string text_of(const Request& request, const Account& account,
                            const std::string& extra = "", const char* device = "0") {
   const bool asked_device = request.before.total != 0;

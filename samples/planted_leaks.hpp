@@ -15,14 +15,15 @@ namespace sample {
 
 // One group of leaked allocations, with the values that the report should have.
 struct PlantedLeak {
-  const char* api;
-  const char* kind;
-  std::size_t count;
-  std::size_t bytes;     // Bytes of all of them together.
+  const char* api;       // CUDA function that the sample calls, such as "cudaMalloc".
+  const char* kind;      // Kind of the leaked memory, as in reports, such as "device".
+  std::size_t count;     // Number of leaked allocations.
+  std::size_t bytes;     // Bytes of all leaked allocations of the group together.
   const char* function;  // Name of the function that makes the leak, without parameters.
-  int line;              // The line of the call; 0 if the module has no debug info.
+  int line;              // Line of the call in the source; 0 if the module has no debug info.
   const char* released_by = nullptr;  // "context" if a context's end releases it; otherwise null.
-  const char* module = nullptr;       // The module's file name; null for the program itself.
+  // File name of the module that makes the leak; null for the program itself.
+  const char* module = nullptr;
 };
 
 // Prints the leaks as one JSON object. `extra`: further members of the object, each of the form

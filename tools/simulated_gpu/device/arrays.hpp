@@ -8,7 +8,7 @@ namespace cuwarden::simulated_gpu {
 
 // A CUDA array of the simulated driver. Its handle, a CUarray, is the object's address.
 struct Array {
-  CUDA_ARRAY3D_DESCRIPTOR shape{};  // Extents in elements, format, and channels.
+  CUDA_ARRAY3D_DESCRIPTOR shape{};  // Extents of the array in elements, format, and channels.
   Context* context = nullptr;       // The context in which the array was made.
   CUdeviceptr data = 0;             // Device address of the first element.
   std::size_t size = 0;             // Bytes of all elements.
@@ -16,13 +16,14 @@ struct Array {
   // mipmapped array.
   bool level = false;
 
-  // Returns the bytes of an element, with all its channels; 0 if the format is not known.
+  // Returns the bytes of an element of the array, with all its channels; 0 if the format is not
+  // known.
   std::size_t element() const;
-  // Returns the bytes of a row.
+  // Returns the bytes of a row of the array.
   std::size_t row() const { return shape.Width * element(); }
-  // Returns the number of rows of a slice; 1 for a one-dimensional array.
+  // Returns the number of rows in a slice of the array; 1 for a one-dimensional array.
   std::size_t rows() const { return shape.Height > 0 ? shape.Height : 1; }
-  // Returns the number of slices (layers); 1 for an array of one or two dimensions.
+  // Returns the number of slices (layers) of the array; 1 for an array of one or two dimensions.
   std::size_t slices() const { return shape.Depth > 0 ? shape.Depth : 1; }
 };
 

@@ -49,7 +49,7 @@ bool take_object_memory(Context& context, ObjectMemory& memory, std::size_t byte
 // Bytes of device memory for each kernel of a graph that is instantiated. (Measured: 400 graphs of
 // 200 kernels took 240 MiB.)
 constexpr std::size_t kGraphKernelCost = 3 * kKiB;
-// Bytes of device memory for each stream that the program makes.
+// Bytes of device memory that each stream of the program takes.
 constexpr std::size_t kStreamCost = 544 * kKiB;
 
 }  // namespace cuwarden::simulated_gpu

@@ -22,11 +22,12 @@ struct Node {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;  // Result of cuGraphNodeGetType.
   // Nodes of the same graph that must have run before this node runs.
   std::vector<Node*> dependencies;
-  bool destroyed = false;
-  bool enabled = true;  // False: a launch leaves the node out.
-  // Only for kind `allocate`: what the node allocates; `dptr` is the reserved address.
+  bool destroyed = false;  // Not used: a destroyed node is removed from the table nodes() instead.
+  bool enabled = true;     // True: a launch runs the node; false: a launch leaves the node out.
+  // Only for kind `allocate`: the memory that the node allocates; `dptr` is its reserved address.
   CUDA_MEM_ALLOC_NODE_PARAMS allocation{};
-  CUdeviceptr freed = 0;  // Only for kind `release`: the address that is freed.
+  // Only for kind `release`: address of the memory that the node frees; 0 for other kinds.
+  CUdeviceptr freed = 0;
   // Function that a launch of the graph calls for the node, with the stream of the launch; null:
   // none. The caller holds Simulator::mutex, so the function must be short.
   std::function<void(Stream&)> work;
@@ -41,6 +42,7 @@ struct Node {
 struct Graph {
   // The graph's nodes, in the order in which they were added. The table nodes() owns them.
   std::vector<Node*> nodes;
+  // Not used: a destroyed graph is removed from the table graphs() instead.
   bool destroyed = false;
 };
 
@@ -52,14 +54,16 @@ struct GraphExec {
   // the nodes on which it depends. The nodes of a child graph stand in place of the node that runs
   // it.
   std::vector<Node> nodes;
-  unsigned long long flags = 0;  // CUgraphInstantiate_flags
-  std::size_t bytes = 0;         // Bytes of Context::graph_exec_memory that this graph uses.
+  unsigned long long flags = 0;  // CUgraphInstantiate_flags that the program gave.
+  // Bytes of device memory that are counted for this graph in Context::graph_exec_memory.
+  std::size_t bytes = 0;
 };
 
 // A capture (cuStreamBeginCapture): a call in one of its streams becomes a node of a graph, and its
 // work is not done until the graph is launched.
 struct Capture {
   Graph* graph = nullptr;  // The graph that gets the nodes.
+  // Mode that the program gave: it says which calls the capture forbids, and in which threads.
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   std::thread::id thread;     // The thread that began the capture.
   Stream* origin = nullptr;   // The stream in which the capture began, and must end.

@@ -18,25 +18,26 @@ struct MemoryPool {
   // `owner`: the device whose memory the pool gives out; not null, and outlives the pool.
   explicit MemoryPool(Device* owner) : device(owner) {}
 
-  // State of a block. used: the program has it. pending: freed in a stream that has not been
-  // synchronised since. free: any stream may have it.
+  // State of a block of a memory pool. used: the program has it. pending: freed in a stream that
+  // has not been synchronised since. free: any stream may have it.
   enum class State { used, pending, free };
   // A part of a chunk that is given out, pending or free as a whole. The blocks of a chunk fill it
   // without gaps.
   struct Block {
-    std::size_t size = 0;  // In bytes, a multiple of 512.
-    State state = State::used;
-    Stream* stream = nullptr;  // Only for pending blocks: the stream in which the block was freed.
-    CUdeviceptr chunk = 0;     // Start address of the chunk that contains the block.
+    std::size_t size = 0;       // Bytes of the block, a multiple of 512.
+    State state = State::used;  // State of the block: given to the program, pending or free.
+    Stream* stream = nullptr;   // Only for pending blocks: the stream in which the block was freed.
+    CUdeviceptr chunk = 0;      // Start address of the chunk that contains the block.
   };
   // Device memory that a memory pool has taken from the device in one piece, and cuts into blocks.
   struct Chunk {
-    std::size_t size = 0;     // In bytes, a multiple of 2 MiB.
-    std::size_t used = 0;     // Bytes in used blocks.
-    std::size_t pending = 0;  // Bytes in pending blocks.
+    std::size_t size = 0;  // Bytes of the chunk, a multiple of 2 MiB.
+    std::size_t used = 0;  // Bytes of the chunk in blocks that the program has.
+    // Bytes of the chunk in blocks that were freed in a stream which was not synchronised since.
+    std::size_t pending = 0;
   };
 
-  Device* device;           // The device whose memory the pool gives out.
+  Device* device;           // The device whose memory the pool gives out; not owned.
   bool is_default = false;  // True for the pool that the device has from the start.
   bool imported = false;    // True for a pool of another process, which gives out no memory here.
   bool destroyed = false;   // True once the program has destroyed the pool.
@@ -44,10 +45,12 @@ struct MemoryPool {
   // chunks back to the device until all its chunks together have at most this many bytes.
   std::size_t release_threshold = 0;
   std::size_t max_size = 0;  // Most bytes that the pool may take from the device; 0: no limit.
-  // reserved: bytes that this pool (a CUmemoryPool) has taken from the device. used: those that the
-  // program has allocated and not freed. reserved_high, used_high: largest values of `reserved` and
-  // `used` since the pool was made or since the program last reset them (cuMemPoolSetAttribute).
+  // reserved: bytes that this pool (a CUmemoryPool) has taken from the device. reserved_high:
+  // largest value of `reserved` since the pool was made or the program last reset it
+  // (cuMemPoolSetAttribute).
   std::size_t reserved = 0, reserved_high = 0;
+  // used: bytes of the pool that the program has allocated and not freed. used_high: largest value
+  // of `used` since the pool was made or the program last reset it (cuMemPoolSetAttribute).
   std::size_t used = 0, used_high = 0;
   // Values of the reuse attributes of cuMemPoolSetAttribute; stored, but without effect.
   int reuse_event_dependencies = 1, reuse_opportunistic = 1, reuse_internal = 1;
@@ -57,8 +60,9 @@ struct MemoryPool {
   // Access of other devices to the pool's memory, by the device's ordinal (cuMemPoolSetAccess);
   // stored, but not checked by copies.
   std::map<int, CUmemAccess_flags> access;
-  std::map<CUdeviceptr, Chunk> chunks;  // All chunks, by start address.
-  std::map<CUdeviceptr, Block> blocks;  // All blocks of all chunks, by start address.
+  // Chunks of device memory that the pool has, by start address.
+  std::map<CUdeviceptr, Chunk> chunks;
+  std::map<CUdeviceptr, Block> blocks;  // Blocks into which the chunks are cut, by start address.
   // Size in bytes and start of each block that is not used. Pending blocks are listed under the
   // stream in which they were freed; free blocks under null.
   std::map<Stream*, std::set<std::pair<std::size_t, CUdeviceptr>>> available;
@@ -85,8 +89,8 @@ struct MemoryPool {
 
  private:
   // Takes `size` bytes from the smallest block in available[owner] that suffices, and returns their
-  // start; 0 if there is no such block. `owner`: a stream whose pending blocks are meant; null: the
-  // free blocks.
+  // start; 0 if there is no block of that size. `owner`: the stream in which pending blocks were
+  // freed; null: the free blocks.
   CUdeviceptr cut(Stream* owner, std::size_t size);
   // Takes a chunk of at least `size` bytes from the device, of 32 MiB or more if possible, and
   // makes it one free block. Returns false, and takes nothing, if the device has too few free bytes

@@ -6,7 +6,7 @@ namespace cuwarden::simulated_gpu {
 
 // A process that holds memory of one simulated device.
 struct ListedProcess {
-  unsigned pid;
+  unsigned pid;                   // Id of the process, as NVML lists it.
   unsigned long long used_bytes;  // Bytes of the device that the process holds; not 0.
 };
 
@@ -18,12 +18,14 @@ constexpr int kNoSuchDevice = -1, kListRefused = -2;
 // Sizes of a device, written by cuSimulatedGpuWhole(). If CUWARDEN_SIM_MIG is set, the device that
 // programs see is a slice (MIG) of a larger, whole device.
 struct WholeDevice {
-  bool is_sliced;            // True if the device is a slice.
-  unsigned long long bytes;  // Bytes of the whole device; 0 if the device is not a slice.
-  // own_bytes: bytes of the device or slice that programs see. own_free_bytes: those of them that
-  // no process holds.
+  bool is_sliced;  // True if the device that programs see is a slice (MIG) of a larger one.
+  // Bytes of the whole device of which programs see a slice; 0 if they see no slice.
+  unsigned long long bytes;
+  // own_bytes: bytes of the device or slice that programs see. own_free_bytes: bytes of it that no
+  // process holds.
   unsigned long long own_bytes, own_free_bytes;
-  // Limit on the bytes that this process's cgroup may have (0: no limit), and those that it has.
+  // cgroup_limit_bytes: limit on the device's bytes that this process's cgroup may have; 0: no
+  // limit. cgroup_used_bytes: bytes of the device that the cgroup has.
   unsigned long long cgroup_limit_bytes, cgroup_used_bytes;
 };
 

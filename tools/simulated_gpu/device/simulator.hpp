@@ -23,21 +23,24 @@ struct Simulator {
   // the devices that this process sees.
   Simulator();
 
+  // Settings of the simulated GPU, from environment variables CUWARDEN_SIM_*.
   const Settings settings;
   std::mutex mutex;  // The simulator's lock, which guards all state but `settings`.
   // Notified each time a host function that a stream runs (cuLaunchHostFunc) has returned.
   std::condition_variable callbacks_done;
   std::atomic<bool> initialised{false};  // True after cuInit; also read without the lock.
   DeviceShare share;  // This process's part in devices that several processes share.
-  std::vector<std::unique_ptr<Device>> devices;  // By ordinal.
-  Handles<Context> contexts;
-  Handles<Stream> streams;
-  Handles<Event> events;
-  Handles<MemoryPool> pools;
+  // Devices that the program can use, by CUDA ordinal.
+  std::vector<std::unique_ptr<Device>> devices;
+  Handles<Context> contexts;       // All contexts of the process.
+  Handles<Stream> streams;         // All streams that the program has made.
+  Handles<Event> events;           // All events of the process.
+  Handles<MemoryPool> pools;       // All memory pools (CUmemoryPool) of the process.
   RangeTable ranges;               // All live device and host memory of the program's allocations.
   std::size_t pinned_bytes = 0;    // Bytes of live page-locked and registered host memory.
   unsigned long long next_id = 1;  // Id of the next context, stream or capture.
-  std::vector<std::shared_ptr<Capture>> captures;  // Captures that have not ended.
+  // Captures of streams into graphs that have not ended.
+  std::vector<std::shared_ptr<Capture>> captures;
 
   // Bytes of each address range that the program has reserved by cuMemAddressReserve and not given
   // back, by the range's start.
@@ -48,7 +51,7 @@ struct Simulator {
     auto next = reservations.upper_bound(address);
     return next != reservations.begin() && address - (--next)->first < next->second;
   }
-  // Returns the device with this ordinal; null if there is none.
+  // Returns the simulated device with this CUDA ordinal; null if there is none.
   Device* device(CUdevice ordinal) {
     const auto index = static_cast<std::size_t>(ordinal);
     return ordinal >= 0 && index < devices.size() ? devices[index].get() : nullptr;

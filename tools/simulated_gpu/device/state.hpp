@@ -37,19 +37,19 @@ struct PhysicalHandle;
 // when the program submits them.
 struct Stream {
   Context* context = nullptr;  // The context that the stream belongs to.
-  unsigned flags = 0;          // CUstream_flags
-  int priority = 0;            // From -5, the highest, to 0.
+  unsigned flags = 0;          // CUstream_flags with which the stream was made.
+  int priority = 0;            // Priority of the stream: from -5, the highest, to 0.
   unsigned long long id = 0;   // Id that no other stream or context of the process has.
   bool destroyed = false;      // True once the stream or its context was destroyed.
   // The moment at which all work that is queued in the stream is done; it may have passed.
   Clock::time_point busy_until{};
   // The moment at which the stream reaches its last cuMemFreeAsync; the clock's epoch: none so far.
   Clock::time_point last_free{};
-  // Numbers of host functions (cuLaunchHostFunc) of the stream. running_callbacks: those that are
-  // queued or running now. callbacks_queued: all that were ever queued. callbacks_finished: all
-  // that have ever returned.
+  // Number of host functions (cuLaunchHostFunc) of the stream that are queued or running now.
   unsigned running_callbacks = 0;
+  // Number of host functions that were ever queued in the stream.
   unsigned long long callbacks_queued = 0;
+  // Number of host functions of the stream that have ever returned.
   unsigned long long callbacks_finished = 0;
   // The capture into a graph in which the stream takes part; null if there is none.
   std::shared_ptr<Capture> capture;
@@ -58,17 +58,17 @@ struct Stream {
 // An event. Its handle, a CUevent, is the object's address.
 struct Event {
   Context* context = nullptr;  // The context in which the event was made.
-  unsigned flags = 0;          // CUevent_flags
-  bool destroyed = false;
-  bool recorded = false;  // True once the event was recorded outside of a capture into a graph.
+  unsigned flags = 0;          // CUevent_flags with which the event was made.
+  bool destroyed = false;  // Not used: a destroyed event is removed from Simulator::events instead.
+  bool recorded = false;   // True once the event was recorded outside of a capture into a graph.
   // The stream in which the event was last recorded; null: none, or all streams of a context
   // (cuCtxRecordEvent).
   Stream* stream = nullptr;
   Clock::time_point at{};  // The moment at which the recorded event happens, if `recorded` is true.
-  // captured: the capture into a graph during which the event was last recorded; null if there was
-  // none or it is over. captured_nodes: the nodes (Node*) of that graph on which work behind the
-  // event depends.
+  // The capture into a graph during which the event was last recorded; null if there was none or it
+  // is over.
   std::weak_ptr<Capture> captured;
+  // Nodes (Node*) of the graph of `captured` on which work behind the event depends.
   std::vector<void*> captured_nodes;
 };
 
@@ -95,16 +95,16 @@ constexpr unsigned kArrayMemory = 2;
 // A range of addresses that the simulated driver gave to the program, or that the program made
 // known to the driver by cuMemHostRegister.
 struct Range {
-  CUdeviceptr start = 0;      // First address.
+  CUdeviceptr start = 0;      // First address of the range.
   std::size_t requested = 0;  // Bytes that the program asked for.
   // Bytes of the device or the host that this range alone takes; 0 for a part of a slab, a memory
   // pool or a physical handle. There are two exceptions. For kind `imported`, it is the size of the
   // whole mapped file, although the range takes no memory. For kind `graph`, it is the range's own
   // bytes, although the device's memory for graphs contains them already.
   std::size_t held = 0;
-  RangeKind kind = RangeKind::device;
-  Context* context = nullptr;  // The context with which the range ends; null: no context.
-  Device* device = nullptr;    // The device that has the memory; null for host memory.
+  RangeKind kind = RangeKind::device;  // Kind of memory in the range.
+  Context* context = nullptr;          // The context with which the range ends; null: no context.
+  Device* device = nullptr;            // The device that has the memory; null for host memory.
   // For page-locked, registered and managed memory, the flags of the call that made the range.
   // kImportedFreeable for imported ranges that the program may free by cuMemFree; kArrayMemory for
   // device memory of arrays and of modules' variables; otherwise 0.
@@ -114,9 +114,11 @@ struct Range {
   bool sync_memops = false;            // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
   MemoryPool* pool = nullptr;          // Only for kind `stream_ordered`: the pool of the block.
   PhysicalHandle* physical = nullptr;  // Only for kind `mapping`: the handle that is mapped.
-  // Only for kind `mapping`: the devices that may read, and those that may write. Bit n stands for
-  // the device with ordinal n, bit 63 for the host (kHostBit).
+  // Only for kind `mapping`: the devices that may read. Bit n stands for the device with ordinal n,
+  // bit 63 for the host (kHostBit).
   std::uint64_t readable = 0;
+  // Only for kind `mapping`: the devices that may write. Bit n stands for the device with ordinal
+  // n, bit 63 for the host (kHostBit).
   std::uint64_t writable = 0;
   // Only for kind `imported`: number of times that the program has opened the memory, less the
   // number of times that it has closed it. For other kinds 1.
@@ -156,8 +158,8 @@ class RangeTable {
   }
 
  private:
-  std::map<CUdeviceptr, Range> ranges_;
-  unsigned long long next_buffer_id_ = 1;
+  std::map<CUdeviceptr, Range> ranges_;    // All ranges, by start address.
+  unsigned long long next_buffer_id_ = 1;  // Range::buffer_id of the next range that is added.
 };
 
 // Memory from cuMemAlloc that the program has freed by cuMemFreeAsync. The device memory counts as
@@ -176,10 +178,10 @@ struct ObjectMemory {
 
 // A context. Its handle, a CUcontext, is the object's address.
 struct Context {
-  Device* device = nullptr;
-  bool primary = false;  // True for the device's primary context.
-  bool destroyed = false;
-  unsigned flags = 0;  // CUctx_flags
+  Device* device = nullptr;  // The device on which the context was made; not owned.
+  bool primary = false;      // True for the device's primary context.
+  bool destroyed = false;    // True once the context was destroyed.
+  unsigned flags = 0;        // CUctx_flags with which the context was made.
   // CUDA version of the function that made the context, such as 3020 for cuCtxCreate_v2; the result
   // of cuCtxGetApiVersion.
   unsigned api_version = 3020;
@@ -214,8 +216,9 @@ struct Context {
   std::vector<DeferredFree> deferred;
   // Values of cuCtxSetLimit, by CUlimit. A context has all limits that are supported.
   std::map<int, std::size_t> limits;
-  // Values of cuCtxSetCacheConfig and cuCtxSetSharedMemConfig; stored, but without effect.
+  // Value of cuCtxSetCacheConfig; stored, but without effect.
   CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
+  // Value of cuCtxSetSharedMemConfig; stored, but without effect.
   CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
 };
 
@@ -272,24 +275,24 @@ struct Device {
   std::size_t used = 0;      // Bytes of the device that this process holds.
   AddressArena arena;        // Gives out addresses for the device's memory.
   bool had_context = false;  // True once the device had a context; its first one takes more memory.
-  Context* primary = nullptr;  // The primary context; null if there is none.
+  Context* primary = nullptr;  // The device's primary context; null if there is none.
   // Number of calls of cuDevicePrimaryCtxRetain, less that of cuDevicePrimaryCtxRelease, for the
   // present primary context.
   unsigned primary_references = 0;
   unsigned primary_flags = 0;  // CUctx_flags with which the next primary context is made.
-  // host_mapped: bytes of host memory that the device has mapped. host_tables: bytes of the device
-  // that the page tables for this host memory take.
+  // Bytes of host memory that the device has mapped.
   std::size_t host_mapped = 0;
+  // Bytes of the device that the page tables for the mapped host memory take.
   std::size_t host_tables = 0;
   MemoryPool* default_pool = nullptr;  // The memory pool that the device has from the start.
   MemoryPool* current_pool = nullptr;  // The memory pool that cuMemAllocAsync uses.
-  // Bytes of the device for memory of launched graphs. graph_used: in use now. graph_reserved: in
-  // use, or kept for the next launch until trim_device() gives them back. graph_used_high,
-  // graph_reserved_high: largest values of graph_used and graph_reserved since the program last
-  // reset them.
+  // Bytes of the device that memory of launched graphs takes now.
   std::size_t graph_used = 0;
+  // Bytes of the device for memory of launched graphs: in use, or kept for the next launch until
+  // trim_device() gives them back.
   std::size_t graph_reserved = 0;
-  std::size_t graph_used_high = 0;
+  std::size_t graph_used_high = 0;  // Largest value of graph_used since the program last reset it.
+  // Largest value of graph_reserved since the program last reset it.
   std::size_t graph_reserved_high = 0;
 };
 
@@ -331,7 +334,7 @@ class Handles {
   const std::unordered_set<T*>& all() const { return live_; }
 
  private:
-  std::unordered_set<T*> live_;           // Objects whose handles are live.
+  std::unordered_set<T*> live_;           // Objects whose handles are live; owned by kept_.
   std::vector<std::unique_ptr<T>> kept_;  // All objects that were ever added.
 };
 

@@ -38,13 +38,16 @@ bool invalidate_implicit_captures(const Stream& stream);
 // begins after the work of the legacy default stream.
 void enqueue(Stream& stream, Clock::duration duration);
 
-// Sleeps until the stream, or each stream of the context, is idle. Then releases the memory that
-// was freed in these streams by cuMemFreeAsync. If `stream` is the legacy default stream, the work
-// and frees of all blocking streams of its context count, too, but not their host functions.
-// `lock`: holds Simulator::mutex before and after the call; released while the thread sleeps. Also
-// returns if another thread destroys the stream or context meanwhile, which the caller then must
-// not use any more.
+// Sleeps until the stream is idle. Then releases the memory that was freed in it by cuMemFreeAsync.
+// If `stream` is the legacy default stream, the work and frees of all blocking streams of its
+// context count, too, but not their host functions. `lock`: holds Simulator::mutex before and after
+// the call; released while the thread sleeps. Also returns if another thread destroys the stream
+// meanwhile, which the caller then must not use any more.
 void wait_for(std::unique_lock<std::mutex>& lock, Stream& stream);
+// Sleeps until each stream of the context is idle. Then releases the memory that was freed in these
+// streams by cuMemFreeAsync. `lock`: holds Simulator::mutex before and after the call; released
+// while the thread sleeps. Also returns if another thread destroys the context meanwhile, which the
+// caller then must not use any more.
 void wait_for(std::unique_lock<std::mutex>& lock, Context& context);
 // For cuMemFree: sleeps until the context is idle, then releases memory that was freed in its
 // streams by cuMemFreeAsync. During the wait, other threads' calls of cuMemAlloc in the context

@@ -9,8 +9,8 @@ namespace cuwarden::simulated_gpu {
 
 // Memory behind a CUmemGenericAllocationHandle, whose value is the object's address.
 struct PhysicalHandle {
-  // As given to cuMemCreate; for an imported handle, those of exportable memory on the device that
-  // was current at the import.
+  // Properties of the memory, as given to cuMemCreate; for an imported handle, those of exportable
+  // memory on the device that was current at the import.
   CUmemAllocationProp properties{};
   Device* device = nullptr;  // The device that has the memory; null for host memory.
   std::size_t size = 0;      // Bytes of the memory.

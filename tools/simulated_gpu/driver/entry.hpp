@@ -21,15 +21,18 @@ namespace cuwarden::simulated_gpu {
 
 // Holds the simulator's lock (Simulator::mutex) while the object exists.
 struct Locked {
-  Simulator& sim = simulator();
+  Simulator& sim = simulator();  // State of the simulated driver in this process.
+  // Holds the simulator's lock; may be released and taken again in waits.
   std::unique_lock<std::mutex> lock{sim.mutex};
 };
 
 // Holds the simulator's lock (Simulator::mutex) while the object exists, and finds the calling
-// thread's current context. `error`: CUDA_SUCCESS, or the error that the exported function must
-// return because that context is missing or destroyed; then `context` must not be used.
+// thread's current context.
 struct InContext : Locked {
+  // The calling thread's current context; meaningless if `error` is not CUDA_SUCCESS.
   Context* context = nullptr;
+  // CUDA_SUCCESS, or the error that the exported function must return because the current context
+  // is missing or destroyed.
   CUresult error = current_context(context);
 };
 

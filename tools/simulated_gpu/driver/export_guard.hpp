@@ -21,6 +21,7 @@ class ExportGuard {
       : refusal(refuse(site)), outer_(thread_state().per_thread_default) {
     if (per_thread) thread_state().per_thread_default = true;
   }
+  // Restores the default stream from before the call.
   ~ExportGuard() { thread_state().per_thread_default = outer_; }
   ExportGuard(const ExportGuard&) = delete;
   ExportGuard& operator=(const ExportGuard&) = delete;
@@ -31,23 +32,26 @@ class ExportGuard {
   const CUresult refusal;
 
  private:
+  // Returns the error that the call of the function must return without doing anything;
+  // CUDA_SUCCESS if the call may go on.
   static CUresult refuse(CallSite& site);
-  bool outer_;  // ThreadState::per_thread_default before the call.
+  bool outer_;  // Value of ThreadState::per_thread_default before the call.
 };
 
 // One row of the table from which the simulated cuGetProcAddress answers: the function that a name
 // means from one CUDA version on.
 struct LookupRow {
-  const char* name;  // The function's name without _vN, _ptsz or _ptds, such as cuMemAlloc.
+  const char* name;  // Name of a driver function without _vN, _ptsz or _ptds, such as cuMemAlloc.
   // CUDA version from which on the row holds, such as 3020 for 3.2. The row holds up to the version
-  // of the next row with the same name.
+  // of the next row with an equal name.
   int since;
-  void* plain;       // The function with the legacy default stream.
-  void* per_thread;  // The function with the thread's own default stream; null if there is none.
+  void* plain;  // Address of the function with the legacy default stream.
+  // Address of the function with the thread's own default stream; null if there is none.
+  void* per_thread;
 };
-// The table from which the simulated cuGetProcAddress answers, and its number of rows; generated
-// from CUDA's headers. Sorted by name; for each name, rows of older versions come first.
+// The table from which the simulated cuGetProcAddress answers; generated from CUDA's headers.
+// Sorted by name; for each name, rows of older versions come first.
 extern const LookupRow lookup_rows[];
-extern const std::size_t lookup_row_count;
+extern const std::size_t lookup_row_count;  // Number of rows in lookup_rows.
 
 }  // namespace cuwarden::simulated_gpu

@@ -45,18 +45,20 @@ class AddressArena {
   bool contains(CUdeviceptr address) const;
 
  private:
-  // Reserves a region of `size` bytes from the system, and enters it as a gap. Returns false if the
-  // system refuses.
+  // Reserves a region of `size` bytes of addresses from the system, and enters it as a free range.
+  // Returns false if the system refuses.
   bool add_region(std::size_t size);
-  // Enters a gap of `size` bytes, joined with gaps that end or begin beside it.
+  // Enters a free range of `size` bytes of addresses, joined with free ranges that end or begin
+  // beside it.
   void insert_gap(CUdeviceptr start, std::size_t size);
 
-  std::size_t region_size_;  // Bytes of addresses that are reserved at a time.
+  std::size_t region_size_;  // Bytes of addresses that are reserved from the system at a time.
   bool prepared_ = false;    // True once prepare() has succeeded.
-  // Start and size in bytes of each reserved region.
+  // Start and size in bytes of each region of addresses that is reserved from the system.
   std::vector<std::pair<CUdeviceptr, std::size_t>> regions_;
-  std::map<CUdeviceptr, std::size_t> gaps_;                // Start → bytes of each gap.
-  std::set<std::pair<std::size_t, CUdeviceptr>> by_size_;  // Bytes and start of each gap.
+  std::map<CUdeviceptr, std::size_t> gaps_;  // Start → bytes of each free range of addresses.
+  // Bytes and start of each free range of addresses.
+  std::set<std::pair<std::size_t, CUdeviceptr>> by_size_;
 };
 
 }  // namespace cuwarden::simulated_gpu

@@ -50,12 +50,13 @@ class DeviceShare {
     // back. Does not exclude threads of this process. Does nothing if the devices are not shared.
     // `share` outlives the object.
     explicit Taking(const DeviceShare& share);
+    // Gives the lock back.
     ~Taking();
     Taking(const Taking&) = delete;
     Taking& operator=(const Taking&) = delete;
 
    private:
-    const DeviceShare& share_;
+    const DeviceShare& share_;  // Devices to whose shared file the lock belongs; not owned.
   };
 
  private:
@@ -63,17 +64,18 @@ class DeviceShare {
   static constexpr int kDevices = 64;  // Most devices of the machine.
   // A slot of the shared file: the device memory that one process holds.
   struct Slot {
-    std::atomic<int> pid;
+    std::atomic<int> pid;  // Id of the process that took the slot last.
     // Bytes that the process holds of each device, by the device's number in the machine.
     std::atomic<std::size_t> used[kDevices];
   };
 
-  // True if another living process owns the slot with this index.
+  // True if another living process owns the slot of the shared file with this index, from 0.
   bool owned_by_another(int slot) const;
 
-  int file_ = -1;          // Descriptor of the file; -1: none.
-  int own_ = -1;           // Index of this process's slot; -1: none.
-  Slot* slots_ = nullptr;  // The mapped file; null if the devices are not shared.
+  int file_ = -1;  // Descriptor of the file by which processes share the devices; -1: not shared.
+  // Index of this process's slot in the shared file; -1: the devices are not shared.
+  int own_ = -1;
+  Slot* slots_ = nullptr;  // The mapped file, kSlots slots; null if the devices are not shared.
 };
 
 }  // namespace cuwarden::simulated_gpu

@@ -33,7 +33,7 @@ struct FaultRule {
   std::string function;
   // Number of the call, from 1, to which `calls` refers; 0 (`*` in the rule): every call fails.
   unsigned long long n = 0;
-  Calls calls = Calls::nth;  // Says which calls fail if n is not 0.
+  Calls calls = Calls::nth;  // Calls that fail if n is not 0.
   int code = 2;  // The CUresult that failing calls return; 2 is CUDA_ERROR_OUT_OF_MEMORY.
   // Action of a call that the rule names, instead of a failure. With Calls::lost, `hang` concerns
   // the calls after the one that lost the device.
@@ -44,13 +44,14 @@ struct FaultRule {
     signal,
     hang,  // The call takes the simulated driver's lock and never returns.
   };
-  Instead instead = Instead::nothing;
+  Instead instead = Instead::nothing;  // Action of the calls that the rule names.
 };
 
 // One rule of CUWARDEN_SIM_LOCAL_MEMORY, `part-of-kernel-name:bytes`: the local memory that some
 // kernels need.
 struct LocalMemoryRule {
-  std::string kernel;     // The rule holds for all kernels whose names contain this text.
+  // A part of kernels' names: the rule holds for all kernels whose names contain it.
+  std::string kernel;
   std::size_t bytes = 0;  // Bytes of local memory for each thread of these kernels.
 };
 
@@ -98,9 +99,12 @@ struct Settings {
   // CUWARDEN_SIM_SHARED: path of the file by which processes share the devices; empty: each process
   // has devices of its own.
   std::string shared;
-  ProcessList processes = ProcessList::all;           // From CUWARDEN_SIM_NVML.
-  ComputeMode compute_mode = ComputeMode::shared;     // From CUWARDEN_SIM_COMPUTE_MODE.
-  VirtualMemory virtual_memory = VirtualMemory::all;  // From CUWARDEN_SIM_VMM.
+  // CUWARDEN_SIM_NVML: processes that the simulated NVML lists.
+  ProcessList processes = ProcessList::all;
+  // CUWARDEN_SIM_COMPUTE_MODE: contexts that each device allows.
+  ComputeMode compute_mode = ComputeMode::shared;
+  // CUWARDEN_SIM_VMM: memory that cuMemMap can map.
+  VirtualMemory virtual_memory = VirtualMemory::all;
   // CUWARDEN_SIM_MIG: each device is a slice (MIG) of a whole device of this many bytes; 0: devices
   // are no slices.
   std::size_t whole_memory = 0;
@@ -114,14 +118,17 @@ struct Settings {
   // ordinal; a device that is not in the map has no limit. Read only if CUWARDEN_SIM_MPS is 1,
   // which stands for a running MPS server.
   std::map<int, std::size_t> memory_limits;
-  int driver_version = 13000;  // CUWARDEN_SIM_DRIVER_VERSION, such as 13000 for CUDA 13.0.
+  // CUWARDEN_SIM_DRIVER_VERSION: CUDA version that the driver supports, such as 13000 for 13.0.
+  int driver_version = 13000;
   // CUWARDEN_SIM_KERNEL_TIME: time for which each kernel keeps its stream busy.
   std::chrono::nanoseconds kernel_time{0};
   int threads = 0;  // CUWARDEN_SIM_THREADS: number of threads that the driver starts in cuInit.
-  // CUWARDEN_SIM_END_TIME: time for which the driver's exit handler sleeps.
+  // CUWARDEN_SIM_END_TIME: time for which the driver's exit handler sleeps at the end of the
+  // process.
   std::chrono::nanoseconds end_time{0};
-  std::vector<FaultRule> faults;              // Rules of CUWARDEN_SIM_FAIL.
-  std::vector<LocalMemoryRule> local_memory;  // Rules of CUWARDEN_SIM_LOCAL_MEMORY.
+  std::vector<FaultRule> faults;  // CUWARDEN_SIM_FAIL: rules by which calls fail.
+  // CUWARDEN_SIM_LOCAL_MEMORY: local memory that kernels need.
+  std::vector<LocalMemoryRule> local_memory;
 };
 
 // Returns the settings of the simulated GPU, read from the environment variables. For a value that

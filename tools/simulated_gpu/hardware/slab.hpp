@@ -25,29 +25,31 @@ constexpr std::size_t kSlabLimit = kPage - kSlabStep;
 // object does not know the page's address; units are named by their index from 0.
 class Slab {
  public:
-  // Number of units in a slab.
+  // Number of units of 512 bytes in a slab.
   static constexpr unsigned kUnits = kPage / kSlabStep;
 
-  // Marks `units` consecutive units as taken, in the first gap that is long enough. Returns the
-  // index of the first unit. `units`: 1 to largest_run().
+  // Marks `units` consecutive units of the slab as taken, in the first run of free units that is
+  // long enough. Returns the index of the first unit. `units`: 1 to largest_run().
   unsigned take(unsigned units);
-  // Marks `units` units from the index `first` on, which take() has returned, as free.
+  // Marks `units` units of the slab, from the index `first` on, as free. take(units) has returned
+  // this index.
   void give(unsigned first, unsigned units);
-  // Returns the number of units in the longest run of free units; 0 if all are taken.
+  // Returns the number of units in the slab's longest run of free units; 0 if all are taken.
   unsigned largest_run() const { return largest_; }
-  // True if no unit is taken.
+  // True if no unit of the slab is taken.
   bool empty() const { return used_ == 0; }
 
  private:
-  // Marks `units` units from the index `first` on as taken or free.
+  // Marks `units` units of the slab, from the index `first` on, as taken (true) or free (false).
   void set(unsigned first, unsigned units, bool taken);
-  // Returns the index of the first gap of at least `units` units; kUnits if there is none or if
-  // `units` is 0. Sets `largest` to the number of units in the longest gap.
+  // Returns the index of the first run of at least `units` free units; kUnits if there is none or
+  // if `units` is 0. Sets `largest` to the number of units in the longest run.
   unsigned find(unsigned units, unsigned& largest) const;
 
-  std::array<std::uint64_t, kUnits / 64> taken_{};  // A bit for each unit.
-  unsigned used_ = 0;                               // Number of units that are taken.
-  unsigned largest_ = kUnits;                       // Units in the longest gap.
+  // A bit for each unit, by its index: 1 if the unit is taken.
+  std::array<std::uint64_t, kUnits / 64> taken_{};
+  unsigned used_ = 0;          // Number of units of the slab that are taken.
+  unsigned largest_ = kUnits;  // Number of units in the longest run of free units.
 };
 
 // All slabs of one context. A slab is a page of 2 MiB of device memory for small requests. The
@@ -66,7 +68,7 @@ class SlabHeap {
   // their slab's page. Returns true if the slab is empty now: then the slab is removed, and the
   // caller gives the page back to the device.
   bool give(CUdeviceptr start, std::size_t size, CUdeviceptr& page);
-  // Returns the number of slabs.
+  // Returns the number of slabs, each of which is a page of 2 MiB.
   std::size_t pages() const { return slabs_.size(); }
   // Removes all slabs, and calls visit_page(address) for the page of each, which the caller gives
   // back to the device.
@@ -78,8 +80,9 @@ class SlabHeap {
   }
 
  private:
-  std::map<CUdeviceptr, Slab> slabs_;  // All slabs, by address of the page.
-  // Number of units in the longest gap, and address of the page, of each slab that is not full.
+  std::map<CUdeviceptr, Slab> slabs_;  // All slabs of the context, by address of the page.
+  // Number of units in the longest run of free units, and address of the page, of each slab that is
+  // not full.
   std::set<std::pair<unsigned, CUdeviceptr>> by_room_;
 };
 

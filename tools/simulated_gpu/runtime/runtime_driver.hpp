@@ -29,6 +29,7 @@ class PerThreadDefault {
  public:
   // `per_thread`: true if the default stream is the thread's own.
   explicit PerThreadDefault(bool per_thread);
+  // Restores the result of per_thread_default() from before the object was made.
   ~PerThreadDefault();
   PerThreadDefault(const PerThreadDefault&) = delete;
   PerThreadDefault& operator=(const PerThreadDefault&) = delete;
@@ -37,15 +38,17 @@ class PerThreadDefault {
   bool outer_;  // Result of per_thread_default() before the object was made.
 };
 
-// A function of the driver (libcuda), as a callable object. `AskedAs`: type with the static members
-// `name` and `version`, by which cuGetProcAddress finds the function. `Function`: type of a pointer
-// to the function.
+// A function of the driver (libcuda), as a callable object; defined below for functions that return
+// a CUresult. `AskedAs`: type with the static members `name` and `version`, by which
+// cuGetProcAddress finds the function. `Function`: type of a pointer to the function.
 template <typename AskedAs, typename Function>
 struct DriverFunction;
 
+// A function of the driver (libcuda) that returns a CUresult, as a callable object. `AskedAs`: type
+// with the static members `name` and `version`, by which cuGetProcAddress finds the function.
 template <typename AskedAs, typename... Parameters>
 struct DriverFunction<AskedAs, CUresult (*)(Parameters...)> {
-  using Type = CUresult (*)(Parameters...);
+  using Type = CUresult (*)(Parameters...);  // Type of a pointer to the function.
 
   // Calls the driver's function; the first call finds its address. Returns CUDA_ERROR_NOT_SUPPORTED
   // if the driver lacks the function.
