@@ -14,9 +14,10 @@
 
 namespace sample {
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-constexpr std::size_t kGiB = std::size_t{1} << 30;
-constexpr std::size_t kDevicePage = 2 * kMiB;  // The driver rounds large requests up to this.
+constexpr std::size_t kMiB = std::size_t{1} << 20;  // Bytes of a MiB.
+constexpr std::size_t kGiB = std::size_t{1} << 30;  // Bytes of a GiB.
+// Bytes to whose multiples the driver rounds up large requests.
+constexpr std::size_t kDevicePage = 2 * kMiB;
 
 // The bytes of a device that cudaMemGetInfo reports.
 struct DeviceMemory {

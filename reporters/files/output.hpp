@@ -56,8 +56,8 @@ class Output {
   ino_t inode_ = 0;
   bool is_file_ = false;       // true if the descriptor belongs to a regular file
   int error_ = 0;              // errno of the first failed write; 0: none failed
-  std::uint64_t written_ = 0;  // bytes written to the descriptor so far
-  std::size_t used_ = 0;       // bytes in the buffer
+  std::uint64_t written_ = 0;  // bytes that this object has written to the descriptor so far
+  std::size_t used_ = 0;       // bytes of output that wait in the buffer
   char buffer_[64 * 1024];     // output that was not yet written; `used_` bytes
 };
 

@@ -11,7 +11,7 @@ namespace cuwarden::model {
 
 // A call stack: a row of the report's table `stacks`.
 struct Stack {
-  Id id = 0;               // from 1; other tables name the stack by this number
+  Id id = 0;               // number of the stack, from 1, by which other tables name it
   std::vector<Id> frames;  // ids of rows of the table `frames`, innermost first
   bool truncated = false;  // true if the outer frames of the stack were not recorded
   CUWARDEN_FIELDS(id, frames, truncated)
@@ -20,7 +20,7 @@ struct Stack {
 // A function on call stacks: a row of the report's table `frames`. An inlined function has a frame
 // of its own.
 struct Frame {
-  Id id = 0;             // from 1; rows of `stacks` name the frame by this number
+  Id id = 0;             // number of the frame, from 1, by which rows of `stacks` name it
   Text function, file;   // function's name and source file; null: unknown
   Figure line;           // line of the code in the source file; null: unknown
   bool inlined = false;  // true if the function is inlined into the next outer frame
@@ -36,8 +36,8 @@ struct Frame {
 // An executable or shared object that the process had loaded, with code on call stacks or without:
 // a row of the report's table `modules`.
 struct Module {
-  Id id = 0;         // from 1; other tables name the module by this number
-  std::string path;  // path of the file
+  Id id = 0;         // number of the module, from 1, by which other tables name it
+  std::string path;  // path of the executable or shared object
   Text build_id;     // ELF build id of the file, in hexadecimal; null: the file has none
   CUWARDEN_FIELDS(id, path, build_id)
   CUWARDEN_MAY_LACK(build_id)

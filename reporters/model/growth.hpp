@@ -19,10 +19,10 @@ namespace cuwarden {
 // The live allocations of one call stack, kind, function and device, counted by the time at which
 // they were made. first_ns and end_ns are set before the first add().
 struct Growth {
-  // Time of the oldest live allocation, and end of the process, in ns since the process's start.
+  // Time at which the oldest live allocation was made, in ns since the process's start.
   std::uint64_t first_ns = 0;
-  std::uint64_t end_ns = 0;
-  std::uint64_t count = 0;  // number of the call stack's live allocations
+  std::uint64_t end_ns = 0;  // end of the process, in ns since its start
+  std::uint64_t count = 0;   // number of the call stack's live allocations
   // Number of live allocations that were made in each quarter of the time from first_ns to end_ns.
   std::array<std::uint64_t, 4> by_quarter{};
   // Bytes of the live allocations that were made after the first quarter of the time from first_ns

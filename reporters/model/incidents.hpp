@@ -33,7 +33,7 @@ struct Incident {
   // Name of the rung (attempt of cuwarden's) that has served most of the refused requests; null: no
   // rung has served one.
   Text rescued_by;
-  std::string verdict;  // name of the cause in verdicts.def, such as "slab_fragmentation"
+  std::string verdict;  // name of the cause, such as "slab_fragmentation"; verdicts.def lists all
   Figure repeats;       // number of refusals of the incident after the first one
   // recovered_count: refusals that the program saw, and after which the thread was served an equal
   // request within 10 s. rescued_count: refused requests that a rung served, so that the program
@@ -44,7 +44,7 @@ struct Incident {
   // Null bytes: the call does not say.
   Figure last_ns, last_bytes;
   Proof proof;  // figures that prove the verdict (the cause), by name
-  Text advice;  // a line of advice to the user; null: none
+  Text advice;  // a line of advice to the user about the cause; null: none
   CUWARDEN_FIELDS(id, time_ns, api, kind, asked_for, bytes, device, thread, stack, result, outcome,
                   rescued_by, verdict, repeats, recovered_count, rescued_count, failed_count,
                   last_ns, last_bytes, proof, advice)

@@ -38,7 +38,7 @@ class IndexedReport {
   // when the report is moved.
   using Positions = std::unordered_map<model::Id, std::size_t>;
 
-  model::Report report_;
+  model::Report report_;  // the report, which this object owns
   // Indices of the rows of the report's tables `stacks`, `frames` and `modules`, by the rows' ids.
   Positions stacks_, frames_, modules_;
 };

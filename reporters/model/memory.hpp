@@ -53,22 +53,22 @@ struct DeviceProcess {
   MaybeId device;  // CUDA ordinal of the device; null: unknown
   // Row of the table `incidents` at whose refusal NVML was asked; null: asked at the process's end.
   MaybeId incident;
-  Figure pid;         // process id, as NVML gives it
-  Text program;       // path of the process's program, or only its name; null: unknown
-  Figure used_bytes;  // bytes of the device that the process holds; null: NVML does not say
+  Figure pid;         // id of the other process, as NVML gives it
+  Text program;       // path of the other process's program, or only its name; null: unknown
+  Figure used_bytes;  // bytes of the device that the other process holds; null: NVML does not say
   // Way in which the process was found: "nvml" (NVML lists it) or "device_file" (NVML does not, but
   // it has the device's file open). Null in old reports: NVML lists it.
   Text seen_by;
   // State of the process: "alive", "zombie" (has ended, but its parent has not reaped it) or
   // "stuck" (was killed, and stays in the kernel, where no signal ends it). Null: unknown.
   Text state;
-  Text user;   // name of the process's user, or the uid in digits; null: unknown
-  Text start;  // start of the process, as ISO 8601 text in UTC; null: unknown
+  Text user;   // name of the other process's user, or the uid in digits; null: unknown
+  Text start;  // start of the other process, as ISO 8601 text in UTC; null: unknown
   // Owners that the process's cgroup names: id of a Slurm job, id of a container, uid of a
   // Kubernetes pod; without these, the unit of systemd. Null: none is named, or unknown.
   Text job, container, pod, unit;
-  Figure parent;        // pid of the parent process; null: unknown
-  Text parent_program;  // path of the parent's program, or only its name; null: unknown
+  Figure parent;        // pid of the other process's parent; null: unknown
+  Text parent_program;  // path of the parent process's program, or only its name; null: unknown
   CUWARDEN_FIELDS(device, incident, pid, program, used_bytes, seen_by, state, user, start, job,
                   container, pod, unit, parent, parent_program)
   CUWARDEN_MAY_LACK(device, incident, program, seen_by, state, user, start, job, container, pod,
@@ -109,7 +109,7 @@ struct LeakGroup {
   std::string kind;     // kind of memory, such as "device" or "pinned" (core/kind.hpp)
   Text api;             // CUDA function that the program called; null: unknown
   MaybeId device;       // CUDA ordinal of the device; null for host memory
-  Figure count, bytes;  // allocations that were not freed; their bytes
+  Figure count, bytes;  // number of allocations that were not freed; their bytes
   // Times at which the oldest and the newest allocation that was not freed were made, in ns since
   // the process's start. Null: unknown, or the end of a context released them.
   Figure first_ns, last_ns;
@@ -159,7 +159,7 @@ struct LibraryReserve {
   std::string library;  // name of the library, such as "NCCL"
   MaybeId module;       // row of the table `modules`: file with the library's code
   MaybeId device;       // CUDA ordinal of the device; null for host memory
-  Figure count, bytes;  // live allocations at the process's end; their bytes
+  Figure count, bytes;  // number of live allocations at the process's end; their bytes
   std::string holds;    // content of the memory, such as "buffers of communicators"
   // Calls by which a program gets back the memory that the library does not use; settings and calls
   // that limit the memory. Null: there are none.

@@ -35,10 +35,11 @@ struct Process {
   // Process id, and that of the parent process, in the process's pid namespace; 0 if the parent is
   // in another one. Null: the report does not say.
   Figure pid, parent;
-  Text program;                           // path of the file of the program that the process ran
-  std::vector<std::string> command_line;  // arguments, the program's name first; empty: unknown
-  Text host;                              // name of the host on which the process ran
-  std::string start;                      // time of the start, as ISO 8601 text in UTC
+  Text program;  // path of the file of the program that the process ran
+  // Arguments of the process, the program's name first; empty: unknown.
+  std::vector<std::string> command_line;
+  Text host;          // name of the host on which the process ran
+  std::string start;  // time at which the process started, as ISO 8601 text in UTC
   // End of the process, in ns since its start. If the process was still running, the moment of the
   // report; if its end was not seen, the last moment at which it was certainly alive.
   Figure end_ns;
@@ -60,7 +61,7 @@ struct Process {
 
 // The cgroup that counts the process's memory, as the kernel describes it when the report is made.
 struct MemoryCgroup {
-  Text path;           // path of the cgroup's folder in the file system
+  Text path;           // path of the folder of the process's memory cgroup
   Figure limit_bytes;  // lowest memory limit of the cgroup and those above it; null: none
   // peak_bytes: most memory that was ever used in the cgroup whose limit is limit_bytes; without a
   // limit, in the process's own cgroup. oom_kills: number of processes of the process's own cgroup
@@ -85,8 +86,8 @@ struct Job {
 // A setting of cuwarden, with the value that was in force in the process.
 struct Setting {
   std::string name;  // environment variable that sets it, such as "CUWARDEN_POOL"
-  Text value;        // value that was in force
-  Text source;       // origin of the value: "environment" or "default"
+  Text value;        // value of the setting that was in force
+  Text source;       // origin of the setting's value: "environment" or "default"
   CUWARDEN_FIELDS(name, value, source)
 };
 
@@ -94,13 +95,13 @@ struct Setting {
 // of schedulers and launchers, which core/job.hpp lists.
 struct Variable {
   std::string name;  // name of the environment variable
-  Text value;        // value when the process began
+  Text value;        // value of the environment variable when the process began
   CUWARDEN_FIELDS(name, value)
 };
 
 // A hooked function that the program called. A hook is cuwarden's stand-in for a CUDA function.
 struct HookCalls {
-  std::string name;  // name of the CUDA function
+  std::string name;  // name of the CUDA function that the program called
   // Number of calls by the program; of a launching function, each kernel's first call only.
   Figure calls;
   CUWARDEN_FIELDS(name, calls)
@@ -110,7 +111,7 @@ struct HookCalls {
 // hooks another version of the function (as with and without _v2). Its calls are not recorded.
 struct UnhookedLookup {
   std::string name;  // name under which the function was looked up
-  Figure count;      // number of lookups of this name
+  Figure count;      // number of the program's lookups of this name
   CUWARDEN_FIELDS(name, count)
 };
 

@@ -25,9 +25,10 @@ struct Report {
   // Their reasons are also in `tool`. Null: the report is older than these fields.
   std::optional<Completeness> records, names;
   bool redacted = false;  // true if redact() has taken out host, user, folders and environment
-  Process process;        // description of the process
-  std::optional<MemoryCgroup> memory_cgroup;  // null: unknown, or the cgroup is gone
-  Job job;                                    // batch job that the process belongs to
+  Process process;        // description of the process that the report is about
+  // Memory cgroup of the process; null: unknown, or the cgroup is gone.
+  std::optional<MemoryCgroup> memory_cgroup;
+  Job job;                            // batch job that the process belongs to
   std::vector<Setting> settings;      // cuwarden's settings that were in force in the process
   std::vector<Variable> environment;  // environment variables about CUDA and jobs
   Completeness coverage;         // statement whether the hooks saw all of the process's CUDA calls
@@ -37,8 +38,8 @@ struct Report {
   std::vector<Device> devices;        // CUDA devices that the process used
   std::vector<AccountItem> accounts;  // parts of each device's used bytes, also at refused requests
   std::vector<DeviceProcess> device_processes;  // other processes that held memory of devices
-  std::vector<Total> totals;                    // sums of allocations by kind and device
-  Leaks leaks;                                  // sums of leak_groups
+  std::vector<Total> totals;  // sums of all allocations by kind of memory and device
+  Leaks leaks;                // sums of the table leak_groups
   // Allocations that were not freed, by call stack, function, kind and device.
   std::vector<LeakGroup> leak_groups;
   std::vector<LibraryReserve> library_reserves;  // live memory that libraries keep for themselves
@@ -66,11 +67,13 @@ struct Report {
   std::vector<IncidentFact> incident_facts;  // numbers that were known at the incidents' refusals
   std::vector<Rung> rungs;                  // cuwarden's attempts (rungs) to serve refused requests
   std::vector<RungLeftOut> rungs_left_out;  // attempts (rungs) that were not made, with the reasons
-  std::vector<IncidentHolder> incident_holders;  // call stacks that held memory at the refusals
+  // Call stacks that held memory when requests were refused.
+  std::vector<IncidentHolder> incident_holders;
   // Memory of the device that no other request could use, at each refusal.
   std::vector<IncidentFragmentation> incident_fragmentation;
-  std::vector<IncidentSlabClass> incident_slab_classes;  // slabs at each refusal, by size class
-  std::vector<IncidentSlab> incident_slab_map;           // each slab at each refusal
+  // Slabs (2 MiB pages of small requests) at each refusal, by size class.
+  std::vector<IncidentSlabClass> incident_slab_classes;
+  std::vector<IncidentSlab> incident_slab_map;  // each slab (2 MiB page) at each refusal
   // Sums of cuwarden's own pool, of rescues and of spilled memory; null: the report is older than
   // the pool.
   std::optional<Pool> pool;
@@ -80,7 +83,7 @@ struct Report {
   std::vector<Stack> stacks;         // call stacks to which other tables refer
   std::vector<Frame> frames;         // functions on the call stacks of `stacks`
   std::vector<Module> modules;       // programs and libraries that the process had loaded
-  std::optional<Overhead> overhead;  // cost of recording; null: the report does not say
+  std::optional<Overhead> overhead;  // cost of recording the process; null: the report does not say
   CUWARDEN_FIELDS(schema, tool, records, names, redacted, process, memory_cgroup, job, settings,
                   environment, coverage, hooks, unhooked_lookups, devices, accounts,
                   device_processes, totals, leaks, leak_groups, library_reserves, implicit_groups,

@@ -68,10 +68,9 @@ class ReportFile {
   std::string path_, error_;
   unsigned number_ = 0;  // number before the ending of wanted_ in path_, as in "ci.1.json"; 0: none
   bool ledger_is_damaged_ = false;  // true if the ledger of the last report is damaged
-  // Device and inode of the file at path_ as it was written or adopted; meaningless if path_ is
-  // empty.
+  // Device number of the file at path_; meaningless if path_ is empty.
   dev_t device_ = 0;
-  ino_t inode_ = 0;
+  ino_t inode_ = 0;  // inode number of the file at path_; meaningless if path_ is empty
 };
 
 }  // namespace cuwarden

@@ -18,9 +18,9 @@ namespace cuwarden {
 // A function at a code address, with its source location. Inlined functions have frames of their
 // own.
 struct SymbolisedFrame {
-  std::string function;  // demangled name; empty: unknown
-  std::string file;      // source file; empty: unknown
-  int line = 0;          // line in the source file; 0: unknown
+  std::string function;  // demangled name of the function; empty: unknown
+  std::string file;      // source file of the function; empty: unknown
+  int line = 0;          // line of the code in the source file; 0: unknown
   bool inlined = false;  // true if the function was inlined into the next frame of the list
 };
 
@@ -52,8 +52,9 @@ struct Symbolised {
 // A file that libbacktrace has read, kept for later calls of symbolise(). The object must not be
 // moved: libbacktrace keeps a pointer to `path`.
 struct ReadFile {
-  std::string path;  // path of the file; empty before the first call
-  // State that libbacktrace made for the file, which is never freed; null before the first call.
+  std::string path;  // path of the file of code; empty before the first call of symbolise()
+  // State that libbacktrace made for the file, which is never freed; null before the first call of
+  // symbolise().
   backtrace_state* state = nullptr;
   // True if the budget ended while the file was read. Lines of the file then stay unknown.
   bool was_cut = false;

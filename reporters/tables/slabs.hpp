@@ -24,7 +24,7 @@ namespace cuwarden {
 
 // A slab of the driver with at least one live piece.
 struct Slab {
-  std::uint64_t address = 0;  // start of the slab
+  std::uint64_t address = 0;  // address at which the slab starts
   // Number of live pieces (small allocations) in the slab, and their bytes as requested.
   std::uint64_t live_count = 0, live_bytes = 0;
   // Bytes of the slab that its live pieces take: the size of each piece is rounded up to a multiple
@@ -69,7 +69,8 @@ struct Fragmentation {
   std::map<std::uint64_t, SlabClass> classes;
   // Live pieces of each group of allocations, by the group's row in the ledger.
   std::map<std::uint32_t, SlabHolder> holders;
-  std::uint64_t locked_bytes = 0;  // unused bytes in slabs that have a live piece
+  // Unused bytes in slabs that have a live piece (small allocation).
+  std::uint64_t locked_bytes = 0;
   // Bytes by which the driver rounded live requests up: to multiples of step_bytes in slabs, to
   // whole pages otherwise.
   std::uint64_t rounding_bytes = 0;

@@ -20,7 +20,7 @@ struct TextOptions {
   // Groups of leaks with one call stack that have fewer bytes than this are left out; 0: none.
   std::uint64_t min_bytes = 0;
   std::string module;   // only leaks of modules whose path contains this text; empty: all
-  bool colour = false;  // true if the text has terminal colours
+  bool colour = false;  // true if the text gets terminal colours
 };
 
 // Returns the text of a report: many lines, the last one with a line feed.

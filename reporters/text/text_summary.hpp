@@ -41,7 +41,8 @@ class DeviceSummary {
     // and kind of memory. refused: number of incidents, requests refused for lack of memory.
     std::uint64_t processes = 0, live_bytes = 0, peak_bytes = 0, refused = 0;
   };
-  std::map<std::string, Device> devices_;  // by UUID; by host and ordinal if the UUID is unknown
+  // All devices, by UUID; by host and ordinal if the UUID is unknown.
+  std::map<std::string, Device> devices_;
 };
 
 }  // namespace cuwarden

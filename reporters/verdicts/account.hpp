@@ -18,7 +18,7 @@ enum class Holder : std::uint8_t {
   rounding_waste,   // bytes that rounding added to requests
   mempool_idle,     // unused memory of memory pools (CUmemoryPool) and of graphs
   pool,             // memory that cuwarden's own pool holds and that no allocation has
-  other_processes,  // processes that NVML lists
+  other_processes,  // other processes that NVML lists
   context,          // contexts of this process, without their code, streams and heaps
   modules,          // loaded code and constants of this process
   local_memory,     // memory that the driver set aside for kernels' local memory

@@ -31,13 +31,13 @@ struct IncidentCase {
   // The refused request, with the facts of its first refusal and counts of later ones. For a
   // refusal that is happening, only the facts and the group are set.
   ledger::IncidentView incident;
-  Kind kind{};                       // kind of memory that was asked for
-  DeviceOrdinal device = no_device;  // device of the request; no_device: host memory
-  HookId api;                        // CUDA function that the program called
-  StackId stack;                     // call stack of the request
-  std::string program;               // path of the program's file
-  std::string requester;             // path of the module that made the request; empty: unknown
-  std::string slice;                 // name of the device if it is a MIG slice; otherwise empty
+  Kind kind{};                       // kind of memory that the refused request asked for
+  DeviceOrdinal device = no_device;  // device of the refused request; no_device: host memory
+  HookId api;             // CUDA function that the program called for the refused request
+  StackId stack;          // call stack of the refused request
+  std::string program;    // path of the file of the process's program
+  std::string requester;  // path of the module that made the request; empty: unknown
+  std::string slice;      // name of the device if it is a MIG slice; otherwise empty
   // Paths of modules that held device memory at the refusal, and the live bytes that each one had
   // allocated. Only the call stacks count that held or locked most memory. An unknown module has an
   // empty path.
@@ -91,7 +91,8 @@ class StackModules {
   const ledger::Reader& reader_;  // reads the ledger; not owned
   // Modules that were found so far, by the stack's row in the ledger.
   std::map<std::uint32_t, Modules> known_;
-  std::uint64_t rows_left_ = 50'000'000;  // rows of modules that may still be looked at
+  // Number of rows of modules that may still be looked at; bounds the work in a damaged ledger.
+  std::uint64_t rows_left_ = 50'000'000;
 };
 
 // Returns the case of an incident, a row of the ledger: the refused request with all that verdicts

@@ -11,9 +11,9 @@ namespace cuwarden {
 
 // The character at the start of a text in UTF-8.
 struct Utf8Letter {
-  std::size_t bytes = 1;   // length; 1 if the bytes are not valid UTF-8
+  std::size_t bytes = 1;   // length of the character in bytes; 1 if they are not valid UTF-8
   bool valid = false;      // true if the bytes are valid UTF-8
-  std::uint32_t code = 0;  // code point; 0 if not valid
+  std::uint32_t code = 0;  // code point of the character; 0 if not valid
 };
 
 // Returns the first character of a text in UTF-8, which must not be empty. Overlong forms,

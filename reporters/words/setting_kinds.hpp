@@ -113,7 +113,7 @@ struct StackDepth {
 struct LogTarget {
   // Value of CUWARDEN_LOG.
   struct Value {
-    LogLevel level{};         // least severe message that is written
+    LogLevel level{};         // messages of this level and of more severe ones are written
     char file[path_limit]{};  // path of the file to which messages are written; empty: stderr
   };
   // Texts that this kind of setting accepts, in words.
@@ -163,7 +163,7 @@ struct Time {
 
 // Kind of CUWARDEN_SPILL: the host memory that refused device requests may use.
 struct Spill {
-  using Value = SpillAmount;  // amount of host memory
+  using Value = SpillAmount;  // amount of host memory that refused device requests may use
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_spill;
   // Parses a text and stores its value. Returns false, and stores nothing, if the text is not

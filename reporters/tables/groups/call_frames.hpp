@@ -35,7 +35,7 @@ struct FrameRow {
   const std::string* function = nullptr;
   // Source file of the function, owned by the CallFrames object that made the row; null: unknown.
   const std::string* file = nullptr;
-  int line = 0;          // line in the source file; 0: unknown
+  int line = 0;          // line of the code in the source file; 0: unknown
   bool inlined = false;  // true if the function is inlined into the next outer frame
 };
 
@@ -117,7 +117,7 @@ class CallFrames {
   // Offsets of code in one module. Names are looked up for all of them together.
   struct ModuleLocations {
     std::uint32_t module = 0;      // module's row in the ledger; 0: code in no known module
-    std::uint64_t file_bytes = 0;  // size of the module's file; 0: unknown
+    std::uint64_t file_bytes = 0;  // size of the module's file in bytes; 0: unknown
     // Offsets of code from the module's load address, ascending.
     std::vector<std::uint64_t> offsets;
     std::vector<std::uint32_t> locations;  // index in locations_ of each of `offsets`
@@ -143,8 +143,9 @@ class CallFrames {
   std::vector<Location> locations_;  // code addresses of all added stacks, each once
   // Table of modules, by id: the module's row in the ledger.
   std::map<std::uint32_t, ModuleRow> modules_;
-  std::vector<FrameRow> frames_;           // table of frames; a frame's id is its index + 1
-  std::unordered_set<std::string> texts_;  // names to which rows of frames_ point
+  std::vector<FrameRow> frames_;  // table of frames; a frame's id is its index + 1
+  // Names of functions and files to which rows of frames_ point.
+  std::unordered_set<std::string> texts_;
 };
 
 }  // namespace cuwarden

@@ -33,7 +33,7 @@ class TimeForUsers {
  private:
   // Longest time for one piece of work, such as the report of one ledger.
   std::chrono::nanoseconds each_;
-  std::map<uid_t, std::chrono::nanoseconds> spent_;  // time spent so far, by user
+  std::map<uid_t, std::chrono::nanoseconds> spent_;  // time spent so far on each user's files
 };
 
 // The result of work that ask_as_user() did in a child process.

@@ -47,13 +47,13 @@ struct MappedLedger {
   std::string range;
   std::string path;      // path of the file, below the root folder of the process that maps it
   ino_t inode = 0;       // inode number of the ledger's file
-  bool deleted = false;  // true if the file was removed from its folder
+  bool deleted = false;  // true if the ledger's file was removed from its folder
 };
 // The ledgers and the shim (libcuwarden.so) that a process has mapped, from /proc/PID/maps.
 struct Mappings {
   int error = 0;                      // an errno if the mappings could not be read; otherwise 0
   std::vector<MappedLedger> ledgers;  // ledgers that the process has mapped, each file once
-  bool has_shim = false;              // true if libcuwarden.so is mapped
+  bool has_shim = false;              // true if the process has mapped libcuwarden.so
 };
 // Returns the ledgers (files with allocation records) that the process has mapped, and whether it
 // has mapped the shim (libcuwarden.so). `pid`: in the pid namespace of this command.

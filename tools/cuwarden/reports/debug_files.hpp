@@ -29,7 +29,7 @@ class DebugFiles {
  private:
   // The best file found so far for a build id.
   struct Found {
-    std::string path;        // path of the file
+    std::string path;        // path of a file with the build id
     bool has_lines = false;  // true if the file has debug information, such as line numbers
   };
   // Enters the file at `path` in found_, if it is an ELF file with a build id and is better than

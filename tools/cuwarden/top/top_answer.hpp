@@ -13,9 +13,10 @@ namespace cuwarden {
 // set them; their objects are not owned here and must outlive this one.
 struct WatchedProcess {
   pid_t pid = 0;                           // id of the process in the pid namespace of this command
-  const ledger::Reader* reader = nullptr;  // reads the process's ledger
-  const Recent* recent = nullptr;          // the process's last samples; at least one
-  const GrowingGroups* growing = nullptr;  // call stacks whose memory keeps growing
+  const ledger::Reader* reader = nullptr;  // reads the ledger of the process
+  // The last samples (numbers read from the ledger) of the process; at least one.
+  const Recent* recent = nullptr;
+  const GrowingGroups* growing = nullptr;  // call stacks of the process whose memory keeps growing
   bool ended = false;                      // true once the process was found to have ended
 };
 

@@ -33,7 +33,8 @@ class GrowingGroups {
 
  private:
   std::uint64_t next_look_ns_ = 0;  // value of CLOCK_MONOTONIC before which look() does nothing
-  std::unordered_map<std::uint32_t, std::uint64_t> rates_;  // group id → bytes per minute
+  // Growth of each growing group: its row in the ledger → bytes per minute.
+  std::unordered_map<std::uint32_t, std::uint64_t> rates_;
 };
 
 }  // namespace cuwarden

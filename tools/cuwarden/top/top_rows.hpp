@@ -18,7 +18,7 @@ inline constexpr char top_schema[] = "cuwarden.top/1";
 // A process that `cuwarden top` shows, with the numbers that were last read from its ledger.
 struct ProcessRow {
   std::int64_t pid = 0;      // id of the process in the pid namespace of this command
-  model::Text program;       // path of the executable; null: unknown
+  model::Text program;       // path of the executable of the process; null: unknown
   std::string start;         // start of the process, as ISO 8601 text in UTC
   model::Figure running_ns;  // nanoseconds from the process's start to the last reading
   bool ended = false;        // true if the process ended while `cuwarden top` watched it

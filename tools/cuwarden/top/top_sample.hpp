@@ -20,7 +20,7 @@ struct GroupSample {
   // live_bytes, live_count: bytes and number of live allocations. allocations: number of
   // allocations since the process's start.
   std::uint64_t live_bytes = 0, live_count = 0, allocations = 0;
-  Kind kind{};                       // kind of memory
+  Kind kind{};                       // kind of memory of the group
   DeviceOrdinal device = no_device;  // CUDA ordinal in the process; no_device for host memory
 };
 

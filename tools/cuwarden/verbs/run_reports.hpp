@@ -15,7 +15,7 @@ namespace cuwarden {
 // The report of one process of a program that `cuwarden run` has run. The process wrote it, or it
 // was made from the process's ledger.
 struct RunReport {
-  std::string path;  // absolute path of the report
+  std::string path;  // absolute path of the report's file
   // The report's text, if the report belongs to another user: the text was read with that user's
   // rights, since the path may lead anywhere. Null if the caller may read the report from `path`.
   std::optional<std::string> content;

@@ -28,7 +28,8 @@ struct ReportVerb {
   // True if the exit status is to be 1 when a report shows leaks or is too incomplete to exclude
   // them. It is then also 1 for a folder with a ledger.
   bool fail_on_leak = false;
-  std::vector<std::string> symbol_folders;  // folders of debug files, which are found by build id
+  // Paths of folders with debug files, which are found by build id.
+  std::vector<std::string> symbol_folders;
   bool redact = false;  // true: write a copy without private facts instead of showing the report
   // Path of the redacted copy if `redact` is true; empty: beside the report, with another name;
   // "-": standard output.
@@ -42,7 +43,7 @@ int report_verb(const ReportVerb&);
 
 // Options of `cuwarden run`.
 struct RunVerb {
-  std::vector<std::string> command;  // the program and its arguments; not empty
+  std::vector<std::string> command;  // the program to run and its arguments; not empty
   // Environment variables to set for the program: name and value of each, such as CUWARDEN_POOL and
   // "on".
   std::vector<std::pair<std::string, std::string>> settings;

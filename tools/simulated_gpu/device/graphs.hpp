@@ -19,7 +19,8 @@ struct Graph;
 struct Node {
   Graph* graph = nullptr;           // The graph that contains the node.
   NodeKind kind = NodeKind::empty;  // The work that the simulated driver does for the node.
-  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;  // Result of cuGraphNodeGetType.
+  // Type of the node, as cuGraphNodeGetType tells it.
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   // Nodes of the same graph that must have run before this node runs.
   std::vector<Node*> dependencies;
   bool destroyed = false;  // Not used: a destroyed node is removed from the table nodes() instead.
@@ -35,7 +36,7 @@ struct Node {
   // Only for kind `kernel`: the launch; for a node of a capture, only its function.
   CUDA_KERNEL_NODE_PARAMS kernel{};
   CUDA_HOST_NODE_PARAMS host{};  // Only for kind `host`: the function and its argument.
-  CUevent event = nullptr;       // Only for kind `event`: the event.
+  CUevent event = nullptr;       // Only for kind `event`: the event that the node uses.
 };
 
 // A graph. Its handle, a CUgraph, is the object's address.
@@ -62,7 +63,7 @@ struct GraphExec {
 // A capture (cuStreamBeginCapture): a call in one of its streams becomes a node of a graph, and its
 // work is not done until the graph is launched.
 struct Capture {
-  Graph* graph = nullptr;  // The graph that gets the nodes.
+  Graph* graph = nullptr;  // The graph that gets the nodes of the capture.
   // Mode that the program gave: it says which calls the capture forbids, and in which threads.
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   std::thread::id thread;     // The thread that began the capture.

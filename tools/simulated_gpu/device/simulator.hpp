@@ -28,7 +28,8 @@ struct Simulator {
   std::mutex mutex;  // The simulator's lock, which guards all state but `settings`.
   // Notified each time a host function that a stream runs (cuLaunchHostFunc) has returned.
   std::condition_variable callbacks_done;
-  std::atomic<bool> initialised{false};  // True after cuInit; also read without the lock.
+  // True after cuInit; also read without the simulator's lock.
+  std::atomic<bool> initialised{false};
   DeviceShare share;  // This process's part in devices that several processes share.
   // Devices that the program can use, by CUDA ordinal.
   std::vector<std::unique_ptr<Device>> devices;
@@ -74,7 +75,7 @@ void arm_end_of_process();
 // The simulated driver's state of one thread. Trivially destructible, because exit handlers of the
 // program run after the destructors of thread-local objects and may still call the driver.
 struct ThreadState {
-  static constexpr int kDepth = 128;  // Most contexts on the thread's context stack.
+  static constexpr int kDepth = 128;  // Most contexts that a thread's context stack may have.
   // The thread's context stack (cuCtxPushCurrent); null entries stand for no context.
   Context* stack[kDepth];
   int depth;  // Number of entries in `stack`; the last one is the thread's current context.

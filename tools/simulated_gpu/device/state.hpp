@@ -77,12 +77,12 @@ enum class RangeKind {
   device,          // Linear device memory, from cuMemAlloc and similar functions, of an array or a
                    // variable.
   stream_ordered,  // A block of a memory pool, from cuMemAllocAsync.
-  managed,         // From cuMemAllocManaged.
+  managed,         // Managed memory, from cuMemAllocManaged.
   pinned,          // Page-locked host memory, from cuMemHostAlloc.
   registered,      // Host memory of the program that cuMemHostRegister has page-locked.
   mapping,         // Reserved addresses to which cuMemMap has mapped a physical handle.
   imported,        // Memory opened by a handle: an IPC handle or external memory.
-  graph,           // From an allocation node of a launched graph.
+  graph,           // Memory from an allocation node of a launched graph.
 };
 
 // Value of Range::flags for a range of kind RangeKind::imported that the program may free by
@@ -96,7 +96,7 @@ constexpr unsigned kArrayMemory = 2;
 // known to the driver by cuMemHostRegister.
 struct Range {
   CUdeviceptr start = 0;      // First address of the range.
-  std::size_t requested = 0;  // Bytes that the program asked for.
+  std::size_t requested = 0;  // Bytes of the range that the program asked for.
   // Bytes of the device or the host that this range alone takes; 0 for a part of a slab, a memory
   // pool or a physical handle. There are two exceptions. For kind `imported`, it is the size of the
   // whole mapped file, although the range takes no memory. For kind `graph`, it is the range's own
@@ -109,9 +109,10 @@ struct Range {
   // kImportedFreeable for imported ranges that the program may free by cuMemFree; kArrayMemory for
   // device memory of arrays and of modules' variables; otherwise 0.
   unsigned flags = 0;
-  unsigned long long buffer_id = 0;    // CU_POINTER_ATTRIBUTE_BUFFER_ID: unique in this process.
-  bool in_slab = false;                // True if the range is a part of a slab.
-  bool sync_memops = false;            // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
+  unsigned long long buffer_id = 0;  // CU_POINTER_ATTRIBUTE_BUFFER_ID: unique in this process.
+  bool in_slab = false;              // True if the range is a part of a slab.
+  // Value of CU_POINTER_ATTRIBUTE_SYNC_MEMOPS; stored, but without effect.
+  bool sync_memops = false;
   MemoryPool* pool = nullptr;          // Only for kind `stream_ordered`: the pool of the block.
   PhysicalHandle* physical = nullptr;  // Only for kind `mapping`: the handle that is mapped.
   // Only for kind `mapping`: the devices that may read. Bit n stands for the device with ordinal n,
@@ -166,7 +167,7 @@ class RangeTable {
 // used until the program has synchronised with the stream in which it was freed.
 struct DeferredFree {
   Range range;               // A copy of the memory's entry, which the RangeTable no longer has.
-  Stream* stream = nullptr;  // The stream in which the memory was freed.
+  Stream* stream = nullptr;  // The stream in which cuMemFreeAsync freed the memory.
 };
 
 // Device memory that a context has taken for its objects of one kind. The driver takes whole pages,
@@ -273,7 +274,7 @@ struct Device {
   // Bytes that the host's page cache takes, if the device shares its memory with the host.
   std::size_t page_cache = 0;
   std::size_t used = 0;      // Bytes of the device that this process holds.
-  AddressArena arena;        // Gives out addresses for the device's memory.
+  AddressArena arena;        // Gives out addresses for the memory of the device.
   bool had_context = false;  // True once the device had a context; its first one takes more memory.
   Context* primary = nullptr;  // The device's primary context; null if there is none.
   // Number of calls of cuDevicePrimaryCtxRetain, less that of cuDevicePrimaryCtxRelease, for the
@@ -334,8 +335,9 @@ class Handles {
   const std::unordered_set<T*>& all() const { return live_; }
 
  private:
-  std::unordered_set<T*> live_;           // Objects whose handles are live; owned by kept_.
-  std::vector<std::unique_ptr<T>> kept_;  // All objects that were ever added.
+  std::unordered_set<T*> live_;  // Objects whose handles are live; owned by kept_.
+  // All objects that were ever added, removed ones included.
+  std::vector<std::unique_ptr<T>> kept_;
 };
 
 }  // namespace cuwarden::simulated_gpu

@@ -13,7 +13,7 @@ struct PhysicalHandle {
   // memory on the device that was current at the import.
   CUmemAllocationProp properties{};
   Device* device = nullptr;  // The device that has the memory; null for host memory.
-  std::size_t size = 0;      // Bytes of the memory.
+  std::size_t size = 0;      // Bytes of the memory behind the handle.
   // Address at which the simulator itself has mapped the memory; mappings for the program are
   // copies of this one (mremap). Null once the memory was freed.
   void* window = nullptr;

@@ -11,9 +11,9 @@
 
 namespace cuwarden::simulated_gpu {
 
-constexpr std::size_t kKiB = 1024;
-constexpr std::size_t kMiB = 1024 * kKiB;
-constexpr std::size_t kGiB = 1024 * kMiB;
+constexpr std::size_t kKiB = 1024;         // Bytes of a KiB.
+constexpr std::size_t kMiB = 1024 * kKiB;  // Bytes of a MiB.
+constexpr std::size_t kGiB = 1024 * kMiB;  // Bytes of a GiB.
 
 // One rule of CUWARDEN_SIM_FAIL, by which calls of a function of the driver fail. Its text is one
 // of `function:n[:code]`, `function:every:n[:code]`, `function:from:n[:code]`,
@@ -38,7 +38,7 @@ struct FaultRule {
   // Action of a call that the rule names, instead of a failure. With Calls::lost, `hang` concerns
   // the calls after the one that lost the device.
   enum class Instead {
-    nothing,  // The call fails.
+    nothing,  // No other action: the call fails.
     // The call raises SIGUSR1 in its thread while it holds the simulated driver's lock, and goes
     // on.
     signal,
@@ -65,7 +65,7 @@ enum class ProcessList {
 // Values of CUWARDEN_SIM_COMPUTE_MODE: the contexts that each simulated device allows.
 enum class ComputeMode {
   shared,             // `default`: any number of contexts, of any processes (the default).
-  prohibited,         // `prohibited`: no context.
+  prohibited,         // `prohibited`: no context at all.
   exclusive_process,  // `exclusive_process`: one context at a time, among all processes.
 };
 
@@ -84,7 +84,8 @@ enum class VirtualMemory {
 // environment variable is not set, is empty, or has a value that is not accepted.
 struct Settings {
   std::size_t memory = 16 * kGiB;  // CUWARDEN_SIM_MEMORY: bytes of each device.
-  int devices = 1;                 // CUWARDEN_SIM_DEVICES: devices of the machine.
+  // CUWARDEN_SIM_DEVICES: number of devices of the machine, of which the process may see fewer.
+  int devices = 1;
   // Numbers in the machine, from 0, of the devices that this process can use, by their CUDA
   // ordinal: those in CUDA_VISIBLE_DEVICES, up to an entry that is no device's number. All devices
   // if this variable or CUWARDEN_SIM_DEVICES is not set.
