@@ -178,7 +178,8 @@ struct ImplicitGroup {
   // `bytes` of device memory. `released_count` objects were destroyed, or ended with their context.
   Figure count, bytes, released_count;
   // Bytes of objects that have ended, but whose memory the driver keeps on the device for later
-  // objects. What the driver keeps on a device is divided by what ended objects had.
+  // objects: a part of all that the driver keeps of this kind on the device. The part is in
+  // proportion to the bytes that the ended objects had.
   Figure kept_bytes;
   // Times at which the first and the last of all objects were made, in ns since the process's
   // start.

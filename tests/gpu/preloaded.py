@@ -24,7 +24,7 @@ BUILD = Path(os.environ.get("CUWARDEN_BUILD", SOURCE / "build")).resolve()
 SIMULATED = os.environ.get("CUWARDEN_GPU_SIMULATED") == "1"
 SHIM = BUILD / "libcuwarden.so"
 PROGRAMS = BUILD / "tests" / "gpu"
-FRAMEWORKS = Path(__file__).resolve().parent / "frameworks"
+FRAMEWORKS = Path(__file__).resolve().parent / "frameworks" / "programs"
 PLANTED_LEAK = PROGRAMS / "libplanted_leak.so"
 
 POOL = os.environ.get("GPU_TEST_POOL")  # CUWARDEN_POOL of all shimmed runs (tests/gpu/run --pool).

@@ -40,7 +40,7 @@ def test_leaked_objects_of_the_driver(workspace, kind, count, api):
     found = max(groups, key=lambda group: group["count"])
     assert found["api"] == api
     assert found["count"] == count
-    # The first object was destroyed, and what the driver kept of it went to a later one.
+    # Memory that the driver kept of the object before the loop went to a later one.
     assert found["kept_bytes"] <= CHUNK
     assert abs(found["bytes"] - taken) <= max(taken / 20, CHUNK)
     check_account(run.report)
@@ -70,7 +70,7 @@ def test_leaked_objects_of_a_library(workspace, kind, count, pattern, function):
         and (function is None or function in report.names(group))
     ]
     print(run.last_line, [(g["api"], g["count"], g["bytes"]) for g in groups])
-    # What the library has in common for all objects, such as its code, is in the groups, too.
+    # Code that all objects have in common is in the groups, too.
     assert any(group["count"] % count == 0 for group in groups)
     of_objects = sum(
         group["bytes"] for group in groups if group.get("item") not in ("modules", "context")

@@ -188,7 +188,8 @@ TEST_F(ImplicitObjectsTest,
   EXPECT_EQ(bytes().streams, 0u);
 }
 
-TEST_F(ImplicitObjectsTest, an_end_without_a_reading_gives_back_what_the_object_had_if_measured_ends_did) {
+TEST_F(ImplicitObjectsTest,
+       an_end_without_a_reading_gives_back_what_the_object_had_if_measured_ends_did) {
   destroy(make_stream(3 * mib), 3 * mib);
   const CUstream stream = make_stream(mib);
   make_stream(2 * mib);

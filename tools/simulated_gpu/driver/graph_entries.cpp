@@ -353,8 +353,7 @@ CUresult cuGraphExecDestroy(CUgraphExec handle) {
   Locked at;
   GraphExec* exec = graph_execs().find(handle);
   if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!exec->context->destroyed)
-    exec->context->graph_exec_memory.used_bytes -= exec->bytes;
+  if (!exec->context->destroyed) exec->context->graph_exec_memory.used_bytes -= exec->bytes;
   graph_execs().remove(exec);
   return CUDA_SUCCESS;
 }
