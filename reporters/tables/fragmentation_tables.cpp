@@ -18,8 +18,8 @@ std::optional<Account> account_of(const ledger::DeviceView& device,
                                   const std::vector<ledger::SeriesView>& all,
                                   const Fragmentations& fragmentations,
                                   const LibrariesImplicit& libraries = {}) {
-  // The account is signed, because live memory is counted a moment after the device was read.
-  const std::uint64_t used = device.total_bytes - device.free_bytes;
+  // The account is signed, because threads may allocate while the device is read.
+  const std::uint64_t used = device.total_bytes - free_bytes_now(device, all);
   // A larger number is that of a damaged ledger, and no account adds up to it.
   if (device.at == ledger::ReadingAt::none || device.ordinal.value < 0 ||
       used > model::largest_number)
@@ -99,8 +99,9 @@ void put_fragmentation(const ledger::Reader& reader, const std::vector<ledger::S
       if (const auto account = account_of(*reading, all, fragmentations)) {
         row.at = reading->at == ledger::ReadingAt::exit ? "exit" : "last_call";
         row.mempool_idle_bytes = reading->memory_pool_idle_bytes;
-        row.largest_request_bytes = largest_request(
-            reading->free_bytes, reading->memory_pool_idle_bytes.value_or(0), found.page_bytes);
+        row.largest_request_bytes =
+            largest_request(free_bytes_now(*reading, all),
+                            reading->memory_pool_idle_bytes.value_or(0), found.page_bytes);
         row.excess_bytes =
             account->unexplained() < 0 ? static_cast<std::uint64_t>(-account->unexplained()) : 0;
       }

@@ -101,7 +101,7 @@ void LedgerReport::give(Sink& sink) {
   sink.template part<"coverage">(model::completeness(coverage_reasons(ledger_)));
   sink.template table<"hooks">([&](auto put) { put_hooks(ledger_, put); });
   sink.template table<"unhooked_lookups">([&](auto put) { put_unhooked_lookups(ledger_, put); });
-  sink.template table<"devices">([&](auto put) { put_devices(ledger_, put); });
+  sink.template table<"devices">([&](auto put) { put_devices(ledger_, series_, put); });
   sink.template table<"accounts">([&](auto put) {
     put_accounts(ledger_, series_, fragmentations_,
                  implicit_of_libraries(ledger_, implicit_groups_, frames_), incidents_, put);

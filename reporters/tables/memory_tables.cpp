@@ -39,7 +39,27 @@ std::string kernel_name(const std::string& mangled) {
 
 }  // namespace
 
-void put_devices(const ledger::Reader& reader, Put<model::Device> put) {
+std::uint64_t free_bytes_now(const ledger::DeviceView& device,
+                             const std::vector<ledger::SeriesView>& all) {
+  if (!device.taken_when_read_bytes) return device.free_bytes;
+  std::uint64_t allocated = 0;
+  for (const ledger::SeriesView& series : all)
+    if (series.device == device.ordinal && is_taken_at_once(series.kind))
+      allocated += series.live_bytes;
+  const std::uint64_t spilled =
+      device.spilled_bytes - std::min(device.spilled_bytes, device.spilled_in_stream_order_bytes);
+  const std::uint64_t before = *device.taken_when_read_bytes,
+                      now = ledger::taken_bytes(allocated, spilled, device.arena.unused_bytes(),
+                                                device.implicit);
+  const std::uint64_t change = std::max(now, before) - std::min(now, before);
+  // A damaged ledger may tell any number.
+  if (change > device.total_bytes) return device.free_bytes;
+  return now >= before ? device.free_bytes - std::min(device.free_bytes, change)
+                       : std::min(device.total_bytes, device.free_bytes + change);
+}
+
+void put_devices(const ledger::Reader& reader, const std::vector<ledger::SeriesView>& all,
+                 Put<model::Device> put) {
   each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
     if (device.ordinal.value < 0) return;  // a damaged ledger's row
     model::Device row;
@@ -50,8 +70,8 @@ void put_devices(const ledger::Reader& reader, Put<model::Device> put) {
       row.at = device.at == ledger::ReadingAt::last_call ? "last_call" : "exit";
       row.time_ns = device.time_ns;
       row.total_bytes = device.total_bytes;
-      row.used_bytes = device.total_bytes - device.free_bytes;
-      row.free_bytes = device.free_bytes;
+      row.free_bytes = free_bytes_now(device, all);
+      row.used_bytes = device.total_bytes - *row.free_bytes;
     }
     if (const std::uint64_t local = device.implicit.largest_local; local != 0) {
       row.local_memory_kernel =

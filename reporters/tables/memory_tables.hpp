@@ -19,9 +19,13 @@ namespace cuwarden {
 // never less than the live bytes.
 std::vector<ledger::SeriesView> all_series(const ledger::Reader&, const ledger::GroupSums&);
 
-// Calls the last parameter, with a row of the report, for each device that the process used, with
-// the last reading of its memory.
-void put_devices(const ledger::Reader&, Put<model::Device>);
+// Returns the device's free bytes: those of its last reading, less what the process has allocated
+// there since, plus what it has freed since. Memory pools and other processes may have changed the
+// memory, too. The series are those of all_series(). Means nothing if DeviceView::at is `none`.
+std::uint64_t free_bytes_now(const ledger::DeviceView&, const std::vector<ledger::SeriesView>&);
+// Calls the last parameter, with a row of the report, for each device that the process used. The
+// series are those of all_series().
+void put_devices(const ledger::Reader&, const std::vector<ledger::SeriesView>&, Put<model::Device>);
 // Calls the last parameter, with a row of the report, for each kind of memory on each device: the
 // sums of its allocations over the run. The series are those of all_series().
 void put_totals(const std::vector<ledger::SeriesView>&, Put<model::Total>);

@@ -85,6 +85,13 @@ constexpr bool is_in_device_account(Kind kind) {
          !is_implicit(kind);
 }
 
+// True if a live allocation of this kind takes its bytes from the device when it is made, and gives
+// them back when it is freed. False for memory of memory pools and graphs, which these keep, and
+// for memory of other processes (imported).
+constexpr bool is_taken_at_once(Kind kind) {
+  return kind == Kind::device || kind == Kind::vmm || kind == Kind::array;
+}
+
 // The kind of number by which an allocation record is found. One number may be a pointer, a handle
 // and an array at once, so the key of a record is a pair of Space and number.
 enum class Space : std::uint8_t {

@@ -32,9 +32,9 @@ namespace {
 constexpr CUresult missing_in_driver = CUDA_ERROR_NOT_FOUND;
 constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
 
-// Handles a submission (a launch of a kernel that was launched before, a copy or a fill) that has
-// failed, with its result. It may lack memory, too: the context had to give some back, or it is in
-// another context. `again` repeats it. Returns the result for the program.
+// Handles a submission (a launch of a kernel or graph that was launched before, a copy or a fill)
+// that has failed, with its result. It may lack memory, too: the context had to give some back, or
+// it is in another context. `again` repeats it. Returns the result for the program.
 [[gnu::cold, gnu::noinline]] CUresult submission_failed(const driver::RealDriver& real,
                                                         driver::Row row, ledger::Asked asked,
                                                         CUresult result,
@@ -46,6 +46,9 @@ constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
   hooks::launched_kernels.forget_all();
   return call.rescued(result, {asked}, again);
 }
+
+// Returns the executable graph among the arguments of a driver function that launches graphs.
+constexpr CUgraphExec graph_among(CUgraphExec exec, CUstream) { return exec; }
 
 // True if the function of this name submits a single copy or fill. A refused call of it has queued
 // nothing, so that it may be repeated. A batch may have queued its first operations.
@@ -194,6 +197,44 @@ void note_free_at_end() {}
         cuwarden::shim::next_driver_for(__builtin_return_address(0));                       \
     CUWARDEN_LAUNCH(name, arguments, cuwarden::shim::launching::linked,                     \
                     CUWARDEN_AND_NEXT arguments, next)                                      \
+  }
+
+// A graph that was launched before, and that has no memory nodes, takes no more memory. Its
+// launches go through and are not counted. `known`: the functions, unless they were not looked up
+// yet, since then no graph was launched; `below`: the functions.
+#define CUWARDEN_GRAPH_LAUNCH(name, arguments, recording, arguments_there, known, below) \
+  if (!cuwarden::tracking::submitted_graphs.expected_slot_has(                           \
+          cuwarden::shim::graph_among arguments) ||                                      \
+      (known).name == nullptr) [[unlikely]] {                                            \
+    CUWARDEN_RECORD_OR_PASS(name, arguments, recording, arguments_there, below)          \
+  }                                                                                      \
+  const cuwarden::driver::RealDriver& real = known;                                      \
+  const CUresult answer = CUWARDEN_SUBMITTED(real, name, arguments);                     \
+  if (answer == CUDA_SUCCESS) [[likely]]                                                 \
+    return answer;                                                                       \
+  return CUWARDEN_SUBMISSION_FAILED(name, arguments, graph, answer);
+
+#define GRAPH_LAUNCH(result, name, parameters, arguments)                                          \
+  namespace cuwarden::shim {                                                                       \
+  namespace recording::linked {                                                                    \
+  CUWARDEN_RECORDING(result, name, CUWARDEN_WITH_NEXT parameters, next,                            \
+                     hooks::name CUWARDEN_CALL arguments)                                          \
+  }                                                                                                \
+  namespace recording::looked_up {                                                                 \
+  CUWARDEN_RECORDING(result, name, parameters, real_driver(), hooks::name CUWARDEN_CALL arguments) \
+  }                                                                                                \
+  namespace looked_up {                                                                            \
+  result CUDAAPI name parameters {                                                                 \
+    CUWARDEN_GRAPH_LAUNCH(name, arguments, recording::looked_up, arguments, detail::functions,     \
+                          real_driver())                                                           \
+  }                                                                                                \
+  }                                                                                                \
+  }                                                                                                \
+  CUWARDEN_EXPORT result CUDAAPI name parameters {                                                 \
+    using namespace cuwarden::shim;                                                                \
+    const cuwarden::driver::RealDriver& next = next_driver_for(__builtin_return_address(0));       \
+    CUWARDEN_GRAPH_LAUNCH(name, arguments, recording::linked, CUWARDEN_AND_NEXT arguments, next,   \
+                          next)                                                                    \
   }
 
 // Queries are many and short. Without a pool the driver's answer is passed on as it is.

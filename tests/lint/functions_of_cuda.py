@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 LISTS = ("hooks.def", "submissions.def", "known_functions.def")
-ROW = re.compile(r"^(HOOK|COUNT|LAUNCH|QUERY|SUBMIT|WAIT|SHIM|USE)\(\w+, (cu[A-Z]\w*),|^KNOWN\((cu\w+)\)", re.M)
+ROW = re.compile(r"^(HOOK|COUNT|LAUNCH|GRAPH_LAUNCH|QUERY|SUBMIT|WAIT|SHIM|USE)\(\w+, (cu[A-Z]\w*),|^KNOWN\((cu\w+)\)", re.M)
 DECLARED = re.compile(r"\bCUresult\s+(?:__attribute__\s*\(\([^;]*?\)\)\s*)?(cu[A-Z]\w*)\s*\(")
 # Its calls show that network cards access the program's memory, so that none may be moved.
 UNKNOWN_ON_PURPOSE = {"cuFlushGPUDirectRDMAWrites"}

@@ -36,6 +36,7 @@ struct LeakGroup {
   std::optional<std::uint64_t> unmapped_count;
   // Bytes of streams, modules or executable graphs that have ended, but whose memory the driver
   // keeps for later ones. 0 for all other kinds.
+  std::uint64_t kept_bytes = 0;
   // True if these are pieces of code (kernels) that were loaded at first launches. The program
   // cannot free them but with their library.
   bool is_code = false;

@@ -123,11 +123,11 @@ void ImplicitSpan::book(const ledger::ImplicitChange& change, ContextId context)
 void ImplicitSpan::note_reading() noexcept {
   const ErrnoGuard keep;
   const ExecutionParts parts = call_.execution();
-  parts.devices.note_reading(device_,
-                             {.at = ledger::ReadingAt::last_call,
-                              .total_bytes = after_.total_bytes,
-                              .free_bytes = after_.free_bytes,
-                              .memory_pool_idle_bytes = parts.readings.idle_bytes(device_)});
+  parts.devices.note_reading(device_, {.at = ledger::ReadingAt::last_call,
+                                       .total_bytes = after_.total_bytes,
+                                       .free_bytes = after_.free_bytes,
+                                       .memory_pool_idle_bytes = parts.readings.idle_bytes(device_),
+                                       .allocated_bytes = parts.totals.taken_on(device_)});
 }
 
 void ImplicitSpan::book_given_back(std::uint64_t bytes, ContextId context) noexcept {

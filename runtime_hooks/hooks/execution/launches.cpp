@@ -81,6 +81,9 @@ FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel, std::uint64_t bloc
   // The question may load the kernel's code, so the base may be wrong from here on.
   if (!span_.has_begun()) parts.implicit.bases.was_not_measured(here_.device);
   local_needed_ = local_bytes();
+  // Managed memory moves to the device while the kernel runs. The kernel's code, which the question
+  // has loaded, is therefore measured before the launch.
+  if (parts.totals.live_bytes_on(here_.device, Kind::managed) != 0) measure_code();
   // Three kinds of launches may take gigabytes and are rare, so they are measured even if the
   // device was read a moment ago. One kind needs more local memory than all launches before.
   // Another may make the heap. The third follows a call in which the driver gave memory back.
@@ -90,6 +93,14 @@ FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel, std::uint64_t bloc
        launches->may_read_for_heap() || parts.devices.lent_context_bytes(here_.device) != 0))
     span_.begin(here_.device);
   base_ = parts.implicit.bases.of(here_.device);
+}
+
+void FirstLaunch::measure_code() noexcept {
+  base_ = call_.execution().implicit.bases.of(here_.device);
+  const auto taken = span_.taken();
+  if (!taken) return;
+  code_loaded(std::max<std::int64_t>(*taken, 0));
+  is_code_measured_ = true;
 }
 
 std::uint64_t FirstLaunch::local_bytes() const noexcept {
@@ -200,7 +211,7 @@ void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
     change = parted(call_.real(), here_.device, *taken - static_cast<std::int64_t>(again),
                     needed > before ? needed - before : 0,
                     launches->heap_bytes.load(std::memory_order_relaxed),
-                    launches->any.load(std::memory_order_relaxed));
+                    launches->any.load(std::memory_order_relaxed) && !is_code_measured_);
   change.taken_again_bytes = again;
   if (change.heap_bytes != 0) launches->heap_bytes.store(0, std::memory_order_relaxed);
   launches->any.store(true, std::memory_order_relaxed);
@@ -209,8 +220,8 @@ void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
     change.largest_local_bytes = needed;
     change.largest_local_kernel = name_of(call_.real(), kernel_);
   }
-  const std::int64_t code = std::max<std::int64_t>(change.module_bytes, 0);
-  change.module_bytes -= code;
+  const std::int64_t code = is_code_measured_ ? 0 : std::max<std::int64_t>(change.module_bytes, 0);
+  change.module_bytes = is_code_measured_ ? 0 : change.module_bytes - code;
   if (taken && *taken != code)
     span_.book(change, here_.context);
   else if (change.largest_local_bytes != 0)
@@ -219,7 +230,8 @@ void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
   if (!taken &&
       (needed > before || may_have_heap || parts.devices.lent_context_bytes(here_.device) != 0))
     parts.implicit.bases.memory_may_change();
-  if (!taken || code != 0) code_loaded(taken ? std::optional(code) : std::nullopt);
+  if (!is_code_measured_ && (!taken || code != 0))
+    code_loaded(taken ? std::optional(code) : std::nullopt);
 }
 
 GraphInstantiation::GraphInstantiation(HookedCall& call) noexcept : call_(call), span_(call) {
@@ -245,15 +257,17 @@ void GraphInstantiation::done(CUgraphExec made) noexcept {
   call_.keeps_bases();
   // Memory that was not measured may be far more than the executable graph.
   if (!taken && may_take_gigabytes_) call_.execution().implicit.bases.memory_may_change();
+  bool is_changed = false;
   if (taken && *taken > 0) {
     const ledger::ImplicitChange for_kernels = kernels_part(*taken);
     const std::int64_t bytes = for_kernels.local_memory_bytes + for_kernels.heap_bytes;
     if (bytes != 0) call_.execution().context_memory.book(call_.caller(), here_, for_kernels);
     *taken -= bytes;
-    span_.note_reading();
+    is_changed = true;
   }
   call_.execution().objects.made({call_.caller(), here_, base_, taken, span_.is_doubtful()},
                                  object_of(made));
+  if (is_changed) span_.note_reading();
 }
 
 // cuwarden does not know which graph the captured kernels belong to. A graph without them takes

@@ -65,6 +65,9 @@ class FirstLaunch {
   // Returns the bytes of local memory that each thread of the kernel needs; 0 if the driver does
   // not say.
   std::uint64_t local_bytes() const noexcept;
+  // Ends a measurement that began before local_bytes(), and enters what that took as the kernel's
+  // code. Does nothing if no measurement is under way.
+  void measure_code() noexcept;
   // Returns true if the launch seems to have been captured into a graph instead of being run. Then
   // also notes the kernel's need of local memory, for the graph's instantiation. `taken`: bytes of
   // device memory that the launch took; none (not measured): the result is false.
@@ -96,6 +99,9 @@ class FirstLaunch {
   // Bytes of local memory that each thread of the kernel needs; 0 if none, or if the driver does
   // not say.
   std::uint64_t local_needed_ = 0;
+  // True if measure_code() has measured the kernel's code. What the launch takes beyond local
+  // memory and a heap is then managed memory that came to the device.
+  bool is_code_measured_ = false;
 };
 
 // Returns the object that stands for an executable graph.

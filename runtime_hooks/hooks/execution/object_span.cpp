@@ -27,7 +27,6 @@ ObjectSpan::ObjectSpan(HookedCall& call, When when) noexcept : call_(call), span
 
 tracking::Taken ObjectSpan::taken() noexcept {
   const tracking::Taken bytes = span_.taken(plausible_bytes);
-  if (bytes && *bytes != 0) span_.note_reading();
   call_.keeps_bases();
   return bytes;
 }
@@ -36,12 +35,14 @@ void ObjectSpan::made(const tracking::ImplicitObject& object) noexcept {
   const tracking::Taken bytes = taken();
   call_.execution().objects.made({call_.caller(), here_, base_, bytes, span_.is_doubtful()},
                                  object);
+  if (bytes && *bytes != 0) span_.note_reading();
 }
 
 void ObjectSpan::used(const tracking::ImplicitObject& object) noexcept {
   const tracking::Taken bytes = taken();
   call_.execution().objects.took_more({call_.caller(), here_, base_, bytes, span_.is_doubtful()},
                                       object);
+  if (bytes && *bytes != 0) span_.note_reading();
 }
 
 ObjectEnd::ObjectEnd(HookedCall& call, const tracking::ImplicitObject& object,

@@ -113,6 +113,7 @@ CUresult updated(HookedCall& call, CUgraphExec exec, CUgraph graph, Update updat
   if (!call.recording() || result != CUDA_SUCCESS) return result;
   span.used(object_of(exec));
   graph_instantiated(call, exec, graph);
+  if (graph_has_memory(exec)) submitted_graphs.remove(exec);
   return result;
 }
 

@@ -44,6 +44,19 @@ struct ImplicitBytes {
   }
 };
 
+// Returns the bytes of a device that this process is known to have taken. The sum changes with each
+// call that takes memory at once, so it tells by how much the device's used bytes have changed
+// since a reading. `allocated_bytes`: live allocations for which is_taken_at_once() is true.
+// `spilled_bytes`: the part of them that is in host memory. `pool_unused_bytes`: memory of
+// cuwarden's pool that no allocation has.
+inline std::uint64_t taken_bytes(std::uint64_t allocated_bytes, std::uint64_t spilled_bytes,
+                                 std::uint64_t pool_unused_bytes,
+                                 const ImplicitBytes& implicit) noexcept {
+  return allocated_bytes - (spilled_bytes < allocated_bytes ? spilled_bytes : allocated_bytes) +
+         pool_unused_bytes + implicit.contexts() + implicit.modules + implicit.local_memory +
+         implicit.heap + implicit.streams + implicit.graphs;
+}
+
 // Copies the device's numbers of memory that the driver took by itself, one after the other. They
 // belong together only if Device::version (a seqlock) was even and did not change during the call,
 // which the caller checks.

@@ -52,6 +52,13 @@ LiveBytes::Change LiveBytes::fall_for_all(Series& series, std::size_t row, std::
   return {true, before};
 }
 
+std::uint64_t LiveBytes::credits(std::size_t row) const noexcept {
+  std::uint64_t sum = 0;
+  if (row < ThreadShard::series_limit && thread_shards_.several())
+    thread_shards_.for_each([&](const ThreadShard& shard) { sum += shard.credit(row); });
+  return sum;
+}
+
 void LiveBytes::collect(Series& series, std::size_t row) noexcept {
   thread_shards_.for_each([&](ThreadShard& shard) {
     if (const std::uint64_t credit = shard.take_credit(row))

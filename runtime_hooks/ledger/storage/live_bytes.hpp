@@ -60,6 +60,9 @@ class LiveBytes {
     if (keep(shard, series, row, bytes)) return {};
     return fall_for_all(series, row, bytes, now_ns);
   }
+  // Returns the sum of all shards' credits for the series in this row: freed bytes by which
+  // Series::live_bytes is too high.
+  std::uint64_t credits(std::size_t row) const noexcept;
 
  private:
   // The present epoch of a series (all memory of one kind on one device). In epochs with even

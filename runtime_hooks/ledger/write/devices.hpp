@@ -22,6 +22,8 @@ struct Reading {
   // Bytes that this process's memory pools (CUmemoryPool) and graphs hold and that no allocation
   // has; null: unknown.
   std::optional<std::uint64_t> memory_pool_idle_bytes;
+  // Bytes of the device that live allocations of this process take: Totals::taken_on().
+  std::uint64_t allocated_bytes = 0;
 };
 
 // Figures of cuwarden's pool on one device: the present ones, and totals since the process began.

@@ -58,15 +58,18 @@ void DeviceReadings::read(DeviceOrdinal device, ledger::ReadingAt at,
   const auto reading = driver::read_current_device(real_);
   if (!reading) return;
   const auto idle = may_ask() ? idle_bytes(device) : std::nullopt;
+  const std::uint64_t allocated = ledger_.totals.taken_on(device);
+  // The first listener books memory that was there at the reading, and so before the reading is
+  // noted. The other one may change the device's memory.
+  if (first_listener_ != nullptr) first_listener_->device_was_read(device, *reading, begun[0]);
   ledger_.devices.note_reading(device, {.at = at,
                                         .total_bytes = reading->total_bytes,
                                         .free_bytes = reading->free_bytes,
-                                        .memory_pool_idle_bytes = idle});
-  bool is_changed = false;
-  for (std::size_t i = 0; i < std::size(listeners); ++i)
-    if (listeners[i] != nullptr)
-      is_changed |= listeners[i]->device_was_read(device, *reading, begun[i]);
-  if (is_changed && first_listener_ != nullptr) first_listener_->memory_has_changed(device);
+                                        .memory_pool_idle_bytes = idle,
+                                        .allocated_bytes = allocated});
+  if (listener_ != nullptr && listener_->device_was_read(device, *reading, begun[1]) &&
+      first_listener_ != nullptr)
+    first_listener_->memory_has_changed(device);
 }
 
 void DeviceReadings::look_around(std::uint64_t now) noexcept {

@@ -205,6 +205,20 @@ def child_of(process):
     return int(until(lambda: open(children).read().split(), process)[0])
 
 
+def test_the_account_counts_what_was_allocated_after_the_devices_last_reading(workspace):
+    # The program allocates for a shorter time than there is between two readings.
+    run = workspace.run([shimmed.sample("killed"), "20", str(64 << 20)])
+    assert run.returncode == -signal.SIGKILL
+    report = recover(workspace)
+    (device,) = report["devices"]
+    assert device["at"] == "last_call"
+    rows = {row["item"]: row["bytes"] for row in report["accounts"] if row["incident"] is None}
+    assert rows["live_device"] == 20 * (64 << 20)
+    assert sum(rows.values()) == device["used_bytes"]
+    assert device["free_bytes"] == device["total_bytes"] - device["used_bytes"]
+    assert abs(rows["unexplained"]) <= device["used_bytes"] / 100
+
+
 def test_run_recovers_a_program_killed_under_load(workspace):
     account = Account(workspace.folder / "account")
     command = begin_run(workspace, program("under_load"), "load", account.path, 3)

@@ -25,6 +25,8 @@ struct FakeKernel {
   const char* name = "";  // mangled name
   // Most threads of a block for which there are enough registers.
   int most_threads = 1024;
+  // Bytes of the device that the first question about the kernel takes, since it loads the code.
+  std::size_t code_bytes = 0;
 };
 
 // A session on a fake driver whose calls take as much device memory as a test says, without being
@@ -46,7 +48,8 @@ class ImplicitMemoryTest : public HooksTest {
     functions.cuFuncGetAttribute = [](int* value, CUfunction_attribute attribute,
                                       CUfunction handle) {
       ++fake.questions;
-      const auto* const kernel = reinterpret_cast<FakeKernel*>(handle);
+      auto* const kernel = reinterpret_cast<FakeKernel*>(handle);
+      fake.free_bytes -= std::exchange(kernel->code_bytes, 0);
       *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? kernel->most_threads
                                                                     : kernel->local_bytes;
       return CUDA_SUCCESS;

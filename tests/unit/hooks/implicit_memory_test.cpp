@@ -204,6 +204,21 @@ TEST_F(ImplicitMemoryTest,
   EXPECT_EQ(fake.questions, questions);
 }
 
+TEST_F(ImplicitMemoryTest, managed_memory_that_a_launch_brings_to_the_device_is_no_code) {
+  const_cast<driver::RealDriver&>(real).cuMemAllocManaged =
+      [](CUdeviceptr* out, std::size_t, unsigned) { return *out = 0x7000'0000, CUDA_SUCCESS; };
+  CUdeviceptr managed = 0;
+  hooked(Row::cuMemAllocManaged, cuMemAllocManaged, &managed, 64 * mib, 1u);
+  FakeKernel plain{.name = "plain", .code_bytes = 2 * mib};
+  launch(plain, 14 * mib);
+  EXPECT_EQ(bytes().modules, 2 * mib);
+  const std::size_t threads = processors * threads_each;
+  FakeKernel deep{.local_bytes = 3072, .name = "deep", .code_bytes = mib};
+  launch(deep, threads * 2048 + 14 * mib);
+  EXPECT_EQ(bytes().modules, 3 * mib);
+  EXPECT_EQ(bytes().local_memory, threads * 2048);
+}
+
 TEST_F(ImplicitMemoryTest, local_memory_is_told_apart_from_memory_of_the_processs_first_launch) {
   FakeKernel deep{3072, "deep"}, deeper{5120, "deeper"}, shallow{2048, "shallow"};
   const std::size_t threads = processors * threads_each;

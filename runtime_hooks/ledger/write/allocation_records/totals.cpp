@@ -287,4 +287,18 @@ std::uint64_t Totals::live_bytes_on(DeviceOrdinal ordinal,
   return sum;
 }
 
+std::uint64_t Totals::taken_on(DeviceOrdinal ordinal) const noexcept {
+  const Series* const rows = storage_.rows<Series>(RegionId::series);
+  const std::uint64_t used = storage_.used(RegionId::series);
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 1; i < used; ++i) {
+    if (rows[i].state.load(std::memory_order_acquire) != 1 || rows[i].device != ordinal.value ||
+        rows[i].kind == series_host_rss || !is_taken_at_once(Kind{rows[i].kind}))
+      continue;
+    const std::uint64_t live = rows[i].live_bytes.load(relaxed);
+    sum += live - std::min(live, live_bytes_.credits(i));
+  }
+  return sum;
+}
+
 }  // namespace cuwarden::ledger

@@ -54,6 +54,10 @@ class Totals {
   std::uint64_t live_bytes_on(DeviceOrdinal,
                               std::optional<Kind> only = std::nullopt) const noexcept;
 
+  // Returns the bytes of the device that the process's live allocations take, of all kinds for
+  // which is_taken_at_once() is true. Exact, unless other threads allocate or free meanwhile.
+  std::uint64_t taken_on(DeviceOrdinal) const noexcept;
+
   // Returns the number of the process's live allocations of this kind on the device (no_device: the
   // host).
   std::uint64_t live_count_on(DeviceOrdinal, Kind) const noexcept;
