@@ -1,6 +1,8 @@
-// Entry points for launches. Nothing runs, but memory is taken as by a real launch, and time
-// passes.
+// Entry points for launches. Memory is taken as by a real launch, and time passes. No kernel runs,
+// but for the one with which cuwarden copies.
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 
 #include "tools/simulated_gpu/device/modules.hpp"
 #include "tools/simulated_gpu/device/work.hpp"
@@ -18,7 +20,35 @@ struct Grid {
   unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared;
 };
 
-CUresult launch(CUfunction handle, const Grid& g, CUstream stream_handle) {
+// The kernel of cuwarden's, by which its pool copies parts of device memory; and that kernel's one
+// parameter.
+constexpr const char* kCopyKernel = "cuwarden_copy_parts";
+struct CopyList {
+  std::uint64_t count;
+  struct Part {
+    std::uint64_t to, from, bytes;
+  } parts[170];
+};
+
+// Copies the parts at once, as other copies are made. `parameters`: those of cuLaunchKernel. Where
+// the device may not access a part, returns the error that the real driver gives when it is asked
+// for the kernel's result.
+CUresult copy_parts(Simulator& sim, void** parameters) {
+  if (parameters == nullptr || parameters[0] == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const auto& list = *static_cast<const CopyList*>(parameters[0]);
+  for (std::uint64_t i = 0; i < list.count; ++i) {
+    const CopyList::Part& part = list.parts[i];
+    if (!accessible(sim, part.to, part.bytes, true, false) ||
+        !accessible(sim, part.from, part.bytes, false, false))
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+    std::memmove(reinterpret_cast<void*>(part.to), reinterpret_cast<const void*>(part.from),
+                 part.bytes);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult launch(CUfunction handle, const Grid& g, CUstream stream_handle,
+                void** parameters = nullptr) {
   InContext at;
   SIM_TRY(at.error);
   Kernel* kernel = kernels().find(handle);
@@ -42,6 +72,10 @@ CUresult launch(CUfunction handle, const Grid& g, CUstream stream_handle) {
     return CUDA_SUCCESS;
   }
   SIM_TRY(prepare_launch(*stream->context, *kernel));
+  if (kernel->name == kCopyKernel) {
+    enqueue(*stream, Clock::duration::zero());
+    return copy_parts(at.sim, parameters);
+  }
   enqueue(*stream, time);
   return CUDA_SUCCESS;
 }
@@ -67,9 +101,10 @@ namespace entry {
 
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
                         unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-                        unsigned int block_z, unsigned int shared, CUstream stream, void**,
-                        void**) {
-  return launch(function, {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared}, stream);
+                        unsigned int block_z, unsigned int shared, CUstream stream,
+                        void** parameters, void**) {
+  return launch(function, {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared}, stream,
+                parameters);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void**, void**) {
