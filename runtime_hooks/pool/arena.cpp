@@ -48,6 +48,16 @@ bool Arena::open(const driver::RealDriver& real, DeviceOrdinal device, ContextId
   return false;
 }
 
+// While the driver loads the kernel, it may wait for the loader's lock. A thread that loads a
+// library has that one, and may ask the pool for memory.
+void Arena::load_copy_kernel(const driver::RealDriver& real) noexcept {
+  const ContextId context = this->context();
+  CopyKernel loaded;
+  if (!loaded.load(real)) return;
+  const Locked held(lock_, Locked::ForLong{});
+  if (held && !has_ended() && !is_closing() && this->context() == context) copy_kernel_ = loaded;
+}
+
 // A block that crosses the end of a page keeps two pages from going back. But if no block did, the
 // ends of pages would stay unused. So small blocks cross none while what is free in pages with
 // blocks is at most a fiftieth of these pages, and one page.
@@ -323,6 +333,7 @@ void Arena::end(const driver::RealDriver& real) noexcept {
   unused_shared_pages_ = 0;
   runs_ = {};
   unused_runs_ = {};
+  copy_kernel_ = {};
   counts_.held_bytes = counts_.live_bytes = 0;
   counts_.idle_bytes = counts_.partly_idle_bytes = 0;
 }

@@ -14,6 +14,7 @@
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
+#include "runtime_hooks/pool/copy_kernel.hpp"
 #include "runtime_hooks/pool/device_access.hpp"
 #include "runtime_hooks/pool/packing/packing.hpp"
 
@@ -102,6 +103,11 @@ class Arena {
   // changed, if the arena is open already, the device cannot map memory, or no addresses can be
   // reserved. May throw std::bad_alloc, and has changed nothing then.
   bool open(const driver::RealDriver&, DeviceOrdinal device, ContextId context);
+  // Loads the kernel with which mesh() copies blocks, into the current context, which must be the
+  // arena's. To be called after open(). If it is not called, or the driver refuses, mesh() makes
+  // its copies by the driver's functions for copies, which takes longer. Takes the arena's lock
+  // only after the driver has loaded the kernel.
+  void load_copy_kernel(const driver::RealDriver&) noexcept;
   // True if the arena has a reserved range of addresses: after open(), until end().
   bool is_open() const noexcept { return !has_ended(); }
   // True if the address lies in the arena's reserved range, in a block or not.
@@ -307,6 +313,8 @@ class Arena {
   ArenaCounts counts_;
   // True once meshing has found that two addresses of one page show the same contents here.
   bool is_coherent_ = false;
+  // The kernel that copies blocks that are moved; an empty object if it is not loaded.
+  CopyKernel copy_kernel_;
 };
 
 }  // namespace cuwarden::pool

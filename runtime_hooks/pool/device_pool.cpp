@@ -13,19 +13,25 @@ Arena* DevicePool::owner(std::uint64_t address) noexcept {
   return find([&](const Arena& arena) { return arena.has(address); });
 }
 
-// A new context may have the handle of one that has ended. The lock is held during the reservation,
-// so that two threads do not open two arenas for one context.
 Arena* DevicePool::find_or_make(const driver::RealDriver& real, DeviceOrdinal device,
                                 ContextId context) {
-  const auto is_its = [&](const Arena& arena) {
-    return arena.context() == context && arena.is_open() && !arena.is_closing();
-  };
-  if (Arena* const found = find(is_its)) return found;
-  std::atomic<std::uint64_t>& without = without_[context.value / 64 % without_.size()];
-  if (without.load(std::memory_order_relaxed) == context.value) return nullptr;
+  if (Arena* const found = arena_of(context)) return found;
+  if (without_[context.value / 64 % without_.size()].load(std::memory_order_relaxed) ==
+      context.value)
+    return nullptr;
+  bool is_new = false;
+  Arena* const opened = open_arena(real, device, context, is_new);
+  if (is_new && meshes_) opened->load_copy_kernel(real);
+  return opened;
+}
+
+// A new context may have the handle of one that has ended. The lock is held during the reservation,
+// so that two threads do not open two arenas for one context.
+Arena* DevicePool::open_arena(const driver::RealDriver& real, DeviceOrdinal device,
+                              ContextId context, bool& is_new) {
   const Locked locked(lock_);
   if (!locked) return nullptr;
-  if (Arena* const found = find(is_its)) return found;
+  if (Arena* const found = arena_of(context)) return found;
   // An ended arena keeps its counts, which belong to its device.
   Arena* const ended =
       find([&](const Arena& arena) { return !arena.is_open() && arena.device() == device; });
@@ -34,13 +40,14 @@ Arena* DevicePool::find_or_make(const driver::RealDriver& real, DeviceOrdinal de
   if (ended == nullptr && at < most_arenas) made = std::make_unique<Arena>(peers_);
   Arena* const opened = ended != nullptr ? ended : made.get();
   if (opened == nullptr || !opened->open(real, device, context)) {
-    without.store(context.value, std::memory_order_relaxed);
+    without_[context.value / 64 % without_.size()].store(context.value, std::memory_order_relaxed);
     return nullptr;
   }
   if (made != nullptr) {
     arenas_[at].store(made.release(), std::memory_order_release);
     count_.store(at + 1, std::memory_order_release);
   }
+  is_new = true;
   return opened;
 }
 

@@ -28,7 +28,10 @@ inline ContextId context_of(const ArenaBlock& found) noexcept { return found.are
 class DevicePool {
  public:
   // `peers`, the record of the devices that may use each other's memory, outlives the pool.
-  explicit DevicePool(const Peers& peers) noexcept : peers_(peers) {}
+  // `meshes`: true if mesh() may be called. Then code that it needs is loaded when the pool serves
+  // its first request in a context.
+  explicit DevicePool(const Peers& peers, bool meshes = true) noexcept
+      : peers_(peers), meshes_(meshes) {}
   ~DevicePool();
   DevicePool(const DevicePool&) = delete;
   DevicePool& operator=(const DevicePool&) = delete;
@@ -109,6 +112,14 @@ class DevicePool {
   // null, too, if another thread has kept the pool's lock for more than ten seconds. May throw
   // std::bad_alloc.
   Arena* find_or_make(const driver::RealDriver&, DeviceOrdinal, ContextId);
+  // Does the same under the pool's lock. `is_new`: set to true if this call has opened the arena.
+  Arena* open_arena(const driver::RealDriver&, DeviceOrdinal, ContextId, bool& is_new);
+  // Returns the open arena of the context; null if there is none.
+  Arena* arena_of(ContextId context) noexcept {
+    return find([&](const Arena& arena) {
+      return arena.context() == context && arena.is_open() && !arena.is_closing();
+    });
+  }
   // Calls visit(arena) for each arena, including those whose context has ended.
   template <class Visit>
   void each(const Visit& visit) noexcept {
@@ -131,6 +142,7 @@ class DevicePool {
   // an ended context of the same device, if there is one.
   static constexpr std::uint32_t most_arenas = 256;
   const Peers& peers_;
+  const bool meshes_;
   FutexLock lock_;
   // Number of entries of `arenas_` in use. It never falls.
   std::atomic<std::uint32_t> count_{0};

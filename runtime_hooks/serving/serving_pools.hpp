@@ -70,7 +70,7 @@ struct Pools {
   tracking::LiveContexts& contexts;        // the process's contexts that have not ended
   tracking::Captures& captures;            // stream captures in progress
   pool::Peers peers{};                     // devices that may reach each other's memory
-  pool::DevicePool device{peers};          // device memory, cut into allocations
+  pool::DevicePool device;                 // device memory, cut into allocations
   pool::PinnedPool pinned{};               // page-locked host memory, cut into allocations
   pool::Spill spill;                       // allocations that are partly or wholly in host memory
 };
@@ -95,6 +95,7 @@ class ServingPools final : public tracking::ReadingListener {
                .queries = queries,
                .contexts = contexts,
                .captures = captures,
+               .device = pool::DevicePool(parts_.peers, settings.mesh_pause_ns != 0),
                .spill{settings.spill, parts_.peers, process}} {}
 
   // Returns the pools, and the parts of the process that they work with. They live as long as this
