@@ -56,7 +56,7 @@ struct MeshGoal {
   std::uint64_t least_bytes = 0;   // nothing is moved if less can be saved
   std::uint64_t needed_bytes = 0;  // no further pause begins once so much is saved
   std::uint64_t enough_bytes = 0;  // nothing more is moved once so much is saved
-  bool verifies = false;  // true: each copy is compared before the program's addresses get it
+  bool verifies = false;           // true: each copy is compared before the program goes on
   // True if the context has given back memory that copies on the device need. Then a copy is made
   // before anything else, while that memory is free.
   bool copies_need_memory = false;

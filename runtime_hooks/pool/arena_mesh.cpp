@@ -1,14 +1,19 @@
 // Moves blocks so that pages of addresses share memory, as planned in arena_mesh_candidates.cpp:
-// the pauses, the memory to move into, and the copies.
+// the pauses, and the copies.
+#include <span>
+
 #include "runtime_hooks/pool/arena_meshing.hpp"
 
 namespace cuwarden::pool {
 namespace {
 
 constexpr int most_tries = 4;
-// Most pages that are copied before one wait for all copies, and most for which memory is made
-// before a pause: until they are moved, other threads may lack that memory.
-constexpr std::uint32_t most_moves = 64, most_moves_ahead = 256;
+// Most pages that are copied before one wait for all copies.
+constexpr std::uint32_t most_moves = 64;
+// Most pages whose moves are prepared before a pause, as many as a pause of 50 ms moves on an H200;
+// and most for which memory is made before it. Until these are moved, other threads may lack the
+// memory.
+constexpr std::uint32_t most_moves_ahead = 1536, most_made_ahead = 512;
 // Most parts of pages that are announced as withheld before one wait for copies: host memory is
 // taken for them in the pause.
 constexpr std::uint64_t most_parts = 16384;
@@ -16,8 +21,9 @@ constexpr std::uint64_t most_parts = 16384;
 }  // namespace
 
 // One plan serves all pauses: a second plan would find runs that the first one has moved only in
-// part. Memory to move into is made before the first pause, as far as there is room for it. Before
-// a later one, the program gets on with its work and may need the memory.
+// part. Moves are prepared before each pause. Memory to move into is made before the first one
+// only, as far as there is room for it. Before a later one, the program gets on with its work and
+// may need the memory.
 std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t needed_bytes,
                                   std::uint64_t enough_bytes) noexcept {
   const std::uint64_t held = arena_.counts_.held_bytes;
@@ -26,9 +32,8 @@ std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t needed_bytes
   };
   bool goes_on = true, is_first = true;
   while (goes_on && gained() < needed_bytes && has_next()) {
-    if (is_first) make_ahead(enough_bytes - gained());
+    prepare_ahead(enough_bytes - gained(), std::exchange(is_first, false));
     if (!pause.begin()) break;
-    if (!std::exchange(is_first, false)) make_ahead(enough_bytes - gained());
     goes_on = is_coherent();
     if (goes_on) {
       do {
@@ -38,69 +43,105 @@ std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t needed_bytes
     arena_.counts_.pause_ns += pause.end();
     withhold_joined();
     release_old();
+    let_go_of_waiting();
     drop_spare();
   }
   drop_spare();
   return gained();
 }
 
-void Arena::Meshing::drop_spare() noexcept {
-  if (spare_bytes_ == 0) return;
-  for (Target& target : targets_)
-    if (target.handle != 0 && target.run == 0) drop(target);
-}
-
+// Candidates are prepared in their order, so that no scratch address is in use for a later one if
+// there is none for the next.
 bool Arena::Meshing::has_next() noexcept {
-  while (next_ != candidates_.size() && !make_targets(candidates_[next_])) {
+  for (; next_ != candidates_.size(); ++next_) {
+    Candidate& candidate = candidates_[next_];
+    const std::uint64_t bytes = arena_.run(candidate.run).bytes();
+    if (candidate.exchanges_first() && candidate.old.handle == 0 &&
+        used_scratch_bytes_ + bytes > scratch_bytes_) {
+      release_old();
+      if (!is_scratch_stuck_) used_scratch_bytes_ = 0;
+    }
+    if (prepare(candidate)) return true;
+    old_.push_back(std::exchange(candidate.old, {}));
     lacked_room_ = true;
-    ++next_;
   }
-  return next_ != candidates_.size();
+  return false;
 }
 
-void Arena::Meshing::make_ahead(std::uint64_t bytes) noexcept {
+void Arena::Meshing::prepare_ahead(std::uint64_t bytes, bool makes_targets) noexcept {
   std::uint64_t saved = 0;
   std::uint32_t moves = 0;
   for (std::size_t at = next_; at < candidates_.size() && saved < bytes && moves < most_moves_ahead;
        ++at) {
+    Candidate& candidate = candidates_[at];
     const std::uint64_t held = arena_.counts_.held_bytes;
-    if (!make_targets(candidates_[at])) return;
-    const std::uint64_t given = arena_.run(candidates_[at].run).bytes();
-    saved += given - std::min(given, arena_.counts_.held_bytes - held);
-    moves += candidates_[at].moves;
+    const bool makes = makes_targets && moves < most_made_ahead;
+    if (!take_old(candidate) || (makes && !make_targets(candidate))) return;
+    const std::uint64_t given = arena_.run(candidate.run).bytes();
+    saved += given - std::min(given, makes ? arena_.counts_.held_bytes - held
+                                           : candidate.new_items * page_bytes);
+    moves += candidate.moves;
   }
 }
 
-bool Arena::Meshing::move_batch(std::uint64_t bytes) noexcept {
+bool Arena::Meshing::take_batch(std::uint64_t bytes) noexcept {
   const std::size_t first = next_;
   const std::uint64_t held = arena_.counts_.held_bytes;
   std::uint64_t given = 0, announced = 0;
   const auto saved = [&] { return given - std::min(given, arena_.counts_.held_bytes - held); };
   for (std::uint32_t moves = 0; next_ != candidates_.size() && moves < most_moves &&
                                 announced < most_parts && saved() < bytes;) {
-    const Candidate& candidate = candidates_[next_];
-    if (!make_targets(candidate)) break;
+    Candidate& candidate = candidates_[next_];
+    if (!prepare(candidate)) break;
     given += arena_.run(candidate.run).bytes();
     announced += withheld_parts(candidate);
     moves += candidate.moves;
     ++next_;
   }
+  parts_.clear();
+  started_ = 0;
   try {
+    // A page has at most as many parts to be copied as it has blocks.
+    parts_.reserve(announced);
     arena_.packing_.announce_withheld(announced);
   } catch (...) {
+    next_ = first;
     return false;
   }
-  bool good = true;
-  for (std::size_t at = first; good && at != next_; ++at) {
-    const auto move = moves_.begin() + candidates_[at].first_move;
-    good = std::all_of(move, move + candidates_[at].moves,
-                       [&](const Move& each) { return copy(each); });
+  return true;
+}
+
+// The device copies while the memory of further candidates is exchanged. All copies that were
+// started are waited for: they would write to memory that is used for something else next.
+bool Arena::Meshing::copy_batch(std::size_t first) noexcept {
+  const auto batch = std::span(candidates_).subspan(first, next_ - first);
+  for (const Candidate& candidate : batch)
+    if (!candidate.exchanges_first()) list_copies(candidate);
+  bool good = start_listed(true);
+  for (Candidate& candidate : batch) {
+    if (!candidate.exchanges_first()) continue;
+    if (!good || !exchange(candidate)) break;
+    list_copies(candidate);
+    good = start_listed(false);
   }
-  // Copies are waited for even if one could not be started: they would write to memory that is used
-  // for something else next.
-  good = real_.cuStreamSynchronize(nullptr) == CUDA_SUCCESS && good;
+  good = good && start_listed(true);
+  return real_.cuStreamSynchronize(nullptr) == CUDA_SUCCESS && good;
+}
+
+bool Arena::Meshing::complete(Candidate& candidate) noexcept {
+  if (candidate.exchanges_first() && !candidate.is_exchanged) return false;
+  if (verifies_ && !is_copied_right(candidate)) return false;
+  if (!candidate.is_exchanged && !exchange(candidate)) return false;
+  commit(candidate);
+  return true;
+}
+
+bool Arena::Meshing::move_batch(std::uint64_t bytes) noexcept {
+  const std::size_t first = next_;
+  if (!take_batch(bytes)) return false;
+  bool good = copy_batch(first);
   for (std::size_t at = first; at != next_; ++at) {
-    good = good && (!verifies_ || is_copied_right(candidates_[at])) && exchange(candidates_[at]);
+    good = good && complete(candidates_[at]);
     if (!good) give_up(candidates_[at]);
   }
   return good;
@@ -108,7 +149,8 @@ bool Arena::Meshing::move_batch(std::uint64_t bytes) noexcept {
 
 // The parts stay announced if the addresses of the candidate's run are lost, because they are
 // withheld.
-void Arena::Meshing::give_up(const Candidate& candidate) noexcept {
+void Arena::Meshing::give_up(Candidate& candidate) noexcept {
+  if (candidate.is_exchanged) exchange_back(candidate);
   const Run& run = arena_.run(candidate.run);
   const std::uint64_t parts = withheld_parts(candidate);
   if (run.is_lost)
@@ -130,110 +172,52 @@ std::uint64_t Arena::Meshing::withheld_parts(const Candidate& candidate) const n
   return sum;
 }
 
-// Reserves all host memory that a move needs, so that none can be lacking while device memory is
-// exchanged.
-void Arena::Meshing::reserve() {
-  const std::size_t runs = arena_.runs_.size() + targets_.size() + 1;
-  arena_.runs_.reserve(runs);
-  arena_.unused_runs_.reserve(runs);
-  old_.reserve(candidates_.size());
-  joined_.reserve(moves_.size());
-  arena_.packing_.announce_withheld(0);
+CUdeviceptr Arena::Meshing::copied_from(const Candidate& candidate,
+                                        const Move& move) const noexcept {
+  if (!candidate.exchanges_first()) return arena_.address_of(move.page);
+  const Run& run = arena_.run(candidate.run);
+  return candidate.old.at + (run.is_shared ? 0 : move.page - run.first) * page_bytes;
 }
 
-// Makes the target's memory available for copying into. Returns false if the driver refuses.
-bool Arena::Meshing::make(Target& target) noexcept {
-  if (target.handle != 0) return true;
-  if (target.is_own) {
-    if (real_.cuMemRetainAllocationHandle(&target.handle, reinterpret_cast<void*>(target.at)) ==
-        CUDA_SUCCESS)
-      return true;
-    target.handle = 0;
-    return false;
-  }
-  if (is_full_) return false;
-  target.at = scratch_ + static_cast<std::uint64_t>(&target - targets_.data()) * page_bytes;
-  CUresult created = real_.cuMemCreate(&target.handle, page_bytes, &arena_.where_, 0);
-  if (created != CUDA_SUCCESS && !old_.empty()) {
-    release_old();
-    created = real_.cuMemCreate(&target.handle, page_bytes, &arena_.where_, 0);
-  }
-  if (created != CUDA_SUCCESS) {
-    target.handle = 0;
-    is_full_ = true;
-    return false;
-  }
-  if (real_.cuMemMap(target.at, page_bytes, 0, target.handle, 0) != CUDA_SUCCESS) {
-    real_.cuMemRelease(target.handle);
-    target.handle = 0;
-    return false;
-  }
-  arena_.counts_.held_bytes += page_bytes;
-  spare_bytes_ += page_bytes;
-  if (Peers::grant(real_, target.at, page_bytes, arena_.device(), 0) == CUDA_SUCCESS) return true;
-  drop(target);
-  return false;
+CUdeviceptr Arena::Meshing::copied_to(const Candidate& candidate, const Move& move) const noexcept {
+  return candidate.exchanges_first() ? arena_.address_of(move.page) : targets_[move.target].at;
 }
 
-void Arena::Meshing::drop(Target& target) noexcept {
-  real_.cuMemUnmap(target.at, page_bytes);
-  real_.cuMemRelease(target.handle);
-  target.handle = 0;
-  arena_.counts_.held_bytes -= page_bytes;
-  spare_bytes_ -= page_bytes;
-}
-
-void Arena::Meshing::release_old() noexcept {
-  for (const CUmemGenericAllocationHandle old : old_) real_.cuMemRelease(old);
-  old_.clear();
-}
-
-// Releases the targets' handles and scratch addresses. Pages that were moved keep the memory by
-// their own mappings.
-void Arena::Meshing::give_up_targets() noexcept {
-  bool all_unmapped = true;
-  for (const Target& target : targets_) {
-    if (target.handle == 0) continue;
-    if (!target.is_own)
-      all_unmapped = real_.cuMemUnmap(target.at, page_bytes) == CUDA_SUCCESS && all_unmapped;
-    real_.cuMemRelease(target.handle);
-  }
-  if (scratch_ != 0 && all_unmapped) real_.cuMemAddressFree(scratch_, scratch_bytes());
-}
-
-// Starts copies of all blocks in the page to the target's memory, at the same offsets. Returns
-// false if one could not be started. The first page of a new target is copied whole, by one copy.
-// Copies of other pages follow it in the stream, and write between its blocks.
-bool Arena::Meshing::copy(const Move& move) noexcept {
+// Without the kernel, each part takes a call. So the first page of a new target is copied whole, by
+// one copy. Copies of other pages follow it in the stream, and write between its blocks. Copies by
+// the kernel have no order.
+void Arena::Meshing::list_copies(const Candidate& candidate, const Move& move) noexcept {
   Target& target = targets_[move.target];
-  const CUdeviceptr from = arena_.address_of(move.page), to = target.at;
-  if (!target.is_own && target.whole_item == no_item) {
+  const CUdeviceptr from = copied_from(candidate, move), to = copied_to(candidate, move);
+  if (!has_kernel_ && !target.is_own && target.whole_item == no_item) {
     target.whole_item = move.item;
-    return real_.cuMemcpyDtoDAsync_v2(to, from, page_bytes, nullptr) == CUDA_SUCCESS;
+    parts_.push_back({to, from, page_bytes});
+    return;
   }
   // All pages of an item have the same memory.
-  if (target.whole_item == move.item) return true;
-  const auto part = [&](std::uint64_t first, std::uint64_t end) {
-    return real_.cuMemcpyDtoDAsync_v2(to + (first - from), first, end - first, nullptr) ==
-           CUDA_SUCCESS;
-  };
-  bool all = true;
-  std::uint64_t begun = from, ended = from;
-  arena_.packing_.each_taken(from, page_bytes, [&](std::uint64_t first, std::uint64_t end) {
-    if (first != ended) {
-      if (begun != ended) all = part(begun, ended) && all;
-      begun = first;
-    }
-    ended = end;
+  if (target.whole_item == move.item) return;
+  const std::uint64_t start = arena_.address_of(move.page);
+  const std::size_t of_before = parts_.size();
+  arena_.packing_.each_taken(start, page_bytes, [&](std::uint64_t first, std::uint64_t end) {
+    if (parts_.size() != of_before &&
+        parts_.back().from + parts_.back().bytes == from + (first - start))
+      parts_.back().bytes += end - first;
+    else
+      parts_.push_back({to + (first - start), from + (first - start), end - first});
   });
-  if (begun != ended) all = part(begun, ended) && all;
-  return all;
 }
 
-bool Arena::Meshing::make_targets(const Candidate& candidate) noexcept {
-  for (std::uint32_t i = 0; i < candidate.moves; ++i)
-    if (!make(targets_[moves_[candidate.first_move + i].target])) return false;
-  return true;
+void Arena::Meshing::list_copies(const Candidate& candidate) noexcept {
+  for (const Move& move : std::span(moves_).subspan(candidate.first_move, candidate.moves))
+    list_copies(candidate, move);
+}
+
+bool Arena::Meshing::start_listed(bool all) noexcept {
+  auto waiting = std::span<const CopyPart>(parts_).subspan(started_);
+  if (!all && has_kernel_)
+    waiting = waiting.first(waiting.size() / CopyKernel::most_parts * CopyKernel::most_parts);
+  started_ += waiting.size();
+  return start_copies(real_, arena_.copy_kernel_, waiting);
 }
 
 std::uint64_t Arena::mesh(const driver::RealDriver& real, const Pause& pause,

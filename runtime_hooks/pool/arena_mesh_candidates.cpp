@@ -67,7 +67,6 @@ void Arena::Meshing::find_moves() {
   const MeshPlan plan = plan_mesh(pages);
   for (Move& move : moves_) move.target = plan.target_of[move.item];
   targets_.resize(plan.targets);
-  new_targets_ = plan.targets;
   let_single_pages_stay();
   for (Candidate& candidate : candidates_)
     each_item(candidate, [&](std::uint32_t target) {
@@ -83,7 +82,6 @@ void Arena::Meshing::let_single_pages_stay() {
     Target& target = targets_[moves_[candidate.first_move].target];
     if (run.bytes() != page_bytes || target.is_own) return false;
     target = {.at = arena_.address_of(run.first), .run = candidate.run, .is_own = true};
-    --new_targets_;
     return true;
   });
 }

@@ -2,6 +2,7 @@
 // CUWARDEN_MESH=verify) that each copy is right. All memory is read in pauses of the program.
 #include <algorithm>
 #include <new>
+#include <span>
 
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/pool/arena_meshing.hpp"
@@ -113,13 +114,13 @@ std::uint64_t Arena::meshable_bytes(const driver::RealDriver& real) noexcept try
 }
 
 bool Arena::Meshing::is_copied_right(const Candidate& candidate) noexcept {
-  for (std::uint32_t i = 0; i < candidate.moves; ++i) {
-    const Move& move = moves_[candidate.first_move + i];
-    const std::uint64_t from = arena_.address_of(move.page), to = targets_[move.target].at;
+  for (const Move& move : std::span(moves_).subspan(candidate.first_move, candidate.moves)) {
+    const std::uint64_t start = arena_.address_of(move.page), from = copied_from(candidate, move),
+                        to = copied_to(candidate, move);
     Contents outcome = Contents::equal;
-    arena_.packing_.each_taken(from, page_bytes, [&](std::uint64_t first, std::uint64_t end) {
+    arena_.packing_.each_taken(start, page_bytes, [&](std::uint64_t first, std::uint64_t end) {
       if (outcome == Contents::equal)
-        outcome = compare(real_, first, to + (first - from), end - first);
+        outcome = compare(real_, from + (first - start), to + (first - start), end - first);
     });
     if (outcome == Contents::different) arena_.counts_.differing_bytes = page_bytes;
     if (outcome != Contents::equal) return false;

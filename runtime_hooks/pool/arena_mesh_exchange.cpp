@@ -1,5 +1,5 @@
-// Exchanges the memory behind addresses, after the blocks there were copied: the last step of a
-// move (arena_mesh.cpp).
+// Exchanges the memory behind addresses, before or after the blocks there are copied
+// (arena_mesh.cpp), and enters the move.
 #include <span>
 
 #include "runtime_hooks/pool/arena_meshing.hpp"
@@ -63,13 +63,8 @@ void Arena::Meshing::undo(Run& run, std::uint64_t unmapped_pages,
   });
 }
 
-// Unmaps the run's memory and maps the targets' memory at the same addresses. Returns false if the
-// driver refuses; the addresses then have their old memory again.
-bool Arena::Meshing::swap_memory(const Candidate& candidate, Run& run) noexcept {
-  CUmemGenericAllocationHandle own = 0;
-  if (real_.cuMemRetainAllocationHandle(
-          &own, reinterpret_cast<void*>(arena_.address_of(run.first))) != CUDA_SUCCESS)
-    return false;
+bool Arena::Meshing::exchange(Candidate& candidate) noexcept {
+  Run& run = arena_.run(candidate.run);
   std::uint64_t unmapped = 0;
   bool good = true;
   if (run.is_shared)
@@ -79,13 +74,17 @@ bool Arena::Meshing::swap_memory(const Candidate& candidate, Run& run) noexcept 
     });
   else if ((good = real_.cuMemUnmap(arena_.address_of(run.first), run.bytes()) == CUDA_SUCCESS))
     unmapped = run.count;
-  if (!good || !map_targets(candidate)) {
-    undo(run, unmapped, own);
-    real_.cuMemRelease(own);
-    return false;
-  }
-  old_.push_back(own);
-  return true;
+  candidate.is_exchanged = good && map_targets(candidate);
+  if (!candidate.is_exchanged) undo(run, unmapped, candidate.old.handle);
+  return candidate.is_exchanged;
+}
+
+void Arena::Meshing::exchange_back(Candidate& candidate) noexcept {
+  for (const Move& move : std::span(moves_).subspan(candidate.first_move, candidate.moves))
+    real_.cuMemUnmap(arena_.address_of(move.page), page_bytes);
+  candidate.is_exchanged = false;
+  Run& run = arena_.run(candidate.run);
+  undo(run, run.count, candidate.old.handle);
 }
 
 // Turns the target's run, a single page, into one that several pages share.
@@ -136,15 +135,14 @@ void Arena::Meshing::withhold_joined() noexcept {
   joined_.clear();
 }
 
-bool Arena::Meshing::exchange(const Candidate& candidate) noexcept {
-  Run& run = arena_.run(candidate.run);
-  if (!swap_memory(candidate, run)) return false;
-  arena_.drop_run(run);
+void Arena::Meshing::commit(Candidate& candidate) noexcept {
+  arena_.drop_run(arena_.run(candidate.run));
+  old_.push_back(std::exchange(candidate.old, {}));
+  candidate.is_exchanged = false;
   is_full_ = false;
   each_alone(candidate, [&](const Target& target) { share(target); });
-  const auto first = moves_.begin() + candidate.first_move;
-  std::for_each(first, first + candidate.moves, [&](const Move& move) { join(move); });
-  return true;
+  for (const Move& move : std::span(moves_).subspan(candidate.first_move, candidate.moves))
+    join(move);
 }
 
 }  // namespace cuwarden::pool

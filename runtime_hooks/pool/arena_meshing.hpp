@@ -17,11 +17,16 @@ namespace cuwarden::pool {
 // together; runs are moved one after the other.
 //
 // If one of the pages that are to share memory is a run of one page, the memory of that page is the
-// target. Otherwise the target is new memory, which is made when the first page is moved to it. To
-// copy blocks into a target, it is mapped at a further address (scratch address); then the pages'
-// own addresses are mapped to it. A run never needs more new memory than it gives back, so a little
-// free memory is enough. On a device without free memory, only the memory of runs of one page can
-// be a target.
+// target. Otherwise the target is new memory. A run never needs more new memory than it gives back,
+// so a little free memory is enough. On a device without free memory, only the memory of runs of
+// one page can be a target.
+//
+// A run that moves to memory of the arena's alone is copied first: its blocks are copied from its
+// own addresses to those of the targets, and then its addresses are mapped to the targets. A run
+// that moves to new memory is exchanged first: its old memory is mapped a second time, at scratch
+// addresses; its own addresses are mapped to the targets; and then its blocks are copied from the
+// scratch addresses. A call of the driver takes as long for a page as for a run that was mapped in
+// one piece. So a scratch address for each run costs less than one for each target would.
 class Arena::Meshing {
  public:
   // Memory that a pass of meshing moves pages into. `own_memory`: that of the arena's runs with a
@@ -31,9 +36,12 @@ class Arena::Meshing {
   // Plans a pass of meshing, which run() carries out. `arena` and `real` outlive the object. The
   // caller holds the arena's lock until the object is destroyed. May throw std::bad_alloc.
   //
-  // `verifies`: true if each copy is compared before the program's addresses get it.
+  // `verifies`: true if each copy is compared before the program goes on.
   Meshing(Arena& arena, const driver::RealDriver& real, Into into, bool verifies)
-      : arena_(arena), real_(real), verifies_(verifies) {
+      : arena_(arena),
+        real_(real),
+        verifies_(verifies),
+        has_kernel_(arena.copy_kernel_.is_here(real)) {
     if (into == Into::new_memory) {
       find_moves();
       drop_useless();
@@ -42,8 +50,8 @@ class Arena::Meshing {
     }
     reserve();
   }
-  // Frees the scratch addresses, at which new memory was mapped while blocks were copied to it.
-  // Pages that were moved keep their new memory.
+  // Gives up the scratch addresses and the old memory of runs. Pages that were moved keep their new
+  // memory.
   ~Meshing() {
     release_old();
     give_up_targets();
@@ -58,13 +66,10 @@ class Arena::Meshing {
     for (const Candidate& candidate : candidates_) held += arena_.run(candidate.run).bytes();
     return held - std::min(held, used_targets_ * page_bytes);
   }
-  // Reserves the scratch addresses at which new memory is mapped while blocks are copied to it. To
-  // be called once, before run(). Returns false if the driver refuses; true also if the plan needs
-  // none.
-  bool take_scratch() noexcept {
-    return scratch_bytes() == 0 ||
-           real_.cuMemAddressReserve(&scratch_, scratch_bytes(), 0, 0, 0) == CUDA_SUCCESS;
-  }
+  // Reserves the scratch addresses at which the old memory of runs is mapped while their blocks are
+  // copied. To be called once, before run(). Returns false if the driver refuses; true also if the
+  // plan needs none.
+  bool take_scratch() noexcept;
   // Moves the planned runs, in pauses of the program. Begins no further pause once `needed_bytes`
   // are saved, and ends at once when `enough_bytes` are. Ends, too, if no pause can be had, or if a
   // move fails for a reason other than lack of room. Returns the
@@ -90,6 +95,15 @@ class Arena::Meshing {
     // `target`: index in `targets_` of the memory that the item's pages move to.
     std::uint32_t item = 0, target = 0;
   };
+  // The memory that a run has before it is moved.
+  struct OldMemory {
+    // The driver's handle of the memory; 0 if there is none.
+    CUmemGenericAllocationHandle handle = 0;
+    // The scratch address at which the memory is mapped a second time; 0 if it is not.
+    CUdeviceptr at = 0;
+    // Bytes of the memory.
+    std::uint64_t bytes = 0;
+  };
   // A run (pages whose memory is mapped together) that may be moved, as a whole. Each page with
   // blocks is an item of the plan. Pages that share memory already are one item together, so that
   // they need no more memory than they give back.
@@ -101,6 +115,14 @@ class Arena::Meshing {
     std::uint32_t first_move = 0, moves = 0, items = 0;
     // Number of items that move to new memory.
     std::uint32_t new_items = 0;
+    // True while the run's addresses are mapped to the targets, and the move is not complete.
+    bool is_exchanged = false;
+    // The run's memory. Its handle is 0 until the move is prepared, and after the move.
+    OldMemory old{};
+
+    // True if the memory behind the run's addresses is exchanged before the run's blocks are
+    // copied. False if the blocks are copied first.
+    bool exchanges_first() const noexcept { return new_items != 0; }
   };
   // Number of no item.
   static constexpr std::uint32_t no_item = UINT32_MAX;
@@ -109,9 +131,8 @@ class Arena::Meshing {
     // The driver's handle of the memory. 0 while new memory is not allocated, or while the driver
     // was not asked for the handle of memory that the arena had already.
     CUmemGenericAllocationHandle handle = 0;
-    // The address at which the memory is mapped while blocks are copied to it. New memory has a
-    // scratch address here; 0 before the memory is allocated. Memory that the arena had already has
-    // the address of a page that uses it.
+    // The address of a page that uses the memory, if the arena had the memory before this pass of
+    // meshing; 0 for new memory.
     CUdeviceptr at = 0;
     // Number of the arena's run that uses this memory; 0 for new memory to which no page was moved.
     RunIndex run = 0;
@@ -145,12 +166,20 @@ class Arena::Meshing {
   void drop_useless();
   void reserve();
   bool make(Target&) noexcept;
+  bool make_targets(const Candidate&) noexcept;
   void drop(Target&) noexcept;
   void give_up_targets() noexcept;
-  // Returns the bytes of the scratch addresses, at which new memory is mapped while blocks are
-  // copied to it.
-  std::uint64_t scratch_bytes() const noexcept {
-    return new_targets_ == 0 ? 0 : whole_addresses(targets_.size() * page_bytes);
+  // Retains the handle of the candidate's memory, and maps the memory at scratch addresses if the
+  // candidate needs that. Returns false, with nothing retained or mapped, if the driver refuses or
+  // no scratch addresses are left. Returns true if that was done before.
+  bool take_old(Candidate&) noexcept;
+  // Gives up the memory's scratch addresses and its handle. Does nothing if there is no handle.
+  void let_go(OldMemory&) noexcept;
+  // Gives up what take_old() has taken for candidates that were not moved yet.
+  void let_go_of_waiting() noexcept;
+  // Has take_old() and make_targets() done for a candidate. Returns false if one of them fails.
+  bool prepare(Candidate& candidate) noexcept {
+    return take_old(candidate) && make_targets(candidate);
   }
   // True if the target is memory that the arena had before this pass of meshing, and a single page
   // of addresses uses it so far.
@@ -181,35 +210,60 @@ class Arena::Meshing {
     }
   }
   void share(const Target&) noexcept;
-  bool copy(const Move&) noexcept;
+  // Appends the copies of the candidate's blocks to `parts_`.
+  void list_copies(const Candidate&) noexcept;
+  void list_copies(const Candidate&, const Move&) noexcept;
+  // Starts the copies in `parts_` that were not started yet: all of them, or as many as fill
+  // launches of the copy kernel. Returns false if one could not be started.
+  bool start_listed(bool all) noexcept;
+  // Return the address from which the blocks of a page are copied, or to which. A block that begins
+  // N bytes after the page's start lies N bytes after that address. `Move` is one of the
+  // candidate's.
+  CUdeviceptr copied_from(const Candidate&, const Move&) const noexcept;
+  CUdeviceptr copied_to(const Candidate&, const Move&) const noexcept;
   bool map(std::uint64_t page, std::uint64_t bytes, CUmemGenericAllocationHandle) noexcept;
-  bool swap_memory(const Candidate&, Run&) noexcept;
   // Maps the targets' memory at the addresses of the candidate's pages, which have none. Returns
   // false, with nothing mapped, if the driver refuses.
   bool map_targets(const Candidate&) noexcept;
-  // Skips candidates whose targets are not made and cannot be made, and notes in `lacked_room_`
-  // that they lack room. Returns false if no candidate is left.
+  // Unmaps the candidate's run and maps the targets' memory at the addresses of its pages. Returns
+  // false if the driver refuses; the pages then have their old memory again, unless it is lost
+  // (ArenaCounts::lost_bytes).
+  bool exchange(Candidate&) noexcept;
+  // Reverses exchange(): the pages have their old memory again, unless it is lost
+  // (ArenaCounts::lost_bytes).
+  void exchange_back(Candidate&) noexcept;
+  // Enters the move of a candidate that was exchanged and copied. Calls no function of the driver.
+  void commit(Candidate&) noexcept;
+  // Skips candidates that cannot be prepared, and notes in `lacked_room_` that they lack room.
+  // Returns false if no candidate is left.
   bool has_next() noexcept;
-  // Makes the targets of the next candidates, until moving these would save `bytes` or would move
-  // 256 pages, or the driver refuses memory.
-  void make_ahead(std::uint64_t bytes) noexcept;
+  // Prepares the next candidates, until moving these would save `bytes` or would move 1,536 pages,
+  // or the driver refuses. `makes_targets`: false if new memory is to be made later. If true, it is
+  // made for the first 512 pages.
+  void prepare_ahead(std::uint64_t bytes, bool makes_targets) noexcept;
   // Moves the next candidates together: starts all copies, then waits once for all. Takes no
   // further candidate once those taken save `bytes`, have 64 pages or 16,384 withheld parts, or the
-  // driver refuses memory. To be called in a pause of the program, after has_next(). Returns false
-  // if a call of the driver has failed, or host memory is lacking. The blocks that were not moved
-  // then lie in their old memory, which may be lost (ArenaCounts::lost_bytes).
+  // driver refuses. To be called in a pause of the program, after has_next(). Returns false if a
+  // call of the driver has failed, or host memory is lacking. The blocks that were not moved then
+  // lie in their old memory, which may be lost (ArenaCounts::lost_bytes).
   bool move_batch(std::uint64_t bytes) noexcept;
+  // Takes the candidates of a batch: advances `next_`. Returns false, with nothing announced, if
+  // host memory is lacking.
+  bool take_batch(std::uint64_t bytes) noexcept;
+  // Copies the blocks of the batch that begins at the candidate `first` and ends before `next_`.
+  // Exchanges those candidates that are exchanged first, until one fails. Returns true once all
+  // copies are made, false if one has failed.
+  bool copy_batch(std::size_t first) noexcept;
+  // Completes the move of a candidate whose blocks were copied. Returns false if that is not
+  // possible.
+  bool complete(Candidate&) noexcept;
   // Renounces the parts of pages that were announced to Packing for the candidate, which was not
   // moved. If the candidate's run is lost, they stay announced: its addresses are withheld.
-  void give_up(const Candidate&) noexcept;
+  void give_up(Candidate&) noexcept;
   // Returns the number of parts of pages that must be announced to Packing as withheld before the
   // page, or all pages of the candidate, are moved.
   std::uint32_t withheld_parts(const Move&) const noexcept;
   std::uint64_t withheld_parts(const Candidate&) const noexcept;
-  // Maps the targets' memory at the addresses of the candidate's pages, whose blocks were copied to
-  // it. Returns false if the driver refuses; the pages then have their old memory again, unless it
-  // is lost (ArenaCounts::lost_bytes).
-  bool exchange(const Candidate&) noexcept;
   // Finds out, in a pause of the program, if two addresses of one page show the same contents on
   // this device and driver. Looks at the memory of the first candidate's run, and writes to a part
   // that no block has. Returns true if they do, now or by an earlier call for the arena. Returns
@@ -218,7 +272,7 @@ class Arena::Meshing {
   // Returns the start and the end of a part of the page, such as between two blocks, that no block
   // has. Both are equal if there is none.
   std::pair<std::uint64_t, std::uint64_t> free_part(std::uint64_t page) const noexcept;
-  // Compares the copies of the candidate's blocks with the blocks. Returns false if one differs
+  // Compares the copies of the candidate's blocks with the originals. Returns false if one differs
   // (ArenaCounts::differing_bytes), or if that could not be found out.
   bool is_copied_right(const Candidate&) noexcept;
   // Gives back the new memory to which no page was moved.
@@ -230,25 +284,31 @@ class Arena::Meshing {
   // Withholds the free addresses of each page in `joined_`. In the page's host page, withholds the
   // offsets that the page's blocks take. To be called after each pause.
   void withhold_joined() noexcept;
-  bool make_targets(const Candidate&) noexcept;
 
   Arena& arena_;
   const driver::RealDriver& real_;
   const bool verifies_;
+  // True if the arena's kernel copies blocks; false if the driver's functions for copies do.
+  const bool has_kernel_;
   // Moves (each of one page to other memory) of all runs in `candidates_`. The moves of one run lie
   // next to each other.
   std::vector<Move> moves_;
   std::vector<Candidate> candidates_;
   std::vector<Target> targets_;
-  // Targets are pages of memory to which this plan moves pages of the arena. `new_targets_`: number
-  // of those for which memory must be allocated; 0 if all are memory that the arena has already.
-  // `used_targets_`: number of these new ones that the moves of the runs in `candidates_` need.
-  std::uint64_t new_targets_ = 0, used_targets_ = 0;
-  // Start of the reserved addresses at which new memory is mapped while blocks are copied to it; 0
-  // if there are none.
+  // Number of the targets (pages of memory that pages of the arena move to) for which the moves of
+  // the runs in `candidates_` need new memory.
+  std::uint64_t used_targets_ = 0;
+  // Start of the scratch addresses, at which the old memory of runs is mapped while their blocks
+  // are copied; 0 if there are none.
   CUdeviceptr scratch_ = 0;
-  // True if the driver has refused device memory, and no run was moved since, which would have
-  // given some back.
+  // Bytes of the scratch addresses that are reserved; and of these, bytes that are in use or that
+  // lie before some that are.
+  std::uint64_t scratch_bytes_ = 0, used_scratch_bytes_ = 0;
+  // True if the driver has refused to unmap a scratch address. Then the scratch addresses are never
+  // freed, and none is used twice.
+  bool is_scratch_stuck_ = false;
+  // True if the driver has refused to make or to map memory, and no run was moved since, which
+  // would have given some back.
   bool is_full_ = false;
   // True if a run could not be moved for lack of free device memory.
   bool lacked_room_ = false;
@@ -259,9 +319,13 @@ class Arena::Meshing {
   // Indices in Arena::pages_ of the pages that were moved in the last pause and are not the host
   // page of their new run. withhold_joined() empties the list.
   std::vector<std::uint64_t> joined_;
-  // Handles of memory that moved runs had before. They are released after the pause, or as soon as
-  // the driver refuses new memory.
-  std::vector<CUmemGenericAllocationHandle> old_;
+  // Memory that moved runs had before, and that of runs that were skipped. It is released after the
+  // pause, or as soon as the driver refuses new memory.
+  std::vector<OldMemory> old_;
+  // Copies of the batch of candidates that is being moved, and the number of those that were
+  // started.
+  std::vector<CopyPart> parts_;
+  std::size_t started_ = 0;
 };
 
 }  // namespace cuwarden::pool

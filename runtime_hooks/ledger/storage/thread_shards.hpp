@@ -65,8 +65,8 @@ class ThreadShard {
     credits_[row].fetch_add(bytes, std::memory_order_seq_cst);
     return true;
   }
-  // Returns the shard's credit for the series in this row (below series_limit): freed bytes that the
-  // series' counter does not know yet.
+  // Returns the shard's credit for the series in this row (below series_limit): freed bytes that
+  // the series' counter does not know yet.
   std::uint64_t credit(std::size_t row) const noexcept {
     return credits_[row].load(std::memory_order_relaxed);
   }

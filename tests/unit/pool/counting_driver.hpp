@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <random>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,6 +40,8 @@ struct Driver {
   std::mutex lock;  // held by the functions below while they use the other members
   // Free bytes of the device; largest memory that cuMemCreate makes on it.
   std::uint64_t free_bytes = 100 * MiB, largest_handle = UINT64_MAX;
+  // Largest reservation of addresses that the driver makes.
+  std::uint64_t largest_reservation = UINT64_MAX;
   // The handle and the address that the next cuMemCreate and cuMemAddressReserve give.
   std::uint64_t next_handle = 1, next_address = std::uint64_t{1} << 40;
   // The physical memory that exists, by its handle.
@@ -79,9 +83,19 @@ struct Driver {
   struct Copy {
     // Addresses of destination and source, and number of bytes.
     std::uint64_t to = 0, from = 0, bytes = 0;
+    std::uint64_t to_handle = 0, from_handle = 0;  // The memory there when the copy was started.
   };
-  // Copies that were begun. The next synchronisation does them.
+  // Copies that were begun; the next synchronisation does them. A launch's are done last one first,
+  // since a kernel copies in any order.
   std::vector<Copy> under_way;
+  bool has_module = false, is_code_loaded = false;  // The copy kernel is loaded, and its code.
+  int launches_refused_after = -1;                  // Launches before all are refused; -1: none is.
+  int unmaps_refused_after = -1;  // Mappings undone before one is not; -1: all are.
+  int waits_refused_after = -1;   // Synchronisations before one fails, once done; -1: none does.
+  // Numbers of calls since the test has set them to 0.
+  struct Calls {
+    int create = 0, map = 0, unmap = 0, set_access = 0, copy = 0, launch = 0, wait = 0;
+  } calls;
 
   // Returns true if the present call is to fail, by `fail_after` or `fail_share`.
   bool fails() {
@@ -98,6 +112,21 @@ struct Driver {
         address - found->first >= handles.at(found->second.handle).bytes)
       return ++errors, nowhere = 0;
     return handles.at(found->second.handle).words[(address - found->first) / 512];
+  }
+  // Returns the handle that is mapped at an address; 0 if there is none.
+  std::uint64_t handle_at(std::uint64_t address) const {
+    const auto after = mappings.upper_bound(address);
+    return after == mappings.begin() ? 0 : std::prev(after)->second.handle;
+  }
+  // True if memory is mapped at one of the addresses.
+  bool is_mapped(std::uint64_t start, std::uint64_t bytes) const {
+    const auto after = mappings.lower_bound(start + bytes);
+    return after != mappings.begin() &&
+           std::prev(after)->first + handles.at(std::prev(after)->second.handle).bytes > start;
+  }
+  void start(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
+    errors += to % 512 != 0 || from % 512 != 0 || bytes % 512 != 0 || bytes == 0;
+    under_way.push_back({to, from, bytes, handle_at(to), handle_at(from)});
   }
   // True if the address lies in a mapping of a handle that is mapped at a lower address, too.
   bool is_second(std::uint64_t address) const {
@@ -149,7 +178,7 @@ inline CUresult get_info(size_t* free, size_t* total) {
 // Stands in for cuMemAddressReserve. Counts an error for a size that is no multiple of 32 MiB.
 inline CUresult reserve(CUdeviceptr* out, size_t bytes, size_t, CUdeviceptr, unsigned long long) {
   const std::lock_guard locked(driver->lock);
-  if (driver->fails()) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (driver->fails() || bytes > driver->largest_reservation) return CUDA_ERROR_OUT_OF_MEMORY;
   // Any other size would make the real driver's own requests slower (measured).
   driver->errors += bytes == 0 || bytes % (32 * MiB) != 0;
   *out = driver->next_address;
@@ -173,6 +202,7 @@ inline CUresult create(CUmemGenericAllocationHandle* out, size_t bytes,
   const std::lock_guard locked(driver->lock);
   const bool on_host = where->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
   driver->errors += on_host && where->location.id != 0;
+  ++driver->calls.create;
   if (driver->fails()) return CUDA_ERROR_UNKNOWN;
   if (!on_host && (bytes > driver->free_bytes || bytes > driver->largest_handle))
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -191,9 +221,11 @@ inline CUresult release(CUmemGenericAllocationHandle handle) {
 inline CUresult map(CUdeviceptr start, size_t bytes, size_t offset,
                     CUmemGenericAllocationHandle handle, unsigned long long) {
   const std::lock_guard locked(driver->lock);
+  ++driver->calls.map;
   if (driver->maps_refused_after == 0 || driver->fails()) return CUDA_ERROR_OUT_OF_MEMORY;
   if (driver->maps_refused_after > 0) --driver->maps_refused_after;
   driver->errors += offset != 0 || driver->handles.at(handle).bytes != bytes;
+  if (driver->is_mapped(start, bytes)) return ++driver->errors, CUDA_ERROR_INVALID_VALUE;
   if (driver->second_address_takes_memory && driver->handles.at(handle).mappings != 0)
     driver->free_bytes -= bytes;
   ++driver->handles.at(handle).mappings;
@@ -202,6 +234,9 @@ inline CUresult map(CUdeviceptr start, size_t bytes, size_t offset,
 // Stands in for cuMemUnmap. Counts an error if nothing, or other memory, is mapped there.
 inline CUresult unmap(CUdeviceptr start, size_t bytes) {
   const std::lock_guard locked(driver->lock);
+  ++driver->calls.unmap;
+  if (driver->unmaps_refused_after >= 0 && driver->unmaps_refused_after-- == 0)
+    return CUDA_ERROR_UNKNOWN;
   const auto found = driver->mappings.find(start);
   if (found == driver->mappings.end()) return ++driver->errors, CUDA_ERROR_INVALID_VALUE;
   const std::uint64_t handle = found->second.handle;
@@ -215,6 +250,7 @@ inline CUresult set_access(CUdeviceptr start, size_t bytes, const CUmemAccessDes
                            size_t count) {
   run_once(driver->in_set_access);
   const std::lock_guard locked(driver->lock);
+  ++driver->calls.set_access;
   if (driver->fails()) return CUDA_ERROR_UNKNOWN;
   std::uint64_t covered = 0;
   for (auto& [address, mapping] : driver->mappings) {
@@ -244,18 +280,70 @@ inline CUresult retain(CUmemGenericAllocationHandle* out, void* address) {
 // Stands in for cuMemcpyDtoDAsync: begins a copy, which the next synchronisation does.
 inline CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream) {
   const std::lock_guard locked(driver->lock);
+  ++driver->calls.copy;
   if (driver->fails()) return CUDA_ERROR_UNKNOWN;
-  driver->errors += to % 512 != 0 || from % 512 != 0 || bytes % 512 != 0;
-  driver->under_way.push_back({to, from, bytes});
-  return CUDA_SUCCESS;
+  return driver->start(to, from, bytes), CUDA_SUCCESS;
 }
 // Stands in for cuStreamSynchronize: does all copies that were begun, in any stream.
 inline CUresult synchronise(CUstream) {
   const std::lock_guard locked(driver->lock);
-  for (const auto& [to, from, bytes] : std::exchange(driver->under_way, {}))
-    for (std::uint64_t at = 0; at < bytes; at += 512)
-      driver->word(to + at) = driver->word(from + at) + (driver->copies_are_wrong ? 1 : 0);
+  ++driver->calls.wait;
+  for (const auto& copy : std::exchange(driver->under_way, {})) {
+    // A copy may run until it was waited for: its memory must stay mapped.
+    driver->errors += driver->handle_at(copy.to) != copy.to_handle ||
+                      driver->handle_at(copy.from) != copy.from_handle;
+    for (std::uint64_t at = 0; at < copy.bytes; at += 512)
+      driver->word(copy.to + at) =
+          driver->word(copy.from + at) + (driver->copies_are_wrong ? 1 : 0);
+  }
+  if (driver->waits_refused_after >= 0 && driver->waits_refused_after-- == 0)
+    return CUDA_ERROR_UNKNOWN;
   return driver->fails() ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
+}
+
+// Stand in for the functions that load and launch the pool's copy kernel.
+inline CUresult load_module(CUmodule* out, const void*) {
+  const std::lock_guard locked(driver->lock);
+  if (driver->fails()) return CUDA_ERROR_UNKNOWN;
+  driver->errors += driver->has_module;
+  driver->has_module = true;
+  return *out = reinterpret_cast<CUmodule>(&driver->has_module), CUDA_SUCCESS;
+}
+inline CUresult unload_module(CUmodule) {
+  const std::lock_guard locked(driver->lock);
+  return driver->has_module = false, CUDA_SUCCESS;
+}
+inline CUresult get_function(CUfunction* out, CUmodule, const char* name) {
+  const std::lock_guard locked(driver->lock);
+  if (driver->fails()) return CUDA_ERROR_UNKNOWN;
+  driver->errors += std::string_view(name) != "cuwarden_copy_parts";
+  return *out = reinterpret_cast<CUfunction>(&driver->is_code_loaded), CUDA_SUCCESS;
+}
+inline CUresult load_function(CUfunction) {
+  const std::lock_guard locked(driver->lock);
+  if (driver->fails()) return CUDA_ERROR_UNKNOWN;
+  return driver->is_code_loaded = true, CUDA_SUCCESS;
+}
+inline CUresult launch(CUfunction kernel, unsigned width, unsigned height, unsigned, unsigned x,
+                       unsigned y, unsigned z, unsigned, CUstream, void** parameters, void**) {
+  const std::lock_guard locked(driver->lock);
+  ++driver->calls.launch;
+  if (driver->launches_refused_after == 0 || driver->fails()) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (driver->launches_refused_after > 0) --driver->launches_refused_after;
+  struct List {
+    std::uint64_t count;
+    struct {
+      std::uint64_t to, from, bytes;
+    } parts[170];
+  };
+  const auto& list = *static_cast<const List*>(parameters[0]);
+  driver->errors += !driver->has_module || !driver->is_code_loaded || height == 0 ||
+                    kernel != reinterpret_cast<CUfunction>(&driver->is_code_loaded) ||
+                    width != list.count || list.count > std::size(list.parts) || x != 256 ||
+                    y != 1 || z != 1;
+  for (std::uint64_t i = list.count; i != 0; --i)
+    driver->start(list.parts[i - 1].to, list.parts[i - 1].from, list.parts[i - 1].bytes);
+  return CUDA_SUCCESS;
 }
 
 // Stands in for cuMemcpyDtoH. Each word stands for 512 bytes, which all have the value of its
@@ -299,6 +387,16 @@ inline driver::RealDriver functions() {
   real.cuStreamSynchronize = synchronise;
   real.cuMemcpyDtoH_v2 = copy_to_host;
   real.cuMemcpyHtoD_v2 = copy_from_host;
+  return real;
+}
+// The functions of a driver that can load and launch kernels.
+inline driver::RealDriver functions_with_kernels() {
+  driver::RealDriver real = functions();
+  real.cuModuleLoadData = load_module;
+  real.cuModuleUnload = unload_module;
+  real.cuModuleGetFunction = get_function;
+  real.cuFuncLoad = load_function;
+  real.cuLaunchKernel = launch;
   return real;
 }
 

@@ -5,7 +5,7 @@
 namespace cuwarden::pool {
 namespace {
 
-TEST_F(MeshingTest, nothing_is_moved_if_two_addresses_of_a_page_differ) {
+TEST_P(MeshingEitherWayTest, nothing_is_moved_if_two_addresses_of_a_page_differ) {
   fill(100 * MiB, 9);
   keep_one_of(10);
   pool.give_back(real, no_device, UINT64_MAX);
@@ -57,7 +57,7 @@ TEST_F(MeshingTest, the_check_of_two_addresses_is_made_once_and_harms_no_block) 
   EXPECT_TRUE(all_is_right());
 }
 
-TEST_F(MeshingTest, a_wrong_copy_is_noticed_where_copies_are_verified) {
+TEST_P(MeshingEitherWayTest, a_wrong_copy_is_noticed_where_copies_are_verified) {
   fill(100 * MiB, 9);
   keep_one_of(10);
   pool.give_back(real, no_device, UINT64_MAX);
@@ -72,7 +72,7 @@ TEST_F(MeshingTest, a_wrong_copy_is_noticed_where_copies_are_verified) {
   expect_all_goes();
 }
 
-TEST_F(MeshingTest, a_wrong_copy_damages_blocks_where_copies_are_not_verified) {
+TEST_P(MeshingEitherWayTest, a_wrong_copy_damages_blocks_where_copies_are_not_verified) {
   fill(100 * MiB, 9);
   keep_one_of(10);
   driver->copies_are_wrong = true;

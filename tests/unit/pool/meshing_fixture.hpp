@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <string>
 
 #include "runtime_hooks/pool/device_pool.hpp"
 #include "tests/unit/pool/counting_driver.hpp"
@@ -18,7 +19,9 @@ namespace cuwarden::pool {
 // A pool on a driver that keeps the memory's content, with blocks whose contents a test can check.
 class MeshingTest : public testing::Test {
  protected:
-  MeshingTest() {
+  // `by_kernel`: true if blocks are copied by a kernel, false if by the driver's copies.
+  explicit MeshingTest(bool by_kernel = true)
+      : real(by_kernel ? functions_with_kernels() : functions()) {
     driver = std::make_unique<Driver>();
     driver->free_bytes = room;
   }
@@ -106,7 +109,7 @@ class MeshingTest : public testing::Test {
     std::uint64_t bytes = 0, number = 0;
   };
   static constexpr std::uint64_t room = 400 * MiB;  // free bytes of the device at first
-  const driver::RealDriver real = functions();      // the functions of the fake driver
+  const driver::RealDriver real;                    // the functions of the fake driver
   Peers peers;             // devices that may use each other's memory: none
   DevicePool pool{peers};  // the pool of device memory under test
   // The live blocks, by their addresses.
@@ -116,5 +119,15 @@ class MeshingTest : public testing::Test {
   bool verifies = false;          // true if mesh() compares each copy
   std::mt19937_64 random{5};      // decides which blocks are freed, and sizes
 };
+
+// Tests with blocks that are copied by a kernel, and by the driver's copies.
+class MeshingEitherWayTest : public MeshingTest, public testing::WithParamInterface<bool> {
+ protected:
+  MeshingEitherWayTest() : MeshingTest(GetParam()) {}
+};
+// Names the two instances of such a test.
+inline std::string way_of_copies(const testing::TestParamInfo<bool>& by_kernel) {
+  return by_kernel.param ? "by_kernel" : "by_the_driver";
+}
 
 }  // namespace cuwarden::pool

@@ -6,7 +6,7 @@
 namespace cuwarden::pool {
 namespace {
 
-TEST_F(MeshingTest, contents_stay_right_over_many_meshes) {
+TEST_P(MeshingEitherWayTest, contents_stay_right_over_many_meshes) {
   // PAGES and FIRST_SEED, of the environment, choose others.
   const std::uint64_t wanted =
       ledger::chosen("PAGES", static_cast<std::uint64_t>(ledger::repetitions(1'000, 1'000'000)));

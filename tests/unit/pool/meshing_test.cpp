@@ -13,7 +13,7 @@
 namespace cuwarden::pool {
 namespace {
 
-TEST_F(MeshingTest, memory_goes_back_when_a_tenth_of_the_blocks_remain_in_all_pages) {
+TEST_P(MeshingEitherWayTest, memory_goes_back_when_a_tenth_of_the_blocks_remain_in_all_pages) {
   fill(200 * MiB, 9);
   keep_one_of(10);
   pool.give_back(real, no_device, UINT64_MAX);
@@ -35,7 +35,7 @@ TEST_F(MeshingTest, memory_goes_back_when_a_tenth_of_the_blocks_remain_in_all_pa
   expect_all_goes();
 }
 
-TEST_F(MeshingTest, later_blocks_in_meshed_pages_overlap_no_others) {
+TEST_P(MeshingEitherWayTest, later_blocks_in_meshed_pages_overlap_no_others) {
   fill(200 * MiB, 9);
   for (int round = 0; round < 5; ++round) {
     keep_one_of(6);
@@ -52,7 +52,7 @@ TEST_F(MeshingTest, later_blocks_in_meshed_pages_overlap_no_others) {
   expect_all_goes();
 }
 
-TEST_F(MeshingTest, meshing_goes_on_in_the_next_pause_and_ends_without_one) {
+TEST_P(MeshingEitherWayTest, meshing_goes_on_in_the_next_pause_and_ends_without_one) {
   fill(350 * MiB, 5);
   keep_one_of(10);
   pool.give_back(real, no_device, UINT64_MAX);
@@ -107,7 +107,7 @@ TEST_F(MeshingTest, pages_without_a_block_are_counted_and_go_back_although_their
   EXPECT_EQ(counts().partly_idle_bytes, 0u);
 }
 
-TEST_F(MeshingTest, a_little_free_memory_is_enough_for_meshing) {
+TEST_P(MeshingEitherWayTest, a_little_free_memory_is_enough_for_meshing) {
   fill(200 * MiB, 9);
   keep_one_of(10);
   pool.give_back(real, no_device, UINT64_MAX);
@@ -120,7 +120,7 @@ TEST_F(MeshingTest, a_little_free_memory_is_enough_for_meshing) {
   expect_all_goes();
 }
 
-TEST_F(MeshingTest, without_any_free_memory_meshing_begins_in_existing_pages) {
+TEST_P(MeshingEitherWayTest, without_any_free_memory_meshing_begins_in_existing_pages) {
   for (const std::uint64_t there : {std::uint64_t{0}, page}) {
     fill(200 * MiB, 9);
     keep_one_of(10);
@@ -180,7 +180,7 @@ TEST_F(MeshingTest, without_room_and_without_single_pages_nothing_is_moved) {
   expect_all_goes();
 }
 
-TEST_F(MeshingTest, peers_may_use_memory_that_was_moved) {
+TEST_P(MeshingEitherWayTest, peers_may_use_memory_that_was_moved) {
   fill(50 * MiB, 9);
   keep_one_of(10);
   peers.set(DeviceOrdinal{0}, DeviceOrdinal{3}, true);
@@ -196,29 +196,20 @@ TEST_F(MeshingTest, peers_may_use_memory_that_was_moved) {
   expect_all_goes();
 }
 
-// Whichever call the driver refuses, each block's content is at its address.
-TEST_F(MeshingTest, a_failure_of_any_call_leaves_all_blocks_intact) {
-  int failed = 0;
-  for (int round = 0; round < 80; ++round) {
-    const int calls = static_cast<int>(random() % (round < 75 ? 20 : 300));
-    if (blocks.size() < 1000) fill(60 * MiB, 8);
-    keep_one_of(5);
-    pool.give_back(real, no_device, UINT64_MAX);
-    // Rounds alternate between new memory and single pages that exist already.
-    const std::uint64_t withheld = round % 2 == 0 ? 0 : driver->free_bytes;
-    driver->free_bytes -= withheld;
-    driver->fail_after = calls;
-    mesh(20 * MiB);
-    driver->free_bytes += withheld;
-    ASSERT_TRUE(driver->under_way.empty()) << "a late copy would overwrite other blocks";
-    failed += driver->fail_after < 0;
-    driver->fail_after = -1;
-    ASSERT_TRUE(all_is_right()) << calls;
-    ASSERT_EQ(counts().held_bytes, taken()) << calls;
-    ASSERT_EQ(counts().lost_bytes, 0u);
-    ASSERT_EQ(driver->reservations.size(), 1u);
-  }
-  EXPECT_GT(failed, 50);
+TEST_P(MeshingEitherWayTest, a_few_addresses_are_enough_for_the_old_memory_of_all_runs) {
+  fill(350 * MiB, 9);
+  keep_one_of(10);
+  pool.give_back(real, no_device, UINT64_MAX);
+  driver->largest_reservation = 160 * MiB;
+  EXPECT_GE(mesh(200 * MiB), 200 * MiB);
+  EXPECT_EQ(pauses, 1);
+  EXPECT_TRUE(all_is_right());
+  EXPECT_EQ(driver->reservations.size(), 1u);
+  // The driver refuses any, and there are few pages that were mapped alone.
+  driver->largest_reservation = 32 * MiB;
+  mesh();
+  EXPECT_TRUE(all_is_right());
+  driver->largest_reservation = UINT64_MAX;
   expect_all_goes();
 }
 
@@ -243,25 +234,7 @@ TEST_F(MeshingTest, addresses_of_pages_that_share_memory_are_used_again) {
   expect_all_goes();
 }
 
-TEST_F(MeshingTest, no_new_block_lies_at_addresses_that_have_lost_their_memory) {
-  fill(100 * MiB, 8);
-  keep_one_of(10);
-  pool.give_back(real, no_device, UINT64_MAX);
-  for (int refused = 1; counts().lost_bytes == 0; ++refused) {
-    ASSERT_LT(refused, 1000) << "no memory was lost";
-    driver->maps_refused_after = refused;
-    mesh();
-    driver->maps_refused_after = -1;
-  }
-  const std::uint64_t lost = counts().lost_bytes;
-  for (int i = 0; i < 20'000; ++i) ASSERT_NE(allocate(4096), 0u);
-  EXPECT_EQ(driver->errors, 0) << "a block has no memory";
-  EXPECT_EQ(counts().lost_bytes, lost);
-  // Freed blocks of the lost pages leave no hole.
-  while (!blocks.empty()) free(blocks.begin()->first);
-  for (int i = 0; i < 30'000; ++i) ASSERT_NE(allocate(4096), 0u);
-  EXPECT_EQ(driver->errors, 0) << "a block has no memory";
-}
+INSTANTIATE_TEST_SUITE_P(copies, MeshingEitherWayTest, testing::Bool(), &way_of_copies);
 
 TEST(MeshPlan, pages_that_share_memory_have_no_step_in_common) {
   std::mt19937_64 random(3);
