@@ -99,8 +99,8 @@ class FirstLaunch {
   // Bytes of local memory that each thread of the kernel needs; 0 if none, or if the driver does
   // not say.
   std::uint64_t local_needed_ = 0;
-  // True if measure_code() has measured the kernel's code. What the launch takes beyond local
-  // memory and a heap is then managed memory that came to the device.
+  // True if measure_code() has measured the kernel's code. The launch itself then takes local
+  // memory and a heap; all else that it takes is managed memory, which came to the device.
   bool is_code_measured_ = false;
 };
 

@@ -59,8 +59,8 @@ void DeviceReadings::read(DeviceOrdinal device, ledger::ReadingAt at,
   if (!reading) return;
   const auto idle = may_ask() ? idle_bytes(device) : std::nullopt;
   const std::uint64_t allocated = ledger_.totals.taken_on(device);
-  // The first listener books memory that was there at the reading, and so before the reading is
-  // noted. The other one may change the device's memory.
+  // The reading is noted between the two listeners. One books memory that was there at the reading;
+  // the other may change the device's memory.
   if (first_listener_ != nullptr) first_listener_->device_was_read(device, *reading, begun[0]);
   ledger_.devices.note_reading(device, {.at = at,
                                         .total_bytes = reading->total_bytes,

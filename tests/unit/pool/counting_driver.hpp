@@ -46,17 +46,15 @@ struct Driver {
   std::uint64_t next_handle = 1, next_address = std::uint64_t{1} << 40;
   // The physical memory that exists, by its handle.
   std::map<std::uint64_t, Handle> handles;
-  // Bytes of each reservation of addresses, by its start.
-  std::map<std::uint64_t, std::uint64_t> reservations;
+  std::map<std::uint64_t, std::uint64_t> reservations;  // bytes of each reservation, by its start
   // Memory that is mapped at an address.
   struct Mapping {
     std::uint64_t handle = 0;  // the mapped memory
     // Bit N is set if the device of ordinal N may use the address.
     std::uint64_t devices = 0;
   };
-  // The mappings, by their addresses.
-  std::map<std::uint64_t, Mapping> mappings;
-  bool maps_host = true;  // true if devices can map host memory
+  std::map<std::uint64_t, Mapping> mappings;  // the mappings, by their addresses
+  bool maps_host = true;                      // true if devices can map host memory
   // True if the device shares the host's memory (CU_DEVICE_ATTRIBUTE_INTEGRATED).
   bool is_integrated = false;
   // Number of calls that succeed, of those that can fail, before one fails; -1: none fails for this
@@ -83,10 +81,9 @@ struct Driver {
   struct Copy {
     // Addresses of destination and source, and number of bytes.
     std::uint64_t to = 0, from = 0, bytes = 0;
-    std::uint64_t to_handle = 0, from_handle = 0;  // The memory there when the copy was started.
+    std::uint64_t to_handle = 0, from_handle = 0;  // the memory there at that moment
   };
-  // Copies that were begun; the next synchronisation does them. A launch's are done last one first,
-  // since a kernel copies in any order.
+  // Copies that were begun; the next synchronisation does them. Those of a launch have no order.
   std::vector<Copy> under_way;
   bool has_module = false, is_code_loaded = false;  // The copy kernel is loaded, and its code.
   int launches_refused_after = -1;                  // Launches before all are refused; -1: none is.

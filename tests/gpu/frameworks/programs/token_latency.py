@@ -1,5 +1,5 @@
-"""An inference loop: a decoder of GPT-2's size with random weights makes one token at a time, with a
-batch of one, by a CUDA graph that is captured once and launched for each token.
+"""An inference loop: a decoder of GPT-2's size with random weights makes one token at a time. A CUDA
+graph is captured once, and launched for each token.
 
 Reads a number from each line, makes that many tokens, and prints the time of each in ns, as a JSON
 list.

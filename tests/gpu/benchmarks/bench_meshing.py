@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""How much of its freed memory a program can have again, and what meshing costs: bare and with
+CUWARDEN_POOL=on.
+
+    bench_meshing.py [--window GIB] [--request MIB] [--size KIB]... [--live PERCENT]...
+
+For each size and share of live blocks, prints the freed bytes that can be allocated again, the time
+of a meshed page in the pause and in all, the time of the pauses, and the longest request. The exit
+status is 1 if a surviving block has lost its contents.
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+import alternating
+import preloaded
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--window", type=int, default=8, help="GiB of the device that are filled")
+    parser.add_argument("--request", type=int, default=32, help="MiB that are asked for each time")
+    parser.add_argument("--size", type=int, action="append", help="KiB of a block")
+    parser.add_argument("--live", type=int, action="append", help="percent of the blocks that stay")
+    options = parser.parse_args()
+    alternating.need_gpu()
+    program = preloaded.BUILD / "tests" / "end_to_end" / "programs" / "recovery"
+    if not program.exists():
+        alternating.skip(f"{program} was not built")
+    damaged = 0
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = preloaded.Workspace(Path(folder))
+        for size in options.size or (4, 64, 256, 1024):
+            for live in options.live or (10, 25, 50):
+                # Blocks of 4 KiB are many.
+                window = (options.window << 30) // (4 if size < 16 else 1)
+                command = [program, size << 10, size << 10, live, window, options.request << 20]
+                line = f"{size:5} KiB, {live:2} % live:"
+                for shim in (False, True):
+                    run = workspace.run(command, {"CUWARDEN_POOL": "on"}, shim=shim, timeout_s=300)
+                    if run.returncode != 0:
+                        print(f"{line} status {run.returncode}: {run.stderr[-300:]}")
+                        return 1
+                    facts = run.last_line
+                    share = facts["had_again_bytes"] / facts["freed_bytes"]
+                    line += f"  {'on' if shim else 'bare'} {100 * share:5.1f} %"
+                    damaged += facts["damaged"]
+                pool = run.report["pool"]
+                pages = pool["meshed_pages"]
+                if pages:
+                    pause_us = pool["mesh_pause_ns"] / 1e3
+                    line += (
+                        f"  {pause_us / pages:6.1f} us a page in the pause, "
+                        f"{facts["had_again_ns"] / 1e3 / pages:6.1f} in all, {pages} pages, "
+                        f"pauses {pause_us / 1e3:.0f} ms, longest request "
+                        f"{facts['longest_request_ns'] / 1e6:.0f} ms"
+                    )
+                print(line, flush=True)
+    print(f"meshing: {damaged} blocks have lost their contents")
+    return 1 if damaged else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
