@@ -48,7 +48,7 @@ struct Fragmentation {
 
 // The slabs of one size class on a device, with the live allocations (pieces) in them. Rows of
 // table `slab_classes` are of the end of the process. Rows of table `worst_slab_classes` are of the
-// moment at which most of the device's memory was locked in slabs.
+// moment of the run at which slabs held the largest amount of freed memory (locked memory).
 struct SlabClass {
   Id device = 0;  // CUDA ordinal of the device, from 0
   // Size class: the size of a typical piece (small allocation) of a slab, rounded up to a power of
@@ -163,7 +163,7 @@ struct IncidentSlabClass {
 // A slab of the device of a refused request, at the refusal. A slab is a page of device memory from
 // which the driver cuts small requests, its pieces.
 struct IncidentSlab {
-  Id incident = 0;          // row of the table `incidents` about the refused request
+  Id incident = 0;          // id of the row of `incidents` about the refused request
   std::string address;      // address at which the slab starts, in hexadecimal
   Figure live, live_bytes;  // number of live pieces (small allocations) in the slab; their bytes
   CUWARDEN_FIELDS(incident, address, live, live_bytes)

@@ -157,8 +157,8 @@ struct LeakGroup {
 // which one file of the library asked.
 struct LibraryReserve {
   std::string library;  // name of the library, such as "NCCL"
-  MaybeId module;       // row of the table `modules`: file with the library's code
-  MaybeId device;       // CUDA ordinal of the device; null for host memory
+  MaybeId module;  // row of `modules`, the file of the library that holds the memory; null: unknown
+  MaybeId device;  // CUDA ordinal of the device; null for host memory
   Figure count, bytes;  // number of live allocations at the process's end; their bytes
   std::string holds;    // content of the memory, such as "buffers of communicators"
   // Calls by which a program gets back the memory that the library does not use; settings and calls

@@ -215,7 +215,8 @@ class Arena {
     // takes new blocks.
     bool is_lost = false;
 
-    // Returns the bytes of device memory that the run takes.
+    // Returns the bytes of device memory that the run (a group of pages of addresses) takes: one
+    // page if meshing has made its pages share memory, otherwise a page of memory for each.
     std::uint64_t bytes() const noexcept { return is_shared ? page_bytes : count * page_bytes; }
   };
   class Meshing;

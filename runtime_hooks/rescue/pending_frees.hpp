@@ -237,9 +237,9 @@ class PendingFrees {
   // Result of noted(): a number that changes when memory is freed in a stream whose earlier frees
   // were all synchronised.
   std::atomic<std::uint32_t> noted_{0};
-  // A number that changes when a stream is removed from those with pending frees (memory freed that
-  // was not synchronised since), or gets an event. It tells each thread that its next free must be
-  // noted, even if it is in the same stream as the last one.
+  // Threads note the stream of a free only if it differs from that of their last free. This number
+  // rises when a noted stream is forgotten, because it was synchronised, or because an event was
+  // recorded in it for a rescue. Each thread then notes its next free, whatever the stream.
   static inline constinit std::atomic<std::uint32_t> version_{1};
   // Held while an event is put into a stream or asked for, so that no other thread destroys the
   // stream or its context meanwhile. The driver does not reliably refuse the handle of a destroyed

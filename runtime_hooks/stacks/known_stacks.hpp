@@ -92,7 +92,10 @@ class KnownStacks {
     std::uint64_t last_value;
     Offset last_offset;             // position of the outermost return address in the stack
     Pairs pair_blocks[most_pairs];  // blocks of pairs that the walk has read, pair_bytes of them
-    Words word_blocks[most_words];  // blocks of single words that it has read, word_bytes of them
+    // Blocks of memory that the walk has read for single words of the stack; the number of bytes in
+    // use
+    // is word_bytes.
+    Words word_blocks[most_words];
   };
 
   // A thread's entries (known stacks) are sorted into 32 sets by the address at which the walk

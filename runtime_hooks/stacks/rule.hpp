@@ -64,7 +64,7 @@ class Rule {
     const bool is_signed = base == Base::stored_at_rbp;
     const std::int64_t low = is_signed ? -(1 << 17) : 0;
     const std::int64_t high = is_signed ? 1 << 17 : 1 << 18;
-    if (!rbp_saved) rbp_at = -8;  // The return address, which can be read; the value is not used.
+    if (!rbp_saved) rbp_at = -8;  // any slot that can be read will do; this is the return address
     if (cfa % 8 != 0 || cfa / 8 < low || cfa / 8 >= high || rbp_at % 8 != 0 || rbp_at / 8 < -256 ||
         rbp_at / 8 > 255)
       return Rule(Special::not_expressible);

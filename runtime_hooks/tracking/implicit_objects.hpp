@@ -101,7 +101,8 @@ class GivenBack {
 // Records say if their bytes are estimates: record_bytes_uncertain and record_bytes_shared.
 class ImplicitObjects final : public ReadingListener {
  public:
-  // All arguments outlive the object.
+  // Makes the recorder of streams, modules and executable graphs, without any. All arguments
+  // outlive it.
   ImplicitObjects(ledger::Writer& ledger, const LiveContexts& contexts, ImplicitMemory& implicit,
                   CallSites& sites) noexcept
       : ledger_(ledger), contexts_(contexts), implicit_(implicit), sites_(sites) {}
@@ -127,10 +128,10 @@ class ImplicitObjects final : public ReadingListener {
   // be called before the driver's call that destroys the object, since another thread may get the
   // handles afterwards.
   Ending begin_end(const ImplicitObject&, DeviceOrdinal here) noexcept;
-  // Subtracts what the end of an object gave back from the device's sum of its kind. To be called
-  // after the driver's call. If the call was not measured, the object's bytes count as given back
-  // in the share that GivenBack has found for its kind. An object whose bytes are uncertain gives
-  // back no more than it has in its record.
+  // Subtracts the bytes that the end of an object gave back from the device's sum of its kind. To
+  // be called after the driver's call. `Ending`: the object, from begin_end(). `Taken`: bytes that
+  // the call took, negative for bytes given back. If none (not measured), a part of the object's
+  // bytes counts as given back: the same part as at measured ends of its kind (GivenBack).
   void ended(Kind, const Ending&, Taken) noexcept;
   // Undoes begin_end() of an object that the driver refused to destroy. Records of its code stay
   // ended, but the code's bytes stay in the device's sum.
@@ -194,8 +195,9 @@ class ImplicitObjects final : public ReadingListener {
   // Returns the bytes that an object gets in addition to those that the driver took for it: a part
   // of what the driver kept from objects of this kind that have ended.
   std::uint64_t share_of_kept(Kind, DeviceOrdinal, std::uint64_t taken) noexcept;
-  // True if a reading can still tell what the call has taken, there is room, and the object does
-  // not wait yet.
+  // True if the object may be entered in `waiting_`, until the next reading of the device's free
+  // memory tells what the call has taken: the base from before the call is still known, `waiting_`
+  // has room, and the object is not in it yet.
   bool may_wait(const ObjectCall&, const ImplicitObject&) noexcept;
   void wait(const Waiting&) noexcept;
   // Notes in the object's record that the bytes which it waited for stay unknown.

@@ -50,7 +50,7 @@ struct DeviceShares {
   // opened.
   std::uint64_t others = 0;
   // Bytes of this process on the device: as NVML lists them (`own`), and as its records tell,
-  // without the first context (`recorded`).
+  // without the bytes of the device's first context, which no record has (`recorded`).
   std::uint64_t own = 0, recorded = 0;
 };
 // Returns the bytes of other processes that the device's first context (this process's first one

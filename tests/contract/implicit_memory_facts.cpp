@@ -190,6 +190,35 @@ TEST_F(ImplicitMemoryFacts,
   cuGraphDestroy(graph);
 }
 
+TEST_F(ImplicitMemoryFacts, the_memory_of_streams_is_kept_for_later_streams_when_they_end) {
+  constexpr int count = 200;
+  std::vector<CUstream> streams(count);
+  const auto make_all = [&] {
+    for (CUstream& stream : streams)
+      ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  };
+  const auto destroy_all = [&] {
+    for (const CUstream stream : streams) ASSERT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
+  };
+  // Earlier tests may have left memory of streams.
+  make_all();
+  destroy_all();
+  const std::size_t before = free_bytes();
+  make_all();
+  EXPECT_NEAR(taken_mib(before), 0, 4);
+  destroy_all();
+  EXPECT_NEAR(taken_mib(before), 0, 4);
+  // Twice as many streams take about half a MiB each for the rest.
+  std::vector<CUstream> more(count);
+  make_all();
+  for (CUstream& stream : more)
+    ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  EXPECT_NEAR(taken_mib(before), count * 0.545, count * 0.1);
+  for (const CUstream stream : more) ASSERT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
+  destroy_all();
+  EXPECT_NEAR(taken_mib(before), count * 0.545, count * 0.1);
+}
+
 TEST_F(ImplicitMemoryFacts, the_heap_of_device_side_malloc_takes_its_default_size_once) {
   const std::size_t before = free_bytes();
   for (int i = 0; i < 2; ++i) {

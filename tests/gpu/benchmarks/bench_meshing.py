@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How much of its freed memory a program can have again, and what meshing costs: bare and with
+"""The part of its freed memory that a program can have again, and the cost of meshing: bare and with
 CUWARDEN_POOL=on.
 
     bench_meshing.py [--window GIB] [--request MIB] [--size KIB]... [--live PERCENT]...
 
-For each size and share of live blocks, prints the freed bytes that can be allocated again, the time
-of a meshed page in the pause and in all, the time of the pauses, and the longest request. The exit
-status is 1 if a surviving block has lost its contents.
+Each line has a size of blocks and a share of live ones. It tells which part of the freed bytes can be
+allocated again, and what a meshed page takes in the pause and in all. Then come the time of the
+pauses and of the longest request. The exit status is 1 if a surviving block has lost its contents.
 """
 
 import argparse
@@ -48,14 +48,13 @@ def main():
                     line += f"  {'on' if shim else 'bare'} {100 * share:5.1f} %"
                     damaged += facts["damaged"]
                 pool = run.report["pool"]
-                pages = pool["meshed_pages"]
+                pages, longest_ms = pool["meshed_pages"], facts["longest_request_ns"] / 1e6
                 if pages:
-                    pause_us = pool["mesh_pause_ns"] / 1e3
+                    pause_us, all_us = pool["mesh_pause_ns"] / 1e3, facts["had_again_ns"] / 1e3
                     line += (
                         f"  {pause_us / pages:6.1f} us a page in the pause, "
-                        f"{facts["had_again_ns"] / 1e3 / pages:6.1f} in all, {pages} pages, "
-                        f"pauses {pause_us / 1e3:.0f} ms, longest request "
-                        f"{facts['longest_request_ns'] / 1e6:.0f} ms"
+                        f"{all_us / pages:6.1f} in all, {pages} pages, "
+                        f"pauses {pause_us / 1e3:.0f} ms, longest request {longest_ms:.0f} ms"
                     )
                 print(line, flush=True)
     print(f"meshing: {damaged} blocks have lost their contents")

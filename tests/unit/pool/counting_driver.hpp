@@ -83,7 +83,7 @@ struct Driver {
     std::uint64_t to = 0, from = 0, bytes = 0;
     std::uint64_t to_handle = 0, from_handle = 0;  // the memory there at that moment
   };
-  // Copies that were begun; the next synchronisation does them. Those of a launch have no order.
+  // Copies that were begun, in any order. The next synchronisation does them.
   std::vector<Copy> under_way;
   bool has_module = false, is_code_loaded = false;  // The copy kernel is loaded, and its code.
   int launches_refused_after = -1;                  // Launches before all are refused; -1: none is.

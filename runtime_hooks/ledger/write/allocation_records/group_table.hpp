@@ -83,7 +83,9 @@ class GroupTable {
  private:
   Storage& storage_;             // the memory of the ledger, with its tables
   ThreadShards& thread_shards_;  // each thread's own counters
-  Totals& totals_;               // counters of groups and series; gets each new group
+  // Counters of groups (allocations of one call stack) and of series (memory of one kind on one
+  // device). Each new group is entered there.
+  Totals& totals_;
   IdTable ids_;  // finds rows of groups by their keys; its lock is held while a row is made
 };
 
