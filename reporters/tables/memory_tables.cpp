@@ -37,20 +37,31 @@ std::string kernel_name(const std::string& mangled) {
              : demangled(mangled.c_str());
 }
 
-}  // namespace
-
-std::uint64_t free_bytes_now(const ledger::DeviceView& device,
-                             const std::vector<ledger::SeriesView>& all) {
-  if (!device.taken_when_read_bytes) return device.free_bytes;
+// Returns what Device::allocated_when_read_bytes would be now.
+std::uint64_t allocated_on(const ledger::DeviceView& device,
+                           const std::vector<ledger::SeriesView>& all) {
   std::uint64_t allocated = 0;
   for (const ledger::SeriesView& series : all)
     if (series.device == device.ordinal && is_taken_at_once(series.kind))
       allocated += series.live_bytes;
   const std::uint64_t spilled =
       device.spilled_bytes - std::min(device.spilled_bytes, device.spilled_in_stream_order_bytes);
-  const std::uint64_t before = *device.taken_when_read_bytes,
-                      now = ledger::taken_bytes(allocated, spilled, device.arena.unused_bytes(),
-                                                device.implicit);
+  return allocated - std::min(allocated, spilled) + device.arena.unused_bytes();
+}
+
+}  // namespace
+
+// The last reading of a process that ends by itself comes after its allocations. Frees in
+// destructors, which come later, do not give back all of their bytes.
+std::uint64_t free_bytes_now(const ledger::DeviceView& device,
+                             const std::vector<ledger::SeriesView>& all) {
+  if (!device.allocated_when_read_bytes || !device.implicit_when_read_bytes)
+    return device.free_bytes;
+  std::uint64_t before = *device.implicit_when_read_bytes, now = device.implicit.all();
+  if (device.at == ledger::ReadingAt::last_call) {
+    before += *device.allocated_when_read_bytes;
+    now += allocated_on(device, all);
+  }
   const std::uint64_t change = std::max(now, before) - std::min(now, before);
   // A damaged ledger may tell any number.
   if (change > device.total_bytes) return device.free_bytes;

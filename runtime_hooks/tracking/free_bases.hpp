@@ -27,6 +27,9 @@ class FreeBases {
     // different number of free bytes then proves that memory changed without a call of this
     // process.
     bool is_exact = false;
+    // True if `free_bytes` are the device's bytes less those that this process holds, as NVML told,
+    // and not what the driver called free. Other processes do not change that figure.
+    bool by_own = false;
     std::uint64_t free_bytes = 0;
     Mark mark = 0;
   };
@@ -37,21 +40,23 @@ class FreeBases {
     if (!locked || !is_kept(device)) return {};
     const Stored& stored = stored_[device.value];
     const std::uint64_t epoch = epoch_.load();
-    return {stored.epoch == epoch, stored.is_exact, stored.free_bytes, mark(epoch, stored)};
+    return {stored.epoch == epoch, stored.is_exact, stored.by_own, stored.free_bytes,
+            mark(epoch, stored)};
   }
   // Returns the device's mark for set(). To be called before the device is read.
   Mark reading_begins(DeviceOrdinal device) noexcept {
     is_watched_.store(true);
     return of(device).mark;
   }
-  // Makes a reading with these free bytes the device's base. Does nothing if a base was forgotten,
-  // or the device's base replaced, since reading_begins() returned the mark.
-  void set(DeviceOrdinal device, std::uint64_t free_bytes, Mark begun) noexcept {
+  // Makes a reading with these free bytes the device's base. `by_own`: as in Base. Does nothing if
+  // a base was forgotten, or the device's base replaced, since reading_begins() returned the mark.
+  void set(DeviceOrdinal device, std::uint64_t free_bytes, Mark begun,
+           bool by_own = false) noexcept {
     const Locked locked(lock_);
     if (!locked || !is_kept(device)) return;
     Stored& stored = stored_[device.value];
     const std::uint64_t epoch = epoch_.load();
-    if (mark(epoch, stored) == begun) stored = {free_bytes, epoch, stored.serial + 1, true};
+    if (mark(epoch, stored) == begun) stored = {free_bytes, epoch, stored.serial + 1, true, by_own};
   }
   // Subtracts bytes that a call has taken, and that are accounted for, from the device's base; adds
   // them if `bytes` is negative. `before`: the device's mark from before the call. If the base has
@@ -83,8 +88,8 @@ class FreeBases {
   // A base. It is known while its epoch is the present one.
   struct Stored {
     std::uint64_t free_bytes = 0, epoch = 0;
-    std::uint64_t serial = 0;  // number of times that the device's base was set
-    bool is_exact = false;     // as in Base
+    std::uint64_t serial = 0;               // number of times that the device's base was set
+    bool is_exact = false, by_own = false;  // as in Base
   };
   static constexpr std::uint64_t serial_bits = 24;
 

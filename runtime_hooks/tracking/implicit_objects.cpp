@@ -115,9 +115,11 @@ void ImplicitObjects::give_up(const Waiting& entry) noexcept {
 }
 
 bool ImplicitObjects::may_wait(const ObjectCall& call, const ImplicitObject& object) noexcept {
-  if (call.is_doubtful || implicit_.neighbours.may_exist(call.here.device)) return false;
   const FreeBases::Base base = implicit_.bases.of(call.here.device);
   if (!base.is_known) return false;
+  // Beside other processes, only this process's own figure tells.
+  const bool is_disturbed = call.is_doubtful || implicit_.neighbours.may_exist(call.here.device);
+  if (is_disturbed && !base.by_own) return false;
   if (!call.base.is_known || base.mark != call.base.mark) {
     // The device was read in the middle of the call, perhaps after it had taken its memory.
     implicit_.bases.memory_may_change();
@@ -190,7 +192,7 @@ void ImplicitObjects::look_for_neighbours(DeviceOrdinal device,
                                           const driver::DeviceReading& reading,
                                           FreeBases::Mark begun) noexcept {
   const FreeBases::Base base = implicit_.bases.of(device);
-  if (!base.is_known || !base.is_exact || base.mark != begun ||
+  if (!base.is_known || !base.is_exact || base.by_own || base.mark != begun ||
       base.free_bytes == reading.free_bytes || has_managed(device))
     return;
   Neighbours& neighbours = implicit_.neighbours;
@@ -268,10 +270,11 @@ void ImplicitObjects::not_ended(const Ending& ending) noexcept {
 }
 
 bool ImplicitObjects::settle(DeviceOrdinal device, const FreeBases::Base& base,
-                             std::uint64_t free_bytes, FreeBases::Mark begun) noexcept {
+                             std::uint64_t free_bytes, bool by_own,
+                             FreeBases::Mark begun) noexcept {
   if (count_.load(relaxed) == 0) return false;
   const ErrnoGuard keep;
-  const bool is_alone = !implicit_.neighbours.may_exist(device);
+  const bool is_alone = by_own || !implicit_.neighbours.may_exist(device);
   const Locked locked(lock_);
   if (!locked) return false;
   const std::uint32_t count = count_.load(relaxed);
@@ -282,7 +285,7 @@ bool ImplicitObjects::settle(DeviceOrdinal device, const FreeBases::Base& base,
       static_cast<std::uint64_t>(std::count_if(waiting_.begin(), waiting_.begin() + count, counts));
   const bool has_waited = left != 0;
   // A base that was forgotten or replaced while the device was read proves nothing.
-  const bool is_proof = base.is_known && base.mark == begun;
+  const bool is_proof = base.is_known && base.mark == begun && base.by_own == by_own;
   std::uint64_t bytes = is_proof ? base.free_bytes - std::min(base.free_bytes, free_bytes) : 0;
   const bool is_theirs = is_alone && is_proof && bytes <= most_bytes && !has_managed(device);
   if (!is_theirs) bytes = 0;
@@ -319,9 +322,29 @@ bool ImplicitObjects::device_was_read(DeviceOrdinal device, const driver::Device
   const bool is_early = ledger_.thread_shards.others_in_calls();
   const FreeBases::Base base = implicit_.bases.of(device);
   if (is_early && base.is_known) return false;
-  if (!settle(device, base, reading.free_bytes, begun)) look_for_neighbours(device, reading, begun);
+  const bool has_neighbours = implicit_.neighbours.may_exist(device);
+  if (base.is_known && base.by_own && (has_neighbours || count_.load(relaxed) != 0)) {
+    if (const auto own = implicit_.neighbours.ask(device))
+      own_was_read(device, reading, *own, begun);
+    return false;
+  }
+  if (!settle(device, base, reading.free_bytes, false, begun))
+    look_for_neighbours(device, reading, begun);
   implicit_.bases.set(device, reading.free_bytes, begun);
   return false;
+}
+
+void ImplicitObjects::own_was_read(DeviceOrdinal device, const driver::DeviceReading& reading,
+                                   std::uint64_t own_bytes, FreeBases::Mark begun) noexcept {
+  const FreeBases::Base base = implicit_.bases.of(device);
+  if (ledger_.thread_shards.others_in_calls() && base.is_known) return;
+  const std::uint64_t beside_own = reading.total_bytes - std::min(reading.total_bytes, own_bytes);
+  settle(device, base, beside_own, true, begun);
+  // NVML may have told that no other process is there.
+  if (implicit_.neighbours.may_exist(device))
+    implicit_.bases.set(device, beside_own, begun, true);
+  else
+    implicit_.bases.set(device, reading.free_bytes, begun);
 }
 
 }  // namespace cuwarden::tracking

@@ -157,6 +157,11 @@ class ImplicitObjects final : public ReadingListener {
   bool device_was_read(DeviceOrdinal, const driver::DeviceReading&,
                        std::uint64_t begun) noexcept override;
   void memory_has_changed(DeviceOrdinal device) noexcept override { implicit_.disturb(device); }
+  // Does the work of device_was_read() beside other processes, by the bytes of the device that this
+  // process holds, as NVML tells: the device's bytes less these are the base from then on. `begun`:
+  // the device's mark from before NVML was asked.
+  void own_was_read(DeviceOrdinal, const driver::DeviceReading&, std::uint64_t own_bytes,
+                    FreeBases::Mark begun) noexcept;
 
  private:
   // Most objects that can wait at the same time, on all devices; further ones are only counted.
@@ -207,8 +212,9 @@ class ImplicitObjects final : public ReadingListener {
   bool has_managed(DeviceOrdinal) const noexcept;
   // Gives the objects that wait on the device what they took, by a reading of its free bytes, and
   // forgets those that can never be settled. `begun`: the device's mark from before the reading,
-  // `base`: its base now. Returns true if an object with this mark waited.
-  bool settle(DeviceOrdinal, const FreeBases::Base& base, std::uint64_t free_bytes,
+  // `base`: its base now; `by_own`: as in FreeBases::Base, for `free_bytes`. Returns true if an
+  // object with this mark waited.
+  bool settle(DeviceOrdinal, const FreeBases::Base& base, std::uint64_t free_bytes, bool by_own,
               FreeBases::Mark begun) noexcept;
   void book(Kind, DeviceOrdinal, std::int64_t bytes) noexcept;
   // Returns the share of objects' bytes that ends of this kind give back to the device.

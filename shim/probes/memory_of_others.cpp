@@ -70,18 +70,18 @@ void subtract_from_context(ledger::Writer& ledger, DeviceOrdinal device,
 namespace {
 
 // Does the work of note_others_at_exit() for one device.
-void note_others_on(ledger::Writer& ledger, const ledger::DeviceView& device,
+bool note_others_on(ledger::Writer& ledger, const ledger::DeviceView& device,
                     const FunctionRef<bool()>& may_ask) {
-  if (device.at != ledger::ReadingAt::exit || device.total_bytes < device.free_bytes) return;
+  if (device.at != ledger::ReadingAt::exit || device.total_bytes < device.free_bytes) return false;
   const std::uint64_t own = ledger.totals.live_bytes_on(device.ordinal) +
                             device.memory_pool_idle_bytes.value_or(0) +
                             device.implicit.beside_first_context();
   const std::uint64_t used = device.total_bytes - device.free_bytes;
-  if (static_cast<std::int64_t>(used - own) <= hidden_by_a_context || !may_ask()) return;
+  if (static_cast<std::int64_t>(used - own) <= hidden_by_a_context || !may_ask()) return false;
   const MemoryOfOthers found = memory_of_others(device, [](auto, auto) {});
-  if (!found.bytes) return;
+  if (!found.bytes) return false;
   ledger.devices.set_other_processes(device.ordinal, ByteCount{*found.bytes});
-  if (!found.own_bytes) return;
+  if (!found.own_bytes) return *found.bytes != 0;
   const std::uint64_t opened = ledger.totals.live_bytes_on(device.ordinal, Kind::imported);
   const std::uint64_t recorded = own - std::min(own, device.spilled_bytes);
   const DeviceShares shares{.unexplained = static_cast<std::int64_t>(
@@ -91,18 +91,23 @@ void note_others_on(ledger::Writer& ledger, const ledger::DeviceView& device,
                             .recorded = recorded - std::min(recorded, opened)};
   subtract_from_context(ledger, device.ordinal, device.implicit,
                         counted_with_context(device.implicit, shares));
+  return *found.bytes != 0;
 }
 
 }  // namespace
 
-void note_others_at_exit(ledger::Writer& ledger, const FunctionRef<bool()>& may_ask) noexcept try {
+bool note_others_at_exit(ledger::Writer& ledger, const FunctionRef<bool()>& may_ask) noexcept try {
   ledger::ReadError error;
   const auto reader = ledger::Reader::open(ledger.bytes(), error);
-  if (!reader) return;
-  each_row(*reader, ledger::RegionId::devices, &ledger::Reader::device,
-           [&](const ledger::DeviceView& device) { note_others_on(ledger, device, may_ask); });
+  bool any = false;
+  if (reader)
+    each_row(*reader, ledger::RegionId::devices, &ledger::Reader::device,
+             [&](const ledger::DeviceView& device) {
+               any = note_others_on(ledger, device, may_ask) || any;
+             });
+  return any;
 } catch (...) {
-  // Without memory for the list, the bytes stay unexplained.
+  return false;  // without memory for the list, the bytes stay unexplained
 }
 
 }  // namespace cuwarden::shim

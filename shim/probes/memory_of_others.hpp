@@ -71,7 +71,7 @@ void subtract_from_context(ledger::Writer&, DeviceOrdinal, const ledger::Implici
 // called when the process ends, after the devices were read for the last time. Asks only for
 // devices with more than hidden_by_a_context (1 GiB) in use beyond what this process's records
 // explain. Calls may_ask() before it asks about such a device, and leaves the device out if
-// may_ask() returns false.
-void note_others_at_exit(ledger::Writer&, const FunctionRef<bool()>& may_ask) noexcept;
+// may_ask() returns false. Returns true if other processes hold memory of a device.
+bool note_others_at_exit(ledger::Writer&, const FunctionRef<bool()>& may_ask) noexcept;
 
 }  // namespace cuwarden::shim

@@ -1,6 +1,7 @@
 #include "shim/process/exit_readings.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/driver/calling_threads.hpp"
@@ -11,6 +12,8 @@
 namespace cuwarden::shim {
 namespace {
 
+// Most times that the devices are read until other processes rest.
+constexpr int most_readings = 8;
 // Longest wait for threads that are inside the driver only briefly, but again and again.
 constexpr std::uint64_t longest_wait_for_threads_ns = 20'000'000;
 
@@ -22,8 +25,27 @@ bool is_clear(hooks::Session& session, const void* frame) noexcept {
   return frames.whole && !frames.in_signal_handler && !frames.in_driver;
 }
 
+// Writes the memory of other processes to the ledger. Returns true if there are any.
+bool note_others(hooks::Session& session, const FunctionRef<bool()>& may_ask) {
+  struct Task {
+    ledger::Writer& ledger;
+    const FunctionRef<bool()>& may_ask;
+    bool any = false;
+  } task{session.ledger, may_ask};
+  call_with_room(
+      session.sites,
+      [](void* argument) {
+        auto& given = *static_cast<Task*>(argument);
+        given.any = note_others_at_exit(given.ledger, given.may_ask);
+      },
+      &task);
+  return task.any;
+}
+
 }  // namespace
 
+// The list of other processes and the reading of a device belong together only if the device's
+// memory rested in between.
 void take_exit_readings(hooks::Session& session, const void* frame, WaitBudget& budget) noexcept {
   if (driver::device_is_lost.load(std::memory_order_relaxed) || !is_clear(session, frame)) return;
   const std::uint64_t begun_ns = now_ns(), end_ns = begun_ns + budget.left_ns();
@@ -32,18 +54,13 @@ void take_exit_readings(hooks::Session& session, const void* frame, WaitBudget& 
     const auto may_ask = [end_ns] {
       return now_ns() < end_ns && !driver::device_is_lost.load(std::memory_order_relaxed);
     };
-    session.readings.read_at_exit(may_ask);
-    struct Task {
-      ledger::Writer& ledger;
-      FunctionRef<bool()> may_ask;
-    } task{session.ledger, may_ask};
-    call_with_room(
-        session.sites,
-        [](void* argument) {
-          auto& given = *static_cast<Task*>(argument);
-          note_others_at_exit(given.ledger, given.may_ask);
-        },
-        &task);
+    session.neighbours.set_asks_at_exit(true);
+    std::uint64_t before = session.readings.read_at_exit(may_ask);
+    for (int i = 0; i < most_readings && note_others(session, may_ask); ++i) {
+      const std::uint64_t after = session.readings.read_at_exit(may_ask);
+      if (after == std::exchange(before, after)) break;
+    }
+    session.neighbours.set_asks_at_exit(false);
   }
   budget.spend(now_ns() - begun_ns);
 }

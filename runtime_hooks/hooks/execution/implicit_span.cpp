@@ -46,9 +46,14 @@ void ImplicitSpan::begin(DeviceOrdinal device) noexcept {
 
 // A question to NVML takes a while, so the device is read again after it.
 void ImplicitSpan::expect_neighbours() noexcept {
-  const ImplicitMemory& implicit = call_.execution().implicit;
+  const ExecutionParts parts = call_.execution();
+  const ImplicitMemory& implicit = parts.implicit;
   tracking::Neighbours& neighbours = implicit.neighbours;
   own_before_ = neighbours.ask(device_);
+  if (own_before_) {
+    parts.objects.own_was_read(device_, before_, *own_before_, mark_);
+    mark_ = parts.implicit.bases.reading_begins(device_);
+  }
   if (const auto reading = read()) {
     if (reading->free_bytes != before_.free_bytes && implicit.is_undisturbed(device_, number_))
       neighbours.moved(device_);
@@ -71,8 +76,9 @@ std::optional<std::int64_t> ImplicitSpan::confirmed(std::int64_t taken,
   if (own_before_) {
     // NVML may round its figures. One call's bytes may then be wrong by a unit of theirs, but the
     // errors of many calls cancel out.
-    if (const auto own_after = neighbours.ask(device_))
-      return static_cast<std::int64_t>(*own_after) - static_cast<std::int64_t>(*own_before_);
+    own_after_ = neighbours.ask(device_);
+    if (own_after_)
+      return static_cast<std::int64_t>(*own_after_) - static_cast<std::int64_t>(*own_before_);
   }
   const auto second = read();
   const bool rests = second && second->free_bytes == after_.free_bytes;
@@ -104,15 +110,26 @@ std::optional<std::int64_t> ImplicitSpan::taken(std::int64_t plausible_bytes) no
     is_doubtful_ = false;
     return std::nullopt;
   }
-  // expect_neighbours() has read the device anew, without a new base.
-  if (begun_ns_ != 0 || parts.implicit.neighbours.may_exist(device_))
-    parts.implicit.bases.set(device_, after_.free_bytes, mark_);
-  else
-    parts.implicit.bases.took(device_,
-                              static_cast<std::int64_t>(before_.free_bytes) -
-                                  static_cast<std::int64_t>(after_.free_bytes),
-                              mark_);
+  set_base(taken);
   return taken;
+}
+
+// A base by the own figure stays where a call was not measured: that figure tells later.
+void ImplicitSpan::set_base(std::optional<std::int64_t> taken) noexcept {
+  const ExecutionParts parts = call_.execution();
+  tracking::FreeBases& bases = parts.implicit.bases;
+  const bool has_neighbours = parts.implicit.neighbours.may_exist(device_);
+  if (own_after_ && has_neighbours)
+    bases.set(device_, after_.total_bytes - std::min(after_.total_bytes, *own_after_), mark_, true);
+  else if (bases.of(device_).by_own)
+    bases.took(device_, taken.value_or(0), mark_);
+  else if (begun_ns_ != 0 || has_neighbours)
+    bases.set(device_, after_.free_bytes, mark_);  // expect_neighbours() has read the device anew
+  else
+    bases.took(device_,
+               static_cast<std::int64_t>(before_.free_bytes) -
+                   static_cast<std::int64_t>(after_.free_bytes),
+               mark_);
 }
 
 void ImplicitSpan::book(const ledger::ImplicitChange& change, ContextId context) noexcept {

@@ -77,6 +77,9 @@ class ImplicitSpan {
   // Notes when the measured call begins and how many bytes of the device this process holds, since
   // another process may change the device's memory during the call.
   void expect_neighbours() noexcept;
+  // Makes the state after the measured call the device's base, from which later calls are measured.
+  // `taken`: bytes that the call took; none if unknown.
+  void set_base(std::optional<std::int64_t> taken) noexcept;
   // Returns the bytes that the call took, which are `taken` unless this process's own figure (NVML)
   // says otherwise. Returns none, and makes is_doubtful() true, if another process may have changed
   // the device's memory during the call. `taken`: difference of the two readings.
@@ -94,6 +97,9 @@ class ImplicitSpan {
   // Bytes of the device that this process held before the measured call, as NVML told. Null:
   // unknown, or not asked, as no other process seemed to use the device.
   std::optional<std::uint64_t> own_before_;
+  // Bytes of the device that this process held after the measured call, as NVML told. Null: not
+  // known, or not asked.
+  std::optional<std::uint64_t> own_after_;
   // Result of is_doubtful(): true if another process may have changed the device's memory during
   // the measured call.
   bool is_doubtful_ = false;

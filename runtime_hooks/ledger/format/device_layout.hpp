@@ -22,10 +22,10 @@ struct Device {
   std::atomic<std::uint32_t> at;       // ReadingAt: the last reading's occasion
   // The last reading of the device's memory: time since process start, size, free bytes.
   std::atomic<std::uint64_t> time_ns, total_bytes, free_bytes;
-  // Bytes of the device that this process is known to have taken when the memory was last read:
-  // live allocations for which is_taken_at_once() is true, memory of cuwarden's pool without an
-  // allocation, and what the driver took by itself. Later calls change that sum.
-  std::atomic<std::uint64_t> taken_when_read_bytes;
+  // Bytes of this process on the device when its memory was last read, which later calls change: of
+  // live allocations for which is_taken_at_once() is true, less those in host memory (spill), with
+  // unused memory of cuwarden's pool; and what the driver took by itself (ImplicitBytes::all()).
+  std::atomic<std::uint64_t> allocated_when_read_bytes, implicit_when_read_bytes;
   // In the last reading, idle bytes of the process's memory pools and graphs, or unknown_bytes.
   std::atomic<std::uint64_t> memory_pool_idle_bytes;
   std::atomic<std::uint64_t> other_processes_bytes;  // used by other processes; 0: none or unknown

@@ -35,6 +35,10 @@ struct ImplicitBytes {
   std::uint64_t beside_first_context() const noexcept {
     return further_contexts + modules + local_memory + heap + streams + graphs;
   }
+  // Returns all bytes of the device that the driver took by itself, with contexts().
+  std::uint64_t all() const noexcept {
+    return contexts() + modules + local_memory + heap + streams + graphs;
+  }
   // Returns the bytes that this process's contexts on the device take together, and other
   // processes' memory in used_after_first_context. Leaves out the first context if
   // used_after_first_context exceeds largest_context, since the context's size is then unknown.
@@ -43,19 +47,6 @@ struct ImplicitBytes {
            further_contexts;
   }
 };
-
-// Returns the bytes of a device that this process is known to have taken. The sum changes with each
-// call that takes memory at once, so it tells by how much the device's used bytes have changed
-// since a reading. `allocated_bytes`: live allocations for which is_taken_at_once() is true.
-// `spilled_bytes`: the part of them that is in host memory. `pool_unused_bytes`: memory of
-// cuwarden's pool that no allocation has.
-inline std::uint64_t taken_bytes(std::uint64_t allocated_bytes, std::uint64_t spilled_bytes,
-                                 std::uint64_t pool_unused_bytes,
-                                 const ImplicitBytes& implicit) noexcept {
-  return allocated_bytes - (spilled_bytes < allocated_bytes ? spilled_bytes : allocated_bytes) +
-         pool_unused_bytes + implicit.contexts() + implicit.modules + implicit.local_memory +
-         implicit.heap + implicit.streams + implicit.graphs;
-}
 
 // Copies the device's numbers of memory that the driver took by itself, one after the other. They
 // belong together only if Device::version (a seqlock) was even and did not change during the call,

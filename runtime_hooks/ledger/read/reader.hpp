@@ -181,8 +181,8 @@ struct DeviceView {
   // Bytes that the process's memory pools and graphs kept unused when the device's memory was last
   // read; null: unknown.
   std::optional<std::uint64_t> memory_pool_idle_bytes;
-  // Result of taken_bytes() when the device's memory was last read; null: unknown.
-  std::optional<std::uint64_t> taken_when_read_bytes;
+  // As in Device; null: unknown.
+  std::optional<std::uint64_t> allocated_when_read_bytes, implicit_when_read_bytes;
   std::uint64_t other_processes_bytes = 0;  // device memory of other processes; 0: none or unknown
   // Bytes of the device's live allocations that are in host memory (spill): now, and the most so
   // far. `spilled_count`: number of allocations that ever had host memory.

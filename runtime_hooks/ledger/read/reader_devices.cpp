@@ -28,8 +28,8 @@ std::optional<DeviceView> Reader::device(std::uint64_t index) const noexcept {
     view.other_processes_bytes = get(found->other_processes_bytes);
     const std::uint64_t idle = get(found->memory_pool_idle_bytes);
     view.memory_pool_idle_bytes = idle == unknown_bytes ? std::nullopt : std::optional(idle);
-    const std::uint64_t taken = get(found->taken_when_read_bytes);
-    view.taken_when_read_bytes = taken == unknown_bytes ? std::nullopt : std::optional(taken);
+    view.allocated_when_read_bytes = get(found->allocated_when_read_bytes);
+    view.implicit_when_read_bytes = get(found->implicit_when_read_bytes);
     view.implicit = implicit_bytes_of(*found);
     view.largest_local_kernel = text(found->largest_local_kernel, longest_path);
     // A process that was killed while it wrote leaves an odd version and no reading to trust.

@@ -106,14 +106,17 @@ void Devices::note_reading(DeviceOrdinal ordinal, const Reading& reading) noexce
   device->free_bytes.store(reading.free_bytes, std::memory_order_release);
   device->memory_pool_idle_bytes.store(reading.memory_pool_idle_bytes.value_or(unknown_bytes),
                                        std::memory_order_release);
-  const std::uint64_t held = device->arena_held_bytes.load(relaxed),
-                      live = device->arena_live_bytes.load(relaxed);
-  device->taken_when_read_bytes.store(
-      taken_bytes(
-          reading.allocated_bytes,
-          device->spilled_bytes.load(relaxed) - device->spilled_in_stream_order_bytes.load(relaxed),
-          held - std::min(held, live), implicit_bytes_of(*device)),
+  const auto less = [](std::uint64_t bytes, std::uint64_t part) {
+    return bytes - std::min(bytes, part);
+  };
+  const std::uint64_t spilled = less(device->spilled_bytes.load(relaxed),
+                                     device->spilled_in_stream_order_bytes.load(relaxed));
+  device->allocated_when_read_bytes.store(
+      less(reading.allocated_bytes, spilled) +
+          less(device->arena_held_bytes.load(relaxed), device->arena_live_bytes.load(relaxed)),
       std::memory_order_release);
+  device->implicit_when_read_bytes.store(implicit_bytes_of(*device).all(),
+                                         std::memory_order_release);
 }
 
 void Devices::set_other_processes(DeviceOrdinal ordinal, ByteCount bytes) noexcept {

@@ -49,14 +49,14 @@ std::optional<IdleBytes> DeviceReadings::idle_in_memory_pools(DeviceOrdinal devi
   return memory_pools_.idle_bytes(real_, device, ledger_.totals.live_bytes_on(device, Kind::graph));
 }
 
-void DeviceReadings::read(DeviceOrdinal device, ledger::ReadingAt at,
-                          const FunctionRef<bool()>& may_ask) noexcept {
+std::uint64_t DeviceReadings::read(DeviceOrdinal device, ledger::ReadingAt at,
+                                   const FunctionRef<bool()>& may_ask) noexcept {
   ReadingListener* const listeners[] = {first_listener_, listener_};
   std::uint64_t begun[std::size(listeners)]{};
   for (std::size_t i = 0; i < std::size(listeners); ++i)
     if (listeners[i] != nullptr) begun[i] = listeners[i]->reading_begins(device);
   const auto reading = driver::read_current_device(real_);
-  if (!reading) return;
+  if (!reading) return 0;
   const auto idle = may_ask() ? idle_bytes(device) : std::nullopt;
   const std::uint64_t allocated = ledger_.totals.taken_on(device);
   // The reading is noted between the two listeners. One books memory that was there at the reading;
@@ -70,6 +70,7 @@ void DeviceReadings::read(DeviceOrdinal device, ledger::ReadingAt at,
   if (listener_ != nullptr && listener_->device_was_read(device, *reading, begun[1]) &&
       first_listener_ != nullptr)
     first_listener_->memory_has_changed(device);
+  return reading->free_bytes;
 }
 
 void DeviceReadings::look_around(std::uint64_t now) noexcept {
@@ -88,9 +89,10 @@ void DeviceReadings::look_around(std::uint64_t now) noexcept {
     read(here.device, ledger::ReadingAt::last_call, [] { return true; });
 }
 
-void DeviceReadings::read_at_exit(const FunctionRef<bool()>& may_ask) noexcept {
+std::uint64_t DeviceReadings::read_at_exit(const FunctionRef<bool()>& may_ask) noexcept {
   const ErrnoGuard keep;
-  if (real_.cuCtxPushCurrent_v2 == nullptr || real_.cuCtxPopCurrent_v2 == nullptr) return;
+  if (real_.cuCtxPushCurrent_v2 == nullptr || real_.cuCtxPopCurrent_v2 == nullptr) return 0;
+  std::uint64_t free_bytes = 0;
   for (std::int32_t ordinal = 0; ordinal < device_limit && may_ask(); ++ordinal) {
     if (!met_[ordinal].load(std::memory_order_relaxed)) continue;
     const DeviceOrdinal device{ordinal};
@@ -99,12 +101,13 @@ void DeviceReadings::read_at_exit(const FunctionRef<bool()>& may_ask) noexcept {
     const CUresult result = real_.cuCtxPushCurrent_v2(reinterpret_cast<CUcontext>(context.value));
     driver::note_failed_call(result);
     if (result != CUDA_SUCCESS) continue;
-    if (may_ask()) read(device, ledger::ReadingAt::exit, may_ask);
+    if (may_ask()) free_bytes += read(device, ledger::ReadingAt::exit, may_ask);
     CUcontext popped = nullptr;
     if (may_ask()) real_.cuCtxPopCurrent_v2(&popped);
   }
   const std::uint64_t rss = host_memory_in_use();
   if (rss != 0) ledger_.totals.sample_host_rss(rss, ledger_.time.now_ns());
+  return free_bytes;
 }
 
 }  // namespace cuwarden::tracking

@@ -85,8 +85,9 @@ class DeviceReadings {
   // Takes a last reading of each device that has a live context and that meet() was called for:
   // asks the driver how full the device is, writes the answer into the ledger, and tells the
   // listener. Then writes the host memory that the process holds. `may_ask` is called before each
-  // question to the driver; once it returns false, the driver is not asked any more.
-  void read_at_exit(const FunctionRef<bool()>& may_ask) noexcept;
+  // question to the driver; once it returns false, the driver is not asked any more. Returns the
+  // sum of the devices' free bytes.
+  std::uint64_t read_at_exit(const FunctionRef<bool()>& may_ask) noexcept;
 
  private:
   // Writes the device's name and UUID into the ledger, if no other thread has done so.
@@ -98,8 +99,9 @@ class DeviceReadings {
   // driver's answers into the ledger, and tells the listener. Does nothing if the driver does not
   // answer. `ReadingAt` is the occasion. The driver is asked for the device's free memory, and then
   // for the bytes that memory pools keep unused. If `may_ask`, called in between, returns false,
-  // the question about memory pools is left out.
-  void read(DeviceOrdinal, ledger::ReadingAt, const FunctionRef<bool()>& may_ask) noexcept;
+  // the question about memory pools is left out. Returns the device's free bytes; 0 if the driver
+  // does not answer.
+  std::uint64_t read(DeviceOrdinal, ledger::ReadingAt, const FunctionRef<bool()>& may_ask) noexcept;
 
   ledger::Writer& ledger_;
   const driver::RealDriver& real_;

@@ -60,12 +60,13 @@ void Neighbours::judge(State& state, const DeviceHolders& found) noexcept {
 }
 
 std::optional<std::uint64_t> Neighbours::ask(DeviceOrdinal device) noexcept {
-  if (list_ == nullptr || !is_kept(device) || ends_.load(relaxed) ||
+  const bool is_last = asks_at_exit_.load(relaxed);
+  if (list_ == nullptr || !is_kept(device) || (ends_.load(relaxed) && !is_last) ||
       driver::device_is_lost.load(relaxed) || real_.cuDeviceGet == nullptr ||
       real_.cuDeviceGetUuid_v2 == nullptr)
     return std::nullopt;
   const std::uint64_t begun_ns = clock_.now_ns();
-  if (!may_ask(begun_ns) || is_asking_.exchange(true)) return std::nullopt;
+  if ((!is_last && !may_ask(begun_ns)) || is_asking_.exchange(true)) return std::nullopt;
   const ErrnoGuard keep;
   CUdevice handle = 0;
   CUuuid uuid{};
@@ -75,8 +76,10 @@ std::optional<std::uint64_t> Neighbours::ask(DeviceOrdinal device) noexcept {
     found = list_->ask(uuid.bytes);
   if (found) judge(states_[device.value], *found);
   const std::uint64_t took_ns = clock_.now_ns() - begun_ns;
-  cost_ns_.store(took_ns, relaxed);
-  spent_ns_.fetch_add(took_ns, relaxed);
+  if (was_asked_.exchange(true, relaxed)) {
+    cost_ns_.store(took_ns, relaxed);
+    spent_ns_.fetch_add(took_ns, relaxed);
+  }
   is_asking_.store(false);
   return found ? found->own_bytes : std::nullopt;
 }

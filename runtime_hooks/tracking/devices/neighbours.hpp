@@ -42,8 +42,8 @@ class HolderList {
 // be called by several threads at once, and leave errno as it was.
 //
 // A list costs milliseconds on some systems. All questions together may take 50 ms at the start,
-// and 0.1 % of the run time after that; the first one may take longer. The cost of the latest
-// question stands for that of the next one.
+// and 0.1 % of the run time after that. The cost of the latest question stands for that of the next
+// one. The first question, for which a library is loaded, does not count.
 class Neighbours {
  public:
   // Time for which a change without a call of this process makes a neighbour likely, if no list
@@ -76,6 +76,11 @@ class Neighbours {
   std::optional<std::uint64_t> ask(DeviceOrdinal) noexcept;
   // Makes ask() do nothing from now on. To be called when the process begins to end.
   void process_is_ending() noexcept { ends_.store(true, std::memory_order_relaxed); }
+  // After process_is_ending(): lets ask() ask (`may_ask` true), whatever time questions have taken,
+  // or forbids it again. For the last readings of the devices.
+  void set_asks_at_exit(bool may_ask) noexcept {
+    asks_at_exit_.store(may_ask, std::memory_order_relaxed);
+  }
   // Returns the time of the clock by which neighbours are judged, in nanoseconds.
   std::uint64_t now_ns() const noexcept { return clock_.now_ns(); }
 
@@ -104,7 +109,8 @@ class Neighbours {
   // True while a thread asks the list. A thread that is ended or jumps away meanwhile leaves it
   // true; then the list is asked no more.
   std::atomic<bool> is_asking_{false};
-  std::atomic<bool> ends_{false};
+  std::atomic<bool> was_asked_{false};  // true once a question was answered or refused
+  std::atomic<bool> ends_{false}, asks_at_exit_{false};
 };
 
 }  // namespace cuwarden::tracking

@@ -21,8 +21,11 @@ def taken(run_both, what, env=None):
     return run, account(run.report), run.last_line
 
 
-def close_to(expected):
-    return pytest.approx(expected, rel=0.01)
+CHUNK = 2 << 20  # the driver takes memory for streams in pieces of this size
+
+
+def close_to(expected, chunks=0):
+    return pytest.approx(expected, rel=0.01, abs=chunks * CHUNK)
 
 
 @pytest.mark.parametrize("what", ["all", "captured", "in_graph"])
@@ -31,7 +34,8 @@ def test_every_step_has_a_row_of_its_size(run_both, cuwarden, what):
     assert rows["context"] == close_to(facts["first_context"] + facts["second_context"])
     for row in ("modules", "local_memory", "heap", "streams"):
         assert facts[row] > 0
-        assert rows[row] == close_to(facts[row])
+        # The stream of a capture takes a piece, which no step of the program counts.
+        assert rows[row] == close_to(facts[row], chunks=row == "streams" and what != "all")
     assert abs(rows["unexplained"]) <= sum(rows[row] for row in ROWS) / 100
 
     (device,) = run.report["devices"]

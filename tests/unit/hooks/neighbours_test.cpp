@@ -318,7 +318,19 @@ TEST_F(NeighboursTest, one_object_that_waits_for_a_reading_has_all_of_the_differ
   EXPECT_EQ(live(Kind::stream), (Live{2, 3 * mib, 0, 0}));
 }
 
-TEST_F(NeighboursTest, objects_beside_a_neighbour_share_nothing) {
+TEST_F(NeighboursTest, objects_beside_a_neighbour_share_what_the_own_figure_tells_later) {
+  neighbour_from_the_beginning();
+  make_stream(mib);
+  use_up_readings();
+  for (int i = 0; i < 4; ++i) make_stream(2 * mib);
+  list.take(300 * mib);
+  read_device();
+  EXPECT_EQ(live(Kind::stream), (Live{5, 9 * mib, 0, 4}));
+  EXPECT_EQ(bytes().streams, 9 * mib);
+}
+
+TEST_F(NeighboursTest, objects_beside_a_neighbour_share_nothing_without_an_own_figure) {
+  list.lists_own = false;
   neighbour_from_the_beginning();
   make_stream(mib);
   use_up_readings();

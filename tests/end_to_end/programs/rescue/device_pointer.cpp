@@ -251,6 +251,14 @@ void check_peer_copies(char* memory, std::size_t bytes) {
   cudaFree(there);
 }
 
+// The driver keeps the memory of streams that ended for later streams. Has it take that memory for
+// the streams of this program before the device's free bytes are read.
+void make_room_for_streams() {
+  CUstream streams[6]{};
+  for (CUstream& stream : streams) cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  for (const CUstream stream : streams) cuStreamDestroy(stream);
+}
+
 CUcontext other_context = nullptr;
 void make_other_context() {
 #if CUDA_VERSION >= 13000
@@ -259,6 +267,7 @@ void make_other_context() {
   const int result = cuCtxCreate(&other_context, 0, 0);
 #endif
   std::printf("another context: %d\n", result);
+  make_room_for_streams();
   cuCtxPopCurrent(&other_context);
 }
 
@@ -314,6 +323,7 @@ int main(int argc, char** argv) {
     options[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
   }
   cudaFree(nullptr);
+  make_room_for_streams();
   if (is("free", "elsewhere")) make_other_context();
   const bool has_peer = options.count("peer") != 0;
   if (has_peer && !is("peer", "after")) set_peer(true);
