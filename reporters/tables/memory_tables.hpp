@@ -19,10 +19,11 @@ namespace cuwarden {
 // never less than the live bytes.
 std::vector<ledger::SeriesView> all_series(const ledger::Reader&, const ledger::GroupSums&);
 
-// Returns the device's free bytes: those of its last reading, corrected by what the driver has
-// taken or given back since, and by what a process that did not end by itself has allocated and
-// freed since. Memory pools and other processes may have changed the memory, too. The series are
-// those of all_series(). Means nothing if DeviceView::at is `none`.
+// Returns the device's free bytes. These are the bytes of its last reading, corrected by what the
+// driver has taken or given back since. For a process that did not end by itself, they are also
+// corrected by what it has allocated and freed since. Memory pools and other processes may have
+// changed the memory, too. The series are those of all_series(). Means nothing if DeviceView::at is
+// `none`.
 std::uint64_t free_bytes_now(const ledger::DeviceView&, const std::vector<ledger::SeriesView>&);
 // Calls the last parameter, with a row of the report, for each device that the process used. The
 // series are those of all_series().

@@ -3,7 +3,20 @@
 #include <algorithm>
 #include <memory>
 
+#include "runtime_hooks/driver/device_reading.hpp"
+
 namespace cuwarden::pool {
+namespace {
+
+// Code takes up to one page. A device that is almost full is left as it is: the arena may have been
+// opened for a request that was refused.
+bool has_room_for_code(const driver::RealDriver& real) {
+  constexpr std::uint64_t least_free_bytes = std::uint64_t{256} << 20;
+  const auto reading = driver::read_current_device(real);
+  return reading && reading->free_bytes >= least_free_bytes;
+}
+
+}  // namespace
 
 DevicePool::~DevicePool() {
   for (std::atomic<Arena*>& arena : arenas_) delete arena.load();
@@ -21,7 +34,7 @@ Arena* DevicePool::find_or_make(const driver::RealDriver& real, DeviceOrdinal de
     return nullptr;
   bool is_new = false;
   Arena* const opened = open_arena(real, device, context, is_new);
-  if (is_new && meshes_) opened->load_copy_kernel(real);
+  if (is_new && meshes_ && has_room_for_code(real)) opened->load_copy_kernel(real);
   return opened;
 }
 

@@ -205,9 +205,15 @@ ImplicitEffect Devices::change_implicit(DeviceOrdinal ordinal,
     device->used_after_first_context_bytes.store(0, std::memory_order_release);
     device->lent_first_context_bytes.store(0, std::memory_order_release);
   }
-  if (given.used_after_first_context_bytes != 0)
+  if (given.used_after_first_context_bytes != 0) {
+    // The memory was there at the last reading, too: only its owner becomes known.
+    const std::uint64_t earlier = implicit_bytes_of(*device).contexts();
     device->used_after_first_context_bytes.store(given.used_after_first_context_bytes,
                                                  std::memory_order_release);
+    const std::uint64_t later = implicit_bytes_of(*device).contexts();
+    change(device->implicit_when_read_bytes,
+           static_cast<std::int64_t>(later) - static_cast<std::int64_t>(earlier));
+  }
   change(device->context_bytes, given.context_bytes);
   change(device->module_bytes, given.module_bytes);
   change(device->local_memory_bytes, given.local_memory_bytes);
