@@ -31,6 +31,9 @@ void ImplicitSpan::begin(DeviceOrdinal device) noexcept {
   ImplicitMemory& implicit = call_.execution().implicit;
   number_ = implicit.begin_span(device);
   if (number_ == 0) return;
+  begun_ns_ = 0;
+  own_before_ = own_after_ = std::nullopt;
+  is_doubtful_ = false;
   device_ = device;
   const tracking::FreeBases::Mark begun = implicit.bases.reading_begins(device);
   if (const auto reading = read()) {

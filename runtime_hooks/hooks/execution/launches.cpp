@@ -80,10 +80,11 @@ FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel, std::uint64_t bloc
   if (parts.implicit.may_read(parts.time.recently_ns())) span_.begin(here_.device);
   // The question may load the kernel's code, so the base may be wrong from here on.
   if (!span_.has_begun()) parts.implicit.bases.was_not_measured(here_.device);
-  local_needed_ = local_bytes();
+  const auto local = local_bytes();
+  local_needed_ = local.value_or(0);
   // Managed memory moves to the device while the kernel runs. The kernel's code, which the question
   // has loaded, is therefore measured before the launch.
-  if (parts.totals.live_bytes_on(here_.device, Kind::managed) != 0) measure_code();
+  if (local && parts.totals.live_bytes_on(here_.device, Kind::managed) != 0) measure_code();
   // Three kinds of launches may take gigabytes and are rare, so they are measured even if the
   // device was read a moment ago. One kind needs more local memory than all launches before.
   // Another may make the heap. The third follows a call in which the driver gave memory back.
@@ -103,7 +104,7 @@ void FirstLaunch::measure_code() noexcept {
   is_code_measured_ = true;
 }
 
-std::uint64_t FirstLaunch::local_bytes() const noexcept {
+std::optional<std::uint64_t> FirstLaunch::local_bytes() const noexcept {
   const driver::RealDriver& real = call_.real();
   const driver::RelaxedCaptures relaxed(real);
   int bytes = 0;
@@ -111,7 +112,7 @@ std::uint64_t FirstLaunch::local_bytes() const noexcept {
       real.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel_) !=
           CUDA_SUCCESS ||
       bytes < 0)
-    return 0;
+    return std::nullopt;
   return static_cast<std::uint64_t>(bytes);
 }
 

@@ -62,9 +62,9 @@ class FirstLaunch {
   rescue::Need done(CUresult) noexcept;
 
  private:
-  // Returns the bytes of local memory that each thread of the kernel needs; 0 if the driver does
+  // Returns the bytes of local memory that each thread of the kernel needs; null if the driver does
   // not say.
-  std::uint64_t local_bytes() const noexcept;
+  std::optional<std::uint64_t> local_bytes() const noexcept;
   // Ends a measurement that began before local_bytes(), and enters what that took as the kernel's
   // code. Does nothing if no measurement is under way.
   void measure_code() noexcept;

@@ -53,6 +53,8 @@ CUresult instantiated(HookedCall& call, const CUgraphExec* exec, CUgraph graph,
     GraphInstantiation instantiation(call);
     const CUresult result = instantiate();
     if (result == CUDA_SUCCESS) {
+      // A thread may have noted the handle as launched after the graph that had it was destroyed.
+      submitted_graphs.remove(*exec);
       instantiation.done(*exec);
       graph_instantiated(call, *exec, graph);
     }
