@@ -58,7 +58,8 @@ std::uint64_t free_bytes_now(const ledger::DeviceView& device,
   if (!device.allocated_when_read_bytes || !device.implicit_when_read_bytes)
     return device.free_bytes;
   std::uint64_t before = *device.implicit_when_read_bytes, now = device.implicit.all();
-  if (device.at == ledger::ReadingAt::last_call) {
+  // Figures of cuwarden's pool are of another moment than the reading.
+  if (device.at == ledger::ReadingAt::last_call && device.arena.held_bytes == 0) {
     before += *device.allocated_when_read_bytes;
     now += allocated_on(device, all);
   }

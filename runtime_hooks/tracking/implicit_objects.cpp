@@ -254,7 +254,8 @@ void ImplicitObjects::ended(Kind kind, const Ending& ending, Taken taken) noexce
   if (taken) {
     const auto given_back = static_cast<std::uint64_t>(-std::min<std::int64_t>(*taken, 0));
     const bool is_uncertain = (ending.record.fields.flags & ledger::record_bytes_uncertain) != 0;
-    if (!is_uncertain) given_back_of(kind).was_measured(known, given_back);
+    if (!is_uncertain && !has_managed(ending.device))
+      given_back_of(kind).was_measured(known, given_back);
     return book(
         kind, ending.device,
         -static_cast<std::int64_t>(is_uncertain ? std::min(given_back, known) : given_back));

@@ -13,9 +13,9 @@ namespace cuwarden::shim {
 namespace {
 
 // Most times that the devices are read until other processes rest.
-constexpr int most_readings = 8;
+constexpr int most_readings = 3;
 // Longest wait for threads that are inside the driver only briefly, but again and again.
-constexpr std::uint64_t longest_wait_for_threads_ns = 20'000'000;
+constexpr std::uint64_t longest_wait_for_threads_ns = 20'000'000, most_wait_again_ns = 2'000'000;
 
 // True if the calling thread has interrupted nothing: neither a signal handler nor the driver is on
 // its stack. False also if a part of the stack cannot be seen.
@@ -56,7 +56,13 @@ void take_exit_readings(hooks::Session& session, const void* frame, WaitBudget& 
     };
     session.neighbours.set_asks_at_exit(true);
     std::uint64_t before = session.readings.read_at_exit(may_ask);
-    for (int i = 0; i < most_readings && note_others(session, may_ask); ++i) {
+    // Half of the time stays for the reports.
+    const auto may_repeat = [&] {
+      const std::uint64_t now = now_ns();
+      return now < begun_ns + (end_ns - begun_ns) / 2 &&
+             driver::calling_threads.are_all_outside(std::min(end_ns, now + most_wait_again_ns));
+    };
+    for (int i = 0; i < most_readings && note_others(session, may_ask) && may_repeat(); ++i) {
       const std::uint64_t after = session.readings.read_at_exit(may_ask);
       if (after == std::exchange(before, after)) break;
     }

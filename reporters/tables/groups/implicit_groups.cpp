@@ -76,10 +76,12 @@ void divide_kept(std::uint64_t kept, Kind kind, DeviceOrdinal device,
   for (LeakGroup& group : groups) {
     const std::uint64_t own = ended_bytes(group.group);
     if (!belongs(group) || own == 0) continue;
-    group.kept_bytes = static_cast<std::uint64_t>(
-        static_cast<double>(kept) * static_cast<double>(own) / static_cast<double>(ended));
-    kept -= std::min(kept, group.kept_bytes);
-    ended -= own;
+    // Sums of a damaged ledger may be too small.
+    const double share = ended <= own ? 1 : static_cast<double>(own) / static_cast<double>(ended);
+    group.kept_bytes =
+        std::min(kept, static_cast<std::uint64_t>(static_cast<double>(kept) * share));
+    kept -= group.kept_bytes;
+    ended -= std::min(ended, own);
   }
 }
 

@@ -103,7 +103,7 @@ std::uint64_t DeviceReadings::read_at_exit(const FunctionRef<bool()>& may_ask) n
     if (result != CUDA_SUCCESS) continue;
     if (may_ask()) free_bytes += read(device, ledger::ReadingAt::exit, may_ask);
     CUcontext popped = nullptr;
-    if (may_ask()) real_.cuCtxPopCurrent_v2(&popped);
+    if (!driver::device_is_lost.load(std::memory_order_relaxed)) real_.cuCtxPopCurrent_v2(&popped);
   }
   const std::uint64_t rss = host_memory_in_use();
   if (rss != 0) ledger_.totals.sample_host_rss(rss, ledger_.time.now_ns());

@@ -60,7 +60,8 @@ void Neighbours::judge(State& state, const DeviceHolders& found) noexcept {
 }
 
 std::optional<std::uint64_t> Neighbours::ask(DeviceOrdinal device) noexcept {
-  const bool is_last = asks_at_exit_.load(relaxed);
+  const pthread_t last = asks_at_exit_.load(relaxed);
+  const bool is_last = last != pthread_t{} && last == pthread_self();
   if (list_ == nullptr || !is_kept(device) || (ends_.load(relaxed) && !is_last) ||
       driver::device_is_lost.load(relaxed) || real_.cuDeviceGet == nullptr ||
       real_.cuDeviceGetUuid_v2 == nullptr)

@@ -2,6 +2,8 @@
 // what its own calls take there.
 #pragma once
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cstdint>
 #include <optional>
@@ -76,10 +78,10 @@ class Neighbours {
   std::optional<std::uint64_t> ask(DeviceOrdinal) noexcept;
   // Makes ask() do nothing from now on. To be called when the process begins to end.
   void process_is_ending() noexcept { ends_.store(true, std::memory_order_relaxed); }
-  // After process_is_ending(): lets ask() ask (`may_ask` true), whatever time questions have taken,
-  // or forbids it again. For the last readings of the devices.
+  // After process_is_ending(): lets the calling thread ask (`may_ask` true), whatever time
+  // questions have taken, or forbids it again. For the last readings of the devices.
   void set_asks_at_exit(bool may_ask) noexcept {
-    asks_at_exit_.store(may_ask, std::memory_order_relaxed);
+    asks_at_exit_.store(may_ask ? pthread_self() : pthread_t{}, std::memory_order_relaxed);
   }
   // Returns the time of the clock by which neighbours are judged, in nanoseconds.
   std::uint64_t now_ns() const noexcept { return clock_.now_ns(); }
@@ -110,7 +112,8 @@ class Neighbours {
   // true; then the list is asked no more.
   std::atomic<bool> is_asking_{false};
   std::atomic<bool> was_asked_{false};  // true once a question was answered or refused
-  std::atomic<bool> ends_{false}, asks_at_exit_{false};
+  std::atomic<bool> ends_{false};
+  std::atomic<pthread_t> asks_at_exit_{};  // thread that may ask nevertheless; 0: none
 };
 
 }  // namespace cuwarden::tracking
