@@ -82,7 +82,7 @@ std::string Mesh::text(const Value& value) {
   return std::string(!value.moves     ? "off"
                      : value.verifies ? "verify"
                                       : "on") +
-         (value.is_visible ? ":visible" : "");
+         (value.by_kernel ? ":kernel" : "") + (value.is_visible ? ":visible" : "");
 }
 
 bool Time::read(Value& to, std::string_view text) { return assign(to, parse_duration_ns(text)); }

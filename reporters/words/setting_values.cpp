@@ -39,10 +39,15 @@ std::optional<PoolMode> parse_pool_mode(std::string_view text) {
 }
 
 std::optional<MeshMode> parse_mesh_mode(std::string_view text) {
-  constexpr std::string_view visible = ":visible";
   if (text == "off") return MeshMode{.moves = false};
-  MeshMode mode{.is_visible = text.ends_with(visible)};
-  if (mode.is_visible) text.remove_suffix(visible.size());
+  const auto ended_with = [&](std::string_view suffix) {
+    if (!text.ends_with(suffix)) return false;
+    text.remove_suffix(suffix.size());
+    return true;
+  };
+  MeshMode mode;
+  mode.is_visible = ended_with(":visible");
+  mode.by_kernel = ended_with(":kernel");
   mode.verifies = text == "verify";
   return mode.verifies || text == "on" ? std::optional(mode) : std::nullopt;
 }

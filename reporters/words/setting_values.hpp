@@ -38,6 +38,8 @@ struct MeshMode {
   // True if cuMemGetInfo counts memory as free already that cuwarden could make free by moving
   // blocks.
   bool is_visible = false;
+  // True if blocks are copied by a kernel, which is loaded into the program's contexts.
+  bool by_kernel = false;
   bool operator==(const MeshMode&) const = default;  // True if all members are equal.
 };
 
@@ -64,8 +66,8 @@ std::optional<LogLevel> parse_log_level(std::string_view text);
 // Parses a value of CUWARDEN_POOL: "off", "rescue", "on" or "auto". Returns null for any other
 // text.
 std::optional<PoolMode> parse_pool_mode(std::string_view text);
-// Parses a value of CUWARDEN_MESH: "off", "on" or "verify", of which the last two may have
-// ":visible" behind them. Returns null for any other text.
+// Parses a value of CUWARDEN_MESH: "off", "on" or "verify". The last two may have ":kernel" behind
+// them, and then ":visible". Returns null for any other text.
 std::optional<MeshMode> parse_mesh_mode(std::string_view text);
 // Parses a decimal number from 0 to `most`; null if the text is no such number.
 std::optional<unsigned> parse_number(std::string_view text, unsigned most);
@@ -101,7 +103,8 @@ inline constexpr char accepted_log[] = "off, error, warn, info or debug, with :F
 // Words for the accepted values of CUWARDEN_POOL, in messages about other values.
 inline constexpr char accepted_pool_mode[] = "off, rescue, on or auto";
 // Words for the accepted values of CUWARDEN_MESH, in messages about other values.
-inline constexpr char accepted_mesh_mode[] = "on, off or verify, or on:visible or verify:visible";
+inline constexpr char accepted_mesh_mode[] =
+    "on, off or verify; behind on or verify, :kernel, :visible or :kernel:visible";
 // Words for the accepted values of CUWARDEN_STACK_DEPTH, in messages about other values.
 inline constexpr char accepted_stack_depth[] = "a number of frames from 0 to 1024";
 // Words for the accepted values of settings that are times, in messages about other values.

@@ -53,7 +53,7 @@ bool Arena::open(const driver::RealDriver& real, DeviceOrdinal device, ContextId
 void Arena::load_copy_kernel(const driver::RealDriver& real) noexcept {
   const ContextId context = this->context();
   CopyKernel loaded;
-  if (!loaded.load(real)) return;
+  if (!loaded.load(real, context)) return;
   const Locked held(lock_, Locked::ForLong{});
   if (held && !has_ended() && !is_closing() && this->context() == context) copy_kernel_ = loaded;
 }

@@ -71,8 +71,9 @@ bool Arena::Meshing::has_next() noexcept {
 void Arena::Meshing::prepare_ahead(std::uint64_t bytes, bool makes_targets) noexcept {
   std::uint64_t saved = 0;
   std::uint32_t moves = 0;
-  for (std::size_t at = next_; at < candidates_.size() && saved < bytes && moves < most_moves_ahead;
-       ++at) {
+  // Before is_coherent() has looked, a second address may take memory of its own.
+  const std::uint32_t most = arena_.is_coherent_ ? most_moves_ahead : 1;
+  for (std::size_t at = next_; at < candidates_.size() && saved < bytes && moves < most; ++at) {
     Candidate& candidate = candidates_[at];
     const std::uint64_t held = arena_.counts_.held_bytes;
     const bool makes = makes_targets && moves < most_made_ahead;
@@ -139,18 +140,37 @@ bool Arena::Meshing::complete(Candidate& candidate) noexcept {
 bool Arena::Meshing::move_batch(std::uint64_t bytes) noexcept {
   const std::size_t first = next_;
   if (!take_batch(bytes)) return false;
-  bool good = copy_batch(first);
-  for (std::size_t at = first; at != next_; ++at) {
-    good = good && complete(candidates_[at]);
-    if (!good) give_up(candidates_[at]);
+  const auto batch = std::span(candidates_).subspan(first, next_ - first);
+  const bool are_copied = copy_batch(first);
+  bool all = are_copied;
+  for (Candidate& candidate : batch) {
+    // After a failure, no further memory is exchanged.
+    candidate.is_complete = are_copied && (all || candidate.is_exchanged) &&
+                            arena_.counts_.differing_bytes == 0 && complete(candidate);
+    all = all && candidate.is_complete;
   }
-  return good;
+  if (!all) give_up_incomplete(batch);
+  return all;
+}
+
+// Memory that is in the way of the old one is given back first, since the driver may need memory
+// for its own tables.
+void Arena::Meshing::give_up_incomplete(std::span<Candidate> batch) noexcept {
+  for (Candidate& candidate : batch)
+    if (candidate.is_exchanged) unmap_targets(candidate);
+  release_old();
+  drop_spare();
+  for (Candidate& candidate : batch)
+    if (!candidate.is_complete) give_up(candidate);
 }
 
 // The parts stay announced if the addresses of the candidate's run are lost, because they are
 // withheld.
 void Arena::Meshing::give_up(Candidate& candidate) noexcept {
-  if (candidate.is_exchanged) exchange_back(candidate);
+  if (std::exchange(candidate.is_unmapped, false)) {
+    Run& moved = arena_.run(candidate.run);
+    undo(moved, moved.count, candidate.old.handle);
+  }
   const Run& run = arena_.run(candidate.run);
   const std::uint64_t parts = withheld_parts(candidate);
   if (run.is_lost)

@@ -79,12 +79,15 @@ bool Arena::Meshing::exchange(Candidate& candidate) noexcept {
   return candidate.is_exchanged;
 }
 
-void Arena::Meshing::exchange_back(Candidate& candidate) noexcept {
-  for (const Move& move : std::span(moves_).subspan(candidate.first_move, candidate.moves))
-    real_.cuMemUnmap(arena_.address_of(move.page), page_bytes);
+// A page that cannot be unmapped would keep the whole run from getting its old memory.
+void Arena::Meshing::unmap_targets(Candidate& candidate) noexcept {
+  for (const Move& move : std::span(moves_).subspan(candidate.first_move, candidate.moves)) {
+    const std::uint64_t address = arena_.address_of(move.page);
+    if (real_.cuMemUnmap(address, page_bytes) != CUDA_SUCCESS)
+      real_.cuMemUnmap(address, page_bytes);
+  }
   candidate.is_exchanged = false;
-  Run& run = arena_.run(candidate.run);
-  undo(run, run.count, candidate.old.handle);
+  candidate.is_unmapped = true;
 }
 
 // Turns the target's run, a single page, into one that several pages share.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -117,6 +118,11 @@ class Arena::Meshing {
     std::uint32_t new_items = 0;
     // True while the run's addresses are mapped to the targets, and the move is not complete.
     bool is_exchanged = false;
+    // True if the run's addresses have no memory, because the targets' memory was unmapped there
+    // again and the old memory was not mapped yet.
+    bool is_unmapped = false;
+    // True once the run has moved: its blocks were copied, and the move is entered.
+    bool is_complete = false;
     // The run's memory. Its handle is 0 until the move is prepared, and after the move.
     OldMemory old{};
 
@@ -229,9 +235,12 @@ class Arena::Meshing {
   // false if the driver refuses; the pages then have their old memory again, unless it is lost
   // (ArenaCounts::lost_bytes).
   bool exchange(Candidate&) noexcept;
-  // Reverses exchange(): the pages have their old memory again, unless it is lost
-  // (ArenaCounts::lost_bytes).
-  void exchange_back(Candidate&) noexcept;
+  // Unmaps the targets' memory from the addresses of a candidate that exchange() has exchanged. The
+  // pages then have no memory until give_up().
+  void unmap_targets(Candidate&) noexcept;
+  // Gives up those candidates of a batch that are not complete. First gives back new memory that no
+  // page has, and old memory of pages that were moved.
+  void give_up_incomplete(std::span<Candidate> batch) noexcept;
   // Enters the move of a candidate that was exchanged and copied. Calls no function of the driver.
   void commit(Candidate&) noexcept;
   // Skips candidates that cannot be prepared, and notes in `lacked_room_` that they lack room.
@@ -257,8 +266,9 @@ class Arena::Meshing {
   // Completes the move of a candidate whose blocks were copied. Returns false if that is not
   // possible.
   bool complete(Candidate&) noexcept;
-  // Renounces the parts of pages that were announced to Packing for the candidate, which was not
-  // moved. If the candidate's run is lost, they stay announced: its addresses are withheld.
+  // Maps the candidate's old memory at its addresses, if these have none. Renounces the parts of
+  // pages that were announced to Packing for the candidate, which was not moved. If the candidate's
+  // run is lost, they stay announced: its addresses are withheld.
   void give_up(Candidate&) noexcept;
   // Returns the number of parts of pages that must be announced to Packing as withheld before the
   // page, or all pages of the candidate, are moved.

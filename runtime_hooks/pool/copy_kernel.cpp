@@ -86,8 +86,11 @@ CUcontext current_context(const driver::RealDriver& real) {
 
 }  // namespace
 
-bool CopyKernel::load(const driver::RealDriver& real) noexcept {
-  if (real.cuModuleLoadData == nullptr || real.cuModuleGetFunction == nullptr ||
+bool CopyKernel::load(const driver::RealDriver& real, ContextId context) noexcept {
+  // A green context may be current, which ends before the context that it belongs to.
+  if ((real.cuCtxGetCurrent != nullptr &&
+       reinterpret_cast<std::uint64_t>(current_context(real)) != context.value) ||
+      real.cuModuleLoadData == nullptr || real.cuModuleGetFunction == nullptr ||
       real.cuModuleUnload == nullptr || real.cuLaunchKernel == nullptr)
     return false;
   const driver::RelaxedCaptures relaxed(real);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
 
 namespace cuwarden::pool {
@@ -31,7 +32,8 @@ class CopyKernel {
   // Ends no stream capture. The driver translates the kernel for the device, which may take some
   // milliseconds, and may load a library for it: the caller holds no lock. Returns false, with
   // nothing loaded, if the driver refuses or lacks a function.
-  bool load(const driver::RealDriver&) noexcept;
+  // `context`: the context that must be current. Returns false, too, if it is not.
+  bool load(const driver::RealDriver&, ContextId context) noexcept;
   // True if the kernel is loaded into the current context.
   bool is_here(const driver::RealDriver&) const noexcept;
   // Starts copies of the first `most_parts` parts, in the legacy default stream. No part may be

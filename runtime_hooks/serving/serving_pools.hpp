@@ -45,6 +45,9 @@ struct ServingSettings {
   std::uint64_t mesh_pause_ns = 0;
   // True if each copy of moved memory (meshing) is compared with the original.
   bool verifies_meshing = false;
+  // True if meshing copies blocks by a kernel, which is loaded into a context when the pool serves
+  // its first request there; false: by the driver's copies.
+  bool meshes_by_kernel = false;
   // True if the program is told that memory is free which meshing would free.
   bool shows_meshable = false;
   // Limits of spilling: serving requests for device memory with host memory.
@@ -95,7 +98,8 @@ class ServingPools final : public tracking::ReadingListener {
                .queries = queries,
                .contexts = contexts,
                .captures = captures,
-               .device = pool::DevicePool(parts_.peers, settings.mesh_pause_ns != 0),
+               .device = pool::DevicePool(parts_.peers,
+                                          settings.mesh_pause_ns != 0 && settings.meshes_by_kernel),
                .spill{settings.spill, parts_.peers, process}} {}
 
   // Returns the pools, and the parts of the process that they work with. They live as long as this

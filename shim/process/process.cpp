@@ -253,6 +253,7 @@ hooks::Session* Process::start_recording() noexcept {
                         .serving = {.pool = pool_use(settings.pool),
                                     .mesh_pause_ns = mesh_pause_ns(settings),
                                     .verifies_meshing = settings.mesh.verifies,
+                                    .meshes_by_kernel = settings.mesh.by_kernel,
                                     .shows_meshable = settings.mesh.is_visible,
                                     .spill = spill}});
     hooks::frames_prove_left.store([](const void* frame, const void* own_frame) noexcept {

@@ -193,6 +193,16 @@ def test_each_copy_can_be_verified(workspace):
     assert "CUWARDEN_MESH: two addresses" not in run.stderr
 
 
+@pytest.mark.parametrize(("mode", "moves"), [("on", False), ("on:kernel", True)])
+def test_a_kernel_makes_the_copies_if_the_user_wants_that(workspace, mode, moves):
+    """The driver's own copies fail."""
+    env = pooled(CUWARDEN_MESH=mode, CUWARDEN_SIM_FAIL="cuMemcpyDtoDAsync_v2:*", **SLOW_COPIES)
+    run = workspace.run([program("recovery"), 65536, 65536, 10, 512 * MIB, 32 * MIB], env)
+    assert run.last_line["damaged"] == 0
+    assert (run.report["pool"]["meshed_pages"] > 0) == moves
+    assert (run.last_line["had_again_bytes"] > 0.8 * run.last_line["freed_bytes"]) == moves
+
+
 def test_meshable_memory_counts_as_free_only_if_the_user_wants_that(workspace):
     shown = {}
     for mode in ("on", "on:visible"):

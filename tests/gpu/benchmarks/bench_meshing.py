@@ -2,7 +2,7 @@
 """The part of its freed memory that a program can have again, and the cost of meshing: bare and with
 CUWARDEN_POOL=on.
 
-    bench_meshing.py [--window GIB] [--request MIB] [--size KIB]... [--live PERCENT]...
+    bench_meshing.py [--window GIB] [--request MIB] [--mesh MODE] [--size KIB]... [--live PERCENT]...
 
 Each line has a size of blocks and a share of live ones. It tells which part of the freed bytes can be
 allocated again, and what a meshed page takes in the pause and in all. Then come the time of the
@@ -22,6 +22,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--window", type=int, default=8, help="GiB of the device that are filled")
     parser.add_argument("--request", type=int, default=32, help="MiB that are asked for each time")
+    parser.add_argument("--mesh", default="on:kernel", help="CUWARDEN_MESH of the shimmed programs")
     parser.add_argument("--size", type=int, action="append", help="KiB of a block")
     parser.add_argument("--live", type=int, action="append", help="percent of the blocks that stay")
     options = parser.parse_args()
@@ -39,7 +40,8 @@ def main():
                 command = [program, size << 10, size << 10, live, window, options.request << 20]
                 line = f"{size:5} KiB, {live:2} % live:"
                 for shim in (False, True):
-                    run = workspace.run(command, {"CUWARDEN_POOL": "on"}, shim=shim, timeout_s=300)
+                    env = {"CUWARDEN_POOL": "on", "CUWARDEN_MESH": options.mesh}
+                    run = workspace.run(command, env, shim=shim, timeout_s=300)
                     if run.returncode != 0:
                         print(f"{line} status {run.returncode}: {run.stderr[-300:]}")
                         return 1

@@ -94,6 +94,11 @@ TEST(SettingValues, settings_that_are_words_take_known_words_only) {
   EXPECT_EQ(parse_mesh_mode("off"), MeshMode{.moves = false});
   EXPECT_EQ(parse_mesh_mode("verify"), MeshMode{.verifies = true});
   EXPECT_EQ(parse_mesh_mode("on:visible"), MeshMode{.is_visible = true});
+  EXPECT_EQ(parse_mesh_mode("on:kernel"), MeshMode{.by_kernel = true});
+  EXPECT_EQ(parse_mesh_mode("on:kernel:visible"),
+            (MeshMode{.is_visible = true, .by_kernel = true}));
+  EXPECT_EQ(parse_mesh_mode("on:visible:kernel"), std::nullopt);
+  EXPECT_EQ(parse_mesh_mode("off:kernel"), std::nullopt);
   EXPECT_EQ(parse_mesh_mode("verify:visible"), (MeshMode{.verifies = true, .is_visible = true}));
   for (const char* bad :
        {"", "On", "1", "automatic", "warning", "off:visible", ":visible", "on:verify"}) {
