@@ -59,6 +59,9 @@ class CopyKernelFacts : public testing::Test {
   }
   void clear() { ASSERT_EQ(cuMemsetD8_v2(to, 0, bytes), CUDA_SUCCESS); }
 
+  // Returns the test's context, which is current.
+  ContextId here() const { return {reinterpret_cast<std::uint64_t>(context)}; }
+
   static constexpr std::uint64_t bytes = 128 * MiB;
   driver::RealDriver real;
   CUdevice device = 0;
@@ -70,7 +73,7 @@ class CopyKernelFacts : public testing::Test {
 TEST_F(CopyKernelFacts, parts_of_all_sizes_are_copied) {
   CopyKernel kernel;
   ASSERT_FALSE(kernel.is_here(real));
-  ASSERT_TRUE(kernel.load(real));
+  ASSERT_TRUE(kernel.load(real, here()));
   ASSERT_TRUE(kernel.is_here(real));
   const std::vector<CopyPart> parts = some_parts();
   ASSERT_GT(parts.size(), CopyKernel::most_parts);
@@ -89,7 +92,7 @@ TEST_F(CopyKernelFacts, parts_of_all_sizes_are_copied) {
 
 TEST_F(CopyKernelFacts, a_launch_needs_no_memory) {
   CopyKernel kernel;
-  ASSERT_TRUE(kernel.load(real));
+  ASSERT_TRUE(kernel.load(real, here()));
   clear();
   const std::vector<CopyPart> parts = some_parts();
   for (std::uint64_t size = 16384 * MiB; size >= MiB; size /= 2)
@@ -103,12 +106,14 @@ TEST_F(CopyKernelFacts, a_launch_needs_no_memory) {
 
 TEST_F(CopyKernelFacts, the_kernel_is_launched_in_its_own_context_alone) {
   CopyKernel kernel;
-  ASSERT_TRUE(kernel.load(real));
+  ASSERT_TRUE(kernel.load(real, here()));
   CUctxCreateParams parameters{};
   CUcontext other = nullptr;
   ASSERT_EQ(cuCtxCreate_v4(&other, &parameters, 0, device), CUDA_SUCCESS);
   EXPECT_FALSE(kernel.is_here(real));
   EXPECT_EQ(kernel.start(real, some_parts()), 0u);
+  CopyKernel loaded;
+  EXPECT_FALSE(loaded.load(real, here())) << "another context is current";
   EXPECT_EQ(cuCtxDestroy_v2(other), CUDA_SUCCESS);
   ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
   EXPECT_TRUE(kernel.is_here(real));
