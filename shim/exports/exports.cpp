@@ -96,18 +96,23 @@ void note_free_at_end() {}
 #define CUWARDEN_EXPORT extern "C" [[gnu::visibility("default")]]
 #define CUWARDEN_CALL(...) (call __VA_OPT__(, ) __VA_ARGS__)
 
+// Defines the two functions that record a call: one for calls through the exported symbol, one for
+// calls through a pointer from a lookup.
+#define CUWARDEN_RECORDING_FUNCTIONS(result, name, parameters, body)          \
+  namespace recording::linked {                                               \
+  CUWARDEN_RECORDING(result, name, CUWARDEN_WITH_NEXT parameters, next, body) \
+  }                                                                           \
+  namespace recording::looked_up {                                            \
+  CUWARDEN_RECORDING(result, name, parameters, real_driver(), body)           \
+  }
+
 // A driver's hook. A call through the exported symbol goes on to the function that the caller would
 // reach without the shim, which may be a wrapper's. A call through a pointer from a lookup goes on
 // to libcuda's own function. The part that records is a function of its own, so that a call that
 // only goes through needs no frame.
 #define CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, body)                            \
   namespace cuwarden::shim {                                                                       \
-  namespace recording::linked {                                                                    \
-  CUWARDEN_RECORDING(result, name, CUWARDEN_WITH_NEXT parameters, next, body)                      \
-  }                                                                                                \
-  namespace recording::looked_up {                                                                 \
-  CUWARDEN_RECORDING(result, name, parameters, real_driver(), body)                                \
-  }                                                                                                \
+  CUWARDEN_RECORDING_FUNCTIONS(result, name, parameters, body)                                     \
   namespace looked_up {                                                                            \
   result CUDAAPI name parameters {                                                                 \
     CUWARDEN_RECORD_OR_PASS(name, arguments, recording::looked_up, arguments, real_driver())       \
@@ -200,8 +205,8 @@ void note_free_at_end() {}
   }
 
 // A graph that was launched before, and that has no memory nodes, takes no more memory. Its
-// launches go through and are not counted. `known`: the functions, unless they were not looked up
-// yet, since then no graph was launched; `below`: the functions.
+// launches go through and are not counted. `below`: the driver's functions, which are looked up if
+// that was not done; `known`: the same functions as they are now, null if not looked up.
 #define CUWARDEN_GRAPH_LAUNCH(name, arguments, recording, arguments_there, known, below) \
   if (!cuwarden::tracking::submitted_graphs.expected_slot_has(                           \
           cuwarden::shim::graph_among arguments) ||                                      \
@@ -214,27 +219,21 @@ void note_free_at_end() {}
     return answer;                                                                       \
   return CUWARDEN_SUBMISSION_FAILED(name, arguments, graph, answer);
 
-#define GRAPH_LAUNCH(result, name, parameters, arguments)                                          \
-  namespace cuwarden::shim {                                                                       \
-  namespace recording::linked {                                                                    \
-  CUWARDEN_RECORDING(result, name, CUWARDEN_WITH_NEXT parameters, next,                            \
-                     hooks::name CUWARDEN_CALL arguments)                                          \
-  }                                                                                                \
-  namespace recording::looked_up {                                                                 \
-  CUWARDEN_RECORDING(result, name, parameters, real_driver(), hooks::name CUWARDEN_CALL arguments) \
-  }                                                                                                \
-  namespace looked_up {                                                                            \
-  result CUDAAPI name parameters {                                                                 \
-    CUWARDEN_GRAPH_LAUNCH(name, arguments, recording::looked_up, arguments, detail::functions,     \
-                          real_driver())                                                           \
-  }                                                                                                \
-  }                                                                                                \
-  }                                                                                                \
-  CUWARDEN_EXPORT result CUDAAPI name parameters {                                                 \
-    using namespace cuwarden::shim;                                                                \
-    const cuwarden::driver::RealDriver& next = next_driver_for(__builtin_return_address(0));       \
-    CUWARDEN_GRAPH_LAUNCH(name, arguments, recording::linked, CUWARDEN_AND_NEXT arguments, next,   \
-                          next)                                                                    \
+#define GRAPH_LAUNCH(result, name, parameters, arguments)                                        \
+  namespace cuwarden::shim {                                                                     \
+  CUWARDEN_RECORDING_FUNCTIONS(result, name, parameters, hooks::name CUWARDEN_CALL arguments)    \
+  namespace looked_up {                                                                          \
+  result CUDAAPI name parameters {                                                               \
+    CUWARDEN_GRAPH_LAUNCH(name, arguments, recording::looked_up, arguments, detail::functions,   \
+                          real_driver())                                                         \
+  }                                                                                              \
+  }                                                                                              \
+  }                                                                                              \
+  CUWARDEN_EXPORT result CUDAAPI name parameters {                                               \
+    using namespace cuwarden::shim;                                                              \
+    const cuwarden::driver::RealDriver& next = next_driver_for(__builtin_return_address(0));     \
+    CUWARDEN_GRAPH_LAUNCH(name, arguments, recording::linked, CUWARDEN_AND_NEXT arguments, next, \
+                          next)                                                                  \
   }
 
 // Queries are many and short. Without a pool the driver's answer is passed on as it is.
