@@ -28,6 +28,13 @@ std::optional<Value> named(const std::string_view (&names)[count], std::string_v
   return std::nullopt;
 }
 
+// Removes the suffix from the text's end. Returns false, and changes nothing, if it is not there.
+bool take_suffix(std::string_view& text, std::string_view suffix) {
+  if (!text.ends_with(suffix)) return false;
+  text.remove_suffix(suffix.size());
+  return true;
+}
+
 }  // namespace
 
 std::optional<LogLevel> parse_log_level(std::string_view text) {
@@ -40,14 +47,9 @@ std::optional<PoolMode> parse_pool_mode(std::string_view text) {
 
 std::optional<MeshMode> parse_mesh_mode(std::string_view text) {
   if (text == "off") return MeshMode{.moves = false};
-  const auto ended_with = [&](std::string_view suffix) {
-    if (!text.ends_with(suffix)) return false;
-    text.remove_suffix(suffix.size());
-    return true;
-  };
   MeshMode mode;
-  mode.is_visible = ended_with(":visible");
-  mode.by_kernel = ended_with(":kernel");
+  mode.is_visible = take_suffix(text, ":visible");
+  mode.by_kernel = take_suffix(text, ":kernel");
   mode.verifies = text == "verify";
   return mode.verifies || text == "on" ? std::optional(mode) : std::nullopt;
 }
@@ -77,9 +79,7 @@ std::optional<std::uint64_t> parse_duration_ns(std::string_view text) {
 
 // "8GiB", "1.5GB", "25%", or "0"; with ":visible" behind it.
 std::optional<SpillAmount> parse_spill(std::string_view text) {
-  constexpr std::string_view visible = ":visible";
-  SpillAmount amount{.is_visible = text.ends_with(visible)};
-  if (amount.is_visible) text.remove_suffix(visible.size());
+  SpillAmount amount{.is_visible = take_suffix(text, ":visible")};
   if (text.ends_with('%')) {
     text.remove_suffix(1);
     const auto percent = parse_number(text, 100);
