@@ -39,8 +39,12 @@ void ImplicitSpan::begin(DeviceOrdinal device) noexcept {
   if (const auto reading = read()) {
     before_ = *reading;
     begun_ = true;
-    call_.execution().objects.device_was_read(device, before_, begun);
-    mark_ = implicit.bases.reading_begins(device);
+    mark_ = begun;
+    if (!implicit.neighbours.may_exist(device)) {
+      call_.execution().objects.device_was_read(device, before_, begun);
+      mark_ = implicit.bases.reading_begins(device);
+    }
+    // The reading may have been the sign of another process.
     if (implicit.neighbours.may_exist(device)) expect_neighbours();
   } else {
     implicit.end_span(device, number_);
@@ -53,10 +57,11 @@ void ImplicitSpan::expect_neighbours() noexcept {
   const ImplicitMemory& implicit = parts.implicit;
   tracking::Neighbours& neighbours = implicit.neighbours;
   own_before_ = neighbours.ask(device_);
-  if (own_before_) {
+  if (own_before_)
     parts.objects.own_was_read(device_, before_, *own_before_, mark_);
-    mark_ = parts.implicit.bases.reading_begins(device_);
-  }
+  else
+    parts.objects.device_was_read(device_, before_, mark_);
+  mark_ = parts.implicit.bases.reading_begins(device_);
   if (const auto reading = read()) {
     if (reading->free_bytes != before_.free_bytes && implicit.is_undisturbed(device_, number_))
       neighbours.moved(device_);
@@ -117,7 +122,8 @@ std::optional<std::int64_t> ImplicitSpan::taken(std::int64_t plausible_bytes) no
   return taken;
 }
 
-// A base by the own figure stays where a call was not measured: that figure tells later.
+// If the base is this process's own figure of NVML, and the call was not measured, the base stays:
+// the next such figure tells what the call has taken.
 void ImplicitSpan::set_base(std::optional<std::int64_t> taken) noexcept {
   const ExecutionParts parts = call_.execution();
   tracking::FreeBases& bases = parts.implicit.bases;
