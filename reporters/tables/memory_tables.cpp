@@ -37,7 +37,8 @@ std::string kernel_name(const std::string& mangled) {
              : demangled(mangled.c_str());
 }
 
-// Returns what Device::allocated_when_read_bytes would be now.
+// Returns the present value of the sum that Device::allocated_when_read_bytes has of the moment of
+// the last reading.
 std::uint64_t allocated_on(const ledger::DeviceView& device,
                            const std::vector<ledger::SeriesView>& all) {
   std::uint64_t allocated = 0;
