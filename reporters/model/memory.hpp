@@ -5,6 +5,7 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include "reporters/model/fields.hpp"
 #include "reporters/model/values.hpp"
@@ -196,9 +197,12 @@ struct ImplicitGroup {
   // several took together; uncertain is then true, too. An object of which nothing is known, since
   // it was not measured or another process may have changed the memory meanwhile, adds no bytes.
   bool uncertain = false, shared = false;
+  // Ids of rows of the table `stacks`, each once: the other calls whose objects have parts of the
+  // same bytes. Empty: there are none, or `shared` is false.
+  std::vector<Id> shared_with;
   CUWARDEN_FIELDS(device, item, api, stack, count, bytes, released_count, kept_bytes, first_ns,
-                  last_ns, growth, growth_bytes_per_minute, uncertain, shared)
-  CUWARDEN_MAY_LACK(kept_bytes, growth, growth_bytes_per_minute, uncertain, shared)
+                  last_ns, growth, growth_bytes_per_minute, uncertain, shared, shared_with)
+  CUWARDEN_MAY_LACK(kept_bytes, growth, growth_bytes_per_minute, uncertain, shared, shared_with)
 };
 
 // Sums of cuwarden's own pool, of rescued requests, of meshing and of spilled allocations.

@@ -1,6 +1,7 @@
 #include "reporters/text/merged_rows.hpp"
 
 #include <cstdint>
+#include <set>
 #include <tuple>
 
 #include "reporters/model/growth.hpp"
@@ -32,6 +33,15 @@ void add_births(const model::LeakGroup& row, Growth& all) {
 }
 
 }  // namespace
+
+std::vector<model::Id> stacks_beside(const std::vector<const model::ImplicitGroup*>& rows) {
+  std::set<model::Id> stacks;
+  for (const model::ImplicitGroup* row : rows)
+    stacks.insert(row->shared_with.begin(), row->shared_with.end());
+  for (const model::ImplicitGroup* row : rows)
+    if (row->stack) stacks.erase(*row->stack);
+  return {stacks.begin(), stacks.end()};
+}
 
 void judge_growth(const IndexedReport& report, const std::vector<const model::LeakGroup*>& rows,
                   model::LeakGroup& merged) {

@@ -41,6 +41,9 @@ class VisibleStacks {
 void judge_growth(const IndexedReport&, const std::vector<const model::LeakGroup*>& rows,
                   model::LeakGroup& merged);
 
+// Returns the stacks with which the rows share bytes, each once, without the rows' own stacks.
+std::vector<model::Id> stacks_beside(const std::vector<const model::ImplicitGroup*>& rows);
+
 // Sets the figures of `merged`, a row into which `rows` were merged: the sums of their counts and
 // bytes, and the earliest and latest time at which an allocation was made. Unknown figures are left
 // out of the sums; a sum of unknown figures only is null. A sum with estimates is an estimate.
@@ -67,6 +70,7 @@ void merge_figures(const IndexedReport& report, const std::vector<const Row*>& r
       merged.uncertain |= row->uncertain;
       merged.shared |= row->shared;
     }
+    merged.shared_with = stacks_beside(rows);
   }
   if constexpr (requires { &Row::first_ns; }) {
     for (const Row* row : rows) {

@@ -97,6 +97,32 @@ std::string visible_frame(const IndexedReport& report, model::Id id) {
   return frame == nullptr ? "" : frame_line(report, *frame, Paint(false));
 }
 
+namespace {
+
+// Returns the frames of a stack, innermost first, without the innermost ones that lie inside CUDA's
+// libraries; if all do, all.
+std::vector<const model::Frame*> callers_frames(const IndexedReport& report,
+                                                const model::Stack& stack) {
+  std::vector<const model::Frame*> frames;
+  for (const model::Id frame_id : stack.frames) {
+    if (const model::Frame* frame = report.frame(frame_id)) frames.push_back(frame);
+  }
+  const auto first = std::find_if(frames.begin(), frames.end(), [&](const model::Frame* frame) {
+    return !in_cuda_library(report, *frame);
+  });
+  if (first != frames.end()) frames.erase(frames.begin(), first);
+  return frames;
+}
+
+}  // namespace
+
+std::string calling_frame(const IndexedReport& report, model::Id id) {
+  const model::Stack* stack = report.stack(id);
+  if (stack == nullptr) return "";
+  const std::vector<const model::Frame*> frames = callers_frames(report, *stack);
+  return frames.empty() ? "" : frame_line(report, *frames.front(), Paint(false));
+}
+
 void add_stack(const IndexedReport& report, model::MaybeId id, std::size_t most_frames,
                const Paint& paint, std::string& text) {
   const model::Stack* stack = report.stack(id);
@@ -104,15 +130,8 @@ void add_stack(const IndexedReport& report, model::MaybeId id, std::size_t most_
     text += paint.dim("       no stack was recorded") + std::string("\n");
     return;
   }
-  std::vector<const model::Frame*> frames;
-  for (const model::Id frame_id : stack->frames) {
-    if (const model::Frame* frame = report.frame(frame_id)) frames.push_back(frame);
-  }
   // The headline names the call; the frames of CUDA's libraries inside it are left out.
-  const auto first = std::find_if(frames.begin(), frames.end(), [&](const model::Frame* frame) {
-    return !in_cuda_library(report, *frame);
-  });
-  if (first != frames.end()) frames.erase(frames.begin(), first);
+  const std::vector<const model::Frame*> frames = callers_frames(report, *stack);
   const std::size_t shown = std::min(frames.size(), most_frames);
   for (std::size_t i = 0; i < shown; ++i) {
     text += "       " + padded("#" + std::to_string(i), 4) + frame_line(report, *frames[i], paint) +

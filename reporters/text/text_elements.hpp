@@ -64,6 +64,11 @@ bool was_at_work(const IndexedReport&);
 // report has no frame with this id.
 std::string visible_frame(const IndexedReport&, model::Id);
 
+// Returns the text of the frame from which the program called CUDA: the innermost frame of the
+// stack with this id that lies outside CUDA's libraries; if all lie inside, the innermost. Empty if
+// `stack` is unknown or has no frames.
+std::string calling_frame(const IndexedReport&, model::Id stack);
+
 // Adds a line to `text` for each frame of a stack, innermost first, without the innermost frames
 // that lie inside CUDA's libraries; if all do, all are shown. At most `most_frames` frames are
 // shown, and a further line counts the rest. A last line says if outer frames were not recorded. If

@@ -12,7 +12,7 @@
 namespace cuwarden {
 namespace {
 
-constexpr std::size_t most_groups = 4, most_frames = 6;
+constexpr std::size_t most_groups = 4, most_frames = 6, most_sharers = 3;
 constexpr std::uint64_t least_bytes = 1 << 20;
 
 std::string objects(const std::string& item, std::uint64_t count) {
@@ -29,6 +29,20 @@ std::string objects(const std::string& item, std::uint64_t count) {
 
 std::uint64_t all_bytes(const model::ImplicitGroup& group) {
   return group.bytes.value_or(0) + group.kept_bytes.value_or(0);
+}
+
+// Adds a line for each other call whose objects have parts of the same bytes.
+void add_sharers(const IndexedReport& report, const model::ImplicitGroup& group, const Paint& paint,
+                 std::string& text) {
+  const std::size_t count = group.shared_with.size(), shown = std::min(count, most_sharers);
+  for (std::size_t i = 0; i < shown; ++i)
+    text +=
+        paint.dim("       shared with a call at " + calling_frame(report, group.shared_with[i])) +
+        "\n";
+  if (shown < count)
+    text += paint.dim("       … and with calls at " + human_count(count - shown) +
+                      (count - shown == 1 ? " more place" : " more places") + " in the report") +
+            "\n";
 }
 
 void add_group(const IndexedReport& report, const model::ImplicitGroup& group, const Paint& paint,
@@ -49,6 +63,7 @@ void add_group(const IndexedReport& report, const model::ImplicitGroup& group, c
   if (group.growth == "growing") text += " · " + paint.red("growing");
   text += "\n";
   add_stack(report, group.stack, most_frames, paint, text);
+  add_sharers(report, group, paint, text);
 }
 
 }  // namespace

@@ -67,8 +67,8 @@ std::uint64_t ImplicitObjects::share_of_kept(Kind kind, DeviceOrdinal device,
   return std::min(kept, usual - std::min(usual, taken));
 }
 
-void ImplicitObjects::add_record(const Waiting& given, std::uint64_t bytes,
-                                 std::uint8_t doubt) noexcept {
+void ImplicitObjects::add_record(const Waiting& given, std::uint64_t bytes, std::uint8_t doubt,
+                                 std::uint16_t difference) noexcept {
   const ImplicitObject& object = given.object;
   if (object.loaded_on != no_device)
     devices_with_code_.fetch_or(std::uint64_t{1} << given.device.value, relaxed);
@@ -80,14 +80,15 @@ void ImplicitObjects::add_record(const Waiting& given, std::uint64_t bytes,
   record.time_ns = ledger_.time.recently_ns();
   record.context = contexts_.owner(given.context);
   record.flags = ledger::record_owned_by_context | doubt;
+  record.difference = difference;
   ledger_.allocations.add(record);
 }
 
-void ImplicitObjects::add_bytes(const Waiting& to, std::uint64_t bytes, ledger::FlagChange doubt,
-                                bool may_make) noexcept {
-  if (bytes == 0 && doubt.set == 0 && doubt.clear == 0) return;
-  if (!ledger_.allocations.grow(to.object.space, to.object.address(), bytes, doubt) && may_make)
-    add_record(to, bytes, doubt.set);
+void ImplicitObjects::add_bytes(const Waiting& to, std::uint64_t bytes,
+                                ledger::CertaintyChange change, bool may_make) noexcept {
+  if (bytes == 0 && change.set == 0 && change.clear == 0) return;
+  if (!ledger_.allocations.grow(to.object.space, to.object.address(), bytes, change) && may_make)
+    add_record(to, bytes, change.set, change.difference);
 }
 
 template <class IsGone>
@@ -293,6 +294,9 @@ bool ImplicitObjects::settle(DeviceOrdinal device, const FreeBases::Base& base,
   const std::uint8_t doubt = !is_theirs ? ledger::record_bytes_uncertain
                              : left > 1 ? ledger::record_bytes_shared
                                         : 0;
+  std::uint16_t difference = 0;
+  if (doubt == ledger::record_bytes_shared && differences_ < UINT16_MAX)
+    difference = static_cast<std::uint16_t>(++differences_);
   std::uint32_t kept = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     const Waiting entry = waiting_[i];
@@ -303,7 +307,7 @@ bool ImplicitObjects::settle(DeviceOrdinal device, const FreeBases::Base& base,
       book(entry.object.kind, device, static_cast<std::int64_t>(part));
       // An object without a record has ended, unless it is code, which gets its record now.
       const std::uint8_t settled = is_theirs && entry.is_new ? ledger::record_bytes_uncertain : 0;
-      add_bytes(entry, part, {.set = doubt, .clear = settled},
+      add_bytes(entry, part, {.set = doubt, .clear = settled, .difference = difference},
                 part != 0 && entry.object.loaded_on != no_device);
     } else if (entry.device != device || (base.is_known && entry.mark == base.mark)) {
       waiting_[kept++] = entry;

@@ -184,12 +184,14 @@ class ImplicitObjects final : public ReadingListener {
   // are more than any object can take.
   static std::uint64_t bytes_taken(const ObjectCall&) noexcept;
   // Adds a record of the object that Waiting describes. `doubt`: record_bytes_uncertain,
-  // record_bytes_shared or 0.
-  void add_record(const Waiting&, std::uint64_t bytes, std::uint8_t doubt) noexcept;
-  // Adds bytes to the record of the object that Waiting describes, and changes its flags. If it has
-  // no record, makes one if `may_make` is true, and else drops the bytes. Does nothing if there are
-  // neither bytes nor flags to set.
-  void add_bytes(const Waiting&, std::uint64_t bytes, ledger::FlagChange, bool may_make) noexcept;
+  // record_bytes_shared or 0. `difference`: as in RecordFields.
+  void add_record(const Waiting&, std::uint64_t bytes, std::uint8_t doubt,
+                  std::uint16_t difference = 0) noexcept;
+  // Adds bytes to the record of the object that Waiting describes, and changes how certain they
+  // are. If it has no record, makes one if `may_make` is true, and else drops the bytes. Does
+  // nothing if there are neither bytes nor flags to set.
+  void add_bytes(const Waiting&, std::uint64_t bytes, ledger::CertaintyChange,
+                 bool may_make) noexcept;
   // Looks for a sign of another process: the reading differs from the device's exact base, which
   // had this mark before the reading and after it.
   void look_for_neighbours(DeviceOrdinal, const driver::DeviceReading&,
@@ -238,6 +240,9 @@ class ImplicitObjects final : public ReadingListener {
   FutexLock lock_;
   std::atomic<std::uint32_t> count_{0};
   std::array<Waiting, most_waiting> waiting_{};
+  // Number of the latest difference that was divided among several objects (Record::difference).
+  // Guarded by `lock_`.
+  std::uint32_t differences_ = 0;
   // By kind: streams, modules, executable graphs. Measured on an H200: the end of a module gives
   // all of its memory back; those of streams and executable graphs give nothing back.
   std::array<GivenBack, 3> given_back_{GivenBack{false}, GivenBack{true}, GivenBack{false}};

@@ -123,3 +123,20 @@ def test_memory_for_kernels_leaves_its_rows_when_the_driver_gives_it_back(worksp
     if end == "lowered" and facts["lowered"] < 0:
         steps = sum(facts[step] for step in ("shallow", "deep", "stack", "lowered"))
         assert rows_of(run, "local_memory", "main")[1] == about(steps)
+
+
+def test_calls_of_two_threads_that_overlap_name_each_other(workspace):
+    run = workspace.run([PROGRAMS / "overlapping_makers", 200])
+    assert run.returncode == 0, run.stderr
+    (device,) = run.report["devices"]
+    rows = run.report.account(device)
+    groups = [row for row in run.report["implicit_groups"] if row["item"] in ("modules", "streams")]
+    print(run.last_line, rows, [(g["api"], g["count"], g["bytes"], g["shared_with"]) for g in groups])
+    assert abs(rows["unexplained"]) <= device["used_bytes"] / 100
+    taken = sum(row["bytes"] for row in groups)
+    assert taken == pytest.approx(run.last_line["taken"], rel=0.05, abs=2 * (2 << 20))
+    stacks = {row["stack"] for row in groups}
+    for row in groups:
+        assert set(row["shared_with"]) <= stacks - {row["stack"]}
+        if row["shared_with"]:
+            assert row["shared"]

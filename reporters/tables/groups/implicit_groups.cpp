@@ -1,6 +1,7 @@
 #include "reporters/tables/groups/implicit_groups.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 
@@ -120,8 +121,35 @@ std::vector<LeakGroup> implicit_groups(const ledger::Reader& reader, const Conte
   return result;
 }
 
+namespace {
+
+// The groups that have parts of a difference, by the number of the difference (Record::difference).
+using Sharers = std::map<std::uint16_t, std::vector<const LeakGroup*>>;
+
+Sharers sharers_of(const std::vector<LeakGroup>& groups) {
+  Sharers sharers;
+  for (const LeakGroup& group : groups)
+    for (const std::uint16_t difference : group.differences) sharers[difference].push_back(&group);
+  return sharers;
+}
+
+// Returns the stacks of the other groups with which the group shares a difference.
+std::vector<model::Id> stacks_that_share(const LeakGroup& group, const Sharers& sharers,
+                                         const CallFrames& frames) {
+  std::set<model::Id> stacks;
+  for (const std::uint16_t difference : group.differences)
+    for (const LeakGroup* other : sharers.at(difference))
+      if (const auto stack = frames.known_stack(other->group.stack);
+          stack && other->group.stack != group.group.stack)
+        stacks.insert(*stack);
+  return {stacks.begin(), stacks.end()};
+}
+
+}  // namespace
+
 void put_implicit_groups(const ledger::Reader& reader, const std::vector<LeakGroup>& groups,
                          const CallFrames& frames, Put<model::ImplicitGroup> put) {
+  const Sharers sharers = sharers_of(groups);
   for (const LeakGroup& group : groups) {
     const ledger::GroupView& made = group.group;
     model::ImplicitGroup row;
@@ -134,6 +162,7 @@ void put_implicit_groups(const ledger::Reader& reader, const std::vector<LeakGro
     row.bytes = group.bytes;
     row.uncertain = group.is_uncertain || group.is_shared;
     row.shared = group.is_shared;
+    row.shared_with = stacks_that_share(group, sharers, frames);
     row.released_count = made.frees + made.released_count;
     row.kept_bytes = group.kept_bytes;
     row.first_ns = made.first_ns;

@@ -1,6 +1,7 @@
 #include "reporters/tables/groups/leak_groups.hpp"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -17,6 +18,7 @@ struct Live {
   std::uint64_t count = 0, bytes = 0, first_ns = 0, last_ns = 0, unmapped = 0;
   DeviceAddress oldest;
   bool is_code = false, is_uncertain = false, is_shared = false;
+  std::set<std::uint16_t> differences;
   Growth growth;
 };
 
@@ -42,6 +44,7 @@ std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& read
     live.is_code = live.is_code || record.space == Space::kernel;
     live.is_uncertain = live.is_uncertain || (record.flags & ledger::record_bytes_uncertain) != 0;
     live.is_shared = live.is_shared || (record.flags & ledger::record_bytes_shared) != 0;
+    if (record.difference != 0) live.differences.insert(record.difference);
     ++live.count;
     live.bytes += record.bytes.value;
     if (record.space == Space::vmm_handle && record.mappings == 0 && record.references > 0) {
@@ -84,6 +87,7 @@ std::vector<LeakGroup> groups_of(const ledger::Reader& reader, std::uint64_t end
         leak.is_code = live->second.is_code;
         leak.is_uncertain = live->second.is_uncertain;
         leak.is_shared = live->second.is_shared;
+        leak.differences = live->second.differences;
         leak.growth = live->second.growth;
       }
       if (is_running) {

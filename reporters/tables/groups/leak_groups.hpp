@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "reporters/model/growth.hpp"
@@ -44,6 +45,9 @@ struct LeakGroup {
   // an equal part of what several objects took together (record_bytes_shared). Only streams,
   // modules and executable graphs have such bytes.
   bool is_uncertain = false, is_shared = false;
+  // Numbers of the differences of which live objects have equal parts (Record::difference), each
+  // once. Objects of several groups may have parts of one difference.
+  std::set<std::uint16_t> differences;
   // Growth of the live allocations; with no allocation if unknown or released_by_context.
   Growth growth;
 };

@@ -24,7 +24,7 @@ namespace cuwarden::ledger {
 
 // First 8 bytes of a ledger's file: "CWARDEN1" in memory.
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;
-inline constexpr std::uint32_t layout_version = 21;  // readers reject files of other versions
+inline constexpr std::uint32_t layout_version = 22;  // readers reject files of other versions
 
 // Number of enumerators of stacks::Exception, the reasons why a stack was not walked to its end.
 inline constexpr std::size_t stack_exceptions = 6;
@@ -198,7 +198,10 @@ struct Record {
   std::uint32_t references;
   Space space;         // kind of number that `address` is, such as a pointer or a handle
   std::uint8_t flags;  // RecordFlag bits
-  std::uint16_t reserved;
+  // Of a record with record_bytes_shared: number of the latest difference of which it has a part.
+  // A difference is what a reading of the device found that several objects had taken together. 0:
+  // none, or one after the 65,535 that are numbered.
+  std::uint16_t difference;
 };
 static_assert(sizeof(Record) == 64);
 

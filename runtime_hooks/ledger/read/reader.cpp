@@ -206,6 +206,7 @@ std::optional<RecordView> Reader::record(std::uint64_t index) const noexcept {
     view.references = load_field(found->references);
     view.space = load_field(found->space);
     view.flags = load_field(found->flags);
+    view.difference = load_field(found->difference);
     if (get(found->state) != state) continue;
     if (view.space > Space::for_kernels) return std::nullopt;
     return view;

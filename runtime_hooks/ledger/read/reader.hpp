@@ -35,11 +35,11 @@ struct RecordView {
   std::uint64_t related = 0;
   ThreadId thread;  // thread that allocated; 0: unknown
   // `mappings`: live mappings and second handles of the memory of a virtual memory handle.
-  // `references`: references to such a handle, or openings of memory by an IPC handle. 0 for other
-  // memory.
+  // `references`: those to such a handle, or openings of memory by an IPC handle. 0: none.
   std::uint32_t mappings = 0, references = 0;
-  Space space{};           // kind of number that `address` is, such as a pointer or a handle
-  std::uint8_t flags = 0;  // bits of RecordFlag
+  Space space{};                 // kind of number that `address` is, such as a pointer or a handle
+  std::uint8_t flags = 0;        // bits of RecordFlag
+  std::uint16_t difference = 0;  // number of the difference that it shares; as in Record
 };
 // A copy of a Group: all allocations of one kind, by one CUDA function, on one device, from one
 // call stack. The counters are summed up over all threads.

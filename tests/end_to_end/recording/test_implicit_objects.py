@@ -104,3 +104,26 @@ def test_a_report_for_leaks_alone_is_written_for_objects_only_if_their_number_gr
     command = [program("implicit_objects"), "streams", 40, end]
     run = workspace.run(command, {"CUWARDEN_REPORT_IF": "leak"})
     assert len(run.reports) == reports
+
+
+def test_objects_whose_calls_overlap_share_their_bytes_and_name_each_others_calls(run_both, cuwarden):
+    run = run_both([program("overlapping_makers"), 200])
+    assert run.returncode == 0, run.stderr
+    stack_of = {}
+    groups = [row for row in run.report["implicit_groups"] if row["item"] in ("modules", "streams")]
+    for row in groups:
+        functions = {name for name, _ in run.report.functions(row)} & {"load_code", "open_stream"}
+        for name in functions:
+            stack_of[name] = row["stack"]
+    sharing = [row for row in groups if row["shared_with"]]
+    assert {row["stack"] for row in sharing} == set(stack_of.values())
+    for row in sharing:
+        assert row["shared"] and row["uncertain"]
+        assert set(row["shared_with"]) == set(stack_of.values()) - {row["stack"]}
+    taken = sum(row["bytes"] for row in groups)
+    assert taken == pytest.approx(run.last_line["taken"], rel=0.05)
+    rows, used = account(run.report)
+    assert abs(rows["unexplained"]) <= used / 100
+    text = cuwarden("report", run.report.path).stdout
+    assert "shared with a call at open_stream" in text
+    assert "shared with a call at load_code" in text

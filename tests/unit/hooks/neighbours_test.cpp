@@ -2,6 +2,9 @@
 // the same device.
 #include "runtime_hooks/tracking/devices/neighbours.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include "tests/unit/hooks/implicit_memory_fixture.hpp"
 #include "tests/unit/manual_clock.hpp"
 
@@ -126,6 +129,17 @@ class NeighboursTest : public ImplicitMemoryTest {
       sum.shared += (record->flags & ledger::record_bytes_shared) != 0 ? 1 : 0;
     }
     return sum;
+  }
+  // The numbers of the differences of which live objects of a kind have parts, in ascending order.
+  std::vector<int> differences(Kind kind) const {
+    std::vector<int> numbers;
+    const ledger::Reader from = reader();
+    for (std::uint64_t i = 1; i < from.rows(ledger::RegionId::records); ++i)
+      if (const auto record = from.record(i);
+          record && from.group(record->group.value)->kind == kind)
+        numbers.push_back(record->difference);
+    std::sort(numbers.begin(), numbers.end());
+    return numbers;
   }
   friend std::ostream& operator<<(std::ostream& out, const Live& sum) {
     return out << sum.count << " objects, " << sum.bytes << " bytes, " << sum.uncertain
@@ -308,6 +322,16 @@ TEST_F(NeighboursTest, objects_that_share_a_difference_are_marked) {
   EXPECT_EQ(live(Kind::stream), (Live{5, mib, 4, 0}));
   read_device();
   EXPECT_EQ(live(Kind::stream), (Live{5, 9 * mib, 0, 4}));
+}
+
+TEST_F(NeighboursTest, objects_of_one_difference_have_its_number_and_those_of_the_next_another) {
+  make_stream(mib);
+  use_up_readings();
+  for (int i = 0; i < 2; ++i) make_stream(2 * mib);
+  read_device();
+  for (int i = 0; i < 2; ++i) make_stream(4 * mib);
+  read_device();
+  EXPECT_EQ(differences(Kind::stream), (std::vector<int>{0, 1, 1, 2, 2}));
 }
 
 TEST_F(NeighboursTest, one_object_that_waits_for_a_reading_has_all_of_the_difference) {

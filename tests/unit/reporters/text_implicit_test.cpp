@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
+
+#include "reporters/text/merged_rows.hpp"
 
 namespace cuwarden {
 namespace {
@@ -39,6 +42,41 @@ TEST(TextImplicit, estimates_are_told_as_such) {
   EXPECT_TRUE(has(text, "    3.0 MiB in 2 streams · GPU 0 · cuCall")) << text;
   EXPECT_TRUE(has(text, "    about 3.0 MiB (shared equally) in 2 executable graphs")) << text;
   EXPECT_TRUE(has(text, "    about 3.0 MiB in 2 pieces of code")) << text;
+}
+
+TEST(TextImplicit, a_row_names_the_calls_with_which_its_objects_share_bytes) {
+  model::Report report;
+  const char* const functions[] = {"warm_up", "open_streams", "load_code", "capture", "replay"};
+  for (model::Id id = 1; id <= 5; ++id) {
+    model::Frame frame;
+    frame.id = id;
+    frame.function = functions[id - 1];
+    report.frames.push_back(frame);
+    report.stacks.push_back({.id = id, .frames = {id}});
+  }
+  report.implicit_groups = {group("streams", true, true)};
+  report.implicit_groups[0].stack = 2;
+  report.implicit_groups[0].shared_with = {3};
+  std::string text;
+  add_implicit(IndexedReport(report), Paint(false), text);
+  EXPECT_TRUE(has(text, "#0  open_streams")) << text;
+  EXPECT_TRUE(has(text, "shared with a call at load_code")) << text;
+  EXPECT_FALSE(has(text, "more place")) << text;
+
+  report.implicit_groups[0].shared_with = {1, 3, 4, 5};
+  text.clear();
+  add_implicit(IndexedReport(report), Paint(false), text);
+  EXPECT_TRUE(has(text, "shared with a call at warm_up")) << text;
+  EXPECT_TRUE(has(text, "and with calls at 1 more place in the report")) << text;
+}
+
+TEST(TextImplicit, rows_that_look_alike_name_each_other_call_once) {
+  model::ImplicitGroup first = group("streams", true, true), second = first;
+  first.stack = 1;
+  first.shared_with = {2, 3};
+  second.stack = 2;
+  second.shared_with = {1, 3};
+  EXPECT_EQ(stacks_beside({&first, &second}), (std::vector<model::Id>{3}));
 }
 
 TEST(TextImplicit, rows_that_are_shown_as_one_are_an_estimate_if_one_of_them_is) {

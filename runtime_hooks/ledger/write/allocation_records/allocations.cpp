@@ -90,8 +90,8 @@ void Allocations::put_back(const TakenRecord& taken) noexcept {
 }
 
 bool Allocations::grow(Space space, DeviceAddress address, std::uint64_t bytes,
-                       FlagChange flags) noexcept {
-  const GroupId group = records_.add_bytes(space, address, bytes, flags);
+                       CertaintyChange change) noexcept {
+  const GroupId group = records_.add_bytes(space, address, bytes, change);
   if (group.value == 0) return false;
   if (bytes != 0) totals_.learned_size(group, bytes, time_.recently_ns());
   return true;

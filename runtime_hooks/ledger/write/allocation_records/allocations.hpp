@@ -52,7 +52,7 @@ class Allocations {
   void put_back(const TakenRecord&) noexcept;
   // Adds `bytes` to the record of a live allocation that has turned out to be larger, and changes
   // its flags (RecordFlag). Returns false, and changes nothing, if the address has no record.
-  bool grow(Space, DeviceAddress, std::uint64_t bytes, FlagChange = {}) noexcept;
+  bool grow(Space, DeviceAddress, std::uint64_t bytes, CertaintyChange = {}) noexcept;
   // Counts one more opening of memory that the program has already opened by an IPC handle. Such
   // memory is one allocation, which lasts until its last close. Returns false, and changes nothing,
   // if the address has no record that counts openings; the caller then adds a record.

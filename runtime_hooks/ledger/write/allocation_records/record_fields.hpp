@@ -23,11 +23,18 @@ struct RecordFields {
   // a virtual memory handle. 0: the record counts no references, and ends with the first free.
   std::uint32_t references = 0;
   std::uint8_t flags = 0;  // bits of RecordFlag
+  // Number of the latest difference of which the object has an equal part (Record::difference); 0:
+  // none.
+  std::uint16_t difference = 0;
 };
 
-// Bits of RecordFlag to be set and to be cleared in a record. Bits in both end up cleared.
-struct FlagChange {
-  std::uint8_t set = 0, clear = 0;  // bits of RecordFlag
+// How certain the bytes of an object are from now on.
+struct CertaintyChange {
+  // Bits of RecordFlag to be set and to be cleared in the record. Bits in both end up cleared.
+  std::uint8_t set = 0, clear = 0;
+  // Number of the difference of which the object gets a part (Record::difference); 0: the record's
+  // number stays.
+  std::uint16_t difference = 0;
 };
 
 // An allocation record to be added to the ledger: key and fields. `thread` need not be set; nor

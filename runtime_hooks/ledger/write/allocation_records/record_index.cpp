@@ -135,7 +135,7 @@ bool RecordIndex::add_reference(Space space, DeviceAddress address) noexcept {
 }
 
 GroupId RecordIndex::add_bytes(Space space, DeviceAddress address, std::uint64_t bytes,
-                               FlagChange flags) noexcept {
+                               CertaintyChange change) noexcept {
   const std::uint64_t hash = hash_of(space, address);
   Shard& shard = shard_of(address, hash);
   const LedgerLocked locked(shard.lock, storage_);
@@ -144,7 +144,8 @@ GroupId RecordIndex::add_bytes(Space space, DeviceAddress address, std::uint64_t
   if (slot == no_slot) return {};
   Record& record = row(RecordId{slot_row(shard.slots[slot])});
   store_field(record.bytes, record.bytes + bytes);
-  store_field(record.flags, static_cast<std::uint8_t>((record.flags | flags.set) & ~flags.clear));
+  store_field(record.flags, static_cast<std::uint8_t>((record.flags | change.set) & ~change.clear));
+  if (change.difference != 0) store_field(record.difference, change.difference);
   return {record.group};
 }
 
@@ -179,6 +180,7 @@ CUWARDEN_HOT RecordId RecordIndex::put_new(Shard& shard, std::uint64_t hash, Spa
   store_field(record.references, fields.references);
   store_field(record.space, space);
   store_field(record.flags, fields.flags);
+  store_field(record.difference, fields.difference);
   publish(record);
   put(shard, hash, id);
   return id;
@@ -227,6 +229,7 @@ bool RecordIndex::take(Space space, DeviceAddress address, RecordFields& fields)
   fields.thread = ThreadId{record.thread};
   fields.references = record.references;
   fields.flags = record.flags;
+  fields.difference = record.difference;
   end(record);
   give_back(shard, id);
   return true;

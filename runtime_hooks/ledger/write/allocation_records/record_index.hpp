@@ -82,7 +82,7 @@ class RecordIndex {
 
   // Adds `bytes` to the size of the live record with this space and address, and changes its flags.
   // Returns the record's group; 0, and changes nothing, if there is no such record.
-  GroupId add_bytes(Space, DeviceAddress, std::uint64_t bytes, FlagChange) noexcept;
+  GroupId add_bytes(Space, DeviceAddress, std::uint64_t bytes, CertaintyChange) noexcept;
   // Returns the row of the live record with this space and address; 0 if there is none.
   RecordId find(Space, DeviceAddress) noexcept;
   // Removes the live record with this space and address from the index; the record stays live. From
