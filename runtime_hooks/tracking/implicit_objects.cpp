@@ -1,7 +1,6 @@
 #include "runtime_hooks/tracking/implicit_objects.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/ledger/storage/thread_shards.hpp"
@@ -36,11 +35,6 @@ ledger::ImplicitChange change_of(Kind kind, std::int64_t bytes) {
     default:
       return {.graph_bytes = bytes};
   }
-}
-
-// True if the device's implicit memory is summed up: its ordinal is from 0 to 63.
-bool has_sums(DeviceOrdinal device) {
-  return device.value >= 0 && device.value < LiveContexts::device_limit;
 }
 
 }  // namespace
@@ -89,16 +83,6 @@ void ImplicitObjects::add_bytes(const Waiting& to, std::uint64_t bytes,
   if (bytes == 0 && change.set == 0 && change.clear == 0) return;
   if (!ledger_.allocations.grow(to.object.space, to.object.address(), bytes, change) && may_make)
     add_record(to, bytes, change.set, change.difference);
-}
-
-template <class IsGone>
-void ImplicitObjects::forget_waiting(IsGone is_gone) noexcept {
-  if (count_.load(relaxed) == 0) return;
-  const Locked locked(lock_);
-  if (!locked) return;
-  auto* const begin = waiting_.data();
-  auto* const left = std::remove_if(begin, begin + count_.load(relaxed), is_gone);
-  count_.store(static_cast<std::uint32_t>(left - begin), relaxed);
 }
 
 void ImplicitObjects::context_ended(ContextId context) noexcept {
@@ -205,76 +189,12 @@ void ImplicitObjects::look_for_neighbours(DeviceOrdinal device,
     neighbours.ask(device);  // The call of another thread may be under way, too.
 }
 
-std::uint64_t ImplicitObjects::end_code_of(const ImplicitObject& object,
-                                           DeviceOrdinal here) noexcept {
-  std::uint64_t bytes_here = 0;
-  const auto end = [&](ImplicitObject code) {
-    for (std::uint64_t left = devices_with_code_.load(relaxed); left != 0; left &= left - 1) {
-      code.loaded_on = DeviceOrdinal{std::countr_zero(left)};
-      const ledger::TakenRecord record = ledger_.allocations.take(code.space, code.address());
-      if (!record) continue;
-      const std::uint64_t bytes = record.fields.bytes.value;
-      if (code.loaded_on == here) {
-        bytes_here += bytes;
-      } else {
-        book(code.kind, code.loaded_on, -static_cast<std::int64_t>(bytes));
-        implicit_.bases.memory_may_change();  // that of a device which is not read now
-      }
-    }
-    forget_waiting([&](const Waiting& entry) {
-      return entry.object.space == code.space && entry.object.handle == code.handle;
-    });
-  };
-  owners.remove_all_of({object.space, object.handle}, [&](std::uint64_t kernel) {
-    end({Kind::module, Space::kernel, kernel});
-  });
-  if (object.space == Space::library) end(object);
-  return bytes_here;
-}
-
-ImplicitObjects::Ending ImplicitObjects::begin_end(const ImplicitObject& object,
-                                                   DeviceOrdinal here) noexcept {
-  const ErrnoGuard keep;
-  bool has_waited = false;
-  forget_waiting([&](const Waiting& entry) {
-    const bool is_it = entry.object.space == object.space && entry.object.handle == object.handle;
-    has_waited = has_waited || is_it;
-    return is_it;
-  });
-  Ending ending{ledger_.allocations.take(object.space, object.address()), here};
-  if (ending.record) ending.device = ledger_.groups.device_of(ending.record.fields.group);
-  if (has_waited) ending.record.fields.flags |= ledger::record_bytes_uncertain;
-  ending.mark = implicit_.bases.of(ending.device).mark;
-  if (object.kind == Kind::module) ending.code_bytes = end_code_of(object, ending.device);
-  return ending;
-}
-
-void ImplicitObjects::ended(Kind kind, const Ending& ending, Taken taken) noexcept {
-  const ErrnoGuard keep;
-  const std::uint64_t known = ending.code_bytes + ending.record.fields.bytes.value;
-  if (taken) {
-    const auto given_back = static_cast<std::uint64_t>(-std::min<std::int64_t>(*taken, 0));
-    const bool is_uncertain = (ending.record.fields.flags & ledger::record_bytes_uncertain) != 0;
-    if (!is_uncertain && !has_managed(ending.device))
-      given_back_of(kind).was_measured(known, given_back);
-    return book(
-        kind, ending.device,
-        -static_cast<std::int64_t>(is_uncertain ? std::min(given_back, known) : given_back));
-  }
-  const auto likely = static_cast<std::int64_t>(given_back_of(kind).likely(known));
-  book(kind, ending.device, -likely);
-  implicit_.bases.took(ending.device, -likely, ending.mark);
-  implicit_.bases.was_not_measured(ending.device);
-}
-
-void ImplicitObjects::not_ended(const Ending& ending) noexcept {
-  ledger_.allocations.put_back(ending.record);
-}
-
 bool ImplicitObjects::settle(DeviceOrdinal device, const FreeBases::Base& base,
                              std::uint64_t free_bytes, bool by_own,
                              FreeBases::Mark begun) noexcept {
-  if (count_.load(relaxed) == 0) return false;
+  if (!has_sums(device)) return false;
+  const bool had_ends = (devices_with_ends_.load(relaxed) >> device.value & 1) != 0;
+  if (count_.load(relaxed) == 0 && !had_ends) return false;
   const ErrnoGuard keep;
   const bool is_alone = by_own || !implicit_.neighbours.may_exist(device);
   const Locked locked(lock_);
@@ -283,13 +203,20 @@ bool ImplicitObjects::settle(DeviceOrdinal device, const FreeBases::Base& base,
   const auto counts = [&](const Waiting& entry) {
     return entry.device == device && entry.mark == begun;
   };
+  const UnsettledEnds ends = take_ends(device, begun);
   auto left =
       static_cast<std::uint64_t>(std::count_if(waiting_.begin(), waiting_.begin() + count, counts));
+  left += ends.waited[0] + ends.waited[1] + ends.waited[2];
   const bool has_waited = left != 0;
   // A base that was forgotten or replaced while the device was read proves nothing.
   const bool is_proof = base.is_known && base.mark == begun && base.by_own == by_own;
   std::uint64_t bytes = is_proof ? base.free_bytes - std::min(base.free_bytes, free_bytes) : 0;
-  const bool is_theirs = is_alone && is_proof && bytes <= most_bytes && !has_managed(device);
+  const bool is_plausible = by_own || bytes / most_bytes < std::max<std::uint64_t>(left, 1);
+  const bool is_theirs = is_alone && is_proof && is_plausible && !has_managed(device);
+  // Memory that objects which waited have taken cannot be told from what ends did not give back.
+  if (is_theirs && (!has_waited || bytes == 0))
+    correct(device, ends,
+            static_cast<std::int64_t>(base.free_bytes) - static_cast<std::int64_t>(free_bytes));
   if (!is_theirs) bytes = 0;
   const std::uint8_t doubt = !is_theirs ? ledger::record_bytes_uncertain
                              : left > 1 ? ledger::record_bytes_shared
@@ -297,13 +224,19 @@ bool ImplicitObjects::settle(DeviceOrdinal device, const FreeBases::Base& base,
   std::uint16_t difference = 0;
   if (doubt == ledger::record_bytes_shared && differences_ < UINT16_MAX)
     difference = static_cast<std::uint16_t>(++differences_);
+  const auto take_parts = [&](std::uint64_t objects) {
+    const std::uint64_t parts = objects == 0 ? 0 : bytes / left * objects;
+    left -= objects;
+    bytes -= parts;
+    return parts;
+  };
+  for (const Kind kind : {Kind::stream, Kind::module, Kind::graph_exec})
+    book(kind, device, static_cast<std::int64_t>(take_parts(ends.waited[index_of(kind)])));
   std::uint32_t kept = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     const Waiting entry = waiting_[i];
     if (counts(entry)) {
-      const std::uint64_t part = bytes / left;
-      --left;
-      bytes -= part;
+      const std::uint64_t part = take_parts(1);
       book(entry.object.kind, device, static_cast<std::int64_t>(part));
       // An object without a record has ended, unless it is code, which gets its record now.
       const std::uint8_t settled = is_theirs && entry.is_new ? ledger::record_bytes_uncertain : 0;

@@ -67,21 +67,24 @@ class GivenBack {
  public:
   // `is_all`: true if all memory counts as given back until an end was measured; false: none.
   explicit GivenBack(bool is_all) noexcept : is_all_(is_all) {}
-  // Notes an end at which `given` of the object's `known` bytes were given back.
+  // Notes that an end, or several, gave back `given` of the `known` bytes that the objects had.
   void was_measured(std::uint64_t known, std::uint64_t given) noexcept {
     known_.fetch_add(known, std::memory_order_relaxed);
     given_.fetch_add(std::min(known, given), std::memory_order_relaxed);
   }
   // Returns how many of an object's `known` bytes its end is likely to give back.
   std::uint64_t likely(std::uint64_t known) const noexcept {
-    const std::uint64_t given_of_all = given_.load(std::memory_order_relaxed),
-                        all = known_.load(std::memory_order_relaxed);
-    if (all == 0) return is_all_ ? known : 0;
-    const double share = static_cast<double>(given_of_all) / static_cast<double>(all);
+    const std::uint64_t given =
+                            given_.load(std::memory_order_relaxed) + (is_all_ ? presumed_bytes : 0),
+                        all = known_.load(std::memory_order_relaxed) + presumed_bytes;
+    const double share = static_cast<double>(given) / static_cast<double>(all);
     return std::min(known, static_cast<std::uint64_t>(static_cast<double>(known) * share));
   }
 
  private:
+  // Weight of what is presumed before the first end is measured, in bytes of ended objects. A few
+  // measured ends alone do not tell the share: the driver moves memory in chunks of some MiB.
+  static constexpr std::uint64_t presumed_bytes = std::uint64_t{64} << 20;
   const bool is_all_;
   // Sums over all measured ends: bytes that the objects had, and bytes that were given back.
   std::atomic<std::uint64_t> known_{0}, given_{0};
@@ -97,6 +100,9 @@ class GivenBack {
 // call at that moment, a later reading tells. If the base is forgotten before a reading tells, or
 // if another process may have memory of the device, the objects are counted, but their bytes stay
 // unknown.
+//
+// An end that could not be measured counts as giving back what GivenBack tells. If nothing else
+// happens until the device is read, the reading corrects that.
 //
 // Records say if their bytes are estimates: record_bytes_uncertain and record_bytes_shared.
 class ImplicitObjects final : public ReadingListener {
@@ -166,8 +172,8 @@ class ImplicitObjects final : public ReadingListener {
  private:
   // Most objects that can wait at the same time, on all devices; further ones are only counted.
   static constexpr std::size_t most_waiting = 512;
-  // Most bytes that one object, or objects which wait together, can have taken. For a larger
-  // difference between two readings, another process has taken memory.
+  // Most bytes that one object can have taken. For a larger difference between two readings,
+  // another process has taken memory.
   static constexpr std::uint64_t most_bytes = std::uint64_t{2} << 30;
   // An object whose memory is not known yet.
   struct Waiting {
@@ -180,6 +186,21 @@ class ImplicitObjects final : public ReadingListener {
     bool is_new = false;       // true if the call that waits is the one that made the object
   };
 
+  // Ends of objects on a device since its base was set, as far as they leave something to learn
+  // from the next reading. By kind: streams, modules, executable graphs.
+  struct UnsettledEnds {
+    FreeBases::Mark mark = 0;  // mark of the device's base
+    // Number of objects that waited when they ended, and whose memory the driver keeps.
+    std::array<std::uint64_t, 3> waited{};
+    // Of ends that were not measured: bytes that the objects had, and how many of them count as
+    // given back.
+    std::array<std::uint64_t, 3> known{}, given{};
+  };
+
+  // True if the device's implicit memory is summed up: its ordinal is from 0 to 63.
+  static bool has_sums(DeviceOrdinal device) noexcept {
+    return device.value >= 0 && device.value < LiveContexts::device_limit;
+  }
   // Returns the bytes that the call took; 0 if it was not measured or gave memory back, or if they
   // are more than any object can take.
   static std::uint64_t bytes_taken(const ObjectCall&) noexcept;
@@ -198,7 +219,15 @@ class ImplicitObjects final : public ReadingListener {
                            FreeBases::Mark begun) noexcept;
   // Removes all objects that wait and for which is_gone(entry) is true.
   template <class IsGone>
-  void forget_waiting(IsGone is_gone) noexcept;
+  void forget_waiting(IsGone is_gone) noexcept {
+    if (count_.load(std::memory_order_relaxed) == 0) return;
+    const Locked locked(lock_);
+    if (!locked) return;
+    auto* const begin = waiting_.data();
+    auto* const left =
+        std::remove_if(begin, begin + count_.load(std::memory_order_relaxed), is_gone);
+    count_.store(static_cast<std::uint32_t>(left - begin), std::memory_order_relaxed);
+  }
   // Returns the bytes that an object gets in addition to those that the driver took for it: a part
   // of what the driver kept from objects of this kind that have ended.
   std::uint64_t share_of_kept(Kind, DeviceOrdinal, std::uint64_t taken) noexcept;
@@ -213,18 +242,33 @@ class ImplicitObjects final : public ReadingListener {
   // time.
   bool has_managed(DeviceOrdinal) const noexcept;
   // Gives the objects that wait on the device what they took, by a reading of its free bytes, and
-  // forgets those that can never be settled. `begun`: the device's mark from before the reading,
-  // `base`: its base now; `by_own`: as in FreeBases::Base, for `free_bytes`. Returns true if an
-  // object with this mark waited.
+  // forgets those that can never be settled. Objects that waited when they ended have parts, too.
+  // `begun`: the device's mark from before the reading, `base`: its base now; `by_own`: as in
+  // FreeBases::Base, for `free_bytes`. Returns true if an object with this mark waits, or waited
+  // when it ended.
   bool settle(DeviceOrdinal, const FreeBases::Base& base, std::uint64_t free_bytes, bool by_own,
               FreeBases::Mark begun) noexcept;
+  // Notes an end that was not measured. `given`: how many of the object's `known` bytes count as
+  // given back. `before`: mark of the device's base from before the end.
+  void add_unmeasured_end(Kind, DeviceOrdinal, std::uint64_t known, std::uint64_t given,
+                          FreeBases::Mark before) noexcept;
+  // Notes the end of an object that waited. If ends of its kind give nothing back, the memory that
+  // the driver took for it is still to be found by the next reading.
+  void add_waited_end(const Waiting&) noexcept;
+  // Returns the device's ends with this mark, and forgets all ends of the device. The caller holds
+  // `lock_`.
+  UnsettledEnds take_ends(DeviceOrdinal, FreeBases::Mark) noexcept;
+  // Corrects what unmeasured ends count as given back, by a reading of their device that found
+  // `missing` bytes fewer free than are accounted for (negative: more).
+  void correct(DeviceOrdinal, const UnsettledEnds&, std::int64_t missing) noexcept;
   void book(Kind, DeviceOrdinal, std::int64_t bytes) noexcept;
-  // Returns the share of objects' bytes that ends of this kind give back to the device.
-  GivenBack& given_back_of(Kind kind) noexcept {
-    return kind == Kind::stream   ? given_back_[0]
-           : kind == Kind::module ? given_back_[1]
-                                  : given_back_[2];
+  // Returns the index of the kind in arrays that have an entry for streams, for modules and for
+  // executable graphs.
+  static std::size_t index_of(Kind kind) noexcept {
+    return kind == Kind::stream ? 0 : kind == Kind::module ? 1 : 2;
   }
+  // Returns the share of objects' bytes that ends of this kind give back to the device.
+  GivenBack& given_back_of(Kind kind) noexcept { return given_back_[index_of(kind)]; }
   // Ends the records of code that belongs to the object, on all devices. Returns its bytes on the
   // device `here`; those on other devices are subtracted from their sums.
   std::uint64_t end_code_of(const ImplicitObject&, DeviceOrdinal here) noexcept;
@@ -235,9 +279,13 @@ class ImplicitObjects final : public ReadingListener {
   CallSites& sites_;
   // A bit for each device that has records of code which it loaded separately.
   std::atomic<std::uint64_t> devices_with_code_{0};
-  // Guards `waiting_`, whose first `count_` entries are in use. Its holder may change the ledger,
-  // but calls neither the driver nor the program.
+  // Guards `waiting_`, whose first `count_` entries are in use, and `ends_`. Its holder
+  // may change the ledger, but calls neither the driver nor the program.
   FutexLock lock_;
+  // By the device's ordinal.
+  std::array<UnsettledEnds, LiveContexts::device_limit> ends_{};
+  // A bit for each device that has entries in `ends_`.
+  std::atomic<std::uint64_t> devices_with_ends_{0};
   std::atomic<std::uint32_t> count_{0};
   std::array<Waiting, most_waiting> waiting_{};
   // Number of the latest difference that was divided among several objects (Record::difference).
