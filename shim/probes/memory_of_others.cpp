@@ -71,15 +71,16 @@ namespace {
 
 // Does the work of note_others_at_exit() for one device.
 bool note_others_on(ledger::Writer& ledger, const ledger::DeviceView& device,
-                    const FunctionRef<bool()>& may_ask) {
+                    const FunctionRef<bool()>& may_ask, bool by_own) {
   if (device.at != ledger::ReadingAt::exit || device.total_bytes < device.free_bytes) return false;
   const std::uint64_t own = ledger.totals.live_bytes_on(device.ordinal) +
                             device.memory_pool_idle_bytes.value_or(0) +
                             device.implicit.beside_first_context();
   const std::uint64_t used = device.total_bytes - device.free_bytes;
   if (static_cast<std::int64_t>(used - own) <= hidden_by_a_context || !may_ask()) return false;
-  const MemoryOfOthers found = memory_of_others(device, [](auto, auto) {});
+  MemoryOfOthers found = memory_of_others(device, [](auto, auto) {});
   if (!found.bytes) return false;
+  if (by_own && found.own_bytes) found.bytes = used - std::min(used, *found.own_bytes);
   ledger.devices.set_other_processes(device.ordinal, ByteCount{*found.bytes});
   if (!found.own_bytes) return *found.bytes != 0;
   const std::uint64_t opened = ledger.totals.live_bytes_on(device.ordinal, Kind::imported);
@@ -96,14 +97,15 @@ bool note_others_on(ledger::Writer& ledger, const ledger::DeviceView& device,
 
 }  // namespace
 
-bool note_others_at_exit(ledger::Writer& ledger, const FunctionRef<bool()>& may_ask) noexcept try {
+bool note_others_at_exit(ledger::Writer& ledger, const FunctionRef<bool()>& may_ask,
+                         bool by_own) noexcept try {
   ledger::ReadError error;
   const auto reader = ledger::Reader::open(ledger.bytes(), error);
   bool any = false;
   if (reader)
     each_row(*reader, ledger::RegionId::devices, &ledger::Reader::device,
              [&](const ledger::DeviceView& device) {
-               any = note_others_on(ledger, device, may_ask) || any;
+               any = note_others_on(ledger, device, may_ask, by_own) || any;
              });
   return any;
 } catch (...) {

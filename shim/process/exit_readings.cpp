@@ -25,18 +25,20 @@ bool is_clear(hooks::Session& session, const void* frame) noexcept {
   return frames.whole && !frames.in_signal_handler && !frames.in_driver;
 }
 
-// Writes the memory of other processes to the ledger. Returns true if there are any.
-bool note_others(hooks::Session& session, const FunctionRef<bool()>& may_ask) {
+// Writes the memory of other processes to the ledger. `by_own`: as for note_others_at_exit().
+// Returns true if there are any.
+bool note_others(hooks::Session& session, const FunctionRef<bool()>& may_ask, bool by_own) {
   struct Task {
     ledger::Writer& ledger;
     const FunctionRef<bool()>& may_ask;
+    const bool by_own;
     bool any = false;
-  } task{session.ledger, may_ask};
+  } task{session.ledger, may_ask, by_own};
   call_with_room(
       session.sites,
       [](void* argument) {
         auto& given = *static_cast<Task*>(argument);
-        given.any = note_others_at_exit(given.ledger, given.may_ask);
+        given.any = note_others_at_exit(given.ledger, given.may_ask, given.by_own);
       },
       &task);
   return task.any;
@@ -62,10 +64,14 @@ void take_exit_readings(hooks::Session& session, const void* frame, WaitBudget& 
       return now < begun_ns + (end_ns - begun_ns) / 2 &&
              driver::calling_threads.are_all_outside(std::min(end_ns, now + most_wait_again_ns));
     };
-    for (int i = 0; i < most_readings && note_others(session, may_ask) && may_repeat(); ++i) {
+    bool rests = true;
+    for (int i = 0; i < most_readings && note_others(session, may_ask, false) && may_repeat();
+         ++i) {
       const std::uint64_t after = session.readings.read_at_exit(may_ask);
-      if (after == std::exchange(before, after)) break;
+      rests = after == std::exchange(before, after);
+      if (rests) break;
     }
+    if (!rests) note_others(session, may_ask, true);
     session.neighbours.set_asks_at_exit(false);
   }
   budget.spend(now_ns() - begun_ns);
