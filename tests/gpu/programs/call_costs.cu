@@ -1,7 +1,10 @@
 // Measures what a kernel launch, the launch of a CUDA graph and a copy take on the processor, in
-// batches that fit into the stream's queue. Prints the median of the batches in ns a call.
+// batches of 200 calls, which fit into the stream's queue.
 //
-//     call_costs launch|graph|copy [batches]
+//     call_costs launch|graph|copy
+//
+// Says "ready". Then, for each number of batches that it reads from its input, prints the median of
+// as many batches in ns a call.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -26,7 +29,6 @@ void require(cudaError_t result) {
 
 int main(int argc, char** argv) {
   const char* const what = argc > 1 ? argv[1] : "launch";
-  const int batches = argc > 2 ? std::atoi(argv[2]) : 2000;
   constexpr int calls = 200;
   cudaStream_t stream;
   require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -49,14 +51,24 @@ int main(int argc, char** argv) {
       require(cudaMemcpyAsync(static_cast<char*>(buffer) + (512 << 10), buffer, 4096,
                               cudaMemcpyDeviceToDevice, stream));
     };
-  std::vector<double> times;
-  for (int batch = -20; batch < batches; ++batch) {
-    const auto begun = std::chrono::steady_clock::now();
-    for (int i = 0; i < calls; ++i) call();
-    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begun;
-    require(cudaStreamSynchronize(stream));
-    if (batch >= 0) times.push_back(took.count() / calls);
+  const auto median_of = [&](int batches) {
+    std::vector<double> times;
+    for (int batch = 0; batch < batches; ++batch) {
+      const auto begun = std::chrono::steady_clock::now();
+      for (int i = 0; i < calls; ++i) call();
+      const std::chrono::duration<double, std::nano> took =
+          std::chrono::steady_clock::now() - begun;
+      require(cudaStreamSynchronize(stream));
+      times.push_back(took.count() / calls);
+    }
+    std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
+    return times[times.size() / 2];
+  };
+  median_of(20);  // the first calls load code, and the driver makes its queues
+  std::puts("ready");
+  std::fflush(stdout);
+  for (int batches = 0; std::scanf("%d", &batches) == 1 && batches > 0;) {
+    std::printf("%.2f\n", median_of(batches));
+    std::fflush(stdout);
   }
-  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-  std::printf("{\"median_ns\": %.2f}\n", times[times.size() / 2]);
 }
