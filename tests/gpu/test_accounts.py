@@ -62,6 +62,15 @@ def test_memory_of_jax_is_explained(workspace):
 
 
 @needs("torch", "triton")
-def test_memory_of_triton_is_explained(workspace):
+@pytest.mark.parametrize("script", ["triton_kernel.py", "triton_autotuned.py"])
+def test_memory_of_triton_is_explained(workspace, script):
     env = {"TRITON_CACHE_DIR": workspace.work / "triton"}
-    check_explained(workspace.run(command("triton_kernel.py"), env, timeout_s=TIMEOUT_S))
+    run = workspace.run(command(script), env, timeout_s=TIMEOUT_S)
+    check_explained(run)
+    assert not [line for line in run.output if line.endswith("False")], run.stdout
+
+
+@needs("torch")
+def test_memory_of_pytorch_with_forked_and_spawned_workers_is_explained(workspace):
+    run = workspace.run(command("torch_workers.py"), timeout_s=TIMEOUT_S)
+    check_explained(run)
