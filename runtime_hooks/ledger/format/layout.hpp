@@ -24,7 +24,7 @@ namespace cuwarden::ledger {
 
 // First 8 bytes of a ledger's file: "CWARDEN1" in memory.
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;
-inline constexpr std::uint32_t layout_version = 21;  // readers reject files of other versions
+inline constexpr std::uint32_t layout_version = 22;  // readers reject files of other versions
 
 // Number of enumerators of stacks::Exception, the reasons why a stack was not walked to its end.
 inline constexpr std::size_t stack_exceptions = 6;
@@ -149,7 +149,7 @@ struct Header {
   std::atomic<std::uint32_t> exit_status_known;  // 1: `exit_status` is valid; 0: it is unknown
   std::atomic<std::uint32_t> runtime_version;    // as cudaRuntimeGetVersion gives it; 0: unknown
   std::atomic<std::uint32_t> driver_version;     // as cuDriverGetVersion gives it; 0: unknown
-  std::atomic<std::uint32_t> cuda_seen;          // always 0: no code sets it
+  std::uint32_t reserved;
   // Calls of hooked functions that neither Hook::calls nor RegionId::shard_calls counts.
   std::atomic<std::uint64_t> recorded_calls;
   std::atomic<std::uint64_t> shim_ns;  // time that the shim's own work took so far; 0: not measured
@@ -237,8 +237,7 @@ struct Group {
   std::uint32_t series;
   std::atomic<std::uint32_t> first_shard;  // row of the group's first GroupShard; 0: none
   std::uint32_t next_in_series;            // row of the next group of the series; 0 ends the list
-  // Value that Series::peak_version got when `at_peak_*` were last copied. Readers do not use it.
-  std::uint32_t peak_version;
+  std::atomic<std::uint32_t> incident;     // row of the group's latest incident; 0: none
   std::atomic<std::uint64_t> first_ns;  // time of the first allocation since process start; 0: none
   std::atomic<std::uint64_t> failures;  // requests refused with an error to the program
   // Number and bytes of allocations that ended with their context, not by a free.
@@ -249,8 +248,7 @@ struct Group {
   // Number and bytes of the group's live allocations when the live bytes of its series were
   // highest, or up to 1 % lower.
   std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;
-  std::atomic<std::uint32_t> incident;  // row of the group's latest incident; 0: none
-  std::uint32_t reserved;
+  std::uint64_t reserved;
 };
 static_assert(offsetof(Group, counters) == 64 && sizeof(Group) == 128);
 
@@ -322,8 +320,8 @@ struct Series {
   std::uint8_t kind;                 // Kind, or series_host_rss
   std::uint8_t reserved[3];
   std::atomic<std::uint32_t> first_group;   // row of the first of the series' groups; 0: none
-  std::atomic<std::uint32_t> peak_version;  // odd while the groups' `at_peak_*` are copied
   std::atomic<std::uint32_t> fold_version;  // odd while buckets are being folded in pairs
+  std::atomic<std::uint32_t> buckets_used;  // buckets in use, up to the newest one
   // Number of the series' live allocations that no thread's own shard counts.
   std::atomic<std::uint64_t> live_count;
   // Live bytes, plus freed bytes that threads have not subtracted yet: at most 1 MiB or 1/64 of
@@ -334,10 +332,8 @@ struct Series {
   std::atomic<std::uint64_t> peak_count, peak_bytes, peak_ns;
   // Sum of the groups' at_peak_bytes, which are set anew when the peak is over 1% above this sum.
   std::atomic<std::uint64_t> copied_peak_bytes;
-  std::atomic<std::uint64_t> width_ns;      // length of a bucket; the first begins at process start
-  std::atomic<std::uint32_t> buckets_used;  // buckets in use, up to the newest one
-  std::uint32_t reserved2;
-  Bucket buckets[bucket_count];  // the timeline of live bytes, from process start on
+  std::atomic<std::uint64_t> width_ns;  // length of a bucket; the first begins at process start
+  Bucket buckets[bucket_count];         // the timeline of live bytes, from process start on
   // Number of worst moments so far: moments with more locked bytes than ever before. Locked bytes
   // are free, but in slabs of the driver that also have a live allocation. This field and all below
   // are for linear device memory (Kind::device) only.

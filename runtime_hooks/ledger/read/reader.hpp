@@ -287,7 +287,6 @@ struct ProcessView {
   std::optional<unsigned> report_number;
   std::optional<int> exit_status;  // status with which the process ended; null: unknown
   int driver_version = 0, runtime_version = 0;  // CUDA's; 13000 stands for 13.0; 0: unknown
-  bool cuda_seen = false;                       // always false: no code sets it in the ledger
   std::uint32_t reasons = 0;  // restrictions of the ledger or the recording: bits of Reason
   // Step that failed when the ledger last could not grow; `none`: the ledger could always grow.
   GrowthOperation growth_operation = GrowthOperation::none;
