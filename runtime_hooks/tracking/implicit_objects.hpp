@@ -121,7 +121,7 @@ class ImplicitObjects final : public ReadingListener {
     ledger::TakenRecord record;
     DeviceOrdinal device = no_device;
     std::uint64_t code_bytes = 0;
-    FreeBases::Mark mark = 0;  // mark of the device's base before the driver's call
+    FreeBases::Version base_version = 0;  // version of the device's base before the driver's call
   };
   // Ends the object's record. With a module or a library, ends the records of its code on all
   // devices. `here`: the current device, which is taken for that of an object without a record. To
@@ -147,7 +147,7 @@ class ImplicitObjects final : public ReadingListener {
   // The modules and libraries to which kernels belong.
   CodeOwners owners;
 
-  // Returns the device's mark, which device_was_read() needs.
+  // Returns the version of the device's base, which device_was_read() needs.
   std::uint64_t reading_begins(DeviceOrdinal device) noexcept override {
     return implicit_.bases.reading_begins(device);
   }
@@ -159,9 +159,9 @@ class ImplicitObjects final : public ReadingListener {
   void memory_has_changed(DeviceOrdinal device) noexcept override { implicit_.disturb(device); }
   // Does the work of device_was_read() beside other processes, by the bytes of the device that this
   // process holds, as NVML tells: the device's bytes less these are the base from then on. `begun`:
-  // the device's mark from before NVML was asked.
+  // the version of the device's base from before NVML was asked.
   void own_was_read(DeviceOrdinal, const driver::DeviceReading&, std::uint64_t own_bytes,
-                    FreeBases::Mark begun) noexcept;
+                    FreeBases::Version begun) noexcept;
 
  private:
   // Most objects that can wait at the same time, on all devices; further ones are only counted.
@@ -176,8 +176,8 @@ class ImplicitObjects final : public ReadingListener {
     // Group and context of the record that the object gets if it has none.
     GroupId group;
     ContextId context;
-    FreeBases::Mark mark = 0;  // mark of the device's base before the object's call
-    bool is_new = false;       // true if the call that waits is the one that made the object
+    FreeBases::Version base_version = 0;  // version of the device's base before the object's call
+    bool is_new = false;  // true if the call that waits is the one that made the object
   };
 
   // Returns the bytes that the call took; 0 if it was not measured or gave memory back, or if they
@@ -191,9 +191,9 @@ class ImplicitObjects final : public ReadingListener {
   // neither bytes nor flags to set.
   void add_bytes(const Waiting&, std::uint64_t bytes, ledger::FlagChange, bool may_make) noexcept;
   // Looks for a sign of another process: the reading differs from the device's exact base, which
-  // had this mark before the reading and after it.
+  // had this version before the reading and after it.
   void look_for_neighbours(DeviceOrdinal, const driver::DeviceReading&,
-                           FreeBases::Mark begun) noexcept;
+                           FreeBases::Version begun) noexcept;
   // Removes all objects that wait and for which is_gone(entry) is true.
   template <class IsGone>
   void forget_waiting(IsGone is_gone) noexcept;
@@ -211,11 +211,11 @@ class ImplicitObjects final : public ReadingListener {
   // time.
   bool has_managed(DeviceOrdinal) const noexcept;
   // Gives the objects that wait on the device what they took, by a reading of its free bytes, and
-  // forgets those that can never be settled. `begun`: the device's mark from before the reading,
-  // `base`: its base now; `by_own`: as in FreeBases::Base, for `free_bytes`. Returns true if an
-  // object with this mark waited.
+  // forgets those that can never be settled. `begun`: the version of the device's base from before
+  // the reading, `base`: its base now; `by_own`: as in FreeBases::Base, for `free_bytes`. Returns
+  // true if an object with this version waited.
   bool settle(DeviceOrdinal, const FreeBases::Base& base, std::uint64_t free_bytes, bool by_own,
-              FreeBases::Mark begun) noexcept;
+              FreeBases::Version begun) noexcept;
   void book(Kind, DeviceOrdinal, std::int64_t bytes) noexcept;
   // Returns the share of objects' bytes that ends of this kind give back to the device.
   GivenBack& given_back_of(Kind kind) noexcept {
