@@ -36,7 +36,7 @@ void Rescue::attempt(const Rung& rung, FunctionRef<RungOutcome()> run, std::stri
   tally.unsafe = tally.unsafe || tally.last == RungOutcome::unsafe;
 }
 
-bool Ladder::is_worth_climbing(const Situation& now) noexcept {
+bool Ladder::is_worth_climbing(const RescueConditions& now) noexcept {
   const VainAttempts& before = this->before(now);
   const std::uint64_t time = before.time_ns.load(relaxed);
   return time == 0 || clock_.now_ns() - time >= again_after_ns ||
@@ -48,7 +48,7 @@ bool Ladder::is_worth_climbing(const Situation& now) noexcept {
            (now.can_spill() && !before.tried_spill.load(relaxed))));
 }
 
-void Ladder::found_nothing(const Situation& now, bool tried_all) noexcept {
+void Ladder::found_nothing(const RescueConditions& now, bool tried_all) noexcept {
   VainAttempts& here = before(now);
   here.live_bytes.store(now.live_bytes, relaxed);
   here.bytes.store(now.bytes, relaxed);
@@ -59,9 +59,9 @@ void Ladder::found_nothing(const Situation& now, bool tried_all) noexcept {
   here.time_ns.store(clock_.now_ns(), relaxed);
 }
 
-Rescued Ladder::climb(const RefusedCall& call, const Situation& now, TriedRungs& tried) {
+Rescued Ladder::climb(const RefusedCall& call, const RescueConditions& now, TriedRungs& tried) {
   Rescue rescue{.call = call,
-                .situation = now,
+                .conditions = now,
                 .settings = settings_,
                 .before = before(now),
                 .clock = clock_,

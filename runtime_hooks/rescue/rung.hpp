@@ -42,9 +42,10 @@ struct Settings {
   Reclaimers* reclaimers = nullptr;
 };
 
-// Facts about a refused request and its device. They tell if rungs (attempts to serve it) are worth
-// trying, although an earlier rescue has tried them in vain.
-struct Situation {
+// Conditions under which a refused request is rescued: facts about the request and its device. They
+// tell which rungs (attempts to serve it) may run, and if rungs are worth trying although an
+// earlier rescue has tried them in vain.
+struct RescueConditions {
   // The ordinal of the request's device plus 1; 0: host memory.
   std::uint32_t device = 0;
   // Bytes of this process's live allocations on the device; for a request for host memory, those of
@@ -147,7 +148,7 @@ struct Tally {
 struct Rescue {
   const RefusedCall& call;  // the refused request, and the objects that serve it
   // Facts about the request and its device, by which rungs decide if they run.
-  const Situation& situation;
+  const RescueConditions& conditions;
   const Settings& settings;  // which rungs may be tried, and for how long
   // Earlier attempts on the request's device that found no memory. Rungs update the times of waits.
   VainAttempts& before;
