@@ -126,7 +126,7 @@ struct Rung;
 
 // Outcomes of the attempts that one rescue has made so far. They tell if rungs (ordered attempts to
 // serve a request) are worth trying for the next refused request.
-struct Tally {
+struct AttemptOutcomes {
   // The outcome of the rescue's last attempt, of any rung. Means nothing before the first attempt,
   // which the retry rung always makes.
   RungOutcome last{};
@@ -165,11 +165,11 @@ struct Rescue {
   // Address of the memory by which cuwarden has served the request (by spilling); 0: none.
   std::uint64_t served_at = 0;
   // Outcomes of the attempts that were made so far.
-  Tally tally{};
+  AttemptOutcomes outcomes{};
 
   // Makes an attempt of the rung by calling `run`, which returns the outcome. Adds the attempt to
-  // `tried`, before it begins and when it has ended, and its outcome to `tally`. `reclaimer`: name
-  // of the reclaimer that `run` calls; empty for other attempts.
+  // `tried`, before it begins and when it has ended, and its outcome to `outcomes`. `reclaimer`:
+  // name of the reclaimer that `run` calls; empty for other attempts.
   void attempt(const Rung&, FunctionRef<RungOutcome()> run, std::string_view reclaimer = {});
   // Asks the driver for the requested memory once more. `served`: the driver has granted the
   // request. `no_memory`, `other_error`: the driver has refused the request for lack of memory, or

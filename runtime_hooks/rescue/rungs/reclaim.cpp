@@ -128,7 +128,7 @@ void run_each(Rescue& rescue) {
       gave_nothing |= 1u << turn;
     else if (failure)
       turns.tell_once(turn, reclaimer, *failure);
-    if (rescue.tally.has_ended()) return;
+    if (rescue.outcomes.has_ended()) return;
   }
   for (std::size_t turn = 0; turn < Reclaimers::limit; ++turn)
     if ((gave_nothing >> turn & 1) != 0 && reclaimers.entry(turn, reclaimer))
