@@ -78,7 +78,7 @@ class SlabPages {
   static_assert(slab_page_bytes == 1 << page_bits);
 
   // Sums over one group's pieces (allocations in slab pages).
-  struct Tally;
+  struct PieceSums;
 
   // Returns the group's row in the ledger. `id` must not be 0.
   const Group& group(GroupId id) const noexcept {
@@ -136,15 +136,15 @@ class SlabPages {
   // True if an allocation of this address and size agrees with the driver's layout of slabs that
   // slab_layout.hpp assumes.
   bool fits(const Series&, std::uint64_t address, std::uint64_t bytes) const noexcept;
-  // Adds each live piece (allocation in a slab page) of the series to its group's entry in `Tally`,
-  // an array of `groups` entries. Returns the number of pieces that share their page. Sets
-  // Series::slabs_misfit.
-  std::uint64_t tally_pieces(Series&, Tally*, std::uint64_t groups) const noexcept;
+  // Adds each live piece (allocation in a slab page) of the series to its group's sums in
+  // `PieceSums`, an array of `groups` entries. Returns the number of pieces that share their page.
+  // Sets Series::slabs_misfit.
+  std::uint64_t sum_pieces(Series&, PieceSums*, std::uint64_t groups) const noexcept;
   // Copies the last reading of the device's memory to Series::read_*.
   void store_reading(Series&) const noexcept;
-  // Stores the groups with the most locked bytes in `Tally`, an array of `groups` entries, as the
-  // series' WorstHolder rows.
-  void store_holders(Series&, const Tally*, std::uint64_t groups) noexcept;
+  // Stores the groups with the most locked bytes in `PieceSums`, an array of `groups` entries, as
+  // the series' WorstHolder rows.
+  void store_holders(Series&, const PieceSums*, std::uint64_t groups) noexcept;
 
   Storage& storage_;             // the memory of the ledger, with its tables
   ThreadShards& thread_shards_;  // each thread's own counters
