@@ -37,19 +37,19 @@ void Rescue::attempt(const Rung& rung, FunctionRef<RungOutcome()> run, std::stri
 }
 
 bool Ladder::is_worth_climbing(const RescueConditions& now) noexcept {
-  const VainAttempts& before = this->before(now);
-  const std::uint64_t time = before.time_ns.load(relaxed);
+  const EarlierFailures& earlier = this->earlier(now);
+  const std::uint64_t time = earlier.time_ns.load(relaxed);
   return time == 0 || clock_.now_ns() - time >= again_after_ns ||
-         now.bytes < before.bytes.load(relaxed) ||
-         now.live_bytes < before.live_bytes.load(relaxed) ||
-         now.noted != before.noted.load(relaxed) ||
+         now.bytes < earlier.bytes.load(relaxed) ||
+         now.live_bytes < earlier.live_bytes.load(relaxed) ||
+         now.noted != earlier.noted.load(relaxed) ||
          (has_last_resorts() && now.is_last_resort_due &&
-          (!before.tried_all.load(relaxed) || reclaimers() != before.reclaimers.load(relaxed) ||
-           (now.can_spill() && !before.tried_spill.load(relaxed))));
+          (!earlier.tried_all.load(relaxed) || reclaimers() != earlier.reclaimers.load(relaxed) ||
+           (now.can_spill() && !earlier.tried_spill.load(relaxed))));
 }
 
 void Ladder::found_nothing(const RescueConditions& now, bool tried_all) noexcept {
-  VainAttempts& here = before(now);
+  EarlierFailures& here = earlier(now);
   here.live_bytes.store(now.live_bytes, relaxed);
   here.bytes.store(now.bytes, relaxed);
   here.noted.store(now.noted, relaxed);
@@ -63,7 +63,7 @@ Rescued Ladder::climb(const RefusedCall& call, const RescueConditions& now, Trie
   Rescue rescue{.call = call,
                 .conditions = now,
                 .settings = settings_,
-                .before = before(now),
+                .earlier = earlier(now),
                 .clock = clock_,
                 .tried = tried};
   const AttemptOutcomes& outcomes = rescue.outcomes;

@@ -62,21 +62,20 @@ class Ladder {
   // on.
   void found_nothing(const RescueConditions&, bool tried_all) noexcept;
 
-  // Number of entries of `before_` for each thing that a call may ask for. Devices whose ordinals
+  // Number of entries of `earlier_` for each thing that a call may ask for. Devices whose ordinals
   // differ by a multiple of 64 share an entry; the host counts as ordinal -1.
   static constexpr std::uint32_t devices = 64;
-  // Returns the earlier attempts in vain at requests for the same thing on the same device.
-  VainAttempts& before(const RescueConditions& now) noexcept {
-    return before_[static_cast<std::size_t>(now.asked)][now.device % devices];
+  // Returns the earlier failures to serve requests for the same thing on the same device.
+  EarlierFailures& earlier(const RescueConditions& now) noexcept {
+    return earlier_[static_cast<std::size_t>(now.asked)][now.device % devices];
   }
   // Settings that tell which rungs (attempts to serve a refused request) may be tried, and for how
   // long.
   const Settings settings_;
   // Clock by which waits and attempts are measured.
   Clock& clock_;
-  // Earlier attempts in vain, by RescueConditions::asked, and by RescueConditions::device modulo
-  // `devices`.
-  VainAttempts before_[ledger::asked_count][devices];
+  // Earlier failures, by RescueConditions::asked, and by RescueConditions::device modulo `devices`.
+  EarlierFailures earlier_[ledger::asked_count][devices];
 };
 
 }  // namespace cuwarden::rescue

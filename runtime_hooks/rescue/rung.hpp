@@ -72,10 +72,10 @@ struct RescueConditions {
   bool can_spill() const noexcept { return spill_obstacle == LeftOut::none; }
 };
 
-// The last attempts in vain on one device: a rescue that found no memory, a wait for other
-// processes to free some, and a wait for the device to reach pending stream-ordered frees. All
+// The last failures on one device: of a rescue, which found no memory, of a wait for other
+// processes to free some, and of a wait for the device to reach pending stream-ordered frees. All
 // times are nanoseconds of the clock that measures rungs.
-struct VainAttempts {
+struct EarlierFailures {
   // Time of the rescue that found no memory, the process's live bytes on the device then, and the
   // size in bytes of the request that was not served. A time of 0: there was no such rescue.
   std::atomic<std::uint64_t> time_ns{0}, live_bytes{0}, bytes{0};
@@ -150,15 +150,16 @@ struct Rescue {
   // Facts about the request and its device, by which rungs decide if they run.
   const RescueConditions& conditions;
   const Settings& settings;  // which rungs may be tried, and for how long
-  // Earlier attempts on the request's device that found no memory. Rungs update the times of waits.
-  VainAttempts& before;
+  // Earlier rescues and waits that found no memory on the request's device. Rungs update the times
+  // of waits.
+  EarlierFailures& earlier;
   Clock& clock;  // measures waits and the durations of rungs
   // The rungs that were tried so far, as rows of the ledger.
   TriedRungs& tried;
 
   // True if a wait for other processes' memory on this device had ended without memory before this
   // rescue began: less than ten times the longest wait (Settings::wait_ns) ago.
-  bool earlier_wait_was_vain = was_in_vain(before.waited_ns, settings.wait_ns);
+  bool earlier_wait_was_vain = was_in_vain(earlier.waited_ns, settings.wait_ns);
   // True if something was left out because of captures in progress: streams with pending frees, or
   // meshing.
   bool has_left_out = false;

@@ -10,7 +10,7 @@ namespace {
 // If the device is busy for longer than the timeout, requests do not wait for it again for a while.
 // The rung then only looks if the frees were reached.
 RungOutcome run(Rescue& rescue) {
-  std::atomic<std::uint64_t>& vain_ns = rescue.before.synchronised_ns;
+  std::atomic<std::uint64_t>& vain_ns = rescue.earlier.synchronised_ns;
   const std::uint64_t begun = rescue.clock.now_ns();
   const bool only_looks = rescue.was_in_vain(vain_ns, rescue.settings.sync_timeout_ns);
   const RungOutcome outcome =

@@ -69,8 +69,8 @@ RungOutcome run(Rescue& rescue) {
   rescue.call.parts.notices.tell_once(serving::Notice::waits, request.device, request.bytes);
   const std::uint64_t begun_ns = rescue.clock.now_ns();
   const RungOutcome outcome = wait_until(rescue, begun_ns, begun_ns + rescue.settings.wait_ns);
-  rescue.before.waited_ns.store(outcome == RungOutcome::timed_out ? rescue.clock.now_ns() : 0,
-                                std::memory_order_relaxed);
+  rescue.earlier.waited_ns.store(outcome == RungOutcome::timed_out ? rescue.clock.now_ns() : 0,
+                                 std::memory_order_relaxed);
   return outcome;
 }
 
