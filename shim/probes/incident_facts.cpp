@@ -78,7 +78,7 @@ void note_growth(const std::vector<LeakGroup>& groups, ledger::IncidentHoldings&
 }
 
 void note_host(ledger::IncidentFacts& facts) {
-  static_assert(HostLimits::unknown == ledger::unknown_bytes &&
+  static_assert(HostLimits::unknown == ledger::unknown_value &&
                 HostLimits::unlimited == ledger::no_limit);
   const HostLimits limits = read_host_limits();
   const std::pair<Fact, std::uint64_t> known[] = {
@@ -159,7 +159,7 @@ void note_processes_with_file(ledger::Incidents& rows, OtherProcesses& processes
     return found.size() < most;
   });
   for (const std::uint32_t pid : found)
-    note_process(rows, processes, ledger::SeenBy::device_file, pid, ledger::unknown_bytes,
+    note_process(rows, processes, ledger::SeenBy::device_file, pid, ledger::unknown_value,
                  incident);
 }
 

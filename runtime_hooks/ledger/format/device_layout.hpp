@@ -26,7 +26,7 @@ struct Device {
   // live allocations for which is_taken_at_once() is true, less those in host memory (spill), with
   // unused memory of cuwarden's pool; and what the driver took by itself (ImplicitBytes::all()).
   std::atomic<std::uint64_t> allocated_when_read_bytes, implicit_when_read_bytes;
-  // In the last reading, idle bytes of the process's memory pools and graphs, or unknown_bytes.
+  // In the last reading, idle bytes of the process's memory pools and graphs, or unknown_value.
   std::atomic<std::uint64_t> memory_pool_idle_bytes;
   std::atomic<std::uint64_t> other_processes_bytes;  // used by other processes; 0: none or unknown
   // Bytes of live device allocations that are in host memory (spill): now, and the most so far.

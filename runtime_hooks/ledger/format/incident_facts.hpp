@@ -25,11 +25,11 @@ struct IncidentFacts {
   // device of the request, or on the host if host memory was requested. Zeros until
   // Incidents::measure() has added them.
   std::array<std::uint64_t, kind_count> live_bytes{}, live_count{};
-  // Values of the facts, indexed by Fact and in the unit that Fact gives; unknown_bytes: the fact
+  // Values of the facts, indexed by Fact and in the unit that Fact gives; unknown_value: the fact
   // is not known.
   std::array<std::uint64_t, fact_count> facts = [] {
     std::array<std::uint64_t, fact_count> unknown{};
-    unknown.fill(unknown_bytes);
+    unknown.fill(unknown_value);
     return unknown;
   }();
 
@@ -37,10 +37,10 @@ struct IncidentFacts {
   // exist. Null if the fact is not known.
   std::optional<std::uint64_t> fact(Fact which) const noexcept {
     const std::uint64_t value = facts[static_cast<std::size_t>(which)];
-    return value == unknown_bytes ? std::nullopt : std::optional(value);
+    return value == unknown_value ? std::nullopt : std::optional(value);
   }
   // Stores a fact's value, in the unit that Fact gives. no_limit: the limit does not exist;
-  // unknown_bytes: the fact is not known.
+  // unknown_value: the fact is not known.
   void set(Fact which, std::uint64_t value) noexcept {
     facts[static_cast<std::size_t>(which)] = value;
   }
@@ -64,8 +64,8 @@ struct IncidentHolding {
 // and /proc describe it.
 struct OtherProcess {
   std::uint32_t pid = 0, parent = 0;  // pid of the process and of its parent; parent 0: unknown
-  // Bytes of the device that the process uses; unknown_bytes: not known.
-  std::uint64_t bytes = unknown_bytes;
+  // Bytes of the device that the process uses; unknown_value: not known.
+  std::uint64_t bytes = unknown_value;
   SeenBy seen_by = SeenBy::nvml;           // the way in which the process was found
   RunState run_state = RunState::unknown;  // state of the process at the refusal
   // True if the process's uid is known, and is not that of the process with the refused request.

@@ -11,9 +11,8 @@
 
 namespace cuwarden::ledger {
 
-// Value of a number in the ledger that is not known. It is used also for numbers that count
-// something else than bytes.
-inline constexpr std::uint64_t unknown_bytes = UINT64_MAX;
+// Value of a number in the ledger that is not known, be it a number of bytes or another one.
+inline constexpr std::uint64_t unknown_value = UINT64_MAX;
 
 // The thing that a refused call asked for: memory (an allocation), a context, loaded code, a kernel
 // launch, a graph's instantiation or launch, or a stream. Further things: a larger limit
@@ -33,7 +32,7 @@ enum class Asked : std::uint8_t {
 inline constexpr std::uint8_t asked_count = 9;  // number of enumerators of Asked
 
 // Facts about the moment of a refusal; indices into Incident::facts. A fact that is not known has
-// the value unknown_bytes. The enumerators' numbers are part of the ledger's layout.
+// the value unknown_value. The enumerators' numbers are part of the ledger's layout.
 enum class Fact : std::uint8_t {
   // Facts about the device of the refused request, in bytes.
   total_bytes,             // size of the device's memory
@@ -190,7 +189,7 @@ struct Incident {
   // request's device, or on the host for a request of host memory.
   std::uint64_t live_bytes[kind_count];
   std::uint64_t live_count[kind_count];  // number of live allocations then, by Kind
-  // Facts about the device and the host at the first refusal, by Fact; unknown_bytes: not known.
+  // Facts about the device and the host at the first refusal, by Fact; unknown_value: not known.
   std::atomic<std::uint64_t> facts[fact_count];
 };
 
@@ -203,12 +202,12 @@ struct IncidentHolder {
   std::uint32_t reserved;
   std::uint64_t count, bytes;  // number of the group's live allocations; their bytes
   // Rate at which the group's live bytes grew in the last three quarters of the time since its
-  // oldest live allocation. unknown_bytes: they do not grow steadily, or the rate was not
+  // oldest live allocation. unknown_value: they do not grow steadily, or the rate was not
   // determined.
   std::atomic<std::uint64_t> growth_bytes_per_minute;
   // The group's part of the locked bytes: these are free, but in slabs of the driver with live
   // allocations. A slab's locked bytes are divided equally among its live allocations.
-  // unknown_bytes: 0 bytes, not determined, or not among the four largest parts.
+  // unknown_value: 0 bytes, not determined, or not among the four largest parts.
   std::atomic<std::uint64_t> slab_locked_bytes;
 };
 
@@ -233,7 +232,7 @@ struct IncidentProcess {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t incident;            // row of the incidents table
   std::uint32_t pid, parent;         // pid of the process and of its parent; parent 0: unknown
-  std::uint64_t bytes;               // the process's bytes on the device; unknown_bytes: not known
+  std::uint64_t bytes;               // the process's bytes on the device; unknown_value: not known
   std::int64_t start_realtime_ns;    // start of the process, since 1970; 0: unknown
   SeenBy seen_by;                    // the way in which the process was found
   RunState run_state;                // state of the process at the refusal

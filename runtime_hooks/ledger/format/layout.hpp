@@ -360,7 +360,7 @@ struct Series {
   // Number of live allocations that shared a slab page with others at `holders_ns`.
   std::atomic<std::uint64_t> pieces_seen;
   // The last reading of the device's memory before `holders_ns`: its time since process start (0:
-  // none), free bytes, and idle bytes of memory pools (unknown_bytes: not known).
+  // none), free bytes, and idle bytes of memory pools (unknown_value: not known).
   std::atomic<std::uint64_t> read_ns, read_free_bytes, read_memory_pool_idle_bytes;
 };
 
