@@ -21,7 +21,7 @@ std::optional<Account> account_of(const ledger::DeviceView& device,
   // The account is signed, because threads may allocate while the device is read.
   const std::uint64_t used = device.total_bytes - free_bytes_now(device, all);
   // A larger number is that of a damaged ledger, and no account adds up to it.
-  if (device.at == ledger::ReadingAt::none || device.ordinal.value < 0 ||
+  if (device.at == ledger::ReadingAt::never || device.ordinal.value < 0 ||
       used > model::largest_number)
     return std::nullopt;
   Account account(used);

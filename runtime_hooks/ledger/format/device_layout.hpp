@@ -9,9 +9,12 @@
 
 namespace cuwarden::ledger {
 
-// Occasion of the last reading of a device's free memory. `none`: there was no reading so far.
-// `last_call`: near a recorded call. `exit`: at the process's end.
-enum class ReadingAt : std::uint32_t { none, last_call, exit };
+// Occasion of the last reading of a device's free memory.
+enum class ReadingAt : std::uint32_t {
+  never,      // the memory was not read so far
+  last_call,  // near a recorded call
+  exit,       // at the process's end
+};
 // A device that the process used, and the last reading of its memory.
 struct Device {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row

@@ -172,9 +172,9 @@ struct DeviceView {
   DeviceOrdinal ordinal = no_device;  // the device's CUDA ordinal, from 0
   std::uint8_t uuid[16]{};            // the device's UUID; zeros: unknown
   std::string_view name;              // the device's name; empty: unknown
-  // Occasion of the last reading of the device's memory. None: no reading is known, so `time_ns`,
-  // `total_bytes`, `free_bytes` and `memory_pool_idle_bytes` are not valid.
-  ReadingAt at = ReadingAt::none;
+  // Occasion of the last reading of the device's memory. `never`: no reading is known, so
+  // `time_ns`, `total_bytes`, `free_bytes` and `memory_pool_idle_bytes` are not valid.
+  ReadingAt at = ReadingAt::never;
   // Time of the last reading of the device's memory, since process start; size and free bytes of
   // that memory then.
   std::uint64_t time_ns = 0, total_bytes = 0, free_bytes = 0;

@@ -36,7 +36,7 @@ std::optional<DeviceView> Reader::device(std::uint64_t index) const noexcept {
     const bool whole = (version & 1) == 0 && get(found->version) == version;
     view.at = whole && at <= static_cast<std::uint32_t>(ReadingAt::exit)
                   ? static_cast<ReadingAt>(at)
-                  : ReadingAt::none;
+                  : ReadingAt::never;
     if (whole) break;
   }
   return view;

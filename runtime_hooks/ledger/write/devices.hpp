@@ -17,7 +17,7 @@ namespace cuwarden::ledger {
 
 // A reading of a device's memory: the driver's figures at one moment.
 struct Reading {
-  ReadingAt at = ReadingAt::none;                 // the occasion; `none`: no reading
+  ReadingAt at = ReadingAt::never;                // the occasion; `never`: no reading
   std::uint64_t total_bytes = 0, free_bytes = 0;  // size and free bytes of the device's memory
   // Bytes that this process's memory pools (CUmemoryPool) and graphs hold and that no allocation
   // has; null: unknown.

@@ -325,7 +325,7 @@ void SlabPages::store_reading(Series& series) const noexcept {
   for (std::uint64_t i = 1; i < used; ++i) {
     const Device& device = devices[i];
     if (device.state.load(std::memory_order_acquire) != 1 || device.ordinal != series.device ||
-        device.at.load(relaxed) == 0)
+        device.at.load(relaxed) == static_cast<std::uint32_t>(ReadingAt::never))
       continue;
     const std::uint32_t version = device.version.load(std::memory_order_acquire);
     const std::uint64_t time_ns = device.time_ns.load(std::memory_order_acquire);
