@@ -112,7 +112,7 @@ void put_fragmentation(const ledger::Reader& reader, const std::vector<ledger::S
 
 void put_slab_map(const Fragmentations& fragmentations, Put<model::Slab> put) {
   for (const auto& [device, all] : fragmentations) {
-    for (const Slab& slab : all.slabs) {
+    for (const LiveSlab& slab : all.slabs) {
       // The class has this many slots. The driver cuts pieces in finer steps, so a slab may
       // hold more pieces.
       const std::uint64_t slots = std::max(all.page_bytes / slab.class_bytes, slab.live_count);

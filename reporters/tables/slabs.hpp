@@ -23,7 +23,7 @@
 namespace cuwarden {
 
 // A slab of the driver with at least one live piece.
-struct Slab {
+struct LiveSlab {
   std::uint64_t address = 0;  // address at which the slab starts
   // Number of live pieces (small allocations) in the slab, and their bytes as requested.
   std::uint64_t live_count = 0, live_bytes = 0;
@@ -64,7 +64,7 @@ struct Fragmentation {
   std::uint64_t largest_piece = 0;
 
   // Slabs (2 MiB pages of small requests) with a live piece, sorted by address.
-  std::vector<Slab> slabs;
+  std::vector<LiveSlab> slabs;
   // Sums over the slabs of each size class, by the class in bytes.
   std::map<std::uint64_t, SlabClass> classes;
   // Live pieces of each group of allocations, by the group's row in the ledger.

@@ -63,7 +63,7 @@ void note_slabs(ledger::Incidents& rows, const ledger::Reader& live, rescue::Inc
     rows.add_slab_class(incident.id, {class_bytes, row.slab_count, row.live_count, row.live_bytes});
   std::vector<ledger::SlabRow> slabs;
   slabs.reserve(here.slabs.size());
-  for (const Slab& slab : here.slabs)
+  for (const LiveSlab& slab : here.slabs)
     slabs.push_back({{slab.address}, slab.live_count, slab.live_bytes});
   rows.add_slabs(incident.id, slabs);
   note_lockers(live, here, incident.holdings);
