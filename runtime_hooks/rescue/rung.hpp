@@ -76,21 +76,24 @@ struct RescueConditions {
 // processes to free some, and of a wait for the device to reach pending stream-ordered frees. All
 // times are nanoseconds of the clock that measures rungs.
 struct EarlierFailures {
-  // Time of the rescue that found no memory, the process's live bytes on the device then, and the
-  // size in bytes of the request that was not served. A time of 0: there was no such rescue.
-  std::atomic<std::uint64_t> time_ns{0}, live_bytes{0}, bytes{0};
+  std::atomic<std::uint64_t> time_ns{0};     // time of the rescue that found no memory; 0: none
+  std::atomic<std::uint64_t> live_bytes{0};  // the process's live bytes on the device then
+  std::atomic<std::uint64_t> bytes{0};       // size of the request that the rescue did not serve
   // The value of PendingFrees::noted() at the time of the rescue: a number that changes when memory
   // is freed in a further stream (cuMemFreeAsync).
   std::atomic<std::uint32_t> noted{0};
-  // `tried_all`: true if the rescue that found no memory has tried all rungs that are turned on.
-  // `tried_spill`: true if the rescue has tried to spill, too.
-  std::atomic<bool> tried_all{false}, tried_spill{false};
+  // True if the rescue that found no memory has tried all rungs that are turned on.
+  std::atomic<bool> tried_all{false};
+  std::atomic<bool> tried_spill{false};  // true if the rescue has tried to spill, too
   // Number of reclaimers that had ever been registered by the time of the rescue
   // (Reclaimers::changes()).
   std::atomic<std::uint32_t> reclaimers{0};
-  // Times at which the last wait for other processes (`waited_ns`), and the last wait for pending
-  // frees, ended without memory. 0: there was none, or a later one was not in vain.
-  std::atomic<std::uint64_t> waited_ns{0}, synchronised_ns{0};
+  // Time at which the last wait for other processes ended without memory; 0: there was none, or a
+  // later one was not in vain.
+  std::atomic<std::uint64_t> waited_ns{0};
+  // Time at which the last wait for pending frees ended without memory; 0: there was none, or a
+  // later one was not in vain.
+  std::atomic<std::uint64_t> synchronised_ns{0};
 };
 
 // Outcome of a rescue, in which rungs try to serve a refused request.

@@ -71,13 +71,15 @@ struct OtherProcess {
   // True if the process's uid is known, and is not that of the process with the refused request.
   bool is_of_another_user = false;
   std::int64_t start_realtime_ns = 0;  // start of the process, since 1970; 0: unknown
-  // Texts of other owners, which must outlive the object; empty: unknown. `program`,
-  // `parent_program`: path of the program's file, or only its name of at most 15 characters.
-  // `user`: name of the process's user, or the uid in digits.
-  std::string_view program{}, parent_program{}, user{};
-  // Texts from the process's cgroup; empty: it names none. `job`: id of a Slurm job. `container`:
-  // id of a container. `pod`: uid of a Kubernetes pod. `unit`: unit of systemd.
-  std::string_view job{}, container{}, pod{}, unit{};
+  // Path of the program's file, or only its name of at most 15 characters, for the process and for
+  // its parent; empty: unknown. The object owns none of its texts: they must outlive it.
+  std::string_view program{}, parent_program{};
+  std::string_view user{};  // name of the process's user, or the uid in digits; empty: unknown
+  // Owners that the process's cgroup names; empty: it names none.
+  std::string_view job{};        // id of a Slurm job
+  std::string_view container{};  // id of a container
+  std::string_view pod{};        // uid of a Kubernetes pod
+  std::string_view unit{};       // unit of systemd
 };
 
 // The other processes that advice about a refused request may name: for each way in which processes

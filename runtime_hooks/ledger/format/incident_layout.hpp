@@ -167,10 +167,11 @@ struct Incident {
   std::uint64_t bytes;               // bytes requested, or needed by the call itself; 0: unknown
   Asked asked;                       // the thing that the refused call asked for
   std::uint8_t reserved[3];
-  std::uint32_t number;  // position among the incidents of its group, from 1
-  // Number of refusals that this row counts after its first one; time (ns since process start) and
-  // size (bytes) of the last refusal that the row counts, which is the first one if `repeats` is 0.
-  std::atomic<std::uint64_t> repeats, last_ns, last_bytes;
+  std::uint32_t number;                // position among the incidents of its group, from 1
+  std::atomic<std::uint64_t> repeats;  // number of refusals that the row counts after its first one
+  // Time (ns since process start) and size (bytes) of the last refusal that the row counts, which
+  // is the first one if `repeats` is 0.
+  std::atomic<std::uint64_t> last_ns, last_bytes;
   // Number of refusals that the program saw as an error, and after which the thread repeated the
   // request (equal size, device, function and kind) within 10 s until it was served.
   std::atomic<std::uint64_t> recovered;
@@ -238,23 +239,26 @@ struct IncidentProcess {
   RunState run_state;                // state of the process at the refusal
   std::uint8_t is_of_another_user;  // 1: another uid than the ledger process's; 0: equal or unknown
   std::uint8_t reserved[5];
-  // Texts; empty: unknown. `program`, `parent_program`: path of the program's file, or only its
-  // name of at most 15 characters. `user`: name of the process's user, or the uid in digits.
-  StringRef program, parent_program, user;
-  // Texts from the process's cgroup; empty: it names none. `job`: id of a Slurm job. `container`:
-  // id of a container. `pod`: uid of a Kubernetes pod. `unit`: unit of systemd.
-  StringRef job, container, pod, unit;
+  // Path of the program's file, or only its name of at most 15 characters, for the process and for
+  // its parent; empty: unknown.
+  StringRef program, parent_program;
+  StringRef user;  // name of the process's user, or the uid in digits; empty: unknown
+  // Owners that the process's cgroup names; empty: it names none.
+  StringRef job;        // id of a Slurm job
+  StringRef container;  // id of a container
+  StringRef pod;        // uid of a Kubernetes pod
+  StringRef unit;       // unit of systemd
 };
 
 // The driver's slabs of one size class, on the device of a refused request, at the moment of the
 // incident's first refusal. A slab (2 MiB) belongs to the class in which most of its live bytes
 // are.
 struct IncidentClass {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t incident;            // row of the incidents table
-  // `class_bytes`: largest size of the class's allocations, a power of two. `slab_count`: slabs of
-  // the class. `live_*`: number and requested bytes of all live allocations in these slabs.
-  std::uint64_t class_bytes, slab_count, live_count, live_bytes;
+  std::atomic<std::uint32_t> state;      // 1: readers may use the row; 0: not filled in yet
+  std::uint32_t incident;                // row of the incidents table
+  std::uint64_t class_bytes;             // largest size of the class's allocations, a power of two
+  std::uint64_t slab_count;              // number of the class's slabs
+  std::uint64_t live_count, live_bytes;  // number and requested bytes of live allocations in them
 };
 
 // A rung (a way to serve a refused request) that was tried at an incident's first refusal.
@@ -272,10 +276,10 @@ struct IncidentRung {
 // One of the driver's slabs (2 MiB units of device memory) at the moment of an incident's first
 // refusal. Either all slabs of the request's device have rows or, for lack of room, none has.
 struct IncidentSlab {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t incident;            // row of the incidents table
-  // Address of the slab's first byte; number and requested bytes of the live allocations in it.
-  std::uint64_t address, live_count, live_bytes;
+  std::atomic<std::uint32_t> state;      // 1: readers may use the row; 0: not filled in yet
+  std::uint32_t incident;                // row of the incidents table
+  std::uint64_t address;                 // address of the slab's first byte
+  std::uint64_t live_count, live_bytes;  // number and requested bytes of live allocations in it
 };
 
 }  // namespace cuwarden::ledger

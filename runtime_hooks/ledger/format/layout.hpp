@@ -162,17 +162,17 @@ struct Header {
   // The module epoch: number of modules (loaded object files) that were unloaded so far. An address
   // belongs to one module only within an epoch.
   std::atomic<std::uint64_t> module_epoch;
-  // Page-locked host memory: allocations that cuwarden's pool has ever served and their bytes, and
-  // bytes that the pool holds now.
-  std::atomic<std::uint64_t> pinned_served_count, pinned_served_bytes, pinned_held_bytes;
+  // Number and bytes of the requests for page-locked host memory that cuwarden's pool has served.
+  std::atomic<std::uint64_t> pinned_served_count, pinned_served_bytes;
+  std::atomic<std::uint64_t> pinned_held_bytes;  // page-locked bytes that the pool holds now
   // 1: the final report is on disk, but the ledger is kept: the process may go on after all (an
   // abort whose signal handler jumps away). A later CUDA call sets it to 0.
   std::atomic<std::uint32_t> report_written;
   // The number in the report's file name plus 1 (1: the name has no number); 0: no report.
   std::atomic<std::uint32_t> report_number;
-  // The GrowthOperation that failed when the ledger last could not grow, and its errno. Both are 0
-  // if the ledger could always grow.
-  std::atomic<std::uint32_t> growth_operation, growth_error;
+  // The GrowthOperation that failed when the ledger last could not grow; 0: it could always grow.
+  std::atomic<std::uint32_t> growth_operation;
+  std::atomic<std::uint32_t> growth_error;  // errno of the `growth_operation`; 0: none has failed
   // Number of stack walks that ended before the outermost frame, by the reason (stacks::Exception).
   std::atomic<std::uint64_t> stacks_cut[stack_exceptions];
   Region regions[region_count];  // the parts of the file, indexed by RegionId
@@ -256,8 +256,9 @@ static_assert(offsetof(Group, counters) == 64 && sizeof(Group) == 128);
 // The counters of a group in one thread's shard, if that shard is not Group::shard. Fills a cache
 // line.
 struct GroupShard {
-  std::uint32_t group, shard;  // row of the groups table; number of the thread's shard
-  std::uint32_t next;          // row of the group's next GroupShard; 0 ends the list
+  std::uint32_t group;  // row of the groups table
+  std::uint32_t shard;  // number of the thread's shard
+  std::uint32_t next;   // row of the group's next GroupShard; 0 ends the list
   std::uint32_t reserved;
   Counters counters;  // allocations and frees that the shard's thread has counted in the group
   std::uint64_t reserved2;
@@ -322,7 +323,8 @@ struct NamedCount {
 struct NamedValue {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row
   std::uint32_t source;              // 0: the setting's default; 1: the environment
-  StringRef name, value;             // name of the setting or variable; its value
+  StringRef name;                    // name of the setting or variable
+  StringRef value;                   // value of the setting or variable
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);

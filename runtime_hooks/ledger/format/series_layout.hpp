@@ -33,9 +33,9 @@ struct Series {
   // Live bytes, plus freed bytes that threads have not subtracted yet: at most 1 MiB or 1/64 of
   // peak_bytes, whichever is more. (The groups' counters are exact.) For series_host_rss: the RSS.
   std::atomic<std::uint64_t> live_bytes;
-  // Number and bytes of live allocations when `live_bytes` was highest; time of that since process
-  // start.
-  std::atomic<std::uint64_t> peak_count, peak_bytes, peak_ns;
+  // Number and bytes of live allocations when `live_bytes` was highest.
+  std::atomic<std::uint64_t> peak_count, peak_bytes;
+  std::atomic<std::uint64_t> peak_ns;  // time of the moment of `peak_bytes`, since process start
   // Sum of the groups' at_peak_bytes, which are set anew when the peak is over 1% above this sum.
   std::atomic<std::uint64_t> copied_peak_bytes;
   std::atomic<std::uint64_t> width_ns;  // length of a bucket; the first begins at process start
@@ -49,9 +49,10 @@ struct Series {
   // complement).
   std::atomic<std::uint64_t> slab_locked_bytes;
   std::atomic<std::uint64_t> page_rounding_bytes;  // bytes now lost to rounding up to 2 MiB pages
-  // At the latest worst moment (more locked bytes than ever before): locked bytes, bytes lost to
-  // rounding up to 2 MiB pages, time since process start.
-  std::atomic<std::uint64_t> worst_locked_bytes, worst_page_rounding_bytes, worst_ns;
+  // The latest worst moment (more locked bytes than ever before).
+  std::atomic<std::uint64_t> worst_locked_bytes;         // bytes locked at that moment
+  std::atomic<std::uint64_t> worst_page_rounding_bytes;  // bytes then lost to rounding up to pages
+  std::atomic<std::uint64_t> worst_ns;                   // that moment's time since process start
   std::atomic<std::uint32_t> slabs_not_counted;  // 1: there was no room for some slabs' rows
   // Seqlock of the series' WorstHolder rows and of `holders_*`, `pieces_seen` and `read_*`, which
   // are set at some of the worst moments: odd while they change; 0: they were never set.
@@ -65,9 +66,11 @@ struct Series {
   std::atomic<std::uint64_t> holders_ns, holders_locked_bytes;
   // Number of live allocations that shared a slab page with others at `holders_ns`.
   std::atomic<std::uint64_t> pieces_seen;
-  // The last reading of the device's memory before `holders_ns`: its time since process start (0:
-  // none), free bytes, and idle bytes of memory pools (unknown_value: not known).
-  std::atomic<std::uint64_t> read_ns, read_free_bytes, read_memory_pool_idle_bytes;
+  // The last reading of the device's memory before `holders_ns`.
+  std::atomic<std::uint64_t> read_ns;          // the reading's time since process start; 0: none
+  std::atomic<std::uint64_t> read_free_bytes;  // the device's free bytes in the reading
+  // Idle bytes of memory pools in the reading; unknown_value: not known.
+  std::atomic<std::uint64_t> read_memory_pool_idle_bytes;
 };
 
 }  // namespace cuwarden::ledger

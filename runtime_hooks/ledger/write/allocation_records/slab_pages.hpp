@@ -70,9 +70,10 @@ class SlabPages {
   // Entry of the index for 2 MiB of addresses: row of the first SlabPage with these addresses; 0:
   // none. Pages of other devices with these addresses follow by SlabPage::next.
   using Leaf = std::atomic<std::uint32_t>;
-  // Numbers of bits: of an address (more only if a process asks for 5-level page tables), of the
-  // offset in a page, and of the index in a leaf table.
-  static constexpr std::uint64_t address_bits = 47, page_bits = 21, leaf_bits = 12;
+  // Bits of an address; more only if a process asks for 5-level page tables.
+  static constexpr std::uint64_t address_bits = 47;
+  static constexpr std::uint64_t page_bits = 21;  // bits of the offset in a page
+  static constexpr std::uint64_t leaf_bits = 12;  // bits of the index in a leaf table
   // Number of leaf tables of the index, each for 2^leaf_bits pages.
   static constexpr std::uint64_t leaves = 1 << (address_bits - page_bits - leaf_bits);
   static_assert(slab_page_bytes == 1 << page_bits);
