@@ -77,7 +77,7 @@ struct RescueConditions {
 // times are nanoseconds of the clock that measures rungs.
 struct EarlierFailures {
   std::atomic<std::uint64_t> time_ns{0};     // time of the rescue that found no memory; 0: none
-  std::atomic<std::uint64_t> live_bytes{0};  // the process's live bytes on the device then
+  std::atomic<std::uint64_t> live_bytes{0};  // the process's live bytes on the device at `time_ns`
   std::atomic<std::uint64_t> bytes{0};       // size of the request that the rescue did not serve
   // The value of PendingFrees::noted() at the time of the rescue: a number that changes when memory
   // is freed in a further stream (cuMemFreeAsync).

@@ -254,11 +254,12 @@ struct IncidentProcess {
 // incident's first refusal. A slab (2 MiB) belongs to the class in which most of its live bytes
 // are.
 struct IncidentClass {
-  std::atomic<std::uint32_t> state;      // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t incident;                // row of the incidents table
-  std::uint64_t class_bytes;             // largest size of the class's allocations, a power of two
-  std::uint64_t slab_count;              // number of the class's slabs
-  std::uint64_t live_count, live_bytes;  // number and requested bytes of live allocations in them
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
+  std::uint32_t incident;            // row of the incidents table
+  std::uint64_t class_bytes;         // largest size of the class's allocations, a power of two
+  std::uint64_t slab_count;          // number of the class's slabs
+  // Number and requested bytes of the live allocations in the class's slabs.
+  std::uint64_t live_count, live_bytes;
 };
 
 // A rung (a way to serve a refused request) that was tried at an incident's first refusal.
@@ -276,10 +277,11 @@ struct IncidentRung {
 // One of the driver's slabs (2 MiB units of device memory) at the moment of an incident's first
 // refusal. Either all slabs of the request's device have rows or, for lack of room, none has.
 struct IncidentSlab {
-  std::atomic<std::uint32_t> state;      // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t incident;                // row of the incidents table
-  std::uint64_t address;                 // address of the slab's first byte
-  std::uint64_t live_count, live_bytes;  // number and requested bytes of live allocations in it
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
+  std::uint32_t incident;            // row of the incidents table
+  std::uint64_t address;             // address of the slab's first byte
+  // Number and requested bytes of the live allocations in the slab.
+  std::uint64_t live_count, live_bytes;
 };
 
 }  // namespace cuwarden::ledger

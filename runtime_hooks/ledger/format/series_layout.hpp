@@ -49,10 +49,11 @@ struct Series {
   // complement).
   std::atomic<std::uint64_t> slab_locked_bytes;
   std::atomic<std::uint64_t> page_rounding_bytes;  // bytes now lost to rounding up to 2 MiB pages
-  // The latest worst moment (more locked bytes than ever before).
-  std::atomic<std::uint64_t> worst_locked_bytes;         // bytes locked at that moment
-  std::atomic<std::uint64_t> worst_page_rounding_bytes;  // bytes then lost to rounding up to pages
-  std::atomic<std::uint64_t> worst_ns;                   // that moment's time since process start
+  std::atomic<std::uint64_t> worst_locked_bytes;   // bytes locked at the latest worst moment
+  // Bytes lost to rounding up to 2 MiB pages at the latest worst moment.
+  std::atomic<std::uint64_t> worst_page_rounding_bytes;
+  // Time of the latest worst moment since process start.
+  std::atomic<std::uint64_t> worst_ns;
   std::atomic<std::uint32_t> slabs_not_counted;  // 1: there was no room for some slabs' rows
   // Seqlock of the series' WorstHolder rows and of `holders_*`, `pieces_seen` and `read_*`, which
   // are set at some of the worst moments: odd while they change; 0: they were never set.

@@ -139,7 +139,7 @@ struct SeriesView {
     // `holders` was noted. The numbers of this struct may then be wrong.
     bool as_counted = true;
     std::uint64_t locked_bytes = 0;         // bytes locked at the worst moment
-    std::uint64_t page_rounding_bytes = 0;  // bytes then lost by rounding up to pages of 2 MiB
+    std::uint64_t page_rounding_bytes = 0;  // bytes lost then by rounding to 2 MiB pages
     std::uint64_t time_ns = 0;  // time of the worst moment, since process start; 0: there was none
     // Number of allocations that shared a slab with others at `holders_ns`; 0 also if `holders_ns`
     // is 0. If 0 at another time, the driver may not cut slabs as slab_layout.hpp assumes.

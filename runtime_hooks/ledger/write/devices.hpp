@@ -33,7 +33,8 @@ struct ArenaUse {
   std::uint64_t held_bytes = 0, live_bytes = 0;
   // Number and bytes of the requests that cuwarden's pool has served since the process began.
   std::uint64_t served_count = 0, served_bytes = 0;
-  std::uint64_t returned_bytes = 0;  // bytes that the pool gave back to the device since then
+  // Bytes that cuwarden's pool gave back to the device since the process began.
+  std::uint64_t returned_bytes = 0;
   // Meshing since the process began (two pages of addresses share one page of memory).
   std::uint64_t meshed_pages = 0;  // pages that were meshed
   std::uint64_t meshed_bytes = 0;  // bytes that meshing gave back to the device
