@@ -86,8 +86,10 @@ struct ImplicitChange {
 // first one, local memory of kernels, and the heap of malloc() in kernels. Negative if a number
 // fell.
 struct ImplicitEffect {
-  // Change of each number, in bytes; negative: the number fell.
-  std::int64_t context_bytes = 0, local_memory_bytes = 0, heap_bytes = 0;
+  // Change of each number of bytes; negative: the number fell.
+  std::int64_t context_bytes = 0;       // of contexts
+  std::int64_t local_memory_bytes = 0;  // of kernels' local memory
+  std::int64_t heap_bytes = 0;          // of the heap of malloc() in kernels
 };
 
 // Keeps the rows of the ledger's devices table. A device gets its row at the first call for it, and
