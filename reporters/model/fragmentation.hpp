@@ -21,18 +21,24 @@ struct Fragmentation {
   // "exit" (while the process ended), or "last_call" (at the last CUDA call at which cuwarden read
   // the device, which may be long before the end). Null: the device was never read.
   Text at;
-  // slab_count: slabs (the driver's 2 MiB pages of small requests) with a live piece (allocation).
-  // slab_locked_bytes: their unused bytes, which cannot go back to the device before the last piece
-  // is freed. rounding_bytes: bytes that rounding adds to live requests. mempool_idle_bytes: unused
-  // bytes of memory pools (CUmemoryPool) and graphs. largest_request_bytes: largest request that
-  // the driver could serve with whole pages. The last two are null if they are unknown, as for a
-  // device that was never read.
-  Figure slab_count, slab_locked_bytes, rounding_bytes, mempool_idle_bytes, largest_request_bytes;
-  // page_bytes: size of a page, the unit that the driver takes from the device. step_bytes: pieces
-  // of a page begin at multiples of this number. Both are derived from the addresses of live
-  // allocations; they are 2 MiB and 512 if the addresses do not tell. Null: the report is older
-  // than these fields.
-  Figure page_bytes, step_bytes;
+  // Number of slabs (the driver's 2 MiB pages of small requests) with a live piece (allocation).
+  Figure slab_count;
+  // Unused bytes of slabs with a live piece, which cannot go back to the device before the slab's
+  // last piece is freed.
+  Figure slab_locked_bytes;
+  Figure rounding_bytes;  // bytes that rounding adds to live requests
+  // Unused bytes of memory pools (CUmemoryPool) and graphs. Null: unknown, as for a device that was
+  // never read.
+  Figure mempool_idle_bytes;
+  // Bytes of the largest request that the driver could serve with whole pages. Null: unknown, as
+  // for a device that was never read.
+  Figure largest_request_bytes;
+  // Size of a page, the unit that the driver takes from the device, as the addresses of live
+  // allocations show; 2 MiB if they do not. Null: the report is older than this field.
+  Figure page_bytes;
+  // Number of bytes at whose multiples the pieces of a page begin, as the addresses of live
+  // allocations show; 512 if they do not. Null: the report is older than this field.
+  Figure step_bytes;
   // Bytes of the largest allocation that shares its page (page_bytes) with another; null: no two
   // share a page.
   Figure largest_piece_bytes;
@@ -52,9 +58,10 @@ struct Fragmentation {
 struct SlabClass {
   Id device = 0;  // CUDA ordinal of the device, from 0
   // Size class: the size of a typical piece (small allocation) of a slab, rounded up to a power of
-  // two. Number of slabs (the driver's 2 MiB pages) of this class; number of live pieces in them;
-  // bytes of these pieces.
-  Figure class_bytes, slab_count, live_count, live_bytes;
+  // two.
+  Figure class_bytes;
+  Figure slab_count;              // number of slabs (the driver's 2 MiB pages) of the class
+  Figure live_count, live_bytes;  // number and bytes of the live pieces in the class's slabs
   CUWARDEN_FIELDS(device, class_bytes, slab_count, live_count, live_bytes)
 };
 
@@ -66,9 +73,8 @@ struct Slab {
   // Size class of the slab in bytes, a power of two: the size of the pieces (small allocations)
   // that have most of the slab's live bytes, rounded up.
   Figure class_bytes;
-  // slots: number of pieces of class_bytes that fit into the slab, at least `live`. live: number of
-  // live pieces (small allocations) in the slab.
-  Figure slots, live;
+  Figure slots;  // number of pieces of class_bytes that fit into the slab, at least `live`
+  Figure live;   // number of live pieces (small allocations) in the slab
   CUWARDEN_FIELDS(device, address, class_bytes, slots, live)
 };
 
@@ -88,17 +94,21 @@ struct SlabHolder {
 // The moment of the run at which most freed memory of a device was locked in slabs.
 struct WorstFragmentation {
   Id device = 0;  // CUDA ordinal of the device, from 0
-  // time_ns: time at which most freed memory of the device was locked in slabs. slab_count,
-  // slab_locked_bytes, rounding_bytes: number of slabs, freed bytes locked in them, and bytes that
-  // rounding added to requests at that time. pieces_seen: allocations whose addresses showed, when
-  // the holders of slabs were last looked for (at WorstSlabHolder::time_ns), that they share pages;
-  // 0: none was seen, so the assumed layout of slabs is not confirmed.
-  Figure time_ns, slab_count, slab_locked_bytes, rounding_bytes, pieces_seen;
-  // Result of the device's last reading (cuMemGetInfo) before the holders of slabs were looked for
-  // (WorstSlabHolder::time_ns): unused bytes of memory pools and graphs; bytes of the largest
-  // request that could have been served; time of the reading. Null: there was no reading, or
-  // the holders were never looked for. The unused bytes are also null if they were unknown.
-  Figure mempool_idle_bytes, largest_request_bytes, read_ns;
+  // Time at which most freed memory of the device was locked in slabs, in ns since the process's
+  // start.
+  Figure time_ns;
+  Figure slab_count;         // number of slabs with a live piece at time_ns
+  Figure slab_locked_bytes;  // freed bytes that were locked in slabs at time_ns
+  Figure rounding_bytes;     // bytes that rounding had added to the requests live at time_ns
+  // Number of allocations whose addresses showed, when the holders of slabs were last looked for
+  // (at WorstSlabHolder::time_ns), that they share pages. 0: none was seen, so the assumed layout
+  // of slabs is not confirmed.
+  Figure pieces_seen;
+  // The last reading of the device (cuMemGetInfo) before the holders of slabs were looked for
+  // (WorstSlabHolder::time_ns). Null: there was no reading, or the holders were never looked for.
+  Figure mempool_idle_bytes;     // unused bytes of memory pools and graphs; null also if unknown
+  Figure largest_request_bytes;  // bytes of the largest request that could have been served
+  Figure read_ns;                // time of the reading, in ns since the process's start
   CUWARDEN_FIELDS(device, time_ns, slab_count, slab_locked_bytes, rounding_bytes, pieces_seen,
                   mempool_idle_bytes, largest_request_bytes, read_ns)
   CUWARDEN_MAY_LACK(rounding_bytes, pieces_seen, mempool_idle_bytes, largest_request_bytes, read_ns)
@@ -118,14 +128,14 @@ struct WorstSlab {
 struct WorstSlabHolder {
   Id device = 0;  // CUDA ordinal of the device, from 0
   MaybeId stack;  // row of the table `stacks`; null: no stack was recorded
-  // At time_ns: number of live allocations of this stack that were parts of slabs; their bytes; and
-  // the unused bytes in those slabs, which could not go back to the device while these allocations
-  // lived.
-  Figure count, bytes, locked_bytes;
-  // time_ns: time at which the pieces were counted, in ns since the process's start.
-  // of_locked_bytes: sum of locked_bytes over all stacks on the device at that time, also those
-  // that have no row.
-  Figure time_ns, of_locked_bytes;
+  // Number and bytes of this stack's live allocations that were parts of slabs at time_ns.
+  Figure count, bytes;
+  // Unused bytes of slabs at time_ns that could not go back to the device because of this stack's
+  // live allocations. The bytes of a slab count in equal parts for each of its live allocations.
+  Figure locked_bytes;
+  Figure time_ns;  // time at which the pieces were counted, in ns since the process's start
+  // Sum of locked_bytes over all stacks on the device at time_ns, also those that have no row.
+  Figure of_locked_bytes;
   CUWARDEN_FIELDS(device, stack, count, bytes, locked_bytes, time_ns, of_locked_bytes)
   CUWARDEN_MAY_LACK(time_ns, of_locked_bytes)
 };
@@ -140,11 +150,15 @@ struct IncidentFragmentation {
   // Number of the device's slabs at the refusal that have a row in the table `incident_slab_map`;
   // may be less than slab_count.
   Figure slabs_listed;
-  // At the refusal: freed bytes that could not go back to the device, since their slabs had live
-  // pieces; bytes that rounding added to live requests; unused bytes of memory pools (CUmemoryPool)
-  // and graphs; bytes of the largest request that could have been served, always fewer than the
-  // refused one. Null: unknown. The largest request is also null if no memory was asked for.
-  Figure slab_locked_bytes, rounding_bytes, mempool_idle_bytes, largest_request_bytes;
+  // Freed bytes that could not go back to the device, since their slabs had live pieces; null:
+  // unknown.
+  Figure slab_locked_bytes;
+  Figure rounding_bytes;  // bytes that rounding added to live requests; null: unknown
+  // Unused bytes of memory pools (CUmemoryPool) and graphs; null: unknown.
+  Figure mempool_idle_bytes;
+  // Bytes of the largest request that could have been served, always fewer than the refused one.
+  // Null: unknown, or no memory was asked for.
+  Figure largest_request_bytes;
   CUWARDEN_FIELDS(incident, device, slab_count, slabs_listed, slab_locked_bytes, rounding_bytes,
                   mempool_idle_bytes, largest_request_bytes)
 };
@@ -153,10 +167,11 @@ struct IncidentFragmentation {
 // allocations (pieces) in them.
 struct IncidentSlabClass {
   Id incident = 0;  // row of the table `incidents` about the refused request
-  // At the refusal. Size class: the size of a typical piece (small allocation) of a slab, rounded
-  // up to a power of two. Number of slabs (the driver's 2 MiB pages) of this class; number of live
-  // pieces in them; bytes of these pieces.
-  Figure class_bytes, slab_count, live_count, live_bytes;
+  // Size class: the size of a typical piece (small allocation) of a slab, rounded up to a power of
+  // two.
+  Figure class_bytes;
+  Figure slab_count;              // number of slabs (the driver's 2 MiB pages) of the class
+  Figure live_count, live_bytes;  // number and bytes of the live pieces in the class's slabs
   CUWARDEN_FIELDS(incident, class_bytes, slab_count, live_count, live_bytes)
 };
 

@@ -15,10 +15,11 @@ namespace cuwarden::model {
 struct Incident {
   Id id = 0;       // from 1; other tables name the incident by this number
   Figure time_ns;  // time of the first refusal, in ns since the process's start
-  // api: CUDA function that the program called; null: unknown. kind: kind of memory, such as
-  // "device" or "pinned" (core/kind.hpp). asked_for: "memory" for allocations; otherwise the thing
-  // that needed memory, such as "context", "module" or "launch".
-  Text api, kind, asked_for;
+  Text api;        // CUDA function that the program called; null: unknown
+  Text kind;       // kind of memory, such as "device" or "pinned" (core/kind.hpp)
+  // "memory" for allocations; otherwise the thing that needed memory, such as "context", "module"
+  // or "launch".
+  Text asked_for;
   // Bytes that the first refused call asked for, or that a launch needed for itself; null: the call
   // does not say.
   Figure bytes;
@@ -35,16 +36,16 @@ struct Incident {
   Text rescued_by;
   std::string verdict;  // name of the cause, such as "slab_fragmentation"; verdicts.def lists all
   Figure repeats;       // number of refusals of the incident after the first one
-  // recovered_count: refusals that the program saw, and after which the thread was served an equal
-  // request within 10 s. rescued_count: refused requests that a rung served, so that the program
-  // saw no refusal. failed_count: all refusals that the program saw, those of recovered_count
-  // included.
-  Figure recovered_count, rescued_count, failed_count;
-  // Time of the last refusal, in ns since the process's start; bytes of the last refused request.
-  // Null bytes: the call does not say.
-  Figure last_ns, last_bytes;
-  Proof proof;  // figures that prove the verdict (the cause), by name
-  Text advice;  // a line of advice to the user about the cause; null: none
+  // Number of refusals that the program saw, and after which the thread was served an equal request
+  // within 10 s.
+  Figure recovered_count;
+  // Number of refused requests that a rung served, so that the program saw no refusal.
+  Figure rescued_count;
+  Figure failed_count;  // number of all refusals that the program saw, with recovered_count
+  Figure last_ns;       // time of the last refusal, in ns since the process's start
+  Figure last_bytes;    // bytes of the last refused request; null: the call does not say
+  Proof proof;          // figures that prove the verdict (the cause), by name
+  Text advice;          // a line of advice to the user about the cause; null: none
   CUWARDEN_FIELDS(id, time_ns, api, kind, asked_for, bytes, device, thread, stack, result, outcome,
                   rescued_by, verdict, repeats, recovered_count, rescued_count, failed_count,
                   last_ns, last_bytes, proof, advice)

@@ -14,16 +14,18 @@ namespace cuwarden::model {
 
 // A CUDA device that the process used, with its last reading (cuMemGetInfo).
 struct Device {
-  Id device = 0;    // CUDA ordinal of the device, from 0
-  Text uuid, name;  // UUID of the device or MIG slice; name of the model; null: unknown
+  Id device = 0;  // CUDA ordinal of the device, from 0
+  Text uuid;      // UUID of the device or MIG slice; null: unknown
+  Text name;      // name of the device's model; null: unknown
   // Moment of the last reading of the device: "exit" (at the end of the process) or "last_call" (at
   // the last call of the run that read the device). Null: the device was never read; time_ns,
   // total_bytes, used_bytes and free_bytes are then null, too.
   Text at;
-  // The last reading of the device (cuMemGetInfo). `time_ns`: its time, in ns since the process's
-  // start. The others are bytes: size of the device, use by all processes, and free. All four are
-  // null if the device was never read.
-  Figure time_ns, total_bytes, used_bytes, free_bytes;
+  // The last reading of the device (cuMemGetInfo). Null: the device was never read.
+  Figure time_ns;      // time of the reading, in ns since the process's start
+  Figure total_bytes;  // size of the device
+  Figure used_bytes;   // bytes of the device that all processes together used
+  Figure free_bytes;   // free bytes of the device
   // Name of the kernel to which local_memory_kernel_thread_bytes belongs. Null: there is no such
   // kernel, or its name is unknown.
   Text local_memory_kernel;
@@ -65,9 +67,11 @@ struct DeviceProcess {
   Text state;
   Text user;   // name of the other process's user, or the uid in digits; null: unknown
   Text start;  // start of the other process, as ISO 8601 text in UTC; null: unknown
-  // Owners that the process's cgroup names: id of a Slurm job, id of a container, uid of a
-  // Kubernetes pod; without these, the unit of systemd. Null: none is named, or unknown.
-  Text job, container, pod, unit;
+  // Owners that the process's cgroup names. Null: it names none, or is unknown.
+  Text job;             // id of a Slurm job
+  Text container;       // id of a container
+  Text pod;             // uid of a Kubernetes pod
+  Text unit;            // unit of systemd; null if one of the others is known
   Figure parent;        // pid of the other process's parent; null: unknown
   Text parent_program;  // path of the parent process's program, or only its name; null: unknown
   CUWARDEN_FIELDS(device, incident, pid, program, used_bytes, seen_by, state, user, start, job,
@@ -78,13 +82,16 @@ struct DeviceProcess {
 
 // Sums over the whole run of all allocations of one kind on one device.
 struct Total {
-  std::string kind;  // kind of memory, such as "device" or "pinned" (core/kind.hpp)
-  MaybeId device;    // CUDA ordinal of the device; null for host memory
-  // Numbers of allocations of this kind on this device: ever made (`allocations`), freed (`frees`),
-  // and live at the process's end. failures: requests that the program saw fail for lack of memory.
-  // peak_bytes: most bytes that were live at one time. peak_count: number of allocations that were
-  // live at that time; if peak_bytes is 0, most allocations that were ever live.
-  Figure allocations, frees, failures, live_count, live_bytes, peak_count, peak_bytes;
+  std::string kind;               // kind of memory, such as "device" or "pinned" (core/kind.hpp)
+  MaybeId device;                 // CUDA ordinal of the device; null for host memory
+  Figure allocations;             // number of allocations that were ever made
+  Figure frees;                   // number of allocations that the program has freed
+  Figure failures;                // requests that the program saw fail for lack of memory
+  Figure live_count, live_bytes;  // number and bytes of the live allocations at the process's end
+  // Number of allocations that were live when peak_bytes were; if peak_bytes is 0, most allocations
+  // that were ever live.
+  Figure peak_count;
+  Figure peak_bytes;  // most bytes that were live at one time
   // Time at which peak_bytes were live, in ns since the process's start; null: no bytes were ever
   // live.
   Figure peak_time_ns;
@@ -95,11 +102,12 @@ struct Total {
 
 // Sums of the report's leak groups.
 struct Leaks {
-  // bytes, count: bytes and number of leaked allocations, which were not freed, not suppressed by
-  // the user, and not released by the end of their context. suppressed_bytes: bytes not freed that
-  // are suppressed; always 0 so far. released_by_context_bytes: bytes not freed that the ends of
-  // their contexts released.
-  Figure bytes, count, suppressed_bytes, released_by_context_bytes;
+  // Bytes and number of leaked allocations, which were not freed, not suppressed by the user, and
+  // not released by the end of their context.
+  Figure bytes, count;
+  Figure suppressed_bytes;  // bytes not freed that are suppressed; always 0 so far
+  // Bytes not freed that the ends of their contexts released.
+  Figure released_by_context_bytes;
   CUWARDEN_FIELDS(bytes, count, suppressed_bytes, released_by_context_bytes)
 };
 
@@ -132,10 +140,12 @@ struct LeakGroup {
   // process's end in which they were made. Null: the end of a context released them, or the report
   // is older than this field.
   std::optional<std::array<Figure, 4>> count_by_quarter;
-  // lost_*: number and bytes of allocations to which no pointer was found in the process's memory.
-  // reachable_*: number and bytes of allocations to which one was found. Null: no pointers were
-  // looked for.
-  Figure lost_count, lost_bytes, reachable_count, reachable_bytes;
+  // Number and bytes of allocations to which no pointer was found in the process's memory; null: no
+  // pointers were looked for.
+  Figure lost_count, lost_bytes;
+  // Number and bytes of allocations to which a pointer was found in the process's memory; null: no
+  // pointers were looked for.
+  Figure reachable_count, reachable_bytes;
   Text released_by;  // "context": the end of their context released them; null: still live
   // True if a rule of the user's (suppression) excludes the group from the leaks; always false so
   // far.
@@ -162,9 +172,9 @@ struct LibraryReserve {
   MaybeId device;  // CUDA ordinal of the device; null for host memory
   Figure count, bytes;  // number of live allocations at the process's end; their bytes
   std::string holds;    // content of the memory, such as "buffers of communicators"
-  // Calls by which a program gets back the memory that the library does not use; settings and calls
-  // that limit the memory. Null: there are none.
-  Text gives_back, limited_by;
+  // Calls by which a program gets back the memory that the library does not use; null: none.
+  Text gives_back;
+  Text limited_by;  // settings and calls that limit the memory; null: none
   CUWARDEN_FIELDS(library, module, device, count, bytes, holds, gives_back, limited_by)
 };
 
@@ -175,9 +185,10 @@ struct ImplicitGroup {
   std::string item;  // item of the table `accounts` that has these bytes: "streams", "modules", ...
   Text api;          // CUDA function that the program called; null: unknown
   MaybeId stack;     // row of the table `stacks`; null: no stack was recorded
-  // `count` objects (streams, modules or executable graphs) are left, for which the driver took
-  // `bytes` of device memory. `released_count` objects were destroyed, or ended with their context.
-  Figure count, bytes, released_count;
+  // Number of objects (streams, modules or executable graphs) that are left, and bytes of device
+  // memory that the driver took for them.
+  Figure count, bytes;
+  Figure released_count;  // number of objects that were destroyed, or ended with their context
   // Bytes of objects that have ended, but whose memory the driver keeps on the device for later
   // objects: a part of all that the driver keeps of this kind on the device. The part is in
   // proportion to the bytes that the ended objects had.
@@ -192,11 +203,13 @@ struct ImplicitGroup {
   // Growth of the bytes after the first quarter of the time from first_ns to the process's end, in
   // bytes per minute; null if `growth` is not "growing".
   Figure growth_bytes_per_minute;
-  // uncertain: true if `bytes` is an estimate, because the memory of at least one object that is
-  // left was not measured by itself. shared: true if such an object has an equal part of what
-  // several took together; uncertain is then true, too. An object of which nothing is known, since
-  // it was not measured or another process may have changed the memory meanwhile, adds no bytes.
-  bool uncertain = false, shared = false;
+  // True if `bytes` is an estimate, because the memory of at least one object that is left was not
+  // measured by itself. An object of which nothing is known, since it was not measured or another
+  // process may have changed the memory meanwhile, adds no bytes.
+  bool uncertain = false;
+  // True if an object that is left has an equal part of what several took together; `uncertain` is
+  // then true, too.
+  bool shared = false;
   // Ids of rows of the table `stacks`, each once: the other calls whose objects have parts of the
   // same bytes. Empty: there are none, or `shared` is false.
   std::vector<Id> shared_with;
@@ -208,19 +221,24 @@ struct ImplicitGroup {
 // Sums of cuwarden's own pool, of rescued requests, of meshing and of spilled allocations.
 struct Pool {
   std::string mode;  // setting CUWARDEN_POOL: "off", "rescue", "on" or "auto"
-  // rescued_*: refused requests that cuwarden's rungs served after all, and their bytes. served_*:
-  // requests that cuwarden's own pool served, and their bytes. held_bytes: memory that this pool
-  // holds at the end. returned_bytes: memory that it gave back to devices during the run.
-  Figure rescued_count, rescued_bytes, served_count, served_bytes, held_bytes, returned_bytes;
-  // Meshing lets several pages of addresses share one page of memory. meshed_pages: pages of
-  // addresses that came to share memory; each page counts, and again if it is meshed again.
-  // mesh_recovered_bytes: device memory that became free by this. mesh_pause_ns: nanoseconds for
-  // which the program's GPU work was held up for it. 0: there was none.
-  Figure meshed_pages, mesh_recovered_bytes, mesh_pause_ns;
-  // Bytes of host memory behind device allocations that are live at the end; the most such bytes at
-  // any time (with several devices, the sum of each one's most); number of allocations that ever
-  // got host memory in place of device memory.
-  Figure spilled_bytes, spilled_peak_bytes, spilled_count;
+  // Number and bytes of refused requests that cuwarden's rungs served after all.
+  Figure rescued_count, rescued_bytes;
+  // Number and bytes of requests that cuwarden's own pool served.
+  Figure served_count, served_bytes;
+  Figure held_bytes;      // memory that cuwarden's pool holds at the end
+  Figure returned_bytes;  // memory that cuwarden's pool gave back to devices during the run
+  // Pages of addresses that meshing let share one page of memory. Each page counts, and again if it
+  // is meshed again.
+  Figure meshed_pages;
+  Figure mesh_recovered_bytes;  // device memory that became free by meshing
+  Figure mesh_pause_ns;         // time for which meshing held up the program's GPU work
+  // Bytes of host memory behind device allocations that are live at the end.
+  Figure spilled_bytes;
+  // Most bytes of host memory behind device allocations at any time; with several devices, the sum
+  // of each one's most.
+  Figure spilled_peak_bytes;
+  // Number of allocations that ever got host memory in place of device memory.
+  Figure spilled_count;
   // True if the program asked for an IPC handle of memory that has none, because the memory is the
   // pool's or was spilled.
   bool ipc_refused = false;
@@ -234,13 +252,14 @@ struct Pool {
 
 // Live bytes of a kind on a device in a span of time: a row of the report's table `timeline`.
 struct Bucket {
-  // Begin of the span, in ns since the process's start, and its length in ns.
-  Figure time_ns, width_ns;
-  MaybeId device;  // CUDA ordinal of the device; null for host memory
+  Figure time_ns;   // begin of the span, in ns since the process's start
+  Figure width_ns;  // length of the span in ns
+  MaybeId device;   // CUDA ordinal of the device; null for host memory
   // Kind of memory, such as "device" (core/kind.hpp), or "host_rss" for the process's resident
   // memory.
   std::string kind;
-  Figure max_bytes, last_bytes;  // most live bytes in the span; live bytes at the span's end
+  Figure max_bytes;   // most live bytes in the span
+  Figure last_bytes;  // live bytes at the span's end
   CUWARDEN_FIELDS(time_ns, width_ns, device, kind, max_bytes, last_bytes)
   CUWARDEN_MAY_LACK(width_ns, device, max_bytes)
 };
@@ -251,9 +270,11 @@ struct PeakHolder {
   MaybeId device;    // CUDA ordinal of the device; null for host memory
   std::string kind;  // kind of memory, such as "device" or "pinned" (core/kind.hpp)
   MaybeId stack;     // row of the table `stacks`; null: no stack was recorded
-  // Allocations of this stack that were live when the most bytes of `kind` were live on `device`;
-  // their bytes; allocations of `kind` on `device` that this stack ever made, freed or not.
-  Figure count, bytes, allocations;
+  // Number and bytes of this stack's allocations that were live when the most bytes of `kind` were
+  // live on `device`.
+  Figure count, bytes;
+  // Number of allocations of `kind` on `device` that this stack ever made, freed or not.
+  Figure allocations;
   // Times, in ns since the process's start, of the first and the last allocation of `kind` on
   // `device` that this stack made, freed or not.
   Figure first_ns, last_ns;

@@ -49,11 +49,12 @@ struct Process {
   // Exit status of the process; null: it was killed, was running, or left no status.
   SignedFigure exit_status;
   Figure signal;  // number of the signal that killed the process; null: none, or unknown
-  // cuda_driver_version: highest CUDA version that the driver supports, such as "13.0".
-  // driver_package_version: version of the driver package, such as "580.159.04", on the machine
-  // that makes the report, at that moment. cuda_runtime_version: version of libcudart. Null:
-  // unknown.
-  Text cuda_driver_version, driver_package_version, cuda_runtime_version;
+  // Highest CUDA version that the driver supports, such as "13.0"; null: unknown.
+  Text cuda_driver_version;
+  // Version of the driver package, such as "580.159.04", on the machine that makes the report, at
+  // that moment; null: unknown.
+  Text driver_package_version;
+  Text cuda_runtime_version;  // version of libcudart; null: unknown
   CUWARDEN_FIELDS(pid, parent, program, command_line, host, start, end_ns, end_reason, exit_status,
                   signal, cuda_driver_version, driver_package_version, cuda_runtime_version)
   CUWARDEN_MAY_LACK(parent, driver_package_version, cuda_runtime_version)
@@ -63,10 +64,12 @@ struct Process {
 struct MemoryCgroup {
   Text path;           // path of the folder of the process's memory cgroup
   Figure limit_bytes;  // lowest memory limit of the cgroup and those above it; null: none
-  // peak_bytes: most memory that was ever used in the cgroup whose limit is limit_bytes; without a
-  // limit, in the process's own cgroup. oom_kills: number of processes of the process's own cgroup
-  // that the OOM killer has killed since the process's first CUDA call. Null: unknown.
-  Figure peak_bytes, oom_kills;
+  // Most memory that was ever used in the cgroup whose limit is limit_bytes; without a limit, in
+  // the process's own cgroup. Null: unknown.
+  Figure peak_bytes;
+  // Number of processes of the process's own cgroup that the OOM killer has killed since the
+  // process's first CUDA call. Null: unknown.
+  Figure oom_kills;
   CUWARDEN_FIELDS(path, limit_bytes, peak_bytes, oom_kills)
   CUWARDEN_MAY_LACK(path, limit_bytes, peak_bytes, oom_kills)
 };
@@ -74,9 +77,10 @@ struct MemoryCgroup {
 // The batch job that the process belongs to, as its environment variables tell. A field is null if
 // no variable gives it.
 struct Job {
-  // Scheduler: "slurm", "pbs", "lsf", "sge", "cobalt" or "flux"; the job's id; the step of a Slurm
-  // job; the task's index in an array of jobs.
-  Text scheduler, job_id, job_step, array_task;
+  Text scheduler;        // "slurm", "pbs", "lsf", "sge", "cobalt" or "flux"
+  Text job_id;           // id of the job
+  Text job_step;         // step of a Slurm job
+  Text array_task;       // index of the task in an array of jobs
   Figure rank;           // rank of the process in its job, from 0; null: unknown
   Text visible_devices;  // value of CUDA_VISIBLE_DEVICES; null: not set
   CUWARDEN_FIELDS(scheduler, job_id, job_step, array_task, rank, visible_devices)

@@ -80,10 +80,12 @@ class Naming {
   // file counts.
   std::optional<std::int64_t> unchanged_since_ns_;
   std::map<std::string, ReadFile> files_;  // files that libbacktrace has read, by path
-  // reasons_: sentences that take_reasons() returns. without_lines_: paths of modules of which
-  // source lines were not found, because time or memory did not suffice. without_names_: paths of
-  // modules of which function names were not found for this reason.
-  std::vector<std::string> reasons_, without_lines_, without_names_;
+  std::vector<std::string> reasons_;       // sentences that take_reasons() returns
+  // Paths of modules of which source lines were not found, because time or memory did not suffice.
+  std::vector<std::string> without_lines_;
+  // Paths of modules of which function names were not found, because time or memory did not
+  // suffice.
+  std::vector<std::string> without_names_;
 };
 
 }  // namespace cuwarden

@@ -21,7 +21,7 @@ std::optional<Account> account_of(const ledger::DeviceView& device,
   // The account is signed, because threads may allocate while the device is read.
   const std::uint64_t used = device.total_bytes - free_bytes_now(device, all);
   // A larger number is that of a damaged ledger, and no account adds up to it.
-  if (device.at == ledger::ReadingAt::none || device.ordinal.value < 0 ||
+  if (device.at == ledger::ReadingAt::never || device.ordinal.value < 0 ||
       used > model::largest_number)
     return std::nullopt;
   Account account(used);
@@ -112,7 +112,7 @@ void put_fragmentation(const ledger::Reader& reader, const std::vector<ledger::S
 
 void put_slab_map(const Fragmentations& fragmentations, Put<model::Slab> put) {
   for (const auto& [device, all] : fragmentations) {
-    for (const Slab& slab : all.slabs) {
+    for (const LiveSlab& slab : all.slabs) {
       // The class has this many slots. The driver cuts pieces in finer steps, so a slab may
       // hold more pieces.
       const std::uint64_t slots = std::max(all.page_bytes / slab.class_bytes, slab.live_count);

@@ -186,7 +186,7 @@ model::DeviceProcess process_row(model::Id device, const ledger::IncidentProcess
   row.incident = process.incident.value;
   row.pid = process.pid;
   row.program = model::text_or_null(process.program);
-  if (process.bytes != ledger::unknown_bytes) row.used_bytes = process.bytes;
+  if (process.bytes != ledger::unknown_value) row.used_bytes = process.bytes;
   row.seen_by = seen_by_names[static_cast<std::size_t>(process.seen_by)];
   row.state = model::text_or_null(run_state_names[static_cast<std::size_t>(process.run_state)]);
   row.user = model::text_or_null(process.user);

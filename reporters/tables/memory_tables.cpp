@@ -79,7 +79,7 @@ void put_devices(const ledger::Reader& reader, const std::vector<ledger::SeriesV
     row.device = static_cast<model::Id>(device.ordinal.value);
     row.uuid = uuid_text(device.uuid);
     row.name = model::text_or_null(device.name);
-    if (device.at != ledger::ReadingAt::none) {
+    if (device.at != ledger::ReadingAt::never) {
       row.at = device.at == ledger::ReadingAt::last_call ? "last_call" : "exit";
       row.time_ns = device.time_ns;
       row.total_bytes = device.total_bytes;

@@ -82,7 +82,7 @@ void each_page(std::span<const Piece> pieces, std::uint64_t page, const Visit& v
 }
 
 void add_slab(Fragmentation& all, std::span<const Piece> pieces) {
-  Slab slab;
+  LiveSlab slab;
   slab.address = pieces[0].address / all.page_bytes * all.page_bytes;
   std::map<std::uint64_t, std::uint64_t> bytes_by_class;
   for (const Piece& piece : pieces) {

@@ -23,7 +23,7 @@
 namespace cuwarden {
 
 // A slab of the driver with at least one live piece.
-struct Slab {
+struct LiveSlab {
   std::uint64_t address = 0;  // address at which the slab starts
   // Number of live pieces (small allocations) in the slab, and their bytes as requested.
   std::uint64_t live_count = 0, live_bytes = 0;
@@ -38,33 +38,36 @@ struct Slab {
 // All slabs of one size class on a device: their number, the number of live pieces (small
 // allocations) in them, and the requested bytes of these pieces.
 struct SlabClass {
-  // Number of slabs of the class; number of live pieces (small allocations) in them; bytes of these
-  // pieces, as requested.
-  std::uint64_t slab_count = 0, live_count = 0, live_bytes = 0;
+  std::uint64_t slab_count = 0;  // number of slabs of the class
+  // Number of live pieces (small allocations) in the slabs, and their bytes as requested.
+  std::uint64_t live_count = 0, live_bytes = 0;
 };
 
 // The live pieces in slabs of one group of allocations (stack, function, kind, device): their
 // number, their bytes, and the unused bytes of the slabs that they keep from going back to the
 // device (lock). The unused bytes of a slab are divided equally among its live pieces.
 struct SlabHolder {
-  // count, bytes: number and bytes of the group's live pieces (small allocations) in slabs.
-  // locked_bytes: unused bytes of these slabs that the pieces keep from going back to the device; a
-  // slab's unused bytes count in equal parts for each of its live pieces.
-  std::uint64_t count = 0, bytes = 0, locked_bytes = 0;
+  // Number and bytes of the group's live pieces (small allocations) in slabs.
+  std::uint64_t count = 0, bytes = 0;
+  // Unused bytes of the slabs that these pieces keep from going back to the device. A slab's unused
+  // bytes count in equal parts for each of its live pieces.
+  std::uint64_t locked_bytes = 0;
 };
 
 // The driver's slabs of one device, and the bytes that are lost to rounding there.
 struct Fragmentation {
-  // page_bytes: bytes of a page, the unit that the driver takes from the device. step_bytes: number
-  // to whose multiples the driver rounds up the pieces (small allocations) of a page. Both are the
-  // driver's usual sizes, unless the addresses of allocations show others.
-  std::uint64_t page_bytes = 2 << 20, step_bytes = 512;
+  // Bytes of a page, the unit that the driver takes from the device. The driver's usual size,
+  // unless the addresses of allocations show another one.
+  std::uint64_t page_bytes = 2 << 20;
+  // Bytes to whose multiples the driver rounds up the pieces (small allocations) of a page. The
+  // driver's usual size, unless the addresses of allocations show another one.
+  std::uint64_t step_bytes = 512;
   // Bytes of the largest live piece (small allocation) that shares its slab with another; 0: no two
   // share a slab.
   std::uint64_t largest_piece = 0;
 
   // Slabs (2 MiB pages of small requests) with a live piece, sorted by address.
-  std::vector<Slab> slabs;
+  std::vector<LiveSlab> slabs;
   // Sums over the slabs of each size class, by the class in bytes.
   std::map<std::uint64_t, SlabClass> classes;
   // Live pieces of each group of allocations, by the group's row in the ledger.

@@ -49,7 +49,7 @@ void add_page(WorstSlabs& all, const ledger::SlabPageView& page) {
   if (contents.count == 0) return;
   all.rounding_bytes += contents.cut_bytes() - std::min(contents.cut_bytes(), contents.bytes);
   if (contents.is_rounded()) return;
-  Slab slab;
+  LiveSlab slab;
   slab.address = page.address.value;
   slab.live_count = contents.count;
   slab.live_bytes = contents.bytes;
@@ -97,7 +97,7 @@ WorstByDevice find_worst_slabs(const ledger::Reader& reader,
     if (const auto page = reader.slab_page(row, version->second))
       add_page(result[version->first], *page);
   }
-  for (auto& [device, worst] : result) std::ranges::sort(worst.slabs, {}, &Slab::address);
+  for (auto& [device, worst] : result) std::ranges::sort(worst.slabs, {}, &LiveSlab::address);
   return result;
 }
 
@@ -129,7 +129,7 @@ void put_worst_fragmentation(const WorstByDevice& all, Put<model::WorstFragmenta
 
 void put_worst_slab_map(const WorstByDevice& all, Put<model::WorstSlab> put) {
   for (const auto& [device, worst] : all) {
-    for (const Slab& slab : worst.slabs)
+    for (const LiveSlab& slab : worst.slabs)
       put({static_cast<model::Id>(device), address_text(slab.address), slab.live_count,
            slab.live_bytes});
   }

@@ -37,9 +37,10 @@ struct WorstSlabs {
   // Number of live pieces whose addresses showed at holders_time_ns that they share a 2 MiB page
   // with another piece, as pieces of slabs do; 0: none was seen.
   std::uint64_t pieces_seen = 0;
-  std::vector<Slab> slabs;  // slabs (2 MiB pages) with a live piece at time_ns, sorted by address
-  // Sums over the slabs of each size class, by the class in bytes (Slab::class_bytes): the size of
-  // a slab's average piece, rounded up to a power of two.
+  // Slabs (2 MiB pages) with a live piece at time_ns, sorted by address.
+  std::vector<LiveSlab> slabs;
+  // Sums over the slabs of each size class, by the class in bytes (LiveSlab::class_bytes): the size
+  // of a slab's average piece, rounded up to a power of two.
   std::map<std::uint64_t, SlabClass> classes;
   // Time at which `holders` was made, in ns since the process's start: the moment at which most
   // memory was locked, or an earlier one. Bytes that were locked in all slabs at that time. Both

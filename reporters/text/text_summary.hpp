@@ -36,10 +36,11 @@ class DeviceSummary {
     // Name of the device's model; host of the processes; "unknown" and "an unknown host" stand for
     // unknown ones.
     std::string name, host;
-    // processes: number of processes that used the device. live_bytes: sum of these processes' live
-    // bytes at their ends. peak_bytes: sum of the peaks (most live bytes at a time) of each process
-    // and kind of memory. refused: number of incidents, requests refused for lack of memory.
-    std::uint64_t processes = 0, live_bytes = 0, peak_bytes = 0, refused = 0;
+    std::uint64_t processes = 0;   // number of processes that used the device
+    std::uint64_t live_bytes = 0;  // sum of these processes' live bytes at their ends
+    // Sum of the peaks (most live bytes at a time) of each process and kind of memory.
+    std::uint64_t peak_bytes = 0;
+    std::uint64_t refused = 0;  // number of incidents, requests refused for lack of memory
   };
   // All devices, by UUID; by host and ordinal if the UUID is unknown.
   std::map<std::string, Device> devices_;

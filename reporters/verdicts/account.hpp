@@ -55,8 +55,9 @@ class Account {
   void add_live(Kind, std::uint64_t bytes, const Spilled&);
   // Bytes of loaded code, of streams and of executable graphs on the device.
   struct Objects {
-    // Bytes of loaded code, bytes of streams, bytes of executable graphs.
-    std::uint64_t modules = 0, streams = 0, graphs = 0;
+    std::uint64_t modules = 0;  // bytes of loaded code
+    std::uint64_t streams = 0;  // bytes of streams
+    std::uint64_t graphs = 0;   // bytes of executable graphs
   };
   // Adds the items `modules`, `streams`, `graphs` and `libraries`. `all`: the bytes of all objects;
   // `of_libraries`: the parts of them that calls of known libraries took, which are the item

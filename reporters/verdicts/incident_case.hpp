@@ -56,10 +56,10 @@ struct IncidentCase {
   // Setting that the user would have to change to permit meshing (two pages of addresses share one
   // page of memory), such as "CUWARDEN_MESH=on". Empty: no setting forbids meshing.
   std::string meshing_wants;
-  // The process's settings. rescues: true if cuwarden may try to serve refused requests at all
-  // (CUWARDEN_POOL). waits: true if such a request may wait for memory (CUWARDEN_WAIT). spills:
-  // true if it may be served with host memory (CUWARDEN_SPILL).
-  bool rescues = true, waits = false, spills = false;
+  // True if cuwarden may try to serve refused requests at all (CUWARDEN_POOL).
+  bool rescues = true;
+  bool waits = false;   // true if a refused request may wait for memory (CUWARDEN_WAIT)
+  bool spills = false;  // true if it may get host memory (CUWARDEN_SPILL)
 };
 
 // Finds the module that made a CUDA call: that of the call stack's innermost frame outside CUDA's

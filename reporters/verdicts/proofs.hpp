@@ -30,18 +30,24 @@ struct RestrictionProof {
   // Compute mode of the device, if it keeps this process from making a context there: "prohibited"
   // or "exclusive_process". Null: another restriction was found.
   Text compute_mode;
-  // other_processes_bytes: bytes that other processes hold on the device, as NVML lists them; set
-  // if compute_mode is "exclusive_process". total_bytes: size of the process's MIG slice; null:
-  // another restriction was found.
-  Figure other_processes_bytes, total_bytes;
-  Text slice;  // name of the process's MIG slice; null: another restriction was found
-  // whole_device_bytes: size of the device of which the MIG slice is a part; null: another
-  // restriction was found. requested_bytes: size of the refused request; null: unknown, or a
-  // context was refused. Set only for a quota of MPS or a limit of the cgroup: free_bytes of the
-  // device; own_bytes, live bytes that the process allocated. Set only for a quota:
-  // mps_limit_bytes, the quota for the process; held_bytes, all bytes of the process that count
-  // towards the quota.
-  Figure whole_device_bytes, free_bytes, mps_limit_bytes, own_bytes, held_bytes, requested_bytes;
+  // Bytes that other processes hold on the device, as NVML lists them. Null if compute_mode is not
+  // "exclusive_process".
+  Figure other_processes_bytes;
+  Figure total_bytes;  // size of the process's MIG slice; null: another restriction was found
+  Text slice;          // name of the process's MIG slice; null: another restriction was found
+  // Size of the device of which the MIG slice is a part; null: another restriction was found.
+  Figure whole_device_bytes;
+  // Free bytes of the device. Null if neither a quota of MPS nor a limit of the cgroup is the
+  // cause.
+  Figure free_bytes;
+  Figure mps_limit_bytes;  // quota of MPS for the process; null: another restriction was found
+  // Live bytes that the process allocated. Null if neither a quota of MPS nor a limit of the cgroup
+  // is the cause.
+  Figure own_bytes;
+  // All bytes of the process that count towards the quota of MPS; null: another restriction was
+  // found.
+  Figure held_bytes;
+  Figure requested_bytes;  // size of the refused request; null: unknown, or a context was refused
   // Limit of the process's cgroup on the device's memory, for all its processes together, and the
   // bytes that count towards it. Null if another restriction is the cause.
   Figure cgroup_device_limit_bytes, cgroup_device_used_bytes;
@@ -55,21 +61,22 @@ struct RestrictionProof {
 struct LargerProof {
   Figure total_bytes;  // bytes of the device, or of the process's MIG slice of it
   Text slice;          // name of the process's MIG slice; null: the process has a whole device
-  // Size of the device of which the MIG slice is a part (null: unknown, or no slice); size of the
-  // refused request.
-  Figure whole_device_bytes, requested_bytes;
+  // Size of the device of which the MIG slice is a part; null: unknown, or no slice.
+  Figure whole_device_bytes;
+  Figure requested_bytes;  // size of the refused request
   CUWARDEN_FIELDS(total_bytes, slice, whole_device_bytes, requested_bytes)
 };
 
 // Figures that prove the verdict address_space_gap: the process lacks addresses, or may have no
 // more mappings. Null figures are unknown.
 struct AddressProof {
-  // address_space_limit_bytes: limit of the process's address space (ulimit -v); null: none.
-  // address_space_bytes: addresses in use. largest_gap_bytes: largest range of addresses without a
-  // mapping. mappings: number of the process's mappings. max_mappings: most mappings that the
-  // kernel allows a process (vm.max_map_count).
-  Figure address_space_limit_bytes, address_space_bytes, largest_gap_bytes, mappings, max_mappings;
-  Figure requested_bytes;  // size of the refused request; null: unknown
+  // Limit of the process's address space (ulimit -v); null: none.
+  Figure address_space_limit_bytes;
+  Figure address_space_bytes;  // addresses in use
+  Figure largest_gap_bytes;    // largest range of addresses without a mapping
+  Figure mappings;             // number of the process's mappings
+  Figure max_mappings;         // most mappings that the kernel allows a process (vm.max_map_count)
+  Figure requested_bytes;      // size of the refused request
   CUWARDEN_FIELDS(address_space_limit_bytes, address_space_bytes, largest_gap_bytes, mappings,
                   max_mappings, requested_bytes)
 };
@@ -77,17 +84,20 @@ struct AddressProof {
 // Figures that prove the verdict host_ram_exhausted: the host, or the process's cgroup, lacks
 // memory that can be page-locked.
 struct HostProof {
-  // ram_bytes, ram_available_bytes, swap_free_bytes: bytes of the host's RAM; available bytes of it
-  // (MemAvailable); free bytes of swap. cgroup_limit_bytes: memory limit of the process's cgroup,
-  // or of one above it: the limit that leaves the fewest bytes unused; null: none, or unknown.
-  // cgroup_used_bytes: bytes in use in the cgroup that has this limit, or in the process's own one
+  Figure ram_bytes;            // bytes of the host's RAM
+  Figure ram_available_bytes;  // available bytes of the RAM (MemAvailable)
+  Figure swap_free_bytes;      // free bytes of swap
+  // Memory limit of the process's cgroup or of one above it: the limit that leaves the fewest bytes
+  // unused. Null: none, or unknown.
+  Figure cgroup_limit_bytes;
+  // Bytes in use in the cgroup that has the limit cgroup_limit_bytes, or in the process's own one
   // if there is no limit; null: unknown.
-  Figure ram_bytes, ram_available_bytes, swap_free_bytes, cgroup_limit_bytes, cgroup_used_bytes;
-  // overcommit_mode: value of vm.overcommit_memory, 0 to 2. commit_limit_bytes, committed_bytes:
-  // CommitLimit and Committed_AS of /proc/meminfo; null if they are not the cause. pinned_bytes:
-  // live page-locked memory that the process allocated. requested_bytes: size of the refused
-  // request.
-  Figure overcommit_mode, commit_limit_bytes, committed_bytes, pinned_bytes, requested_bytes;
+  Figure cgroup_used_bytes;
+  Figure overcommit_mode;  // value of vm.overcommit_memory, 0 to 2
+  // CommitLimit and Committed_AS of /proc/meminfo; null if they are not the cause.
+  Figure commit_limit_bytes, committed_bytes;
+  Figure pinned_bytes;     // live page-locked memory that the process allocated
+  Figure requested_bytes;  // size of the refused request
   CUWARDEN_FIELDS(ram_bytes, ram_available_bytes, swap_free_bytes, cgroup_limit_bytes,
                   cgroup_used_bytes, overcommit_mode, commit_limit_bytes, committed_bytes,
                   pinned_bytes, requested_bytes)
@@ -96,28 +106,29 @@ struct HostProof {
 // Figures that prove the verdict held_by_page_cache: the device shares its memory with the host,
 // and the host's page cache takes memory that the request would have fitted into.
 struct CacheProof {
-  // Bytes of the page cache that the kernel could drop; available bytes of the host's RAM
-  // (MemAvailable); free bytes of the device, without the page cache; size of the refused request.
-  // Null: unknown.
-  Figure page_cache_bytes, ram_available_bytes, free_bytes, requested_bytes;
+  Figure page_cache_bytes;     // bytes of the page cache that the kernel could drop; null: unknown
+  Figure ram_available_bytes;  // available bytes of the host's RAM (MemAvailable); null: unknown
+  Figure free_bytes;           // free bytes of the device, without the page cache; null: unknown
+  Figure requested_bytes;      // size of the refused request; null: unknown
   CUWARDEN_FIELDS(page_cache_bytes, ram_available_bytes, free_bytes, requested_bytes)
 };
 
 // Figures that prove the verdict pending_frees: memory was freed in stream order (cuMemFreeAsync),
 // but work on the device has not reached the frees.
 struct PendingProof {
-  // Bytes, at least, whose frees the device has not reached, by an estimate; free bytes of the
-  // device; size of the refused request.
-  Figure pending_free_bytes, free_bytes, requested_bytes;
+  // Bytes, at least, whose frees the device has not reached, by an estimate.
+  Figure pending_free_bytes;
+  Figure free_bytes;       // free bytes of the device
+  Figure requested_bytes;  // size of the refused request
   CUWARDEN_FIELDS(pending_free_bytes, free_bytes, requested_bytes)
 };
 
 // Figures that prove the verdict slab_fragmentation: freed memory is locked in pages (slabs) that
 // are still partly used, or memory is lost to rounding.
 struct WasteProof {
-  // slab_locked_bytes: unused bytes of slabs (the driver's 2 MiB pages of small requests) with a
-  // live piece. rounding_bytes: bytes that rounding adds to live requests.
-  Figure slab_locked_bytes, rounding_bytes;
+  // Unused bytes of slabs (the driver's 2 MiB pages of small requests) with a live piece.
+  Figure slab_locked_bytes;
+  Figure rounding_bytes;  // bytes that rounding adds to live requests
   // Bytes that cuwarden's own pool holds and that no allocation has; null: none.
   Figure pool_unused_bytes;
   // Free bytes of the device at the refusal; size of the refused request. Null: unknown.
@@ -129,9 +140,10 @@ struct WasteProof {
 // that asked holds the memory.
 struct LibraryProof {
   Text holder;  // path of the library that holds the memory
-  // Live bytes that this library allocated on the device, by the call stacks that held most memory;
-  // free bytes of the device at the refusal; size of the refused request. Null: unknown.
-  Figure held_bytes, free_bytes, requested_bytes;
+  // Live bytes that this library allocated on the device, by the call stacks that held most memory.
+  Figure held_bytes;
+  Figure free_bytes;       // free bytes of the device at the refusal; null: unknown
+  Figure requested_bytes;  // size of the refused request; null: unknown
   CUWARDEN_FIELDS(holder, held_bytes, free_bytes, requested_bytes)
 };
 
@@ -171,9 +183,13 @@ struct ImplicitProof {
   // Bytes that the driver gave back to the device while it refused the request. free_bytes includes
   // them. Null: unknown.
   Figure given_back_bytes;
-  // Device bytes of this process's contexts, of its code, of kernels' local memory, of the device
-  // heap (malloc() in kernels), of streams, and of executable graphs; null: none known.
-  Figure context_bytes, modules_bytes, local_memory_bytes, heap_bytes, streams_bytes, graphs_bytes;
+  // Bytes of the device that the driver took for this process; null: none known.
+  Figure context_bytes;       // for contexts
+  Figure modules_bytes;       // for code
+  Figure local_memory_bytes;  // for kernels' local memory
+  Figure heap_bytes;          // for the device heap (malloc() in kernels)
+  Figure streams_bytes;       // for streams
+  Figure graphs_bytes;        // for executable graphs
   // Free bytes of the device at the refusal; size of the refused request. Null: unknown.
   Figure free_bytes, requested_bytes;
   CUWARDEN_FIELDS(given_back_bytes, context_bytes, modules_bytes, local_memory_bytes, heap_bytes,
@@ -183,9 +199,9 @@ struct ImplicitProof {
 
 // Figures of the verdict unknown: no cause is proven.
 struct UnknownProof {
-  // Free bytes of the device at the refusal; size of the device; size of the refused request. Null:
-  // unknown.
-  Figure free_bytes, total_bytes, requested_bytes;
+  Figure free_bytes;       // free bytes of the device at the refusal; null: unknown
+  Figure total_bytes;      // size of the device; null: unknown
+  Figure requested_bytes;  // size of the refused request; null: unknown
   CUWARDEN_FIELDS(free_bytes, total_bytes, requested_bytes)
 };
 

@@ -110,12 +110,12 @@ class Shortage {
   const IncidentCase& case_;  // the refused request with its facts; not owned
   // Used bytes of the device at the refusal, by owner; null: not known.
   std::optional<Account> account_;
-  // total_: bytes of the request's device. free_: free bytes of it. missing_: result of missing().
-  // Null: unknown.
-  model::Figure total_, free_, missing_;
-  // `taken_`: bytes that the request would take of the device. `needed_`: free bytes with which the
-  // driver would have served it. `own_`: live bytes of this process on the device.
-  std::uint64_t taken_ = 0, needed_ = 0, own_ = 0;
+  model::Figure total_;       // bytes of the request's device; null: unknown
+  model::Figure free_;        // free bytes of the device; null: unknown
+  model::Figure missing_;     // result of missing()
+  std::uint64_t taken_ = 0;   // bytes that the request would take of the device
+  std::uint64_t needed_ = 0;  // free bytes with which the driver would have served the request
+  std::uint64_t own_ = 0;     // live bytes of this process on the device
 };
 
 }  // namespace cuwarden

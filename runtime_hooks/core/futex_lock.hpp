@@ -90,15 +90,19 @@ class FutexLock {
   }
 
  private:
-  // States of the lock. `held`: a thread has it, and no other one waits. `contended`: a thread has
-  // it, and others may sleep until it is free. `given_up`: a thread has it, and another one has
-  // waited for it in vain for ten seconds.
-  static constexpr std::uint32_t free = 0, held = 1, contended = 2, given_up = 3;
+  // States of the lock.
+  static constexpr std::uint32_t free = 0;       // no thread has the lock
+  static constexpr std::uint32_t held = 1;       // a thread has the lock, and no other one waits
+  static constexpr std::uint32_t contended = 2;  // a thread has it, and others may sleep for it
+  // A thread has the lock, and another one has waited for it in vain for ten seconds.
+  static constexpr std::uint32_t given_up = 3;
   static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
-  // Times in milliseconds. A thread waits for first_wait_ms, and then for twice as long each time,
-  // up to longest_wait_ms. If one holder keeps the lock for patience_ms of waiting, the thread
-  // gives the lock up. One long wait would use up the patience while the process is frozen.
-  static constexpr long first_wait_ms = 1, longest_wait_ms = 64, patience_ms = 10'000;
+  // A thread waits for first_wait_ms milliseconds, and then for twice as long each time, up to
+  // longest_wait_ms. One long wait would use up the patience while the process is frozen.
+  static constexpr long first_wait_ms = 1, longest_wait_ms = 64;
+  // Milliseconds of waiting after which a thread gives the lock up, if one holder keeps it for so
+  // long.
+  static constexpr long patience_ms = 10'000;
 
   // Takes a lock that lock() has found held: tries again for a moment, then sleeps until it is
   // free. Returns false, without the lock, in the cases in which lock() does.

@@ -39,9 +39,10 @@ struct ArenaCounts {
   // Bytes of memory that the pool ever gave back to the driver, including those that meshing saved.
   // Memory of contexts that ended does not count.
   std::uint64_t returned_bytes = 0;
-  // Totals since the start: pages of addresses that came to share memory by meshing, bytes of
-  // device memory that meshing saved, and nanoseconds for which the program was paused for meshing.
-  std::uint64_t meshed_pages = 0, meshed_bytes = 0, pause_ns = 0;
+  // Meshing since the start.
+  std::uint64_t meshed_pages = 0;  // pages of addresses that came to share memory
+  std::uint64_t meshed_bytes = 0;  // bytes of device memory that meshing saved
+  std::uint64_t pause_ns = 0;      // nanoseconds for which the program was paused for it
   // Bytes of the runs (pages whose memory is given back together) that are lost, although blocks of
   // the program lie in them. Meshing had unmapped a run's pages, the move failed, and the driver
   // refused to map the old memory again at one or more of them. 0 if that never happened.

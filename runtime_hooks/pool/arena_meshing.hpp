@@ -111,9 +111,9 @@ class Arena::Meshing {
   struct Candidate {
     // Number of the run in the arena.
     RunIndex run = 0;
-    // Index in `moves_` of the run's first move, the number of its moves, and the number of its
-    // items (a page, or pages that share memory already).
-    std::uint32_t first_move = 0, moves = 0, items = 0;
+    std::uint32_t first_move = 0;  // index in `moves_` of the run's first move
+    std::uint32_t moves = 0;       // number of the run's moves
+    std::uint32_t items = 0;  // number of its items (a page, or pages that share memory already)
     // Number of items that move to new memory.
     std::uint32_t new_items = 0;
     // True while the run's addresses are mapped to the targets, and the move is not complete.

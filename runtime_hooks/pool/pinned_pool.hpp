@@ -130,9 +130,10 @@ class PinnedPool {
   };
   // Page-locked memory that the driver allocated for the pool in one call.
   struct Piece {
-    // Size of the piece in bytes, the number of blocks in it, and the time on the ledger's clock
-    // since which there is none. The time means nothing while there are blocks.
-    std::uint64_t bytes = 0, blocks = 0, idle_since_ns = 0;
+    std::uint64_t bytes = 0;   // size of the piece
+    std::uint64_t blocks = 0;  // number of blocks in the piece
+    // Time on the ledger's clock since which there is no block; means nothing while there is one.
+    std::uint64_t idle_since_ns = 0;
     // The heap (all memory of one context and flags) that the piece belongs to. Never null in
     // `pieces_`.
     Heap* heap = nullptr;
@@ -160,9 +161,11 @@ class PinnedPool {
 
   FutexLock lock_;
   std::atomic<bool> has_any_{false};
-  // Number of requests served so far, and the bytes they asked for. `next_look_ns_`: earliest time
-  // on the ledger's clock at which give_back_some() looks for pieces that were idle for long.
-  std::atomic<std::uint64_t> served_{0}, served_bytes_{0}, next_look_ns_{0};
+  // Number of requests served so far, and the bytes they asked for.
+  std::atomic<std::uint64_t> served_{0}, served_bytes_{0};
+  // Earliest time on the ledger's clock at which give_back_some() looks for pieces that were idle
+  // for long.
+  std::atomic<std::uint64_t> next_look_ns_{0};
   // Bytes of all pieces without blocks.
   std::uint64_t idle_bytes_ = 0;
   std::vector<std::unique_ptr<Heap>> heaps_;

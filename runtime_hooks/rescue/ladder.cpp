@@ -27,29 +27,29 @@ void Rescue::attempt(const Rung& rung, FunctionRef<RungOutcome()> run, std::stri
   const std::uint64_t begun_ns = clock.now_ns();
   threads.begin_rung(tried.counted_by(), rung.name, call.request.bytes);
   tried.add({rung.name, RungOutcome::under_way, 0, reclaimer});
-  tally.last = run();
-  tried.add({rung.name, tally.last, clock.now_ns() - begun_ns, reclaimer});
+  outcomes.last = run();
+  tried.add({rung.name, outcomes.last, clock.now_ns() - begun_ns, reclaimer});
   threads.end_rung();
   if (rung.obstacles_last) return;
-  tally.last_that_counts = tally.last;
-  tally.timed_out = tally.timed_out || tally.last == RungOutcome::timed_out;
-  tally.unsafe = tally.unsafe || tally.last == RungOutcome::unsafe;
+  outcomes.last_that_counts = outcomes.last;
+  outcomes.timed_out = outcomes.timed_out || outcomes.last == RungOutcome::timed_out;
+  outcomes.unsafe = outcomes.unsafe || outcomes.last == RungOutcome::unsafe;
 }
 
-bool Ladder::is_worth_climbing(const Situation& now) noexcept {
-  const VainAttempts& before = this->before(now);
-  const std::uint64_t time = before.time_ns.load(relaxed);
+bool Ladder::is_worth_climbing(const RescueConditions& now) noexcept {
+  const EarlierFailures& earlier = this->earlier(now);
+  const std::uint64_t time = earlier.time_ns.load(relaxed);
   return time == 0 || clock_.now_ns() - time >= again_after_ns ||
-         now.bytes < before.bytes.load(relaxed) ||
-         now.live_bytes < before.live_bytes.load(relaxed) ||
-         now.noted != before.noted.load(relaxed) ||
+         now.bytes < earlier.bytes.load(relaxed) ||
+         now.live_bytes < earlier.live_bytes.load(relaxed) ||
+         now.noted != earlier.noted.load(relaxed) ||
          (has_last_resorts() && now.is_last_resort_due &&
-          (!before.tried_all.load(relaxed) || reclaimers() != before.reclaimers.load(relaxed) ||
-           (now.can_spill() && !before.tried_spill.load(relaxed))));
+          (!earlier.tried_all.load(relaxed) || reclaimers() != earlier.reclaimers.load(relaxed) ||
+           (now.can_spill() && !earlier.tried_spill.load(relaxed))));
 }
 
-void Ladder::found_nothing(const Situation& now, bool tried_all) noexcept {
-  VainAttempts& here = before(now);
+void Ladder::found_nothing(const RescueConditions& now, bool tried_all) noexcept {
+  EarlierFailures& here = earlier(now);
   here.live_bytes.store(now.live_bytes, relaxed);
   here.bytes.store(now.bytes, relaxed);
   here.noted.store(now.noted, relaxed);
@@ -59,38 +59,38 @@ void Ladder::found_nothing(const Situation& now, bool tried_all) noexcept {
   here.time_ns.store(clock_.now_ns(), relaxed);
 }
 
-Rescued Ladder::climb(const RefusedCall& call, const Situation& now, TriedRungs& tried) {
+Rescued Ladder::climb(const RefusedCall& call, const RescueConditions& now, TriedRungs& tried) {
   Rescue rescue{.call = call,
-                .situation = now,
+                .conditions = now,
                 .settings = settings_,
-                .before = before(now),
+                .earlier = earlier(now),
                 .clock = clock_,
                 .tried = tried};
-  const Tally& tally = rescue.tally;
+  const AttemptOutcomes& outcomes = rescue.outcomes;
   // In a confined thread only the retry rung runs. Other rungs need threads, time or system calls
   // that the program itself never makes.
   if (is_confined()) {
     climb_rung(retry, rescue);
-    if (!tally.has_ended())
+    if (!outcomes.has_ended())
       for (const Rung* const rung : rungs_in_order)
         if (rung != &retry) tried.leave_out(rung->name, LeftOut::confined);
-    return {tally.last == RungOutcome::served};
+    return {outcomes.last == RungOutcome::served};
   }
   for (const Rung* const rung :
        rescue.earlier_wait_was_vain ? rungs_after_a_vain_wait : rungs_in_order) {
     climb_rung(*rung, rescue);
-    if (tally.has_ended()) break;
+    if (outcomes.has_ended()) break;
   }
   // The rung that has served the request stands before the wait rung only because of the vain wait.
-  if (rescue.earlier_wait_was_vain && tally.last == RungOutcome::served &&
+  if (rescue.earlier_wait_was_vain && outcomes.last == RungOutcome::served &&
       tried.last() == ledger::Rung::spill)
     tried.leave_out(ledger::Rung::wait, LeftOut::in_vain_before);
   // A pending free may be reached soon, and a capture ends. So after these outcomes the next
   // request tries the rungs at once.
-  if (!tally.has_ended() && !rescue.has_left_out &&
-      !(tally.timed_out && tally.last_that_counts != RungOutcome::timed_out))
-    found_nothing(now, now.is_last_resort_due && !tally.unsafe);
-  return {tally.last == RungOutcome::served, rescue.served_at};
+  if (!outcomes.has_ended() && !rescue.has_left_out &&
+      !(outcomes.timed_out && outcomes.last_that_counts != RungOutcome::timed_out))
+    found_nothing(now, now.is_last_resort_due && !outcomes.unsafe);
+  return {outcomes.last == RungOutcome::served, rescue.served_at};
 }
 
 }  // namespace cuwarden::rescue

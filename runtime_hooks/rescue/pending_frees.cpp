@@ -126,7 +126,7 @@ void PendingFrees::capture_begins() noexcept {
 
 // Keeps streams from joining captures for the length of a scope, if captures are in progress at its
 // beginning.
-class PendingFrees::Marks::NoneJoins {
+class PendingFrees::AwaitedEvents::NoneJoins {
  public:
   explicit NoneJoins(const tracking::Captures& captures) noexcept
       : captures_(captures), any_(captures.any()) {
@@ -148,14 +148,14 @@ class PendingFrees::Marks::NoneJoins {
   std::optional<driver::GateClosed> closed_;
 };
 
-PendingFrees::Marks::Marks(PendingFrees& pending, const driver::RealDriver& real,
-                           const tracking::LiveContexts& contexts, ContextId current,
-                           DeviceOrdinal device)
+PendingFrees::AwaitedEvents::AwaitedEvents(PendingFrees& pending, const driver::RealDriver& real,
+                                           const tracking::LiveContexts& contexts,
+                                           ContextId current, DeviceOrdinal device)
     : pending_(pending), real_(real), contexts_(contexts), current_(current), device_(device) {
-  can_mark_ = real.cuEventCreate != nullptr && real.cuEventRecord != nullptr &&
-              real.cuEventQuery != nullptr && real.cuEventSynchronize != nullptr &&
-              real.cuEventDestroy_v2 != nullptr;
-  if (!can_mark_) return;
+  can_use_events_ = real.cuEventCreate != nullptr && real.cuEventRecord != nullptr &&
+                    real.cuEventQuery != nullptr && real.cuEventSynchronize != nullptr &&
+                    real.cuEventDestroy_v2 != nullptr;
+  if (!can_use_events_) return;
   const driver::RelaxedCaptures harmless(real);
   const NoneJoins none_joins(pending.captures_);
   if (pending.frees_in_own_stream(current)) {
@@ -182,7 +182,7 @@ PendingFrees::Marks::Marks(PendingFrees& pending, const driver::RealDriver& real
 
 // Calls visit(row, key, context) for each noted stream, with the lock held, until it returns false.
 template <class Visit>
-void PendingFrees::Marks::each_stream(const Visit& visit) {
+void PendingFrees::AwaitedEvents::each_stream(const Visit& visit) {
   for (NotedStream& noted : pending_.streams_) {
     if (noted.key.load(relaxed) == 0) continue;
     const Locked locked(pending_.lock_);
@@ -193,14 +193,15 @@ void PendingFrees::Marks::each_stream(const Visit& visit) {
   }
 }
 
-bool PendingFrees::Marks::leaves_out(const NoneJoins& none_joins, CUstream stream) noexcept {
+bool PendingFrees::AwaitedEvents::leaves_out(const NoneJoins& none_joins,
+                                             CUstream stream) noexcept {
   const bool is_out = !none_joins.can_take_event(real_, stream);
   has_left_out_ = has_left_out_ || is_out;
   return is_out;
 }
 
-bool PendingFrees::Marks::add_others() {
-  if (!can_mark_) return false;
+bool PendingFrees::AwaitedEvents::add_others() {
+  if (!can_use_events_) return false;
   const driver::RelaxedCaptures harmless(real_);
   const NoneJoins none_joins(pending_.captures_);
   const std::size_t before = count_ + count_elsewhere_;
@@ -212,7 +213,7 @@ bool PendingFrees::Marks::add_others() {
   return count_ + count_elsewhere_ != before;
 }
 
-CUevent PendingFrees::Marks::event_in(CUstream stream, NotedStream* noted) {
+CUevent PendingFrees::AwaitedEvents::event_in(CUstream stream, NotedStream* noted) {
   CUevent event = nullptr;
   if (real_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return nullptr;
   // Frees after the event are not covered by it, so they are noted again.
@@ -225,14 +226,15 @@ CUevent PendingFrees::Marks::event_in(CUstream stream, NotedStream* noted) {
   return nullptr;
 }
 
-bool PendingFrees::Marks::put(CUstream stream, NotedStream* noted, std::uint64_t key) {
+bool PendingFrees::AwaitedEvents::put(CUstream stream, NotedStream* noted, std::uint64_t key) {
   if (count_ == limit) return false;
   if (const CUevent event = event_in(stream, noted); event != nullptr)
-    marks_[count_++] = {event, noted, key};
+    events_[count_++] = {event, noted, key};
   return true;
 }
 
-bool PendingFrees::Marks::put_elsewhere(NotedStream& noted, std::uint64_t key, ContextId context) {
+bool PendingFrees::AwaitedEvents::put_elsewhere(NotedStream& noted, std::uint64_t key,
+                                                ContextId context) {
   for (Elsewhere& vacant : pending_.elsewhere_) {
     if (vacant.owner != 0) continue;
     const driver::Inside inside(real_, context, current_);
@@ -246,29 +248,30 @@ bool PendingFrees::Marks::put_elsewhere(NotedStream& noted, std::uint64_t key, C
   return false;
 }
 
-PendingFrees::Marks::~Marks() {
-  for (std::size_t i = 0; i < count_; ++i) real_.cuEventDestroy_v2(marks_[i].event);
-  each_elsewhere([&](const Mark& mark) { return real_.cuEventDestroy_v2(mark.event), true; });
+PendingFrees::AwaitedEvents::~AwaitedEvents() {
+  for (std::size_t i = 0; i < count_; ++i) real_.cuEventDestroy_v2(events_[i].event);
+  each_elsewhere(
+      [&](const AwaitedEvent& awaited) { return real_.cuEventDestroy_v2(awaited.event), true; });
 }
 
-// Calls visit(mark) for each mark in a stream of another context, with the lock held. A mark for
-// which it returns true is dropped.
+// Calls visit(event) for each event in a stream of another context, with the lock held. An event
+// for which it returns true is dropped.
 template <class Visit>
-void PendingFrees::Marks::each_elsewhere(const Visit& visit) {
+void PendingFrees::AwaitedEvents::each_elsewhere(const Visit& visit) {
   if (count_elsewhere_ == 0) return;
   const Locked locked(pending_.lock_);
   count_elsewhere_ = 0;
   if (!locked || pending_.left_.load()) return;
   for (Elsewhere& each : pending_.elsewhere_) {
     if (each.owner != owner_) continue;
-    if (visit(each.mark))
+    if (visit(each.event))
       each = {};
     else
       ++count_elsewhere_;
   }
 }
 
-bool PendingFrees::Marks::synchronise_defaults() {
+bool PendingFrees::AwaitedEvents::synchronise_defaults() {
   if (real_.cuStreamSynchronize == nullptr) return false;
   const driver::GateClosed closed(patience_ns);
   if (!closed) return false;
@@ -299,17 +302,17 @@ bool PendingFrees::Marks::synchronise_defaults() {
   return true;
 }
 
-bool PendingFrees::Marks::is_reached(const Mark& mark, bool& found) {
-  const CUresult state = real_.cuEventQuery(mark.event);
+bool PendingFrees::AwaitedEvents::is_reached(const AwaitedEvent& awaited, bool& found) {
+  const CUresult state = real_.cuEventQuery(awaited.event);
   if (state == CUDA_ERROR_NOT_READY) return false;
-  if (state == CUDA_SUCCESS && real_.cuEventSynchronize(mark.event) == CUDA_SUCCESS) {
+  if (state == CUDA_SUCCESS && real_.cuEventSynchronize(awaited.event) == CUDA_SUCCESS) {
     found = true;
-    if (mark.noted == nullptr)
-      pending_.own_stream_is_reached(mark.key);
-    else if (!mark.noted->again.load(relaxed))
-      pending_.remove(*mark.noted, mark.key);
+    if (awaited.noted == nullptr)
+      pending_.own_stream_is_reached(awaited.key);
+    else if (!awaited.noted->again.load(relaxed))
+      pending_.remove(*awaited.noted, awaited.key);
   }
-  real_.cuEventDestroy_v2(mark.event);
+  real_.cuEventDestroy_v2(awaited.event);
   return true;
 }
 
@@ -321,7 +324,7 @@ void PendingFrees::own_stream_is_reached(std::uint64_t key) noexcept {
       remove(noted, key);
 }
 
-bool PendingFrees::Marks::synchronise_reached() {
+bool PendingFrees::AwaitedEvents::synchronise_reached() {
   const driver::RelaxedCaptures harmless(real_);
   if (!harmless && pending_.captures_.any()) return false;
   bool found = false;
@@ -329,14 +332,16 @@ bool PendingFrees::Marks::synchronise_reached() {
     const Locked locked(pending_.lock_);
     is_over_ = is_over_ || !locked || !pending_.may_ask();
     for (std::size_t i = 0; !is_over_ && i < count_;) {
-      if (is_reached(marks_[i], found))
-        marks_[i] = marks_[--count_];
+      if (is_reached(events_[i], found))
+        events_[i] = events_[--count_];
       else
         ++i;
     }
   }
   if (is_over_) return false;
-  each_elsewhere([&](const Mark& mark) { return pending_.may_ask() && is_reached(mark, found); });
+  each_elsewhere([&](const AwaitedEvent& awaited) {
+    return pending_.may_ask() && is_reached(awaited, found);
+  });
   if (has_defaults_ && synchronise_defaults()) found = true;
   return found;
 }

@@ -53,7 +53,7 @@ class PendingFrees {
   };
   // An event that was put into a stream after the stream's pending frees. The device has reached
   // these frees once it has reached the event.
-  struct Mark {
+  struct AwaitedEvent {
     CUevent event = nullptr;       // the event; null only in an unused entry
     NotedStream* noted = nullptr;  // the stream's row; null: the thread's own default stream
     // The stream's handle, or for a thread's own default stream the context's handle with bit 1 set
@@ -92,19 +92,19 @@ class PendingFrees {
   // The events by which one refused request waits for pending frees (memory freed in streams that
   // were not synchronised since). At first they are in streams of the current context: the calling
   // thread's own default stream, and those that are no default streams. Used by one thread.
-  class Marks {
+  class AwaitedEvents {
    public:
     // Puts events into the streams of the current context in which memory was freed and that were
     // not synchronised since. Of the default streams, only the calling thread's own one gets an
     // event. At most 64 streams get one. `current`: the current context. `device`: device of the
     // request; add_others() puts events into streams of its other contexts. All references outlive
     // the object.
-    Marks(PendingFrees&, const driver::RealDriver&, const tracking::LiveContexts&,
-          ContextId current, DeviceOrdinal device);
+    AwaitedEvents(PendingFrees&, const driver::RealDriver&, const tracking::LiveContexts&,
+                  ContextId current, DeviceOrdinal device);
     // Destroys the events that are left.
-    ~Marks();
-    Marks(const Marks&) = delete;
-    Marks& operator=(const Marks&) = delete;
+    ~AwaitedEvents();
+    AwaitedEvents(const AwaitedEvents&) = delete;
+    AwaitedEvents& operator=(const AwaitedEvents&) = delete;
     // Puts events into streams of the device's live contexts other than the current one: into those
     // in which memory was freed and that were not synchronised since, except default streams.
     // Returns true if it put in any.
@@ -133,7 +133,7 @@ class PendingFrees {
     // `visit` returns false or PendingFrees::may_ask() is false.
     template <class Visit>
     void each_stream(const Visit&);
-    // Calls visit(mark) for each of this object's events in streams of other contexts, with
+    // Calls visit(event) for each of this object's events in streams of other contexts, with
     // PendingFrees::lock_ held. Drops the events for which `visit` returns true.
     template <class Visit>
     void each_elsewhere(const Visit&);
@@ -156,7 +156,7 @@ class PendingFrees {
     // If the device has reached the event, synchronises it and sets `found` to true. Returns true
     // if the event was reached, or if the driver does not know it because its context is gone. In
     // both cases destroys the event.
-    bool is_reached(const Mark&, bool& found);
+    bool is_reached(const AwaitedEvent&, bool& found);
     // If the current context is idle, synchronises the frees in its default streams, including
     // those of other threads. Returns true if it did. While a capture is in progress, does nothing
     // but make has_left_out() true.
@@ -171,10 +171,10 @@ class PendingFrees {
     const ContextId current_;     // the requesting thread's current context
     const DeviceOrdinal device_;  // device of the refused request
     // True if the driver has the functions for events; otherwise no stream gets an event.
-    bool can_mark_ = false;
+    bool can_use_events_ = false;
     // Events that were put after pending frees in streams of the current context: the first
     // `count_` entries. Others are unused.
-    Mark marks_[limit];
+    AwaitedEvent events_[limit];
     // Number of this object's events in streams of the current context, and in those of other
     // contexts.
     std::size_t count_ = 0, count_elsewhere_ = 0;
@@ -222,17 +222,17 @@ class PendingFrees {
   // An event in a stream of a context that is not the current one of its thread. Another thread may
   // end that context at any time. Guarded by lock_.
   struct Elsewhere {
-    std::uint32_t owner = 0;  // Marks::owner_ of the event's object; 0: the row is vacant
+    std::uint32_t owner = 0;  // AwaitedEvents::owner_ of the event's object; 0: the row is vacant
     ContextId context;        // context of the event's stream
-    Mark mark{};              // the event, and the row and key of its stream
+    AwaitedEvent event{};     // the event, and the row and key of its stream
   };
   // Most events in streams of contexts that are not current, for the refused requests of all
   // threads together.
   static constexpr std::size_t most_elsewhere = 64;
   // Events in streams of contexts that are not current, between vacant rows. Guarded by lock_.
   Elsewhere elsewhere_[most_elsewhere];
-  // The number that a Marks object has got last as its Marks::owner_; 0: none has got one. Guarded
-  // by lock_.
+  // The number that an AwaitedEvents object has got last as its AwaitedEvents::owner_; 0: none has
+  // got one. Guarded by lock_.
   std::uint32_t last_owner_ = 0;
   // Result of noted(): a number that changes when memory is freed in a stream whose earlier frees
   // were all synchronised.

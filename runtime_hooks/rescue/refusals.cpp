@@ -99,17 +99,17 @@ std::uint64_t Refusals::implicit_bytes(DeviceOrdinal device,
   return first_context + taken.beside_first_context();
 }
 
-Situation Refusals::situation(const Request& asked, const Incident& begun,
-                              IncidentId incident) noexcept {
+RescueConditions Refusals::conditions_of(const Request& asked, const Incident& begun,
+                                         IncidentId incident) noexcept {
   const bool on_device = asked.device != no_device;
-  Situation now{.device = static_cast<std::uint32_t>(asked.device.value + 1),
-                .live_bytes = on_device
-                                  ? parts_.ledger.totals.live_bytes_on(asked.device)
-                                  : parts_.ledger.totals.live_bytes_on(no_device, Kind::pinned),
-                .noted = pending_.noted(),
-                .bytes = asked.bytes,
-                .asked = asked.asked,
-                .is_last_resort_due = ladder_.has_last_resorts()};
+  RescueConditions now{
+      .device = static_cast<std::uint32_t>(asked.device.value + 1),
+      .live_bytes = on_device ? parts_.ledger.totals.live_bytes_on(asked.device)
+                              : parts_.ledger.totals.live_bytes_on(no_device, Kind::pinned),
+      .noted = pending_.noted(),
+      .bytes = asked.bytes,
+      .asked = asked.asked,
+      .is_last_resort_due = ladder_.has_last_resorts()};
   if (!now.is_last_resort_due) return now;
   now.implicit_bytes = implicit_bytes(asked.device, begun.facts);
   now.is_last_resort_due =
@@ -189,7 +189,7 @@ Rescued Refusals::rescue(const RefusedCall& call, LeftOut spill_obstacle) {
   parts_.readings.meet(asked.device);
   Incident incident = refusal_of(call.caller, asked, call.refusal, call.given_back_bytes);
   const Refused refused = note_refusal(incident);
-  Situation now = situation(asked, incident, refused.incident);
+  RescueConditions now = conditions_of(asked, incident, refused.incident);
   now.spill_obstacle = spill_obstacle;
   TriedRungs tried(parts_.ledger, refused);
   Rescued rescued;

@@ -114,8 +114,8 @@ class Refusals {
   std::uint64_t implicit_bytes(DeviceOrdinal, const ledger::IncidentFacts& facts) noexcept;
   // Returns the facts by which the ladder decides which rungs (attempts to serve a refused request)
   // to try. `Incident`: that of the refusal, with facts if it is a new one. `IncidentId` counts the
-  // refusal. The caller must set Situation::spill_obstacle.
-  Situation situation(const Request&, const Incident&, IncidentId) noexcept;
+  // refusal. The caller must set RescueConditions::spill_obstacle.
+  RescueConditions conditions_of(const Request&, const Incident&, IncidentId) noexcept;
   // Returns true if the device's compute mode is the reason for this result of a context's
   // creation.
   bool compute_mode_refuses(CUresult, DeviceOrdinal) const noexcept;

@@ -42,9 +42,10 @@ struct Settings {
   Reclaimers* reclaimers = nullptr;
 };
 
-// Facts about a refused request and its device. They tell if rungs (attempts to serve it) are worth
-// trying, although an earlier rescue has tried them in vain.
-struct Situation {
+// Conditions under which a refused request is rescued: facts about the request and its device. They
+// tell which rungs (attempts to serve it) may run, and if rungs are worth trying although an
+// earlier rescue has tried them in vain.
+struct RescueConditions {
   // The ordinal of the request's device plus 1; 0: host memory.
   std::uint32_t device = 0;
   // Bytes of this process's live allocations on the device; for a request for host memory, those of
@@ -71,25 +72,28 @@ struct Situation {
   bool can_spill() const noexcept { return spill_obstacle == LeftOut::none; }
 };
 
-// The last attempts in vain on one device: a rescue that found no memory, a wait for other
-// processes to free some, and a wait for the device to reach pending stream-ordered frees. All
+// The last failures on one device: of a rescue, which found no memory, of a wait for other
+// processes to free some, and of a wait for the device to reach pending stream-ordered frees. All
 // times are nanoseconds of the clock that measures rungs.
-struct VainAttempts {
-  // Time of the rescue that found no memory, the process's live bytes on the device then, and the
-  // size in bytes of the request that was not served. A time of 0: there was no such rescue.
-  std::atomic<std::uint64_t> time_ns{0}, live_bytes{0}, bytes{0};
+struct EarlierFailures {
+  std::atomic<std::uint64_t> time_ns{0};     // time of the rescue that found no memory; 0: none
+  std::atomic<std::uint64_t> live_bytes{0};  // the process's live bytes on the device at `time_ns`
+  std::atomic<std::uint64_t> bytes{0};       // size of the request that the rescue did not serve
   // The value of PendingFrees::noted() at the time of the rescue: a number that changes when memory
   // is freed in a further stream (cuMemFreeAsync).
   std::atomic<std::uint32_t> noted{0};
-  // `tried_all`: true if the rescue that found no memory has tried all rungs that are turned on.
-  // `tried_spill`: true if the rescue has tried to spill, too.
-  std::atomic<bool> tried_all{false}, tried_spill{false};
+  // True if the rescue that found no memory has tried all rungs that are turned on.
+  std::atomic<bool> tried_all{false};
+  std::atomic<bool> tried_spill{false};  // true if the rescue has tried to spill, too
   // Number of reclaimers that had ever been registered by the time of the rescue
   // (Reclaimers::changes()).
   std::atomic<std::uint32_t> reclaimers{0};
-  // Times at which the last wait for other processes (`waited_ns`), and the last wait for pending
-  // frees, ended without memory. 0: there was none, or a later one was not in vain.
-  std::atomic<std::uint64_t> waited_ns{0}, synchronised_ns{0};
+  // Time at which the last wait for other processes ended without memory; 0: there was none, or a
+  // later one was not in vain.
+  std::atomic<std::uint64_t> waited_ns{0};
+  // Time at which the last wait for pending frees ended without memory; 0: there was none, or a
+  // later one was not in vain.
+  std::atomic<std::uint64_t> synchronised_ns{0};
 };
 
 // Outcome of a rescue, in which rungs try to serve a refused request.
@@ -125,7 +129,7 @@ struct Rung;
 
 // Outcomes of the attempts that one rescue has made so far. They tell if rungs (ordered attempts to
 // serve a request) are worth trying for the next refused request.
-struct Tally {
+struct AttemptOutcomes {
   // The outcome of the rescue's last attempt, of any rung. Means nothing before the first attempt,
   // which the retry rung always makes.
   RungOutcome last{};
@@ -147,28 +151,29 @@ struct Tally {
 struct Rescue {
   const RefusedCall& call;  // the refused request, and the objects that serve it
   // Facts about the request and its device, by which rungs decide if they run.
-  const Situation& situation;
+  const RescueConditions& conditions;
   const Settings& settings;  // which rungs may be tried, and for how long
-  // Earlier attempts on the request's device that found no memory. Rungs update the times of waits.
-  VainAttempts& before;
+  // Earlier rescues and waits that found no memory on the request's device. Rungs update the times
+  // of waits.
+  EarlierFailures& earlier;
   Clock& clock;  // measures waits and the durations of rungs
   // The rungs that were tried so far, as rows of the ledger.
   TriedRungs& tried;
 
   // True if a wait for other processes' memory on this device had ended without memory before this
   // rescue began: less than ten times the longest wait (Settings::wait_ns) ago.
-  bool earlier_wait_was_vain = was_in_vain(before.waited_ns, settings.wait_ns);
+  bool earlier_wait_was_vain = was_in_vain(earlier.waited_ns, settings.wait_ns);
   // True if something was left out because of captures in progress: streams with pending frees, or
   // meshing.
   bool has_left_out = false;
   // Address of the memory by which cuwarden has served the request (by spilling); 0: none.
   std::uint64_t served_at = 0;
   // Outcomes of the attempts that were made so far.
-  Tally tally{};
+  AttemptOutcomes outcomes{};
 
   // Makes an attempt of the rung by calling `run`, which returns the outcome. Adds the attempt to
-  // `tried`, before it begins and when it has ended, and its outcome to `tally`. `reclaimer`: name
-  // of the reclaimer that `run` calls; empty for other attempts.
+  // `tried`, before it begins and when it has ended, and its outcome to `outcomes`. `reclaimer`:
+  // name of the reclaimer that `run` calls; empty for other attempts.
   void attempt(const Rung&, FunctionRef<RungOutcome()> run, std::string_view reclaimer = {});
   // Asks the driver for the requested memory once more. `served`: the driver has granted the
   // request. `no_memory`, `other_error`: the driver has refused the request for lack of memory, or

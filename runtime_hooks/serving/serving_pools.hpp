@@ -340,10 +340,13 @@ class ServingPools final : public tracking::ReadingListener {
   // Sum of the bytes that refused requests lacked, over those calls of mesh() that have saved
   // memory.
   std::atomic<std::uint64_t> mesh_needed_bytes_{0};
-  // The last result of meshable_bytes(): the number, the time of clock_ in nanoseconds until which
-  // it is told, the bytes of the pool's allocations at that time, and the ordinal of its device
-  // (-1: there was none).
-  std::atomic<std::uint64_t> meshable_bytes_{0}, meshable_until_ns_{0}, meshable_beside_bytes_{0};
+  // The last result of meshable_bytes().
+  std::atomic<std::uint64_t> meshable_bytes_{0};
+  // Time of clock_, in nanoseconds, until which the last result is told again.
+  std::atomic<std::uint64_t> meshable_until_ns_{0};
+  // Bytes of the pool's allocations when the last result was found.
+  std::atomic<std::uint64_t> meshable_beside_bytes_{0};
+  // CUDA ordinal of the last result's device; -1: there was none.
   std::atomic<std::int32_t> meshable_device_{-1};
   std::atomic<bool> is_ending_{false};  // true once the process has begun to end
   // True once the program has made a handle to memory of the pool, so that none may be moved.

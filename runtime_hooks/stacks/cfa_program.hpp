@@ -90,9 +90,9 @@ class CfaProgram {
   // rbp is saved in an unusual way.
   Rule rule_of_expression() const noexcept;
 
-  // `address_`: the code address whose row is wanted. `location_`: the code address that the
-  // instructions have reached so far. `code_alignment_`: bytes of code in one unit of advance().
-  std::uint64_t address_, location_, code_alignment_;
+  std::uint64_t address_;         // the code address whose row is wanted
+  std::uint64_t location_;        // the code address that the instructions have reached so far
+  std::uint64_t code_alignment_;  // bytes of code in one unit of advance()
   // Bytes of stack in one unit of the offsets in the unwind table; usually -8.
   std::int64_t data_alignment_;
   // The row of the unwind table for the code at `location_`.

@@ -18,9 +18,9 @@ namespace cuwarden::tracking {
 // reaches later, and tables that the driver makes for itself.
 class FreeBases {
  public:
-  // Stands for the state of a device's base at one moment. Two equal marks of a device prove that
-  // its base was neither forgotten nor replaced in between.
-  using Mark = std::uint64_t;
+  // Number for the state of a device's base at one moment. If a device's base has the same version
+  // at two moments, it was neither forgotten nor replaced in between.
+  using Version = std::uint64_t;
   struct Base {
     bool is_known = false;
     // True if all calls since the reading that could take or release memory were measured. A
@@ -31,7 +31,7 @@ class FreeBases {
     // and not what the driver called free. Other processes do not change that figure.
     bool by_own = false;
     std::uint64_t free_bytes = 0;
-    Mark mark = 0;
+    Version version = 0;  // the base's version when of() was called
   };
 
   // Returns the device's base.
@@ -41,31 +41,34 @@ class FreeBases {
     const Stored& stored = stored_[device.value];
     const std::uint64_t epoch = epoch_.load();
     return {stored.epoch == epoch, stored.is_exact, stored.by_own, stored.free_bytes,
-            mark(epoch, stored)};
+            version_of(epoch, stored)};
   }
-  // Returns the device's mark for set(). To be called before the device is read.
-  Mark reading_begins(DeviceOrdinal device) noexcept {
+  // Returns the version of the device's base for set(). To be called before the device is read.
+  Version reading_begins(DeviceOrdinal device) noexcept {
     is_watched_.store(true);
-    return of(device).mark;
+    return of(device).version;
   }
   // Makes a reading with these free bytes the device's base. `by_own`: as in Base. Does nothing if
-  // a base was forgotten, or the device's base replaced, since reading_begins() returned the mark.
-  void set(DeviceOrdinal device, std::uint64_t free_bytes, Mark begun,
+  // a base was forgotten, or the device's base replaced, since reading_begins() returned the
+  // version.
+  void set(DeviceOrdinal device, std::uint64_t free_bytes, Version begun,
            bool by_own = false) noexcept {
     const Locked locked(lock_);
     if (!locked || !is_kept(device)) return;
     Stored& stored = stored_[device.value];
     const std::uint64_t epoch = epoch_.load();
-    if (mark(epoch, stored) == begun) stored = {free_bytes, epoch, stored.serial + 1, true, by_own};
+    if (version_of(epoch, stored) == begun)
+      stored = {free_bytes, epoch, stored.serial + 1, true, by_own};
   }
   // Subtracts bytes that a call has taken, and that are accounted for, from the device's base; adds
-  // them if `bytes` is negative. `before`: the device's mark from before the call. If the base has
-  // another mark now, it may have been read in the middle of the call. Then it is forgotten.
-  void took(DeviceOrdinal device, std::int64_t bytes, Mark before) noexcept {
+  // them if `bytes` is negative. `before`: the version of the device's base from before the call.
+  // If the base has another version now, it may have been read in the middle of the call. Then it
+  // is forgotten.
+  void took(DeviceOrdinal device, std::int64_t bytes, Version before) noexcept {
     const Locked locked(lock_);
     if (!locked || !is_kept(device)) return;
     Stored& stored = stored_[device.value];
-    if (mark(epoch_.load(), stored) == before)
+    if (version_of(epoch_.load(), stored) == before)
       stored.free_bytes -= static_cast<std::uint64_t>(bytes);
     else
       memory_may_change();
@@ -96,7 +99,7 @@ class FreeBases {
   static bool is_kept(DeviceOrdinal device) noexcept {
     return device.value >= 0 && device.value < LiveContexts::device_limit;
   }
-  static Mark mark(std::uint64_t epoch, const Stored& stored) noexcept {
+  static Version version_of(std::uint64_t epoch, const Stored& stored) noexcept {
     return epoch << serial_bits | stored.serial % (std::uint64_t{1} << serial_bits);
   }
 

@@ -55,7 +55,7 @@ ImplicitObjects::Ending ImplicitObjects::begin_end(const ImplicitObject& object,
   Ending ending{ledger_.allocations.take(object.space, object.address()), here};
   if (ending.record) ending.device = ledger_.groups.device_of(ending.record.fields.group);
   if (has_waited) ending.record.fields.flags |= ledger::record_bytes_uncertain;
-  ending.mark = implicit_.bases.of(ending.device).mark;
+  ending.base_version = implicit_.bases.of(ending.device).version;
   if (object.kind == Kind::module) ending.code_bytes = end_code_of(object, ending.device);
   return ending;
 }
@@ -74,18 +74,18 @@ void ImplicitObjects::ended(Kind kind, const Ending& ending, Taken taken) noexce
   }
   const std::uint64_t given = given_back_of(kind).likely(known);
   book(kind, ending.device, -static_cast<std::int64_t>(given));
-  implicit_.bases.took(ending.device, -static_cast<std::int64_t>(given), ending.mark);
+  implicit_.bases.took(ending.device, -static_cast<std::int64_t>(given), ending.base_version);
   implicit_.bases.was_not_measured(ending.device);
-  add_unmeasured_end(kind, ending.device, known, given, ending.mark);
+  add_unmeasured_end(kind, ending.device, known, given, ending.base_version);
 }
 
 void ImplicitObjects::add_unmeasured_end(Kind kind, DeviceOrdinal device, std::uint64_t known,
-                                         std::uint64_t given, FreeBases::Mark before) noexcept {
-  if (known == 0 || !has_sums(device) || implicit_.bases.of(device).mark != before) return;
+                                         std::uint64_t given, FreeBases::Version before) noexcept {
+  if (known == 0 || !has_sums(device) || implicit_.bases.of(device).version != before) return;
   const Locked locked(lock_);
   if (!locked) return;
   UnsettledEnds& ends = ends_[static_cast<std::size_t>(device.value)];
-  if (ends.mark != before) ends = {.mark = before};
+  if (ends.base_version != before) ends = {.base_version = before};
   ends.known[index_of(kind)] += known;
   ends.given[index_of(kind)] += given;
   devices_with_ends_.fetch_or(std::uint64_t{1} << device.value, relaxed);
@@ -96,16 +96,16 @@ void ImplicitObjects::add_waited_end(const Waiting& entry) noexcept {
   constexpr std::uint64_t any_bytes = std::uint64_t{2} << 20;
   if (given_back_of(entry.object.kind).likely(any_bytes) > any_bytes / 2) return;
   UnsettledEnds& ends = ends_[static_cast<std::size_t>(entry.device.value)];
-  if (ends.mark != entry.mark) ends = {.mark = entry.mark};
+  if (ends.base_version != entry.base_version) ends = {.base_version = entry.base_version};
   ++ends.waited[index_of(entry.object.kind)];
   devices_with_ends_.fetch_or(std::uint64_t{1} << entry.device.value, relaxed);
 }
 
 ImplicitObjects::UnsettledEnds ImplicitObjects::take_ends(DeviceOrdinal device,
-                                                          FreeBases::Mark mark) noexcept {
+                                                          FreeBases::Version version) noexcept {
   const UnsettledEnds ends = std::exchange(ends_[static_cast<std::size_t>(device.value)], {});
   devices_with_ends_.fetch_and(~(std::uint64_t{1} << device.value), relaxed);
-  return ends.mark == mark ? ends : UnsettledEnds{};
+  return ends.base_version == version ? ends : UnsettledEnds{};
 }
 
 void ImplicitObjects::correct(DeviceOrdinal device, const UnsettledEnds& ends,

@@ -105,7 +105,7 @@ bool ImplicitObjects::may_wait(const ObjectCall& call, const ImplicitObject& obj
   // Beside other processes, only this process's own figure tells.
   const bool is_disturbed = call.is_doubtful || implicit_.neighbours.may_exist(call.here.device);
   if (is_disturbed && !base.by_own) return false;
-  if (!call.base.is_known || base.mark != call.base.mark) {
+  if (!call.base.is_known || base.version != call.base.version) {
     // The device was read in the middle of the call, perhaps after it had taken its memory.
     implicit_.bases.memory_may_change();
     return false;
@@ -113,7 +113,7 @@ bool ImplicitObjects::may_wait(const ObjectCall& call, const ImplicitObject& obj
   // Objects whose base is gone can never be settled.
   if (count_.load(relaxed) == most_waiting)
     forget_waiting([&](const Waiting& entry) {
-      if (entry.mark == implicit_.bases.of(entry.device).mark) return false;
+      if (entry.base_version == implicit_.bases.of(entry.device).version) return false;
       give_up(entry);
       return true;
     });
@@ -122,7 +122,8 @@ bool ImplicitObjects::may_wait(const ObjectCall& call, const ImplicitObject& obj
   return locked && count < most_waiting &&
          std::none_of(waiting_.begin(), waiting_.begin() + count, [&](const Waiting& entry) {
            return entry.object.space == object.space &&
-                  entry.object.address() == object.address() && entry.mark == call.base.mark;
+                  entry.object.address() == object.address() &&
+                  entry.base_version == call.base.version;
          });
 }
 
@@ -143,7 +144,7 @@ void ImplicitObjects::made(const ObjectCall& call, const ImplicitObject& object)
   const std::uint64_t bytes = bytes_taken(call);
   const std::uint64_t share = call.taken ? share_of_kept(object.kind, here.device, bytes) : 0;
   book(object.kind, here.device, static_cast<std::int64_t>(bytes));
-  const Waiting entry{object, here.device, group, here.context, call.base.mark, true};
+  const Waiting entry{object, here.device, group, here.context, call.base.version, true};
   const bool is_certain = call.taken && *call.taken == static_cast<std::int64_t>(bytes);
   add_record(entry, bytes + share, is_certain ? 0 : ledger::record_bytes_uncertain);
   if (call.taken) return;
@@ -166,7 +167,7 @@ void ImplicitObjects::took_more(const ObjectCall& call, const ImplicitObject& ob
   }
   const Waiting entry{object, here.device,
                       sites_.group_unguarded(call.caller, object.kind, here.device), here.context,
-                      call.base.mark};
+                      call.base.version};
   if (waits) return wait(entry);
   if (!call.taken) return add_bytes(entry, 0, {.set = ledger::record_bytes_uncertain}, true);
   book(object.kind, here.device, static_cast<std::int64_t>(bytes));
@@ -175,9 +176,9 @@ void ImplicitObjects::took_more(const ObjectCall& call, const ImplicitObject& ob
 
 void ImplicitObjects::look_for_neighbours(DeviceOrdinal device,
                                           const driver::DeviceReading& reading,
-                                          FreeBases::Mark begun) noexcept {
+                                          FreeBases::Version begun) noexcept {
   const FreeBases::Base base = implicit_.bases.of(device);
-  if (!base.is_known || !base.is_exact || base.by_own || base.mark != begun ||
+  if (!base.is_known || !base.is_exact || base.by_own || base.version != begun ||
       base.free_bytes == reading.free_bytes || has_managed(device))
     return;
   Neighbours& neighbours = implicit_.neighbours;
@@ -191,7 +192,7 @@ void ImplicitObjects::look_for_neighbours(DeviceOrdinal device,
 
 bool ImplicitObjects::settle(DeviceOrdinal device, const FreeBases::Base& base,
                              std::uint64_t free_bytes, bool by_own,
-                             FreeBases::Mark begun) noexcept {
+                             FreeBases::Version begun) noexcept {
   if (!has_sums(device)) return false;
   const bool had_ends = (devices_with_ends_.load(relaxed) >> device.value & 1) != 0;
   if (count_.load(relaxed) == 0 && !had_ends) return false;
@@ -201,7 +202,7 @@ bool ImplicitObjects::settle(DeviceOrdinal device, const FreeBases::Base& base,
   if (!locked) return false;
   const std::uint32_t count = count_.load(relaxed);
   const auto counts = [&](const Waiting& entry) {
-    return entry.device == device && entry.mark == begun;
+    return entry.device == device && entry.base_version == begun;
   };
   const UnsettledEnds ends = take_ends(device, begun);
   auto left =
@@ -209,7 +210,7 @@ bool ImplicitObjects::settle(DeviceOrdinal device, const FreeBases::Base& base,
   left += ends.waited[0] + ends.waited[1] + ends.waited[2];
   const bool has_waited = left != 0;
   // A base that was forgotten or replaced while the device was read proves nothing.
-  const bool is_proof = base.is_known && base.mark == begun && base.by_own == by_own;
+  const bool is_proof = base.is_known && base.version == begun && base.by_own == by_own;
   std::uint64_t bytes = is_proof ? base.free_bytes - std::min(base.free_bytes, free_bytes) : 0;
   const bool is_plausible = by_own || bytes / most_bytes < std::max<std::uint64_t>(left, 1);
   const bool is_theirs = is_alone && is_proof && is_plausible && !has_managed(device);
@@ -242,7 +243,7 @@ bool ImplicitObjects::settle(DeviceOrdinal device, const FreeBases::Base& base,
       const std::uint8_t settled = is_theirs && entry.is_new ? ledger::record_bytes_uncertain : 0;
       add_bytes(entry, part, {.set = doubt, .clear = settled, .difference = difference},
                 part != 0 && entry.object.loaded_on != no_device);
-    } else if (entry.device != device || (base.is_known && entry.mark == base.mark)) {
+    } else if (entry.device != device || (base.is_known && entry.base_version == base.version)) {
       waiting_[kept++] = entry;
     } else {
       give_up(entry);
@@ -273,7 +274,7 @@ bool ImplicitObjects::device_was_read(DeviceOrdinal device, const driver::Device
 }
 
 void ImplicitObjects::own_was_read(DeviceOrdinal device, const driver::DeviceReading& reading,
-                                   std::uint64_t own_bytes, FreeBases::Mark begun) noexcept {
+                                   std::uint64_t own_bytes, FreeBases::Version begun) noexcept {
   const FreeBases::Base base = implicit_.bases.of(device);
   if (ledger_.thread_shards.others_in_calls() && base.is_known) return;
   const std::uint64_t beside_own = reading.total_bytes - std::min(reading.total_bytes, own_bytes);

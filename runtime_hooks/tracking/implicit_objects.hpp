@@ -127,7 +127,7 @@ class ImplicitObjects final : public ReadingListener {
     ledger::TakenRecord record;
     DeviceOrdinal device = no_device;
     std::uint64_t code_bytes = 0;
-    FreeBases::Mark mark = 0;  // mark of the device's base before the driver's call
+    FreeBases::Version base_version = 0;  // version of the device's base before the driver's call
   };
   // Ends the object's record. With a module or a library, ends the records of its code on all
   // devices. `here`: the current device, which is taken for that of an object without a record. To
@@ -153,7 +153,7 @@ class ImplicitObjects final : public ReadingListener {
   // The modules and libraries to which kernels belong.
   CodeOwners owners;
 
-  // Returns the device's mark, which device_was_read() needs.
+  // Returns the version of the device's base, which device_was_read() needs.
   std::uint64_t reading_begins(DeviceOrdinal device) noexcept override {
     return implicit_.bases.reading_begins(device);
   }
@@ -165,9 +165,9 @@ class ImplicitObjects final : public ReadingListener {
   void memory_has_changed(DeviceOrdinal device) noexcept override { implicit_.disturb(device); }
   // Does the work of device_was_read() beside other processes, by the bytes of the device that this
   // process holds, as NVML tells: the device's bytes less these are the base from then on. `begun`:
-  // the device's mark from before NVML was asked.
+  // the version of the device's base from before NVML was asked.
   void own_was_read(DeviceOrdinal, const driver::DeviceReading&, std::uint64_t own_bytes,
-                    FreeBases::Mark begun) noexcept;
+                    FreeBases::Version begun) noexcept;
 
  private:
   // Most objects that can wait at the same time, on all devices; further ones are only counted.
@@ -182,14 +182,14 @@ class ImplicitObjects final : public ReadingListener {
     // Group and context of the record that the object gets if it has none.
     GroupId group;
     ContextId context;
-    FreeBases::Mark mark = 0;  // mark of the device's base before the object's call
-    bool is_new = false;       // true if the call that waits is the one that made the object
+    FreeBases::Version base_version = 0;  // version of the device's base before the object's call
+    bool is_new = false;  // true if the call that waits is the one that made the object
   };
 
   // Ends of objects on a device since its base was set, as far as they leave something to learn
   // from the next reading. By kind: streams, modules, executable graphs.
   struct UnsettledEnds {
-    FreeBases::Mark mark = 0;  // mark of the device's base
+    FreeBases::Version base_version = 0;  // version of the device's base
     // Number of objects that waited when they ended, and whose memory the driver keeps.
     std::array<std::uint64_t, 3> waited{};
     // Of ends that were not measured: bytes that the objects had, and how many of them count as
@@ -214,9 +214,9 @@ class ImplicitObjects final : public ReadingListener {
   void add_bytes(const Waiting&, std::uint64_t bytes, ledger::CertaintyChange,
                  bool may_make) noexcept;
   // Looks for a sign of another process: the reading differs from the device's exact base, which
-  // had this mark before the reading and after it.
+  // had this version before the reading and after it.
   void look_for_neighbours(DeviceOrdinal, const driver::DeviceReading&,
-                           FreeBases::Mark begun) noexcept;
+                           FreeBases::Version begun) noexcept;
   // Removes all objects that wait and for which is_gone(entry) is true.
   template <class IsGone>
   void forget_waiting(IsGone is_gone) noexcept {
@@ -243,21 +243,21 @@ class ImplicitObjects final : public ReadingListener {
   bool has_managed(DeviceOrdinal) const noexcept;
   // Gives the objects that wait on the device what they took, by a reading of its free bytes, and
   // forgets those that can never be settled. Objects that waited when they ended have parts, too.
-  // `begun`: the device's mark from before the reading, `base`: its base now; `by_own`: as in
-  // FreeBases::Base, for `free_bytes`. Returns true if an object with this mark waits, or waited
-  // when it ended.
+  // `begun`: the version of the device's base from before the reading, `base`: its base now;
+  // `by_own`: as in FreeBases::Base, for `free_bytes`. Returns true if an object with this version
+  // waits, or waited when it ended.
   bool settle(DeviceOrdinal, const FreeBases::Base& base, std::uint64_t free_bytes, bool by_own,
-              FreeBases::Mark begun) noexcept;
+              FreeBases::Version begun) noexcept;
   // Notes an end that was not measured. `given`: how many of the object's `known` bytes count as
-  // given back. `before`: mark of the device's base from before the end.
+  // given back. `before`: version of the device's base from before the end.
   void add_unmeasured_end(Kind, DeviceOrdinal, std::uint64_t known, std::uint64_t given,
-                          FreeBases::Mark before) noexcept;
+                          FreeBases::Version before) noexcept;
   // Notes the end of an object that waited. If ends of its kind give nothing back, the memory that
   // the driver took for it is still to be found by the next reading.
   void add_waited_end(const Waiting&) noexcept;
-  // Returns the device's ends with this mark, and forgets all ends of the device. The caller holds
-  // `lock_`.
-  UnsettledEnds take_ends(DeviceOrdinal, FreeBases::Mark) noexcept;
+  // Returns the device's ends with this version, and forgets all ends of the device. The caller
+  // holds `lock_`.
+  UnsettledEnds take_ends(DeviceOrdinal, FreeBases::Version) noexcept;
   // Corrects what unmeasured ends count as given back, by a reading of their device that found
   // `missing` bytes fewer free than are accounted for (negative: more).
   void correct(DeviceOrdinal, const UnsettledEnds&, std::int64_t missing) noexcept;

@@ -63,7 +63,7 @@ void note_slabs(ledger::Incidents& rows, const ledger::Reader& live, rescue::Inc
     rows.add_slab_class(incident.id, {class_bytes, row.slab_count, row.live_count, row.live_bytes});
   std::vector<ledger::SlabRow> slabs;
   slabs.reserve(here.slabs.size());
-  for (const Slab& slab : here.slabs)
+  for (const LiveSlab& slab : here.slabs)
     slabs.push_back({{slab.address}, slab.live_count, slab.live_bytes});
   rows.add_slabs(incident.id, slabs);
   note_lockers(live, here, incident.holdings);
@@ -78,7 +78,7 @@ void note_growth(const std::vector<LeakGroup>& groups, ledger::IncidentHoldings&
 }
 
 void note_host(ledger::IncidentFacts& facts) {
-  static_assert(HostLimits::unknown == ledger::unknown_bytes &&
+  static_assert(HostLimits::unknown == ledger::unknown_value &&
                 HostLimits::unlimited == ledger::no_limit);
   const HostLimits limits = read_host_limits();
   const std::pair<Fact, std::uint64_t> known[] = {
@@ -159,7 +159,7 @@ void note_processes_with_file(ledger::Incidents& rows, OtherProcesses& processes
     return found.size() < most;
   });
   for (const std::uint32_t pid : found)
-    note_process(rows, processes, ledger::SeenBy::device_file, pid, ledger::unknown_bytes,
+    note_process(rows, processes, ledger::SeenBy::device_file, pid, ledger::unknown_value,
                  incident);
 }
 

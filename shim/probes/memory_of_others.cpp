@@ -14,7 +14,7 @@ namespace cuwarden::shim {
 namespace {
 
 constexpr std::size_t most_processes = 64;
-static_assert(DeviceProcess::unknown == ledger::unknown_bytes);
+static_assert(DeviceProcess::unknown == ledger::unknown_value);
 
 }  // namespace
 

@@ -25,9 +25,11 @@ struct ProcessFacts {
   std::string program, parent_program;
   std::string user;  // name of the process's user by /etc/passwd; otherwise the uid in digits
   bool is_of_another_user = false;  // true if the uid is known, and is not the caller's real one
-  // From the process's cgroup: id of the Slurm job, id of the container, uid of the Kubernetes pod
-  // (with dashes), unit of systemd. `unit` is empty if one of the others is known.
-  std::string job, container, pod, unit;
+  // Owners that the process's cgroup names; empty: it names none.
+  std::string job;        // id of the Slurm job
+  std::string container;  // id of the container
+  std::string pod;        // uid of the Kubernetes pod, with dashes
+  std::string unit;       // unit of systemd; empty if one of the others is known
 };
 
 // Reads facts about processes, and looks each user's name up once. Opens and allocates, so it must

@@ -84,9 +84,9 @@ class LoadedObject {
   // name, in its default version.
   bool matches(std::uint32_t index, std::string_view) const;
 
-  // Load bias (address in memory less address in the ELF file), the lowest address of the object's
-  // segments, and the address behind their last byte.
-  std::uintptr_t base_ = 0, start_ = 0, end_ = 0;
+  std::uintptr_t base_ = 0;  // load bias: address in memory less address in the ELF file
+  // Lowest address of the object's segments, and the address behind their last byte.
+  std::uintptr_t start_ = 0, end_ = 0;
   // Path under which the object was loaded; empty for the main program.
   std::string_view path_;
   // The object's dynamic section in memory; null if the object has no dynamic symbol table.

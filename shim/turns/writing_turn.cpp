@@ -14,13 +14,13 @@ bool has_ended(std::uint32_t thread) { return thread_has_ended(static_cast<int>(
 
 }  // namespace
 
-// Another thread's mark proves that it jumped away only once other frames have overwritten it. The
-// order of addresses proves nothing about a stack that is not the caller's.
+// Another thread's canary proves that it jumped away only once other frames have overwritten it.
+// The order of addresses proves nothing about a stack that is not the caller's.
 bool WritingTurn::is_lost(std::uint32_t writer, bool is_callers_lost) const noexcept {
   if (writer == caller()) return is_callers_lost;
-  const hooks::CallMark* const mark = mark_.load();
-  const bool jumped_away = mark != nullptr && hooks::CallMark::is_over(mark, nullptr);
-  return has_ended(writer) || (jumped_away && writer_.load() == writer && mark_.load() == mark);
+  const hooks::CallCanary* const canary = canary_.load();
+  const bool jumped_away = canary != nullptr && hooks::CallCanary::is_over(canary, nullptr);
+  return has_ended(writer) || (jumped_away && writer_.load() == writer && canary_.load() == canary);
 }
 
 WritingTurn::Answer WritingTurn::take(std::uint64_t longest_ns) noexcept {
@@ -30,7 +30,7 @@ WritingTurn::Answer WritingTurn::take(std::uint64_t longest_ns) noexcept {
   for (;;) {
     std::uint32_t writer = 0;
     Answer answer = Answer::taken;
-    const hooks::CallMark* mark = mark_.load();
+    const hooks::CallCanary* canary = canary_.load();
     if (!writer_.compare_exchange_strong(writer, caller())) {
       answer = Answer::taken_over;
       if (!is_lost(writer, is_outermost)) {
@@ -39,17 +39,17 @@ WritingTurn::Answer WritingTurn::take(std::uint64_t longest_ns) noexcept {
         clock_.wait_ns(writer_, writer, look_again_ns);
         continue;
       }
-      // The lost writer's mark goes first, so that no thread takes it for the new writer's.
-      mark_.compare_exchange_strong(mark, nullptr);
+      // The lost writer's canary goes first, so that no thread takes it for the new writer's.
+      canary_.compare_exchange_strong(canary, nullptr);
       if (!writer_.compare_exchange_strong(writer, caller())) continue;
     }
-    mark_.store(hooks::call_state.driver_mark);
+    canary_.store(hooks::call_state.driver_canary);
     return answer;
   }
 }
 
 void WritingTurn::give_back() noexcept {
-  mark_.store(nullptr);
+  canary_.store(nullptr);
   writer_.store(0);
   futex_wake_all(writer_);
 }
@@ -62,7 +62,7 @@ bool WritingTurn::is_free_or_ended() const noexcept {
 }
 
 void WritingTurn::reset() noexcept {
-  mark_.store(nullptr, std::memory_order_relaxed);
+  canary_.store(nullptr, std::memory_order_relaxed);
   writer_.store(0, std::memory_order_relaxed);
 }
 

@@ -12,8 +12,8 @@ namespace cuwarden::shim {
 
 // Gives the turn to write a report to one thread at a time. Any thread may call the functions, also
 // in a signal handler. A thread takes the turn inside a hooked call or an OwnWork (a scope of
-// cuwarden's own work). Their CallMark, which lies on the stack, tells other threads if the thread
-// has left its writing by a jump.
+// cuwarden's own work). Their CallCanary, which lies on the stack, tells other threads if the
+// thread has left its writing by a jump.
 class WritingTurn {
  public:
   // The results of take(). `taken`: the calling thread has the turn. `taken_over`: it has the turn
@@ -54,9 +54,9 @@ class WritingTurn {
   Clock& clock_;  // the clock of all waits
   // Kernel's id of the thread that has the turn; 0 if none has it.
   std::atomic<std::uint32_t> writer_{0};
-  // Mark on the stack of the call or work in which the thread `writer_` took the turn, by which
+  // Canary on the stack of the call or work in which the thread `writer_` took the turn, by which
   // other threads find out that a jump has left it. Null if no thread has the turn.
-  std::atomic<const hooks::CallMark*> mark_{nullptr};
+  std::atomic<const hooks::CallCanary*> canary_{nullptr};
 };
 
 }  // namespace cuwarden::shim

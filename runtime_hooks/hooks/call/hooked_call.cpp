@@ -10,28 +10,28 @@ constinit std::atomic<ProvesLeft> frames_prove_left{nullptr};
 
 namespace {
 
-// The frames are walked last, because that takes longest. A mark may stay whole below larger frames
-// of CUDA's.
-bool is_over(const CallMark* mark, const void* frame) noexcept {
-  if (CallMark::is_over(mark, frame)) return true;
+// The frames are walked last, because that takes longest. A canary may stay whole below larger
+// frames of CUDA's.
+bool is_over(const CallCanary* canary, const void* frame) noexcept {
+  if (CallCanary::is_over(canary, frame)) return true;
   const ProvesLeft prove = frames_prove_left.load(std::memory_order_acquire);
-  return prove != nullptr && prove(frame, mark->frame());
+  return prove != nullptr && prove(frame, canary->frame());
 }
 
 }  // namespace
 
 void forget_left_calls(const void* frame) noexcept {
   CallState& state = call_state;
-  const CallMark* const driver = state.driver_mark;
+  const CallCanary* const driver = state.driver_canary;
   if (driver != nullptr && is_over(driver, frame)) {
     state.driver_depth = 0;
-    state.driver_mark = nullptr;
+    state.driver_canary = nullptr;
     Uncancelled::end_left();
   }
-  const CallMark* const runtime = state.runtime_mark;
+  const CallCanary* const runtime = state.runtime_canary;
   if (runtime != nullptr && is_over(runtime, frame)) {
     state.runtime_row = 0;
-    state.runtime_mark = nullptr;
+    state.runtime_canary = nullptr;
   }
 }
 

@@ -10,7 +10,7 @@
 
 #include "runtime_hooks/driver/hook_list.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
-#include "runtime_hooks/hooks/call/call_mark.hpp"
+#include "runtime_hooks/hooks/call/call_canary.hpp"
 #include "runtime_hooks/hooks/call/session.hpp"
 #include "runtime_hooks/hooks/call/session_parts.hpp"
 #include "runtime_hooks/ledger/storage/thread_shards.hpp"
@@ -36,18 +36,18 @@ struct CallState {
   // calls of cuwarden's. Counts filters that this thread has installed or inherited. A filter that
   // another thread has installed for all threads is not noted here: is_confined() knows of both.
   Confinement confinement = Confinement::unknown;
-  // Mark (an object on the stack) of the outermost hooked driver function, or of cuwarden's own
+  // Canary (an object on the stack) of the outermost hooked driver function, or of cuwarden's own
   // work, that the thread is inside. Null outside of both, and during the start of recording. A
-  // longjmp that leaves the function does not reset this state; the mark then shows that the call
+  // longjmp that leaves the function does not reset this state; the canary then shows that the call
   // is over.
-  const CallMark* driver_mark = nullptr;
-  // Mark (an object on the stack) of the outermost hooked function of the CUDA runtime that the
+  const CallCanary* driver_canary = nullptr;
+  // Canary (an object on the stack) of the outermost hooked function of the CUDA runtime that the
   // thread is inside; null outside of such a function.
-  const CallMark* runtime_mark = nullptr;
+  const CallCanary* runtime_canary = nullptr;
 };
 static_assert(sizeof(CallState) <= 24);
 // The state of the calling thread's hooked calls: how deep it is inside them, under which runtime
-// function, and the marks by which calls are found that a longjmp has left.
+// function, and the canaries by which calls are found that a longjmp has left.
 extern constinit thread_local CallState call_state
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -71,7 +71,7 @@ void forget_left_calls(const void* frame) noexcept;
 // functions that the program calls, before they use `call_state` for a driver call. `frame` is the
 // calling function's __builtin_frame_address(0).
 inline void forget_left_driver_call(const void* frame) noexcept {
-  if (call_state.driver_depth != 0 && call_state.driver_mark != nullptr) forget_left_calls(frame);
+  if (call_state.driver_depth != 0 && call_state.driver_canary != nullptr) forget_left_calls(frame);
 }
 // Resets the calling thread's `call_state` if a longjmp has provably left the hooked function of
 // the CUDA runtime that the thread seems to be inside. To be called at the beginning of a hooked
@@ -87,21 +87,21 @@ inline void forget_left_runtime_call(const void* frame) noexcept {
 class [[nodiscard]] OwnWork {
  public:
   // `frame` is __builtin_frame_address(0) of the function in which this object is a local variable.
-  explicit OwnWork(const void* frame) noexcept : mark_(frame) {
+  explicit OwnWork(const void* frame) noexcept : canary_(frame) {
     depth_before_ = call_state.driver_depth;
     call_state.driver_depth = static_cast<std::uint16_t>(depth_before_ + 1);
-    if (depth_before_ == 0) call_state.driver_mark = &mark_;
+    if (depth_before_ == 0) call_state.driver_canary = &canary_;
   }
   ~OwnWork() {
     call_state.driver_depth = depth_before_;
-    if (depth_before_ == 0) call_state.driver_mark = nullptr;
+    if (depth_before_ == 0) call_state.driver_canary = nullptr;
   }
   OwnWork(const OwnWork&) = delete;
   OwnWork& operator=(const OwnWork&) = delete;
 
  private:
-  // Mark on the stack, by which a later call finds out if a longjmp has left the work.
-  const CallMark mark_;
+  // Canary on the stack, by which a later call finds out if a longjmp has left the work.
+  const CallCanary canary_;
   // CallState::driver_depth when the work began; 0 if it began outside of all hooked driver
   // functions.
   std::uint16_t depth_before_;
@@ -118,15 +118,15 @@ class HookedCall {
   // the hooked function's frame.
   [[gnu::always_inline]] HookedCall(const driver::RealDriver& real, Session* session,
                                     driver::Row row)
-      : real_(real), session_(nullptr), row_(row), mark_(__builtin_frame_address(0)) {
+      : real_(real), session_(nullptr), row_(row), canary_(__builtin_frame_address(0)) {
     forget_left_driver_call(__builtin_frame_address(0));
     depth_before_ = call_state.driver_depth;
     call_state.driver_depth = static_cast<std::uint16_t>(depth_before_ + 1);
     if (depth_before_ != 0) return;
-    call_state.driver_mark = &mark_;
-    // If a runtime call is under way, it has called this driver call, and its mark lies at a higher
-    // address. A mark that does not is left over from a runtime call that a jump has left.
-    if (call_state.runtime_row != 0 && call_state.runtime_mark <= &mark_)
+    call_state.driver_canary = &canary_;
+    // If a runtime call is under way, it has called this driver call, and its canary lies at a
+    // higher address. A canary that does not is left over from a runtime call that a jump has left.
+    if (call_state.runtime_row != 0 && call_state.runtime_canary <= &canary_)
       forget_left_calls(__builtin_frame_address(0));
     session_ = session;
     if (session_ == nullptr) return;
@@ -134,7 +134,7 @@ class HookedCall {
   }
   ~HookedCall() {
     call_state.driver_depth = depth_before_;
-    if (depth_before_ == 0) call_state.driver_mark = nullptr;
+    if (depth_before_ == 0) call_state.driver_canary = nullptr;
     if (session_ != nullptr) session_->call_ends(keeps_bases_);
   }
   HookedCall(const HookedCall&) = delete;
@@ -165,7 +165,7 @@ class HookedCall {
     return {call_state.runtime_row != 0
                 ? HookId{static_cast<std::uint16_t>(call_state.runtime_row - 1)}
                 : driver::hook_id(row_),
-            mark_.frame()};
+            canary_.frame()};
   }
 
   // Tells that the call has changed no device's memory, except by what measurements and objects
@@ -276,8 +276,8 @@ class HookedCall {
   // True once keeps_bases() was called: the end of the call forgets no bases (readings of free
   // memory by which later calls are measured).
   bool keeps_bases_ = false;
-  // Mark on the stack, by which a later call finds out if a longjmp has left this one.
-  const CallMark mark_;
+  // Canary on the stack, by which a later call finds out if a longjmp has left this one.
+  const CallCanary canary_;
 };
 
 // Marks the calling thread as being inside a hooked function of the CUDA runtime, for the length of
@@ -286,17 +286,18 @@ class RuntimeCall {
  public:
   // `row` is the runtime function's row in hooks.def. Always inlined, so that
   // __builtin_frame_address(0) is the hooked function's frame.
-  [[gnu::always_inline]] explicit RuntimeCall(driver::Row row) : mark_(__builtin_frame_address(0)) {
+  [[gnu::always_inline]] explicit RuntimeCall(driver::Row row)
+      : canary_(__builtin_frame_address(0)) {
     forget_left_runtime_call(__builtin_frame_address(0));
     outermost_ = call_state.runtime_row == 0;
     if (!outermost_) return;
     call_state.runtime_row = static_cast<std::uint16_t>(row) + 1;
-    call_state.runtime_mark = &mark_;
+    call_state.runtime_canary = &canary_;
   }
   ~RuntimeCall() {
     if (!outermost_) return;
     call_state.runtime_row = 0;
-    call_state.runtime_mark = nullptr;
+    call_state.runtime_canary = nullptr;
   }
   RuntimeCall(const RuntimeCall&) = delete;
   RuntimeCall& operator=(const RuntimeCall&) = delete;
@@ -307,8 +308,8 @@ class RuntimeCall {
  private:
   // True if the hooked runtime function was not called by another hooked runtime function.
   bool outermost_ = false;
-  // Mark on the stack, by which a later call finds out if a longjmp has left this one.
-  const CallMark mark_;
+  // Canary on the stack, by which a later call finds out if a longjmp has left this one.
+  const CallCanary canary_;
 };
 
 }  // namespace cuwarden::hooks

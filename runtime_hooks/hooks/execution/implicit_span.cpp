@@ -35,14 +35,14 @@ void ImplicitSpan::begin(DeviceOrdinal device) noexcept {
   own_before_ = own_after_ = std::nullopt;
   is_doubtful_ = false;
   device_ = device;
-  const tracking::FreeBases::Mark begun = implicit.bases.reading_begins(device);
+  const tracking::FreeBases::Version begun = implicit.bases.reading_begins(device);
   if (const auto reading = read()) {
     before_ = *reading;
     begun_ = true;
-    mark_ = begun;
+    base_version_ = begun;
     if (!implicit.neighbours.may_exist(device)) {
       call_.execution().objects.device_was_read(device, before_, begun);
-      mark_ = implicit.bases.reading_begins(device);
+      base_version_ = implicit.bases.reading_begins(device);
     }
     // The reading may have been the sign of another process.
     if (implicit.neighbours.may_exist(device)) expect_neighbours();
@@ -58,10 +58,10 @@ void ImplicitSpan::expect_neighbours() noexcept {
   tracking::Neighbours& neighbours = implicit.neighbours;
   own_before_ = neighbours.ask(device_);
   if (own_before_)
-    parts.objects.own_was_read(device_, before_, *own_before_, mark_);
+    parts.objects.own_was_read(device_, before_, *own_before_, base_version_);
   else
-    parts.objects.device_was_read(device_, before_, mark_);
-  mark_ = parts.implicit.bases.reading_begins(device_);
+    parts.objects.device_was_read(device_, before_, base_version_);
+  base_version_ = parts.implicit.bases.reading_begins(device_);
   if (const auto reading = read()) {
     if (reading->free_bytes != before_.free_bytes && implicit.is_undisturbed(device_, number_))
       neighbours.moved(device_);
@@ -129,16 +129,18 @@ void ImplicitSpan::set_base(std::optional<std::int64_t> taken) noexcept {
   tracking::FreeBases& bases = parts.implicit.bases;
   const bool has_neighbours = parts.implicit.neighbours.may_exist(device_);
   if (own_after_ && has_neighbours)
-    bases.set(device_, after_.total_bytes - std::min(after_.total_bytes, *own_after_), mark_, true);
+    bases.set(device_, after_.total_bytes - std::min(after_.total_bytes, *own_after_),
+              base_version_, true);
   else if (bases.of(device_).by_own)
-    bases.took(device_, taken.value_or(0), mark_);
+    bases.took(device_, taken.value_or(0), base_version_);
   else if (begun_ns_ != 0 || has_neighbours)
-    bases.set(device_, after_.free_bytes, mark_);  // expect_neighbours() has read the device anew
+    bases.set(device_, after_.free_bytes,
+              base_version_);  // expect_neighbours() has read the device anew
   else
     bases.took(device_,
                static_cast<std::int64_t>(before_.free_bytes) -
                    static_cast<std::int64_t>(after_.free_bytes),
-               mark_);
+               base_version_);
 }
 
 void ImplicitSpan::book(const ledger::ImplicitChange& change, ContextId context) noexcept {
@@ -166,7 +168,7 @@ void ImplicitSpan::book_given_back(std::uint64_t bytes, ContextId context) noexc
 void ImplicitSpan::book_first_context(DeviceOrdinal device, ContextId first) noexcept {
   const ErrnoGuard keep;
   const ExecutionParts parts = call_.execution();
-  const tracking::FreeBases::Mark begun = parts.implicit.bases.reading_begins(device);
+  const tracking::FreeBases::Version begun = parts.implicit.bases.reading_begins(device);
   const auto reading = driver::read_current_device(call_.real());
   if (!reading) return;
   device_ = device;

@@ -88,9 +88,9 @@ class ImplicitSpan {
   std::optional<std::int64_t> confirmed(std::int64_t taken, std::int64_t plausible_bytes) noexcept;
   // Total and free bytes of the device's memory, before the measured call (`before_`) and after it.
   driver::DeviceReading before_, after_;
-  // Mark of the device's base (the latest reading of its free memory) before the measured call. An
-  // equal mark later proves that the base was not replaced in between.
-  tracking::FreeBases::Mark mark_ = 0;
+  // Version of the device's base (the latest reading of its free memory) before the measured call.
+  // An equal version later proves that the base was not replaced in between.
+  tracking::FreeBases::Version base_version_ = 0;
   // Time at which the measured call began (Neighbours::now_ns()). 0: not set, as no other process
   // seemed to use the device.
   std::uint64_t begun_ns_ = 0;

@@ -9,9 +9,12 @@
 
 namespace cuwarden::ledger {
 
-// Occasion of the last reading of a device's free memory. `none`: there was no reading so far.
-// `last_call`: near a recorded call. `exit`: at the process's end.
-enum class ReadingAt : std::uint32_t { none, last_call, exit };
+// Occasion of the last reading of a device's free memory.
+enum class ReadingAt : std::uint32_t {
+  never,      // the memory was not read so far
+  last_call,  // near a recorded call
+  exit,       // at the process's end
+};
 // A device that the process used, and the last reading of its memory.
 struct Device {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row
@@ -20,36 +23,41 @@ struct Device {
   char name[128];  // the device's name, which ends with a zero byte; empty: unknown
   std::atomic<std::uint32_t> version;  // seqlock: odd while the reading or implicit memory changes
   std::atomic<std::uint32_t> at;       // ReadingAt: the last reading's occasion
-  // The last reading of the device's memory: time since process start, size, free bytes.
-  std::atomic<std::uint64_t> time_ns, total_bytes, free_bytes;
+  std::atomic<std::uint64_t> time_ns;  // time of the last reading since process start
+  // Size and free bytes of the device's memory in the last reading.
+  std::atomic<std::uint64_t> total_bytes, free_bytes;
   // Bytes of this process on the device when its memory was last read, which later calls change: of
   // live allocations for which is_taken_at_once() is true, less those in host memory (spill), with
   // unused memory of cuwarden's pool; and what the driver took by itself (ImplicitBytes::all()).
   std::atomic<std::uint64_t> allocated_when_read_bytes, implicit_when_read_bytes;
-  // In the last reading, idle bytes of the process's memory pools and graphs, or unknown_bytes.
+  // In the last reading, idle bytes of the process's memory pools and graphs, or unknown_value.
   std::atomic<std::uint64_t> memory_pool_idle_bytes;
   std::atomic<std::uint64_t> other_processes_bytes;  // used by other processes; 0: none or unknown
   // Bytes of live device allocations that are in host memory (spill): now, and the most so far.
-  // `spilled_count`: number of allocations that ever got host memory.
-  std::atomic<std::uint64_t> spilled_bytes, spilled_peak_bytes, spilled_count;
+  std::atomic<std::uint64_t> spilled_bytes, spilled_peak_bytes;
+  std::atomic<std::uint64_t> spilled_count;  // number of allocations that ever got host memory
   // The part of spilled_bytes that is of stream-ordered allocations (cuMemAllocAsync).
   std::atomic<std::uint64_t> spilled_in_stream_order_bytes;
   // Bytes of the device that cuwarden's pool held when last noted, and requested bytes live in it.
   std::atomic<std::uint64_t> arena_held_bytes, arena_live_bytes;
-  // Totals of cuwarden's pool so far: requests served, their bytes, bytes given back to the driver.
-  std::atomic<std::uint64_t> arena_served_count, arena_served_bytes, arena_returned_bytes;
-  // Totals of meshing (two pages of addresses share one page of memory) since process start: meshed
-  // pages, bytes that became free by it, and the time for which it paused the program.
-  std::atomic<std::uint64_t> arena_meshed_pages, arena_meshed_bytes, arena_pause_ns;
+  // Number and bytes of the requests that cuwarden's pool has served so far.
+  std::atomic<std::uint64_t> arena_served_count, arena_served_bytes;
+  std::atomic<std::uint64_t> arena_returned_bytes;  // bytes that the pool gave back to the driver
+  // Meshing since process start (two pages of addresses share one page of memory).
+  std::atomic<std::uint64_t> arena_meshed_pages;  // pages that were meshed
+  std::atomic<std::uint64_t> arena_meshed_bytes;  // bytes that became free by meshing
+  std::atomic<std::uint64_t> arena_pause_ns;      // time for which meshing paused the program
   // Bytes of the device in use just after the process made its first context there, with other
   // processes' memory, less recorded allocations and lent_first_context_bytes. 0: not measured.
   std::atomic<std::uint64_t> used_after_first_context_bytes;
   // Bytes of the device that this process's contexts after the first one take.
   std::atomic<std::uint64_t> context_bytes;
-  // Bytes of the device that the driver took for code, kernels' local memory, the heap of malloc()
-  // in kernels, streams, and executable graphs.
-  std::atomic<std::uint64_t> module_bytes, local_memory_bytes, heap_bytes, stream_bytes,
-      graph_bytes;
+  // Bytes of the device that the driver took for implicit objects.
+  std::atomic<std::uint64_t> module_bytes;        // for code
+  std::atomic<std::uint64_t> local_memory_bytes;  // for kernels' local memory
+  std::atomic<std::uint64_t> heap_bytes;          // for the heap of malloc() in kernels
+  std::atomic<std::uint64_t> stream_bytes;        // for streams
+  std::atomic<std::uint64_t> graph_bytes;         // for executable graphs
   // Bytes of the first context, and of all further ones, that the driver gave back as it refused a
   // request and that no kernel launch has taken again.
   std::atomic<std::uint64_t> lent_first_context_bytes, lent_context_bytes;

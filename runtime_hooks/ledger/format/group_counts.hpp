@@ -17,9 +17,10 @@ constexpr std::uint64_t calls_in_shard(std::uint64_t hooks) { return (hooks + 7)
 // The counters of one group (all allocations with the same call stack, function, kind and device),
 // summed up over the shards of all threads.
 struct GroupCounts {
-  // Totals since the process began: allocations, their bytes, and frees. An allocation that ended
-  // with its context counts as no free.
-  std::uint64_t allocations = 0, allocated_bytes = 0, frees = 0;
+  // Number and bytes of the allocations since the process began.
+  std::uint64_t allocations = 0, allocated_bytes = 0;
+  // Frees since the process began. An allocation that ended with its context counts as no free.
+  std::uint64_t frees = 0;
   // Number and bytes of the group's allocations that were neither freed nor released by the end of
   // their context.
   std::uint64_t live_count = 0, live_bytes = 0;
@@ -49,7 +50,8 @@ GroupCounts counts_of(const Group& group, std::uint32_t group_row, ShardAt shard
     }
   };
   struct Gone {
-    std::uint64_t frees = 0, count = 0, bytes = 0;
+    std::uint64_t frees = 0;             // allocations that the program has freed
+    std::uint64_t count = 0, bytes = 0;  // allocations that have ended in any way, and their bytes
     bool operator==(const Gone&) const = default;
   };
   const auto sum_gone = [&] {

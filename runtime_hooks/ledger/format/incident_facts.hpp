@@ -25,11 +25,11 @@ struct IncidentFacts {
   // device of the request, or on the host if host memory was requested. Zeros until
   // Incidents::measure() has added them.
   std::array<std::uint64_t, kind_count> live_bytes{}, live_count{};
-  // Values of the facts, indexed by Fact and in the unit that Fact gives; unknown_bytes: the fact
+  // Values of the facts, indexed by Fact and in the unit that Fact gives; unknown_value: the fact
   // is not known.
   std::array<std::uint64_t, fact_count> facts = [] {
     std::array<std::uint64_t, fact_count> unknown{};
-    unknown.fill(unknown_bytes);
+    unknown.fill(unknown_value);
     return unknown;
   }();
 
@@ -37,10 +37,10 @@ struct IncidentFacts {
   // exist. Null if the fact is not known.
   std::optional<std::uint64_t> fact(Fact which) const noexcept {
     const std::uint64_t value = facts[static_cast<std::size_t>(which)];
-    return value == unknown_bytes ? std::nullopt : std::optional(value);
+    return value == unknown_value ? std::nullopt : std::optional(value);
   }
   // Stores a fact's value, in the unit that Fact gives. no_limit: the limit does not exist;
-  // unknown_bytes: the fact is not known.
+  // unknown_value: the fact is not known.
   void set(Fact which, std::uint64_t value) noexcept {
     facts[static_cast<std::size_t>(which)] = value;
   }
@@ -64,20 +64,22 @@ struct IncidentHolding {
 // and /proc describe it.
 struct OtherProcess {
   std::uint32_t pid = 0, parent = 0;  // pid of the process and of its parent; parent 0: unknown
-  // Bytes of the device that the process uses; unknown_bytes: not known.
-  std::uint64_t bytes = unknown_bytes;
+  // Bytes of the device that the process uses; unknown_value: not known.
+  std::uint64_t bytes = unknown_value;
   SeenBy seen_by = SeenBy::nvml;           // the way in which the process was found
   RunState run_state = RunState::unknown;  // state of the process at the refusal
   // True if the process's uid is known, and is not that of the process with the refused request.
   bool is_of_another_user = false;
   std::int64_t start_realtime_ns = 0;  // start of the process, since 1970; 0: unknown
-  // Texts of other owners, which must outlive the object; empty: unknown. `program`,
-  // `parent_program`: path of the program's file, or only its name of at most 15 characters.
-  // `user`: name of the process's user, or the uid in digits.
-  std::string_view program{}, parent_program{}, user{};
-  // Texts from the process's cgroup; empty: it names none. `job`: id of a Slurm job. `container`:
-  // id of a container. `pod`: uid of a Kubernetes pod. `unit`: unit of systemd.
-  std::string_view job{}, container{}, pod{}, unit{};
+  // Path of the program's file, or only its name of at most 15 characters, for the process and for
+  // its parent; empty: unknown. The object owns none of its texts: they must outlive it.
+  std::string_view program{}, parent_program{};
+  std::string_view user{};  // name of the process's user, or the uid in digits; empty: unknown
+  // Owners that the process's cgroup names; empty: it names none.
+  std::string_view job{};        // id of a Slurm job
+  std::string_view container{};  // id of a container
+  std::string_view pod{};        // uid of a Kubernetes pod
+  std::string_view unit{};       // unit of systemd
 };
 
 // The other processes that advice about a refused request may name: for each way in which processes

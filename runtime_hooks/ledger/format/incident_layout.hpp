@@ -11,9 +11,8 @@
 
 namespace cuwarden::ledger {
 
-// Value of a number in the ledger that is not known. It is used also for numbers that count
-// something else than bytes.
-inline constexpr std::uint64_t unknown_bytes = UINT64_MAX;
+// Value of a number in the ledger that is not known, be it a number of bytes or another one.
+inline constexpr std::uint64_t unknown_value = UINT64_MAX;
 
 // The thing that a refused call asked for: memory (an allocation), a context, loaded code, a kernel
 // launch, a graph's instantiation or launch, or a stream. Further things: a larger limit
@@ -33,7 +32,7 @@ enum class Asked : std::uint8_t {
 inline constexpr std::uint8_t asked_count = 9;  // number of enumerators of Asked
 
 // Facts about the moment of a refusal; indices into Incident::facts. A fact that is not known has
-// the value unknown_bytes. The enumerators' numbers are part of the ledger's layout.
+// the value unknown_value. The enumerators' numbers are part of the ledger's layout.
 enum class Fact : std::uint8_t {
   // Facts about the device of the refused request, in bytes.
   total_bytes,             // size of the device's memory
@@ -168,10 +167,11 @@ struct Incident {
   std::uint64_t bytes;               // bytes requested, or needed by the call itself; 0: unknown
   Asked asked;                       // the thing that the refused call asked for
   std::uint8_t reserved[3];
-  std::uint32_t number;  // position among the incidents of its group, from 1
-  // Number of refusals that this row counts after its first one; time (ns since process start) and
-  // size (bytes) of the last refusal that the row counts, which is the first one if `repeats` is 0.
-  std::atomic<std::uint64_t> repeats, last_ns, last_bytes;
+  std::uint32_t number;                // position among the incidents of its group, from 1
+  std::atomic<std::uint64_t> repeats;  // number of refusals that the row counts after its first one
+  // Time (ns since process start) and size (bytes) of the last refusal that the row counts, which
+  // is the first one if `repeats` is 0.
+  std::atomic<std::uint64_t> last_ns, last_bytes;
   // Number of refusals that the program saw as an error, and after which the thread repeated the
   // request (equal size, device, function and kind) within 10 s until it was served.
   std::atomic<std::uint64_t> recovered;
@@ -190,7 +190,7 @@ struct Incident {
   // request's device, or on the host for a request of host memory.
   std::uint64_t live_bytes[kind_count];
   std::uint64_t live_count[kind_count];  // number of live allocations then, by Kind
-  // Facts about the device and the host at the first refusal, by Fact; unknown_bytes: not known.
+  // Facts about the device and the host at the first refusal, by Fact; unknown_value: not known.
   std::atomic<std::uint64_t> facts[fact_count];
 };
 
@@ -203,12 +203,12 @@ struct IncidentHolder {
   std::uint32_t reserved;
   std::uint64_t count, bytes;  // number of the group's live allocations; their bytes
   // Rate at which the group's live bytes grew in the last three quarters of the time since its
-  // oldest live allocation. unknown_bytes: they do not grow steadily, or the rate was not
+  // oldest live allocation. unknown_value: they do not grow steadily, or the rate was not
   // determined.
   std::atomic<std::uint64_t> growth_bytes_per_minute;
   // The group's part of the locked bytes: these are free, but in slabs of the driver with live
   // allocations. A slab's locked bytes are divided equally among its live allocations.
-  // unknown_bytes: 0 bytes, not determined, or not among the four largest parts.
+  // unknown_value: 0 bytes, not determined, or not among the four largest parts.
   std::atomic<std::uint64_t> slab_locked_bytes;
 };
 
@@ -233,18 +233,21 @@ struct IncidentProcess {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t incident;            // row of the incidents table
   std::uint32_t pid, parent;         // pid of the process and of its parent; parent 0: unknown
-  std::uint64_t bytes;               // the process's bytes on the device; unknown_bytes: not known
+  std::uint64_t bytes;               // the process's bytes on the device; unknown_value: not known
   std::int64_t start_realtime_ns;    // start of the process, since 1970; 0: unknown
   SeenBy seen_by;                    // the way in which the process was found
   RunState run_state;                // state of the process at the refusal
   std::uint8_t is_of_another_user;  // 1: another uid than the ledger process's; 0: equal or unknown
   std::uint8_t reserved[5];
-  // Texts; empty: unknown. `program`, `parent_program`: path of the program's file, or only its
-  // name of at most 15 characters. `user`: name of the process's user, or the uid in digits.
-  StringRef program, parent_program, user;
-  // Texts from the process's cgroup; empty: it names none. `job`: id of a Slurm job. `container`:
-  // id of a container. `pod`: uid of a Kubernetes pod. `unit`: unit of systemd.
-  StringRef job, container, pod, unit;
+  // Path of the program's file, or only its name of at most 15 characters, for the process and for
+  // its parent; empty: unknown.
+  StringRef program, parent_program;
+  StringRef user;  // name of the process's user, or the uid in digits; empty: unknown
+  // Owners that the process's cgroup names; empty: it names none.
+  StringRef job;        // id of a Slurm job
+  StringRef container;  // id of a container
+  StringRef pod;        // uid of a Kubernetes pod
+  StringRef unit;       // unit of systemd
 };
 
 // The driver's slabs of one size class, on the device of a refused request, at the moment of the
@@ -253,9 +256,10 @@ struct IncidentProcess {
 struct IncidentClass {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t incident;            // row of the incidents table
-  // `class_bytes`: largest size of the class's allocations, a power of two. `slab_count`: slabs of
-  // the class. `live_*`: number and requested bytes of all live allocations in these slabs.
-  std::uint64_t class_bytes, slab_count, live_count, live_bytes;
+  std::uint64_t class_bytes;         // largest size of the class's allocations, a power of two
+  std::uint64_t slab_count;          // number of the class's slabs
+  // Number and requested bytes of the live allocations in the class's slabs.
+  std::uint64_t live_count, live_bytes;
 };
 
 // A rung (a way to serve a refused request) that was tried at an incident's first refusal.
@@ -275,8 +279,9 @@ struct IncidentRung {
 struct IncidentSlab {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t incident;            // row of the incidents table
-  // Address of the slab's first byte; number and requested bytes of the live allocations in it.
-  std::uint64_t address, live_count, live_bytes;
+  std::uint64_t address;             // address of the slab's first byte
+  // Number and requested bytes of the live allocations in the slab.
+  std::uint64_t live_count, live_bytes;
 };
 
 }  // namespace cuwarden::ledger

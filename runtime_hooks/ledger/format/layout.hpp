@@ -17,6 +17,7 @@
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/ledger/format/device_layout.hpp"
 #include "runtime_hooks/ledger/format/incident_layout.hpp"
+#include "runtime_hooks/ledger/format/series_layout.hpp"
 #include "runtime_hooks/ledger/format/slab_layout.hpp"
 #include "runtime_hooks/ledger/format/string_ref.hpp"
 
@@ -149,7 +150,7 @@ struct Header {
   std::atomic<std::uint32_t> exit_status_known;  // 1: `exit_status` is valid; 0: it is unknown
   std::atomic<std::uint32_t> runtime_version;    // as cudaRuntimeGetVersion gives it; 0: unknown
   std::atomic<std::uint32_t> driver_version;     // as cuDriverGetVersion gives it; 0: unknown
-  std::atomic<std::uint32_t> cuda_seen;          // always 0: no code sets it
+  std::uint32_t reserved;
   // Calls of hooked functions that neither Hook::calls nor RegionId::shard_calls counts.
   std::atomic<std::uint64_t> recorded_calls;
   std::atomic<std::uint64_t> shim_ns;  // time that the shim's own work took so far; 0: not measured
@@ -161,17 +162,17 @@ struct Header {
   // The module epoch: number of modules (loaded object files) that were unloaded so far. An address
   // belongs to one module only within an epoch.
   std::atomic<std::uint64_t> module_epoch;
-  // Page-locked host memory: allocations that cuwarden's pool has ever served and their bytes, and
-  // bytes that the pool holds now.
-  std::atomic<std::uint64_t> pinned_served_count, pinned_served_bytes, pinned_held_bytes;
+  // Number and bytes of the requests for page-locked host memory that cuwarden's pool has served.
+  std::atomic<std::uint64_t> pinned_served_count, pinned_served_bytes;
+  std::atomic<std::uint64_t> pinned_held_bytes;  // page-locked bytes that the pool holds now
   // 1: the final report is on disk, but the ledger is kept: the process may go on after all (an
   // abort whose signal handler jumps away). A later CUDA call sets it to 0.
   std::atomic<std::uint32_t> report_written;
   // The number in the report's file name plus 1 (1: the name has no number); 0: no report.
   std::atomic<std::uint32_t> report_number;
-  // The GrowthOperation that failed when the ledger last could not grow, and its errno. Both are 0
-  // if the ledger could always grow.
-  std::atomic<std::uint32_t> growth_operation, growth_error;
+  // The GrowthOperation that failed when the ledger last could not grow; 0: it could always grow.
+  std::atomic<std::uint32_t> growth_operation;
+  std::atomic<std::uint32_t> growth_error;  // errno of the `growth_operation`; 0: none has failed
   // Number of stack walks that ended before the outermost frame, by the reason (stacks::Exception).
   std::atomic<std::uint64_t> stacks_cut[stack_exceptions];
   Region regions[region_count];  // the parts of the file, indexed by RegionId
@@ -240,8 +241,7 @@ struct Group {
   std::uint32_t series;
   std::atomic<std::uint32_t> first_shard;  // row of the group's first GroupShard; 0: none
   std::uint32_t next_in_series;            // row of the next group of the series; 0 ends the list
-  // Value that Series::peak_version got when `at_peak_*` were last copied. Readers do not use it.
-  std::uint32_t peak_version;
+  std::atomic<std::uint32_t> incident;     // row of the group's latest incident; 0: none
   std::atomic<std::uint64_t> first_ns;  // time of the first allocation since process start; 0: none
   std::atomic<std::uint64_t> failures;  // requests refused with an error to the program
   // Number and bytes of allocations that ended with their context, not by a free.
@@ -252,16 +252,16 @@ struct Group {
   // Number and bytes of the group's live allocations when the live bytes of its series were
   // highest, or up to 1 % lower.
   std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;
-  std::atomic<std::uint32_t> incident;  // row of the group's latest incident; 0: none
-  std::uint32_t reserved;
+  std::uint64_t reserved;
 };
 static_assert(offsetof(Group, counters) == 64 && sizeof(Group) == 128);
 
 // The counters of a group in one thread's shard, if that shard is not Group::shard. Fills a cache
 // line.
 struct GroupShard {
-  std::uint32_t group, shard;  // row of the groups table; number of the thread's shard
-  std::uint32_t next;          // row of the group's next GroupShard; 0 ends the list
+  std::uint32_t group;  // row of the groups table
+  std::uint32_t shard;  // number of the thread's shard
+  std::uint32_t next;   // row of the group's next GroupShard; 0 ends the list
   std::uint32_t reserved;
   Counters counters;  // allocations and frees that the shard's thread has counted in the group
   std::uint64_t reserved2;
@@ -307,70 +307,6 @@ struct Thread {
   RequestUnderWay under_way;         // the thread's refused request for which a rung is tried now
 };
 
-// A span of Series::width_ns in a series' timeline. `max_bytes`: highest live bytes in the span,
-// those at its beginning included; 0: they did not change there, and `last_bytes` is not valid.
-struct Bucket {
-  std::atomic<std::uint64_t> max_bytes;  // highest live bytes in the span; 0: they did not change
-  // Live bytes at the span's end; not valid in the newest bucket.
-  std::atomic<std::uint64_t> last_bytes;
-};
-inline constexpr std::size_t bucket_count = 240;  // buckets in the timeline of each series
-
-inline constexpr std::uint8_t series_host_rss = 255;  // value of Series::kind for the process's RSS
-// The totals of one kind of memory on one device (or the process's RSS), their peak and timeline.
-// When time runs past the last bucket, neighbouring buckets are folded and their width doubles.
-struct Series {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
-  std::int32_t device;               // CUDA ordinal; -1 for host memory
-  std::uint8_t kind;                 // Kind, or series_host_rss
-  std::uint8_t reserved[3];
-  std::atomic<std::uint32_t> first_group;   // row of the first of the series' groups; 0: none
-  std::atomic<std::uint32_t> peak_version;  // odd while the groups' `at_peak_*` are copied
-  std::atomic<std::uint32_t> fold_version;  // odd while buckets are being folded in pairs
-  // Number of the series' live allocations that no thread's own shard counts.
-  std::atomic<std::uint64_t> live_count;
-  // Live bytes, plus freed bytes that threads have not subtracted yet: at most 1 MiB or 1/64 of
-  // peak_bytes, whichever is more. (The groups' counters are exact.) For series_host_rss: the RSS.
-  std::atomic<std::uint64_t> live_bytes;
-  // Number and bytes of live allocations when `live_bytes` was highest; time of that since process
-  // start.
-  std::atomic<std::uint64_t> peak_count, peak_bytes, peak_ns;
-  // Sum of the groups' at_peak_bytes, which are set anew when the peak is over 1% above this sum.
-  std::atomic<std::uint64_t> copied_peak_bytes;
-  std::atomic<std::uint64_t> width_ns;      // length of a bucket; the first begins at process start
-  std::atomic<std::uint32_t> buckets_used;  // buckets in use, up to the newest one
-  std::uint32_t reserved2;
-  Bucket buckets[bucket_count];  // the timeline of live bytes, from process start on
-  // Number of worst moments so far: moments with more locked bytes than ever before. Locked bytes
-  // are free, but in slabs of the driver that also have a live allocation. This field and all below
-  // are for linear device memory (Kind::device) only.
-  std::atomic<std::uint32_t> worst_version;
-  // Bytes that are locked now: free, but in the driver's slabs that are partly live. Threads add
-  // their changes in batches, so the number may be a little wrong, even negative (two's
-  // complement).
-  std::atomic<std::uint64_t> slab_locked_bytes;
-  std::atomic<std::uint64_t> page_rounding_bytes;  // bytes now lost to rounding up to 2 MiB pages
-  // At the latest worst moment (more locked bytes than ever before): locked bytes, bytes lost to
-  // rounding up to 2 MiB pages, time since process start.
-  std::atomic<std::uint64_t> worst_locked_bytes, worst_page_rounding_bytes, worst_ns;
-  std::atomic<std::uint32_t> slabs_not_counted;  // 1: there was no room for some slabs' rows
-  // Seqlock of the series' WorstHolder rows and of `holders_*`, `pieces_seen` and `read_*`, which
-  // are set at some of the worst moments: odd while they change; 0: they were never set.
-  std::atomic<std::uint32_t> holders_version;
-  std::atomic<std::uint32_t> first_holder;  // row of the series' first WorstHolder; 0: none
-  // 1: at `holders_ns`, live allocations contradicted the driver's layout of slabs that
-  // slab_layout.hpp assumes, so locked bytes may be wrong.
-  std::atomic<std::uint32_t> slabs_misfit;
-  // Time since process start at which the series' WorstHolder rows (groups that locked most bytes
-  // in slabs) were last filled, and all bytes locked then; 0: never.
-  std::atomic<std::uint64_t> holders_ns, holders_locked_bytes;
-  // Number of live allocations that shared a slab page with others at `holders_ns`.
-  std::atomic<std::uint64_t> pieces_seen;
-  // The last reading of the device's memory before `holders_ns`: its time since process start (0:
-  // none), free bytes, and idle bytes of memory pools (unknown_bytes: not known).
-  std::atomic<std::uint64_t> read_ns, read_free_bytes, read_memory_pool_idle_bytes;
-};
-
 // A hooked function of CUDA. Row i of the hooks table is hook i of driver/hooks.def.
 struct Hook {
   // Calls of the function by threads without counters of their own in RegionId::shard_calls.
@@ -390,7 +326,8 @@ struct NamedCount {
 struct NamedValue {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row
   std::uint32_t source;              // 0: the setting's default; 1: the environment
-  StringRef name, value;             // name of the setting or variable; its value
+  StringRef name;                    // name of the setting or variable
+  StringRef value;                   // value of the setting or variable
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);

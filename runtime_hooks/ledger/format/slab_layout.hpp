@@ -18,9 +18,9 @@ inline constexpr std::uint64_t largest_slab_piece = slab_page_bytes - slab_step_
 // Three numbers about the live pieces (small allocations) in one page of 2 MiB. The ledger keeps
 // them packed into one 64-bit word, so that they change at once.
 struct SlabContents {
-  // Number of live pieces (allocations) in the page; units of slab_step_bytes (512 bytes) that they
-  // take; bytes that the program requested for them.
-  std::uint64_t count = 0, steps = 0, bytes = 0;
+  std::uint64_t count = 0;  // number of live pieces (allocations) in the page
+  std::uint64_t steps = 0;  // units of slab_step_bytes (512 bytes) that the pieces take
+  std::uint64_t bytes = 0;  // bytes that the program requested for the pieces
 
   // Unpacks the page's numbers from a word that word() has made.
   static constexpr SlabContents of(std::uint64_t word) {
@@ -84,9 +84,11 @@ inline constexpr std::uint32_t worst_holder_count = 8;  // number of WorstHolder
 struct WorstHolder {
   std::uint32_t group;  // row of the groups table; 0: this and the series' later rows are unused
   std::uint32_t reserved;
-  // Number and requested bytes of the group's live pieces (allocations in slabs). A slab's locked
-  // bytes are divided equally among its live pieces; `locked_bytes` sums up the group's parts.
-  std::uint64_t count, bytes, locked_bytes;
+  // Number and requested bytes of the group's live pieces (allocations in slabs).
+  std::uint64_t count, bytes;
+  // The group's part of the locked bytes. A slab's locked bytes are divided equally among its live
+  // pieces.
+  std::uint64_t locked_bytes;
 };
 
 }  // namespace cuwarden::ledger

@@ -162,7 +162,6 @@ ProcessView Reader::process() const noexcept {
   }
   view.driver_version = static_cast<int>(get(header.driver_version));
   view.runtime_version = static_cast<int>(get(header.runtime_version));
-  view.cuda_seen = get(header.cuda_seen) != 0;
   view.reasons = get(header.reasons);
   const std::uint32_t operation = get(header.growth_operation);
   if (operation <= static_cast<std::uint32_t>(GrowthOperation::allow_access)) {

@@ -27,7 +27,7 @@ std::optional<DeviceView> Reader::device(std::uint64_t index) const noexcept {
     view.free_bytes = get(found->free_bytes);
     view.other_processes_bytes = get(found->other_processes_bytes);
     const std::uint64_t idle = get(found->memory_pool_idle_bytes);
-    view.memory_pool_idle_bytes = idle == unknown_bytes ? std::nullopt : std::optional(idle);
+    view.memory_pool_idle_bytes = idle == unknown_value ? std::nullopt : std::optional(idle);
     view.allocated_when_read_bytes = get(found->allocated_when_read_bytes);
     view.implicit_when_read_bytes = get(found->implicit_when_read_bytes);
     view.implicit = implicit_bytes_of(*found);
@@ -36,7 +36,7 @@ std::optional<DeviceView> Reader::device(std::uint64_t index) const noexcept {
     const bool whole = (version & 1) == 0 && get(found->version) == version;
     view.at = whole && at <= static_cast<std::uint32_t>(ReadingAt::exit)
                   ? static_cast<ReadingAt>(at)
-                  : ReadingAt::none;
+                  : ReadingAt::never;
     if (whole) break;
   }
   return view;

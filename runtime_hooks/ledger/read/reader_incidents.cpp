@@ -39,7 +39,7 @@ std::optional<IncidentHolderView> Reader::incident_holder(std::uint64_t index) c
   if (found == nullptr) return std::nullopt;
   const auto known = [](const std::atomic<std::uint64_t>& number) {
     const std::uint64_t value = get(number);
-    return value == unknown_bytes ? std::nullopt : std::optional(value);
+    return value == unknown_value ? std::nullopt : std::optional(value);
   };
   return IncidentHolderView{
       {GroupId{load_field(found->group)}, load_field(found->count), load_field(found->bytes),

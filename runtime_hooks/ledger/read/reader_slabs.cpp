@@ -16,7 +16,7 @@ SeriesView::Worst Reader::worst_of(const Series& series) const noexcept {
   worst.read_ns = get(series.read_ns);
   worst.read_free_bytes = get(series.read_free_bytes);
   const std::uint64_t idle = get(series.read_memory_pool_idle_bytes);
-  if (worst.read_ns != 0 && idle != unknown_bytes) worst.read_memory_pool_idle_bytes = idle;
+  if (worst.read_ns != 0 && idle != unknown_value) worst.read_memory_pool_idle_bytes = idle;
   worst.holders_ns = get(series.holders_ns);
   worst.holders_locked_bytes = get(series.holders_locked_bytes);
   const std::uint64_t first = get(series.first_holder);

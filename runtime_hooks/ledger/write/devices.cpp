@@ -104,7 +104,7 @@ void Devices::note_reading(DeviceOrdinal ordinal, const Reading& reading) noexce
   device->time_ns.store(time_.now_ns(), std::memory_order_release);
   device->total_bytes.store(reading.total_bytes, std::memory_order_release);
   device->free_bytes.store(reading.free_bytes, std::memory_order_release);
-  device->memory_pool_idle_bytes.store(reading.memory_pool_idle_bytes.value_or(unknown_bytes),
+  device->memory_pool_idle_bytes.store(reading.memory_pool_idle_bytes.value_or(unknown_value),
                                        std::memory_order_release);
   const auto less = [](std::uint64_t bytes, std::uint64_t part) {
     return bytes - std::min(bytes, part);

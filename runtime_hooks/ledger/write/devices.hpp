@@ -17,7 +17,7 @@ namespace cuwarden::ledger {
 
 // A reading of a device's memory: the driver's figures at one moment.
 struct Reading {
-  ReadingAt at = ReadingAt::none;                 // the occasion; `none`: no reading
+  ReadingAt at = ReadingAt::never;                // the occasion; `never`: no reading
   std::uint64_t total_bytes = 0, free_bytes = 0;  // size and free bytes of the device's memory
   // Bytes that this process's memory pools (CUmemoryPool) and graphs hold and that no allocation
   // has; null: unknown.
@@ -31,12 +31,14 @@ struct ArenaUse {
   // Bytes of the device that cuwarden's pool holds now, and requested bytes of the live allocations
   // in the pool.
   std::uint64_t held_bytes = 0, live_bytes = 0;
-  // Totals since the process began: requests that cuwarden's pool has served, their bytes, and
-  // bytes that it gave back to the device.
-  std::uint64_t served_count = 0, served_bytes = 0, returned_bytes = 0;
-  // Totals of meshing (two pages of addresses share one page of memory): pages that were meshed,
-  // bytes that meshing gave back, and the time for which it paused the program.
-  std::uint64_t meshed_pages = 0, meshed_bytes = 0, pause_ns = 0;
+  // Number and bytes of the requests that cuwarden's pool has served since the process began.
+  std::uint64_t served_count = 0, served_bytes = 0;
+  // Bytes that cuwarden's pool gave back to the device since the process began.
+  std::uint64_t returned_bytes = 0;
+  // Meshing since the process began (two pages of addresses share one page of memory).
+  std::uint64_t meshed_pages = 0;  // pages that were meshed
+  std::uint64_t meshed_bytes = 0;  // bytes that meshing gave back to the device
+  std::uint64_t pause_ns = 0;      // time for which meshing paused the program
 };
 
 // A change of a device's implicit memory: memory that calls other than allocations take or give
@@ -52,11 +54,13 @@ struct ImplicitChange {
   // memory, but without this process's recorded allocations. Replaces the device's number. 0: not
   // measured by this change.
   std::uint64_t used_after_first_context_bytes = 0;
-  // Bytes that were taken (or, if negative, given back) by contexts after the first one, code
-  // (modules), local memory of kernels, the heap of malloc() in kernels, streams, and executable
-  // graphs.
-  std::int64_t context_bytes = 0, module_bytes = 0, local_memory_bytes = 0, heap_bytes = 0,
-               stream_bytes = 0, graph_bytes = 0;
+  // Bytes that the driver took for objects of each kind. Negative: it gave such memory back.
+  std::int64_t context_bytes = 0;       // for contexts after the first one
+  std::int64_t module_bytes = 0;        // for code (modules)
+  std::int64_t local_memory_bytes = 0;  // for local memory of kernels
+  std::int64_t heap_bytes = 0;          // for the heap of malloc() in kernels
+  std::int64_t stream_bytes = 0;        // for streams
+  std::int64_t graph_bytes = 0;         // for executable graphs
   // Bytes that the driver gave back to the device, without telling from what. They are subtracted
   // from local memory, then from code, from further contexts, and from the first one.
   std::uint64_t given_back_bytes = 0;
@@ -82,8 +86,10 @@ struct ImplicitChange {
 // first one, local memory of kernels, and the heap of malloc() in kernels. Negative if a number
 // fell.
 struct ImplicitEffect {
-  // Change of each number, in bytes; negative: the number fell.
-  std::int64_t context_bytes = 0, local_memory_bytes = 0, heap_bytes = 0;
+  // Change of each number of bytes; negative: the number fell.
+  std::int64_t context_bytes = 0;       // of contexts
+  std::int64_t local_memory_bytes = 0;  // of kernels' local memory
+  std::int64_t heap_bytes = 0;          // of the heap of malloc() in kernels
 };
 
 // Keeps the rows of the ledger's devices table. A device gets its row at the first call for it, and

@@ -61,7 +61,7 @@ std::uint32_t Incidents::begin(GroupId from, const IncidentFacts& refusal, Threa
   incident.bytes = refusal.bytes;
   incident.asked = refusal.asked;
   note_last(incident, refusal.bytes, now_ns);
-  for (std::atomic<std::uint64_t>& fact : incident.facts) fact.store(unknown_bytes, relaxed);
+  for (std::atomic<std::uint64_t>& fact : incident.facts) fact.store(unknown_value, relaxed);
   incident.number = latest == 0 ? 1 : row({latest}).number + 1;
   // Another thread may have stored an incident of this group first. Then this row stays as it is,
   // and no reader finds it.
@@ -170,7 +170,7 @@ void Incidents::write(IncidentId id, const IncidentFacts& facts,
     incident.state.store(1, std::memory_order_release);
   }
   for (std::size_t i = 0; i < fact_count; ++i)
-    if (facts.facts[i] != unknown_bytes)
+    if (facts.facts[i] != unknown_value)
       incident.facts[i].store(facts.facts[i], std::memory_order_release);
   for (std::size_t i = 0; i < holdings.count_; ++i) {
     const IncidentHolding& holding = holdings.all_[i];
@@ -178,9 +178,9 @@ void Incidents::write(IncidentId id, const IncidentFacts& facts,
     if (known == 0) known = add_holder(id, holding);
     if (known == 0) continue;
     IncidentHolder& holder = holder_row(known);
-    holder.growth_bytes_per_minute.store(holding.growth_bytes_per_minute.value_or(unknown_bytes),
+    holder.growth_bytes_per_minute.store(holding.growth_bytes_per_minute.value_or(unknown_value),
                                          std::memory_order_release);
-    holder.slab_locked_bytes.store(holding.slab_locked_bytes.value_or(unknown_bytes),
+    holder.slab_locked_bytes.store(holding.slab_locked_bytes.value_or(unknown_value),
                                    std::memory_order_release);
   }
 }
@@ -193,9 +193,9 @@ std::uint32_t Incidents::add_holder(IncidentId id, const IncidentHolding& given)
   holder.group = given.group.value;
   holder.count = given.count;
   holder.bytes = given.bytes;
-  holder.growth_bytes_per_minute.store(given.growth_bytes_per_minute.value_or(unknown_bytes),
+  holder.growth_bytes_per_minute.store(given.growth_bytes_per_minute.value_or(unknown_value),
                                        relaxed);
-  holder.slab_locked_bytes.store(given.slab_locked_bytes.value_or(unknown_bytes), relaxed);
+  holder.slab_locked_bytes.store(given.slab_locked_bytes.value_or(unknown_value), relaxed);
   holder.state.store(1, std::memory_order_release);
   return made;
 }

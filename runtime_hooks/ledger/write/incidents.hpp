@@ -19,10 +19,11 @@ struct Refused {
   // True if this is the incident's first refusal. The caller must then pass the facts of the moment
   // to Incidents::write(): before that, readers do not see the incident.
   bool first = false;
-  // For a refusal that refused() has counted after the incident's first one: its time, and time and
-  // size of the refusal that the incident counted just before. Otherwise 0. Times are since process
-  // start.
-  std::uint64_t time_ns = 0, last_ns = 0, last_bytes = 0;
+  // For a refusal that refused() has counted after the incident's first one; otherwise 0. Times are
+  // since process start.
+  std::uint64_t time_ns = 0;  // time of the refusal
+  // Time and size of the refusal that the incident counted just before.
+  std::uint64_t last_ns = 0, last_bytes = 0;
 };
 // The groups (same call stack, function, kind and device) that held most memory of the device, or
 // of the host, when a request was refused: at most 8, largest first. Up to 4 groups may follow
@@ -50,10 +51,11 @@ class IncidentHoldings {
 };
 // The driver's slabs of one size class on the device, at the moment at which a request was refused.
 struct SlabClassRow {
-  // `class_bytes`: size of the allocations that fill most of each slab, rounded up to a power of
-  // two. `slab_count`: number of the slabs. `live_*`: number and requested bytes of all live
-  // allocations in them.
-  std::uint64_t class_bytes = 0, slab_count = 0, live_count = 0, live_bytes = 0;
+  // Size of the allocations that fill most of each slab, rounded up to a power of two.
+  std::uint64_t class_bytes = 0;
+  std::uint64_t slab_count = 0;  // number of the slabs
+  // Number and requested bytes of all live allocations in the slabs.
+  std::uint64_t live_count = 0, live_bytes = 0;
 };
 // One of the driver's slabs on the device, at the moment at which a request was refused.
 struct SlabRow {

@@ -13,10 +13,10 @@ LeftOut obstacle(Rescue& rescue) {
   if (!rescue.is_on_device()) return LeftOut::host_memory;
   if (!pools.has_memory_of(rescue.call.request.device)) return LeftOut::nothing_there;
   if (pools.mesh_pause_ns() == 0) return LeftOut::turned_off;
-  if (!rescue.situation.fits_device) return LeftOut::too_large;
+  if (!rescue.conditions.fits_device) return LeftOut::too_large;
   if (rescue.call.request.device != rescue.call.here.device) return LeftOut::other_device;
   if (!pools.can_mesh()) return LeftOut::not_supported;
-  return rescue.situation.is_last_resort_due ? LeftOut::none : LeftOut::asks_again;
+  return rescue.conditions.is_last_resort_due ? LeftOut::none : LeftOut::asks_again;
 }
 
 // Moves memory for one request. All its pauses together are bounded.

@@ -108,8 +108,8 @@ LeftOut obstacle(Rescue& rescue) {
   const Settings& settings = rescue.settings;
   if (settings.reclaimers == nullptr || !settings.reclaimers->any()) return LeftOut::nothing_there;
   if (settings.sync_timeout_ns == 0) return LeftOut::turned_off;
-  if (!rescue.situation.fits_device) return LeftOut::too_large;
-  return rescue.situation.is_last_resort_due ? LeftOut::none : LeftOut::asks_again;
+  if (!rescue.conditions.fits_device) return LeftOut::too_large;
+  return rescue.conditions.is_last_resort_due ? LeftOut::none : LeftOut::asks_again;
 }
 
 // A turn is reported before its notice is written, which may take long. A notice about a reclaimer
@@ -128,7 +128,7 @@ void run_each(Rescue& rescue) {
       gave_nothing |= 1u << turn;
     else if (failure)
       turns.tell_once(turn, reclaimer, *failure);
-    if (rescue.tally.has_ended()) return;
+    if (rescue.outcomes.has_ended()) return;
   }
   for (std::size_t turn = 0; turn < Reclaimers::limit; ++turn)
     if ((gave_nothing >> turn & 1) != 0 && reclaimers.entry(turn, reclaimer))

@@ -5,8 +5,8 @@ namespace cuwarden::rescue {
 namespace {
 
 LeftOut obstacle(Rescue& rescue) {
-  if (!rescue.situation.can_spill()) return rescue.situation.spill_obstacle;
-  return rescue.situation.is_last_resort_due ? LeftOut::none : LeftOut::asks_again;
+  if (!rescue.conditions.can_spill()) return rescue.conditions.spill_obstacle;
+  return rescue.conditions.is_last_resort_due ? LeftOut::none : LeftOut::asks_again;
 }
 
 RungOutcome run(Rescue& rescue) {

@@ -10,7 +10,7 @@ namespace {
 // If the device is busy for longer than the timeout, requests do not wait for it again for a while.
 // The rung then only looks if the frees were reached.
 RungOutcome run(Rescue& rescue) {
-  std::atomic<std::uint64_t>& vain_ns = rescue.before.synchronised_ns;
+  std::atomic<std::uint64_t>& vain_ns = rescue.earlier.synchronised_ns;
   const std::uint64_t begun = rescue.clock.now_ns();
   const bool only_looks = rescue.was_in_vain(vain_ns, rescue.settings.sync_timeout_ns);
   const RungOutcome outcome =
@@ -27,23 +27,23 @@ RungOutcome run(Rescue& rescue) {
 RungOutcome settle_pending_frees(Rescue& rescue, std::uint64_t deadline_ns) {
   constexpr std::uint64_t first_sleep_ns = 20'000, longest_sleep_ns = 1'000'000;
   const Parts& parts = rescue.call.parts;
-  PendingFrees::Marks marks(rescue.call.pending, parts.real, parts.contexts,
-                            rescue.call.here.context, rescue.call.request.device);
-  bool had_any = marks.any(), has_others = false;
+  PendingFrees::AwaitedEvents events(rescue.call.pending, parts.real, parts.contexts,
+                                     rescue.call.here.context, rescue.call.request.device);
+  bool had_any = events.any(), has_others = false;
   for (std::uint64_t sleep = first_sleep_ns;;) {
-    if (marks.synchronise_reached()) {
+    if (events.synchronise_reached()) {
       if (const RungOutcome answer = rescue.ask(); answer != RungOutcome::no_memory) return answer;
     }
     // Other contexts are left alone if the current one's frees were enough.
     if (!has_others) {
       has_others = true;
-      if (marks.add_others()) {
+      if (events.add_others()) {
         had_any = true;
         continue;
       }
     }
-    if (!marks.any()) {
-      if (marks.has_left_out()) {
+    if (!events.any()) {
+      if (events.has_left_out()) {
         rescue.has_left_out = true;
         return RungOutcome::unsafe;
       }

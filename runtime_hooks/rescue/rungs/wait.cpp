@@ -28,7 +28,7 @@ LeftOut obstacle_to_waiting(const Rescue& rescue) {
   const std::uint64_t there =
       live - std::min(live, parts.ledger.devices.spilled_bytes_on(request.device));
   const std::uint64_t left = total - request.bytes;
-  if (there > left || rescue.situation.implicit_bytes > left - there) return LeftOut::own_memory;
+  if (there > left || rescue.conditions.implicit_bytes > left - there) return LeftOut::own_memory;
   // The driver counts the page cache as used. Memory that the kernel could free at once is not held
   // by other processes.
   const std::uint64_t needed = request.bytes != 0 ? request.bytes : enough_for_a_call;
@@ -39,7 +39,7 @@ LeftOut obstacle_to_waiting(const Rescue& rescue) {
 
 LeftOut obstacle(Rescue& rescue) {
   if (rescue.settings.wait_ns == 0) return LeftOut::turned_off;
-  if (!rescue.situation.is_last_resort_due) return LeftOut::asks_again;
+  if (!rescue.conditions.is_last_resort_due) return LeftOut::asks_again;
   return obstacle_to_waiting(rescue);
 }
 
@@ -69,8 +69,8 @@ RungOutcome run(Rescue& rescue) {
   rescue.call.parts.notices.tell_once(serving::Notice::waits, request.device, request.bytes);
   const std::uint64_t begun_ns = rescue.clock.now_ns();
   const RungOutcome outcome = wait_until(rescue, begun_ns, begun_ns + rescue.settings.wait_ns);
-  rescue.before.waited_ns.store(outcome == RungOutcome::timed_out ? rescue.clock.now_ns() : 0,
-                                std::memory_order_relaxed);
+  rescue.earlier.waited_ns.store(outcome == RungOutcome::timed_out ? rescue.clock.now_ns() : 0,
+                                 std::memory_order_relaxed);
   return outcome;
 }
 

@@ -76,7 +76,7 @@ TEST_F(LeftCalls, a_call_on_an_unmapped_stack_is_over) {
   constexpr std::size_t bytes = 4096;
   void* page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(page, MAP_FAILED);
-  call_state.driver_mark = new (page) CallMark(page);
+  call_state.driver_canary = new (page) CallCanary(page);
   call_state.driver_depth = 1;
   ASSERT_EQ(mprotect(page, bytes, PROT_NONE), 0);
   allocate();

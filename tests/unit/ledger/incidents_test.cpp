@@ -186,7 +186,7 @@ TEST_F(LedgerIncidentsTest, another_process_is_read_as_it_was_written) {
   incidents.add_process(refused.incident, {.pid = 43});
   EXPECT_TRUE(reader().incident_process(2)->program.empty());
   EXPECT_FALSE(reader().incident_process(2)->is_of_another_user);
-  EXPECT_EQ(reader().incident_process(2)->bytes, unknown_bytes);
+  EXPECT_EQ(reader().incident_process(2)->bytes, unknown_value);
   EXPECT_FALSE(reader().incident_process(3));
 }
 

@@ -321,7 +321,7 @@ TEST_F(SlabPagesTest, the_devices_reading_at_the_worst_moment_is_kept_with_the_h
     device.at.store(1);
     device.time_ns.store(time_ns);
     device.free_bytes.store(free_bytes);
-    device.memory_pool_idle_bytes.store(unknown_bytes);
+    device.memory_pool_idle_bytes.store(unknown_value);
     device.state.store(1);
   };
   const auto open_slabs = [&](std::uint64_t from, std::uint64_t count) {

@@ -45,7 +45,6 @@ void fill_sample(FakeLedger& ledger) {
   ledger.process.end_reason = ledger::EndReason::exit;
   ledger.process.exit_status = 0;
   ledger.process.driver_version = 13000;
-  ledger.process.cuda_seen = true;
   ledger.process.recorded_calls = 13;
   ledger.process.ledger_bytes = 65536;
 

@@ -107,7 +107,7 @@ TEST_F(Slabs, addresses_that_no_driver_hands_out_do_no_harm) {
   add(here, UINT64_MAX - 10, 500);  // wraps around the end of all addresses
   add(here, base, 0);
   const Fragmentation all = found();
-  for (const Slab& slab : all.slabs) EXPECT_LE(slab.cut_bytes, all.page_bytes);
+  for (const LiveSlab& slab : all.slabs) EXPECT_LE(slab.cut_bytes, all.page_bytes);
 }
 
 TEST_F(Slabs, devices_and_other_kinds_are_kept_apart) {

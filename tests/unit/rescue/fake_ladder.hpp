@@ -253,10 +253,11 @@ class LadderTest : public testing::Test {
                  {.device = 1, .is_last_resort_due = may_wait, .spill_obstacle = spill_obstacle},
                  on_device);
   }
-  // Tries the ladder's rungs for a refused request in this situation. `on_device`: true if the
+  // Tries the ladder's rungs for a refused request under these conditions. `on_device`: true if the
   // request is for device memory, false for host memory. Returns the rungs that were tried; other
   // results are in the members `served`, `served_at`, `left_out` and `named`.
-  [[gnu::noinline]] Rungs climb(Ladder& ladder, const Situation& situation, bool on_device = true) {
+  [[gnu::noinline]] Rungs climb(Ladder& ladder, const RescueConditions& conditions,
+                                bool on_device = true) {
     const auto request = [&] {
       ++requests;
       return is_there() ? CUDA_SUCCESS : refusal;
@@ -272,7 +273,7 @@ class LadderTest : public testing::Test {
                            .request = asked,
                            .ask_driver = request};
     TriedRungs tried(*writer, {.incident = incident, .first = is_first});
-    const Rescued rescued = ladder.climb(call, situation, tried);
+    const Rescued rescued = ladder.climb(call, conditions, tried);
     Rungs all;
     for (const TriedRungs::Row& row : tried.rows()) {
       all.emplace_back(row.report.rung, row.report.outcome);

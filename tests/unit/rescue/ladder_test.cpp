@@ -197,7 +197,7 @@ TEST_F(LadderTest, a_request_does_not_wait_if_it_fits_only_without_this_processs
   fake.total_bytes = bytes + 100;
   const auto last = [&](std::uint64_t implicit_bytes) {
     Ladder ladder(waits, clock);
-    return climb(ladder, Situation{.device = 1, .implicit_bytes = implicit_bytes}).back();
+    return climb(ladder, RescueConditions{.device = 1, .implicit_bytes = implicit_bytes}).back();
   };
   EXPECT_EQ(last(100), std::pair(RungName::wait, RungOutcome::timed_out));
   EXPECT_EQ(last(101).first, RungName::trim);
@@ -243,21 +243,21 @@ TEST_F(LadderTest, the_device_is_left_alone_if_host_memory_is_lacking) {
 
 class LadderIsClimbedAgain : public LadderTest {
  protected:
-  bool climb_with(Ladder& ladder, const Situation& situation,
+  bool climb_with(Ladder& ladder, const RescueConditions& conditions,
                   std::vector<RungName>* rungs = nullptr) {
-    for (const auto& [rung, outcome] : climb(ladder, spilling(situation)))
+    for (const auto& [rung, outcome] : climb(ladder, spilling(conditions)))
       if (rungs != nullptr) rungs->push_back(rung);
     return served;
   }
-  Situation spilling(Situation situation) const {
-    situation.spill_obstacle = spill_obstacle;
-    return situation;
+  RescueConditions spilling(RescueConditions conditions) const {
+    conditions.spill_obstacle = spill_obstacle;
+    return conditions;
   }
   LadderIsClimbedAgain() {
     bytes = 8 * pool::MiB;
     pool::driver->free_bytes = process.host_room = 0;
   }
-  const Situation before{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
+  const RescueConditions before{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
 };
 
 TEST_F(LadderIsClimbedAgain, after_a_free_or_for_a_smaller_request) {
@@ -291,7 +291,7 @@ TEST_F(LadderIsClimbedAgain, if_the_request_may_wait_now) {
   Settings waits = settings;
   waits.wait_ns = 10'000'000;
   Ladder ladder(waits, clock);
-  Situation impatient = before;
+  RescueConditions impatient = before;
   impatient.is_last_resort_due = false;
   climb_with(ladder, impatient);
   EXPECT_FALSE(ladder.is_worth_climbing(impatient));
@@ -318,7 +318,7 @@ TEST_F(LadderIsClimbedAgain,
       << "the host has no room, so the request waits";
   process.host_room = UINT64_MAX;
   EXPECT_EQ(last_two(), std::pair(RungName::trim, RungName::spill));
-  Situation on_another = before;
+  RescueConditions on_another = before;
   on_another.device = 2;
   rungs.clear();
   climb_with(ladder, on_another, &rungs);

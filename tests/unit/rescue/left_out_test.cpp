@@ -15,13 +15,14 @@ class LeftOutTest : public ReclaimersTest {
     all_on.spills = true;
     all_on.reclaimers = &all;
   }
-  Reasons reasons_with(const Settings& given, const Situation& situation, bool on_device = true) {
+  Reasons reasons_with(const Settings& given, const RescueConditions& conditions,
+                       bool on_device = true) {
     Ladder ladder(given, clock);
-    climb(ladder, situation, on_device);
+    climb(ladder, conditions, on_device);
     return left_out;
   }
-  LeftOut reason_to_wait_not(const Situation& situation) {
-    return reasons_with(waits, situation)[RungName::wait];
+  LeftOut reason_to_wait_not(const RescueConditions& conditions) {
+    return reasons_with(waits, conditions)[RungName::wait];
   }
   ledger::IncidentView incident_in_ledger() const {
     ledger::ReadError error;
@@ -54,8 +55,8 @@ TEST_F(LeftOutTest, a_rung_that_was_not_needed_has_no_reason) {
 
 TEST_F(LeftOutTest, a_request_for_host_memory_leaves_out_rungs_of_the_device) {
   add("cache", make());
-  const Situation situation{.device = 0, .spill_obstacle = LeftOut::host_memory};
-  EXPECT_EQ(reasons_with(all_on, situation, false),
+  const RescueConditions conditions{.device = 0, .spill_obstacle = LeftOut::host_memory};
+  EXPECT_EQ(reasons_with(all_on, conditions, false),
             (Reasons{{RungName::synchronise, LeftOut::host_memory},
                      {RungName::trim, LeftOut::host_memory},
                      {RungName::pool, LeftOut::nothing_there},
@@ -66,24 +67,24 @@ TEST_F(LeftOutTest, a_request_for_host_memory_leaves_out_rungs_of_the_device) {
 TEST_F(LeftOutTest, an_allocator_that_asks_again_leaves_out_rungs_that_cost_something) {
   leave_one_block_in_each_page();
   add("cache", make());
-  const Situation situation{
+  const RescueConditions conditions{
       .device = 1, .is_last_resort_due = false, .spill_obstacle = LeftOut::none};
-  EXPECT_EQ(reasons_with(all_on, situation), (Reasons{{RungName::mesh, LeftOut::asks_again},
-                                                      {RungName::reclaim, LeftOut::asks_again},
-                                                      {RungName::wait, LeftOut::asks_again},
-                                                      {RungName::spill, LeftOut::asks_again}}));
+  EXPECT_EQ(reasons_with(all_on, conditions), (Reasons{{RungName::mesh, LeftOut::asks_again},
+                                                       {RungName::reclaim, LeftOut::asks_again},
+                                                       {RungName::wait, LeftOut::asks_again},
+                                                       {RungName::spill, LeftOut::asks_again}}));
 }
 
 TEST_F(LeftOutTest, a_request_larger_than_the_device_leaves_out_all_but_spilling) {
   leave_one_block_in_each_page();
   add("cache", make());
   fake.total_bytes = bytes - 1;
-  const Situation situation{
+  const RescueConditions conditions{
       .device = 1, .spill_obstacle = LeftOut::too_small, .fits_device = false};
-  EXPECT_EQ(reasons_with(all_on, situation), (Reasons{{RungName::mesh, LeftOut::too_large},
-                                                      {RungName::reclaim, LeftOut::too_large},
-                                                      {RungName::wait, LeftOut::too_large},
-                                                      {RungName::spill, LeftOut::too_small}}));
+  EXPECT_EQ(reasons_with(all_on, conditions), (Reasons{{RungName::mesh, LeftOut::too_large},
+                                                       {RungName::reclaim, LeftOut::too_large},
+                                                       {RungName::wait, LeftOut::too_large},
+                                                       {RungName::spill, LeftOut::too_small}}));
 }
 
 TEST_F(LeftOutTest, a_request_that_does_not_fit_beside_the_processs_own_memory_does_not_wait) {
@@ -137,11 +138,11 @@ TEST_F(LeftOutTest, a_request_that_is_spilled_after_a_vain_wait_of_another_did_n
   bytes = 8 * pool::MiB;
   pool::driver->free_bytes = process.host_room = 0;
   Ladder ladder(all_on, clock);
-  const Situation situation{.device = 1, .spill_obstacle = LeftOut::none};
-  climb(ladder, situation);
+  const RescueConditions conditions{.device = 1, .spill_obstacle = LeftOut::none};
+  climb(ladder, conditions);
   EXPECT_FALSE(left_out.contains(RungName::wait)) << "the request waited";
   process.host_room = UINT64_MAX;
-  EXPECT_EQ(climb(ladder, situation).back(), std::pair(RungName::spill, RungOutcome::served));
+  EXPECT_EQ(climb(ladder, conditions).back(), std::pair(RungName::spill, RungOutcome::served));
   EXPECT_EQ(left_out[RungName::wait], LeftOut::in_vain_before);
 }
 

@@ -48,7 +48,7 @@ TEST_F(LadderTest, the_driver_is_not_asked_again_if_no_memory_could_be_moved) {
 
 TEST_F(LadderTest, a_move_that_was_not_possible_is_not_tried_again_at_once) {
   leave_one_block_in_each_page();
-  const Situation again{.device = 1, .bytes = 5000};
+  const RescueConditions again{.device = 1, .bytes = 5000};
   for (const RungOutcome outcome : {RungOutcome::unsafe, RungOutcome::timed_out}) {
     Ladder ladder(settings, clock);
     process.is_memory_reached = outcome == RungOutcome::unsafe;

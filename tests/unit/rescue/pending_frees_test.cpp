@@ -130,15 +130,15 @@ TEST_F(LadderTest, a_context_that_ends_during_the_wait_for_it_is_not_asked_again
   for (const ContextId ended : {elsewhere, ContextId{}}) {
     pending.freed_in(stream(16), elsewhere);
     fake.polls_until_idle[stream(16)] = -1;
-    PendingFrees::Marks marks(pending, real, contexts, here, device);
-    EXPECT_FALSE(marks.any());
-    EXPECT_TRUE(marks.add_others());
-    EXPECT_FALSE(marks.synchronise_reached());
-    EXPECT_TRUE(marks.any());
+    PendingFrees::AwaitedEvents events(pending, real, contexts, here, device);
+    EXPECT_FALSE(events.any());
+    EXPECT_TRUE(events.add_others());
+    EXPECT_FALSE(events.synchronise_reached());
+    EXPECT_TRUE(events.any());
     pending.context_ends(ended);
     const int asked = fake.queries;
-    EXPECT_FALSE(marks.synchronise_reached());
-    EXPECT_FALSE(marks.any());
+    EXPECT_FALSE(events.synchronise_reached());
+    EXPECT_FALSE(events.any());
     EXPECT_EQ(fake.queries, asked);
     EXPECT_EQ(fake.events.size(), 1u);
     fake.events.clear();  // as the context's end does
@@ -224,8 +224,8 @@ TEST_F(LadderTest, frees_in_the_threads_own_stream_during_a_wait_are_known_the_n
   climb(settings);
   EXPECT_EQ(fake.recorded.size(), 2u);
   PendingFrees after_fork(captures);
-  const PendingFrees::Marks marks(after_fork, real, contexts, here, device);
-  EXPECT_FALSE(marks.any());
+  const PendingFrees::AwaitedEvents events(after_fork, real, contexts, here, device);
+  EXPECT_FALSE(events.any());
 }
 
 TEST_F(LadderTest, more_streams_than_the_table_holds_do_no_harm) {
@@ -248,8 +248,8 @@ TEST_F(LadderTest, threads_that_free_and_destroy_during_a_wait_lose_nothing_for_
       }
     });
   for (int i = 0; i < 300; ++i) {
-    PendingFrees::Marks marks(pending, real, contexts, here, device);
-    marks.synchronise_reached();
+    PendingFrees::AwaitedEvents events(pending, real, contexts, here, device);
+    events.synchronise_reached();
   }
   done.store(true);
   for (std::thread& other : others) other.join();

@@ -245,7 +245,7 @@ TEST_F(ReclaimersAreCalledAgain, if_a_call_was_not_safe_before) {
   Cache& cache = make();
   add("cache", cache, "python:gil");
   Ladder ladder(with_reclaimers, clock);
-  const Situation now{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
+  const RescueConditions now{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
   const auto climb_once = [&] { climb(ladder, now); };
   process.is_lock_held = true;
   climb_once();
@@ -260,7 +260,7 @@ TEST_F(ReclaimersAreCalledAgain, once_another_reclaimer_is_registered) {
   Cache &first = make(), &second = make();
   add("first", first);
   Ladder ladder(with_reclaimers, clock);
-  const Situation now{.device = 1, .bytes = 5000};
+  const RescueConditions now{.device = 1, .bytes = 5000};
   climb(ladder);
   EXPECT_FALSE(ladder.is_worth_climbing(now));
   add("second", second);
@@ -271,13 +271,13 @@ TEST_F(ReclaimersAreCalledAgain, once_the_allocator_has_retried_by_itself) {
   Cache& cache = make();
   add("cache", cache);
   Ladder ladder(with_reclaimers, clock);
-  Situation first{
+  RescueConditions first{
       .device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100, .is_last_resort_due = false};
-  const auto climb_once = [&](const Situation& now) { climb(ladder, now); };
+  const auto climb_once = [&](const RescueConditions& now) { climb(ladder, now); };
   climb_once(first);
   EXPECT_EQ(cache.calls, 0);
   EXPECT_FALSE(ladder.is_worth_climbing(first));
-  Situation second = first;
+  RescueConditions second = first;
   second.is_last_resort_due = true;
   EXPECT_TRUE(ladder.is_worth_climbing(second));
   climb_once(second);

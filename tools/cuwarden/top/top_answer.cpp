@@ -43,7 +43,7 @@ DeviceRow device_row(const WatchedProcess& watched, const ledger::DeviceView& de
   row.pid = watched.pid;
   row.device = device_id(device.ordinal);
   row.name = model::text_or_null(device.name);
-  if (device.at != ledger::ReadingAt::none && device.total_bytes >= device.free_bytes) {
+  if (device.at != ledger::ReadingAt::never && device.total_bytes >= device.free_bytes) {
     row.total_bytes = device.total_bytes;
     row.used_bytes = device.total_bytes - device.free_bytes;
   }

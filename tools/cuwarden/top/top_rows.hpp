@@ -22,11 +22,12 @@ struct ProcessRow {
   std::string start;         // start of the process, as ISO 8601 text in UTC
   model::Figure running_ns;  // nanoseconds from the process's start to the last reading
   bool ended = false;        // true if the process ended while `cuwarden top` watched it
-  // host_bytes: live bytes of page-locked and registered host memory. device_bytes: live bytes of
-  // all other kinds: device, managed and imported memory. live_count: number of live allocations.
-  // allocations, failures: numbers of allocations and of refused requests since the process's
-  // start.
-  model::Figure device_bytes, host_bytes, live_count, allocations, failures;
+  // Live bytes of all kinds of memory but host memory: device, managed and imported memory.
+  model::Figure device_bytes;
+  model::Figure host_bytes;   // live bytes of page-locked and registered host memory
+  model::Figure live_count;   // number of live allocations
+  model::Figure allocations;  // number of allocations since the process's start
+  model::Figure failures;     // number of refused requests since the process's start
   // Change of the process's live bytes, and number of new allocations: both per minute, measured
   // between two readings of the ledger (half a second apart with --json, at most about ten seconds
   // in the live view). Null if the ledger was read only once.
@@ -38,12 +39,13 @@ struct ProcessRow {
 // A device that a process has used, with the last reading of the device's memory in the process's
 // ledger. The shim asks the driver for a reading near recorded calls.
 struct DeviceRow {
-  std::int64_t pid = 0;   // id of the process, in the pid namespace of this command
-  model::MaybeId device;  // CUDA ordinal of the device in that process
-  model::Text name;       // name of the device's model; null: unknown
-  // total_bytes: size of the device. used_bytes: bytes of it that all processes together used at
-  // the last reading. Both are null if the ledger has no reading.
-  model::Figure total_bytes, used_bytes;
+  std::int64_t pid = 0;       // id of the process, in the pid namespace of this command
+  model::MaybeId device;      // CUDA ordinal of the device in that process
+  model::Text name;           // name of the device's model; null: unknown
+  model::Figure total_bytes;  // size of the device; null: the ledger has no reading
+  // Bytes of the device that all processes together used at the last reading; null: the ledger has
+  // no reading.
+  model::Figure used_bytes;
   CUWARDEN_FIELDS(pid, device, name, total_bytes, used_bytes)
 };
 
@@ -52,10 +54,10 @@ struct TotalRow {
   std::int64_t pid = 0;   // id of the process, in the pid namespace of this command
   std::string kind;       // kind of memory, such as "device" or "pinned"
   model::MaybeId device;  // CUDA ordinal of the device in the process; null: host memory
-  // live_bytes, live_count: bytes and number of live allocations. peak_bytes: highest live bytes of
-  // this kind on this device since the process's start. allocations, failures: numbers of
-  // allocations and of refused requests since then.
-  model::Figure live_bytes, live_count, peak_bytes, allocations, failures;
+  model::Figure live_bytes, live_count;  // bytes and number of live allocations
+  model::Figure peak_bytes;              // highest live bytes since the process's start
+  model::Figure allocations;             // number of allocations since the process's start
+  model::Figure failures;                // number of refused requests since the process's start
   CUWARDEN_FIELDS(pid, kind, device, live_bytes, live_count, peak_bytes, allocations, failures)
 };
 
@@ -88,9 +90,8 @@ struct StackRow {
   // file and line, or library and offset; "no stack was recorded" if no such frame is known. Null:
   // unknown.
   model::Text api, where;
-  // live_bytes, live_count: bytes and number of live allocations. allocations: number of
-  // allocations since the process's start.
-  model::Figure live_bytes, live_count, allocations;
+  model::Figure live_bytes, live_count;  // bytes and number of live allocations
+  model::Figure allocations;             // number of allocations since the process's start
   // Change of the live bytes of these allocations, and number of new ones: both per minute,
   // measured between two readings of the ledger (half a second apart with --json, at most about ten
   // seconds in the live view). Null if the ledger was read only once.

@@ -16,11 +16,10 @@ namespace cuwarden {
 // A group at the moment of a sample: all allocations with one call stack, function, kind of memory
 // and device.
 struct GroupSample {
-  std::uint32_t id = 0;  // the group's row in the ledger, from 1
-  // live_bytes, live_count: bytes and number of live allocations. allocations: number of
-  // allocations since the process's start.
-  std::uint64_t live_bytes = 0, live_count = 0, allocations = 0;
-  Kind kind{};                       // kind of memory of the group
+  std::uint32_t id = 0;                          // the group's row in the ledger, from 1
+  std::uint64_t live_bytes = 0, live_count = 0;  // bytes and number of live allocations
+  std::uint64_t allocations = 0;                 // number of allocations since the process's start
+  Kind kind{};                                   // kind of memory of the group
   DeviceOrdinal device = no_device;  // CUDA ordinal in the process; no_device for host memory
 };
 
@@ -33,11 +32,13 @@ struct Sample {
   // Sums over all allocations of one kind on one device, for each kind and device. The series of
   // the process's resident host memory (RSS) is left out.
   std::vector<ledger::SeriesView> series;
-  // Sums over all allocations of the process. host_bytes: live bytes of page-locked and registered
-  // host memory. device_bytes: live bytes of all other kinds: device, managed and imported memory.
-  // live_count: number of live allocations. allocations, failures: numbers of allocations and of
-  // refused requests since the process's start.
-  std::uint64_t device_bytes = 0, host_bytes = 0, live_count = 0, allocations = 0, failures = 0;
+  // Sums over all allocations of the process. Live bytes of all kinds of memory but host memory:
+  // device, managed and imported memory.
+  std::uint64_t device_bytes = 0;
+  std::uint64_t host_bytes = 0;   // live bytes of page-locked and registered host memory
+  std::uint64_t live_count = 0;   // number of live allocations
+  std::uint64_t allocations = 0;  // number of allocations since the process's start
+  std::uint64_t failures = 0;     // number of refused requests since the process's start
 };
 
 // Returns the present time of CLOCK_MONOTONIC, in nanoseconds.

@@ -23,8 +23,7 @@ struct Node {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   // Nodes of the same graph that must have run before this node runs.
   std::vector<Node*> dependencies;
-  bool destroyed = false;  // Not used: a destroyed node is removed from the table nodes() instead.
-  bool enabled = true;     // True: a launch runs the node; false: a launch leaves the node out.
+  bool enabled = true;  // True: a launch runs the node; false: a launch leaves the node out.
   // Only for kind `allocate`: the memory that the node allocates; `dptr` is its reserved address.
   CUDA_MEM_ALLOC_NODE_PARAMS allocation{};
   // Only for kind `release`: address of the memory that the node frees; 0 for other kinds.
@@ -43,8 +42,6 @@ struct Node {
 struct Graph {
   // The graph's nodes, in the order in which they were added. The table nodes() owns them.
   std::vector<Node*> nodes;
-  // Not used: a destroyed graph is removed from the table graphs() instead.
-  bool destroyed = false;
 };
 
 // A graph that was instantiated, so that it can be launched. Its handle, a CUgraphExec, is the

@@ -59,8 +59,7 @@ struct Stream {
 struct Event {
   Context* context = nullptr;  // The context in which the event was made.
   unsigned flags = 0;          // CUevent_flags with which the event was made.
-  bool destroyed = false;  // Not used: a destroyed event is removed from Simulator::events instead.
-  bool recorded = false;   // True once the event was recorded outside of a capture into a graph.
+  bool recorded = false;  // True once the event was recorded outside of a capture into a graph.
   // The stream in which the event was last recorded; null: none, or all streams of a context
   // (cuCtxRecordEvent).
   Stream* stream = nullptr;

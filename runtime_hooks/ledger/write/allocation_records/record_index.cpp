@@ -28,12 +28,12 @@ CUWARDEN_HOT std::uint64_t RecordIndex::hash_of(Space space, DeviceAddress addre
   return hash_pair(address.value, static_cast<std::uint64_t>(space));
 }
 
-CUWARDEN_HOT std::uint32_t RecordIndex::slot_of(const Shard& shard, std::uint64_t hash, Space space,
-                                                DeviceAddress address) const noexcept {
-  if (shard.slots == nullptr) return no_slot;
+CUWARDEN_HOT std::uint32_t RecordIndex::slot_of(const Partition& partition, std::uint64_t hash,
+                                                Space space, DeviceAddress address) const noexcept {
+  if (partition.slots == nullptr) return no_slot;
   const std::uint32_t tag = tag_of(hash);
-  for (std::uint32_t i = tag & shard.mask;; i = (i + 1) & shard.mask) {
-    const std::uint64_t slot = shard.slots[i];
+  for (std::uint32_t i = tag & partition.mask;; i = (i + 1) & partition.mask) {
+    const std::uint64_t slot = partition.slots[i];
     if (slot == 0) return no_slot;
     if (slot_tag(slot) != tag) continue;
     const Record& record = row(RecordId{slot_row(slot)});
@@ -41,78 +41,79 @@ CUWARDEN_HOT std::uint32_t RecordIndex::slot_of(const Shard& shard, std::uint64_
   }
 }
 
-CUWARDEN_HOT bool RecordIndex::make_room(Shard& shard) noexcept {
+CUWARDEN_HOT bool RecordIndex::make_room(Partition& partition) noexcept {
   // At most three quarters of the slots are used. Without a table, mask and count are 0.
-  return __builtin_expect((std::uint64_t{shard.count} + 1) * 4 <= std::uint64_t{shard.mask} * 3,
-                          true) ||
-         grow(shard);
+  return __builtin_expect(
+             (std::uint64_t{partition.count} + 1) * 4 <= std::uint64_t{partition.mask} * 3, true) ||
+         grow(partition);
 }
 
-[[gnu::noinline, gnu::cold]] bool RecordIndex::grow(Shard& shard) noexcept {
-  const std::uint32_t capacity = shard.slots == nullptr ? 0 : shard.mask + 1;
+[[gnu::noinline, gnu::cold]] bool RecordIndex::grow(Partition& partition) noexcept {
+  const std::uint32_t capacity = partition.slots == nullptr ? 0 : partition.mask + 1;
   const std::uint32_t larger = capacity == 0 ? first_slots : capacity * 2;
   Mapping memory = larger == 0 ? Mapping() : Mapping::anonymous(std::size_t{larger} * 8);
   // Without memory for a larger table the present one is filled up, except for one empty slot, at
   // which a search ends.
-  if (!memory) return shard.count + 1 < capacity;
+  if (!memory) return partition.count + 1 < capacity;
 
   auto* const slots = static_cast<std::uint64_t*>(memory.data());
   for (std::uint32_t i = 0; i < capacity; ++i) {
-    if (shard.slots[i] == 0) continue;
-    std::uint32_t at = slot_tag(shard.slots[i]) & (larger - 1);
+    if (partition.slots[i] == 0) continue;
+    std::uint32_t at = slot_tag(partition.slots[i]) & (larger - 1);
     while (slots[at] != 0) at = (at + 1) & (larger - 1);
-    slots[at] = shard.slots[i];
+    slots[at] = partition.slots[i];
   }
-  shard.slots = slots;
-  shard.mask = larger - 1;
-  shard.memory = std::move(memory);
+  partition.slots = slots;
+  partition.mask = larger - 1;
+  partition.memory = std::move(memory);
   return true;
 }
 
-CUWARDEN_HOT void RecordIndex::put(Shard& shard, std::uint64_t hash, RecordId id) noexcept {
-  std::uint32_t at = tag_of(hash) & shard.mask;
-  while (shard.slots[at] != 0) at = (at + 1) & shard.mask;
-  shard.slots[at] = make_slot(tag_of(hash), id.value);
-  ++shard.count;
+CUWARDEN_HOT void RecordIndex::put(Partition& partition, std::uint64_t hash, RecordId id) noexcept {
+  std::uint32_t at = tag_of(hash) & partition.mask;
+  while (partition.slots[at] != 0) at = (at + 1) & partition.mask;
+  partition.slots[at] = make_slot(tag_of(hash), id.value);
+  ++partition.count;
 }
 
-CUWARDEN_HOT RecordId RecordIndex::cut(Shard& shard, std::uint32_t hole) noexcept {
-  const RecordId id{slot_row(shard.slots[hole])};
-  for (std::uint32_t i = (hole + 1) & shard.mask; shard.slots[i] != 0; i = (i + 1) & shard.mask) {
-    const std::uint32_t home = slot_tag(shard.slots[i]) & shard.mask;
+CUWARDEN_HOT RecordId RecordIndex::cut(Partition& partition, std::uint32_t hole) noexcept {
+  const RecordId id{slot_row(partition.slots[hole])};
+  for (std::uint32_t i = (hole + 1) & partition.mask; partition.slots[i] != 0;
+       i = (i + 1) & partition.mask) {
+    const std::uint32_t home = slot_tag(partition.slots[i]) & partition.mask;
     // An entry may move back into the hole if its home is not between the hole and itself.
-    if (((i - home) & shard.mask) < ((i - hole) & shard.mask)) continue;
-    shard.slots[hole] = shard.slots[i];
+    if (((i - home) & partition.mask) < ((i - hole) & partition.mask)) continue;
+    partition.slots[hole] = partition.slots[i];
     hole = i;
   }
-  shard.slots[hole] = 0;
-  --shard.count;
+  partition.slots[hole] = 0;
+  --partition.count;
   return id;
 }
 
-CUWARDEN_HOT RecordId RecordIndex::new_row(Shard& shard) noexcept {
-  if (shard.free_row != 0) {
-    const RecordId id{shard.free_row};
-    shard.free_row = row(id).thread;
+CUWARDEN_HOT RecordId RecordIndex::new_row(Partition& partition) noexcept {
+  if (partition.free_row != 0) {
+    const RecordId id{partition.free_row};
+    partition.free_row = row(id).thread;
     return id;
   }
-  if (shard.fresh == shard.fresh_end && !take_fresh_rows(shard)) return {};
-  return RecordId{shard.fresh++};
+  if (partition.fresh == partition.fresh_end && !take_fresh_rows(partition)) return {};
+  return RecordId{partition.fresh++};
 }
 
-[[gnu::noinline, gnu::cold]] bool RecordIndex::take_fresh_rows(Shard& shard) noexcept {
+[[gnu::noinline, gnu::cold]] bool RecordIndex::take_fresh_rows(Partition& partition) noexcept {
   std::uint32_t rows = fresh_rows;
   std::uint64_t first = storage_.allocate(RegionId::records, rows);
   if (first == 0) first = storage_.allocate(RegionId::records, rows = 1);
   if (first == 0) return false;
-  shard.fresh = static_cast<std::uint32_t>(first);
-  shard.fresh_end = shard.fresh + rows;
+  partition.fresh = static_cast<std::uint32_t>(first);
+  partition.fresh_end = partition.fresh + rows;
   return true;
 }
 
-CUWARDEN_HOT void RecordIndex::give_back(Shard& shard, RecordId id) noexcept {
-  store_field(row(id).thread, shard.free_row);
-  shard.free_row = id.value;
+CUWARDEN_HOT void RecordIndex::give_back(Partition& partition, RecordId id) noexcept {
+  store_field(row(id).thread, partition.free_row);
+  partition.free_row = id.value;
 }
 
 CUWARDEN_HOT void RecordIndex::end(Record& record) noexcept {
@@ -123,12 +124,12 @@ void RecordIndex::publish(Record& record) noexcept { end(record); }
 
 bool RecordIndex::add_reference(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(address, hash);
-  const LedgerLocked locked(shard.lock, storage_);
+  Partition& partition = partition_of(address, hash);
+  const LedgerLocked locked(partition.lock, storage_);
   if (!locked) return false;
-  const std::uint32_t slot = slot_of(shard, hash, space, address);
+  const std::uint32_t slot = slot_of(partition, hash, space, address);
   if (slot == no_slot) return false;
-  Record& record = row(RecordId{slot_row(shard.slots[slot])});
+  Record& record = row(RecordId{slot_row(partition.slots[slot])});
   if (record.references == 0) return false;
   store_field(record.references, record.references + 1);
   return true;
@@ -137,12 +138,12 @@ bool RecordIndex::add_reference(Space space, DeviceAddress address) noexcept {
 GroupId RecordIndex::add_bytes(Space space, DeviceAddress address, std::uint64_t bytes,
                                CertaintyChange change) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(address, hash);
-  const LedgerLocked locked(shard.lock, storage_);
+  Partition& partition = partition_of(address, hash);
+  const LedgerLocked locked(partition.lock, storage_);
   if (!locked) return {};
-  const std::uint32_t slot = slot_of(shard, hash, space, address);
+  const std::uint32_t slot = slot_of(partition, hash, space, address);
   if (slot == no_slot) return {};
-  Record& record = row(RecordId{slot_row(shard.slots[slot])});
+  Record& record = row(RecordId{slot_row(partition.slots[slot])});
   store_field(record.bytes, record.bytes + bytes);
   store_field(record.flags, static_cast<std::uint8_t>((record.flags | change.set) & ~change.clear));
   if (change.difference != 0) store_field(record.difference, change.difference);
@@ -151,22 +152,22 @@ GroupId RecordIndex::add_bytes(Space space, DeviceAddress address, std::uint64_t
 
 bool RecordIndex::drop_reference(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(address, hash);
-  const LedgerLocked locked(shard.lock, storage_);
+  Partition& partition = partition_of(address, hash);
+  const LedgerLocked locked(partition.lock, storage_);
   if (!locked) return false;
-  const std::uint32_t slot = slot_of(shard, hash, space, address);
+  const std::uint32_t slot = slot_of(partition, hash, space, address);
   if (slot == no_slot) return false;
-  Record& record = row(RecordId{slot_row(shard.slots[slot])});
+  Record& record = row(RecordId{slot_row(partition.slots[slot])});
   if (record.references < 2) return false;
   store_field(record.references, record.references - 1);
   return true;
 }
 
-CUWARDEN_HOT RecordId RecordIndex::put_new(Shard& shard, std::uint64_t hash, Space space,
+CUWARDEN_HOT RecordId RecordIndex::put_new(Partition& partition, std::uint64_t hash, Space space,
                                            DeviceAddress address,
                                            const RecordFields& fields) noexcept {
-  if (!make_room(shard)) return {};
-  const RecordId id = new_row(shard);
+  if (!make_room(partition)) return {};
+  const RecordId id = new_row(partition);
   if (id.value == 0) return {};
   Record& record = row(id);
   store_field(record.group, fields.group.value);
@@ -182,44 +183,44 @@ CUWARDEN_HOT RecordId RecordIndex::put_new(Shard& shard, std::uint64_t hash, Spa
   store_field(record.flags, fields.flags);
   store_field(record.difference, fields.difference);
   publish(record);
-  put(shard, hash, id);
+  put(partition, hash, id);
   return id;
 }
 
 RecordIndex::Inserted RecordIndex::insert(Space space, DeviceAddress address,
                                           const RecordFields& fields) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(address, hash);
-  const LedgerLocked locked(shard.lock, storage_);
+  Partition& partition = partition_of(address, hash);
+  const LedgerLocked locked(partition.lock, storage_);
   if (!locked) return {};
   Inserted result;
-  if (const std::uint32_t slot = slot_of(shard, hash, space, address); slot != no_slot) {
-    result.replaced = cut(shard, slot);
+  if (const std::uint32_t slot = slot_of(partition, hash, space, address); slot != no_slot) {
+    result.replaced = cut(partition, slot);
     end(row(result.replaced));
   }
-  result.id = put_new(shard, hash, space, address, fields);
+  result.id = put_new(partition, hash, space, address, fields);
   return result;
 }
 
 RecordIndex::Restored RecordIndex::restore(Space space, DeviceAddress address,
                                            const RecordFields& fields) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(address, hash);
-  const LedgerLocked locked(shard.lock, storage_);
+  Partition& partition = partition_of(address, hash);
+  const LedgerLocked locked(partition.lock, storage_);
   if (!locked) return Restored::no_room;
-  if (slot_of(shard, hash, space, address) != no_slot) return Restored::address_in_use;
-  return put_new(shard, hash, space, address, fields).value != 0 ? Restored::yes
-                                                                 : Restored::no_room;
+  if (slot_of(partition, hash, space, address) != no_slot) return Restored::address_in_use;
+  return put_new(partition, hash, space, address, fields).value != 0 ? Restored::yes
+                                                                     : Restored::no_room;
 }
 
 bool RecordIndex::take(Space space, DeviceAddress address, RecordFields& fields) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(address, hash);
-  const LedgerLocked locked(shard.lock, storage_);
+  Partition& partition = partition_of(address, hash);
+  const LedgerLocked locked(partition.lock, storage_);
   if (!locked) return false;
-  const std::uint32_t slot = slot_of(shard, hash, space, address);
+  const std::uint32_t slot = slot_of(partition, hash, space, address);
   if (slot == no_slot) return false;
-  const RecordId id = cut(shard, slot);
+  const RecordId id = cut(partition, slot);
   Record& record = row(id);
   fields.group = GroupId{record.group};
   fields.bytes = ByteCount{record.bytes};
@@ -231,7 +232,7 @@ bool RecordIndex::take(Space space, DeviceAddress address, RecordFields& fields)
   fields.flags = record.flags;
   fields.difference = record.difference;
   end(record);
-  give_back(shard, id);
+  give_back(partition, id);
   return true;
 }
 
@@ -240,16 +241,16 @@ bool RecordIndex::remove(RecordId id, const ContextId* owner) noexcept {
   const Space space = load_field(record.space);
   const DeviceAddress address{load_field(record.address)};
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(address, hash);
-  const LedgerLocked locked(shard.lock, storage_);
+  Partition& partition = partition_of(address, hash);
+  const LedgerLocked locked(partition.lock, storage_);
   if (!locked) return false;
-  const std::uint32_t slot = slot_of(shard, hash, space, address);
-  if (slot == no_slot || slot_row(shard.slots[slot]) != id.value) return false;
+  const std::uint32_t slot = slot_of(partition, hash, space, address);
+  if (slot == no_slot || slot_row(partition.slots[slot]) != id.value) return false;
   if (owner != nullptr &&
       (record.context != owner->value || (record.flags & record_owned_by_context) == 0)) {
     return false;
   }
-  cut(shard, slot);
+  cut(partition, slot);
   end(record);
   return true;
 }
@@ -258,51 +259,53 @@ bool RecordIndex::restore(RecordId id) noexcept {
   Record& record = row(id);
   const DeviceAddress address{record.address};
   const std::uint64_t hash = hash_of(record.space, address);
-  Shard& shard = shard_of(address, hash);
-  const LedgerLocked locked(shard.lock, storage_);
+  Partition& partition = partition_of(address, hash);
+  const LedgerLocked locked(partition.lock, storage_);
   if (!locked) return false;
-  if (slot_of(shard, hash, record.space, address) != no_slot || !make_room(shard)) return false;
+  if (slot_of(partition, hash, record.space, address) != no_slot || !make_room(partition))
+    return false;
   publish(record);
-  put(shard, hash, id);
+  put(partition, hash, id);
   return true;
 }
 
 void RecordIndex::recycle(RecordId id) noexcept {
   const Record& record = row(id);
   const DeviceAddress address{record.address};
-  Shard& shard = shard_of(address, hash_of(record.space, address));
-  const LedgerLocked locked(shard.lock, storage_);
+  Partition& partition = partition_of(address, hash_of(record.space, address));
+  const LedgerLocked locked(partition.lock, storage_);
   if (!locked) return;
-  give_back(shard, id);
+  give_back(partition, id);
 }
 
 RecordId RecordIndex::find(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(address, hash);
-  const LedgerLocked locked(shard.lock, storage_);
+  Partition& partition = partition_of(address, hash);
+  const LedgerLocked locked(partition.lock, storage_);
   if (!locked) return {};
-  const std::uint32_t slot = slot_of(shard, hash, space, address);
-  return slot == no_slot ? RecordId{} : RecordId{slot_row(shard.slots[slot])};
+  const std::uint32_t slot = slot_of(partition, hash, space, address);
+  return slot == no_slot ? RecordId{} : RecordId{slot_row(partition.slots[slot])};
 }
 
 RecordId RecordIndex::hide(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(address, hash);
-  const LedgerLocked locked(shard.lock, storage_);
+  Partition& partition = partition_of(address, hash);
+  const LedgerLocked locked(partition.lock, storage_);
   if (!locked) return {};
-  const std::uint32_t slot = slot_of(shard, hash, space, address);
-  return slot == no_slot ? RecordId{} : cut(shard, slot);
+  const std::uint32_t slot = slot_of(partition, hash, space, address);
+  return slot == no_slot ? RecordId{} : cut(partition, slot);
 }
 
 bool RecordIndex::show(RecordId id, DeviceAddress address) noexcept {
   Record& record = row(id);
   const std::uint64_t hash = hash_of(record.space, address);
-  Shard& shard = shard_of(address, hash);
-  const LedgerLocked locked(shard.lock, storage_);
+  Partition& partition = partition_of(address, hash);
+  const LedgerLocked locked(partition.lock, storage_);
   if (!locked) return false;
-  if (slot_of(shard, hash, record.space, address) != no_slot || !make_room(shard)) return false;
+  if (slot_of(partition, hash, record.space, address) != no_slot || !make_room(partition))
+    return false;
   store_field(record.address, address.value);
-  put(shard, hash, id);
+  put(partition, hash, id);
   return true;
 }
 

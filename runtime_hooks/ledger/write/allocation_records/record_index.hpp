@@ -1,13 +1,13 @@
-// Finds the record of (space, address), and owns the rows of the records table. 256 shards, each
-// with a lock of its own, an open-addressing table in private memory (8 bytes a slot: half a hash
-// and the row), a list of free rows and a range of fresh ones.
+// Finds the record of (space, address), and owns the rows of the records table. 256 partitions,
+// each with a lock of its own, an open-addressing table in private memory (8 bytes a slot: half a
+// hash and the row), a list of free rows and a range of fresh ones.
 //
-// Each 2 MiB of addresses go to 16 of the shards: the driver and most allocators cut that much into
-// small pieces for the threads that ask at the time. Threads with memory of their own seldom use
-// the same shard, so its cache lines stay with them. Threads that share memory seldom wait for one
-// another.
+// Each 2 MiB of addresses go to 16 of the partitions: the driver and most allocators cut that much
+// into small pieces for the threads that ask at the time. Threads with memory of their own seldom
+// use the same partition, so its cache lines stay with them. Threads that share memory seldom wait
+// for one another.
 //
-// All changes of one key are made under its shard's lock; a row's `state` tells readers without
+// All changes of one key are made under its partition's lock; a row's `state` tells readers without
 // locks. A removed row keeps its contents until it is recycled, so that it can be put back.
 #pragma once
 
@@ -105,12 +105,12 @@ class RecordIndex {
   }
 
  private:
-  static constexpr std::size_t shard_count = 256;       // number of parts of the index
+  static constexpr std::size_t partition_count = 256;   // number of partitions of the index
   static constexpr std::uint32_t no_slot = UINT32_MAX;  // result of slot_of(): there is no slot
 
   // A part of the index, chosen by a record's key, with an open-addressing table of its own.
-  struct alignas(64) Shard {
-    FutexLock lock;           // held while a function uses or changes this part of the index
+  struct alignas(64) Partition {
+    FutexLock lock;           // held while a function uses or changes this partition
     std::uint32_t mask = 0;   // number of slots - 1; 0 without a table
     std::uint32_t count = 0;  // number of slots in use
     // First row of a list of rows that ended records have left, linked by Record::thread; 0: empty.
@@ -124,46 +124,45 @@ class RecordIndex {
 
   // Returns a hash of a record's key, its space and address.
   static std::uint64_t hash_of(Space space, DeviceAddress address) noexcept;
-  // Returns the part of the index for a key. `hash`: result of hash_of() for the key.
-  Shard& shard_of(DeviceAddress address, std::uint64_t hash) noexcept {
-    return shards_[(address.value >> 21) * hash_salt[0] >> 60 << 4 | hash >> 60];
+  // Returns the partition for a key. `hash`: result of hash_of() for the key.
+  Partition& partition_of(DeviceAddress address, std::uint64_t hash) noexcept {
+    return partitions_[(address.value >> 21) * hash_salt[0] >> 60 << 4 | hash >> 60];
   }
-  static_assert(shard_count == 1 << 8);
-  // Returns the index in Shard::slots of the live record with this space and address; no_slot if
-  // there is none. `hash`: hash_of() of both. The caller holds the shard's lock.
-  std::uint32_t slot_of(const Shard&, std::uint64_t hash, Space, DeviceAddress) const noexcept;
-  // Makes sure that the table of this shard (part of the index) has room for one more record.
-  // Returns false if it has none and there is no memory. The caller holds the shard's lock.
-  static bool make_room(Shard&) noexcept;
-  // Moves the table of this shard (part of the index) to memory with twice as many slots. Returns
-  // false if there is no room for one more record. The caller holds the shard's lock.
-  static bool grow(Shard&) noexcept;
-  // Adds this row with this hash of its key to the table of the shard (part of the index), which
-  // must have room.
-  static void put(Shard&, std::uint64_t hash, RecordId) noexcept;
-  // Removes this slot's record from the table of the shard (part of the index), and returns the
-  // record's row. The record itself does not change.
-  static RecordId cut(Shard&, std::uint32_t slot) noexcept;
-  // Returns a row of the shard (part of the index) for a new record; 0 if there is no room. The
-  // caller holds the shard's lock.
-  RecordId new_row(Shard&) noexcept;
-  // Gives the shard (part of the index) a new range of unused rows, in Shard::fresh and fresh_end.
-  // Returns false if the ledger has no room.
-  bool take_fresh_rows(Shard&) noexcept;
-  // Adds a live record with this key and these fields to the shard (part of the index). Returns its
-  // row; 0 if there is no room. No record in the index may have the key. The caller holds the
-  // shard's lock.
-  RecordId put_new(Shard&, std::uint64_t hash, Space, DeviceAddress, const RecordFields&) noexcept;
-  // Adds the row of an ended record to the free rows of the shard (part of the index). The caller
-  // holds the shard's lock.
-  void give_back(Shard&, RecordId) noexcept;
+  static_assert(partition_count == 1 << 8);
+  // Returns the index in Partition::slots of the live record with this space and address; no_slot
+  // if there is none. `hash`: hash_of() of both. The caller holds the partition's lock.
+  std::uint32_t slot_of(const Partition&, std::uint64_t hash, Space, DeviceAddress) const noexcept;
+  // Makes sure that the table of this partition has room for one more record. Returns false if it
+  // has none and there is no memory. The caller holds the partition's lock.
+  static bool make_room(Partition&) noexcept;
+  // Moves the table of this partition to memory with twice as many slots. Returns false if there is
+  // no room for one more record. The caller holds the partition's lock.
+  static bool grow(Partition&) noexcept;
+  // Adds this row with this hash of its key to the table of the partition, which must have room.
+  static void put(Partition&, std::uint64_t hash, RecordId) noexcept;
+  // Removes this slot's record from the table of the partition, and returns the record's row. The
+  // record itself does not change.
+  static RecordId cut(Partition&, std::uint32_t slot) noexcept;
+  // Returns a row of the partition for a new record; 0 if there is no room. The caller holds the
+  // partition's lock.
+  RecordId new_row(Partition&) noexcept;
+  // Gives the partition a new range of unused rows, in Partition::fresh and fresh_end. Returns
+  // false if the ledger has no room.
+  bool take_fresh_rows(Partition&) noexcept;
+  // Adds a live record with this key and these fields to the partition. Returns its row; 0 if there
+  // is no room. No record in the index may have the key. The caller holds the partition's lock.
+  RecordId put_new(Partition&, std::uint64_t hash, Space, DeviceAddress,
+                   const RecordFields&) noexcept;
+  // Adds the row of an ended record to the free rows of the partition. The caller holds the
+  // partition's lock.
+  void give_back(Partition&, RecordId) noexcept;
   // Marks a live record as ended, by an even Record::state.
   static void end(Record&) noexcept;
   // Marks an ended or new record as live, by an odd Record::state.
   static void publish(Record&) noexcept;
 
-  Storage& storage_;           // the memory of the ledger, with its tables
-  Shard shards_[shard_count];  // the parts of the index, chosen by a record's key
+  Storage& storage_;                       // the memory of the ledger, with its tables
+  Partition partitions_[partition_count];  // the parts of the index
 };
 
 }  // namespace cuwarden::ledger

@@ -35,8 +35,9 @@ std::int64_t most_kept_more(const Series& series) noexcept {
 
 }  // namespace
 
-struct SlabPages::Tally {
-  std::uint64_t count, bytes, locked_bytes;
+struct SlabPages::PieceSums {
+  std::uint64_t count, bytes;  // number of the pieces; their bytes, as requested
+  std::uint64_t locked_bytes;  // the pieces' equal parts of the locked bytes of their pages
 };
 
 bool SlabPages::create() noexcept {
@@ -259,11 +260,11 @@ void SlabPages::copy_holders(Series& series, std::uint64_t now_ns) noexcept {
   const std::uint64_t expected_ns = storage_.used(RegionId::records) * copying_a_record_ns;
   if (copying_ns_ + expected_ns <= copying_at_start_ns + now_ns / copying_share) {
     const std::uint64_t begun_ns = thread_time_ns();
-    if (const Mapping memory = Mapping::anonymous(groups * sizeof(Tally))) {
-      auto* const tallies = static_cast<Tally*>(memory.data());
-      const std::uint64_t seen = tally_pieces(series, tallies, groups);
+    if (const Mapping memory = Mapping::anonymous(groups * sizeof(PieceSums))) {
+      auto* const sums = static_cast<PieceSums*>(memory.data());
+      const std::uint64_t seen = sum_pieces(series, sums, groups);
       series.holders_version.fetch_add(1, std::memory_order_acq_rel);
-      store_holders(series, tallies, groups);
+      store_holders(series, sums, groups);
       series.pieces_seen.store(seen, relaxed);
       store_reading(series);
       series.holders_ns.store(now_ns, std::memory_order_release);
@@ -285,8 +286,8 @@ bool SlabPages::fits(const Series& series, std::uint64_t address,
 }
 
 // Returns the number of pieces that shared their page.
-std::uint64_t SlabPages::tally_pieces(Series& series, Tally* tallies,
-                                      std::uint64_t groups) const noexcept {
+std::uint64_t SlabPages::sum_pieces(Series& series, PieceSums* sums,
+                                    std::uint64_t groups) const noexcept {
   std::uint64_t seen = 0, misfits = 0;
   const auto series_row =
       static_cast<std::uint32_t>(&series - storage_.rows<Series>(RegionId::series));
@@ -307,10 +308,10 @@ std::uint64_t SlabPages::tally_pieces(Series& series, Tally* tallies,
     if (page == nullptr) continue;
     const auto contents = SlabContents::of(page->contents.load(relaxed));
     if (contents.count > 1) ++seen;
-    Tally& tally = tallies[in];
-    ++tally.count;
-    tally.bytes += bytes;
-    tally.locked_bytes += contents.locked_bytes() / std::max<std::uint64_t>(contents.count, 1);
+    PieceSums& sum = sums[in];
+    ++sum.count;
+    sum.bytes += bytes;
+    sum.locked_bytes += contents.locked_bytes() / std::max<std::uint64_t>(contents.count, 1);
   }
   // Each thread may keep a freed piece whose page other threads have taken since. The end of a
   // context leaves many of these at once, but they are gone at the next look.
@@ -324,7 +325,7 @@ void SlabPages::store_reading(Series& series) const noexcept {
   for (std::uint64_t i = 1; i < used; ++i) {
     const Device& device = devices[i];
     if (device.state.load(std::memory_order_acquire) != 1 || device.ordinal != series.device ||
-        device.at.load(relaxed) == 0)
+        device.at.load(relaxed) == static_cast<std::uint32_t>(ReadingAt::never))
       continue;
     const std::uint32_t version = device.version.load(std::memory_order_acquire);
     const std::uint64_t time_ns = device.time_ns.load(std::memory_order_acquire);
@@ -338,15 +339,16 @@ void SlabPages::store_reading(Series& series) const noexcept {
   }
 }
 
-void SlabPages::store_holders(Series& series, const Tally* tallies, std::uint64_t groups) noexcept {
+void SlabPages::store_holders(Series& series, const PieceSums* sums,
+                              std::uint64_t groups) noexcept {
   std::array<std::uint32_t, worst_holder_count + 1> most{};
   std::uint64_t locked_bytes = 0;
   for (std::uint32_t i = 1; i < groups; ++i) {
-    if (tallies[i].count == 0) continue;
-    locked_bytes += tallies[i].locked_bytes;
+    if (sums[i].count == 0) continue;
+    locked_bytes += sums[i].locked_bytes;
     most.back() = i;
     for (std::size_t at = worst_holder_count;
-         at > 0 && tallies[most[at]].locked_bytes > tallies[most[at - 1]].locked_bytes; --at)
+         at > 0 && sums[most[at]].locked_bytes > sums[most[at - 1]].locked_bytes; --at)
       std::swap(most[at], most[at - 1]);
   }
   std::uint32_t first = series.first_holder.load(relaxed);
@@ -358,11 +360,11 @@ void SlabPages::store_holders(Series& series, const Tally* tallies, std::uint64_
   }
   WorstHolder* const rows = storage_.rows<WorstHolder>(RegionId::worst_holders) + first;
   for (std::size_t i = 0; i < worst_holder_count; ++i) {
-    const Tally& tally = tallies[most[i]];
+    const PieceSums& sum = sums[most[i]];
     store_field(rows[i].group, most[i]);
-    store_field(rows[i].count, tally.count);
-    store_field(rows[i].bytes, tally.bytes);
-    store_field(rows[i].locked_bytes, tally.locked_bytes);
+    store_field(rows[i].count, sum.count);
+    store_field(rows[i].bytes, sum.bytes);
+    store_field(rows[i].locked_bytes, sum.locked_bytes);
   }
   series.holders_locked_bytes.store(locked_bytes, std::memory_order_release);
 }

@@ -70,15 +70,16 @@ class SlabPages {
   // Entry of the index for 2 MiB of addresses: row of the first SlabPage with these addresses; 0:
   // none. Pages of other devices with these addresses follow by SlabPage::next.
   using Leaf = std::atomic<std::uint32_t>;
-  // Numbers of bits: of an address (more only if a process asks for 5-level page tables), of the
-  // offset in a page, and of the index in a leaf table.
-  static constexpr std::uint64_t address_bits = 47, page_bits = 21, leaf_bits = 12;
+  // Bits of an address; more only if a process asks for 5-level page tables.
+  static constexpr std::uint64_t address_bits = 47;
+  static constexpr std::uint64_t page_bits = 21;  // bits of the offset in a page
+  static constexpr std::uint64_t leaf_bits = 12;  // bits of the index in a leaf table
   // Number of leaf tables of the index, each for 2^leaf_bits pages.
   static constexpr std::uint64_t leaves = 1 << (address_bits - page_bits - leaf_bits);
   static_assert(slab_page_bytes == 1 << page_bits);
 
   // Sums over one group's pieces (allocations in slab pages).
-  struct Tally;
+  struct PieceSums;
 
   // Returns the group's row in the ledger. `id` must not be 0.
   const Group& group(GroupId id) const noexcept {
@@ -136,15 +137,15 @@ class SlabPages {
   // True if an allocation of this address and size agrees with the driver's layout of slabs that
   // slab_layout.hpp assumes.
   bool fits(const Series&, std::uint64_t address, std::uint64_t bytes) const noexcept;
-  // Adds each live piece (allocation in a slab page) of the series to its group's entry in `Tally`,
-  // an array of `groups` entries. Returns the number of pieces that share their page. Sets
-  // Series::slabs_misfit.
-  std::uint64_t tally_pieces(Series&, Tally*, std::uint64_t groups) const noexcept;
+  // Adds each live piece (allocation in a slab page) of the series to its group's sums in
+  // `PieceSums`, an array of `groups` entries. Returns the number of pieces that share their page.
+  // Sets Series::slabs_misfit.
+  std::uint64_t sum_pieces(Series&, PieceSums*, std::uint64_t groups) const noexcept;
   // Copies the last reading of the device's memory to Series::read_*.
   void store_reading(Series&) const noexcept;
-  // Stores the groups with the most locked bytes in `Tally`, an array of `groups` entries, as the
-  // series' WorstHolder rows.
-  void store_holders(Series&, const Tally*, std::uint64_t groups) noexcept;
+  // Stores the groups with the most locked bytes in `PieceSums`, an array of `groups` entries, as
+  // the series' WorstHolder rows.
+  void store_holders(Series&, const PieceSums*, std::uint64_t groups) noexcept;
 
   Storage& storage_;             // the memory of the ledger, with its tables
   ThreadShards& thread_shards_;  // each thread's own counters

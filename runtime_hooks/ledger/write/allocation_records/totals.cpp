@@ -181,7 +181,6 @@ void Totals::copy_peak(Series& series, std::uint64_t now_ns) noexcept {
   TriedLock& lock = side_of(series).peak_lock;
   // The lock is taken, so another thread copies the same moment.
   if (!lock.try_lock(now_ns)) return watch(lock, now_ns);
-  const std::uint32_t version = series.peak_version.fetch_add(1, std::memory_order_acq_rel) + 2;
   Group* const groups = storage_.rows<Group>(RegionId::groups);
   const GroupShard* const group_shards = storage_.rows<GroupShard>(RegionId::group_shards);
   const auto shard_at = [group_shards](std::uint32_t group_shard) {
@@ -193,11 +192,9 @@ void Totals::copy_peak(Series& series, std::uint64_t now_ns) noexcept {
     const GroupCounts counts = counts_of(groups[i], i, shard_at);
     groups[i].at_peak_bytes.store(counts.live_bytes, relaxed);
     groups[i].at_peak_count.store(counts.live_count, relaxed);
-    store_field(groups[i].peak_version, version);
     total += counts.live_bytes;
   }
   series.copied_peak_bytes.store(total, relaxed);
-  series.peak_version.store(version, std::memory_order_release);
   lock.unlock();
 }
 

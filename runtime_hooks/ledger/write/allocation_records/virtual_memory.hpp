@@ -124,11 +124,11 @@ class VirtualMemory {
   // A ring of the changes (Pending) that may have to be undone, with sequence numbers [oldest_,
   // newest_). Its capacity is a power of two.
   Mapping pending_;
-  // Number of changes for which pending_ has room; sequence numbers of the oldest remembered change
-  // and of the next one.
-  std::uint64_t pending_capacity_ = 0, oldest_ = 0, newest_ = 0;
-  std::uint64_t operation_ = 0;      // number of the last call that changed something
-  std::uint64_t live_mappings_ = 0;  // number of mappings with a live record
+  std::uint64_t pending_capacity_ = 0;  // number of changes for which pending_ has room
+  std::uint64_t oldest_ = 0;            // sequence number of the oldest remembered change
+  std::uint64_t newest_ = 0;            // sequence number of the next change
+  std::uint64_t operation_ = 0;         // number of the last call that changed something
+  std::uint64_t live_mappings_ = 0;     // number of mappings with a live record
   // step_: the largest power of two that divides the addresses of all mappings so far; 0 before the
   // first mapping. largest_mapping_: size of the largest mapping so far. Both in bytes.
   std::uint64_t step_ = 0, largest_mapping_ = 0;

@@ -16,9 +16,9 @@ namespace cuwarden::ledger {
 
 // A loaded object (the program or a shared library), as dl_iterate_phdr describes it.
 struct ModuleDescription {
-  // Load base (0 for a program that is not position-independent), and the range of addresses
-  // [start, end) that the object's segments lie in.
-  std::uint64_t base = 0, start = 0, end = 0;
+  std::uint64_t base = 0;  // load base; 0 for a program that is not position-independent
+  // Range of addresses [start, end) in which the object's segments lie.
+  std::uint64_t start = 0, end = 0;
   std::uint8_t build_id[sizeof(Module::build_id)] = {};  // the linker's id of the object's file
   std::uint32_t build_id_bytes = 0;  // length of the build id; 0: the object has none
   // Path of the object's file as the loader knows it; empty for the program itself. The text is in

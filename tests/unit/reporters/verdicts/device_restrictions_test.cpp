@@ -22,7 +22,7 @@ TEST_F(Verdicts, a_context_that_the_compute_mode_forbids_lacks_no_memory) {
   }
   set(Fact::compute_mode, 0);
   EXPECT_NE(verdict(), "device_restricted");
-  set(Fact::compute_mode, ledger::unknown_bytes);
+  set(Fact::compute_mode, ledger::unknown_value);
   EXPECT_NE(verdict(), "device_restricted");
   // If the device is full, the compute mode is not the reason.
   set(Fact::compute_mode, 3);
@@ -107,7 +107,7 @@ TEST_F(Verdicts, a_quota_proves_nothing_if_the_device_is_full_or_was_not_read) {
   live(Kind::device, 98 * GiB);
   set(Fact::mps_limit_bytes, 20 * GiB);
   EXPECT_EQ(verdict(), "device_full_own") << "no MPS server may be there to enforce it";
-  set(Fact::free_bytes, ledger::unknown_bytes);
+  set(Fact::free_bytes, ledger::unknown_value);
   EXPECT_EQ(verdict(), "unknown");
   set(Fact::free_bytes, 50 * GiB);
   given.kind = Kind::managed;
@@ -150,7 +150,7 @@ TEST_F(Verdicts, a_limit_of_the_cgroup_concerns_no_host_memory_and_no_other_erro
   given.kind = Kind::pinned;
   EXPECT_NE(verdict(), "device_restricted");
   given.kind = Kind::device;
-  set(Fact::cgroup_device_used_bytes, ledger::unknown_bytes);
+  set(Fact::cgroup_device_used_bytes, ledger::unknown_value);
   EXPECT_NE(verdict(), "device_restricted");
 }
 

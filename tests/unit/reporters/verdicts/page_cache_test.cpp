@@ -35,13 +35,13 @@ TEST_F(PageCache, the_cache_is_to_blame_if_the_request_would_fit_without_it) {
 }
 
 TEST_F(PageCache, the_cache_of_a_host_is_not_in_the_way_of_a_device_with_memory_of_its_own) {
-  set(Fact::integrated, ledger::unknown_bytes);
+  set(Fact::integrated, ledger::unknown_value);
   EXPECT_EQ(verdict(), "held_by_unlisted_owner");
   EXPECT_EQ(cache_in_account(), 0u);
 }
 
 TEST_F(PageCache, without_the_available_memory_the_drivers_figure_counts) {
-  set(Fact::ram_available_bytes, ledger::unknown_bytes);
+  set(Fact::ram_available_bytes, ledger::unknown_value);
   EXPECT_EQ(verdict(), "held_by_unlisted_owner");
 }
 

@@ -22,7 +22,7 @@ class Verdicts : public testing::Test {
     given.program = "/bin/app";
     given.requester = "/bin/app";
     given.incident.bytes = 8 * GiB;
-    given.incident.facts.fill(ledger::unknown_bytes);
+    given.incident.facts.fill(ledger::unknown_value);
     set(Fact::total_bytes, 100 * GiB);
     set(Fact::free_bytes, 2 * GiB);
     set(Fact::slab_locked_bytes, 0);

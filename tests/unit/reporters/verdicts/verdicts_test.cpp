@@ -12,7 +12,7 @@ TEST_F(Verdicts, without_proof_of_any_verdict_the_verdict_is_unknown) {
   EXPECT_EQ(verdict(), "held_by_unlisted_owner") << "98 GiB have no known owner";
   set(Fact::free_bytes, 93 * GiB);
   EXPECT_EQ(verdict(), "unknown");
-  set(Fact::free_bytes, ledger::unknown_bytes);
+  set(Fact::free_bytes, ledger::unknown_value);
   EXPECT_EQ(verdict(), "unknown");
   EXPECT_FALSE(judge(given).advice.empty());
 }
@@ -109,7 +109,7 @@ TEST_F(Verdicts, other_processes_hold_the_memory_if_they_hold_more_than_this_one
   set(Fact::other_processes_bytes, 37 * GiB);
   EXPECT_EQ(verdict(), "device_full_own");
   live(Kind::device, 30 * GiB);
-  set(Fact::other_processes_bytes, ledger::unknown_bytes);
+  set(Fact::other_processes_bytes, ledger::unknown_value);
   EXPECT_EQ(verdict(), "held_by_unlisted_owner");
   EXPECT_EQ(proof("unlisted_bytes"), 67 * GiB) << "98 in use, 30 own, and a context";
 }
@@ -126,7 +126,7 @@ TEST_F(Verdicts, memory_opened_from_another_process_belongs_to_it_and_counts_onc
   EXPECT_EQ(verdict(), "held_by_other_processes");
   EXPECT_EQ(proof("opened_bytes"), 50 * GiB);
   // If other processes cannot be listed, opened memory still proves that they hold it.
-  set(Fact::other_processes_bytes, ledger::unknown_bytes);
+  set(Fact::other_processes_bytes, ledger::unknown_value);
   EXPECT_EQ(verdict(), "held_by_other_processes");
   EXPECT_EQ(proof("opened_bytes"), 50 * GiB);
   // Opened memory counts for no more than other processes have.
@@ -214,8 +214,8 @@ TEST_F(Verdicts, a_gap_is_missing_if_addresses_run_out_first) {
 TEST_F(Verdicts, a_context_needs_addresses_for_all_memory) {
   given.incident.asked = Asked::context;
   given.incident.bytes = 0;
-  set(Fact::total_bytes, ledger::unknown_bytes);
-  set(Fact::free_bytes, ledger::unknown_bytes);
+  set(Fact::total_bytes, ledger::unknown_value);
+  set(Fact::free_bytes, ledger::unknown_value);
   EXPECT_EQ(verdict(), "unknown");
   set(Fact::ram_bytes, 64 * GiB);
   set(Fact::address_space_bytes, 1 * GiB);
@@ -224,12 +224,12 @@ TEST_F(Verdicts, a_context_needs_addresses_for_all_memory) {
 }
 
 TEST_F(Verdicts, without_a_reading_only_verdicts_that_need_none_are_proven) {
-  set(Fact::free_bytes, ledger::unknown_bytes);
+  set(Fact::free_bytes, ledger::unknown_value);
   EXPECT_FALSE(account_of(given).has_value());
   EXPECT_EQ(verdict(), "unknown");
   given.incident.bytes = 200 * GiB;
   EXPECT_EQ(verdict(), "larger_than_device");
-  set(Fact::total_bytes, ledger::unknown_bytes);
+  set(Fact::total_bytes, ledger::unknown_value);
   EXPECT_EQ(verdict(), "unknown");
   EXPECT_FALSE(proves("free_bytes"));
   given.incident.asked = Asked::launch;
@@ -240,7 +240,7 @@ TEST_F(Verdicts, without_a_reading_only_verdicts_that_need_none_are_proven) {
 TEST_F(Verdicts, without_a_context_NVML_says_how_full_the_device_is) {
   given.incident.asked = Asked::context;
   given.incident.bytes = 0;
-  set(Fact::free_bytes, ledger::unknown_bytes);
+  set(Fact::free_bytes, ledger::unknown_value);
   set(Fact::nvml_free_bytes, 636 * MiB);
   set(Fact::other_processes_bytes, 98 * GiB);
   EXPECT_EQ(verdict(), "held_by_other_processes");

@@ -1,6 +1,6 @@
-// CallMark::is_over() is called only when a thread enters a hooked call while it seems to be inside
-// another one. That is rare, so system calls are cheap enough here.
-#include "runtime_hooks/hooks/call/call_mark.hpp"
+// CallCanary::is_over() is called only when a thread enters a hooked call while it seems to be
+// inside another one. That is rare, so system calls are cheap enough here.
+#include "runtime_hooks/hooks/call/call_canary.hpp"
 
 #include <signal.h>
 
@@ -15,9 +15,9 @@
 namespace cuwarden::hooks {
 namespace {
 
-bool is_readable(const CallMark* mark) {
-  const auto* words = reinterpret_cast<const std::uint64_t*>(mark);
-  for (std::size_t i = 0; i < sizeof(CallMark) / sizeof *words; ++i)
+bool is_readable(const CallCanary* canary) {
+  const auto* words = reinterpret_cast<const std::uint64_t*>(canary);
+  for (std::size_t i = 0; i < sizeof(CallCanary) / sizeof *words; ++i)
     if (!cuwarden::is_readable(words + i)) return false;
   return true;
 }
@@ -88,14 +88,14 @@ bool on_own_stack(std::uintptr_t newer, std::uintptr_t older) {
 
 }  // namespace
 
-// AddressSanitizer is off, since the memory of a dead mark may be anything's by now. The function
-// reads the mark's members itself, because a function that it calls may be instrumented.
-__attribute__((no_sanitize("address"))) bool CallMark::is_over(const CallMark* mark,
-                                                               const void* frame) noexcept {
+// AddressSanitizer is off, since the memory of a dead canary may be anything's by now. The function
+// reads the canary's members itself, because a function that it calls may be instrumented.
+__attribute__((no_sanitize("address"))) bool CallCanary::is_over(const CallCanary* canary,
+                                                                 const void* frame) noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
-  if (!is_readable(mark) || mark->seal_ != seal_of(mark, mark->frame_)) return true;
-  const auto then = reinterpret_cast<std::uintptr_t>(mark->frame_);
+  if (!is_readable(canary) || canary->seal_ != seal_of(canary, canary->frame_)) return true;
+  const auto then = reinterpret_cast<std::uintptr_t>(canary->frame_);
   const auto now = reinterpret_cast<std::uintptr_t>(frame);
   return now >= then && !on_signal_stack() && on_own_stack(then, now);
 }

@@ -1,0 +1,77 @@
+// The ledger's rows of totals: one for each kind of memory on each device, with its peak, its
+// timeline and the moment at which most bytes were locked in slabs.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace cuwarden::ledger {
+
+// A span of Series::width_ns in a series' timeline. `max_bytes`: highest live bytes in the span,
+// those at its beginning included; 0: they did not change there, and `last_bytes` is not valid.
+struct Bucket {
+  std::atomic<std::uint64_t> max_bytes;  // highest live bytes in the span; 0: they did not change
+  // Live bytes at the span's end; not valid in the newest bucket.
+  std::atomic<std::uint64_t> last_bytes;
+};
+inline constexpr std::size_t bucket_count = 240;  // buckets in the timeline of each series
+
+inline constexpr std::uint8_t series_host_rss = 255;  // value of Series::kind for the process's RSS
+// The totals of one kind of memory on one device (or the process's RSS), their peak and timeline.
+// When time runs past the last bucket, neighbouring buckets are folded and their width doubles.
+struct Series {
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::int32_t device;               // CUDA ordinal; -1 for host memory
+  std::uint8_t kind;                 // Kind, or series_host_rss
+  std::uint8_t reserved[3];
+  std::atomic<std::uint32_t> first_group;   // row of the first of the series' groups; 0: none
+  std::atomic<std::uint32_t> fold_version;  // odd while buckets are being folded in pairs
+  std::atomic<std::uint32_t> buckets_used;  // buckets in use, up to the newest one
+  // Number of the series' live allocations that no thread's own shard counts.
+  std::atomic<std::uint64_t> live_count;
+  // Live bytes, plus freed bytes that threads have not subtracted yet: at most 1 MiB or 1/64 of
+  // peak_bytes, whichever is more. (The groups' counters are exact.) For series_host_rss: the RSS.
+  std::atomic<std::uint64_t> live_bytes;
+  // Number and bytes of live allocations when `live_bytes` was highest.
+  std::atomic<std::uint64_t> peak_count, peak_bytes;
+  std::atomic<std::uint64_t> peak_ns;  // time of the moment of `peak_bytes`, since process start
+  // Sum of the groups' at_peak_bytes, which are set anew when the peak is over 1% above this sum.
+  std::atomic<std::uint64_t> copied_peak_bytes;
+  std::atomic<std::uint64_t> width_ns;  // length of a bucket; the first begins at process start
+  Bucket buckets[bucket_count];         // the timeline of live bytes, from process start on
+  // Number of worst moments so far: moments with more locked bytes than ever before. Locked bytes
+  // are free, but in slabs of the driver that also have a live allocation. This field and all below
+  // are for linear device memory (Kind::device) only.
+  std::atomic<std::uint32_t> worst_version;
+  // Bytes that are locked now: free, but in the driver's slabs that are partly live. Threads add
+  // their changes in batches, so the number may be a little wrong, even negative (two's
+  // complement).
+  std::atomic<std::uint64_t> slab_locked_bytes;
+  std::atomic<std::uint64_t> page_rounding_bytes;  // bytes now lost to rounding up to 2 MiB pages
+  std::atomic<std::uint64_t> worst_locked_bytes;   // bytes locked at the latest worst moment
+  // Bytes lost to rounding up to 2 MiB pages at the latest worst moment.
+  std::atomic<std::uint64_t> worst_page_rounding_bytes;
+  // Time of the latest worst moment since process start.
+  std::atomic<std::uint64_t> worst_ns;
+  std::atomic<std::uint32_t> slabs_not_counted;  // 1: there was no room for some slabs' rows
+  // Seqlock of the series' WorstHolder rows and of `holders_*`, `pieces_seen` and `read_*`, which
+  // are set at some of the worst moments: odd while they change; 0: they were never set.
+  std::atomic<std::uint32_t> holders_version;
+  std::atomic<std::uint32_t> first_holder;  // row of the series' first WorstHolder; 0: none
+  // 1: at `holders_ns`, live allocations contradicted the driver's layout of slabs that
+  // slab_layout.hpp assumes, so locked bytes may be wrong.
+  std::atomic<std::uint32_t> slabs_misfit;
+  // Time since process start at which the series' WorstHolder rows (groups that locked most bytes
+  // in slabs) were last filled, and all bytes locked then; 0: never.
+  std::atomic<std::uint64_t> holders_ns, holders_locked_bytes;
+  // Number of live allocations that shared a slab page with others at `holders_ns`.
+  std::atomic<std::uint64_t> pieces_seen;
+  // The last reading of the device's memory before `holders_ns`.
+  std::atomic<std::uint64_t> read_ns;          // the reading's time since process start; 0: none
+  std::atomic<std::uint64_t> read_free_bytes;  // the device's free bytes in the reading
+  // Idle bytes of memory pools in the reading; unknown_value: not known.
+  std::atomic<std::uint64_t> read_memory_pool_idle_bytes;
+};
+
+}  // namespace cuwarden::ledger

@@ -1,0 +1,333 @@
+// The rows of a ledger as its readers see them: values, copied from the untrusted bytes.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "runtime_hooks/core/kind.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/format/implicit_bytes.hpp"
+#include "runtime_hooks/ledger/format/incident_facts.hpp"
+#include "runtime_hooks/ledger/format/layout.hpp"
+
+namespace cuwarden::ledger {
+
+// The structs called ...View are copies of the ledger's rows, each read at one moment. Texts and
+// spans point into the ledger's bytes. Times are nanoseconds since the recorded process began.
+
+// A copy of a Record: one live allocation.
+struct RecordView {
+  RecordId id;                // the record's row
+  GroupId group;              // group in which the allocation counts
+  DeviceAddress address;      // address or handle
+  ByteCount bytes;            // size as the program requested it
+  std::uint64_t time_ns = 0;  // time of the allocation since process start
+  ContextId context;          // context that the memory belongs to; 0: none
+  // For a mapping or a second handle of virtual memory: row of the record that counts the memory's
+  // bytes; 0: unknown. For all others: 0.
+  std::uint64_t related = 0;
+  ThreadId thread;  // thread that allocated; 0: unknown
+  // Live mappings and second handles of the memory of a virtual memory handle; 0 for other memory.
+  std::uint32_t mappings = 0;
+  // References to a virtual memory handle, or openings of memory by an IPC handle; 0 for other
+  // memory.
+  std::uint32_t references = 0;
+  Space space{};                 // kind of number that `address` is, such as a pointer or a handle
+  std::uint8_t flags = 0;        // bits of RecordFlag
+  std::uint16_t difference = 0;  // number of the difference that it shares; as in Record
+};
+// A copy of a Group: all allocations of one kind, by one CUDA function, on one device, from one
+// call stack. The counters are summed up over all threads.
+struct GroupView {
+  GroupId id;                        // the group's row
+  StackId stack;                     // call stack of the allocations; 0: none was recorded
+  HookId api;                        // the CUDA function that the program called
+  Kind kind{};                       // kind of the allocated memory
+  DeviceOrdinal device = no_device;  // no_device for host memory
+  // Number and bytes of the allocations that neither a free nor the end of their context has ended.
+  std::uint64_t live_count = 0, live_bytes = 0;
+  // Number and bytes of all allocations since process start.
+  std::uint64_t allocations = 0, allocated_bytes = 0;
+  std::uint64_t frees = 0;     // allocations that the program has freed since process start
+  std::uint64_t failures = 0;  // requests that failed for lack of memory since process start
+  // Number and bytes of the allocations that ended with their context, not by a free.
+  std::uint64_t released_count = 0, released_bytes = 0;
+  std::uint64_t first_ns = 0;  // time of the first allocation since process start; 0: none
+  std::uint64_t last_ns = 0;   // time of the last allocation since process start; 0: none
+  // Number and bytes of the group's live allocations when the live bytes of this kind on this
+  // device were highest, or up to 1 % lower.
+  std::uint64_t at_peak_count = 0, at_peak_bytes = 0;
+};
+// A copy of a Stack: one call stack.
+struct StackView {
+  StackId id;                      // the stack's row
+  std::span<const Frame> frames;   // innermost first; points into the ledger
+  std::uint64_t module_epoch = 0;  // modules unloaded before the addresses were noted
+  bool truncated = false;          // true if outer frames were cut off
+};
+// A copy of a Module: a loaded object (the program or a shared library) at one address.
+struct ModuleView {
+  ModuleId id;                             // the module's row
+  ModuleId file;                           // first module that was loaded from this module's file
+  std::string_view path;                   // path of the file; empty: unknown
+  std::span<const std::uint8_t> build_id;  // the linker's id of the file; empty: none
+  std::uint64_t base = 0;            // load base: address - base = address as in the file's tables
+  std::uint64_t start = 0, end = 0;  // mapped range of addresses; `end` is exclusive
+  std::uint64_t loaded_epoch = 0;    // first module epoch in which the module was loaded
+  std::uint64_t unloaded_epoch = 0;  // module epoch after the unloading; 0: still loaded
+};
+// A copy of a RequestUnderWay: a thread's refused request while an attempt (rung) to serve it runs.
+struct RequestUnderWayView {
+  IncidentId incident;         // the incident that counts the refusal
+  Rung rung{};                 // the rung (attempt to serve the request) that is being tried
+  std::uint64_t since_ns = 0;  // time of the rung's start, since process start
+  std::uint64_t bytes = 0;     // size of the request; 0: the call does not say
+};
+// A copy of a Thread: a thread of the recorded process that made a recorded call.
+struct ThreadView {
+  ThreadId id;                 // the thread's row
+  std::uint32_t tid = 0;       // the kernel's id of the thread
+  std::string_view name;       // name that the thread had at its first recorded call
+  std::uint64_t first_ns = 0;  // time of the thread's first recorded call, since process start
+  std::optional<RequestUnderWayView> under_way{};  // null: no rung is being tried for the thread
+};
+// A copy of a Bucket: the live bytes in a span of a series' timeline.
+struct BucketView {
+  std::uint64_t time_ns = 0;     // start of the span, since process start
+  std::uint64_t width_ns = 0;    // length of the span
+  std::uint64_t max_bytes = 0;   // highest live bytes in the span
+  std::uint64_t last_bytes = 0;  // live bytes at the span's end
+};
+// A copy of a WorstHolder: one group's live allocations in the driver's slabs at a moment with many
+// locked bytes (unused, but in slabs with a live allocation).
+struct WorstHolderView {
+  GroupId group;  // the group; 0: none
+  // Number and bytes of the group's live allocations in slabs.
+  std::uint64_t count = 0, bytes = 0;
+  // The group's part of the locked bytes. A slab's locked bytes are divided equally among its live
+  // allocations.
+  std::uint64_t locked_bytes = 0;
+};
+// A copy of a Series: all memory of one kind on one device, or the process's resident memory.
+struct SeriesView {
+  bool host_rss = false;             // true: the bytes are the process's resident memory (RSS)
+  Kind kind{};                       // kind of memory; meaningless if `host_rss` is true
+  DeviceOrdinal device = no_device;  // no_device for host memory
+  // The counts down to `live_count` are 0 until GroupSums::put_into() adds up the groups, and for
+  // `host_rss`.
+  std::uint64_t allocations = 0;  // allocations since process start
+  std::uint64_t frees = 0;        // allocations that the program has freed since process start
+  std::uint64_t failures = 0;     // requests that failed for lack of memory since process start
+  std::uint64_t live_count = 0;   // live allocations
+  // Bytes of the live allocations. May be too high until GroupSums::put_into() adds up the groups.
+  // For `host_rss`: the last sample of the RSS.
+  std::uint64_t live_bytes = 0;
+  // Number of live allocations at the moment of `peak_bytes`; 0 for `host_rss`.
+  std::uint64_t peak_count = 0;
+  std::uint64_t peak_bytes = 0;  // highest live bytes so far
+  std::uint64_t peak_ns = 0;     // time of the moment of `peak_bytes`, since process start
+  // The worst moment of a device's linear memory: that at which the most bytes were locked. Locked
+  // bytes are unused, but in slabs of the driver that have a live allocation.
+  struct Worst {
+    std::uint32_t version = 0;  // number of worst moments so far; 0: no bytes were ever locked
+    bool all_counted = true;    // false: there was no room for some slabs, which do not count
+    // False if too many allocations contradicted the layout of slabs in slab_layout.hpp when
+    // `holders` was noted. The numbers of this struct may then be wrong.
+    bool as_counted = true;
+    std::uint64_t locked_bytes = 0;         // bytes locked at the worst moment
+    std::uint64_t page_rounding_bytes = 0;  // bytes lost then by rounding to 2 MiB pages
+    std::uint64_t time_ns = 0;  // time of the worst moment, since process start; 0: there was none
+    // Number of allocations that shared a slab with others at `holders_ns`; 0 also if `holders_ns`
+    // is 0. If 0 at another time, the driver may not cut slabs as slab_layout.hpp assumes.
+    std::uint64_t pieces_seen = 0;
+    // Last reading of the device's memory before `holders_ns`, when `holders` was noted: its time
+    // since process start, and the device's free bytes. A time of 0: there was no reading, or
+    // `holders` was being replaced.
+    std::uint64_t read_ns = 0, read_free_bytes = 0;
+    // Idle bytes of memory pools (CUmemoryPool) in the reading at `read_ns`; null: unknown.
+    std::optional<std::uint64_t> read_memory_pool_idle_bytes;
+    // Time since process start at which `holders` was noted, and locked bytes of all groups at that
+    // time: the worst moment, or an earlier one with fewer locked bytes. 0: never noted.
+    std::uint64_t holders_ns = 0, holders_locked_bytes = 0;
+    // The groups with the most locked bytes at `holders_ns`, in descending order. The list ends
+    // before the first entry with a group of 0. The list is empty while it is being replaced.
+    std::array<WorstHolderView, worst_holder_count> holders{};
+  } worst;
+  std::size_t buckets_used = 0;      // number of entries of `buckets` in use
+  BucketView buckets[bucket_count];  // the timeline, from the start of the process
+};
+// A copy of a SlabPage: a 2 MiB page that the driver cuts small requests from, as it was when most
+// bytes of the device were locked (unused, but in pages with a live allocation).
+struct SlabPageView {
+  DeviceOrdinal device = no_device;  // the device whose memory the page is
+  DeviceAddress address;             // first byte of the page
+  SlabContents contents;             // live allocations in the page at the worst moment
+};
+// Figures of cuwarden's pool on one device, when last noted, and totals of the pool's work so far.
+struct ArenaView {
+  std::uint64_t held_bytes = 0, live_bytes = 0;  // bytes held by the pool; requested bytes in use
+  // Number and bytes of the requests that the pool has served so far.
+  std::uint64_t served_count = 0, served_bytes = 0;
+  std::uint64_t returned_bytes = 0;  // bytes that the pool gave back to the device so far
+  // Meshing so far (two pages of addresses share one page of memory).
+  std::uint64_t meshed_pages = 0;  // pages that were meshed
+  std::uint64_t meshed_bytes = 0;  // bytes that meshing gave back to the device
+  std::uint64_t pause_ns = 0;      // time for which meshing paused the program
+  // Returns the bytes that the pool holds and that no allocation has; 0 if a damaged ledger claims
+  // more live bytes than held ones.
+  std::uint64_t unused_bytes() const { return held_bytes - std::min(held_bytes, live_bytes); }
+};
+
+// A copy of a Device: a device that the process used.
+struct DeviceView {
+  DeviceOrdinal ordinal = no_device;  // the device's CUDA ordinal, from 0
+  std::uint8_t uuid[16]{};            // the device's UUID; zeros: unknown
+  std::string_view name;              // the device's name; empty: unknown
+  // Occasion of the last reading of the device's memory. `never`: no reading is known, so
+  // `time_ns`, `total_bytes`, `free_bytes` and `memory_pool_idle_bytes` are not valid.
+  ReadingAt at = ReadingAt::never;
+  std::uint64_t time_ns = 0;  // time of the last reading, since process start
+  // Size and free bytes of the device's memory in the last reading.
+  std::uint64_t total_bytes = 0, free_bytes = 0;
+  // Bytes that the process's memory pools and graphs kept unused when the device's memory was last
+  // read; null: unknown.
+  std::optional<std::uint64_t> memory_pool_idle_bytes;
+  // As in Device; null: unknown.
+  std::optional<std::uint64_t> allocated_when_read_bytes, implicit_when_read_bytes;
+  std::uint64_t other_processes_bytes = 0;  // device memory of other processes; 0: none or unknown
+  // Bytes of the device's live allocations that are in host memory (spill): now, and the most so
+  // far.
+  std::uint64_t spilled_bytes = 0, spilled_peak_bytes = 0;
+  std::uint64_t spilled_count = 0;  // number of allocations that ever had host memory
+  std::uint64_t spilled_in_stream_order_bytes = 0;  // spilled bytes of stream-ordered allocations
+  ArenaView arena;                                  // figures of cuwarden's pool on the device
+  ImplicitBytes implicit;  // memory that the driver took by itself, such as for contexts
+  // Name of the kernel that needs most local memory for each thread; empty: unknown.
+  std::string_view largest_local_kernel;
+};
+// A copy of an Incident: a request that the driver refused for lack of memory. It has the facts
+// known at that moment, and counts of later refusals of the same group, of whatever size.
+struct IncidentView : IncidentFacts {
+  IncidentId id;                 // the incident's row
+  GroupId group;                 // the group that the request counts in: its call site
+  ThreadId thread;               // thread that made the request; 0: unknown
+  std::uint64_t time_ns = 0;     // time of the first refusal, since process start
+  std::uint64_t repeats = 0;     // refusals that this incident counts after its first one
+  std::uint64_t last_ns = 0;     // time of the last refusal that it counts, since process start
+  std::uint64_t last_bytes = 0;  // size of the last refused request that it counts
+  // The part of `failed` after which the thread repeated the request within 10 s until it was
+  // served.
+  std::uint64_t recovered = 0;
+  std::uint64_t failed = 0;                         // refusals that the program saw as an error
+  std::array<std::uint64_t, rung_count> rescued{};  // requests that each rung served, by Rung
+  std::uint64_t rescued_bytes = 0;                  // bytes of the requests that rungs served
+  // Reasons for which rungs (attempts to serve a request) were left out at the first refusal, by
+  // Rung.
+  std::array<LeftOut, rung_count> left_out{};
+};
+// A copy of an IncidentHolder: a group that held much memory at the incident's refusal.
+struct IncidentHolderView : IncidentHolding {
+  IncidentId incident;  // the incident to which the row belongs
+};
+// A copy of an IncidentProcess: another process that used the device at the incident's refusal.
+struct IncidentProcessView : OtherProcess {
+  IncidentId incident;  // the incident to which the row belongs
+};
+// A copy of an IncidentClass: the driver's slabs of one size class at the incident's refusal.
+struct IncidentClassView {
+  IncidentId incident;            // the incident to which the row belongs
+  std::uint64_t class_bytes = 0;  // largest size of the class's allocations, a power of two
+  std::uint64_t slab_count = 0;   // number of the class's slabs
+  // Number and requested bytes of all live allocations in the class's slabs.
+  std::uint64_t live_count = 0, live_bytes = 0;
+};
+// A copy of an IncidentRung: an attempt (rung) to serve the incident's request, and its outcome.
+struct IncidentRungView {
+  IncidentId incident;            // the incident to which the row belongs
+  std::uint32_t order = 0;        // position among the incident's rungs, from 1
+  Rung rung{};                    // the rung that was tried
+  RungOutcome outcome{};          // the rung's outcome; `under_way` until it has ended
+  std::uint64_t duration_ns = 0;  // time that the rung has taken so far
+  // Name of the reclaimer (callback that empties a cache) that the rung called; empty: none.
+  std::string_view name;
+};
+// A copy of an IncidentSlab: one of the driver's slabs when the incident's request was refused.
+struct IncidentSlabView {
+  IncidentId incident;                           // the incident to which the row belongs
+  DeviceAddress address;                         // first byte of the slab
+  std::uint64_t live_count = 0, live_bytes = 0;  // number and requested bytes of live allocations
+};
+// A copy of a Hook: a hooked CUDA function, and the number of its recorded calls.
+struct HookView {
+  HookId id;                // number of the hook, from 0
+  std::string_view name;    // name of the CUDA function
+  std::uint64_t calls = 0;  // number of recorded calls of the function, by all threads
+};
+// A copy of a NamedCount: a CUDA memory function without a hook, and the number of its lookups.
+struct NamedCountView {
+  std::string_view name;    // name of the function
+  std::uint64_t count = 0;  // number of lookups of the function
+};
+// A copy of a NamedValue: a setting of cuwarden, or an environment variable.
+struct NamedValueView {
+  std::string_view name, value;   // name of the setting or variable; its value
+  bool from_environment = false;  // false: the value is the setting's default
+};
+// Facts about the recorded process and its ledger, copied from the ledger's header. Texts and
+// `boot_id` point into the ledger's bytes.
+struct ProcessView {
+  std::uint32_t pid = 0, parent = 0;     // pids of the process and of its parent
+  std::int64_t start_realtime_ns = 0;    // start of the process in ns since 1970
+  std::uint64_t start_monotonic_ns = 0;  // start of the process by CLOCK_MONOTONIC
+  // Start of the process in the kernel's ticks since boot (field 22 of /proc/PID/stat); 0: unknown.
+  std::uint64_t start_ticks = 0;
+  std::uint32_t pid_namespace = 0;  // inode of the namespace in which `pid` counts; 0: unknown
+  bool lock_held = false;  // true: the ledger's file is locked as long as the process lives
+  // Device and inode numbers of the ledger's file as the process made it; 0: the ledger was in
+  // memory. A copy of the file has other numbers.
+  std::uint64_t file_device = 0, file_inode = 0;
+  std::span<const std::uint8_t> boot_id;  // the kernel's id of the boot; zeros: unknown
+  // Path of the folder of the cgroup that counts the process's memory; empty: unknown.
+  std::string_view memory_cgroup;
+  // Inode number of the folder `memory_cgroup` when the ledger was made; 0: unknown.
+  std::uint64_t memory_cgroup_inode = 0;
+  // Number of processes of `memory_cgroup` that the kernel had killed for lack of memory before the
+  // ledger was made; 0 also if it is unknown.
+  std::uint64_t memory_cgroup_oom_kills = 0;
+  std::string_view host;     // name of the machine; empty: unknown
+  std::string_view program;  // path of the executable; empty: unknown
+  // Arguments from argv[0] on, separated by zero bytes, up to 32 KiB; empty: unknown.
+  std::string_view command_line;
+  // Absolute path of the report to be written; /dev/null: none; empty: unknown.
+  std::string_view report_path;
+  EndReason end_reason = EndReason::unknown;  // reason of the end; `running`: no end was noted
+  bool report_written = false;                // true: the final report is complete on disk
+  // Number in the report's file name; 0: the name has no number. Null: there is no report.
+  std::optional<unsigned> report_number;
+  std::optional<int> exit_status;  // status with which the process ended; null: unknown
+  // Versions of CUDA: of the driver and of the runtime. 13000 stands for 13.0; 0: unknown.
+  int driver_version = 0, runtime_version = 0;
+  std::uint32_t reasons = 0;  // restrictions of the ledger or the recording: bits of Reason
+  // Step that failed when the ledger last could not grow; `none`: the ledger could always grow.
+  GrowthOperation growth_operation = GrowthOperation::none;
+  int growth_error = 0;  // errno of the failed step; 0: none has failed
+  // Number of stack walks that ended before the outermost frame, by the reason (stacks::Exception).
+  std::array<std::uint64_t, stack_exceptions> stacks_cut{};
+  std::uint64_t recorded_calls = 0;  // calls of hooked functions
+  std::uint64_t shim_ns = 0;         // time that cuwarden's own work took; 0: not measured
+  // Frees of addresses without a record, counted only while the ledger lacks no records.
+  std::uint64_t unknown_frees = 0;
+  std::uint64_t superseded = 0;  // live records that were ended because a free was not seen
+  // Number and bytes of the requests for page-locked host memory that cuwarden's pool has served.
+  std::uint64_t pinned_served_count = 0, pinned_served_bytes = 0;
+  std::uint64_t pinned_held_bytes = 0;  // bytes of page-locked host memory that the pool holds now
+  std::uint64_t ledger_bytes = 0;  // size of the ledger's rows in use and header, not of the file
+  bool cut_short = false;          // true if bytes are missing at the file's end
+};
+
+}  // namespace cuwarden::ledger
