@@ -262,5 +262,25 @@ TEST(MeshPlan, pages_that_share_memory_have_no_step_in_common) {
     }
 }
 
+TEST(MeshPlan, a_page_finds_the_one_target_with_room_among_several_hundred) {
+  // Returns a page that takes every second group of eight steps, from the group `first` on.
+  const auto every_second_group = [](std::uint32_t first, std::uint32_t groups) {
+    PageSteps steps;
+    for (std::uint32_t group = first; groups-- > 0; group += 2)
+      steps.take(group * 8, group * 8 + 8);
+    return steps;
+  };
+  constexpr std::uint32_t half = PageSteps::count / 16;
+  std::vector<PageSteps> pages{every_second_group(0, half)};
+  for (int i = 0; i < 400; ++i) {
+    pages.push_back(every_second_group(0, half - 2));
+    pages.back().take(8, 16);
+  }
+  pages.push_back(every_second_group(1, half - 2));
+  const MeshPlan plan = plan_mesh(pages);
+  EXPECT_EQ(plan.target_of.back(), plan.target_of.front());
+  EXPECT_EQ(plan.targets, 401u);
+}
+
 }  // namespace
 }  // namespace cuwarden::pool
