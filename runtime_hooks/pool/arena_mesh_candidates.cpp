@@ -21,15 +21,16 @@ constexpr std::uint64_t enough_to_begin = std::uint64_t{64} << 20;
 
 }  // namespace
 
-// Returns the steps of the page that blocks take.
-PageSteps Arena::Meshing::steps_of(std::uint64_t page) const {
-  PageSteps steps;
+// Marks the steps of the page that blocks take. Returns their number.
+std::uint32_t Arena::Meshing::take_steps(std::uint64_t page, PageSteps& steps) const {
   const std::uint64_t start = arena_.address_of(page);
+  std::uint32_t taken = 0;
   arena_.packing_.each_taken(start, page_bytes, [&](std::uint64_t first, std::uint64_t end) {
     steps.take(static_cast<std::uint32_t>((first - start) / Packing::step_bytes),
                static_cast<std::uint32_t>((end - start) / Packing::step_bytes));
+    taken += static_cast<std::uint32_t>((end - first) / Packing::step_bytes);
   });
-  return steps;
+  return taken;
 }
 
 // Adds the run as a candidate, with a move for each page that holds a block. Appends to `items` the
@@ -42,10 +43,8 @@ bool Arena::Meshing::add_candidate(RunIndex index, std::vector<PageSteps>& items
   arena_.each_page(run, [&](std::uint64_t page) {
     if (arena_.pages_[page].blocks == 0) return;
     if (!run.is_shared || items.size() == first_item) items.emplace_back();
-    const PageSteps steps = steps_of(page);
-    items.back().take(steps);
     moves_.push_back({.page = page, .item = static_cast<std::uint32_t>(items.size() - 1)});
-    taken += steps.taken() * Packing::step_bytes;
+    taken += take_steps(page, items.back()) * Packing::step_bytes;
   });
   if (moves_.size() - candidate.first_move == run.count &&
       taken > run.bytes() / fullness_parts * (fullness_parts - 1)) {
@@ -61,7 +60,9 @@ bool Arena::Meshing::add_candidate(RunIndex index, std::vector<PageSteps>& items
 
 // Plans moves of all candidates into memory that is to be made.
 void Arena::Meshing::find_moves() {
+  const ArenaCounts& counts = arena_.counts_;
   std::vector<PageSteps> pages;
+  pages.reserve((counts.held_bytes - counts.idle_bytes - counts.partly_idle_bytes) / page_bytes);
   for (RunIndex index = 1; index <= arena_.runs_.size(); ++index)
     if (may_move(arena_.run(index))) add_candidate(index, pages);
   const MeshPlan plan = plan_mesh(pages);
@@ -93,7 +94,7 @@ std::vector<Arena::Meshing::Own> Arena::Meshing::find_own() const {
     const Run& run = arena_.run(index);
     if (!may_move(run) || run.bytes() != page_bytes) continue;
     all.emplace_back().run = index;
-    arena_.each_page(run, [&](std::uint64_t page) { all.back().steps.take(steps_of(page)); });
+    arena_.each_page(run, [&](std::uint64_t page) { take_steps(page, all.back().steps); });
     // A page that is almost full has room for hardly any other page.
     if (all.back().steps.taken() > most_taken_of_own) all.pop_back();
   }

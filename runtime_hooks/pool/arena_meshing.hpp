@@ -162,7 +162,7 @@ class Arena::Meshing {
 
   // True if the run holds blocks, and has all its memory.
   static bool may_move(const Run& run) noexcept { return run.pages_in_use != 0 && !run.is_lost; }
-  PageSteps steps_of(std::uint64_t page) const;
+  std::uint32_t take_steps(std::uint64_t page, PageSteps&) const;
   bool add_candidate(RunIndex, std::vector<PageSteps>& items);
   void let_single_pages_stay();
   void find_moves();
