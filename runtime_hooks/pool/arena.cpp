@@ -205,9 +205,11 @@ bool Arena::back(const driver::RealDriver& real, const Block& block, std::uint64
 // Counts the block in each page that it touches.
 void Arena::use_pages(const Block& block) noexcept {
   const std::uint64_t last = page_of(block.start + block.taken_bytes - 1);
+  ++changes_;
   for (std::uint64_t page = page_of(block.start); page <= last; ++page) {
-    if (pages_[page].blocks++ != 0) continue;
     Run& run = runs_[pages_[page].run - 1];
+    run.filled_at = changes_;
+    if (pages_[page].blocks++ != 0) continue;
     count_unused(run, -1);
     ++run.pages_in_use;
     count_unused(run, 1);
@@ -330,6 +332,7 @@ void Arena::end(const driver::RealDriver& real) noexcept {
   if (all_unmapped) real.cuMemAddressFree(base_.load(), bytes);
   packing_ = {};
   pages_ = {};
+  left_over_ = {};
   unused_shared_pages_ = 0;
   runs_ = {};
   unused_runs_ = {};

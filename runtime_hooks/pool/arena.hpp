@@ -47,6 +47,9 @@ struct ArenaCounts {
   // the program lie in them. Meshing had unmapped a run's pages, the move failed, and the driver
   // refused to map the old memory again at one or more of them. 0 if that never happened.
   std::uint64_t lost_bytes = 0;
+  // Number of pages whose blocks were looked at for plans of meshing. A page counts once for each
+  // plan.
+  std::uint64_t planned_pages = 0;
   // Bytes of the first page of which two addresses of the same memory, or a copy, showed other
   // contents than they should. From then on no block is moved. 0: there is no such page.
   std::uint64_t differing_bytes = 0;
@@ -215,10 +218,42 @@ class Arena {
     // True if addresses of the run have no memory any more (ArenaCounts::lost_bytes). Then no page
     // takes new blocks.
     bool is_lost = false;
+    // Number of the arena's change (Arena::changes_) by which a page of the run last got a block,
+    // or by which a page with blocks last joined the run; 0 while no block has come to the run.
+    std::uint64_t filled_at = 0;
 
     // Returns the bytes of device memory that the run (a group of pages of addresses) takes: one
     // page if meshing has made its pages share memory, otherwise a page of memory for each.
     std::uint64_t bytes() const noexcept { return is_shared ? page_bytes : count * page_bytes; }
+  };
+  // Moves of a plan of meshing that were not made, for the next request that meshing is to serve.
+  // They take at most 32 bytes of host memory for each page with memory.
+  struct LeftOver {
+    // The move of one page of addresses to other memory, that of a target.
+    struct Move {
+      // Index of the page in Arena::pages_: its number in the arena's range, from 0.
+      std::uint64_t page = 0;
+      // `item`: number of the item that the page belongs to: a page, or all pages that share memory
+      // already. All pages of an item move to one target. Items are numbered from 0, over all runs
+      // that a plan moves to new memory, and in each run that it moves to the arena's own.
+      // `target`: number of the memory that the item's pages move to.
+      std::uint32_t item = 0, target = 0;
+    };
+    // A run whose pages may be moved: its number, the index in `moves` of its first move, and the
+    // number of its moves.
+    struct OfRun {
+      RunIndex run = 0;
+      std::uint32_t first_move = 0, moves = 0;
+    };
+    std::vector<Move> moves{};
+    std::vector<OfRun> runs{};
+    // For each target, by its number, the run that has this memory; 0 for new memory.
+    std::vector<RunIndex> targets{};
+    // The arena's last change (Arena::changes_) that the moves allow for. A run that was filled
+    // later (Run::filled_at) cannot be moved by them, and is no target.
+    std::uint64_t made_at = 0;
+    // Bytes that blocks took (Packing::taken_bytes()) when the plan was made.
+    std::uint64_t taken_bytes = 0;
   };
   class Meshing;
 
@@ -310,6 +345,11 @@ class Arena {
   std::vector<Run> runs_;
   // Numbers (index plus 1) of the rows of `runs_` that no run uses.
   std::vector<RunIndex> unused_runs_;
+  // Number of changes after which a planned move might put two blocks at one offset of the same
+  // memory: blocks that were handed out, and pages that joined a run.
+  std::uint64_t changes_ = 0;
+  // Moves that the last plan of meshing has left over; empty if there are none.
+  LeftOver left_over_;
   // Number of pages without a block that share memory and take no new blocks.
   std::uint64_t unused_shared_pages_ = 0;
   ArenaCounts counts_;

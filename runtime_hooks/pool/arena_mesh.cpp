@@ -33,7 +33,10 @@ std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t needed_bytes
   bool goes_on = true, is_first = true;
   while (goes_on && gained() < needed_bytes && has_next()) {
     prepare_ahead(enough_bytes - gained(), std::exchange(is_first, false));
-    if (!pause.begin()) break;
+    if (!pause.begin()) {
+      was_stopped_ = true;
+      break;
+    }
     goes_on = is_coherent();
     if (goes_on) {
       do {
@@ -47,6 +50,8 @@ std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t needed_bytes
     drop_spare();
   }
   drop_spare();
+  has_failed_ = !goes_on;
+  was_stopped_ = was_stopped_ || has_failed_;
   return gained();
 }
 
@@ -252,23 +257,34 @@ std::uint64_t Arena::mesh(const driver::RealDriver& real, const Pause& pause,
     return 0;
   std::uint64_t gained = 0, least = goal.least_bytes;
   bool copies_need_memory = goal.copies_need_memory;
-  // Runs one plan. Returns false if memory to move into was lacking, or if new memory would save
-  // nothing.
-  const auto pass = [&](Meshing::Into into) {
-    Meshing meshing(*this, real, into, goal.verifies);
-    if (meshing.gain() < std::exchange(least, 0)) return true;
+  // Carries out one plan. Returns false if another plan may save more. For a plan of all pages: if
+  // memory to move into was lacking, or if new memory would save nothing. For left-over moves:
+  // unless no pause could be had, or a move has failed.
+  const auto carry_out = [&](Meshing& meshing, Meshing::Plan plan) {
+    const bool is_left_over = plan == Meshing::Plan::left_over;
+    if (is_left_over && meshing.gain() < goal.needed_bytes) return false;
+    if (!is_left_over && gained + meshing.gain() < std::exchange(least, 0)) return true;
     if (std::exchange(copies_need_memory, false) && !meshing.have_copies_their_memory(pause))
       return true;
     if (meshing.gain() == 0 || !meshing.take_scratch()) return false;
     gained += meshing.run(pause, goal.needed_bytes - gained, goal.enough_bytes - gained);
-    return !meshing.lacked_room();
+    return is_left_over ? meshing.was_stopped() : !meshing.lacked_room();
+  };
+  const auto pass = [&](Meshing::Plan plan) {
+    Meshing meshing(*this, real, plan, goal.verifies);
+    const bool is_last = carry_out(meshing, plan);
+    if (plan != Meshing::Plan::into_own_memory) meshing.keep_rest();
+    return is_last;
   };
   try {
-    for (int tries = 0; tries < most_tries && gained < goal.needed_bytes; ++tries) {
-      if (pass(Meshing::Into::new_memory) || counts_.differing_bytes != 0) break;
+    // Left-over moves that save too little are no reason to refuse the request: a plan of all pages
+    // follows.
+    bool is_done = !left_over_.runs.empty() && pass(Meshing::Plan::left_over);
+    for (int tries = 0; tries < most_tries && gained < goal.needed_bytes && !is_done; ++tries) {
+      if (pass(Meshing::Plan::into_new_memory) || counts_.differing_bytes != 0) break;
       const std::uint64_t before = gained;
-      if (gained < goal.needed_bytes) pass(Meshing::Into::own_memory);
-      if (gained == before || counts_.differing_bytes != 0) break;
+      if (gained < goal.needed_bytes) pass(Meshing::Plan::into_own_memory);
+      is_done = gained == before || counts_.differing_bytes != 0;
     }
   } catch (...) {
     if (gained == 0) throw;

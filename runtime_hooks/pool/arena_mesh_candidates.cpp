@@ -1,4 +1,7 @@
-// Chooses the runs whose pages are to share memory.
+// Chooses the runs whose pages are to share memory, and keeps the moves that were not made.
+#include <algorithm>
+#include <iterator>
+#include <new>
 #include <tuple>
 
 #include "runtime_hooks/pool/arena_meshing.hpp"
@@ -15,6 +18,9 @@ constexpr std::size_t most_own = 256;
 constexpr std::uint32_t most_taken_of_own = PageSteps::count / 8 * 7;
 // The search ends after so many candidates for which there is no target: later ones are no better.
 constexpr int most_in_vain = 1000;
+// Left-over moves are given up once blocks take a 64th less than when the moves were planned. A
+// plan of all pages then saves more.
+constexpr std::uint64_t much_freed = 64;
 // On a full device, moves into existing memory end once they save so many bytes: from then on there
 // is room for moves into new memory. The largest runs that growth makes need an eighth of it.
 constexpr std::uint64_t enough_to_begin = std::uint64_t{64} << 20;
@@ -30,6 +36,7 @@ std::uint32_t Arena::Meshing::take_steps(std::uint64_t page, PageSteps& steps) c
                static_cast<std::uint32_t>((end - start) / Packing::step_bytes));
     taken += static_cast<std::uint32_t>((end - first) / Packing::step_bytes);
   });
+  ++arena_.counts_.planned_pages;
   return taken;
 }
 
@@ -69,6 +76,10 @@ void Arena::Meshing::find_moves() {
   for (Move& move : moves_) move.target = plan.target_of[move.item];
   targets_.resize(plan.targets);
   let_single_pages_stay();
+  count_new_items();
+}
+
+void Arena::Meshing::count_new_items() {
   for (Candidate& candidate : candidates_)
     each_item(candidate, [&](std::uint32_t target) {
       if (!targets_[target].is_own) ++candidate.new_items;
@@ -153,6 +164,75 @@ void Arena::Meshing::find_moves_into_own() {
   for (const Own& one : own)
     targets_.push_back(
         {.at = arena_.address_of(arena_.run(one.run).first), .run = one.run, .is_own = true});
+}
+
+// Frees since the plan was made leave its moves possible. A block that was handed out since then
+// may lie at an offset that the plan has given to another page.
+void Arena::Meshing::find_left_over() {
+  const LeftOver left = std::exchange(arena_.left_over_, {});
+  if (arena_.packing_.taken_bytes() < left.taken_bytes - left.taken_bytes / much_freed) return;
+  planned_beside_bytes_ = left.taken_bytes;
+  const auto is_as_planned = [&](RunIndex index) {
+    const Run& run = arena_.run(index);
+    return may_move(run) && run.filled_at <= left.made_at;
+  };
+  // For each target, true if pages cannot move to it any more.
+  std::vector<bool> fails(left.targets.size());
+  targets_.resize(left.targets.size());
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    const RunIndex own = left.targets[i];
+    if (own == 0) continue;
+    fails[i] = !is_as_planned(own);
+    if (!fails[i])
+      targets_[i] = {.at = arena_.address_of(arena_.run(own).first), .run = own, .is_own = true};
+  }
+  moves_.reserve(left.moves.size());
+  candidates_.reserve(left.runs.size());
+  for (const LeftOver::OfRun& one : left.runs)
+    if (is_as_planned(one.run)) add_left_over(left, one, fails);
+  count_new_items();
+}
+
+// Adds the run as a candidate, with the moves of those pages that still hold a block. Adds nothing
+// if one of their targets fails.
+void Arena::Meshing::add_left_over(const LeftOver& left, const LeftOver::OfRun& one,
+                                   const std::vector<bool>& fails) {
+  Candidate candidate{.run = one.run, .first_move = static_cast<std::uint32_t>(moves_.size())};
+  for (const Move& move : std::span(left.moves).subspan(one.first_move, one.moves)) {
+    const Page& page = arena_.pages_[move.page];
+    if (page.run != one.run || page.blocks == 0) continue;
+    if (fails[move.target]) return moves_.resize(candidate.first_move);
+    if (candidate.items == 0 || moves_.back().item != move.item) ++candidate.items;
+    moves_.push_back(move);
+  }
+  candidate.moves = static_cast<std::uint32_t>(moves_.size()) - candidate.first_move;
+  candidates_.push_back(candidate);
+}
+
+void Arena::Meshing::keep_rest() noexcept try {
+  arena_.left_over_ = {};
+  if (has_failed_) return;
+  LeftOver left{.made_at = arena_.changes_, .taken_bytes = planned_beside_bytes_};
+  std::size_t runs = 0, moves = 0;
+  for (const Candidate& candidate : candidates_) {
+    runs += candidate.is_complete ? 0 : 1;
+    moves += candidate.is_complete ? 0 : candidate.moves;
+  }
+  if (runs == 0) return;
+  left.runs.reserve(runs);
+  left.moves.reserve(moves);
+  left.targets.reserve(targets_.size());
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.is_complete) continue;
+    const auto first = static_cast<std::uint32_t>(left.moves.size());
+    left.runs.push_back({candidate.run, first, candidate.moves});
+    std::ranges::copy(std::span(moves_).subspan(candidate.first_move, candidate.moves),
+                      std::back_inserter(left.moves));
+  }
+  for (const Target& target : targets_) left.targets.push_back(target.run);
+  arena_.left_over_ = std::move(left);
+} catch (const std::bad_alloc&) {
+  // Without left-over moves, the next request makes a plan of its own.
 }
 
 // Drops candidates that would save nothing: runs whose pages would each get memory alone, as many

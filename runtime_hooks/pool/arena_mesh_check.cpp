@@ -108,7 +108,7 @@ bool Arena::Meshing::is_coherent() noexcept {
 std::uint64_t Arena::meshable_bytes(const driver::RealDriver& real) noexcept try {
   const Locked held(lock_, Locked::ForLong{});
   if (!held || has_ended() || is_closing() || counts_.differing_bytes != 0) return 0;
-  return Meshing(*this, real, Meshing::Into::new_memory, false).gain();
+  return Meshing(*this, real, Meshing::Plan::into_new_memory, false).gain();
 } catch (const std::bad_alloc&) {
   return 0;
 }

@@ -118,6 +118,7 @@ void Arena::Meshing::join(const Move& move) noexcept {
   page.next = run.count == 0 ? 0 : static_cast<std::uint32_t>(run.first + 1);
   page.withheld_parts = withheld_parts(move);
   run.first = move.page;
+  run.filled_at = ++arena_.changes_;
   ++run.count;
   ++run.pages_in_use;
   ++arena_.counts_.meshed_pages;

@@ -30,25 +30,30 @@ namespace cuwarden::pool {
 // one piece. So a scratch address for each run costs less than one for each target would.
 class Arena::Meshing {
  public:
-  // Memory that a pass of meshing moves pages into. `own_memory`: that of the arena's runs with a
-  // single page, without any new memory. `new_memory`: the same, and memory that the pass
-  // allocates.
-  enum class Into : std::uint8_t { new_memory, own_memory };
+  // The plan of a pass of meshing.
+  enum class Plan : std::uint8_t {
+    // All pages move into new memory, and into that of the arena's runs with a single page.
+    into_new_memory,
+    // Pages move into the memory of the arena's runs with a single page, without any new memory.
+    into_own_memory,
+    // The moves that the last plan for new memory has left over (Arena::left_over_), as far as they
+    // are possible still. They are taken out of the arena. No page is looked at anew.
+    left_over,
+  };
   // Plans a pass of meshing, which run() carries out. `arena` and `real` outlive the object. The
   // caller holds the arena's lock until the object is destroyed. May throw std::bad_alloc.
   //
   // `verifies`: true if each copy is compared before the program goes on.
-  Meshing(Arena& arena, const driver::RealDriver& real, Into into, bool verifies)
+  Meshing(Arena& arena, const driver::RealDriver& real, Plan plan, bool verifies)
       : arena_(arena),
         real_(real),
         verifies_(verifies),
         has_kernel_(arena.copy_kernel_.is_here(real)) {
-    if (into == Into::new_memory) {
-      find_moves();
-      drop_useless();
-    } else {
-      find_moves_into_own();
-    }
+    planned_beside_bytes_ = arena.packing_.taken_bytes();
+    if (plan == Plan::into_new_memory) find_moves();
+    if (plan == Plan::into_own_memory) find_moves_into_own();
+    if (plan == Plan::left_over) find_left_over();
+    if (plan != Plan::into_own_memory) drop_useless();
     reserve();
   }
   // Gives up the scratch addresses and the old memory of runs. Pages that were moved keep their new
@@ -84,18 +89,17 @@ class Arena::Meshing {
   // True if run() could not move some run (pages whose memory is mapped together) for lack of free
   // device memory.
   bool lacked_room() const noexcept { return lacked_room_; }
+  // True if run() has ended because no pause could be had, or because a move has failed for a
+  // reason other than lack of room.
+  bool was_stopped() const noexcept { return was_stopped_; }
+  // Leaves the moves that were not made to the arena (Arena::left_over_), for a later pass. Leaves
+  // none if a move has failed, or if host memory is lacking. To be called after run().
+  void keep_rest() noexcept;
 
  private:
-  // The move of one page of addresses to other memory, that of a target.
-  struct Move {
-    // Index of the page in Arena::pages_: its number in the arena's range, from 0.
-    std::uint64_t page = 0;
-    // `item`: number of the item that the page belongs to: a page, or all pages that share memory
-    // already. All pages of an item move to one target. Items are numbered from 0, over all runs
-    // for Into::new_memory, and in each run for Into::own_memory.
-    // `target`: index in `targets_` of the memory that the item's pages move to.
-    std::uint32_t item = 0, target = 0;
-  };
+  // The move of one page of addresses to other memory: that of the entry of `targets_` with the
+  // index `target`.
+  using Move = LeftOver::Move;
   // The memory that a run has before it is moved.
   struct OldMemory {
     // The driver's handle of the memory; 0 if there is none.
@@ -169,6 +173,9 @@ class Arena::Meshing {
   std::vector<Own> find_own() const;
   bool find_own_targets(const Candidate&, const std::vector<PageSteps>& items, std::vector<Own>&);
   void find_moves_into_own();
+  void find_left_over();
+  void add_left_over(const LeftOver&, const LeftOver::OfRun&, const std::vector<bool>& fails);
+  void count_new_items();
   void drop_useless();
   void reserve();
   bool make(Target&) noexcept;
@@ -322,6 +329,11 @@ class Arena::Meshing {
   bool is_full_ = false;
   // True if a run could not be moved for lack of free device memory.
   bool lacked_room_ = false;
+  // Bytes that blocks took (Packing::taken_bytes()) when the moves were planned.
+  std::uint64_t planned_beside_bytes_ = 0;
+  // True if run() has ended because no pause could be had or a move has failed; true if a move has
+  // failed.
+  bool was_stopped_ = false, has_failed_ = false;
   // Bytes of new memory to which no page was moved yet.
   std::uint64_t spare_bytes_ = 0;
   // Index in `candidates_` of the next candidate to be moved.

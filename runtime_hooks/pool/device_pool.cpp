@@ -173,6 +173,7 @@ ArenaCounts DevicePool::counts(DeviceOrdinal device) noexcept {
     sum.meshed_pages += one.meshed_pages;
     sum.meshed_bytes += one.meshed_bytes;
     sum.pause_ns += one.pause_ns;
+    sum.planned_pages += one.planned_pages;
     sum.lost_bytes += one.lost_bytes;
     sum.differing_bytes += one.differing_bytes;
   });
