@@ -219,6 +219,34 @@ TEST_F(ImplicitMemoryFacts, the_memory_of_streams_is_kept_for_later_streams_when
   EXPECT_NEAR(taken_mib(before), count * 0.545, count * 0.1);
 }
 
+#if CUDA_VERSION >= 12040
+TEST_F(ImplicitMemoryFacts, the_memory_of_a_green_context_is_neither_given_back_nor_used_again) {
+  CUdevResource all{}, part{}, rest{};
+  ASSERT_EQ(cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+  const auto make = [&] {
+    unsigned count = 1;
+    CUdevResourceDesc description = nullptr;
+    CUgreenCtx green = nullptr;
+    EXPECT_EQ(cuDevSmResourceSplitByCount(&part, &count, &all, &rest, 0, 8), CUDA_SUCCESS);
+    EXPECT_EQ(cuDevResourceGenerateDesc(&description, &part, 1), CUDA_SUCCESS);
+    EXPECT_EQ(cuGreenCtxCreate(&green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM), CUDA_SUCCESS);
+    return green;
+  };
+  const CUgreenCtx first = make();  // may make the primary context
+  std::size_t before = free_bytes();
+  for (int i = 0; i < 5; ++i) {
+    const CUgreenCtx green = make();
+    const double taken = taken_mib(before);
+    EXPECT_GE(taken, 4);
+    EXPECT_LE(taken, 6);
+    before = free_bytes();
+    EXPECT_EQ(cuGreenCtxDestroy(green), CUDA_SUCCESS);
+    EXPECT_EQ(free_bytes(), before);
+  }
+  EXPECT_EQ(cuGreenCtxDestroy(first), CUDA_SUCCESS);
+}
+#endif
+
 TEST_F(ImplicitMemoryFacts, the_heap_of_device_side_malloc_takes_its_default_size_once) {
   const std::size_t before = free_bytes();
   for (int i = 0; i < 2; ++i) {

@@ -33,10 +33,11 @@ struct Simulator {
   DeviceShare share;  // This process's part in devices that several processes share.
   // Devices that the program can use, by CUDA ordinal.
   std::vector<std::unique_ptr<Device>> devices;
-  Handles<Context> contexts;       // All contexts of the process.
-  Handles<Stream> streams;         // All streams that the program has made.
-  Handles<Event> events;           // All events of the process.
-  Handles<MemoryPool> pools;       // All memory pools (CUmemoryPool) of the process.
+  Handles<Context> contexts;             // All contexts of the process.
+  Handles<GreenContext> green_contexts;  // All green contexts of the process.
+  Handles<Stream> streams;               // All streams that the program has made.
+  Handles<Event> events;                 // All events of the process.
+  Handles<MemoryPool> pools;             // All memory pools (CUmemoryPool) of the process.
   RangeTable ranges;               // All live device and host memory of the program's allocations.
   std::size_t pinned_bytes = 0;    // Bytes of live page-locked and registered host memory.
   unsigned long long next_id = 1;  // Id of the next context, stream or capture.

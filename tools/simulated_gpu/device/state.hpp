@@ -32,6 +32,12 @@ struct Device;
 struct MemoryPool;
 struct PhysicalHandle;
 
+// A green context: a part of a device's multiprocessors. Its handle, a CUgreenCtx, is the object's
+// address.
+struct GreenContext {
+  Device* device = nullptr;  // The device whose primary context the green context holds; not owned.
+};
+
 // A stream. Its handle, a CUstream, is the object's address. The stream stores the moment until
 // which it is busy. Kernels make it busy without being executed; copies and fills are done at once,
 // when the program submits them.
@@ -291,7 +297,8 @@ struct Device {
   // Bytes of the device for memory of launched graphs: in use, or kept for the next launch until
   // trim_device() gives them back.
   std::size_t graph_reserved = 0;
-  std::size_t graph_used_high = 0;  // Largest value of graph_used since the program last reset it.
+  // Largest value that graph_used had at an allocation since the program last set this number to 0.
+  std::size_t graph_used_high = 0;
   // Largest value of graph_reserved since the program last reset it.
   std::size_t graph_reserved_high = 0;
 };

@@ -1,4 +1,5 @@
-// Entry points for the memory that a device keeps for graphs, from one launch to the next.
+// Entry points for graph nodes that copy and fill, and for the memory that a device keeps for
+// graphs from one launch to the next.
 #include <algorithm>
 
 #include "tools/simulated_gpu/device/modules.hpp"
@@ -6,7 +7,46 @@
 #include "tools/simulated_gpu/driver/entry.hpp"
 
 namespace cuwarden::simulated_gpu {
+namespace {
+
+// Adds a node that does `work` when the graph runs.
+template <typename Work>
+CUresult add_work(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                  NodeKind kind, CUgraphNodeType type, Work work) {
+  Node* node = nullptr;
+  SIM_TRY(add_node(node, out, graph, dependencies, count, kind, type));
+  node->work = [work](Stream& stream) {
+    enqueue(stream, Clock::duration::zero());
+    (void)work();
+  };
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
 namespace entry {
+
+// Addresses are checked when the graph runs: memory of the graph itself exists only then.
+CUresult cuGraphAddMemcpyNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                              size_t count, const CUDA_MEMCPY3D* copy, CUcontext context) {
+  Locked at;
+  if (copy == nullptr || at.sim.contexts.find(context) == nullptr || copy->WidthInBytes == 0 ||
+      copy->Height == 0 || copy->Depth == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  return add_work(out, graph, dependencies, count, NodeKind::copy, CU_GRAPH_NODE_TYPE_MEMCPY,
+                  [box = *copy] { return copy_box(box); });
+}
+
+CUresult cuGraphAddMemsetNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                              size_t count, const CUDA_MEMSET_NODE_PARAMS* fill,
+                              CUcontext context) {
+  Locked at;
+  if (fill == nullptr || at.sim.contexts.find(context) == nullptr || fill->width == 0 ||
+      fill->height == 0 || !is_filling(*fill))
+    return CUDA_ERROR_INVALID_VALUE;
+  return add_work(out, graph, dependencies, count, NodeKind::fill, CU_GRAPH_NODE_TYPE_MEMSET,
+                  [rows = *fill] { return fill_rows(rows); });
+}
 
 CUresult cuDeviceGraphMemTrim(CUdevice ordinal) {
   Locked at;
