@@ -44,7 +44,7 @@ std::uint64_t allocated_on(const ledger::DeviceView& device,
   std::uint64_t allocated = 0;
   for (const ledger::SeriesView& series : all)
     if (series.device == device.ordinal && is_taken_at_once(series.kind))
-      allocated += series.live_bytes;
+      allocated += series.live_bytes + series.beside_live_bytes;
   const std::uint64_t spilled =
       device.spilled_bytes - std::min(device.spilled_bytes, device.spilled_in_stream_order_bytes);
   return allocated - std::min(allocated, spilled) + device.arena.unused_bytes();

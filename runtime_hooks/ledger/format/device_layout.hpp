@@ -28,7 +28,8 @@ struct Device {
   std::atomic<std::uint64_t> total_bytes, free_bytes;
   // Bytes of this process on the device when its memory was last read, which later calls change: of
   // live allocations for which is_taken_at_once() is true, less those in host memory (spill), with
-  // unused memory of cuwarden's pool; and what the driver took by itself (ImplicitBytes::all()).
+  // what their pages have beside them and with unused memory of cuwarden's pool; and what the
+  // driver took by itself (ImplicitBytes::all()).
   std::atomic<std::uint64_t> allocated_when_read_bytes, implicit_when_read_bytes;
   // In the last reading, idle bytes of the process's memory pools and graphs, or unknown_value.
   std::atomic<std::uint64_t> memory_pool_idle_bytes;
@@ -43,8 +44,9 @@ struct Device {
   // Number and bytes of the requests that cuwarden's pool has served so far.
   std::atomic<std::uint64_t> arena_served_count, arena_served_bytes;
   std::atomic<std::uint64_t> arena_returned_bytes;  // bytes that the pool gave back to the driver
-  // Meshing since process start (two pages of addresses share one page of memory).
-  std::atomic<std::uint64_t> arena_meshed_pages;  // pages that were meshed
+  // Pages of addresses that meshing has moved to other memory, and pages whose own memory a moved
+  // page came to share. A page counts again each time, so two that come to share memory count 2.
+  std::atomic<std::uint64_t> arena_meshed_pages;
   std::atomic<std::uint64_t> arena_meshed_bytes;  // bytes that became free by meshing
   std::atomic<std::uint64_t> arena_pause_ns;      // time for which meshing paused the program
   // Bytes of the device in use just after the process made its first context there, with other

@@ -2,6 +2,7 @@
 // timeline and the moment at which most bytes were locked in slabs.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -73,5 +74,14 @@ struct Series {
   // Idle bytes of memory pools in the reading; unknown_value: not known.
   std::atomic<std::uint64_t> read_memory_pool_idle_bytes;
 };
+
+// Returns the bytes that the pages of a series' live allocations have beside these: bytes that are
+// locked in slabs or lost to rounding.
+inline std::uint64_t beside_live_bytes(const Series& series) noexcept {
+  const auto locked =
+      static_cast<std::int64_t>(series.slab_locked_bytes.load(std::memory_order_relaxed));
+  return series.page_rounding_bytes.load(std::memory_order_relaxed) +
+         static_cast<std::uint64_t>(std::max<std::int64_t>(locked, 0));
+}
 
 }  // namespace cuwarden::ledger

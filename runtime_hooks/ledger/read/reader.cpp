@@ -313,6 +313,7 @@ std::optional<SeriesView> Reader::series(std::uint64_t index) const noexcept {
     if (get(found->fold_version) == version) break;
   }
   view.live_bytes = get(found->live_bytes);
+  view.beside_live_bytes = beside_live_bytes(*found);
   view.peak_ns = get(found->peak_ns);
   view.peak_count = get(found->peak_count);
   view.peak_bytes = get(found->peak_bytes);

@@ -127,6 +127,8 @@ struct SeriesView {
   // Bytes of the live allocations. May be too high until GroupSums::put_into() adds up the groups.
   // For `host_rss`: the last sample of the RSS.
   std::uint64_t live_bytes = 0;
+  // Bytes that are locked in slabs or lost to rounding now, beside those of live allocations.
+  std::uint64_t beside_live_bytes = 0;
   // Number of live allocations at the moment of `peak_bytes`; 0 for `host_rss`.
   std::uint64_t peak_count = 0;
   std::uint64_t peak_bytes = 0;  // highest live bytes so far
@@ -174,8 +176,9 @@ struct ArenaView {
   // Number and bytes of the requests that the pool has served so far.
   std::uint64_t served_count = 0, served_bytes = 0;
   std::uint64_t returned_bytes = 0;  // bytes that the pool gave back to the device so far
-  // Meshing so far (two pages of addresses share one page of memory).
-  std::uint64_t meshed_pages = 0;  // pages that were meshed
+  // Pages of addresses that meshing has moved to other memory, and pages whose own memory a moved
+  // page came to share. A page counts again each time, so two that come to share memory count 2.
+  std::uint64_t meshed_pages = 0;
   std::uint64_t meshed_bytes = 0;  // bytes that meshing gave back to the device
   std::uint64_t pause_ns = 0;      // time for which meshing paused the program
   // Returns the bytes that the pool holds and that no allocation has; 0 if a damaged ledger claims

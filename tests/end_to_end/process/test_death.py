@@ -205,15 +205,19 @@ def child_of(process):
     return int(until(lambda: open(children).read().split(), process)[0])
 
 
-def test_the_account_counts_what_was_allocated_after_the_devices_last_reading(workspace):
+# 3 and 1.25 MiB are rounded up to whole pages; a last slab of blocks of 300 KiB is not full.
+@pytest.mark.parametrize(
+    ("count", "size"), [(20, 64 << 20), (60, 3 << 20), (60, 5 << 18), (100, 300 << 10)]
+)
+def test_the_account_counts_what_was_allocated_after_the_devices_last_reading(workspace, count, size):
     # The program allocates for a shorter time than there is between two readings.
-    run = workspace.run([shimmed.sample("killed"), "20", str(64 << 20)])
+    run = workspace.run([shimmed.sample("killed"), str(count), str(size)])
     assert run.returncode == -signal.SIGKILL
     report = recover(workspace)
     (device,) = report["devices"]
     assert device["at"] == "last_call"
     rows = {row["item"]: row["bytes"] for row in report["accounts"] if row["incident"] is None}
-    assert rows["live_device"] == 20 * (64 << 20)
+    assert rows["live_device"] == count * size
     assert sum(rows.values()) == device["used_bytes"]
     assert device["free_bytes"] == device["total_bytes"] - device["used_bytes"]
     assert abs(rows["unexplained"]) <= device["used_bytes"] / 100

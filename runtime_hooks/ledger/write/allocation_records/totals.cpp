@@ -145,6 +145,13 @@ void Totals::learned_size(GroupId id, std::uint64_t bytes, std::uint64_t now_ns)
   raise(shard, row(id), 0, bytes, now_ns);
 }
 
+void Totals::learned_ended_size(GroupId id, std::uint64_t bytes) noexcept {
+  ThreadShard& shard = thread_shards_.mine();
+  Counters& counters = thread_shards_.counters_of(shard, row(id), id);
+  shard.add(counters.allocated_bytes, bytes);
+  shard.add(counters.freed_bytes, bytes);
+}
+
 void Totals::raise(ThreadShard& shard, const Group& group, std::uint64_t added, std::uint64_t bytes,
                    std::uint64_t now_ns) noexcept {
   Series* const series = series_of(group);
@@ -293,7 +300,7 @@ std::uint64_t Totals::taken_on(DeviceOrdinal ordinal) const noexcept {
         rows[i].kind == series_host_rss || !is_taken_at_once(Kind{rows[i].kind}))
       continue;
     const std::uint64_t live = rows[i].live_bytes.load(relaxed);
-    sum += live - std::min(live, live_bytes_.credits(i));
+    sum += live - std::min(live, live_bytes_.credits(i)) + beside_live_bytes(rows[i]);
   }
   return sum;
 }

@@ -47,6 +47,9 @@ class Totals {
   // the size of an imported handle is known only when the handle is mapped. `now_ns`: time since
   // process start.
   void learned_size(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  // Adds `bytes` to the sizes of allocations of the group that were freed with fewer, because their
+  // sizes were not known.
+  void learned_ended_size(GroupId, std::uint64_t bytes) noexcept;
 
   // Returns the process's live bytes on the device (no_device: the host). `only`: the kind that
   // counts; null: all kinds for which is_in_device_account() is true. Threads report frees late, so
@@ -55,7 +58,9 @@ class Totals {
                               std::optional<Kind> only = std::nullopt) const noexcept;
 
   // Returns the bytes of the device that the process's live allocations take, of all kinds for
-  // which is_taken_at_once() is true. Exact, unless other threads allocate or free meanwhile.
+  // which is_taken_at_once() is true, with what their pages have beside them: bytes that are locked
+  // in slabs or lost to rounding. Exact but for locked bytes, unless other threads allocate or free
+  // meanwhile.
   std::uint64_t taken_on(DeviceOrdinal) const noexcept;
 
   // Returns the number of the process's live allocations of this kind on the device (no_device: the
