@@ -60,15 +60,22 @@ class FreeBases {
     if (version_of(epoch, stored) == begun)
       stored = {free_bytes, epoch, stored.serial + 1, true, by_own};
   }
+  // True if no base was forgotten between the two versions of a device's base. Readings may have
+  // replaced it. Such a reading was before all calls that were under way at its end, since readings
+  // during calls of other threads replace no base (ImplicitObjects::device_was_read()).
+  static bool none_forgotten_between(Version one, Version other) noexcept {
+    return one >> serial_bits == other >> serial_bits;
+  }
   // Subtracts bytes that a call has taken, and that are accounted for, from the device's base; adds
   // them if `bytes` is negative. `before`: the version of the device's base from before the call.
-  // If the base has another version now, it may have been read in the middle of the call. Then it
-  // is forgotten.
+  // If a base was forgotten since then, the present one may have been read in the middle of the
+  // call. Then it is forgotten, too.
   void took(DeviceOrdinal device, std::int64_t bytes, Version before) noexcept {
+    if (bytes == 0) return;
     const Locked locked(lock_);
     if (!locked || !is_kept(device)) return;
     Stored& stored = stored_[device.value];
-    if (version_of(epoch_.load(), stored) == before)
+    if (none_forgotten_between(version_of(epoch_.load(), stored), before))
       stored.free_bytes -= static_cast<std::uint64_t>(bytes);
     else
       memory_may_change();

@@ -31,9 +31,7 @@ std::uint64_t ImplicitObjects::end_code_of(const ImplicitObject& object,
         implicit_.bases.memory_may_change();  // that of a device which is not read now
       }
     }
-    forget_waiting([&](const Waiting& entry) {
-      return entry.object.space == code.space && entry.object.handle == code.handle;
-    });
+    forget_waiting([&](const Waiting& entry) { return entry.is_of(code); });
   };
   owners.remove_all_of({object.space, object.handle}, [&](std::uint64_t kernel) {
     end({Kind::module, Space::kernel, kernel});
@@ -45,13 +43,7 @@ std::uint64_t ImplicitObjects::end_code_of(const ImplicitObject& object,
 ImplicitObjects::Ending ImplicitObjects::begin_end(const ImplicitObject& object,
                                                    DeviceOrdinal here) noexcept {
   const ErrnoGuard keep;
-  bool has_waited = false;
-  forget_waiting([&](const Waiting& entry) {
-    const bool is_it = entry.object.space == object.space && entry.object.handle == object.handle;
-    has_waited = has_waited || is_it;
-    if (is_it) add_waited_end(entry);
-    return is_it;
-  });
+  const bool has_waited = end_waiting(object);
   Ending ending{ledger_.allocations.take(object.space, object.address()), here};
   if (ending.record) ending.device = ledger_.groups.device_of(ending.record.fields.group);
   if (has_waited) ending.record.fields.flags |= ledger::record_bytes_uncertain;
@@ -76,50 +68,37 @@ void ImplicitObjects::ended(Kind kind, const Ending& ending, Taken taken) noexce
   book(kind, ending.device, -static_cast<std::int64_t>(given));
   implicit_.bases.took(ending.device, -static_cast<std::int64_t>(given), ending.base_version);
   implicit_.bases.was_not_measured(ending.device);
-  add_unmeasured_end(kind, ending.device, known, given, ending.base_version);
 }
 
-void ImplicitObjects::add_unmeasured_end(Kind kind, DeviceOrdinal device, std::uint64_t known,
-                                         std::uint64_t given, FreeBases::Version before) noexcept {
-  if (known == 0 || !has_sums(device) || implicit_.bases.of(device).version != before) return;
+bool ImplicitObjects::end_waiting(const ImplicitObject& object) noexcept {
+  if (count_.load(relaxed) == 0) return false;
   const Locked locked(lock_);
-  if (!locked) return;
-  UnsettledEnds& ends = ends_[static_cast<std::size_t>(device.value)];
-  if (ends.base_version != before) ends = {.base_version = before};
-  ends.known[index_of(kind)] += known;
-  ends.given[index_of(kind)] += given;
-  devices_with_ends_.fetch_or(std::uint64_t{1} << device.value, relaxed);
-}
-
-// The caller, forget_waiting(), holds the lock.
-void ImplicitObjects::add_waited_end(const Waiting& entry) noexcept {
+  if (!locked) return false;
   constexpr std::uint64_t any_bytes = std::uint64_t{2} << 20;
-  if (given_back_of(entry.object.kind).likely(any_bytes) > any_bytes / 2) return;
-  UnsettledEnds& ends = ends_[static_cast<std::size_t>(entry.device.value)];
-  if (ends.base_version != entry.base_version) ends = {.base_version = entry.base_version};
-  ++ends.waited[index_of(entry.object.kind)];
-  devices_with_ends_.fetch_or(std::uint64_t{1} << entry.device.value, relaxed);
-}
-
-ImplicitObjects::UnsettledEnds ImplicitObjects::take_ends(DeviceOrdinal device,
-                                                          FreeBases::Version version) noexcept {
-  const UnsettledEnds ends = std::exchange(ends_[static_cast<std::size_t>(device.value)], {});
-  devices_with_ends_.fetch_and(~(std::uint64_t{1} << device.value), relaxed);
-  return ends.base_version == version ? ends : UnsettledEnds{};
-}
-
-void ImplicitObjects::correct(DeviceOrdinal device, const UnsettledEnds& ends,
-                              std::int64_t missing) noexcept {
-  for (const Kind kind : {Kind::stream, Kind::module, Kind::graph_exec}) {
-    const auto known = static_cast<std::int64_t>(ends.known[index_of(kind)]);
-    const auto given = static_cast<std::int64_t>(ends.given[index_of(kind)]);
-    // No end gives back more than all, or less than nothing.
-    const std::int64_t less = std::clamp(missing, given - known, given);
-    book(kind, device, less);
-    given_back_of(kind).was_measured(static_cast<std::uint64_t>(known),
-                                     static_cast<std::uint64_t>(given - less));
-    missing -= less;
+  const bool is_kept = given_back_of(object.kind).likely(any_bytes) <= any_bytes / 2;
+  std::uint32_t count = count_.load(relaxed);
+  bool has_waited = false;
+  for (std::uint32_t i = 0; i < count;) {
+    Waiting& entry = waiting_[i];
+    if (!entry.is_of(object)) {
+      ++i;
+      continue;
+    }
+    has_waited = true;
+    auto* const end = waiting_.data() + count;
+    auto* const like = std::find_if(waiting_.data(), end, [&](const Waiting& other) {
+      return other.ended != 0 && other.group == entry.group && other.device == entry.device &&
+             other.base_version == entry.base_version && other.context == entry.context;
+    });
+    if (is_kept && like == end) {
+      waiting_[i++].ended = 1;
+      continue;
+    }
+    if (is_kept) ++like->ended;
+    entry = waiting_[--count];
   }
+  count_.store(count, relaxed);
+  return has_waited;
 }
 
 void ImplicitObjects::not_ended(const Ending& ending) noexcept {

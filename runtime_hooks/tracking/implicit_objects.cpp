@@ -95,20 +95,22 @@ bool ImplicitObjects::has_managed(DeviceOrdinal device) const noexcept {
 }
 
 void ImplicitObjects::give_up(const Waiting& entry) noexcept {
+  if (entry.ended != 0) return;
   ledger_.allocations.grow(entry.object.space, entry.object.address(), 0,
                            {.set = ledger::record_bytes_uncertain});
 }
 
-bool ImplicitObjects::may_wait(const ObjectCall& call, const ImplicitObject& object) noexcept {
+std::optional<FreeBases::Version> ImplicitObjects::base_to_wait_on(
+    const ObjectCall& call, const ImplicitObject& object) noexcept {
   const FreeBases::Base base = implicit_.bases.of(call.here.device);
-  if (!base.is_known) return false;
+  if (!base.is_known) return std::nullopt;
   // Beside other processes, only this process's own figure tells.
   const bool is_disturbed = call.is_doubtful || implicit_.neighbours.may_exist(call.here.device);
-  if (is_disturbed && !base.by_own) return false;
-  if (!call.base.is_known || base.version != call.base.version) {
+  if (is_disturbed && !base.by_own) return std::nullopt;
+  if (!call.base.is_known || !FreeBases::none_forgotten_between(base.version, call.base.version)) {
     // The device was read in the middle of the call, perhaps after it had taken its memory.
     implicit_.bases.memory_may_change();
-    return false;
+    return std::nullopt;
   }
   // Objects whose base is gone can never be settled.
   if (count_.load(relaxed) == most_waiting)
@@ -119,12 +121,13 @@ bool ImplicitObjects::may_wait(const ObjectCall& call, const ImplicitObject& obj
     });
   const Locked locked(lock_);
   const std::uint32_t count = count_.load(relaxed);
-  return locked && count < most_waiting &&
-         std::none_of(waiting_.begin(), waiting_.begin() + count, [&](const Waiting& entry) {
-           return entry.object.space == object.space &&
-                  entry.object.address() == object.address() &&
-                  entry.base_version == call.base.version;
-         });
+  if (!locked || count == most_waiting) return std::nullopt;
+  const bool waits =
+      std::any_of(waiting_.begin(), waiting_.begin() + count, [&](const Waiting& entry) {
+        return entry.is_of(object) && entry.object.address() == object.address() &&
+               entry.base_version == base.version;
+      });
+  return waits ? std::nullopt : std::optional(base.version);
 }
 
 void ImplicitObjects::wait(const Waiting& object) noexcept {
@@ -144,11 +147,14 @@ void ImplicitObjects::made(const ObjectCall& call, const ImplicitObject& object)
   const std::uint64_t bytes = bytes_taken(call);
   const std::uint64_t share = call.taken ? share_of_kept(object.kind, here.device, bytes) : 0;
   book(object.kind, here.device, static_cast<std::int64_t>(bytes));
-  const Waiting entry{object, here.device, group, here.context, call.base.version, true};
+  Waiting entry{object, here.device, group, here.context, 0, true};
   const bool is_certain = call.taken && *call.taken == static_cast<std::int64_t>(bytes);
   add_record(entry, bytes + share, is_certain ? 0 : ledger::record_bytes_uncertain);
   if (call.taken) return;
-  if (may_wait(call, object)) wait(entry);
+  if (const auto version = base_to_wait_on(call, object)) {
+    entry.base_version = *version;
+    wait(entry);
+  }
   if (!call.is_doubtful) implicit_.bases.was_not_measured(here.device);
 }
 
@@ -158,17 +164,17 @@ void ImplicitObjects::took_more(const ObjectCall& call, const ImplicitObject& ob
   if (!has_sums(here.device) || (call.taken && bytes == 0)) return;
   const ErrnoGuard keep;
   implicit_.meet(here.device);
-  const bool waits = !call.taken && may_wait(call, object);
+  const auto version = call.taken ? std::nullopt : base_to_wait_on(call, object);
   if (!call.taken && !call.is_doubtful) implicit_.bases.was_not_measured(here.device);
-  if (!call.taken && !waits && !call.is_doubtful) {
+  if (!call.taken && !version && !call.is_doubtful) {
     ledger_.allocations.grow(object.space, object.address(), 0,
                              {.set = ledger::record_bytes_uncertain});
     return;
   }
   const Waiting entry{object, here.device,
                       sites_.group_unguarded(call.caller, object.kind, here.device), here.context,
-                      call.base.version};
-  if (waits) return wait(entry);
+                      version.value_or(0)};
+  if (version) return wait(entry);
   if (!call.taken) return add_bytes(entry, 0, {.set = ledger::record_bytes_uncertain}, true);
   book(object.kind, here.device, static_cast<std::int64_t>(bytes));
   add_bytes(entry, bytes, {}, true);
@@ -193,9 +199,7 @@ void ImplicitObjects::look_for_neighbours(DeviceOrdinal device,
 bool ImplicitObjects::settle(DeviceOrdinal device, const FreeBases::Base& base,
                              std::uint64_t free_bytes, bool by_own,
                              FreeBases::Version begun) noexcept {
-  if (!has_sums(device)) return false;
-  const bool had_ends = (devices_with_ends_.load(relaxed) >> device.value & 1) != 0;
-  if (count_.load(relaxed) == 0 && !had_ends) return false;
+  if (count_.load(relaxed) == 0) return false;
   const ErrnoGuard keep;
   const bool is_alone = by_own || !implicit_.neighbours.may_exist(device);
   const Locked locked(lock_);
@@ -204,20 +208,14 @@ bool ImplicitObjects::settle(DeviceOrdinal device, const FreeBases::Base& base,
   const auto counts = [&](const Waiting& entry) {
     return entry.device == device && entry.base_version == begun;
   };
-  const UnsettledEnds ends = take_ends(device, begun);
-  auto left =
-      static_cast<std::uint64_t>(std::count_if(waiting_.begin(), waiting_.begin() + count, counts));
-  left += ends.waited[0] + ends.waited[1] + ends.waited[2];
+  std::uint64_t left = 0;
+  for (std::uint32_t i = 0; i < count; ++i)
+    if (counts(waiting_[i])) left += std::max<std::uint64_t>(waiting_[i].ended, 1);
   const bool has_waited = left != 0;
   // A base that was forgotten or replaced while the device was read proves nothing.
   const bool is_proof = base.is_known && base.version == begun && base.by_own == by_own;
   std::uint64_t bytes = is_proof ? base.free_bytes - std::min(base.free_bytes, free_bytes) : 0;
-  const bool is_plausible = by_own || bytes / most_bytes < std::max<std::uint64_t>(left, 1);
-  const bool is_theirs = is_alone && is_proof && is_plausible && !has_managed(device);
-  // Memory that objects which waited have taken cannot be told from what ends did not give back.
-  if (is_theirs && (!has_waited || bytes == 0))
-    correct(device, ends,
-            static_cast<std::int64_t>(base.free_bytes) - static_cast<std::int64_t>(free_bytes));
+  const bool is_theirs = is_alone && is_proof && !has_managed(device);
   if (!is_theirs) bytes = 0;
   const std::uint8_t doubt = !is_theirs ? ledger::record_bytes_uncertain
                              : left > 1 ? ledger::record_bytes_shared
@@ -226,19 +224,21 @@ bool ImplicitObjects::settle(DeviceOrdinal device, const FreeBases::Base& base,
   if (doubt == ledger::record_bytes_shared && differences_ < UINT16_MAX)
     difference = static_cast<std::uint16_t>(++differences_);
   const auto take_parts = [&](std::uint64_t objects) {
-    const std::uint64_t parts = objects == 0 ? 0 : bytes / left * objects;
+    const std::uint64_t parts = objects == left ? bytes : bytes / left * objects;
     left -= objects;
     bytes -= parts;
     return parts;
   };
-  for (const Kind kind : {Kind::stream, Kind::module, Kind::graph_exec})
-    book(kind, device, static_cast<std::int64_t>(take_parts(ends.waited[index_of(kind)])));
   std::uint32_t kept = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     const Waiting entry = waiting_[i];
     if (counts(entry)) {
-      const std::uint64_t part = take_parts(1);
+      const std::uint64_t part = take_parts(std::max<std::uint64_t>(entry.ended, 1));
       book(entry.object.kind, device, static_cast<std::int64_t>(part));
+      if (entry.ended != 0) {
+        ledger_.totals.learned_ended_size(entry.group, part);
+        continue;
+      }
       // An object without a record has ended, unless it is code, which gets its record now.
       const std::uint8_t settled = is_theirs && entry.is_new ? ledger::record_bytes_uncertain : 0;
       add_bytes(entry, part, {.set = doubt, .clear = settled, .difference = difference},
@@ -251,6 +251,15 @@ bool ImplicitObjects::settle(DeviceOrdinal device, const FreeBases::Base& base,
   }
   count_.store(kept, relaxed);
   return has_waited;
+}
+
+bool ImplicitObjects::is_plausible(DeviceOrdinal device, const FreeBases::Base& base,
+                                   std::uint64_t free_bytes) noexcept {
+  const std::uint64_t missing =
+      base.is_known ? base.free_bytes - std::min(base.free_bytes, free_bytes) : 0;
+  if (missing <= most_bytes || count_.load(relaxed) == 0) return true;
+  Neighbours& neighbours = implicit_.neighbours;
+  return neighbours.ask(device).has_value() && !neighbours.may_exist(device);
 }
 
 bool ImplicitObjects::device_was_read(DeviceOrdinal device, const driver::DeviceReading& reading,
@@ -267,7 +276,8 @@ bool ImplicitObjects::device_was_read(DeviceOrdinal device, const driver::Device
       own_was_read(device, reading, *own, begun);
     return false;
   }
-  if (!settle(device, base, reading.free_bytes, false, begun))
+  const bool may_settle = is_plausible(device, base, reading.free_bytes);
+  if (!settle(device, may_settle ? base : FreeBases::Base{}, reading.free_bytes, false, begun))
     look_for_neighbours(device, reading, begun);
   implicit_.bases.set(device, reading.free_bytes, begun);
   return false;

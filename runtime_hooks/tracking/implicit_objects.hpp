@@ -101,8 +101,8 @@ class GivenBack {
 // if another process may have memory of the device, the objects are counted, but their bytes stay
 // unknown.
 //
-// An end that could not be measured counts as giving back what GivenBack tells. If nothing else
-// happens until the device is read, the reading corrects that.
+// The memory of an object that waits when it ends is found in the same way, if ends of its kind
+// give nothing back.
 //
 // Records say if their bytes are estimates: record_bytes_uncertain and record_bytes_shared.
 class ImplicitObjects final : public ReadingListener {
@@ -175,7 +175,7 @@ class ImplicitObjects final : public ReadingListener {
   // Most bytes that one object can have taken. For a larger difference between two readings,
   // another process has taken memory.
   static constexpr std::uint64_t most_bytes = std::uint64_t{2} << 30;
-  // An object whose memory is not known yet.
+  // An object whose memory is not known yet, or several that have ended.
   struct Waiting {
     ImplicitObject object;
     DeviceOrdinal device;
@@ -184,17 +184,12 @@ class ImplicitObjects final : public ReadingListener {
     ContextId context;
     FreeBases::Version base_version = 0;  // version of the device's base before the object's call
     bool is_new = false;  // true if the call that waits is the one that made the object
-  };
-
-  // Ends of objects on a device since its base was set, as far as they leave something to learn
-  // from the next reading. By kind: streams, modules, executable graphs.
-  struct UnsettledEnds {
-    FreeBases::Version base_version = 0;  // version of the device's base
-    // Number of objects that waited when they ended, and whose memory the driver keeps.
-    std::array<std::uint64_t, 3> waited{};
-    // Of ends that were not measured: bytes that the objects had, and how many of them count as
-    // given back.
-    std::array<std::uint64_t, 3> known{}, given{};
+    // Number of objects of the group for which the entry stands, all of which have ended; 0: it
+    // stands for `object`, which lives.
+    std::uint64_t ended = 0;
+    bool is_of(const ImplicitObject& other) const noexcept {
+      return ended == 0 && object.space == other.space && object.handle == other.handle;
+    }
   };
 
   // True if the device's implicit memory is summed up: its ordinal is from 0 to 63.
@@ -231,10 +226,11 @@ class ImplicitObjects final : public ReadingListener {
   // Returns the bytes that an object gets in addition to those that the driver took for it: a part
   // of what the driver kept from objects of this kind that have ended.
   std::uint64_t share_of_kept(Kind, DeviceOrdinal, std::uint64_t taken) noexcept;
-  // True if the object may be entered in `waiting_`, until the next reading of the device's free
-  // memory tells what the call has taken: the base from before the call is still known, `waiting_`
-  // has room, and the object is not in it yet.
-  bool may_wait(const ObjectCall&, const ImplicitObject&) noexcept;
+  // Returns the version of the device's base if the object may be entered in `waiting_`, until the
+  // next reading of the device's free memory tells what the call has taken. Returns none if a base
+  // was forgotten since the call began, `waiting_` has no room, or the object is in it already.
+  std::optional<FreeBases::Version> base_to_wait_on(const ObjectCall&,
+                                                    const ImplicitObject&) noexcept;
   void wait(const Waiting&) noexcept;
   // Notes in the object's record that the bytes which it waited for stay unknown.
   void give_up(const Waiting&) noexcept;
@@ -248,27 +244,18 @@ class ImplicitObjects final : public ReadingListener {
   // waits, or waited when it ended.
   bool settle(DeviceOrdinal, const FreeBases::Base& base, std::uint64_t free_bytes, bool by_own,
               FreeBases::Version begun) noexcept;
-  // Notes an end that was not measured. `given`: how many of the object's `known` bytes count as
-  // given back. `before`: version of the device's base from before the end.
-  void add_unmeasured_end(Kind, DeviceOrdinal, std::uint64_t known, std::uint64_t given,
-                          FreeBases::Version before) noexcept;
-  // Notes the end of an object that waited. If ends of its kind give nothing back, the memory that
-  // the driver took for it is still to be found by the next reading.
-  void add_waited_end(const Waiting&) noexcept;
-  // Returns the device's ends with this version, and forgets all ends of the device. The caller
-  // holds `lock_`.
-  UnsettledEnds take_ends(DeviceOrdinal, FreeBases::Version) noexcept;
-  // Corrects what unmeasured ends count as given back, by a reading of their device that found
-  // `missing` bytes fewer free than are accounted for (negative: more).
-  void correct(DeviceOrdinal, const UnsettledEnds&, std::int64_t missing) noexcept;
+  // True if a difference of the device's free bytes to its base may be what waiting objects have
+  // taken: one object can take as much, or NVML tells that no other process has taken it.
+  bool is_plausible(DeviceOrdinal, const FreeBases::Base&, std::uint64_t free_bytes) noexcept;
+  // Makes the entry of an object that ends one that stands for ended objects, or counts it in such
+  // an entry. If ends of its kind give memory back, forgets the entry. Returns true if the object
+  // waited.
+  bool end_waiting(const ImplicitObject&) noexcept;
   void book(Kind, DeviceOrdinal, std::int64_t bytes) noexcept;
-  // Returns the index of the kind in arrays that have an entry for streams, for modules and for
-  // executable graphs.
-  static std::size_t index_of(Kind kind) noexcept {
-    return kind == Kind::stream ? 0 : kind == Kind::module ? 1 : 2;
-  }
   // Returns the share of objects' bytes that ends of this kind give back to the device.
-  GivenBack& given_back_of(Kind kind) noexcept { return given_back_[index_of(kind)]; }
+  GivenBack& given_back_of(Kind kind) noexcept {
+    return given_back_[kind == Kind::stream ? 0 : kind == Kind::module ? 1 : 2];
+  }
   // Ends the records of code that belongs to the object, on all devices. Returns its bytes on the
   // device `here`; those on other devices are subtracted from their sums.
   std::uint64_t end_code_of(const ImplicitObject&, DeviceOrdinal here) noexcept;
@@ -282,10 +269,6 @@ class ImplicitObjects final : public ReadingListener {
   // Guards `waiting_`, whose first `count_` entries are in use, and `ends_`. Its holder
   // may change the ledger, but calls neither the driver nor the program.
   FutexLock lock_;
-  // By the device's ordinal.
-  std::array<UnsettledEnds, LiveContexts::device_limit> ends_{};
-  // A bit for each device that has entries in `ends_`.
-  std::atomic<std::uint64_t> devices_with_ends_{0};
   std::atomic<std::uint32_t> count_{0};
   std::array<Waiting, most_waiting> waiting_{};
   // Number of the latest difference that was divided among several objects (Record::difference).

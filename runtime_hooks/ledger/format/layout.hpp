@@ -199,9 +199,9 @@ struct Record {
   std::uint32_t references;
   Space space;         // kind of number that `address` is, such as a pointer or a handle
   std::uint8_t flags;  // RecordFlag bits
-  // Of a record with record_bytes_shared: number of the latest difference of which it has a part.
-  // A difference is what a reading of the device found that several objects had taken together. 0:
-  // none, or one after the 65,535 that are numbered.
+  // Number of the latest difference of which a record with record_bytes_shared has a part. A
+  // difference is the device memory that several objects took together, as a reading of the device
+  // showed. 0: none, or one after the 65,535 that are numbered.
   std::uint16_t difference;
 };
 static_assert(sizeof(Record) == 64);

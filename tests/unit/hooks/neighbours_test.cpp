@@ -1,161 +1,9 @@
 // Memory of streams, modules and contexts beside another process that takes and releases memory of
 // the same device.
-#include "runtime_hooks/tracking/devices/neighbours.hpp"
-
-#include <algorithm>
-#include <vector>
-
-#include "tests/unit/hooks/implicit_memory_fixture.hpp"
-#include "tests/unit/manual_clock.hpp"
+#include "tests/unit/hooks/neighbours_fixture.hpp"
 
 namespace cuwarden::hooks {
 namespace {
-
-constexpr std::uint64_t ms = 1'000'000, second = 1000 * ms;
-
-// NVML's list of a device on which a test's neighbour has memory.
-struct FakeList final : tracking::HolderList {
-  std::optional<tracking::DeviceHolders> ask(std::span<const char, 16>) noexcept override {
-    ++asked;
-    clock.advance(cost_ns);
-    if (!answers) return std::nullopt;
-    tracking::DeviceHolders holders;
-    holders.has_others = lists_others && theirs != 0;
-    if (lists_own) holders.own_bytes = fake.total_bytes - fake.free_bytes - theirs;
-    return holders;
-  }
-  // The neighbour takes memory of the device; negative: it releases some.
-  void take(std::int64_t bytes) {
-    theirs += static_cast<std::uint64_t>(bytes);
-    fake.free_bytes -= static_cast<std::size_t>(bytes);
-  }
-
-  ManualClock clock;
-  std::uint64_t theirs = 0;
-  std::uint64_t cost_ns = 0;
-  int asked = 0;
-  bool answers = true, lists_others = true, lists_own = true;
-};
-
-class NeighboursTest : public ImplicitMemoryTest {
- protected:
-  NeighboursTest() {
-    auto& functions = const_cast<driver::RealDriver&>(real);
-    functions.cuDeviceGet = [](CUdevice* out, int ordinal) {
-      errno = EIO;
-      return *out = ordinal, CUDA_SUCCESS;
-    };
-    functions.cuDeviceGetUuid_v2 = [](CUuuid* out, CUdevice) { return *out = {}, CUDA_SUCCESS; };
-    functions.cuMemGetInfo_v2 = [](size_t* free, size_t* total) {
-      ++fake.readings;
-      *free = fake.free_bytes;
-      *total = fake.total_bytes;
-      if (after_reading) after_reading();
-      return CUDA_SUCCESS;
-    };
-    functions.cuStreamCreate = [](CUstream* out, unsigned) {
-      *out = reinterpret_cast<CUstream>(0x1000 + 16 * ++made);
-      return in_call();
-    };
-    functions.cuStreamDestroy_v2 = [](CUstream) { return in_call(); };
-    made = 0;
-    after_reading = nullptr;
-  }
-  ~NeighboursTest() override { after_reading = nullptr; }
-
-  CUstream make_stream(std::int64_t bytes) {
-    takes = bytes;
-    CUstream stream = nullptr;
-    hooked_on(real, beside, Row::cuStreamCreate, cuStreamCreate, &stream, 0u);
-    return stream;
-  }
-  void destroy(CUstream stream, std::int64_t gives_back) {
-    takes = -gives_back;
-    hooked_on(real, beside, Row::cuStreamDestroy_v2, cuStreamDestroy_v2, stream);
-  }
-  CUresult load_module(std::int64_t bytes) {
-    takes = bytes;
-    CUmodule module = nullptr;
-    return hooked_on(real, beside, Row::cuModuleLoadData, cuModuleLoadData, &module, nullptr);
-  }
-  // Runs `work` inside the driver's next call, as another thread of this process.
-  template <class Work>
-  static void other_thread(Work work) {
-    meanwhile = [work] {
-      const CallState mine = call_state;
-      call_state = {};
-      work();
-      call_state = mine;
-    };
-  }
-  void neighbour_in_next_call(std::int64_t bytes) {
-    meanwhile = [this, bytes] { list.take(bytes); };
-  }
-  // A neighbour with 2 GiB, which shows when the first context is made.
-  void neighbour_from_the_beginning() {
-    list.take(2048 * mib);
-    CUcontext context = nullptr;
-    fake.current = nullptr;
-    fake.primary_active = false;
-    hooked_on(real, beside, Row::cuCtxCreate_v2, cuCtxCreate_v2, &context, 0u, 0);
-  }
-  void next_call_takes_seconds_while_the_neighbour_moves() {
-    meanwhile = [this] {
-      list.clock.advance(3 * second);
-      list.take(700 * mib);
-      list.take(-300 * std::int64_t{mib});
-    };
-  }
-  void use_up_readings() { beside.implicit.reading_took(std::uint64_t{1} << 60); }
-  void read_device() {
-    const std::uint64_t begun = beside.objects.reading_begins(DeviceOrdinal{0});
-    beside.objects.device_was_read(DeviceOrdinal{0}, {fake.total_bytes, fake.free_bytes}, begun);
-  }
-
-  // The sums of all live objects of a kind, and the number of those with each mark.
-  struct Live {
-    std::uint64_t count = 0, bytes = 0, uncertain = 0, shared = 0;
-    bool operator==(const Live&) const = default;
-  };
-  Live live(Kind kind) const {
-    Live sum;
-    const ledger::Reader from = reader();
-    for (std::uint64_t i = 1; i < from.rows(ledger::RegionId::records); ++i) {
-      const auto record = from.record(i);
-      if (!record || from.group(record->group.value)->kind != kind) continue;
-      ++sum.count;
-      sum.bytes += record->bytes.value;
-      sum.uncertain += (record->flags & ledger::record_bytes_uncertain) != 0 ? 1 : 0;
-      sum.shared += (record->flags & ledger::record_bytes_shared) != 0 ? 1 : 0;
-    }
-    return sum;
-  }
-  // The numbers of the differences of which live objects of a kind have parts, in ascending order.
-  std::vector<int> differences(Kind kind) const {
-    std::vector<int> numbers;
-    const ledger::Reader from = reader();
-    for (std::uint64_t i = 1; i < from.rows(ledger::RegionId::records); ++i)
-      if (const auto record = from.record(i);
-          record && from.group(record->group.value)->kind == kind)
-        numbers.push_back(record->difference);
-    std::sort(numbers.begin(), numbers.end());
-    return numbers;
-  }
-  friend std::ostream& operator<<(std::ostream& out, const Live& sum) {
-    return out << sum.count << " objects, " << sum.bytes << " bytes, " << sum.uncertain
-               << " uncertain, " << sum.shared << " shared";
-  }
-
-  FakeList list;
-  Surroundings with_list() {
-    Surroundings around = shim.around(list.clock);
-    around.holders = &list;
-    return around;
-  }
-  Session beside{*writer, real, with_list(), {}};
-  static inline std::uint64_t made = 0;
-  static inline std::function<void()> after_reading;
-};
 
 TEST_F(NeighboursTest, without_a_sign_of_a_neighbour_nothing_more_is_read_or_asked) {
   make_stream(mib);
@@ -298,6 +146,23 @@ TEST_F(NeighboursTest, code_of_many_bytes_is_the_processs_own_where_the_list_has
   EXPECT_EQ(list.asked, 1);
 }
 
+TEST_F(NeighboursTest, many_objects_have_what_no_other_process_can_have_taken) {
+  make_stream(0);
+  use_up_readings();
+  for (int i = 0; i < 4; ++i) make_stream(700 * mib);
+  read_device();
+  EXPECT_EQ(live(Kind::stream), (Live{5, 2800 * mib, 0, 4}));
+}
+
+TEST_F(NeighboursTest, many_objects_have_no_bytes_that_a_new_neighbour_can_have_taken) {
+  make_stream(0);
+  use_up_readings();
+  for (int i = 0; i < 4; ++i) make_stream(mib);
+  list.take(2500 * mib);
+  read_device();
+  EXPECT_EQ(live(Kind::stream), (Live{5, 0, 4, 0}));
+}
+
 TEST_F(NeighboursTest, a_slow_list_is_not_asked_in_each_call) {
   list.cost_ns = 30 * ms;
   neighbour_from_the_beginning();
@@ -322,16 +187,6 @@ TEST_F(NeighboursTest, objects_that_share_a_difference_are_marked) {
   EXPECT_EQ(live(Kind::stream), (Live{5, mib, 4, 0}));
   read_device();
   EXPECT_EQ(live(Kind::stream), (Live{5, 9 * mib, 0, 4}));
-}
-
-TEST_F(NeighboursTest, objects_of_one_difference_have_its_number_and_those_of_the_next_another) {
-  make_stream(mib);
-  use_up_readings();
-  for (int i = 0; i < 2; ++i) make_stream(2 * mib);
-  read_device();
-  for (int i = 0; i < 2; ++i) make_stream(4 * mib);
-  read_device();
-  EXPECT_EQ(differences(Kind::stream), (std::vector<int>{0, 1, 1, 2, 2}));
 }
 
 TEST_F(NeighboursTest, one_object_that_waits_for_a_reading_has_all_of_the_difference) {

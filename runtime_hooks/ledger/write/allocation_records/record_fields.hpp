@@ -23,17 +23,18 @@ struct RecordFields {
   // a virtual memory handle. 0: the record counts no references, and ends with the first free.
   std::uint32_t references = 0;
   std::uint8_t flags = 0;  // bits of RecordFlag
-  // Number of the latest difference of which the object has an equal part (Record::difference); 0:
-  // none.
+  // A difference is the device memory that several objects took together, as a reading of the
+  // device showed. This is the number of the latest one of which the object has an equal part
+  // (Record::difference). 0: none, or one after the 65,535 that are numbered.
   std::uint16_t difference = 0;
 };
 
-// How certain the bytes of an object are from now on.
+// A change of what is known about the bytes of an object.
 struct CertaintyChange {
   // Bits of RecordFlag to be set and to be cleared in the record. Bits in both end up cleared.
   std::uint8_t set = 0, clear = 0;
-  // Number of the difference of which the object gets a part (Record::difference); 0: the record's
-  // number stays.
+  // Number of the difference (RecordFields::difference) of which the object gets a part; 0: the
+  // record's number stays.
   std::uint16_t difference = 0;
 };
 
