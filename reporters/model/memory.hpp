@@ -69,7 +69,7 @@ struct DeviceProcess {
   Text start;  // start of the other process, as ISO 8601 text in UTC; null: unknown
   // Owners that the process's cgroup names. Null: it names none, or is unknown.
   Text job;             // id of a Slurm job
-  Text container;       // id of a container
+  Text container;       // id of a container; for LXC its name
   Text pod;             // uid of a Kubernetes pod
   Text unit;            // unit of systemd; null if one of the others is known
   Figure parent;        // pid of the other process's parent; null: unknown
@@ -189,9 +189,9 @@ struct ImplicitGroup {
   // memory that the driver took for them.
   Figure count, bytes;
   Figure released_count;  // number of objects that were destroyed, or ended with their context
-  // Bytes of objects that have ended, but whose memory the driver keeps on the device for later
-  // objects: a part of all that the driver keeps of this kind on the device. The part is in
-  // proportion to the bytes that the ended objects had.
+  // Bytes of objects that have ended, but whose memory the driver keeps on the device (for later
+  // objects, but not that of green contexts): a part of all that the driver keeps of this kind on
+  // the device. The part is in proportion to the bytes that the ended objects had.
   Figure kept_bytes;
   // Times at which the first and the last of all objects were made, in ns since the process's
   // start.
@@ -227,8 +227,8 @@ struct Pool {
   Figure served_count, served_bytes;
   Figure held_bytes;      // memory that cuwarden's pool holds at the end
   Figure returned_bytes;  // memory that cuwarden's pool gave back to devices during the run
-  // Pages of addresses that meshing let share one page of memory. Each page counts, and again if it
-  // is meshed again.
+  // Pages of addresses that meshing has moved to other memory, and pages whose own memory a moved
+  // page came to share. A page counts again each time, so two that come to share memory count 2.
   Figure meshed_pages;
   Figure mesh_recovered_bytes;  // device memory that became free by meshing
   Figure mesh_pause_ns;         // time for which meshing held up the program's GPU work

@@ -35,14 +35,17 @@ std::uint64_t all_bytes(const model::ImplicitGroup& group) {
 void add_sharers(const IndexedReport& report, const model::ImplicitGroup& group, const Paint& paint,
                  std::string& text) {
   const std::size_t count = group.shared_with.size(), shown = std::min(count, most_sharers);
-  for (std::size_t i = 0; i < shown; ++i)
-    text +=
-        paint.dim("       shared with a call at " + calling_frame(report, group.shared_with[i])) +
-        "\n";
-  if (shown < count)
-    text += paint.dim("       … and with calls at " + human_count(count - shown) +
-                      (count - shown == 1 ? " more place" : " more places") + " in the report") +
+  for (std::size_t i = 0; i < shown; ++i) {
+    const std::string frame = calling_frame(report, group.shared_with[i]);
+    text += paint.dim("       shared with a call at " +
+                      (frame.empty() ? "an unknown function" : frame)) +
             "\n";
+  }
+  if (shown < count)
+    text +=
+        paint.dim("       … and with calls at " + human_count(count - shown) +
+                  (count - shown == 1 ? " more function" : " more functions") + " in the report") +
+        "\n";
 }
 
 void add_group(const IndexedReport& report, const model::ImplicitGroup& group, const Paint& paint,
@@ -59,7 +62,7 @@ void add_group(const IndexedReport& report, const model::ImplicitGroup& group, c
   if (count != 0 && ended != 0) text += " · " + human_count(ended) + " more ended";
   if (kept >= least_bytes)
     text += " · the driver keeps " + (count == 0 ? "it" : human_bytes(kept) + " of it") +
-            " for later ones";
+            (group.item == "context" ? " until the primary context ends" : " for later ones");
   if (group.growth == "growing") text += " · " + paint.red("growing");
   text += "\n";
   add_stack(report, group.stack, most_frames, paint, text);

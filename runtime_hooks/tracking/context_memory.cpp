@@ -1,6 +1,7 @@
 #include "runtime_hooks/tracking/context_memory.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
@@ -47,6 +48,36 @@ void ContextMemory::made(const Caller& caller, const CurrentContext& made, bool 
   context_ended(made.context, made.device);
   const GroupId group = sites_.group_unguarded(caller, Kind::context, made.device);
   add({Kind::context, is_first, made.device, made.context, {made.context.value}}, group, 0);
+}
+
+void ContextMemory::was_not_measured(std::uint64_t handle) noexcept {
+  const ErrnoGuard keep;
+  ledger_.allocations.grow(Space::context, {handle}, 0, {.set = ledger::record_bytes_uncertain});
+}
+
+void ContextMemory::made_green(const Caller& caller, const CurrentContext& primary,
+                               std::uint64_t green) noexcept {
+  if (primary.device.value < 0 || primary.device.value >= LiveContexts::device_limit) return;
+  const ErrnoGuard keep;
+  implicit_.meet(primary.device);
+  const GroupId group = sites_.group_unguarded(caller, Kind::context, primary.device);
+  add({Kind::context, false, primary.device, primary.context, {green}}, group, 0);
+}
+
+void ContextMemory::green_ended(std::uint64_t green) noexcept {
+  const ErrnoGuard keep;
+  const Locked locked(lock_);
+  if (!locked) return;
+  for (std::size_t i = 0; i < count_; ++i) {
+    const Entry entry = entries_[i];
+    if (entry.kind != Kind::context || entry.address.value != green || entry.is_context()) continue;
+    KeptByGreens& kept = kept_[static_cast<std::size_t>(entry.device.value)];
+    if (kept.primary != entry.context) kept = {entry.context};
+    kept.bytes += ledger_.allocations.take(Space::context, entry.address).fields.bytes.value;
+    std::move(entries_.data() + i + 1, entries_.data() + count_, entries_.data() + i);
+    --count_;
+    return;
+  }
 }
 
 void ContextMemory::book(const Caller& caller, const CurrentContext& in,
@@ -137,11 +168,17 @@ std::uint64_t ContextMemory::context_ended(ContextId context, DeviceOrdinal devi
   auto* const begin = entries_.data();
   auto* const left = std::remove_if(begin, begin + count_, [&](const Entry& entry) {
     if (entry.context != context) return false;
-    had_entry = had_entry || entry.kind == Kind::context;
+    had_entry = had_entry || entry.is_context();
     end(entry);
     return true;
   });
   count_ = static_cast<std::size_t>(left - begin);
+  for (std::size_t i = 0; i < kept_.size(); ++i) {
+    if (kept_[i].bytes == 0 || kept_[i].primary != context) continue;
+    implicit_.book(DeviceOrdinal{static_cast<std::int32_t>(i)},
+                   minus(Kind::context, kept_[i].bytes));
+    sum += std::exchange(kept_[i].bytes, 0);
+  }
   // There may have been no room for an entry when the context was made.
   if (!had_entry && device != no_device)
     end({Kind::context, false, device, context, {context.value}});

@@ -126,7 +126,7 @@ def test_memory_for_kernels_leaves_its_rows_when_the_driver_gives_it_back(worksp
 
 
 def test_calls_of_two_threads_that_overlap_name_each_other(workspace):
-    run = workspace.run([PROGRAMS / "overlapping_makers", 200])
+    run = workspace.run([PROGRAMS / "overlapping_makers", 30])
     assert run.returncode == 0, run.stderr
     (device,) = run.report["devices"]
     rows = run.report.account(device)
@@ -140,3 +140,21 @@ def test_calls_of_two_threads_that_overlap_name_each_other(workspace):
         assert set(row["shared_with"]) <= stacks - {row["stack"]}
         if row["shared_with"]:
             assert row["shared"]
+
+
+@pytest.mark.parametrize("end", ["kept", "destroyed"])
+@pytest.mark.parametrize("beside", [[], ["beside"]])
+def test_green_contexts_have_their_number_and_bytes_at_the_stack_that_made_them(workspace, end, beside):
+    count = 10
+    run = workspace.run([PROGRAMS / "green_contexts", count, end, *beside])
+    assert run.returncode == 0, run.stderr
+    facts = run.last_line
+    (device,) = run.report["devices"]
+    rows = run.report.account(device)
+    groups = [row for row in run.report["implicit_groups"] if row["item"] == "context"]
+    print(facts, rows, [(g["api"], g["count"], g["bytes"], g["kept_bytes"]) for g in groups])
+    further = [row for row in groups if "further_green" in run.report.names(row)]
+    assert sum(row["count"] for row in further) == (count - 1 if end == "kept" else 0)
+    assert sum(row["bytes"] + row["kept_bytes"] for row in further) == about(facts["taken"])
+    assert rows_of(run, "context", "use_primary" if beside else "first_green")[0] == 1
+    assert abs(rows["unexplained"]) <= device["used_bytes"] / 100

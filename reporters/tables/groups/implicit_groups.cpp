@@ -41,25 +41,42 @@ LeakGroup* oldest_contexts(std::vector<LeakGroup>& groups, DeviceOrdinal device)
   return oldest;
 }
 
+// Bytes that objects of a group had which have ended by themselves, not with their context.
+std::uint64_t ended_bytes(const ledger::GroupView& group) {
+  const std::uint64_t left = group.live_bytes + group.released_bytes;
+  return group.allocated_bytes - std::min(group.allocated_bytes, left);
+}
+
+// Returns the bytes that the driver keeps of the device's contexts which have ended: green ones.
+// `recorded`: bytes in the records of its live contexts.
+std::uint64_t kept_of_contexts(const ledger::Reader& reader, DeviceOrdinal ordinal,
+                               std::uint64_t recorded) {
+  std::uint64_t kept = 0, ended = 0;
+  each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
+    const std::uint64_t further = device.implicit.further_contexts;
+    if (device.ordinal == ordinal) kept = further - std::min(further, recorded);
+  });
+  each_row(reader, RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
+    if (group.kind == Kind::context && group.device == ordinal) ended += ended_bytes(group);
+  });
+  return std::min(kept, ended);
+}
+
 // Adds to each device's oldest context what the device's contexts take beyond the recorded bytes of
-// all contexts.
-void add_first_contexts(const ContextBytes& of_devices, std::vector<LeakGroup>& groups) {
+// all contexts, and beyond what the driver keeps of those that have ended.
+void add_first_contexts(const ledger::Reader& reader, const ContextBytes& of_devices,
+                        std::vector<LeakGroup>& groups) {
   for (const auto& [device, bytes] : of_devices) {
     std::uint64_t recorded = 0;
     for (const LeakGroup& group : groups)
       if (group.group.kind == Kind::context && group.group.device.value == device &&
           !group.released_by_context)
         recorded += group.bytes;
+    recorded += kept_of_contexts(reader, DeviceOrdinal{device}, recorded);
     LeakGroup* const oldest = oldest_contexts(groups, DeviceOrdinal{device});
     if (oldest != nullptr) oldest->bytes += bytes - std::min(bytes, recorded);
   }
   sort_groups(groups);
-}
-
-// Bytes that objects of a group had which have ended by themselves, not with their context.
-std::uint64_t ended_bytes(const ledger::GroupView& group) {
-  const std::uint64_t left = group.live_bytes + group.released_bytes;
-  return group.allocated_bytes - std::min(group.allocated_bytes, left);
 }
 
 // Divides `kept` bytes among the groups of a kind on a device, by what their ended objects had.
@@ -86,7 +103,10 @@ void divide_kept(std::uint64_t kept, Kind kind, DeviceOrdinal device,
   }
 }
 
-void add_kept_bytes(const ledger::Reader& reader, std::vector<LeakGroup>& groups) {
+void add_kept_bytes(const ledger::Reader& reader, const ContextBytes& contexts,
+                    std::vector<LeakGroup>& groups) {
+  for (const auto& [device, bytes] : contexts)
+    divide_kept(bytes, Kind::context, DeviceOrdinal{device}, groups);
   each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
     divide_kept(device.implicit.streams, Kind::stream, device.ordinal, groups);
     divide_kept(device.implicit.modules, Kind::module, device.ordinal, groups);
@@ -98,7 +118,7 @@ void add_kept_bytes(const ledger::Reader& reader, std::vector<LeakGroup>& groups
 
 std::vector<LeakGroup> implicit_groups(const ledger::Reader& reader, const ContextBytes& contexts,
                                        std::vector<LeakGroup>& leaks) {
-  add_first_contexts(contexts, leaks);
+  add_first_contexts(reader, contexts, leaks);
   std::vector<LeakGroup> result;
   std::set<std::uint32_t> live;
   for (const LeakGroup& leak : leaks) {
@@ -112,7 +132,7 @@ std::vector<LeakGroup> implicit_groups(const ledger::Reader& reader, const Conte
     ended.group = group;
     result.push_back(ended);
   });
-  add_kept_bytes(reader, result);
+  add_kept_bytes(reader, contexts, result);
   std::erase_if(leaks, [](const LeakGroup& leak) {
     return is_implicit(leak.group.kind) &&
            (leak.released_by_context || leak.is_code || is_for_kernels(leak.group.kind) ||

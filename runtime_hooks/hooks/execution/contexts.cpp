@@ -4,8 +4,8 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/driver/gate_scope.hpp"
-#include "runtime_hooks/driver/inside_context.hpp"
 #include "runtime_hooks/hooks/call/hooks.hpp"
+#include "runtime_hooks/hooks/execution/context_creation.hpp"
 #include "runtime_hooks/hooks/execution/implicit_span.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/serving/pool_memory.hpp"
@@ -13,57 +13,11 @@
 namespace cuwarden::hooks {
 namespace {
 
-ContextId id_of(CUcontext context) { return {reinterpret_cast<std::uint64_t>(context)}; }
-
 // Returns true if a call that ends a context has ended it. When the process ends, the driver tears
 // everything down itself: a destructor's call then answers DEINITIALIZED, and the context is gone.
 bool has_ended(CUresult result) {
   return result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
 }
-
-// Returns true if the free bytes of `device` can be read here, that is, if its context is current.
-// The driver answers inside any context on the device, but a context that is not current is not
-// entered: another thread may end it meanwhile.
-//
-// The bytes that a device's first context takes cannot be told apart from other processes' memory.
-// The bytes of a further context can.
-bool answers_for(HookedCall& call, DeviceOrdinal device) {
-  return call.execution().queries.current().device == device;
-}
-
-class ContextCreation {
- public:
-  ContextCreation(HookedCall& call, DeviceOrdinal device)
-      : call_(call), span_(call), device_(device) {
-    if (!call.recording()) return;
-    call.execution().implicit.disturb(device);
-    const ErrnoGuard keep;
-    further_ = call.execution().queries.live_context_on(device).value != 0;
-    if (further_ && answers_for(call, device)) span_.begin(device);
-  }
-  void done(ContextId made) {
-    if (!call_.recording()) return;
-    if (!span_.has_begun()) call_.execution().implicit.disturb(device_);
-    const ErrnoGuard keep;
-    call_.execution().context_memory.made(call_.caller(), {made, device_}, !further_);
-    if (further_) {
-      if (!span_.has_begun() || !answers_for(call_, device_)) return;
-      // A new context gives no memory back: what became free is another process's.
-      if (const auto taken = span_.taken(); taken && *taken > 0)
-        span_.book({.context_bytes = *taken}, made);
-    } else if (const driver::Inside inside(call_.real(), made,
-                                           call_.execution().queries.current().context);
-               inside) {
-      span_.book_first_context(device_, made);
-    }
-  }
-
- private:
-  HookedCall& call_;
-  ImplicitSpan span_;
-  const DeviceOrdinal device_;
-  bool further_ = false;
-};
 
 template <class Create>
 CUresult created(HookedCall& call, CUcontext* context, CUdevice device, Create create) {
@@ -208,6 +162,30 @@ CUresult primary_released(HookedCall& call, CUdevice device, Release release) {
   return result;
 }
 
+#if CUDA_VERSION >= 12040
+// Records the device's primary context, which a green context has just retained, and returns it;
+// 0 if the driver does not tell.
+ContextId find_primary(HookedCall& call, DeviceOrdinal device) {
+  CUcontext primary = nullptr;
+  if (call.real().cuDevicePrimaryCtxRetain(&primary, device.value) != CUDA_SUCCESS) return {};
+  call.execution().contexts.primary_retained(device, id_of(primary));
+  call.real().cuDevicePrimaryCtxRelease_v2(device.value);
+  // Another thread may have destroyed the green context meanwhile; then this release was the last.
+  if (!call.execution().queries.primary_is_active(device)) primary_ended(call, device);
+  return call.execution().contexts.primary_of(device);
+}
+
+// Removes primary contexts that have ended with a green context whose device is not known.
+void remove_ended_primaries(HookedCall& call) {
+  for (std::int32_t i = 0; i < tracking::LiveContexts::device_limit; ++i) {
+    const DeviceOrdinal device{i};
+    if (call.execution().contexts.primary_of(device).value != 0 &&
+        !call.execution().queries.primary_is_active(device))
+      primary_ended(call, device);
+  }
+}
+#endif
+
 // Forgets the streams of a context that is about to end; of all contexts if `context` is 0. If the
 // end fails, a stream becomes known again with the next free in it.
 void streams_end(HookedCall& call, ContextId context = {}) {
@@ -263,36 +241,53 @@ CUresult cuDevicePrimaryCtxRetain(HookedCall& call, CUcontext* pctx, CUdevice de
 }
 
 #if CUDA_VERSION >= 12040
+// A green context needs the device's primary context, and makes it if it is not there.
 CUresult cuGreenCtxCreate(HookedCall& call, CUgreenCtx* phCtx, CUdevResourceDesc desc, CUdevice dev,
                           unsigned int flags) {
-  const auto attempt = [&] { return call.real().cuGreenCtxCreate(phCtx, desc, dev, flags); };
-  const CUresult result =
-      call.rescued(attempt(), {ledger::Asked::context, DeviceOrdinal{dev}}, attempt);
-  if (call.recording() && result == CUDA_SUCCESS)
-    call.execution().contexts.green_created(reinterpret_cast<std::uint64_t>(*phCtx),
-                                            DeviceOrdinal{dev});
-  if (call.recording() && result == CUDA_SUCCESS)
-    call.execution().pools.device_is_used(DeviceOrdinal{dev});
-  return result;
+  const DeviceOrdinal device{dev};
+  const auto attempt = [&] {
+    const bool makes_primary =
+        call.recording() && !call.execution().queries.primary_is_active(device);
+    ContextCreation creation(call, device);
+    const CUresult result = call.real().cuGreenCtxCreate(phCtx, desc, dev, flags);
+    if (!call.recording() || result != CUDA_SUCCESS) return result;
+    const bool is_recorded = call.execution().contexts.green_created(id_of(*phCtx).value, device);
+    const ContextId primary = makes_primary ? find_primary(call, device) : ContextId{};
+    call.execution().pools.device_is_used(device);
+    if (primary.value != 0)
+      creation.done(primary);
+    else if (is_recorded)
+      creation.done_green(id_of(*phCtx));
+    return result;
+  };
+  return call.rescued(attempt(), {ledger::Asked::context, device}, attempt);
 }
 
 CUresult cuCtxFromGreenCtx(HookedCall& call, CUcontext* pContext, CUgreenCtx hCtx) {
   const CUresult result = call.real().cuCtxFromGreenCtx(pContext, hCtx);
   if (call.recording() && result == CUDA_SUCCESS)
-    call.execution().contexts.green_used_as(reinterpret_cast<std::uint64_t>(hCtx),
-                                            id_of(*pContext));
+    call.execution().contexts.green_used_as(id_of(hCtx).value, id_of(*pContext));
   return result;
 }
 
 // A green context retains its device's primary context, and its end may be the last release.
 CUresult cuGreenCtxDestroy(HookedCall& call, CUgreenCtx hCtx) {
   streams_end(call);
-  const CUresult result = call.real().cuGreenCtxDestroy(hCtx);
-  if (!call.recording() || result != CUDA_SUCCESS) return result;
-  const DeviceOrdinal device =
-      call.execution().contexts.green_destroyed(reinterpret_cast<std::uint64_t>(hCtx));
-  return device == no_device ? result
-                             : primary_released(call, device.value, [&] { return result; });
+  const auto destroy = [&] { return call.real().cuGreenCtxDestroy(hCtx); };
+  if (!call.recording()) return destroy();
+  const ExecutionParts parts = call.execution();
+  const DeviceOrdinal device = parts.contexts.device_of_green(id_of(hCtx).value);
+  if (device == no_device) {
+    const CUresult result = destroy();
+    if (result == CUDA_SUCCESS && !parts.process_ends()) remove_ended_primaries(call);
+    return result;
+  }
+  parts.implicit.disturb(device);
+  const CUresult result = primary_released(call, device.value, destroy);
+  if (result != CUDA_SUCCESS) return result;
+  parts.contexts.green_destroyed(id_of(hCtx).value);
+  parts.context_memory.green_ended(id_of(hCtx).value);
+  return result;
 }
 #endif
 

@@ -62,15 +62,23 @@ DeviceOrdinal LiveContexts::device_of(ContextId context) const noexcept {
   return no_device;
 }
 
-void LiveContexts::green_created(std::uint64_t green, DeviceOrdinal device) noexcept {
+bool LiveContexts::green_created(std::uint64_t green, DeviceOrdinal device) noexcept {
   for (Green& row : greens_) {
     std::uint64_t free = 0;
     if (!row.green.compare_exchange_strong(free, being_filled, relaxed)) continue;
     row.context.store(0, relaxed);
     row.device.store(device.value, relaxed);
     row.green.store(green, std::memory_order_release);
-    return;
+    return true;
   }
+  return false;
+}
+
+DeviceOrdinal LiveContexts::device_of_green(std::uint64_t green) const noexcept {
+  for (const Green& row : greens_)
+    if (row.green.load(std::memory_order_acquire) == green)
+      return DeviceOrdinal{row.device.load(relaxed)};
+  return no_device;
 }
 
 void LiveContexts::green_used_as(std::uint64_t green, ContextId context) noexcept {

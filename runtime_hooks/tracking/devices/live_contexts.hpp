@@ -57,8 +57,10 @@ class LiveContexts {
   DeviceOrdinal device_of(ContextId) const noexcept;
 
   // Records a green context (`green` is its CUgreenCtx) that the program has created on the device.
-  // If 64 are recorded already, the green context is left out.
-  void green_created(std::uint64_t green, DeviceOrdinal) noexcept;
+  // Returns false if 64 are recorded already; the green context is then left out.
+  bool green_created(std::uint64_t green, DeviceOrdinal) noexcept;
+  // Returns the device of a green context; no_device if it is not recorded.
+  DeviceOrdinal device_of_green(std::uint64_t green) const noexcept;
   // Records the ordinary context by which the program uses the green context `green`
   // (cuCtxFromGreenCtx). Does nothing if `green` is not recorded.
   void green_used_as(std::uint64_t green, ContextId) noexcept;

@@ -225,3 +225,28 @@ def test_the_rows_add_up_after_a_refusal_that_gave_memory_back(run_both, command
     run = run_both([program("shortages"), *command], env)
     assert run.report["incidents"][0]["proof"]["given_back_bytes"] > 0
     check_sums(run.report)
+
+
+@pytest.mark.parametrize("end", ["kept", "destroyed"])
+@pytest.mark.parametrize("beside", [[], ["beside"]])
+def test_green_contexts_have_their_number_and_bytes_at_the_stack_that_made_them(run_both, end, beside):
+    count = 10
+    run = run_both([program("green_contexts"), count, end, *beside])
+    assert run.returncode == 0, run.stderr
+    facts = run.last_line
+    if not facts:
+        pytest.skip("the toolkit has no green contexts")
+    groups = [row for row in run.report["implicit_groups"] if row["item"] == "context"]
+
+    def found(function):
+        rows = [row for row in groups if function in [name for name, _ in run.report.functions(row)]]
+        return sum(row["count"] for row in rows), sum(row["bytes"] + row["kept_bytes"] for row in rows)
+
+    live = count - 1 if end == "kept" else 0
+    assert found("further_green") == (live, pytest.approx(facts["taken"], rel=0.05))
+    maker = "use_primary" if beside else "first_green"
+    assert found(maker)[0] == 1
+    assert found("use_primary")[1] + found("first_green")[1] == pytest.approx(facts["first"], rel=0.05)
+    rows = {row["item"]: row["bytes"] for row in run.report["accounts"] if row["incident"] is None}
+    (device,) = run.report["devices"]
+    assert abs(rows["unexplained"]) <= device["used_bytes"] / 100

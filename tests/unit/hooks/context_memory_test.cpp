@@ -71,6 +71,91 @@ TEST_F(ContextMemoryTest, a_context_that_was_not_measured_is_counted) {
   EXPECT_EQ(bytes().further_contexts, 0u);
 }
 
+#if CUDA_VERSION >= 12040
+class GreenContextTest : public ContextMemoryTest {
+ protected:
+  GreenContextTest() {
+    auto& functions = const_cast<driver::RealDriver&>(real);
+    functions.cuGreenCtxCreate = [](CUgreenCtx* out, CUdevResourceDesc, CUdevice, unsigned) {
+      *out = reinterpret_cast<CUgreenCtx>(0x4000 + 16 * ++made);
+      fake.primary_active = true;
+      return in_call();
+    };
+    functions.cuGreenCtxDestroy = [](CUgreenCtx) { return in_call(); };
+    functions.cuDevicePrimaryCtxRetain = [](CUcontext* out, CUdevice) {
+      fake.primary_active = true;
+      *out = fake.current = fake.primary;
+      return std::exchange(retain_refuses, false) ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
+    };
+    retain_refuses = false;
+  }
+  CUgreenCtx make_green(std::int64_t bytes) {
+    takes = bytes;
+    CUgreenCtx green = nullptr;
+    hooked(Row::cuGreenCtxCreate, cuGreenCtxCreate, &green, nullptr, 0, 0u);
+    return green;
+  }
+  void destroy_green(CUgreenCtx green) {
+    takes = 0;
+    hooked(Row::cuGreenCtxDestroy, cuGreenCtxDestroy, green);
+  }
+  static inline bool retain_refuses = false;
+};
+
+TEST_F(GreenContextTest, the_first_one_makes_the_primary_context_which_gets_the_record) {
+  make_green(531 * mib);
+  EXPECT_EQ(live(Kind::context), (Live{1, 0, 0}));
+  EXPECT_EQ(bytes().used_after_first_context, 531 * mib);
+  EXPECT_EQ(session.contexts.primary_of(DeviceOrdinal{0}),
+            ContextId{reinterpret_cast<std::uint64_t>(fake.primary)});
+}
+
+TEST_F(GreenContextTest, contexts_beside_the_primary_one_have_records_and_bytes_of_their_own) {
+  make_green(531 * mib);
+  const CUgreenCtx second = make_green(4 * mib), third = make_green(4 * mib);
+  EXPECT_EQ(live(Kind::context), (Live{3, 8 * mib, 0}));
+  EXPECT_EQ(bytes().further_contexts, 8 * mib);
+  destroy_green(second);
+  EXPECT_EQ(live(Kind::context), (Live{2, 4 * mib, 1}));
+  destroy_green(third);
+  EXPECT_EQ(live(Kind::context), (Live{1, 0, 2}));
+  EXPECT_EQ(bytes().used_after_first_context, 531 * mib);
+}
+
+TEST_F(GreenContextTest, memory_of_those_that_ended_is_kept_until_the_primary_context_ends) {
+  make_green(531 * mib);
+  const CUgreenCtx second = make_green(4 * mib);
+  make_green(6 * mib);
+  destroy_green(second);
+  EXPECT_EQ(bytes().further_contexts, 10 * mib);
+  hooked(Row::cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset_v2, 0);
+  EXPECT_EQ(live(Kind::context).count, 0u);
+  EXPECT_EQ(bytes().further_contexts, 0u);
+  EXPECT_EQ(bytes().used_after_first_context, 0u);
+}
+
+TEST_F(GreenContextTest, a_first_one_beside_a_created_context_gives_the_primary_context_its_bytes) {
+  make_context(527 * mib);
+  make_green(528 * mib);
+  EXPECT_EQ(live(Kind::context), (Live{2, 528 * mib, 0}));
+  EXPECT_EQ(bytes().further_contexts, 528 * mib);
+}
+
+TEST_F(GreenContextTest, one_whose_primary_context_the_driver_does_not_name_has_no_record) {
+  retain_refuses = true;
+  destroy_green(make_green(531 * mib));
+  EXPECT_EQ(live(Kind::context), (Live{0, 0, 0}));
+}
+
+TEST_F(GreenContextTest, the_end_of_the_last_one_ends_the_primary_context) {
+  const CUgreenCtx only = make_green(531 * mib);
+  fake.primary_active = false;
+  destroy_green(only);
+  EXPECT_EQ(live(Kind::context).count, 0u);
+  EXPECT_EQ(bytes().used_after_first_context, 0u);
+}
+#endif
+
 TEST_F(ContextMemoryTest, local_memory_and_heap_have_a_record_for_each_call_that_took_some) {
   const std::int64_t threads = processors * threads_each;
   make_context(527 * mib);

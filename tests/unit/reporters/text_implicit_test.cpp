@@ -61,13 +61,13 @@ TEST(TextImplicit, a_row_names_the_calls_with_which_its_objects_share_bytes) {
   add_implicit(IndexedReport(report), Paint(false), text);
   EXPECT_TRUE(has(text, "#0  open_streams")) << text;
   EXPECT_TRUE(has(text, "shared with a call at load_code")) << text;
-  EXPECT_FALSE(has(text, "more place")) << text;
+  EXPECT_FALSE(has(text, "more function")) << text;
 
   report.implicit_groups[0].shared_with = {1, 3, 4, 5};
   text.clear();
   add_implicit(IndexedReport(report), Paint(false), text);
   EXPECT_TRUE(has(text, "shared with a call at warm_up")) << text;
-  EXPECT_TRUE(has(text, "and with calls at 1 more place in the report")) << text;
+  EXPECT_TRUE(has(text, "and with calls at 1 more function in the report")) << text;
 }
 
 TEST(TextImplicit, rows_that_look_alike_name_each_other_call_once) {

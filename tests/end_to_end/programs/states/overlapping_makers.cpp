@@ -1,25 +1,33 @@
-// overlapping_makers COUNT: one thread loads COUNT modules, and another one makes COUNT streams. Each
-// pair of calls begins at the same time. The last line says how many bytes the device lost.
+// overlapping_makers COUNT: one thread loads COUNT modules, and another one makes COUNT streams.
+// Each pair of calls begins at the same time. The last line says how many bytes the device lost.
 #include <barrier>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <thread>
 
 #include "tests/end_to_end/programs/states/used_bytes.hpp"
 
 namespace {
 
-const char code[] = R"(
+// Code with so many comments that it takes a while to load.
+std::string long_code() {
+  std::string code = R"(
 .version 7.0
 .target sm_70
 .address_size 64
 .visible .global .align 4 .b8 table[4194304];
 .visible .entry _Z5shortv() { ret; }
 )";
+  for (int i = 0; i < 100'000; ++i) code += "// a line that is read and says nothing\n";
+  return code;
+}
+
+const std::string code = long_code();
 
 [[gnu::noinline]] void load_code() {
   CUmodule module = nullptr;
-  require(cuModuleLoadData(&module, code), "cuModuleLoadData");
+  require(cuModuleLoadData(&module, code.c_str()), "cuModuleLoadData");
 }
 
 [[gnu::noinline]] void open_stream() {
