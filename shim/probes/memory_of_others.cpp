@@ -71,7 +71,7 @@ namespace {
 
 // Does the work of note_others_at_exit() for one device.
 bool note_others_on(ledger::Writer& ledger, const ledger::DeviceView& device,
-                    const FunctionRef<bool()>& may_ask, bool by_own) {
+                    const FunctionRef<bool()>& may_ask, bool is_moving) {
   if (device.at != ledger::ReadingAt::exit || device.total_bytes < device.free_bytes) return false;
   const std::uint64_t own = ledger.totals.live_bytes_on(device.ordinal) +
                             device.memory_pool_idle_bytes.value_or(0) +
@@ -80,7 +80,8 @@ bool note_others_on(ledger::Writer& ledger, const ledger::DeviceView& device,
   if (static_cast<std::int64_t>(used - own) <= hidden_by_a_context || !may_ask()) return false;
   MemoryOfOthers found = memory_of_others(device, [](auto, auto) {});
   if (!found.bytes) return false;
-  if (by_own && found.own_bytes) found.bytes = used - std::min(used, *found.own_bytes);
+  if (is_moving && *found.bytes != 0 && found.own_bytes)
+    found.bytes = used - std::min(used, *found.own_bytes);
   ledger.devices.set_other_processes(device.ordinal, ByteCount{*found.bytes});
   if (!found.own_bytes) return *found.bytes != 0;
   const std::uint64_t opened = ledger.totals.live_bytes_on(device.ordinal, Kind::imported);
@@ -98,14 +99,17 @@ bool note_others_on(ledger::Writer& ledger, const ledger::DeviceView& device,
 }  // namespace
 
 bool note_others_at_exit(ledger::Writer& ledger, const FunctionRef<bool()>& may_ask,
-                         bool by_own) noexcept try {
+                         std::uint64_t moving) noexcept try {
   ledger::ReadError error;
   const auto reader = ledger::Reader::open(ledger.bytes(), error);
   bool any = false;
+  const auto is_moving = [moving](DeviceOrdinal device) {
+    return device.value >= 0 && device.value < 64 && (moving >> device.value & 1) != 0;
+  };
   if (reader)
     each_row(*reader, ledger::RegionId::devices, &ledger::Reader::device,
              [&](const ledger::DeviceView& device) {
-               any = note_others_on(ledger, device, may_ask, by_own) || any;
+               any = note_others_on(ledger, device, may_ask, is_moving(device.ordinal)) || any;
              });
   return any;
 } catch (...) {

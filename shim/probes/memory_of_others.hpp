@@ -68,12 +68,16 @@ void subtract_from_context(ledger::Writer&, DeviceOrdinal, const ledger::Implici
 
 // Asks NVML how many bytes of each device other processes hold, and writes the answers to the
 // ledger. Subtracts bytes that this process's first context on the device counts as its own. To be
-// called when the process ends, after the devices were read for the last time. `by_own`: true if
-// the devices' memory does not rest, so that NVML's list and the reading are not of one moment:
-// then others have all that is in use beyond this process's own bytes. Asks only for devices with
-// more than hidden_by_a_context (1 GiB) in use beyond what this process's records explain. Calls
-// may_ask() before it asks about such a device, and leaves the device out if may_ask() returns
-// false. Returns true if other processes hold memory of a device.
-bool note_others_at_exit(ledger::Writer&, const FunctionRef<bool()>& may_ask, bool by_own) noexcept;
+// called when the process ends, after the devices were read for the last time.
+//
+// `moving`: a bit, by its ordinal, for each device whose memory does not rest, so that NVML's list
+// and the reading are not of one moment. There, others have all that is in use beyond this
+// process's own bytes.
+//
+// Asks only for devices with more than hidden_by_a_context (1 GiB) in use beyond what this
+// process's records explain. Calls may_ask() before it asks about such a device, and leaves the
+// device out if may_ask() returns false. Returns true if other processes hold memory of a device.
+bool note_others_at_exit(ledger::Writer&, const FunctionRef<bool()>& may_ask,
+                         std::uint64_t moving) noexcept;
 
 }  // namespace cuwarden::shim

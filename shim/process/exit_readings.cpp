@@ -1,7 +1,7 @@
 #include "shim/process/exit_readings.hpp"
 
 #include <algorithm>
-#include <utility>
+#include <cstdint>
 
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/driver/calling_threads.hpp"
@@ -25,23 +25,36 @@ bool is_clear(hooks::Session& session, const void* frame) noexcept {
   return frames.whole && !frames.in_signal_handler && !frames.in_driver;
 }
 
-// Writes the memory of other processes to the ledger. `by_own`: as for note_others_at_exit().
+// Writes the memory of other processes to the ledger. `moving`: as for note_others_at_exit().
 // Returns true if there are any.
-bool note_others(hooks::Session& session, const FunctionRef<bool()>& may_ask, bool by_own) {
+bool note_others(hooks::Session& session, const FunctionRef<bool()>& may_ask,
+                 std::uint64_t moving) {
   struct Task {
     ledger::Writer& ledger;
     const FunctionRef<bool()>& may_ask;
-    const bool by_own;
+    const std::uint64_t moving;
     bool any = false;
-  } task{session.ledger, may_ask, by_own};
+  } task{session.ledger, may_ask, moving};
   call_with_room(
       session.sites,
       [](void* argument) {
         auto& given = *static_cast<Task*>(argument);
-        given.any = note_others_at_exit(given.ledger, given.may_ask, given.by_own);
+        given.any = note_others_at_exit(given.ledger, given.may_ask, given.moving);
       },
       &task);
   return task.any;
+}
+
+}  // namespace
+
+namespace {
+
+// Returns a bit for each device whose free bytes differ in the two readings.
+std::uint64_t difference_of(const tracking::DeviceReadings::FreeBytes& one,
+                            const tracking::DeviceReadings::FreeBytes& other) {
+  std::uint64_t devices = 0;
+  for (std::size_t i = 0; i < one.size(); ++i) devices |= std::uint64_t{one[i] != other[i]} << i;
+  return devices;
 }
 
 }  // namespace
@@ -57,21 +70,21 @@ void take_exit_readings(hooks::Session& session, const void* frame, WaitBudget& 
       return now_ns() < end_ns && !driver::device_is_lost.load(std::memory_order_relaxed);
     };
     session.neighbours.set_asks_at_exit(true);
-    std::uint64_t before = session.readings.read_at_exit(may_ask);
+    auto before = session.readings.read_at_exit(may_ask);
     // Half of the time stays for the reports.
     const auto may_repeat = [&] {
       const std::uint64_t now = now_ns();
       return now < begun_ns + (end_ns - begun_ns) / 2 &&
              driver::calling_threads.are_all_outside(std::min(end_ns, now + most_wait_again_ns));
     };
-    bool rests = true;
-    for (int i = 0; i < most_readings && note_others(session, may_ask, false) && may_repeat();
-         ++i) {
-      const std::uint64_t after = session.readings.read_at_exit(may_ask);
-      rests = after == std::exchange(before, after);
-      if (rests) break;
+    std::uint64_t moving = 0;
+    for (int i = 0; i < most_readings && note_others(session, may_ask, 0) && may_repeat(); ++i) {
+      const auto after = session.readings.read_at_exit(may_ask);
+      moving = difference_of(before, after);
+      before = after;
+      if (moving == 0) break;
     }
-    if (!rests) note_others(session, may_ask, true);
+    if (moving != 0) note_others(session, may_ask, moving);
     session.neighbours.set_asks_at_exit(false);
   }
   budget.spend(now_ns() - begun_ns);

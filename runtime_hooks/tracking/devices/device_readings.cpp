@@ -89,10 +89,12 @@ void DeviceReadings::look_around(std::uint64_t now) noexcept {
     read(here.device, ledger::ReadingAt::last_call, [] { return true; });
 }
 
-std::uint64_t DeviceReadings::read_at_exit(const FunctionRef<bool()>& may_ask) noexcept {
+DeviceReadings::FreeBytes DeviceReadings::read_at_exit(
+    const FunctionRef<bool()>& may_ask) noexcept {
   const ErrnoGuard keep;
-  if (real_.cuCtxPushCurrent_v2 == nullptr || real_.cuCtxPopCurrent_v2 == nullptr) return 0;
-  std::uint64_t free_bytes = 0;
+  FreeBytes free_bytes{};
+  if (real_.cuCtxPushCurrent_v2 == nullptr || real_.cuCtxPopCurrent_v2 == nullptr)
+    return free_bytes;
   for (std::int32_t ordinal = 0; ordinal < device_limit && may_ask(); ++ordinal) {
     if (!met_[ordinal].load(std::memory_order_relaxed)) continue;
     const DeviceOrdinal device{ordinal};
@@ -101,7 +103,9 @@ std::uint64_t DeviceReadings::read_at_exit(const FunctionRef<bool()>& may_ask) n
     const CUresult result = real_.cuCtxPushCurrent_v2(reinterpret_cast<CUcontext>(context.value));
     driver::note_failed_call(result);
     if (result != CUDA_SUCCESS) continue;
-    if (may_ask()) free_bytes += read(device, ledger::ReadingAt::exit, may_ask);
+    if (may_ask())
+      free_bytes[static_cast<std::size_t>(ordinal)] =
+          read(device, ledger::ReadingAt::exit, may_ask);
     CUcontext popped = nullptr;
     if (!driver::device_is_lost.load(std::memory_order_relaxed)) real_.cuCtxPopCurrent_v2(&popped);
   }

@@ -2,6 +2,7 @@
 // of the process. Notes each device's name and UUID when the process first uses it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <optional>
@@ -86,8 +87,9 @@ class DeviceReadings {
   // asks the driver how full the device is, writes the answer into the ledger, and tells the
   // listener. Then writes the host memory that the process holds. `may_ask` is called before each
   // question to the driver; once it returns false, the driver is not asked any more. Returns the
-  // sum of the devices' free bytes.
-  std::uint64_t read_at_exit(const FunctionRef<bool()>& may_ask) noexcept;
+  // free bytes of each device by its ordinal; 0 for devices that were not read.
+  using FreeBytes = std::array<std::uint64_t, LiveContexts::device_limit>;
+  FreeBytes read_at_exit(const FunctionRef<bool()>& may_ask) noexcept;
 
  private:
   // Writes the device's name and UUID into the ledger, if no other thread has done so.
