@@ -44,8 +44,8 @@ def two_moving_neighbours(workspace):
 
 
 def checked_rows(run):
-    """Returns the device's account. What it leaves unexplained is a hundredth at most of the bytes in
-    use, or two chunks."""
+    """Returns the device's account. Checks that at most a hundredth of the bytes in use, or two chunks,
+    stays unexplained."""
     assert run.returncode == 0, run.stderr[-3000:]
     assert run.said == []
     (device,) = run.report["devices"]
@@ -68,7 +68,7 @@ def test_objects_beside_moving_processes_have_their_bytes(workspace, kind, count
         beside = checked_rows(workspace.run([OBJECTS, kind, count]))
     for item in ("context", kind):
         assert beside[item] == pytest.approx(alone[item], rel=0.05, abs=2 * CHUNK), item
-    # Their contexts, what they hold, and at most eight blocks of 65 MiB each.
+    # Both have a context, the memory that they hold, and at most eight blocks of 65 MiB.
     others = beside["other_processes"] - alone.get("other_processes", 0)
     assert 2748 << 20 <= others <= (2748 + 2 * (8 * 65 + 1024)) << 20
 
