@@ -57,8 +57,9 @@ struct Fragmentation {
 // moment of the run at which slabs held the largest amount of freed memory (locked memory).
 struct SlabClass {
   Id device = 0;  // CUDA ordinal of the device, from 0
-  // Size class: the size of a typical piece (small allocation) of a slab, rounded up to a power of
-  // two.
+  // Size class of the slabs in bytes, a power of two. Table `slab_classes`: of the sizes of a
+  // slab's live pieces (small allocations), each rounded up to a power of two, the one with the
+  // most live bytes. Table `worst_slab_classes`: the mean size of a slab's live pieces, rounded up.
   Figure class_bytes;
   Figure slab_count;              // number of slabs (the driver's 2 MiB pages) of the class
   Figure live_count, live_bytes;  // number and bytes of the live pieces in the class's slabs
@@ -167,8 +168,8 @@ struct IncidentFragmentation {
 // allocations (pieces) in them.
 struct IncidentSlabClass {
   Id incident = 0;  // row of the table `incidents` about the refused request
-  // Size class: the size of a typical piece (small allocation) of a slab, rounded up to a power of
-  // two.
+  // Size class of the slabs in bytes, a power of two: of the sizes of a slab's live pieces (small
+  // allocations), each rounded up to a power of two, the one with the most live bytes.
   Figure class_bytes;
   Figure slab_count;              // number of slabs (the driver's 2 MiB pages) of the class
   Figure live_count, live_bytes;  // number and bytes of the live pieces in the class's slabs

@@ -15,18 +15,25 @@ namespace cuwarden {
 enum class Holder : std::uint8_t {
   // Unused memory in slabs (2 MiB pages of small requests) with a live piece.
   slab_waste,
-  rounding_waste,   // bytes that rounding added to requests
-  mempool_idle,     // unused memory of memory pools (CUmemoryPool) and of graphs
-  pool,             // memory that cuwarden's own pool holds and that no allocation has
-  other_processes,  // other processes that NVML lists
-  context,          // contexts of this process, without their code, streams and heaps
-  modules,          // loaded code and constants of this process
-  local_memory,     // memory that the driver set aside for kernels' local memory
-  heap,             // memory for the heap of device-side malloc
-  streams,          // streams of this process
-  graphs,           // executable graphs, without the memory of their memory nodes
-  libraries,        // streams, code and executable graphs of known libraries, such as NCCL
-  page_cache,       // the host's page cache, on a device that shares its memory with the host
+  // Bytes by which the driver rounded up live requests for linear memory (cuMemAlloc).
+  rounding_waste,
+  mempool_idle,  // unused memory of memory pools (CUmemoryPool) and of graphs
+  pool,          // memory that cuwarden's own pool holds and that no allocation has
+  // Memory of other processes that NVML lists, without the memory of theirs that this process has
+  // opened (Kind::imported).
+  other_processes,
+  // Contexts of this process, without their code, local memory, heaps, streams and graphs. A first
+  // context of unknown size is left out. Memory that other processes held when the first context
+  // was made may be included (ImplicitBytes::contexts()).
+  context,
+  modules,       // loaded code and constants of this process, without those in `libraries`
+  local_memory,  // memory that the driver set aside for kernels' local memory
+  heap,          // memory for the heap of device-side malloc
+  streams,       // streams of this process, without those in `libraries`
+  // Executable graphs, without those in `libraries`, and without the memory of their memory nodes.
+  graphs,
+  libraries,   // streams, code and executable graphs of known libraries, such as NCCL
+  page_cache,  // the host's page cache, on a device that shares its memory with the host
 };
 
 // The used bytes of a device, divided into items. An item is the live memory of one kind, or the

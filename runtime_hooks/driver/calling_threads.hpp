@@ -105,7 +105,9 @@ class CallingThreads {
   std::atomic<bool> was_left_{false};      // true once a thread was found to have ended in a call
   // Index in threads_ at which the next search for unused counters begins.
   std::atomic<std::uint32_t> next_{0};
-  Thread stand_in_;       // own_ points to this in threads that have no counters of their own
+  // A mark: own_ points to it in threads that have no counters of their own. Its counters stay 0,
+  // because calls of these threads are counted in `common_calls_`.
+  Thread stand_in_;
   Thread threads_[most];  // the counters of all threads; unused ones have Thread::id 0
 };
 // Counts the hooked calls of the CUDA driver that are under way, for all threads of the process.

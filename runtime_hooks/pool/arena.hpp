@@ -39,8 +39,9 @@ struct ArenaCounts {
   // Bytes of memory that the pool ever gave back to the driver, including those that meshing saved.
   // Memory of contexts that ended does not count.
   std::uint64_t returned_bytes = 0;
-  // Meshing since the start.
-  std::uint64_t meshed_pages = 0;  // pages of addresses that came to share memory
+  // Pages of addresses that meshing has moved to other memory, and pages whose own memory a moved
+  // page came to share. A page counts again each time, so two that come to share memory count 2.
+  std::uint64_t meshed_pages = 0;
   std::uint64_t meshed_bytes = 0;  // bytes of device memory that meshing saved
   std::uint64_t pause_ns = 0;      // nanoseconds for which the program was paused for it
   // Bytes of the runs (pages whose memory is given back together) that are lost, although blocks of

@@ -63,10 +63,11 @@ class Refusals {
   // does not try to serve. If the settings allow cuwarden's pool, the pool then gives its unused
   // memory of the device back, for a repeated request.
   void refused(const tracking::Caller&, const tracking::Allocation& asked_for) noexcept;
-  // Tells the ledger that the program has recovered by itself, if an equal request of this thread
-  // failed in the last 10 s. Must be called after the driver or cuwarden's pool has served a
-  // request that the driver did not refuse. `device`: the device of the memory; no_device: host
-  // memory. Costs one load if no request of the process was ever refused.
+  // Tells the ledger that the program has recovered by itself, if the last refused request of this
+  // thread equals this one and failed in the last 10 s. Must be called after the driver or
+  // cuwarden's pool has served a request that the driver did not refuse. `device`: the device of
+  // the memory; no_device: host memory. Costs one load if no request of the process was ever
+  // refused.
   void served(const tracking::Caller& caller, const tracking::Allocation& allocation,
               DeviceOrdinal device) noexcept {
     if (was_refused_.load(std::memory_order_relaxed))

@@ -158,8 +158,9 @@ class ServingPools final : public tracking::ReadingListener {
   // not be paused, now or shortly before.
   ledger::RungOutcome mesh(const tracking::CurrentContext&, Wanted,
                            std::uint64_t& pause_left_ns) noexcept;
-  // Returns the reason for which host memory cannot serve a request (`Allocation`) in the current
-  // context on this device; none if spill_to_host() may be called.
+  // Returns LeftOut::none if spill_to_host() may be called for this request (`Allocation`), in this
+  // current context and for this device. Otherwise returns the reason for which host memory cannot
+  // serve the request.
   ledger::LeftOut spill_obstacle(const tracking::Allocation&, const tracking::CurrentContext&,
                                  DeviceOrdinal) noexcept;
   // Serves a refused request (`Allocation`) in the current context on this device: with the device
@@ -353,8 +354,9 @@ class ServingPools final : public tracking::ReadingListener {
   std::atomic<bool> is_reached_{false};
   // True if the process shares memory with others by IPC handles.
   std::atomic<bool> is_shared_{false};
-  // Under PoolUse::when_slabs_lock: bit N is set if the pool serves requests for the device of
-  // ordinal N.
+  // Bit N is set once the pool was turned on for the device of ordinal N, which only happens under
+  // PoolUse::when_slabs_lock. Bits stay set. If `is_shared_` is true, the pool serves no new
+  // requests for device memory even so.
   std::atomic<std::uint64_t> pool_on_{0};
   std::atomic<std::uint64_t> used_{0};  // bit N is set if the device of ordinal N has a context
   // True once two devices of the process cannot reach each other's mapped memory. The pool then

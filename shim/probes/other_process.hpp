@@ -27,7 +27,7 @@ struct ProcessFacts {
   bool is_of_another_user = false;  // true if the uid is known, and is not the caller's real one
   // Owners that the process's cgroup names; empty: it names none.
   std::string job;        // id of the Slurm job
-  std::string container;  // id of the container
+  std::string container;  // id of the container; for LXC its name
   std::string pod;        // uid of the Kubernetes pod, with dashes
   std::string unit;       // unit of systemd; empty if one of the others is known
 };

@@ -200,8 +200,9 @@ class Process final : public tracking::CompletenessListener {
   // writes no warning.
   void ledger_is_incomplete(ledger::Reason) noexcept override;
   // Called at the end of a process without a recorded CUDA call. If the program has called dlmopen
-  // and a libcuda is loaded in another linker namespace, starts recording and stores that.
-  // Otherwise says in a debug line, if CUWARDEN_LOG asks for them, why nothing was recorded.
+  // and a libcuda is loaded in another linker namespace, starts recording. Then adds to the ledger
+  // that calls of such a libcuda are not recorded (reason_driver_out_of_sight). If recording does
+  // not start, and CUWARDEN_LOG asks for debug lines, one says why nothing was recorded.
   void end_unrecorded() noexcept;
   // Writes the last report, and tells its path to `cuwarden run`. Returns true if the report is on
   // disk or CUWARDEN_REPORT_IF asks for none; false if it could not be written. To be called inside

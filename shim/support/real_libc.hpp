@@ -13,22 +13,23 @@ namespace cuwarden::shim {
 // Table of pointers to functions of libc. Unless its comment says otherwise, a pointer is not null,
 // and leads to the definition that the loader finds next after the shim: libc's own, or the wrapper
 // of another preloaded library. Before glibc 2.34, the functions whose names begin with dl, and
-// libc_dlsym, are libdl's: null if libdl was not loaded when real_libc() filled the table.
+// libc_dlsym, are libdl's, and so may be null.
 struct RealLibc {
-  // libc's dlsym, or the wrapper of another preloaded library. Before glibc 2.34, null without
-  // libdl.
+  // The dlsym of libc (before glibc 2.34, of libdl), or the wrapper of another preloaded library.
+  // Before glibc 2.34, null if there was neither when real_libc() filled the table.
   void* (*dlsym)(void*, const char*);
   // libc's own dlsym, never a wrapper of another library; for lookups that the shim makes itself.
-  // Before glibc 2.34, null without libdl.
+  // Before glibc 2.34 it is libdl's, and null if libdl was not loaded yet when real_libc() filled
+  // the table.
   void* (*libc_dlsym)(void*, const char*);
-  // libc's dlvsym, or the wrapper of another preloaded library. Before glibc 2.34, null without
-  // libdl.
+  // The dlvsym of libc (before glibc 2.34, of libdl), or the wrapper of another preloaded library.
+  // Before glibc 2.34, null if there was neither when real_libc() filled the table.
   void* (*dlvsym)(void*, const char*, const char*);
-  // libc's dlopen, or the wrapper of another preloaded library. Before glibc 2.34, null without
-  // libdl.
+  // The dlopen of libc (before glibc 2.34, of libdl), or the wrapper of another preloaded library.
+  // Before glibc 2.34, null if there was neither when real_libc() filled the table.
   void* (*dlopen)(const char*, int);
-  // libc's dlmopen, or the wrapper of another preloaded library. Before glibc 2.34, null without
-  // libdl.
+  // The dlmopen of libc (before glibc 2.34, of libdl), or the wrapper of another preloaded library.
+  // Before glibc 2.34, null if there was neither when real_libc() filled the table.
   void* (*dlmopen)(Lmid_t, const char*, int);
   // libc's dlclose, or the wrapper of another preloaded library. Before glibc 2.34, null without
   // libdl.
@@ -54,14 +55,15 @@ struct RealLibc {
   // libc's __assert_fail, which a failed assert() calls, or the wrapper of another preloaded
   // library. It does not return.
   void (*assert_fail)(const char*, const char*, unsigned, const char*);
-  // libc's own function; before glibc 2.34, libpthread's. Null if libpthread was not loaded yet
-  // when real_libc() filled the table; then the process had one thread only.
+  // libc's own function, never a wrapper. Before glibc 2.34 it is libpthread's, and the pointer is
+  // null if libpthread was not loaded yet when real_libc() filled the table; then the process had
+  // one thread only.
   int (*pthread_getattr_np)(pthread_t, pthread_attr_t*);
-  // libc's own function; before glibc 2.34, libpthread's. Null if libpthread was not loaded yet
-  // when real_libc() filled the table.
+  // libc's own function, never a wrapper. Before glibc 2.34 it is libpthread's, and the pointer is
+  // null if libpthread was not loaded yet when real_libc() filled the table.
   int (*pthread_attr_getstack)(const pthread_attr_t*, void**, std::size_t*);
-  // libc's own function; before glibc 2.34, libpthread's. Null if libpthread was not loaded yet
-  // when real_libc() filled the table.
+  // libc's own function, never a wrapper. Before glibc 2.34 it is libpthread's, and the pointer is
+  // null if libpthread was not loaded yet when real_libc() filled the table.
   int (*pthread_attr_destroy)(pthread_attr_t*);
 };
 

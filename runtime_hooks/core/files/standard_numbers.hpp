@@ -134,7 +134,9 @@ class [[nodiscard]] StandardNumbersHeld {
   static void put_stand_ins() noexcept {
     for (int attempt = 0; attempt < 2 * count && !all_open(); ++attempt) {
       const int number = open_stand_in();
-      if (number < 0) return;  // No descriptor is left, so none of ours will be opened either.
+      // The stand-in was not opened, as when the process may have no more descriptors. Then the
+      // file that cuwarden wants to open cannot be opened either.
+      if (number < 0) return;
       if (number >= count) {
         syscall(SYS_close, number);  // The program has opened the last number meanwhile.
         return;

@@ -120,7 +120,9 @@ class ExecEffects {
   static constexpr std::size_t limit = 4096, buckets = 16384;
   // A row of the table. The rows of each bucket form a list, and so do rows that forget() emptied.
   struct Row {
-    Effect effect;  // the allocation or free; empty in an emptied row
+    // The allocation or free. In rows that forget() has emptied, and in rows that were never used,
+    // it is Effect{}, whose `exec` is 0.
+    Effect effect;
     // Number (index plus 1) of the next row in the same bucket, or in the list of emptied rows; 0
     // if there is none.
     std::uint16_t next = 0;

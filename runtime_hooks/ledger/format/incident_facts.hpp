@@ -77,7 +77,7 @@ struct OtherProcess {
   std::string_view user{};  // name of the process's user, or the uid in digits; empty: unknown
   // Owners that the process's cgroup names; empty: it names none.
   std::string_view job{};        // id of a Slurm job
-  std::string_view container{};  // id of a container
+  std::string_view container{};  // id of a container; for LXC its name
   std::string_view pod{};        // uid of a Kubernetes pod
   std::string_view unit{};       // unit of systemd
 };

@@ -245,7 +245,7 @@ struct IncidentProcess {
   StringRef user;  // name of the process's user, or the uid in digits; empty: unknown
   // Owners that the process's cgroup names; empty: it names none.
   StringRef job;        // id of a Slurm job
-  StringRef container;  // id of a container
+  StringRef container;  // id of a container; for LXC its name
   StringRef pod;        // uid of a Kubernetes pod
   StringRef unit;       // unit of systemd
 };

@@ -78,7 +78,8 @@ class LiveBytes {
   static bool keeps_credits(std::uint32_t epoch) noexcept { return epoch % 2 == 0; }
   // Returns true if the shard may keep a credit (freed bytes that the series' counter does not know
   // yet) for the series in this row. Always false until a second thread has had a shard: a single
-  // thread changes the counter without disturbing another.
+  // thread changes the counter without disturbing another. Also false for the shared shard, and for
+  // rows from ThreadShard::series_limit on.
   bool may_keep_credits(const ThreadShard& shard, std::size_t row) const noexcept {
     return row < ThreadShard::series_limit && !shard.is_shared() && thread_shards_.several();
   }

@@ -68,7 +68,8 @@ class Storage {
   // reason_recording_stopped or reason_confined, because these also keep a table from growing.
   void add_reason(Reason reason) noexcept {
     const std::uint32_t present = header().reasons.load(std::memory_order_relaxed);
-    // These reasons are taken for the cause of a full table.
+    // If one of these is in the header already, it explains a full table, too. Then
+    // reason_ledger_full is not added.
     constexpr std::uint32_t causes = reason_recording_stopped | reason_confined;
     if (reason == reason_ledger_full && (present & causes) != 0) return;
     if ((present & reason) == 0) header().reasons.fetch_or(reason, std::memory_order_relaxed);

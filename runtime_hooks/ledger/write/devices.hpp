@@ -35,8 +35,9 @@ struct ArenaUse {
   std::uint64_t served_count = 0, served_bytes = 0;
   // Bytes that cuwarden's pool gave back to the device since the process began.
   std::uint64_t returned_bytes = 0;
-  // Meshing since the process began (two pages of addresses share one page of memory).
-  std::uint64_t meshed_pages = 0;  // pages that were meshed
+  // Pages of addresses that meshing has moved to other memory, and pages whose own memory a moved
+  // page came to share. A page counts again each time, so two that come to share memory count 2.
+  std::uint64_t meshed_pages = 0;
   std::uint64_t meshed_bytes = 0;  // bytes that meshing gave back to the device
   std::uint64_t pause_ns = 0;      // time for which meshing paused the program
 };

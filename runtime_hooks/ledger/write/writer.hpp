@@ -31,7 +31,8 @@ struct Creation {
   // is kept in memory.
   std::span<const char* const> folders;
   std::span<const std::string_view> hook_names;  // names of the hooks, by HookId
-  std::string_view report_path;  // absolute path of the report, with all % fields filled in
+  // Absolute path of the report, with all % fields filled in; /dev/null: no report is written.
+  std::string_view report_path;
   // Largest size in bytes of the ledger's file, or of the memory in its stead; 0:
   // default_total_bytes. Limits of the process may be lower.
   std::uint64_t largest_file_bytes = 0;

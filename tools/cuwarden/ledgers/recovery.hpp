@@ -19,10 +19,11 @@ enum class RecoveryOutcome : std::uint8_t {
   recovered,
   // The recorded process had already written its report. The ledger is removed.
   had_report,
-  // The recorded process still runs. Nothing was done.
+  // The recorded process still runs, or a process may still be making the ledger: its header is not
+  // complete yet. Nothing was done.
   running,
-  // Another cuwarden process is making the report of the ledger, or has just made it. Nothing was
-  // done.
+  // Another cuwarden process is making the report of the ledger, or has just made it. Also if there
+  // is no file at the path, or if the file has just changed. Nothing was done.
   busy,
   // This process cannot see whether the recorded process still lives. Nothing was done.
   out_of_sight,
