@@ -64,20 +64,38 @@ void ContextMemory::made_green(const Caller& caller, const CurrentContext& prima
   add({Kind::context, false, primary.device, primary.context, {green}}, group, 0);
 }
 
-void ContextMemory::green_ended(std::uint64_t green) noexcept {
+ContextMemory::GreenEnding ContextMemory::begin_green_end(std::uint64_t green) noexcept {
   const ErrnoGuard keep;
   const Locked locked(lock_);
-  if (!locked) return;
+  if (!locked) return {};
   for (std::size_t i = 0; i < count_; ++i) {
     const Entry entry = entries_[i];
     if (entry.kind != Kind::context || entry.address.value != green || entry.is_context()) continue;
+    GreenEnding ending{ledger_.allocations.take(Space::context, entry.address),
+                       {entry.context, entry.device}};
     KeptByGreens& kept = kept_[static_cast<std::size_t>(entry.device.value)];
     if (kept.primary != entry.context) kept = {entry.context};
-    kept.bytes += ledger_.allocations.take(Space::context, entry.address).fields.bytes.value;
+    kept.bytes += ending.record.fields.bytes.value;
     std::move(entries_.data() + i + 1, entries_.data() + count_, entries_.data() + i);
     --count_;
-    return;
+    return ending;
   }
+  // There may have been no room for an entry when the green context was made.
+  ledger_.allocations.take(Space::context, {green});
+  return {};
+}
+
+void ContextMemory::green_not_ended(const GreenEnding& ending) noexcept {
+  const ErrnoGuard keep;
+  const Locked locked(lock_);
+  if (!locked || !ending.record) return;
+  const DeviceOrdinal device = ending.primary.device;
+  KeptByGreens& kept = kept_[static_cast<std::size_t>(device.value)];
+  kept.bytes -= std::min(kept.bytes, ending.record.fields.bytes.value);
+  ledger_.allocations.put_back(ending.record);
+  if (count_ < most_records)
+    entries_[count_++] = {Kind::context, false, device, ending.primary.context,
+                          ending.record.address};
 }
 
 void ContextMemory::book(const Caller& caller, const CurrentContext& in,

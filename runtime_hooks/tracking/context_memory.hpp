@@ -9,6 +9,7 @@
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/record_fields.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/tracking/call_sites.hpp"
@@ -44,10 +45,19 @@ class ContextMemory {
   // Records a green context (`green` is its CUgreenCtx) that the call has made, without bytes.
   // `primary`: its device's primary context, which owns it.
   void made_green(const Caller&, const CurrentContext& primary, std::uint64_t green) noexcept;
-  // Ends the record of a green context that was destroyed. The driver keeps its memory until the
+  // A green context whose end has begun: its record, and the primary context that owns it. An empty
+  // record if it had none.
+  struct GreenEnding {
+    ledger::TakenRecord record;
+    CurrentContext primary;
+  };
+  // Ends the record of a green context. To be called before the driver's call that destroys it,
+  // since another thread may get the handle afterwards. The driver keeps its memory until the
   // primary context ends, so its bytes stay in the device's number. (Measured on an H200: each of
   // 20 took 4 to 6 MiB, their ends gave nothing back, and the next ones took 4 MiB each again.)
-  void green_ended(std::uint64_t green) noexcept;
+  GreenEnding begin_green_end(std::uint64_t green) noexcept;
+  // Undoes begin_green_end() of a green context that the driver refused to destroy.
+  void green_not_ended(const GreenEnding&) noexcept;
 
   // Adds the change to the device's numbers of implicit memory in the ledger, and lets the records
   // follow. Local memory and heap that were added get a record in the group of the call. Bytes that

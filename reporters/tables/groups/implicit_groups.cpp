@@ -47,6 +47,12 @@ std::uint64_t ended_bytes(const ledger::GroupView& group) {
   return group.allocated_bytes - std::min(group.allocated_bytes, left);
 }
 
+// True for a group of green contexts. Ends of other contexts give all of their memory back.
+bool makes_green_contexts(const ledger::Reader& reader, const ledger::GroupView& group) {
+  const auto hook = reader.hook(group.api.value);
+  return group.kind == Kind::context && hook && hook->name.find("GreenCtx") != hook->name.npos;
+}
+
 // Returns the bytes that the driver keeps of the device's contexts which have ended: green ones.
 // `recorded`: bytes in the records of its live contexts.
 std::uint64_t kept_of_contexts(const ledger::Reader& reader, DeviceOrdinal ordinal,
@@ -57,7 +63,7 @@ std::uint64_t kept_of_contexts(const ledger::Reader& reader, DeviceOrdinal ordin
     if (device.ordinal == ordinal) kept = further - std::min(further, recorded);
   });
   each_row(reader, RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
-    if (group.kind == Kind::context && group.device == ordinal) ended += ended_bytes(group);
+    if (makes_green_contexts(reader, group) && group.device == ordinal) ended += ended_bytes(group);
   });
   return std::min(kept, ended);
 }
@@ -80,19 +86,23 @@ void add_first_contexts(const ledger::Reader& reader, const ContextBytes& of_dev
 }
 
 // Divides `kept` bytes among the groups of a kind on a device, by what their ended objects had.
-void divide_kept(std::uint64_t kept, Kind kind, DeviceOrdinal device,
+void divide_kept(const ledger::Reader& reader, std::uint64_t kept, Kind kind, DeviceOrdinal device,
                  std::vector<LeakGroup>& groups) {
   std::uint64_t ended = 0;
   const auto belongs = [&](const LeakGroup& group) {
     return group.group.kind == kind && group.group.device == device && !group.released_by_context;
   };
+  const auto ended_of = [&](const LeakGroup& group) {
+    const bool keeps = kind != Kind::context || makes_green_contexts(reader, group.group);
+    return keeps ? ended_bytes(group.group) : 0;
+  };
   for (const LeakGroup& group : groups) {
     if (!belongs(group)) continue;
     kept -= std::min(kept, group.bytes);
-    ended += ended_bytes(group.group);
+    ended += ended_of(group);
   }
   for (LeakGroup& group : groups) {
-    const std::uint64_t own = ended_bytes(group.group);
+    const std::uint64_t own = ended_of(group);
     if (!belongs(group) || own == 0) continue;
     // Sums of a damaged ledger may be too small.
     const double share = ended <= own ? 1 : static_cast<double>(own) / static_cast<double>(ended);
@@ -106,11 +116,11 @@ void divide_kept(std::uint64_t kept, Kind kind, DeviceOrdinal device,
 void add_kept_bytes(const ledger::Reader& reader, const ContextBytes& contexts,
                     std::vector<LeakGroup>& groups) {
   for (const auto& [device, bytes] : contexts)
-    divide_kept(bytes, Kind::context, DeviceOrdinal{device}, groups);
+    divide_kept(reader, bytes, Kind::context, DeviceOrdinal{device}, groups);
   each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
-    divide_kept(device.implicit.streams, Kind::stream, device.ordinal, groups);
-    divide_kept(device.implicit.modules, Kind::module, device.ordinal, groups);
-    divide_kept(device.implicit.graphs, Kind::graph_exec, device.ordinal, groups);
+    divide_kept(reader, device.implicit.streams, Kind::stream, device.ordinal, groups);
+    divide_kept(reader, device.implicit.modules, Kind::module, device.ordinal, groups);
+    divide_kept(reader, device.implicit.graphs, Kind::graph_exec, device.ordinal, groups);
   });
 }
 

@@ -274,19 +274,26 @@ CUresult cuCtxFromGreenCtx(HookedCall& call, CUcontext* pContext, CUgreenCtx hCt
 CUresult cuGreenCtxDestroy(HookedCall& call, CUgreenCtx hCtx) {
   streams_end(call);
   const auto destroy = [&] { return call.real().cuGreenCtxDestroy(hCtx); };
-  if (!call.recording()) return destroy();
+  const std::uint64_t green = id_of(hCtx).value;
+  serving::ServingPools* const pools = pools_of(call);
+  const DeviceOrdinal device =
+      pools == nullptr ? no_device : pools->parts().contexts.device_of_green(green);
+  if (!call.recording()) {
+    return device == no_device ? destroy() : primary_released(call, device.value, destroy);
+  }
   const ExecutionParts parts = call.execution();
-  const DeviceOrdinal device = parts.contexts.device_of_green(id_of(hCtx).value);
   if (device == no_device) {
     const CUresult result = destroy();
     if (result == CUDA_SUCCESS && !parts.process_ends()) remove_ended_primaries(call);
     return result;
   }
   parts.implicit.disturb(device);
+  parts.contexts.green_destroyed(green);
+  const auto ending = parts.context_memory.begin_green_end(green);
   const CUresult result = primary_released(call, device.value, destroy);
-  if (result != CUDA_SUCCESS) return result;
-  parts.contexts.green_destroyed(id_of(hCtx).value);
-  parts.context_memory.green_ended(id_of(hCtx).value);
+  if (has_ended(result)) return result;
+  parts.contexts.green_created(green, device);
+  parts.context_memory.green_not_ended(ending);
   return result;
 }
 #endif

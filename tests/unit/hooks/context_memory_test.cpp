@@ -134,6 +134,18 @@ TEST_F(GreenContextTest, memory_of_those_that_ended_is_kept_until_the_primary_co
   EXPECT_EQ(bytes().used_after_first_context, 0u);
 }
 
+TEST_F(GreenContextTest, one_that_the_driver_refuses_to_destroy_goes_on) {
+  make_green(531 * mib);
+  const CUgreenCtx second = make_green(4 * mib);
+  answer = CUDA_ERROR_INVALID_CONTEXT;
+  destroy_green(second);
+  answer = CUDA_SUCCESS;
+  EXPECT_EQ(live(Kind::context), (Live{2, 4 * mib, 0}));
+  destroy_green(second);
+  EXPECT_EQ(live(Kind::context), (Live{1, 0, 1}));
+  EXPECT_EQ(bytes().further_contexts, 4 * mib);
+}
+
 TEST_F(GreenContextTest, a_first_one_beside_a_created_context_gives_the_primary_context_its_bytes) {
   make_context(527 * mib);
   make_green(528 * mib);
