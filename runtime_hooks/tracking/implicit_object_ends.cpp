@@ -43,11 +43,12 @@ std::uint64_t ImplicitObjects::end_code_of(const ImplicitObject& object,
 ImplicitObjects::Ending ImplicitObjects::begin_end(const ImplicitObject& object,
                                                    DeviceOrdinal here) noexcept {
   const ErrnoGuard keep;
-  const bool has_waited = end_waiting(object);
   Ending ending{ledger_.allocations.take(object.space, object.address()), here};
+  const bool has_waited = end_waiting(object, ending.record.fields.group);
   if (ending.record) ending.device = ledger_.groups.device_of(ending.record.fields.group);
   if (has_waited) ending.record.fields.flags |= ledger::record_bytes_uncertain;
-  ending.base_version = implicit_.bases.of(ending.device).version;
+  const FreeBases::Base base = implicit_.bases.of(ending.device);
+  ending.base_version = base.is_known ? base.version : 0;
   if (object.kind == Kind::module) ending.code_bytes = end_code_of(object, ending.device);
   return ending;
 }
@@ -70,7 +71,7 @@ void ImplicitObjects::ended(Kind kind, const Ending& ending, Taken taken) noexce
   implicit_.bases.was_not_measured(ending.device);
 }
 
-bool ImplicitObjects::end_waiting(const ImplicitObject& object) noexcept {
+bool ImplicitObjects::end_waiting(const ImplicitObject& object, GroupId group) noexcept {
   if (count_.load(relaxed) == 0) return false;
   const Locked locked(lock_);
   if (!locked) return false;
@@ -85,6 +86,7 @@ bool ImplicitObjects::end_waiting(const ImplicitObject& object) noexcept {
       continue;
     }
     has_waited = true;
+    if (group.value != 0) entry.group = group;
     auto* const end = waiting_.data() + count;
     auto* const like = std::find_if(waiting_.data(), end, [&](const Waiting& other) {
       return other.ended != 0 && other.group == entry.group && other.device == entry.device &&

@@ -127,7 +127,8 @@ class ImplicitObjects final : public ReadingListener {
     ledger::TakenRecord record;
     DeviceOrdinal device = no_device;
     std::uint64_t code_bytes = 0;
-    FreeBases::Version base_version = 0;  // version of the device's base before the driver's call
+    // Version of the device's base before the driver's call; 0: no base was known.
+    FreeBases::Version base_version = 0;
   };
   // Ends the object's record. With a module or a library, ends the records of its code on all
   // devices. `here`: the current device, which is taken for that of an object without a record. To
@@ -140,7 +141,8 @@ class ImplicitObjects final : public ReadingListener {
   // bytes counts as given back: the same part as at measured ends of its kind (GivenBack).
   void ended(Kind, const Ending&, Taken) noexcept;
   // Undoes begin_end() of an object that the driver refused to destroy. Records of its code stay
-  // ended, but the code's bytes stay in the device's sum.
+  // ended, but the code's bytes stay in the device's sum. If the object waited, its bytes stay
+  // unknown, and its part of the next difference counts as kept.
   void not_ended(const Ending&) noexcept;
 
   // Forgets objects of the context that wait, because the context has ended.
@@ -249,8 +251,8 @@ class ImplicitObjects final : public ReadingListener {
   bool is_plausible(DeviceOrdinal, const FreeBases::Base&, std::uint64_t free_bytes) noexcept;
   // Makes the entry of an object that ends one that stands for ended objects, or counts it in such
   // an entry. If ends of its kind give memory back, forgets the entry. Returns true if the object
-  // waited.
-  bool end_waiting(const ImplicitObject&) noexcept;
+  // waited. `group`: group of the object's record, which counts its bytes; 0: it has none.
+  bool end_waiting(const ImplicitObject&, GroupId group) noexcept;
   void book(Kind, DeviceOrdinal, std::int64_t bytes) noexcept;
   // Returns the share of objects' bytes that ends of this kind give back to the device.
   GivenBack& given_back_of(Kind kind) noexcept {

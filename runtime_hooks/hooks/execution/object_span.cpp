@@ -52,15 +52,17 @@ ObjectEnd::ObjectEnd(HookedCall& call, const tracking::ImplicitObject& object,
   const ErrnoGuard keep;
   const ExecutionParts parts = call.execution();
   const DeviceOrdinal here = parts.queries.current().device;
+  // The reading gives the object what it waits for, so it comes first. Only the current device can
+  // be read.
+  if (may_measure(parts, when)) span_.begin(here);
   ending_ = parts.objects.begin_end(object, here);
-  // Only the current device can be read.
-  if (ending_.device == here && may_measure(parts, when)) span_.begin(here);
+  is_here_ = ending_.device == here;
 }
 
 void ObjectEnd::done(CUresult result) noexcept {
   if (!call_.recording()) return;
   const ErrnoGuard keep;
-  const tracking::Taken taken = span_.taken();
+  const tracking::Taken taken = is_here_ ? span_.taken() : std::nullopt;
   tracking::ImplicitObjects& objects = call_.execution().objects;
   // The process is ending, and the driver has ended the object by itself.
   if (result == CUDA_ERROR_DEINITIALIZED) return;

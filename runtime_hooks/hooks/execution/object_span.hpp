@@ -68,6 +68,8 @@ class ObjectEnd {
   const tracking::ImplicitObject object_;
   // The object's record and device, from before the driver's call.
   tracking::ImplicitObjects::Ending ending_;
+  // True if the object is on the current device, which is the one that is measured.
+  bool is_here_ = false;
 };
 
 }  // namespace cuwarden::hooks

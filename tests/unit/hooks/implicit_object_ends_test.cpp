@@ -110,6 +110,26 @@ TEST_F(ImplicitObjectEndsTest, an_object_that_is_destroyed_after_the_driver_has_
   EXPECT_EQ(live(Kind::stream), (Live{0, 0, 1}));
 }
 
+TEST_F(ImplicitObjectEndsTest, code_that_waits_has_its_bytes_before_its_module_ends) {
+  CUmodule module = nullptr, other = nullptr;
+  takes = 10 * mib;
+  hooked(Row::cuModuleLoadData, cuModuleLoadData, &module, nullptr);
+  takes = 40 * mib;
+  hooked(Row::cuModuleLoadData, cuModuleLoadData, &other, nullptr);
+  FakeKernel plain{0, "plain"};
+  CUfunction found = nullptr;
+  takes = 0;
+  hooked(Row::cuModuleGetFunction, cuModuleGetFunction, &found, module,
+         reinterpret_cast<const char*>(&plain));
+  make_stream(0);  // the device has a base now
+  use_up_readings();
+  launch(plain, 20 * mib);
+  EXPECT_EQ(bytes().modules, 50 * mib);
+  takes = -30 * static_cast<std::int64_t>(mib);
+  hooked(Row::cuModuleUnload, cuModuleUnload, module);
+  EXPECT_EQ(bytes().modules, 40 * mib);
+}
+
 TEST_F(ImplicitObjectEndsTest, objects_that_waited_have_their_bytes_in_the_sums_of_their_group) {
   make_stream(mib);
   use_up_readings();
