@@ -77,13 +77,20 @@ bool note_others_on(ledger::Writer& ledger, const ledger::DeviceView& device,
                             device.memory_pool_idle_bytes.value_or(0) +
                             device.implicit.beside_first_context();
   const std::uint64_t used = device.total_bytes - device.free_bytes;
-  if (static_cast<std::int64_t>(used - own) <= hidden_by_a_context || !may_ask()) return false;
+  if (static_cast<std::int64_t>(used - own) <= hidden_by_a_context) {
+    // Other processes that held some at an earlier reading are gone.
+    if (device.other_processes_bytes != 0)
+      ledger.devices.set_other_processes(device.ordinal, ByteCount{0});
+    return false;
+  }
+  if (!may_ask()) return false;
   MemoryOfOthers found = memory_of_others(device, [](auto, auto) {});
   if (!found.bytes) return false;
-  if (is_moving && *found.bytes != 0 && found.own_bytes)
+  const bool had_others = *found.bytes != 0 || device.other_processes_bytes != 0;
+  if (is_moving && had_others && found.own_bytes)
     found.bytes = used - std::min(used, *found.own_bytes);
   ledger.devices.set_other_processes(device.ordinal, ByteCount{*found.bytes});
-  if (!found.own_bytes) return *found.bytes != 0;
+  if (!found.own_bytes) return true;
   const std::uint64_t opened = ledger.totals.live_bytes_on(device.ordinal, Kind::imported);
   const std::uint64_t recorded = own - std::min(own, device.spilled_bytes);
   const DeviceShares shares{.unexplained = static_cast<std::int64_t>(
@@ -93,7 +100,7 @@ bool note_others_on(ledger::Writer& ledger, const ledger::DeviceView& device,
                             .recorded = recorded - std::min(recorded, opened)};
   subtract_from_context(ledger, device.ordinal, device.implicit,
                         counted_with_context(device.implicit, shares));
-  return *found.bytes != 0;
+  return true;
 }
 
 }  // namespace

@@ -76,7 +76,8 @@ void subtract_from_context(ledger::Writer&, DeviceOrdinal, const ledger::Implici
 //
 // Asks only for devices with more than hidden_by_a_context (1 GiB) in use beyond what this
 // process's records explain. Calls may_ask() before it asks about such a device, and leaves the
-// device out if may_ask() returns false. Returns true if other processes hold memory of a device.
+// device out if may_ask() returns false. Returns true if NVML has told what other processes hold of
+// some device.
 bool note_others_at_exit(ledger::Writer&, const FunctionRef<bool()>& may_ask,
                          std::uint64_t moving) noexcept;
 

@@ -26,7 +26,7 @@ bool is_clear(hooks::Session& session, const void* frame) noexcept {
 }
 
 // Writes the memory of other processes to the ledger. `moving`: as for note_others_at_exit().
-// Returns true if there are any.
+// Returns true if NVML has told.
 bool note_others(hooks::Session& session, const FunctionRef<bool()>& may_ask,
                  std::uint64_t moving) {
   struct Task {
