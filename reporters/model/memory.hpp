@@ -42,8 +42,8 @@ struct Device {
 // `unexplained` is the rest; it may be negative, because live memory is counted after the reading.
 struct AccountItem {
   Id device = 0;  // CUDA ordinal of the device, from 0
-  // Row of the table `incidents` at whose refusal the part was read; null: at the device's last
-  // reading.
+  // Row of the table `incidents` about the refused request at whose refusal the part was read.
+  // Null: the part was read at the device's last reading.
   MaybeId incident;
   // Name of the part of the used bytes, such as "live_device", "context" or "slab_waste".
   std::string item;

@@ -70,9 +70,9 @@ class Shortage {
   // Returns the bytes of the host's page cache that the driver counted as used, and that the kernel
   // would drop; 0 if the device does not share its memory with the host.
   std::uint64_t page_cache() const { return held_by(Holder::page_cache); }
-  // Returns the device bytes of this process that no allocation call asked for: those of contexts,
-  // code, kernels' local memory, the device heap and streams. Returns 0 also if the device was not
-  // read.
+  // Returns the bytes of this process's implicit memory on the device: contexts, code, kernels'
+  // local memory, the device heap, streams and executable graphs, those of libraries included.
+  // Returns 0 also if the device was not read.
   std::uint64_t implicit() const;
   // Returns the sum of the device bytes of other processes, as NVML lists them, and the bytes of
   // other processes' memory that this process opened; 0 also if the device was not read.

@@ -139,7 +139,9 @@ struct Pool {
 
 // Kind of CUWARDEN_MESH: how the pool's memory may be moved.
 struct Mesh {
-  using Value = MeshMode;  // permitted moves of memory
+  // Four choices: whether memory is moved, whether copies are compared with the originals, whether
+  // cuMemGetInfo counts memory as free that moves could free, and whether a kernel copies.
+  using Value = MeshMode;
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_mesh_mode;
   // Parses a text and stores its value. Returns false, and stores nothing, if the text is not

@@ -30,8 +30,9 @@ class LoaderWalks {
   // ends the walk.
   using Visit = int (*)(dl_phdr_info*, std::size_t, void*);
 
-  // Waits for a fork that is under way, calls dl_iterate_phdr(visit, argument), and returns its
-  // result. Keeps errno. May be called inside another walk.
+  // Waits for a fork that is under way, for ten seconds at most, calls dl_iterate_phdr(visit,
+  // argument), and returns its result. Keeps errno. May be called inside another walk. Neither an
+  // inner walk nor a confined thread waits.
   int walk(Visit visit, void* argument) noexcept {
     const ErrnoGuard keep;
     // A walk inside another one is a part of it. If it waited for the fork, the fork would wait for

@@ -197,12 +197,13 @@ struct Rescue {
   }
   // True if the request is for device memory, false for host memory.
   bool is_on_device() const { return call.request.device != no_device; }
-  // Returns true if a wait of `waited_ns` nanoseconds has ended in vain less than ten times
-  // `waited_ns` ago. The wait is not repeated then, since nothing is likely to have changed.
-  // `until_ns`: the time of `clock` at which the wait ended; 0: there was none.
-  bool was_in_vain(const std::atomic<std::uint64_t>& until_ns, std::uint64_t waited_ns) const {
+  // Returns true if a wait has ended in vain less than ten times `longest_ns` ago. The wait is not
+  // repeated then, since nothing is likely to have changed. `until_ns`: time of `clock` at which
+  // the last wait in vain ended; 0: there was none, or a later wait was not in vain.
+  // `longest_ns`: longest time that such a wait takes, in nanoseconds.
+  bool was_in_vain(const std::atomic<std::uint64_t>& until_ns, std::uint64_t longest_ns) const {
     const std::uint64_t until = until_ns.load(std::memory_order_relaxed);
-    return until != 0 && (clock.now_ns() - until) / vain_times < waited_ns;
+    return until != 0 && (clock.now_ns() - until) / vain_times < longest_ns;
   }
 };
 

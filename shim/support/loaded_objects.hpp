@@ -216,9 +216,11 @@ bool any_startup_object_behind_shim(Visit visit) {
 
 template <class Visit>
 bool any_object_needed_by(const LoadedObject& object, Visit visit) {
-  // Positions in the load order of the objects that were met. They take 2 KiB of the stack, which
-  // may be small.
+  // Most objects whose needed libraries are followed, `object` included. Libraries beyond them are
+  // visited, perhaps more than once, but what they need is not looked at.
   constexpr std::size_t reach = 1024;
+  // Positions in the load order of the objects that are followed. The array takes 2 KiB of the
+  // stack, which may be small.
   std::uint16_t queue[reach];
   std::size_t queued = 0;
   queue[queued++] = static_cast<std::uint16_t>(detail::position_of(object));

@@ -102,7 +102,9 @@ class CallFrames {
     std::uint32_t module = 0;  // row of the code's module in the ledger; 0: code in no known module
     // Code's address minus the module's load address; if `module` is 0, the address itself.
     std::uint64_t offset = 0;
-    // Id of the innermost frame of the address; number of its frames; 0 before name_all().
+    // first_frame: id, from 1, of the address's innermost frame; its index in frames_ is one less.
+    // frame_count: number of the address's frames, whose ids follow each other. Both are 0 before
+    // name_all().
     std::uint32_t first_frame = 0, frame_count = 0;
   };
   // Hash of a code address and its module epoch, the number of modules that had been unloaded so

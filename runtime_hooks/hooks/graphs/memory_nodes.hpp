@@ -14,11 +14,11 @@
 namespace cuwarden::hooks {
 
 // A table of the program's calls that made graphs' allocation nodes, by the address that a node
-// allocates. It is read when a graph is instantiated. In a full table, a new node replaces the
-// oldest one.
+// allocates. It is read when a graph is instantiated. In a full table, a new node replaces one
+// of the oldest.
 //
-// Nodes of one graph may have the same address, one after the other, so the latest eight nodes of
-// each address are kept. All functions may be called by several threads at once.
+// Nodes of one graph may have the same address, one after the other, so up to eight nodes of each
+// address are kept, the latest ones. All functions may be called by several threads at once.
 class NodeMakers {
  public:
   // A program's call that made an allocation node.
@@ -63,8 +63,10 @@ class NodeMakers {
   // Protects the table of nodes. While it is held, no other lock is taken, and neither the driver
   // nor the program is called.
   FutexLock lock_;
-  // Index in `nodes_` of the row that the next node is written to, unless it replaces one of eight
-  // nodes with its address. The rows are used in turn, so this is the oldest one in a full table.
+  // Index in `nodes_` of the row that the next node is written to. It then moves on by one row, and
+  // from the last row to the first. If eight rows have the new node's address already, the node is
+  // written to the earliest of those rows, and the index stays. So a row that is next in turn may
+  // hold a newer node than other rows do.
   std::size_t oldest_ = 0;
   std::uint64_t made_ = 0;  // Number of nodes that were ever entered.
   // For each bucket, the number (index plus 1) of its latest row; 0 if it is empty.

@@ -47,8 +47,10 @@ struct Device {
   // Pages of addresses that meshing has moved to other memory, and pages whose own memory a moved
   // page came to share. A page counts again each time, so two that come to share memory count 2.
   std::atomic<std::uint64_t> arena_meshed_pages;
-  std::atomic<std::uint64_t> arena_meshed_bytes;  // bytes that became free by meshing
-  std::atomic<std::uint64_t> arena_pause_ns;      // time for which meshing paused the program
+  // Bytes that meshing has given back to the device since the process began. They are counted in
+  // arena_returned_bytes, too.
+  std::atomic<std::uint64_t> arena_meshed_bytes;
+  std::atomic<std::uint64_t> arena_pause_ns;  // time for which meshing paused the program
   // Bytes of the device in use just after the process made its first context there, with other
   // processes' memory, less recorded allocations and lent_first_context_bytes. 0: not measured.
   std::atomic<std::uint64_t> used_after_first_context_bytes;

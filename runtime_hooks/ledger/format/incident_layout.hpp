@@ -236,7 +236,9 @@ struct IncidentProcess {
   std::uint64_t bytes;               // the process's bytes on the device; unknown_value: not known
   std::int64_t start_realtime_ns;    // start of the process, since 1970; 0: unknown
   SeenBy seen_by;                    // the way in which the process was found
-  RunState run_state;                // state of the process at the refusal
+  // The process's state at the incident's first refusal: alive, a zombie, or stuck in the kernel
+  // after a SIGKILL. RunState::unknown: it could not be read.
+  RunState run_state;
   std::uint8_t is_of_another_user;  // 1: another uid than the ledger process's; 0: equal or unknown
   std::uint8_t reserved[5];
   // Path of the program's file, or only its name of at most 15 characters, for the process and for

@@ -24,8 +24,8 @@ struct BackingRequest {
   // Folders for the file, tried in order; null ones are skipped.
   std::span<const char* const> folders;
   const char* name;  // the file's name without a folder; .1, .2 and so on is added to a taken name
-  // Largest size in bytes of the file, or of the memory in its stead; 0: default_total_bytes.
-  // Limits of the process may be lower.
+  // Largest size in bytes of the file, or of the memory in its stead. 0, and numbers above
+  // default_total_bytes, stand for default_total_bytes. Limits of the process may be lower.
   std::uint64_t largest_bytes;
   std::size_t hooks;      // number of hooks, for which the hooks table gets rows
   bool without_populate;  // true: do not use MADV_POPULATE_WRITE, as before Linux 5.14

@@ -33,7 +33,8 @@ struct ArenaUse {
   std::uint64_t held_bytes = 0, live_bytes = 0;
   // Number and bytes of the requests that cuwarden's pool has served since the process began.
   std::uint64_t served_count = 0, served_bytes = 0;
-  // Bytes that cuwarden's pool gave back to the device since the process began.
+  // Bytes that cuwarden's pool gave back to the device since the process began, by meshing, too.
+  // Memory of contexts that ended does not count.
   std::uint64_t returned_bytes = 0;
   // Pages of addresses that meshing has moved to other memory, and pages whose own memory a moved
   // page came to share. A page counts again each time, so two that come to share memory count 2.

@@ -33,8 +33,8 @@ struct Creation {
   std::span<const std::string_view> hook_names;  // names of the hooks, by HookId
   // Absolute path of the report, with all % fields filled in; /dev/null: no report is written.
   std::string_view report_path;
-  // Largest size in bytes of the ledger's file, or of the memory in its stead; 0:
-  // default_total_bytes. Limits of the process may be lower.
+  // Largest size in bytes of the ledger's file, or of the memory in its stead. 0, and numbers above
+  // default_total_bytes, stand for default_total_bytes. Limits of the process may be lower.
   std::uint64_t largest_file_bytes = 0;
   std::int32_t pid = 0;  // pid of the recorded process; 0: this process
   // True in tests that have the file's blocks allocated without MADV_POPULATE_WRITE, as on kernels

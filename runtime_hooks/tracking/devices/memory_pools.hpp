@@ -59,9 +59,10 @@ class MemoryPools {
   // size limit. The device's default pool is like that. False for null.
   bool is_plain(const driver::RealDriver&, DeviceOrdinal, CUmemoryPool) noexcept;
 
-  // Returns the bytes that memory pools and graphs keep on the device for later requests, zeros
-  // before used_on() was called for it; none if the driver does not say. `live_in_graphs` are the
-  // bytes that live allocations of graphs have on the device.
+  // Returns the bytes that memory pools and graphs keep on the device for later requests. Both
+  // numbers are 0 if used_on() was not called for the device. Null: the driver does not say, or the
+  // ordinal is out of range. `live_in_graphs`: bytes that live allocations of graphs have on the
+  // device. IdleBytes::unallocated leaves them out.
   std::optional<IdleBytes> idle_bytes(const driver::RealDriver&, DeviceOrdinal,
                                       std::uint64_t live_in_graphs) noexcept;
 

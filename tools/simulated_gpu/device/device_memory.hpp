@@ -6,10 +6,10 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Counts `bytes` of the device as used by this process. If the device has too few free bytes, or
-// this process reaches its limit (Device::process_limit), first gives unused memory of memory pools
-// and graphs back to the device (trim_device()). Returns false, and counts nothing, if that does
-// not suffice.
+// Counts `bytes` of the device as used by this process. If the device has too few free bytes,
+// first gives unused memory of memory pools and graphs back to it (trim_device()); also if the
+// process would exceed Device::process_limit or Device::cgroup_limit. Returns false, and counts
+// nothing, if that does not suffice.
 bool charge_device(Device& device, std::size_t bytes);
 // Counts `bytes` of host memory as mapped by the device, and takes device memory for the page
 // tables of the mapping. Returns false, and counts nothing, if the device has too few free bytes
