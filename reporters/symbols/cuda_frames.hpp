@@ -31,10 +31,10 @@ bool is_runtime_internal(std::string_view function) noexcept;
 // program.
 bool is_cuda_header(std::string_view source_file) noexcept;
 
-// True if a frame of a call stack belongs to CUDA, and not to the program. `module_path`: file with
-// the frame's code. `function`: demangled name. Parameters that are not known are empty. A template
-// of the runtime's headers, such as cudaMalloc<float>, is recognised by the source file; if that is
-// unknown, by the function's name.
+// True if a frame of a call stack belongs to CUDA or cuwarden, and not to the program.
+// `module_path`: file with the frame's code. `function`: demangled name. Parameters that are not
+// known are empty. Code from headers of CUDA, also of Thrust, CUB and libcu++, is recognised by the
+// source file. If that is unknown, only templates such as cudaMalloc<float> are, by their name.
 bool is_cuda_frame(std::string_view module_path, std::string_view function,
                    std::string_view source_file) noexcept;
 

@@ -96,8 +96,9 @@ class Account {
  private:
   // The bytes of a Holder, or of the live memory of a kind.
   struct Entry {
-    bool is_live = false;     // true for the live memory of a kind; false for a Holder's bytes
-    Holder holder{};          // holder of the bytes; meaningless if is_live is true
+    bool is_live = false;  // true for the live memory of a kind; false for a Holder's bytes
+    // Holder of the bytes. Meaningless if is_live is true: then `kind` says what the bytes are.
+    Holder holder{};
     Kind kind{};              // kind of the live memory; meaningless if is_live is false
     std::uint64_t bytes = 0;  // bytes of the device, from 1 to 2^53
   };

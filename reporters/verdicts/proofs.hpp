@@ -140,7 +140,8 @@ struct WasteProof {
 // that asked holds the memory.
 struct LibraryProof {
   Text holder;  // path of the library that holds the memory
-  // Live bytes that this library allocated on the device, by the call stacks that held most memory.
+  // Live bytes that this library had allocated on the device at the refusal. Only the call stacks
+  // that held or locked most memory count, so the library may hold more.
   Figure held_bytes;
   Figure free_bytes;       // free bytes of the device at the refusal; null: unknown
   Figure requested_bytes;  // size of the refused request; null: unknown

@@ -143,8 +143,10 @@ class ServingPools final : public tracking::ReadingListener {
   struct Wanted {
     std::uint64_t bytes = 0;
     bool is_guess = false;  // true if it is not known how much the request needs
-    // True if the driver has given back memory of the context, without which it makes no copies on
-    // the device.
+    // True if the driver gave back device memory while it refused this request, or memory of
+    // contexts that it gave back at an earlier refusal is still not taken again. The driver may
+    // need such memory for copies on the device. So mesh() makes a copy before anything else, while
+    // that memory is free.
     bool has_given_back = false;
   };
   // Moves memory of the pool together behind unchanged addresses, so that whole pages of the

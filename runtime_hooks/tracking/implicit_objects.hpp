@@ -55,7 +55,9 @@ struct ObjectCall {
   const Caller& caller;        // the program's call
   const CurrentContext& here;  // the context in which the call was made
   FreeBases::Base base;        // the device's base before the call
-  Taken taken;                 // the bytes that the call took
+  // Bytes of device memory that the call took; negative if it gave memory back. None: the call was
+  // not measured.
+  Taken taken;
   // True if the device's memory changed during the call, but perhaps by another process, so that
   // `taken` is none.
   bool is_doubtful = false;

@@ -69,8 +69,9 @@ class Nvml {
   // Returns the address of the library's symbol; null if there is none.
   void* address_of(const char* name) const noexcept;
 
-  // Keeps descriptors 0 to 2 occupied while the object exists, so that files of NVML and the loader
-  // get other numbers. NVML keeps devices open until it has ended.
+  // Occupies those of the descriptors 0 to 2 that were closed when the object was made, as long as
+  // it exists. So files of NVML and the loader get other numbers. NVML keeps devices open until
+  // nvmlShutdown.
   const StandardNumbersHeld held_;
   void* library_ = nullptr;  // handle of dlopen; null if that failed
   // NVML's function nvmlShutdown; null if not found.

@@ -191,8 +191,8 @@ class Process final : public tracking::CompletenessListener {
   // confines: the filter may forbid system calls of cuwarden's.
   bool may_wait_at_end() const noexcept;
   // Stores in the ledger how the process ends, so that `cuwarden run` or `cuwarden recover` can
-  // make the report from the ledger. `status`: exit status, 0 to 255; meaningless unless
-  // `status_known`. Makes no system call.
+  // make the report from the ledger. Recording counts as ended; a later CUDA call resumes it.
+  // `status`: exit status, 0 to 255; meaningless unless `status_known`. Makes no system call.
   void leave_end(ledger::EndReason, int status, bool status_known) noexcept;
   // Warns the user that the ledger lacks some allocations; called when an allocation could not be
   // recorded. `Reason`: why records are missing. With reason_recording_stopped, also stops

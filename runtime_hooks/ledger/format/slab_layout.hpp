@@ -68,8 +68,8 @@ struct SlabPage {
   // their first change after that moment. If Series::worst_version is another number, the page has
   // not changed since the worst moment: then `contents` are those of the moment.
   std::atomic<std::uint64_t> contents_at_worst;
-  // Number of the worst moment to which `contents_at_worst` belongs. slab_copying is set during the
-  // copy.
+  // Number of the worst moment to which `contents_at_worst` belongs, in the lower 31 bits. The
+  // highest bit (slab_copying) is set while a thread makes the copy.
   std::atomic<std::uint32_t> at_worst_version;
   // Row of the next SlabPage with this address, on another device; 0 ends the list.
   std::atomic<std::uint32_t> next;

@@ -70,7 +70,8 @@ class DeviceReadings {
   std::optional<IdleBytes> idle_in_memory_pools(DeviceOrdinal device) const noexcept;
   // Returns the bytes that memory pools (CUmemoryPool) and graphs of this process keep on the
   // device and that no allocation uses. Includes unused parts of a graph's memory that the driver
-  // counts as used. Returns none if the driver does not say.
+  // counts as used. Returns 0 if the process has used neither on the device. Returns none if the
+  // driver does not say, or if the ordinal is not from 0 to 63.
   std::optional<std::uint64_t> idle_bytes(DeviceOrdinal device) const noexcept {
     const auto idle = idle_in_memory_pools(device);
     return idle ? std::optional(idle->unallocated) : std::nullopt;

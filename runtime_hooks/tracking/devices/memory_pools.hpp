@@ -81,7 +81,8 @@ class MemoryPools {
   bool each_pool(const driver::RealDriver&, CUdevice, DeviceOrdinal, const Visit&);
   // Devices with this ordinal or a higher one are ignored.
   static constexpr std::int32_t device_limit = 64;
-  // Most pools that the program created and that are recorded at a time.
+  // Largest number of the program's memory pools that are recorded at a time. created() leaves out
+  // further ones.
   static constexpr std::size_t limit = 64;
   // True if the device's ordinal is in [0, device_limit).
   static bool is_known(DeviceOrdinal device) {

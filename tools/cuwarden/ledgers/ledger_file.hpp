@@ -80,8 +80,8 @@ class LedgerFile {
   // True if this is the file that the recorded process made, false if it is a copy. The ledger
   // contains the device and inode numbers of the file that was made.
   bool is_original() const;
-  // True if path() still leads to the file that is open here; false if the file was removed,
-  // renamed or replaced.
+  // True if the file that is open here still lies at path() itself. False if it was removed,
+  // renamed or replaced, also by a symbolic link to it, or if the path cannot be looked at.
   bool is_still_at_its_path() const;
   // Removes the file from its folder; does nothing if path() leads to another file or to none.
   void remove() const;
