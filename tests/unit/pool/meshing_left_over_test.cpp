@@ -52,7 +52,8 @@ TEST_F(LeftOverTest, a_page_that_has_got_a_block_is_not_moved_by_an_older_plan) 
     newly_planned();
     // Blocks come into holes of some pages. The moves of the other pages save what is needed.
     const std::uint64_t held = counts().held_bytes;
-    for (int block = 0; block < 40; ++block) ASSERT_NE(allocate(4096 << random() % 5), 0u);
+    for (int block = 0; block < 40; ++block)
+      ASSERT_NE(allocate(std::uint64_t{4096} << random() % 5), 0u);
     ASSERT_EQ(counts().held_bytes, held);
     for (int request = 0; request < 10; ++request) {
       mesh(2 * MiB);
@@ -123,7 +124,8 @@ TEST_F(LeftOverTest, a_page_that_has_lost_its_last_block_is_not_moved) {
     ASSERT_GE(mesh(4 * MiB), 4 * MiB);
     for (int freed = 0; freed < 3; ++freed) {
       // The page keeps its memory, since neighbours that were mapped with it hold blocks.
-      const auto some = std::next(blocks.begin(), random() % blocks.size());
+      const auto some =
+          std::next(blocks.begin(), static_cast<std::ptrdiff_t>(random() % blocks.size()));
       const std::uint64_t start = some->first / page * page;
       for (auto at = blocks.lower_bound(start); at != blocks.end() && at->first < start + page;)
         free((at++)->first);
