@@ -134,8 +134,8 @@ void ImplicitSpan::set_base(std::optional<std::int64_t> taken) noexcept {
   else if (bases.of(device_).by_own)
     bases.took(device_, taken.value_or(0), base_version_);
   else if (begun_ns_ != 0 || has_neighbours)
-    bases.set(device_, after_.free_bytes,
-              base_version_);  // expect_neighbours() has read the device anew
+    // expect_neighbours() has read the device anew.
+    bases.set(device_, after_.free_bytes, base_version_);
   else
     bases.took(device_,
                static_cast<std::int64_t>(before_.free_bytes) -
