@@ -18,23 +18,16 @@
 #include <thread>
 #include <vector>
 
+#include "tests/end_to_end/programs/states/kernels.hpp"
 #include "tests/end_to_end/programs/states/used_bytes.hpp"
 
 namespace {
 
 constexpr int kernels_of_a_graph = 200;
 
-const char code[] = R"(
-.version 7.0
-.target sm_70
-.address_size 64
-.visible .global .align 4 .b8 table[4194304];
-.visible .entry _Z5shortv() { ret; }
-)";
-
 CUmodule module_of_code() {
   CUmodule module = nullptr;
-  require(cuModuleLoadData(&module, code), "cuModuleLoadData");
+  require(cuModuleLoadData(&module, code_with_table), "cuModuleLoadData");
   return module;
 }
 

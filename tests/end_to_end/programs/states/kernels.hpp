@@ -3,6 +3,15 @@
 
 #include <string>
 
+// PTX with a table of 4 MiB and the kernel `short`, which needs no memory.
+inline constexpr char code_with_table[] = R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .global .align 4 .b8 table[4194304];
+.visible .entry _Z5shortv() { ret; }
+)";
+
 // Returns PTX with the kernels `short`, which needs no memory, `list`, which calls malloc(), and
 // those in `more` (PTX of further kernels; may be empty). The names are mangled as nvcc does.
 inline std::string code_with(const char* more) {

@@ -6,19 +6,14 @@
 #include <string>
 #include <thread>
 
+#include "tests/end_to_end/programs/states/kernels.hpp"
 #include "tests/end_to_end/programs/states/used_bytes.hpp"
 
 namespace {
 
 // Code with so many comments that it takes a while to load.
 std::string long_code() {
-  std::string code = R"(
-.version 7.0
-.target sm_70
-.address_size 64
-.visible .global .align 4 .b8 table[4194304];
-.visible .entry _Z5shortv() { ret; }
-)";
+  std::string code = code_with_table;
   for (int i = 0; i < 100'000; ++i) code += "// a line that is read and says nothing\n";
   return code;
 }
