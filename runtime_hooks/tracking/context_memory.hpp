@@ -39,8 +39,8 @@ class ContextMemory {
   // device's ordinal is not from 0 to 63.
   void made(const Caller&, const CurrentContext& made, bool is_first) noexcept;
 
-  // Notes that it could not be measured what a further context has taken. `handle`: its CUcontext
-  // or CUgreenCtx.
+  // Notes that the memory of a context, not the device's first one, could not be measured.
+  // `handle`: its CUcontext or CUgreenCtx.
   void was_not_measured(std::uint64_t handle) noexcept;
   // Records a green context (`green` is its CUgreenCtx) that the call has made, without bytes.
   // `primary`: its device's primary context, which owns it.

@@ -1,7 +1,6 @@
 // Ends of streams, modules and executable graphs: what they give back to the device.
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"

@@ -270,8 +270,8 @@ class ImplicitObjects final : public ReadingListener {
   CallSites& sites_;
   // A bit for each device that has records of code which it loaded separately.
   std::atomic<std::uint64_t> devices_with_code_{0};
-  // Guards `waiting_`, whose first `count_` entries are in use, and `ends_`. Its holder
-  // may change the ledger, but calls neither the driver nor the program.
+  // Guards `waiting_`, whose first `count_` entries are in use, and `differences_`. Its holder may
+  // change the ledger, but calls neither the driver nor the program.
   FutexLock lock_;
   std::atomic<std::uint32_t> count_{0};
   std::array<Waiting, most_waiting> waiting_{};
