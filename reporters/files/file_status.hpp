@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <string>
+
 namespace cuwarden {
 
 // Fills `result` with a file's status, as fstatat() does, but needs no function of a new glibc.
@@ -20,6 +22,11 @@ inline int status_at(int folder, const char* path, struct stat& result, int flag
 // glibc. Returns 0, or -1 with errno set.
 inline int status_of(int descriptor, struct stat& result) noexcept {
   return status_at(descriptor, "", result, AT_EMPTY_PATH);
+}
+// True if `path` names a folder, also through symbolic links.
+inline bool is_folder(const std::string& path) noexcept {
+  struct stat status;
+  return status_at(AT_FDCWD, path.c_str(), status, 0) == 0 && S_ISDIR(status.st_mode);
 }
 
 // Sets the mode of an open file to 0600, so that its owner can read and write the file even if the

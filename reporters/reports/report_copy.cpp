@@ -22,7 +22,7 @@ namespace cuwarden {
 namespace {
 
 constexpr int most_attempts = 16;
-constexpr unsigned most_names = 100'000;
+constexpr unsigned most_copies = 100'000;
 
 std::string failure(const std::string& path, int error) {
   return "cannot write " + path + ": " + error_text(error) +
@@ -164,7 +164,7 @@ std::string ReportCopy::write(std::string& path) {
   const std::string name(file_name(path));
   const std::string folder = path.substr(0, path.size() - name.size());
   int error = EEXIST;
-  for (unsigned number = 0; number < most_names && error == EEXIST; ++number) {
+  for (unsigned number = 0; number < most_copies && error == EEXIST; ++number) {
     path = folder + numbered_name(name, number);
     error = copy.become(std::string(file_name(path)));
   }

@@ -10,7 +10,7 @@
 namespace cuwarden {
 namespace {
 
-constexpr std::size_t most_holders = 3, most_frames = 3;
+constexpr std::size_t most_slab_holders = 3, most_holder_frames = 3;
 
 const model::Device* device_of(const IndexedReport& report, model::Id ordinal) {
   for (const auto& device : report->devices)
@@ -27,12 +27,12 @@ void add_lockers(const IndexedReport& report, const std::vector<Holder>& table, 
   std::vector<Holder> holders = merged_rows(report, rows, [](const Holder&) { return 0; });
   std::ranges::stable_sort(holders, std::greater(),
                            [](const Holder& holder) { return holder.locked_bytes.value_or(0); });
-  for (std::size_t i = 0; i < holders.size() && i < most_holders; ++i) {
+  for (std::size_t i = 0; i < holders.size() && i < most_slab_holders; ++i) {
     const Holder& holder = holders[i];
     text += "    " + paint.bold(human_bytes(holder.locked_bytes.value_or(0))) + verb +
             allocations(holder.count.value_or(0)) + " of " + human_bytes(holder.bytes.value_or(0)) +
             "\n";
-    add_stack(report, holder.stack, most_frames, paint, text);
+    add_stack(report, holder.stack, most_holder_frames, paint, text);
   }
 }
 

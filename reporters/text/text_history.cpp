@@ -13,7 +13,7 @@
 namespace cuwarden {
 namespace {
 
-constexpr std::size_t most_groups = 3, most_frames = 3;
+constexpr std::size_t most_history_groups = 3, most_history_frames = 3;
 constexpr std::uint64_t least_difference = 1 << 20;
 
 bool is_far_above(std::uint64_t peak, std::uint64_t live) {
@@ -44,14 +44,14 @@ void add_largest(const IndexedReport& report, const std::vector<const Row*>& row
                  const Paint& paint, std::string& text) {
   const std::vector<Row> groups = merged_rows(
       report, rows, [](const Row& row) { return std::tuple(row.kind, row.device, api_of(row)); });
-  const std::size_t shown = std::min(groups.size(), most_groups);
+  const std::size_t shown = std::min(groups.size(), most_history_groups);
   for (std::size_t i = 0; i < shown; ++i) {
     const std::string api = text_or(api_of(groups[i]), "");
     text += "    " + paint.bold(human_bytes(groups[i].bytes.value_or(0))) + " in " +
             allocations(groups[i].count.value_or(0)) + " · " +
             memory_name(groups[i].kind, groups[i].device) + (api.empty() ? "" : " · " + api) +
             made_here(groups[i]) + "\n";
-    add_stack(report, groups[i].stack, most_frames, paint, text);
+    add_stack(report, groups[i].stack, most_history_frames, paint, text);
   }
   if (shown == groups.size()) return;
   std::uint64_t rest = 0;

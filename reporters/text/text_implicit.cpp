@@ -12,7 +12,7 @@
 namespace cuwarden {
 namespace {
 
-constexpr std::size_t most_groups = 4, most_frames = 6, most_sharers = 3;
+constexpr std::size_t most_implicit_groups = 4, most_implicit_frames = 6, most_sharers = 3;
 constexpr std::uint64_t least_bytes = 1 << 20;
 
 std::string objects(const std::string& item, std::uint64_t count) {
@@ -65,7 +65,7 @@ void add_group(const IndexedReport& report, const model::ImplicitGroup& group, c
             (group.item == "context" ? " until the primary context ends" : " for later ones");
   if (group.growth == "growing") text += " · " + paint.red("growing");
   text += "\n";
-  add_stack(report, group.stack, most_frames, paint, text);
+  add_stack(report, group.stack, most_implicit_frames, paint, text);
   add_sharers(report, group, paint, text);
 }
 
@@ -87,7 +87,7 @@ void add_implicit(const IndexedReport& report, const Paint& paint, std::string& 
   text += "\n  " + human_bytes(bytes) +
           " were taken by the driver for contexts, code, kernels, streams and graphs, most of it "
           "for\n";
-  const std::size_t shown = std::min(groups.size(), most_groups);
+  const std::size_t shown = std::min(groups.size(), most_implicit_groups);
   for (std::size_t i = 0; i < shown; ++i) add_group(report, groups[i], paint, text);
   if (shown == groups.size()) return;
   std::uint64_t rest = 0;

@@ -13,7 +13,7 @@
 namespace cuwarden {
 namespace {
 
-constexpr std::size_t most_incidents = 5, most_holders = 3, most_frames = 12,
+constexpr std::size_t most_incidents = 5, most_holders = 3, most_incident_frames = 12,
                       most_holder_frames = 4;
 
 std::string times(std::uint64_t count) {
@@ -218,7 +218,7 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
     text += "  the program soon asked again and was served " + times(recovered) + "\n";
   for (const auto& process : report->device_processes)
     if (process.incident == incident.id) text += "    " + process_line(process) + "\n";
-  add_stack(report, incident.stack, most_frames, paint, text);
+  add_stack(report, incident.stack, most_incident_frames, paint, text);
   add_holders(report, incident, paint, text);
 }
 
@@ -239,7 +239,7 @@ void add_rescue(const IndexedReport& report, const model::Incident& incident, co
   }
   text += "\n";
   add_rungs(report, incident, paint, text);
-  add_stack(report, incident.stack, most_frames, paint, text);
+  add_stack(report, incident.stack, most_incident_frames, paint, text);
 }
 
 }  // namespace

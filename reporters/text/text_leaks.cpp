@@ -16,7 +16,7 @@ namespace cuwarden {
 namespace {
 
 // Most frames that are shown of one stack; the report has all.
-constexpr std::size_t most_frames = 24;
+constexpr std::size_t most_leak_frames = 24;
 
 // Returns the growth by the minute if the group was watched for some seconds; a shorter time gives
 // only a guess.
@@ -39,7 +39,7 @@ void add_group(const IndexedReport& report, const model::LeakGroup& group, std::
   const std::string module = printable(report.module_name(group.module));
   if (!module.empty()) text += " · " + module;
   text += "\n";
-  add_stack(report, group.stack, most_frames, paint, text);
+  add_stack(report, group.stack, most_leak_frames, paint, text);
   std::string life;
   if (group.first_ns) {
     const std::uint64_t first = group.first_ns.value_or(0), last = group.last_ns.value_or(0);

@@ -10,6 +10,9 @@
 
 namespace cuwarden {
 
+// The order of atomic accesses of which only the value matters.
+inline constexpr auto relaxed = std::memory_order_relaxed;
+
 // Loads the value of a plain field atomically, with acquire order. The field has at most 8 bytes.
 template <class T>
 T load_field(const T& field) noexcept {

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
+#include "runtime_hooks/core/atomic_field.hpp"
+
 namespace cuwarden::pool {
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
 // Device memory that spilling leaves free: launches, code and libraries need some, and no rescue
 // can give them any.
 constexpr std::uint64_t left_to_device_bytes = std::uint64_t{64} << 20;

@@ -1,5 +1,6 @@
 #include "runtime_hooks/rescue/ladder.hpp"
 
+#include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
 #include "runtime_hooks/rescue/rungs/order.hpp"
@@ -7,7 +8,6 @@
 namespace cuwarden::rescue {
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t again_after_ns = 100'000'000;
 
 void climb_rung(const Rung& rung, Rescue& rescue) {

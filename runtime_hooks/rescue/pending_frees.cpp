@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/driver/context_idle.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/driver/inside_context.hpp"
@@ -9,8 +10,6 @@
 
 namespace cuwarden::rescue {
 namespace {
-
-constexpr auto relaxed = std::memory_order_relaxed;
 
 // The default stream's handle is null in each context. Its key is the context's handle with the
 // lowest bit set, which no stream handle has; CU_STREAM_LEGACY is the same stream. All threads' own

@@ -10,8 +10,6 @@
 namespace cuwarden::stacks {
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
-
 // For functions that read stack memory with AddressSanitizer's red zones, or entries that another
 // thread may overwrite meanwhile.
 #define CUWARDEN_READS_ANYTHING __attribute__((no_sanitize("address", "thread"), always_inline))

@@ -1,15 +1,11 @@
 #include "runtime_hooks/tracking/implicit_memory.hpp"
 
+#include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/ledger/storage/thread_shards.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/tracking/handle_set.hpp"
 
 namespace cuwarden::tracking {
-namespace {
-
-constexpr auto relaxed = std::memory_order_relaxed;
-
-}  // namespace
 
 ImplicitMemory::ImplicitMemory(ledger::Writer& ledger, const DeviceQueries& queries,
                                DeviceReadings& readings, Neighbours& others) noexcept

@@ -2,17 +2,13 @@
 #include <algorithm>
 #include <bit>
 
+#include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "runtime_hooks/tracking/implicit_objects.hpp"
 
 namespace cuwarden::tracking {
-namespace {
-
-constexpr auto relaxed = std::memory_order_relaxed;
-
-}  // namespace
 
 std::uint64_t ImplicitObjects::end_code_of(const ImplicitObject& object,
                                            DeviceOrdinal here) noexcept {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/ledger/storage/thread_shards.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
@@ -11,8 +12,6 @@
 
 namespace cuwarden::tracking {
 namespace {
-
-constexpr auto relaxed = std::memory_order_relaxed;
 
 // Returns the device's sum of implicit memory of a kind, with what the driver keeps.
 std::uint64_t sum_of(Kind kind, const ledger::ImplicitBytes& bytes) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/readable.hpp"
@@ -194,7 +195,6 @@ class ComingFilter {
   };
 
   static Kept kept() noexcept {
-    constexpr auto relaxed = std::memory_order_relaxed;
     return {of_this_thread(),
             cuwarden::detail::asks_confinement.load(relaxed) == nullptr,
             confines_all.load(relaxed),
@@ -221,7 +221,6 @@ class ComingFilter {
   }
 
   void note() const noexcept {
-    constexpr auto relaxed = std::memory_order_relaxed;
     may_ask_mode.store(allowance_.mode && (before_.is_first || before_.may_ask_mode), relaxed);
     may_ask_process.store(allowance_.process && (before_.is_first || before_.may_ask_process),
                           relaxed);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
@@ -11,7 +12,6 @@
 namespace cuwarden::hooks {
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
 // Longest call for which a second reading can confirm a difference. During a longer one, another
 // process has much time to take memory and to rest again.
 constexpr std::uint64_t longest_confirmed_ns = 100'000'000;

@@ -267,7 +267,7 @@ void GraphInstantiation::done(CUgraphExec made) noexcept {
     is_changed = true;
   }
   call_.execution().objects.made({call_.caller(), here_, base_, taken, span_.is_doubtful()},
-                                 object_of(made));
+                                 object_of_graph(made));
   if (is_changed) span_.note_reading();
 }
 

@@ -105,7 +105,7 @@ class FirstLaunch {
 };
 
 // Returns the object that stands for an executable graph.
-inline tracking::ImplicitObject object_of(CUgraphExec exec) {
+inline tracking::ImplicitObject object_of_graph(CUgraphExec exec) {
   return {Kind::graph_exec, Space::graph_exec, reinterpret_cast<std::uint64_t>(exec)};
 }
 

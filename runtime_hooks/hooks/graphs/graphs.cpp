@@ -88,7 +88,7 @@ CUresult submitted_first(HookedCall& call, CUgraphExec exec, Submit submit) {
   ObjectSpan span(call);
   const CUresult result = submit();
   if (result != CUDA_SUCCESS) return result;
-  span.used(object_of(exec));
+  span.used(object_of_graph(exec));
   submitted_graphs.add(exec);
   return result;
 }
@@ -113,7 +113,7 @@ CUresult updated(HookedCall& call, CUgraphExec exec, CUgraph graph, Update updat
   ObjectSpan span(call);
   const CUresult result = update();
   if (!call.recording() || result != CUDA_SUCCESS) return result;
-  span.used(object_of(exec));
+  span.used(object_of_graph(exec));
   graph_instantiated(call, exec, graph);
   if (graph_has_memory(exec)) submitted_graphs.remove(exec);
   return result;
@@ -312,7 +312,7 @@ CUresult cuGraphExecUpdate_v2(HookedCall& call, CUgraphExec hGraphExec, CUgraph 
 }
 
 CUresult cuGraphExecDestroy(HookedCall& call, CUgraphExec hGraphExec) {
-  ObjectEnd end(call, object_of(hGraphExec), ObjectSpan::When::within_budget);
+  ObjectEnd end(call, object_of_graph(hGraphExec), ObjectSpan::When::within_budget);
   submitted_graphs.remove(hGraphExec);
   const CUresult result = call.real().cuGraphExecDestroy(hGraphExec);
   end.done(result);

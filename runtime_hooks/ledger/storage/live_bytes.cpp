@@ -1,9 +1,10 @@
 #include "runtime_hooks/ledger/storage/live_bytes.hpp"
 
+#include "runtime_hooks/core/atomic_field.hpp"
+
 namespace cuwarden::ledger {
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
 constexpr auto in_one_order = std::memory_order_seq_cst;
 
 // Least length of an epoch without credits, since its beginning costs a look at every shard. The

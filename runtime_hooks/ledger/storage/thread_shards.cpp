@@ -11,11 +11,6 @@
 #include "runtime_hooks/ledger/format/group_counts.hpp"
 
 namespace cuwarden::ledger {
-namespace {
-
-constexpr auto relaxed = std::memory_order_relaxed;
-
-}  // namespace
 
 constinit thread_local ThreadShards::Mine ThreadShards::mine_{nullptr, 0, 0};
 

@@ -9,7 +9,6 @@
 namespace cuwarden::ledger {
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
 // Longest name of a kernel that is stored; templates make long names.
 constexpr std::size_t longest_kernel_name = 1024;
 

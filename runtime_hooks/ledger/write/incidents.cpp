@@ -9,8 +9,6 @@
 namespace cuwarden::ledger {
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
-
 // The most incidents that are stored: a longer list would not be read. Requests beyond them are
 // counted with their group.
 constexpr std::uint64_t most_incidents = 1000;

@@ -1,12 +1,8 @@
 #include "runtime_hooks/ledger/write/names.hpp"
 
+#include "runtime_hooks/core/atomic_field.hpp"
+
 namespace cuwarden::ledger {
-
-namespace {
-
-constexpr auto relaxed = std::memory_order_relaxed;
-
-}  // namespace
 
 void Names::count_unhooked_lookup(std::string_view name) noexcept {
   NamedCount* const rows = storage_.rows<NamedCount>(RegionId::unhooked_lookups);

@@ -2,14 +2,13 @@
 
 #include <new>
 
+#include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/ledger/write/process_facts.hpp"
 #include "runtime_hooks/ledger/write/writer_state.hpp"
 
 namespace cuwarden::ledger {
 namespace {
-
-constexpr auto relaxed = std::memory_order_relaxed;
 
 constinit std::atomic<std::uint32_t> next_serial{1};
 

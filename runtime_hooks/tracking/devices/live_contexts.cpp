@@ -1,9 +1,9 @@
 #include "runtime_hooks/tracking/devices/live_contexts.hpp"
 
+#include "runtime_hooks/core/atomic_field.hpp"
+
 namespace cuwarden::tracking {
 namespace {
-
-constexpr auto relaxed = std::memory_order_relaxed;
 
 bool is_known(DeviceOrdinal device) {
   return device.value >= 0 && device.value < LiveContexts::device_limit;

@@ -1,5 +1,6 @@
 #include "runtime_hooks/tracking/devices/neighbours.hpp"
 
+#include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/driver/calling_threads.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
@@ -7,7 +8,6 @@
 namespace cuwarden::tracking {
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t at_start_ns = 50'000'000, share_of_run = 1000;
 
 }  // namespace

@@ -9,13 +9,13 @@
 namespace cuwarden {
 namespace {
 
-constexpr std::uint64_t second = 1'000'000'000;
+constexpr std::uint64_t one_second = 1'000'000'000;
 
 class WaitingRequests : public testing::Test {
  protected:
   WaitingRequests() {
     ledger.process.program = "/home/u/train";
-    ledger.process.start_monotonic_ns = 1000 * second;
+    ledger.process.start_monotonic_ns = 1000 * one_second;
     ledger.hooks = {{{0}, "cudaMalloc", 1}};
     ledger.threads = {{{1}, 41, "train", 0}, {{2}, 42, "loader", 0}};
     ledger.add_group(ledger.add_stack({0x1000}), {0}, Kind::pinned, no_device);
@@ -27,7 +27,7 @@ class WaitingRequests : public testing::Test {
   }
   // The second thread waits from the 50th second of the process on.
   void let_thread_wait() {
-    ledger.threads[1].under_way = {{1}, ledger::Rung::wait, 50 * second, 8ull << 30};
+    ledger.threads[1].under_way = {{1}, ledger::Rung::wait, 50 * one_second, 8ull << 30};
   }
   std::vector<WaitingRequest> at(std::uint64_t running_ns, bool ended = false) {
     const ledger::Reader reader = ledger.reader();
@@ -38,7 +38,7 @@ class WaitingRequests : public testing::Test {
     TopAnswer made;
     const ledger::Reader reader = ledger.reader();
     add_process({17, &reader, &recent, &growing, false}, made);
-    for (WaitingRequest& request : at(62 * second)) {
+    for (WaitingRequest& request : at(62 * one_second)) {
       request.row.api = "cudaMalloc";
       request.row.where = "load()  model.cu:31";
       made.waiting.push_back(request.row);
@@ -54,11 +54,11 @@ class WaitingRequests : public testing::Test {
 
 TEST_F(WaitingRequests, a_request_under_way_has_its_thread_size_device_and_rung) {
   let_thread_wait();
-  const auto requests = at(62 * second);
+  const auto requests = at(62 * one_second);
   ASSERT_EQ(requests.size(), 1u);
   EXPECT_EQ(requests[0].group, wanting.value);
   const WaitingRow expected{17,         42,           "device",     3,      "memory",
-                            8ull << 30, std::nullopt, std::nullopt, "wait", 12 * second};
+                            8ull << 30, std::nullopt, std::nullopt, "wait", 12 * one_second};
   EXPECT_TRUE(model::operator==(requests[0].row, expected));
 }
 
@@ -66,7 +66,7 @@ TEST_F(WaitingRequests, a_call_that_does_not_say_its_size_has_none) {
   let_thread_wait();
   ledger.threads[1].under_way->bytes = 0;
   ledger.incidents[0].asked = ledger::Asked::module;
-  const auto requests = at(62 * second);
+  const auto requests = at(62 * one_second);
   ASSERT_EQ(requests.size(), 1u);
   EXPECT_EQ(requests[0].row.bytes, std::nullopt);
   EXPECT_EQ(requests[0].row.asked_for, "module");
@@ -76,13 +76,13 @@ TEST_F(WaitingRequests, there_are_none_of_threads_that_do_not_wait) { EXPECT_TRU
 
 TEST_F(WaitingRequests, there_are_none_of_a_process_that_has_ended) {
   let_thread_wait();
-  EXPECT_TRUE(at(62 * second, true).empty());
+  EXPECT_TRUE(at(62 * one_second, true).empty());
 }
 
 TEST_F(WaitingRequests, a_ledger_that_names_an_incident_that_it_lacks_has_none) {
   let_thread_wait();
   ledger.threads[1].under_way->incident = {2};
-  EXPECT_TRUE(at(62 * second).empty());
+  EXPECT_TRUE(at(62 * one_second).empty());
 }
 
 TEST_F(WaitingRequests, both_views_have_a_line_for_each) {

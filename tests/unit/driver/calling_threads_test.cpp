@@ -16,7 +16,7 @@
 namespace cuwarden::driver {
 namespace {
 
-constexpr std::uint64_t ms = 1'000'000;
+constexpr std::uint64_t one_ms = 1'000'000;
 
 // Runs a test in a child, since a call that was left without returning stays counted in its
 // process.
@@ -32,7 +32,7 @@ bool holds_in_child(const Test& test) {
 }
 
 // Waits in time that passes only in sleeps.
-bool all_outside(std::uint64_t wait_ns = 5 * ms) {
+bool all_outside(std::uint64_t wait_ns = 5 * one_ms) {
   ManualClock clock;
   return calling_threads.are_all_outside(clock.now_ns() + wait_ns, clock);
 }
@@ -63,7 +63,7 @@ TEST(CallingThreadsTest, a_thread_inside_is_waited_for_until_the_deadline_alone)
       stage.notify_all();
       other.join();
     };
-    const bool came_back = calling_threads.are_all_outside(clock.now_ns() + ms, clock);
+    const bool came_back = calling_threads.are_all_outside(clock.now_ns() + one_ms, clock);
     return inside && came_back && all_outside();
   }));
 }
@@ -73,7 +73,7 @@ TEST(CallingThreadsTest, a_thread_that_ended_inside_stays_inside) {
     std::thread([] { DriverCall left; }).join();
     ManualClock clock;
     const std::uint64_t begun_ns = clock.now_ns();
-    const bool inside = !calling_threads.are_all_outside(begun_ns + 10'000 * ms, clock);
+    const bool inside = !calling_threads.are_all_outside(begun_ns + 10'000 * one_ms, clock);
     return inside && clock.now_ns() == begun_ns;
   }));
 }

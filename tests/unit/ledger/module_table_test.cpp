@@ -1,6 +1,5 @@
 // The table of modules: modules are noted when a stack contains them, and told apart when they are
 // unloaded and loaded again.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <link.h>
 #include <sys/mman.h>
@@ -9,30 +8,13 @@
 
 #include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
+#include "tests/unit/ledger/test_library.hpp"
 
 namespace cuwarden::ledger {
 namespace {
 
-class Library {
- public:
-  Library() : handle_(dlopen(CUWARDEN_TEST_MODULE, RTLD_NOW | RTLD_LOCAL)) {
-    EXPECT_NE(handle_, nullptr) << dlerror();
-  }
-  ~Library() { dlclose(handle_); }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
-  Frame frame() const {
-    return reinterpret_cast<std::uintptr_t>(dlsym(handle_, "cuwarden_test_module")) + 1;
-  }
-
- private:
-  void* handle_;
-};
-
-Frame frame_in_program() { return reinterpret_cast<std::uintptr_t>(&frame_in_program) + 1; }
-
 TEST_F(LedgerTest, a_stack_brings_its_modules_along) {
-  const Library library;
+  const TestLibrary library;
   const std::array<Frame, 2> frames = {library.frame(), frame_in_program()};
   const StackId id = writer->stacks.intern(frames, false);
   const Reader read = reader();
@@ -58,7 +40,7 @@ TEST_F(LedgerTest, an_unloaded_modules_stacks_are_not_matched_again) {
   StackId old, other;
   const std::array<Frame, 1> unaffected = {frame_in_program()};
   {
-    const Library library;
+    const TestLibrary library;
     frames = {library.frame(), frame_in_program()};
     old = writer->stacks.intern(frames, false);
     other = writer->stacks.intern(unaffected, false);
@@ -81,7 +63,7 @@ TEST_F(LedgerTest, an_unloaded_modules_stacks_are_not_matched_again) {
 TEST_F(LedgerTest, a_module_that_comes_back_gets_another_row_with_a_new_stack) {
   for (std::uint64_t round = 0; round < 5; ++round) {
     {
-      const Library library;
+      const TestLibrary library;
       const std::array<Frame, 1> frames = {library.frame() + round};
       const StackId id = writer->stacks.intern(frames, false);
       const Reader read = reader();
@@ -89,7 +71,7 @@ TEST_F(LedgerTest, a_module_that_comes_back_gets_another_row_with_a_new_stack) {
       const auto module = read.module_at(frames[0], round);
       ASSERT_TRUE(module);
       EXPECT_EQ(module->loaded_epoch, round);
-      { const Library second_reference; }
+      { const TestLibrary second_reference; }
       writer->stacks.modules_changed();
       EXPECT_EQ(writer->header().module_epoch.load(), round) << "the module is still loaded";
     }
@@ -109,7 +91,7 @@ TEST_F(LedgerTest, generated_code_keeps_its_addresses) {
   EXPECT_EQ(read.rows(RegionId::modules), 2u);
   EXPECT_FALSE(read.module_at(reinterpret_cast<std::uintptr_t>(code), 0));
   // A module that is loaded after generated code was seen is still found.
-  const Library library;
+  const TestLibrary library;
   const std::array<Frame, 2> frames = {reinterpret_cast<std::uintptr_t>(code), library.frame()};
   writer->stacks.intern(frames, false);
   EXPECT_TRUE(reader().module_at(library.frame(), 0));

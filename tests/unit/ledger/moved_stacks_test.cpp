@@ -3,7 +3,6 @@
 // apart.
 #include "runtime_hooks/ledger/write/stacks/moved_stacks.hpp"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -14,29 +13,12 @@
 
 #include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
+#include "tests/unit/ledger/test_library.hpp"
 
 namespace cuwarden::ledger {
 namespace {
 
 namespace fs = std::filesystem;
-
-Frame frame_in_program() { return reinterpret_cast<std::uintptr_t>(&frame_in_program) + 1; }
-
-class Library {
- public:
-  explicit Library(const std::string& path) : handle_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    EXPECT_NE(handle_, nullptr) << dlerror();
-  }
-  ~Library() { dlclose(handle_); }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
-  Frame frame() const {
-    return reinterpret_cast<std::uintptr_t>(dlsym(handle_, "cuwarden_test_module")) + 1;
-  }
-
- private:
-  void* handle_;
-};
 
 class MovedStacksTest : public LedgerTest {
  protected:
@@ -45,7 +27,7 @@ class MovedStacksTest : public LedgerTest {
     fs::copy_file(library, path);
     return path;
   }
-  StackId intern(const Library& library, Frame beside = frame_in_program()) {
+  StackId intern(const TestLibrary& library, Frame beside = frame_in_program()) {
     const std::array<Frame, 2> frames = {library.frame(), beside};
     return writer->stacks.intern(frames, false);
   }
@@ -54,7 +36,7 @@ class MovedStacksTest : public LedgerTest {
     StackId id;
     Frame frame = 0;
     {
-      const Library library(path);
+      const TestLibrary library(path);
       frame = library.frame();
       id = intern(library);
     }
@@ -77,7 +59,7 @@ class MovedStacksTest : public LedgerTest {
 TEST_F(MovedStacksTest, a_library_that_is_loaded_again_has_the_same_stacks) {
   StackId first;
   for (int round = 0; round < 3; ++round) {
-    const Library library(CUWARDEN_TEST_MODULE);
+    const TestLibrary library(CUWARDEN_TEST_MODULE);
     const StackId id = intern(library);
     if (round == 0) first = id;
     EXPECT_EQ(id, first);
@@ -89,7 +71,7 @@ TEST_F(MovedStacksTest, a_library_that_is_loaded_again_has_the_same_stacks) {
 TEST_F(MovedStacksTest, a_library_that_comes_back_at_another_address_has_the_same_stacks) {
   Frame before = 0;
   const StackId first = loaded_and_unloaded(CUWARDEN_TEST_MODULE, &before);
-  const Library library(CUWARDEN_TEST_MODULE);
+  const TestLibrary library(CUWARDEN_TEST_MODULE);
   ASSERT_NE(library.frame(), before);
   bool added = true;
   const std::array<Frame, 2> frames = {library.frame(), frame_in_program()};
@@ -106,7 +88,7 @@ TEST_F(MovedStacksTest, a_library_that_comes_back_at_another_address_has_the_sam
 
 TEST_F(MovedStacksTest, copies_of_a_file_are_one_file) {
   const StackId first = loaded_and_unloaded(copy_of(CUWARDEN_TEST_MODULE));
-  const Library one(copy_of(CUWARDEN_TEST_MODULE)), two(copy_of(CUWARDEN_TEST_MODULE));
+  const TestLibrary one(copy_of(CUWARDEN_TEST_MODULE)), two(copy_of(CUWARDEN_TEST_MODULE));
   ASSERT_NE(one.frame(), two.frame());
   EXPECT_EQ(intern(one), first);
   EXPECT_EQ(intern(two), first);
@@ -143,7 +125,7 @@ TEST_F(MovedStacksTest, files_without_a_build_id_are_told_apart_by_path_and_func
 
 TEST_F(MovedStacksTest, a_stack_that_is_new_in_a_library_that_came_back_has_its_module) {
   const StackId first = loaded_and_unloaded(CUWARDEN_TEST_MODULE);
-  const Library library(CUWARDEN_TEST_MODULE);
+  const TestLibrary library(CUWARDEN_TEST_MODULE);
   const StackId other = intern(library, frame_in_program() + 1);
   EXPECT_NE(other, first);
   const Reader read = reader();
@@ -164,7 +146,7 @@ TEST_F(MovedStacksTest, any_number_of_reloads_takes_no_room) {
                       modules = rows(RegionId::modules), strings = rows(RegionId::strings);
   for (int round = 0; round < 500; ++round) {
     {
-      const Library library(path);
+      const TestLibrary library(path);
       ASSERT_EQ(intern(library), first);
     }
     writer->stacks.modules_changed();

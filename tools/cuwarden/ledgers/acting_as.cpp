@@ -54,7 +54,7 @@ void limit_this_process() {
 #endif
 }
 
-void write_whole(int descriptor, std::string_view text) {
+void send(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = write(descriptor, text.data(), text.size());
     if (count < 0 && errno == EINTR) continue;
@@ -70,7 +70,7 @@ void write_whole(int descriptor, std::string_view text) {
   // outlive the command. The kernel resets it when the rights change, so it is set afterwards.
   if (become(uid) && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent) {
     try {
-      write_whole(answer, work());
+      send(answer, work());
     } catch (...) {
       // There was not enough memory. The parent sees a missing answer.
     }

@@ -27,7 +27,7 @@ constexpr int other_signals[] = {SIGWINCH, SIGTSTP, SIGCONT};
 constexpr int crash_signals[] = {SIGSEGV, SIGABRT, SIGFPE,  SIGILL,
                                  SIGTRAP, SIGSYS,  SIGXCPU, SIGXFSZ};
 
-termios before{}, raw{};
+termios settings_before{}, raw{};
 volatile std::sig_atomic_t taken = 0, ended_by = 0, resized = 0, stopped = 0, continued = 0;
 
 // Restores the terminal. May be called in a signal handler.
@@ -35,7 +35,7 @@ void give_back() {
   if (taken == 0) return;
   taken = 0;
   [[maybe_unused]] const ssize_t written = write(STDOUT_FILENO, leave, sizeof leave - 1);
-  tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
+  tcsetattr(STDIN_FILENO, TCSADRAIN, &settings_before);
 }
 
 // Writes control sequences of this file to the terminal. Errors are ignored: wait() notices a
@@ -84,10 +84,10 @@ void handle(int number, void (*handler)(int)) {
 std::unique_ptr<Terminal> Terminal::take() {
   const char* const name = std::getenv("TERM");
   if (isatty(STDIN_FILENO) != 1 || isatty(STDOUT_FILENO) != 1 || name == nullptr || *name == '\0' ||
-      std::string_view(name) == "dumb" || tcgetattr(STDIN_FILENO, &before) != 0) {
+      std::string_view(name) == "dumb" || tcgetattr(STDIN_FILENO, &settings_before) != 0) {
     return nullptr;
   }
-  raw = before;
+  raw = settings_before;
   raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
   raw.c_cc[VMIN] = 0;
   raw.c_cc[VTIME] = 0;

@@ -1,5 +1,4 @@
 // `cuwarden recover`: makes reports of the ledgers that it finds, and says a line for each.
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -7,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reporters/files/file_status.hpp"
 #include "reporters/words/error_text.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/ledgers/ledger_search.hpp"
@@ -57,12 +57,7 @@ class Recoverer {
   bool well_ = true;
 };
 
-bool is_folder(const std::string& path) {
-  struct stat status {};
-  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
-}
-
-std::string listed(const std::vector<std::string>& names) {
+std::string with_commas(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
@@ -121,7 +116,7 @@ int recover_verb(const RecoverVerb& verb) {
   for (const std::string& ledger : ledgers) recoverer.recover(ledger);
   recoverer.finish();
   if (ledgers.empty() && recoverer.well())
-    print_line(STDOUT_FILENO, "no ledgers in " + listed(locations));
+    print_line(STDOUT_FILENO, "no ledgers in " + with_commas(locations));
   return recoverer.well() ? 0 : 2;
 }
 

@@ -1,10 +1,10 @@
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "reporters/files/file_status.hpp"
 #include "reporters/json/read_report.hpp"
 #include "reporters/text/leak_check.hpp"
 #include "reporters/text/text_summary.hpp"
@@ -20,11 +20,6 @@
 
 namespace cuwarden {
 namespace {
-
-bool is_folder(const std::string& path) {
-  struct stat status {};
-  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
-}
 
 std::string listed(const std::vector<std::string>& names) {
   std::string text;

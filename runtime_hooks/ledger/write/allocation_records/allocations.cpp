@@ -6,8 +6,6 @@ namespace cuwarden::ledger {
 
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
-
 // Returns false for memory that the pool served, which is in none of the driver's slabs.
 bool may_be_in_slab(std::uint8_t flags) { return (flags & record_in_pool) == 0; }
 

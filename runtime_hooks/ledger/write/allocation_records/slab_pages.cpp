@@ -9,8 +9,6 @@
 namespace cuwarden::ledger {
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
-
 // Least locked bytes of which the holders are copied. Fewer bytes are not worth the time.
 constexpr std::uint64_t least_copied = 16 << 20;
 // Limits of the time for copying holders, since all records are looked at: at first this many

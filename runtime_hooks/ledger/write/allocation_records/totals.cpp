@@ -10,7 +10,6 @@
 namespace cuwarden::ledger {
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t first_width_ns = 1'000'000;
 
 // Merges two neighbouring buckets; the right one is the later one. A bucket without a change has a

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 
+#include "runtime_hooks/core/atomic_field.hpp"
+
 namespace cuwarden::ledger {
-namespace {
-
-constexpr auto relaxed = std::memory_order_relaxed;
-
-}  // namespace
 
 std::uint32_t MovedStacks::find(std::uint64_t hash, std::span<const Frame> frames,
                                 bool truncated) const noexcept {
