@@ -324,6 +324,7 @@ void Arena::end(const driver::RealDriver& real) noexcept {
   const Locked held(lock_, Locked::ForLong{});
   if (!held || has_ended()) return;
   bool all_unmapped = true;
+  release_start_memory(real);
   for (Run& run : runs_)
     if (run.count != 0) all_unmapped = unmap_run(real, run) && all_unmapped;
   // Once the range is freed, the driver may hand out its addresses to others, so the arena drops

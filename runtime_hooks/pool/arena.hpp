@@ -5,6 +5,7 @@
 // called.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <optional>
@@ -65,6 +66,9 @@ struct MeshGoal {
   // True if the context has given back memory that copies on the device need. Then a copy is made
   // before anything else, while that memory is free.
   bool copies_need_memory = false;
+  // Most of the saved bytes beyond `least_bytes` that are kept for the next call to begin with, if
+  // more could be saved then; at most 8 MiB. A device without free memory would leave it nothing.
+  std::uint64_t kept_bytes = 0;
 };
 
 // Functions that pause the program for Arena::mesh(), which moves blocks: in a pause no thread and
@@ -155,6 +159,9 @@ class Arena {
   // addresses. The arena's device must be that of the current context. Returns the bytes saved. May
   // throw std::bad_alloc, and has saved nothing then.
   std::uint64_t mesh(const driver::RealDriver&, const Pause&, const MeshGoal&);
+  // Gives the memory that mesh() has kept for its next call back to the driver. To be called before
+  // a request is refused. Returns the bytes given back; 0 if there were none.
+  std::uint64_t give_back_start_memory(const driver::RealDriver&) noexcept;
   // Returns the bytes that mesh() would save now if it saved all it can. Makes a plan, and moves
   // nothing. Returns 0 if host memory for the plan is lacking.
   std::uint64_t meshable_bytes(const driver::RealDriver&) noexcept;
@@ -326,6 +333,11 @@ class Arena {
   // Adds 1 to Page::blocks of each page in which a part of the block lies. All these pages must
   // have memory.
   void use_pages(const Block&) noexcept;
+  // Gives the pages of `start_memory_` back to the driver. Returns their bytes.
+  std::uint64_t release_start_memory(const driver::RealDriver&) noexcept;
+  // Takes pages for `start_memory_`, which is empty: as many as it may have, but `most_bytes` at
+  // most. Returns their bytes.
+  std::uint64_t take_start_memory(const driver::RealDriver&, std::uint64_t most_bytes) noexcept;
 
   std::atomic<std::int32_t> device_{-1};
   std::atomic<std::uint64_t> context_{0};
@@ -351,6 +363,10 @@ class Arena {
   std::uint64_t changes_ = 0;
   // Moves that the last plan of meshing has left over; empty if there are none.
   LeftOver left_over_;
+  // Pages of memory with which the next mesh() begins, mapped nowhere: the driver's handles, 0
+  // where there is none. They count as held and idle. A run that meshing moves needs at most as
+  // many pages before it gives its own back, since growth maps 8 MiB in one piece.
+  std::array<CUmemGenericAllocationHandle, 4> start_memory_{};
   // Number of pages without a block that share memory and take no new blocks.
   std::uint64_t unused_shared_pages_ = 0;
   ArenaCounts counts_;

@@ -245,6 +245,41 @@ bool Arena::Meshing::start_listed(bool all) noexcept {
   return start_copies(real_, arena_.copy_kernel_, waiting);
 }
 
+std::uint64_t Arena::release_start_memory(const driver::RealDriver& real) noexcept {
+  std::uint64_t given = 0;
+  for (CUmemGenericAllocationHandle& handle : start_memory_)
+    if (handle != 0 && real.cuMemRelease(std::exchange(handle, 0)) == CUDA_SUCCESS)
+      given += page_bytes;
+  counts_.held_bytes -= given;
+  counts_.idle_bytes -= given;
+  return given;
+}
+
+std::uint64_t Arena::take_start_memory(const driver::RealDriver& real,
+                                       std::uint64_t most_bytes) noexcept {
+  std::uint64_t taken = 0;
+  for (CUmemGenericAllocationHandle& handle : start_memory_) {
+    if (taken + page_bytes > most_bytes) break;
+    if (real.cuMemCreate(&handle, page_bytes, &where_, 0) != CUDA_SUCCESS) {
+      handle = 0;
+      break;
+    }
+    taken += page_bytes;
+  }
+  counts_.held_bytes += taken;
+  counts_.idle_bytes += taken;
+  return taken;
+}
+
+std::uint64_t Arena::give_back_start_memory(const driver::RealDriver& real) noexcept {
+  const Locked held(lock_, Locked::ForLong{});
+  if (!held || has_ended()) return 0;
+  const std::uint64_t given = release_start_memory(real);
+  counts_.returned_bytes += given;
+  counts_.meshed_bytes += given;
+  return given;
+}
+
 std::uint64_t Arena::mesh(const driver::RealDriver& real, const Pause& pause,
                           const MeshGoal& goal) {
   // The lock is held during the pauses, so that blocks do not change while they are moved. The
@@ -255,7 +290,7 @@ std::uint64_t Arena::mesh(const driver::RealDriver& real, const Pause& pause,
       real.cuMemRetainAllocationHandle == nullptr || real.cuMemcpyDtoDAsync_v2 == nullptr ||
       real.cuStreamSynchronize == nullptr)
     return 0;
-  std::uint64_t gained = 0, least = goal.least_bytes;
+  std::uint64_t gained = release_start_memory(real), least = goal.least_bytes;
   bool copies_need_memory = goal.copies_need_memory;
   // Carries out one plan. Returns false if another plan may save more. For a plan of all pages: if
   // memory to move into was lacking, or if new memory would save nothing. For left-over moves:
@@ -279,7 +314,8 @@ std::uint64_t Arena::mesh(const driver::RealDriver& real, const Pause& pause,
   try {
     // Left-over moves that save too little are no reason to refuse the request: a plan of all pages
     // follows.
-    bool is_done = !left_over_.runs.empty() && pass(Meshing::Plan::left_over);
+    bool is_done =
+        gained >= goal.needed_bytes || (!left_over_.runs.empty() && pass(Meshing::Plan::left_over));
     for (int tries = 0; tries < most_tries && gained < goal.needed_bytes && !is_done; ++tries) {
       if (pass(Meshing::Plan::into_new_memory) || counts_.differing_bytes != 0) break;
       const std::uint64_t before = gained;
@@ -289,6 +325,8 @@ std::uint64_t Arena::mesh(const driver::RealDriver& real, const Pause& pause,
   } catch (...) {
     if (gained == 0) throw;
   }
+  if (!left_over_.runs.empty() && gained > goal.least_bytes)
+    gained -= take_start_memory(real, std::min(goal.kept_bytes, gained - goal.least_bytes));
   counts_.returned_bytes += gained;
   counts_.meshed_bytes += gained;
   return gained;

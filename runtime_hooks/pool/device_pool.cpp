@@ -90,6 +90,15 @@ std::uint64_t DevicePool::give_back(const driver::RealDriver& real, DeviceOrdina
   return given;
 }
 
+std::uint64_t DevicePool::give_back_start_memory(const driver::RealDriver& real,
+                                                 DeviceOrdinal device) noexcept {
+  std::uint64_t given = 0;
+  each([&](Arena& arena) {
+    if (arena.device() == device) given += arena.give_back_start_memory(real);
+  });
+  return given;
+}
+
 std::uint64_t DevicePool::mesh(const driver::RealDriver& real, DeviceOrdinal device,
                                const Pause& pause, const MeshGoal& goal) noexcept {
   const auto savable = [](Arena& arena) {
@@ -110,7 +119,7 @@ std::uint64_t DevicePool::mesh(const driver::RealDriver& real, DeviceOrdinal dev
     try {
       gained += arena.mesh(real, pause,
                            {least, goal.needed_bytes - gained, goal.enough_bytes - gained,
-                            goal.verifies, goal.copies_need_memory});
+                            goal.verifies, goal.copies_need_memory, goal.kept_bytes});
     } catch (...) {
       // If host memory for a plan is lacking, this arena is not meshed.
     }

@@ -15,6 +15,8 @@
 namespace cuwarden::serving {
 namespace {
 
+// Bytes that meshing keeps of what it saves, so that it has something to begin with the next time.
+constexpr std::uint64_t kept_for_next = std::uint64_t{8} << 20;
 // The most memory that the driver keeps free besides a request.
 constexpr std::uint64_t driver_share = std::uint64_t{16} << 20;
 using ledger::RungOutcome;
@@ -111,14 +113,20 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here, Wanted want
   const std::uint64_t least =
       wanted.is_guess ? 1 : std::max<std::uint64_t>(needed - std::min(needed, driver_share), 1);
   if (needed == 0 || least > may_be_gained()) return RungOutcome::nothing_to_do;
-  if (parts_.captures.any()) return RungOutcome::unsafe;  // captures must not be disturbed
+  // The memory that the last moves have left for the next ones may be enough for the request.
+  const auto without_moves = [&](RungOutcome outcome) {
+    return parts_.device.give_back_start_memory(parts_.real, here.device) != 0 ? RungOutcome::served
+                                                                               : outcome;
+  };
+  // Captures must not be disturbed.
+  if (parts_.captures.any()) return without_moves(RungOutcome::unsafe);
   if (clock_.now_ns() < mesh_not_before_ns_.load(std::memory_order_relaxed))
-    return RungOutcome::timed_out;
+    return without_moves(RungOutcome::timed_out);
   const ErrnoGuard keep;
   const Uncancelled whole;
   if (const auto obstacle = mesh_obstacle()) {
     notices_.tell_once(*obstacle, here.device, may_be_gained());
-    return RungOutcome::unsafe;
+    return without_moves(RungOutcome::unsafe);
   }
   std::uint64_t begun_ns = 0, deadline_ns = 0, vain_ns = 0;
   const auto paused_for = [&](std::uint64_t ns) {
@@ -165,7 +173,7 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here, Wanted want
   const std::uint64_t ahead = mesh_needed_bytes_.load(std::memory_order_relaxed) + needed;
   const bool any = parts_.device.mesh(parts_.real, here.device, {begin, is_over, end},
                                       {least, needed, needed + ahead, settings_.verifies_meshing,
-                                       wanted.has_given_back}) != 0;
+                                       wanted.has_given_back, kept_for_next}) != 0;
   if (any && !wanted.is_guess) mesh_needed_bytes_.fetch_add(needed, std::memory_order_relaxed);
   parts_.device.was_paused(here.device, vain_ns);
   if (any || vain_ns != 0) note_pool(here.device);

@@ -73,16 +73,16 @@ class MeshingTest : public testing::Test {
   }
   // Meshes: moves blocks, so that two pages of addresses share one page of memory. Each pause ends
   // after `batches` batches of moves, and there are at most `most_pauses`. Saves `needed` bytes,
-  // and up to `enough` bytes in the last pause; 0: no more than is needed. Returns the bytes that
-  // were saved.
+  // and up to `enough` bytes in the last pause; 0: no more than is needed. Keeps `for_next` bytes of
+  // what is saved beyond that for the next call. Returns the bytes that were saved.
   std::uint64_t mesh(std::uint64_t needed = 1, int batches = INT32_MAX, int most_pauses = INT32_MAX,
-                     std::uint64_t enough = 0) {
+                     std::uint64_t enough = 0, std::uint64_t for_next = 0) {
     int left = 0;
     pauses = 0;
     return pool.mesh(real, DeviceOrdinal{0},
                      {[&] { return left = batches, pauses++ < most_pauses; },
                       [&] { return --left <= 0; }, []() -> std::uint64_t { return 10; }},
-                     {needed, needed, std::max(needed, enough), verifies});
+                     {needed, needed, std::max(needed, enough), verifies, false, for_next});
   }
   // Returns the pool's figures of the device.
   ArenaCounts counts() { return pool.counts(DeviceOrdinal{0}); }
@@ -93,6 +93,7 @@ class MeshingTest : public testing::Test {
   void expect_all_goes() {
     while (!blocks.empty()) free(blocks.begin()->first);
     pool.give_back(real, no_device, UINT64_MAX);
+    pool.give_back_start_memory(real, DeviceOrdinal{0});
     EXPECT_EQ(taken(), 0u);
     EXPECT_EQ(counts().held_bytes, 0u);
     EXPECT_EQ(counts().idle_bytes, 0u);

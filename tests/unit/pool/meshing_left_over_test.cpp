@@ -35,6 +35,47 @@ TEST_F(LeftOverTest, one_plan_serves_several_requests) {
   expect_all_goes();
 }
 
+TEST_F(LeftOverTest, requests_that_use_up_all_memory_leave_the_next_plan_something_to_begin_with) {
+  for (int block = 0; block < 400; ++block) ASSERT_NE(allocate(MiB), 0u);
+  ASSERT_EQ(driver->free_bytes, 0u);
+  keep_one_of(10);
+  pool.give_back(real, no_device, UINT64_MAX);
+  const std::uint64_t least_bytes = blocks.size() * MiB;
+  std::uint64_t used = 0;  // bytes that others have taken
+  const auto use_all = [&] { used += std::exchange(driver->free_bytes, 0); };
+  use_all();
+  // Each plan saves at least what a request needs, and a little for the next ones.
+  while (mesh(16 * MiB, INT32_MAX, INT32_MAX, 24 * MiB, 8 * MiB) >= 16 * MiB) use_all();
+  use_all();
+  EXPECT_GE(used, room - least_bytes - 24 * MiB);
+  EXPECT_TRUE(all_is_right());
+  driver->free_bytes += used;
+  expect_all_goes();
+}
+
+TEST_F(LeftOverTest, memory_kept_for_the_next_plan_is_idle_and_goes_back_on_request) {
+  use_pages_sparsely();
+  ASSERT_GE(mesh(10 * MiB, INT32_MAX, INT32_MAX, 40 * MiB, 8 * MiB), 10 * MiB);
+  const ArenaCounts before = counts();
+  ASSERT_EQ(before.held_bytes, taken());
+  EXPECT_EQ(before.idle_bytes, 8 * MiB);
+  EXPECT_EQ(pool.give_back_start_memory(real, DeviceOrdinal{0}), 8 * MiB);
+  EXPECT_EQ(pool.give_back_start_memory(real, DeviceOrdinal{0}), 0u);
+  EXPECT_EQ(counts().idle_bytes, 0u);
+  EXPECT_EQ(counts().held_bytes, taken());
+  EXPECT_EQ(counts().meshed_bytes, before.meshed_bytes + 8 * MiB);
+  expect_all_goes();
+}
+
+TEST_F(LeftOverTest, a_request_gets_the_memory_kept_for_a_plan_that_saves_nothing_more) {
+  use_pages_sparsely();
+  ASSERT_GE(mesh(10 * MiB, INT32_MAX, INT32_MAX, 40 * MiB, 8 * MiB), 10 * MiB);
+  // No pause can be had.
+  EXPECT_EQ(mesh(100 * MiB, INT32_MAX, 0), 8 * MiB);
+  EXPECT_EQ(counts().idle_bytes, 0u);
+  expect_all_goes();
+}
+
 TEST_F(LeftOverTest, a_plan_whose_pause_was_refused_serves_the_next_request) {
   use_pages_sparsely();
   EXPECT_EQ(mesh(10 * MiB, INT32_MAX, 0), 0u);
