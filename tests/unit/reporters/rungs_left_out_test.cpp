@@ -132,15 +132,15 @@ TEST_F(RungsLeftOut, a_refusal_after_which_nothing_was_tried_has_one_reason) {
 
 TEST_F(RungsLeftOut, a_report_of_an_earlier_version_lacks_the_table) {
   add_incident({{ledger::Rung::retry, LeftOut::rescues_off}});
-  Json json;
-  update(json, report(), Unlisted::dropped);
-  ASSERT_EQ(json["rungs_left_out"].size(), 1u);
+  Json document;
+  update(document, report(), Unlisted::dropped);
+  ASSERT_EQ(document["rungs_left_out"].size(), 1u);
   std::string error;
-  const auto same = parse_report(json.dump(), "report", error);
+  const auto same = parse_report(document.dump(), "report", error);
   ASSERT_TRUE(same) << error;
   EXPECT_EQ(same->rungs_left_out.at(0).setting, "CUWARDEN_POOL");
-  json.erase("rungs_left_out");
-  const auto earlier = parse_report(json.dump(), "report", error);
+  document.erase("rungs_left_out");
+  const auto earlier = parse_report(document.dump(), "report", error);
   ASSERT_TRUE(earlier) << error;
   EXPECT_TRUE(earlier->rungs_left_out.empty());
 }
