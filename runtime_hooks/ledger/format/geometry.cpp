@@ -40,6 +40,7 @@ constexpr std::array<Share, region_count> shares = {{
     {8192, 64, sizeof(IncidentProcess)},
     {128, 64, sizeof(SlabPage)},
     {8192, 16, sizeof(WorstHolder)},
+    {512, 64, sizeof(PythonCode)},
 }};
 
 class Fnv1a {

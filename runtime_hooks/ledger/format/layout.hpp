@@ -17,6 +17,7 @@
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/ledger/format/device_layout.hpp"
 #include "runtime_hooks/ledger/format/incident_layout.hpp"
+#include "runtime_hooks/ledger/format/python_layout.hpp"
 #include "runtime_hooks/ledger/format/series_layout.hpp"
 #include "runtime_hooks/ledger/format/slab_layout.hpp"
 #include "runtime_hooks/ledger/format/string_ref.hpp"
@@ -25,7 +26,7 @@ namespace cuwarden::ledger {
 
 // First 8 bytes of a ledger's file: "CWARDEN1" in memory.
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;
-inline constexpr std::uint32_t layout_version = 22;  // readers reject files of other versions
+inline constexpr std::uint32_t layout_version = 23;  // readers reject files of other versions
 
 // Number of enumerators of stacks::Exception, the reasons why a stack was not walked to its end.
 inline constexpr std::size_t stack_exceptions = 6;
@@ -57,8 +58,9 @@ enum class RegionId : std::uint8_t {
   incident_processes,  // table of other processes at a refusal: rows of type IncidentProcess
   slab_pages,          // table of the driver's slabs and their contents: rows of type SlabPage
   worst_holders,       // table of groups that locked many bytes in slabs: WorstHolder
+  python_codes,        // table of the Python functions in stacks: rows of type PythonCode
 };
-inline constexpr std::size_t region_count = 23;  // number of regions of the file
+inline constexpr std::size_t region_count = 24;  // number of regions of the file
 
 // The part of the file that one table (or heap of bytes) occupies, and how much of that is in use.
 struct Region {
@@ -279,7 +281,8 @@ struct Stack {
   std::uint32_t reserved;
 };
 // A frame is an address inside the call instruction (return address - 1; the interrupted
-// instruction itself for a signal frame), as mapped in the recorded process.
+// instruction itself for a signal frame), as mapped in the recorded process; or it stands for
+// an instruction of a Python function (is_python_frame()).
 using Frame = std::uint64_t;
 
 // An object file (program or library) that was loaded at an address. It gets a row for another

@@ -43,7 +43,8 @@ constexpr std::array<std::uint32_t, region_count> row_sizes = {sizeof(Record),
                                                                sizeof(IncidentRung),
                                                                sizeof(IncidentProcess),
                                                                sizeof(SlabPage),
-                                                               sizeof(WorstHolder)};
+                                                               sizeof(WorstHolder),
+                                                               sizeof(PythonCode)};
 
 // Returns the most rows of the region that are read. Loops over devices run inside loops over
 // series, so both are bounded; no machine has more of them, whatever room their regions have.
@@ -259,6 +260,19 @@ std::optional<StackView> Reader::stack(std::uint64_t index) const noexcept {
   }
   view.module_epoch = load_field(found->module_epoch);
   view.truncated = load_field(found->truncated) != 0;
+  return view;
+}
+
+std::optional<PythonCodeView> Reader::python_code(std::uint64_t index) const noexcept {
+  constexpr std::uint64_t longest_lines = std::uint64_t{1} << 20;
+  const auto* const found = published<PythonCode>(RegionId::python_codes, index);
+  if (found == nullptr) return std::nullopt;
+  PythonCodeView view;
+  view.file = text(found->file, longest_path);
+  view.function = text(found->function, longest_path);
+  view.first_line = load_field(found->first_line);
+  view.lines = text(found->lines, longest_lines);
+  view.lines_format = load_field(found->lines_format);
   return view;
 }
 

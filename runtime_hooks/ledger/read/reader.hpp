@@ -42,6 +42,7 @@ class Reader {
   std::optional<GroupView> group(std::uint64_t row) const noexcept;    // null: unused or damaged
   std::optional<StackView> stack(std::uint64_t row) const noexcept;    // null: unused or damaged
   std::optional<ModuleView> module(std::uint64_t row) const noexcept;  // file with code; null: none
+  std::optional<PythonCodeView> python_code(std::uint64_t row) const noexcept;
   std::optional<ThreadView> thread(std::uint64_t row) const noexcept;  // null: unused or damaged
   // Returns the series (all memory of one kind on one device) in this row; null if the row is
   // unused or damaged. Its counts of allocations, frees, failures and live allocations are 0, and

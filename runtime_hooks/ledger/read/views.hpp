@@ -70,6 +70,14 @@ struct StackView {
   std::uint64_t module_epoch = 0;  // modules unloaded before the addresses were noted
   bool truncated = false;          // true if outer frames were cut off
 };
+// A copy of a PythonCode: a Python function. The texts point into the ledger.
+struct PythonCodeView {
+  std::string_view file;           // path of the source file; empty: unknown
+  std::string_view function;       // name of the function; empty: unknown
+  std::uint32_t first_line = 0;    // line with which the function begins
+  std::string_view lines;          // bytes that map instructions to lines
+  std::uint32_t lines_format = 0;  // format of `lines`: PythonCode::lines_format
+};
 // A copy of a Module: a loaded object (the program or a shared library) at one address.
 struct ModuleView {
   ModuleId id;                             // the module's row

@@ -19,6 +19,7 @@ Writer::Writer(State& state) noexcept
       allocations(state.allocations),
       virtual_memory(state.virtual_memory),
       stacks(state.stacks),
+      python(state.python),
       groups(state.groups),
       totals(state.totals),
       devices(state.devices),
@@ -46,7 +47,8 @@ Writer* Writer::create(const Creation& creation) noexcept {
       state->thread_shards.create(next_serial.fetch_add(1, relaxed), header.process.pid) &&
       state->totals.create() && state->slabs.create() &&
       state->modules.create(header.process.program) && state->stacks.create() &&
-      state->groups.create() && storage.allocate_hooks(creation.hook_names.size());
+      state->python.create() && state->groups.create() &&
+      storage.allocate_hooks(creation.hook_names.size());
   if (!made) {
     storage.file().remove();
     return nullptr;

@@ -19,6 +19,7 @@ class GroupTable;
 class Incidents;
 class ThreadShards;
 class Names;
+class PythonTable;
 class StackTable;
 class Threads;
 class Totals;
@@ -90,6 +91,7 @@ class Writer {
   Allocations& allocations;       // records of allocations, except those of virtual memory
   VirtualMemory& virtual_memory;  // records of virtual memory: handles and mappings
   StackTable& stacks;             // call stacks, each stored once
+  PythonTable& python;            // Python functions in the stacks
   GroupTable& groups;    // groups: allocations with the same call stack, function, kind and device
   Totals& totals;        // counters of groups, and of all memory of one kind on one device
   Devices& devices;      // devices: readings, memory that the driver took by itself, pool, spills

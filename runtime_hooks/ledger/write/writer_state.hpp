@@ -18,6 +18,7 @@
 #include "runtime_hooks/ledger/write/incidents.hpp"
 #include "runtime_hooks/ledger/write/names.hpp"
 #include "runtime_hooks/ledger/write/stacks/module_table.hpp"
+#include "runtime_hooks/ledger/write/stacks/python_table.hpp"
 #include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 
@@ -36,6 +37,7 @@ struct Writer::State {
   Allocations allocations{storage, records, totals, slabs, threads, time};
   ModuleTable modules{storage};                       // rows of loaded object files
   StackTable stacks{storage, modules};                // rows of call stacks
+  PythonTable python{storage};                        // rows of Python functions
   GroupTable groups{storage, thread_shards, totals};  // rows of groups
   Incidents incidents{storage};                       // rows of refused requests
   // Adds and ends the records of virtual memory.

@@ -94,6 +94,8 @@ std::uint64_t Reader::rows(RegionId region) const noexcept {
       for (const auto& stack : ledger.stacks) frames += stack.frames.size();
       return frames;
     }
+    case RegionId::python_codes:
+      return ledger.python_codes.size() + 1;
     case RegionId::modules:
       return ledger.modules.size() + 1;
     case RegionId::threads:
@@ -128,6 +130,9 @@ std::optional<StackView> Reader::stack(std::uint64_t row) const noexcept {
   view.frames = stacks[row - 1].frames;
   view.truncated = stacks[row - 1].truncated;
   return view;
+}
+std::optional<PythonCodeView> Reader::python_code(std::uint64_t row) const noexcept {
+  return at(fake(bytes_).python_codes, row - 1);
 }
 std::optional<ModuleView> Reader::module(std::uint64_t row) const noexcept {
   return at(fake(bytes_).modules, row - 1);

@@ -25,12 +25,13 @@ struct FakeLedger {
   // Groups: allocations with the same stack, function, kind and device. The row at index i has the
   // id i + 1.
   std::vector<ledger::GroupView> groups;
-  std::vector<Stack> stacks;                    // call stacks
-  std::vector<ledger::ModuleView> modules;      // files that code belongs to
-  std::vector<ledger::ThreadView> threads;      // threads of the process
-  std::vector<ledger::SeriesView> series;       // totals by kind and device
-  std::vector<ledger::DeviceView> devices;      // devices that the process used
-  std::vector<ledger::IncidentView> incidents;  // refused requests
+  std::vector<Stack> stacks;                         // call stacks
+  std::vector<ledger::ModuleView> modules;           // files that code belongs to
+  std::vector<ledger::PythonCodeView> python_codes;  // Python functions
+  std::vector<ledger::ThreadView> threads;           // threads of the process
+  std::vector<ledger::SeriesView> series;            // totals by kind and device
+  std::vector<ledger::DeviceView> devices;           // devices that the process used
+  std::vector<ledger::IncidentView> incidents;       // refused requests
   // Groups that held most memory at incidents.
   std::vector<ledger::IncidentHolderView> incident_holders;
   std::vector<ledger::IncidentProcessView> incident_processes;  // other processes at incidents

@@ -69,7 +69,7 @@ ModuleTable::Coverage ModuleTable::coverage(std::span<const Frame> frames) noexc
   const auto* const loaded = static_cast<const Gone*>(loaded_.data());
   Coverage found = Coverage::complete;
   for (const Frame frame : frames) {
-    if (find(frame) != nullptr) continue;
+    if (is_python_frame(frame) || find(frame) != nullptr) continue;
     const bool in_a_module = std::any_of(loaded, loaded + loaded_count_, [&](const Gone& range) {
       return frame >= range.start && frame < range.end;
     });

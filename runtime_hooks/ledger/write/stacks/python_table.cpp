@@ -1,0 +1,71 @@
+#include "runtime_hooks/ledger/write/stacks/python_table.hpp"
+
+#include <cstring>
+
+#include "runtime_hooks/core/hash.hpp"
+
+namespace cuwarden::ledger {
+namespace {
+
+std::string_view bytes_of(std::span<const std::uint8_t> lines) {
+  return {reinterpret_cast<const char*>(lines.data()), lines.size()};
+}
+
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = text.size();
+  while (!text.empty()) {
+    std::uint64_t word = 0;
+    const std::size_t bytes = text.copy(reinterpret_cast<char*>(&word), sizeof word);
+    hash = hash_pair(hash, word);
+    text.remove_prefix(bytes);
+  }
+  return hash;
+}
+
+}  // namespace
+
+std::uint32_t PythonTable::find(std::uint64_t hash, const PythonFunction& function) const noexcept {
+  const PythonCode* const rows = storage_.rows<PythonCode>(RegionId::python_codes);
+  const char* const strings = storage_.rows<char>(RegionId::strings);
+  const auto is = [&](StringRef text, std::string_view wanted) {
+    return std::string_view(strings + text.offset, text.length) == wanted;
+  };
+  return ids_.find(hash, [&](std::uint32_t row) {
+    const PythonCode& code = rows[row];
+    return code.first_line == function.first_line && code.lines_format == function.lines_format &&
+           is(code.function, function.name) && is(code.file, function.file) &&
+           is(code.lines, bytes_of(function.lines));
+  });
+}
+
+std::uint32_t PythonTable::intern(const PythonFunction& function) noexcept {
+  const std::uint64_t hash =
+      hash_pair(hash_pair(hash_of(function.file), hash_of(function.name)),
+                hash_pair(hash_of(bytes_of(function.lines)), function.first_line));
+  if (const std::uint32_t row = find(hash, function)) return row;
+  const LedgerLocked locked(ids_.lock(), storage_);
+  if (!locked) return 0;
+  if (const std::uint32_t row = find(hash, function)) return row;
+  const StringRef file = storage_.store(function.file), name = storage_.store(function.name),
+                  lines = storage_.store(bytes_of(function.lines));
+  const bool are_whole = file.length == function.file.size() &&
+                         name.length == function.name.size() &&
+                         lines.length == function.lines.size();
+  const auto row =
+      are_whole ? static_cast<std::uint32_t>(storage_.allocate(RegionId::python_codes, 1)) : 0;
+  if (row == 0) {
+    storage_.add_reason(reason_names_missing);
+    return 0;
+  }
+  PythonCode& code = storage_.rows<PythonCode>(RegionId::python_codes)[row];
+  code.first_line = function.first_line;
+  code.lines_format = function.lines_format;
+  code.file = file;
+  code.function = name;
+  code.lines = lines;
+  code.state.store(1, std::memory_order_release);
+  ids_.insert(hash, row);
+  return row;
+}
+
+}  // namespace cuwarden::ledger
