@@ -1,5 +1,6 @@
 #include "runtime_hooks/stacks/unwinder.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime_hooks/core/atomic_field.hpp"
@@ -41,6 +42,7 @@ struct Unwinder::Walk {
   // Address of the frame of this object that is looked for; all ones: none.
   std::uint64_t wanted_own_frame = ~std::uint64_t{0};
   std::span<std::uint64_t> frames;
+  std::uint64_t* stack_pointers = nullptr;  // gets the stack pointer of each frame; null: nothing
   Captured result;
   Region region;
   // True while the result may be remembered: all stack read is the thread's own, all code belongs
@@ -67,13 +69,17 @@ Unwinder::Unwinder(std::atomic<std::uint64_t>* counts) noexcept
       rules_(memory_.data()) {}
 
 Captured Unwinder::capture(const void* frame, std::span<std::uint64_t> frames,
-                           const void* own_frame) noexcept {
+                           const void* own_frame, std::uint64_t* stack_pointers) noexcept {
   if (frames.empty()) return {0, true};
   Walk state;
+  state.stack_pointers = stack_pointers;
   if (own_frame != nullptr) state.wanted_own_frame = reinterpret_cast<std::uint64_t>(own_frame);
   state.start = reinterpret_cast<std::uint64_t>(frame);
   state.frames = frames;
-  if (!memory_) return walk_slowly(frames);
+  if (!memory_) {
+    if (stack_pointers != nullptr) std::fill_n(stack_pointers, frames.size(), 0);
+    return walk_slowly(frames);
+  }
   walk<false>(state, nullptr);
   return state.result;
 }
@@ -189,6 +195,7 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
   }
 
   std::uint64_t* const frames = w.frames.data();
+  std::uint64_t* const stack_pointers = w.stack_pointers;
   const std::size_t room = w.frames.size();
   std::size_t count = 0, own_frames = 0;
   bool met_own_frame = false;
@@ -212,6 +219,8 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
       return true;
     }
     if (count == room) return false;
+    if (!drafting && __builtin_expect(stack_pointers != nullptr, false))
+      stack_pointers[count] = at.sp;
     frames[count++] = at.pc - 1;
     return true;
   };

@@ -64,8 +64,12 @@ class Unwinder {
   // or the instruction that a signal interrupted. `own_frame`: frame address
   // (__builtin_frame_address(0)) of a function of this shared object, for Captured::met_own_frame;
   // null: none is looked for.
+  //
+  // `stack_pointers`: for each frame, the value of the stack pointer (rsp) in it is written there;
+  // null: it is not. Zeros are written if libgcc's unwinder does the walk.
   Captured capture(const void* frame, std::span<std::uint64_t> frames,
-                   const void* own_frame = nullptr) noexcept;
+                   const void* own_frame = nullptr,
+                   std::uint64_t* stack_pointers = nullptr) noexcept;
 
   // Gives the stack that capture() has walked from `frame` the name `name`, not 0. recognise() then
   // returns the name on this thread while the stack is unchanged. `thread` is the calling thread's

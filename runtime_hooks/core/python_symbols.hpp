@@ -1,0 +1,28 @@
+// Functions and objects that a loaded Python interpreter (CPython) exports.
+#pragma once
+
+#include <cstdint>
+
+namespace cuwarden {
+
+// Addresses of functions and objects that the file of a Python interpreter exports: the program
+// itself, or libpython. Null for those that this version does not have.
+struct PythonSymbols {
+  void* (*thread_state)() = nullptr;       // PyGILState_GetThisThreadState
+  int (*is_initialized)() = nullptr;       // Py_IsInitialized
+  const void* code_type = nullptr;         // PyCode_Type: the type of code objects
+  const void* text_type = nullptr;         // PyUnicode_Type: the type of str objects
+  const void* bytes_type = nullptr;        // PyBytes_Type: the type of bytes objects
+  const void* runtime = nullptr;           // _PyRuntime: the state of the whole interpreter
+  const unsigned long* version = nullptr;  // Py_Version: 0x030c01f0 for 3.12.1; from 3.11 on
+  bool has_iterator_send = false;          // true if PyIter_Send is exported: from 3.10 on
+  bool has_add_type = false;               // true if PyModule_AddType is exported: from 3.9 on
+  // Addresses of the file's code and data; `end` is exclusive.
+  std::uintptr_t start = 0, end = 0;
+  // Addresses of the function _PyEval_EvalFrameDefault, which runs Python code; `end` is exclusive.
+  std::uintptr_t evaluation_start = 0, evaluation_end = 0;
+  // True if the file has no other code than the interpreter's: libpython, or a program python.
+  bool has_interpreter_alone = false;
+};
+
+}  // namespace cuwarden

@@ -1,0 +1,57 @@
+// The Python frames of the calling thread, as the interpreter links them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cuwarden::stacks::python {
+
+// One Python frame: a call of a Python function, and the instruction that it has reached.
+struct PythonFrame {
+  // Address of the code object of the function.
+  std::uint64_t code;
+  // Number of the instruction that the frame has reached: of units of two bytes from the start of
+  // the bytecode. 0 also for a frame that has not begun.
+  std::uint64_t instruction;
+  // Value that differs for two code objects that lie at one address one after the other.
+  std::uint64_t stamp;
+
+  friend bool operator==(const PythonFrame&, const PythonFrame&) = default;
+};
+
+// The Python frames of a thread, innermost first. They are divided into groups: the frames of one
+// group are run by one C function, without another C function between them.
+struct FrameChain {
+  static constexpr std::size_t most_frames = 256, most_groups = 128;
+
+  // A group of frames.
+  struct Group {
+    std::uint32_t end;  // index in `frames` behind the group's last frame
+    // An address in the stack frame of the C function that runs the group; 0: unknown.
+    std::uint64_t inside;
+  };
+
+  // The arrays have no values until they are written: only the first `count` frames and the first
+  // `groups` entries of `group` are valid.
+  PythonFrame frames[most_frames];
+  Group group[most_groups];
+  std::uint32_t count, groups;
+  bool truncated;  // true if outer frames are missing, because the arrays have no room for them
+
+  // Adds a frame. Returns false, with the chain marked as truncated, if there is no room.
+  bool add(const PythonFrame& frame) noexcept {
+    if (count == most_frames || groups == most_groups) {
+      truncated = true;
+      return false;
+    }
+    frames[count++] = frame;
+    return true;
+  }
+  // Ends the group of the frames that were added last. `inside`: Group::inside.
+  void end_group(std::uint64_t inside) noexcept {
+    if (groups < most_groups && count > (groups == 0 ? 0 : group[groups - 1].end))
+      group[groups++] = {count, inside};
+  }
+};
+
+}  // namespace cuwarden::stacks::python

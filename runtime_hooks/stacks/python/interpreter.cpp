@@ -1,0 +1,278 @@
+#include "runtime_hooks/stacks/python/interpreter.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "runtime_hooks/core/hash.hpp"
+#include "runtime_hooks/core/readable.hpp"
+
+namespace cuwarden::stacks::python {
+namespace {
+
+// Largest plausible line number, length of a text and of a table of lines.
+constexpr std::uint32_t most_lines = 100'000'000;
+constexpr std::uint64_t longest_text = std::uint64_t{1} << 24,
+                        longest_table = std::uint64_t{1} << 20;
+
+// Reads a field at an address that is known to be readable.
+template <class T>
+__attribute__((no_sanitize("address", "thread"), always_inline)) inline T at(
+    std::uint64_t address) noexcept {
+  T value;
+  __builtin_memcpy(&value, reinterpret_cast<const void*>(address), sizeof value);
+  return value;
+}
+
+// True if the bytes from `address` on can be read. They are looked at in steps of 4 KiB.
+bool can_read(std::uint64_t address, std::uint64_t bytes) noexcept {
+  if (address < 4096 || address + bytes < address || address + bytes >= std::uint64_t{1} << 47)
+    return false;
+  for (std::uint64_t offset = 0; offset < bytes; offset += 4096)
+    if (!is_readable(reinterpret_cast<const void*>(address + offset))) return false;
+  return is_readable(
+      reinterpret_cast<const void*>(address + std::max<std::uint64_t>(bytes, 8) - 8));
+}
+
+// True if a structure of `bytes` may begin at the address.
+bool is_structure(std::uint64_t address, std::uint64_t bytes) noexcept {
+  return address % 8 == 0 && can_read(address, bytes);
+}
+
+bool is_object(std::uint64_t address, std::uint64_t bytes, const void* type) noexcept {
+  return type != nullptr && is_structure(address, bytes) &&
+         at<std::uint64_t>(address + object_type) == reinterpret_cast<std::uint64_t>(type);
+}
+
+// The characters of a str object: where they are, their number, and the bytes of each.
+struct Characters {
+  std::uint64_t start = 0, count = 0;
+  unsigned bytes_each = 1;
+  bool is_ascii = false;
+};
+
+// Bits of PyASCIIObject::state: two for interning, three for the bytes of a character, compact,
+// ASCII. Texts of code objects are compact.
+Characters characters_of(std::uint64_t text, const Layout& layout) noexcept {
+  const auto state = at<std::uint32_t>(text + text_state);
+  Characters found{.count = at<std::uint64_t>(text + object_length)};
+  found.bytes_each = state >> 2 & 7;
+  found.is_ascii = (state >> 6 & 1) != 0;
+  found.start = text + (found.is_ascii ? layout.ascii_characters : layout.other_characters);
+  return found;
+}
+
+std::uint32_t character(const Characters& text, std::uint64_t index) noexcept {
+  switch (text.bytes_each) {
+    case 1:
+      return at<std::uint8_t>(text.start + index);
+    case 2:
+      return at<std::uint16_t>(text.start + 2 * index);
+    default:
+      return at<std::uint32_t>(text.start + 4 * index);
+  }
+}
+
+// Writes a str object's text as UTF-8, as far as whole characters fit. Lone surrogates, by which
+// Python stands for undecodable bytes of a file's name, become question marks.
+template <std::size_t room>
+std::string_view text_of(std::uint64_t object, const Layout& layout,
+                         char (&buffer)[room]) noexcept {
+  const Characters text = characters_of(object, layout);
+  std::size_t length = 0;
+  for (std::uint64_t i = 0; i < text.count; ++i) {
+    std::uint32_t code = character(text, i);
+    if ((code >= 0xd800 && code < 0xe000) || code > 0x10ffff) code = '?';
+    const std::size_t bytes = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    if (length + bytes > room) break;
+    if (bytes == 1) {
+      buffer[length++] = static_cast<char>(code);
+      continue;
+    }
+    for (std::size_t part = bytes; part-- > 1; code >>= 6)
+      buffer[length + part] = static_cast<char>(0x80 | (code & 0x3f));
+    buffer[length] = static_cast<char>(0xf00u >> bytes | code);
+    length += bytes;
+  }
+  return {buffer, length};
+}
+
+bool is_text(std::uint64_t address, const PythonSymbols& symbols, const Layout& layout) noexcept {
+  if (!is_object(address, layout.other_characters, symbols.text_type)) return false;
+  const auto state = at<std::uint32_t>(address + text_state);
+  const Characters text = characters_of(address, layout);
+  const bool is_compact = (state >> 5 & 1) != 0;
+  return is_compact && text.count <= longest_text &&
+         (text.bytes_each == 1 || text.bytes_each == 2 || text.bytes_each == 4) &&
+         can_read(text.start, text.count * text.bytes_each);
+}
+
+// Value that depends on all bytes of a text's first 256 characters.
+std::uint64_t sum_of(std::uint64_t text, const Layout& layout) noexcept {
+  constexpr std::uint64_t most_bytes = 1024;
+  const Characters characters = characters_of(text, layout);
+  const std::uint64_t bytes = std::min(characters.count * characters.bytes_each, most_bytes);
+  std::uint64_t sum = bytes;
+  std::uint64_t offset = 0;
+  for (; offset + 8 <= bytes; offset += 8)
+    sum = hash_pair(sum, at<std::uint64_t>(characters.start + offset));
+  for (; offset < bytes; ++offset) sum = sum * 257 + at<std::uint8_t>(characters.start + offset);
+  return sum;
+}
+
+}  // namespace
+
+constinit thread_local std::uint64_t Interpreter::own_state_ = 0;
+
+// Code objects come and go, and one may get the address of another. From 3.12 on, each has a number
+// of its own. Before that, and once the numbers have run out, its parts are compared.
+std::uint64_t Interpreter::stamp_of(std::uint64_t code) const noexcept {
+  const std::uint64_t line = at<std::uint32_t>(code + layout_.code_first_line);
+  if (layout_.code_version != Layout::none) {
+    const std::uint64_t version = at<std::uint32_t>(code + layout_.code_version);
+    if (version != 0) return version << 32 | line;
+  }
+  const auto file = at<std::uint64_t>(code + layout_.code_file),
+             name = at<std::uint64_t>(code + layout_.code_name),
+             lines = at<std::uint64_t>(code + layout_.code_lines);
+  return hash_pair(hash_pair(sum_of(file, layout_), sum_of(name, layout_)),
+                   hash_pair(lines ^ at<std::uint64_t>(lines + object_length) << 48, line));
+}
+
+PythonFrame Interpreter::frame_at(std::uint64_t frame) const noexcept {
+  const auto code = at<std::uint64_t>(frame + layout_.frame_code);
+  std::uint64_t instruction = 0;
+  if (layout_.has_frame_objects()) {
+    // The number of bytes in 3.9, of instructions in 3.10; -1 before the first one.
+    const auto last = std::max(at<std::int32_t>(frame + layout_.frame_instruction), 0);
+    instruction = static_cast<std::uint64_t>(layout_.version < 0x030a ? last / 2 : last);
+  } else {
+    // Before the first one, it may lie right before the bytecode.
+    const auto start = code + layout_.code_instructions;
+    const auto now = at<std::uint64_t>(frame + layout_.frame_instruction);
+    instruction = now > start ? (now - start) / 2 : 0;
+  }
+  return {code, instruction, stamp_of(code)};
+}
+
+// Each frame is run by a C function of its own. From 3.10 on, the function's CFrame lies in it.
+void Interpreter::read_frame_objects(std::uint64_t state, FrameChain& chain) const noexcept {
+  std::uint64_t cframe =
+      layout_.state_cframe == Layout::none ? 0 : at<std::uint64_t>(state + layout_.state_cframe);
+  for (auto frame = at<std::uint64_t>(state + layout_.state_frame); frame != 0;
+       frame = at<std::uint64_t>(frame + layout_.frame_previous)) {
+    if (!chain.add(frame_at(frame))) return;
+    chain.end_group(cframe);
+    if (cframe != 0) cframe = at<std::uint64_t>(cframe + layout_.cframe_previous);
+  }
+}
+
+// A group ends with the frame that C code has entered (3.11), or before a frame that lies on the C
+// stack and is no Python code (later versions).
+void Interpreter::read_frames(std::uint64_t state, FrameChain& chain) const noexcept {
+  std::uint64_t cframe = 0, frame = 0;
+  if (layout_.cframe_frame == Layout::none) {
+    frame = at<std::uint64_t>(state + layout_.state_frame);
+  } else {
+    cframe = at<std::uint64_t>(state + layout_.state_cframe);
+    frame = at<std::uint64_t>(cframe + layout_.cframe_frame);
+  }
+  for (; frame != 0; frame = at<std::uint64_t>(frame + layout_.frame_previous)) {
+    if (layout_.frame_owner != Layout::none &&
+        at<std::uint8_t>(frame + layout_.frame_owner) >= Layout::owned_by_c_stack) {
+      chain.end_group(frame);
+      continue;
+    }
+    if (!chain.add(frame_at(frame))) return;
+    if (layout_.frame_is_entry != Layout::none &&
+        at<std::uint8_t>(frame + layout_.frame_is_entry) != 0) {
+      chain.end_group(cframe);
+      cframe = at<std::uint64_t>(cframe + layout_.cframe_previous);
+    }
+  }
+  chain.end_group(0);
+}
+
+// A thread's state has the thread's id. The key by which the state is found may be another one's
+// after the interpreter's end.
+bool Interpreter::is_of_this_thread(std::uint64_t state) const noexcept {
+  if (!is_structure(state, layout_.state_thread + 8u) ||
+      at<std::uint64_t>(state + layout_.state_thread) != pthread_self())
+    return false;
+  own_state_ = state;
+  return true;
+}
+
+bool Interpreter::is_plausible_code(std::uint64_t code) const noexcept {
+  if (!is_object(code, layout_.code_instructions + 8u, symbols_.code_type)) return false;
+  const auto file = at<std::uint64_t>(code + layout_.code_file),
+             name = at<std::uint64_t>(code + layout_.code_name),
+             lines = at<std::uint64_t>(code + layout_.code_lines);
+  return at<std::uint32_t>(code + layout_.code_first_line) <= most_lines &&
+         is_text(file, symbols_, layout_) && is_text(name, symbols_, layout_) &&
+         is_object(lines, bytes_start, symbols_.bytes_type) &&
+         at<std::uint64_t>(lines + object_length) <= longest_table &&
+         can_read(lines + bytes_start, at<std::uint64_t>(lines + object_length));
+}
+
+// Returns the innermost frame of the thread with this state; 0 if it has none; nothing if the state
+// is not where the layout says.
+std::optional<std::uint64_t> Interpreter::checked_frame(std::uint64_t state) const noexcept {
+  const auto read = [](std::uint64_t address) {
+    return is_structure(address, 8) ? std::optional(at<std::uint64_t>(address)) : std::nullopt;
+  };
+  if (layout_.cframe_frame == Layout::none) return read(state + layout_.state_frame);
+  const auto cframe = read(state + layout_.state_cframe);
+  if (!cframe || !is_structure(*cframe + layout_.cframe_previous, 8)) return std::nullopt;
+  return read(*cframe + layout_.cframe_frame);
+}
+
+// Walks the chain as read() does, but checks each address before it is read.
+bool Interpreter::is_plausible(std::uint64_t frame) const noexcept {
+  constexpr std::uint64_t frame_bytes = 112;
+  for (std::size_t count = 0; frame != 0 && count < FrameChain::most_frames; ++count) {
+    if (!is_structure(frame, frame_bytes)) return false;
+    const bool is_python = layout_.frame_owner == Layout::none ||
+                           at<std::uint8_t>(frame + layout_.frame_owner) < Layout::owned_by_c_stack;
+    if (is_python && (!is_plausible_code(at<std::uint64_t>(frame + layout_.frame_code)) ||
+                      frame_at(frame).instruction > longest_table))
+      return false;
+    frame = at<std::uint64_t>(frame + layout_.frame_previous);
+  }
+  return true;
+}
+
+bool Interpreter::read(std::uint64_t state, FrameChain& chain) noexcept {
+  chain.count = chain.groups = 0;
+  chain.truncated = false;
+  Trust trust = trust_.load(std::memory_order_relaxed);
+  if (trust == Trust::unknown) {
+    const auto frame = checked_frame(state);
+    if (frame == std::optional<std::uint64_t>(0)) return false;
+    trust = frame && is_plausible(*frame) ? Trust::full : Trust::none;
+    trust_.store(trust, std::memory_order_relaxed);
+  }
+  if (trust == Trust::none) return false;
+  if (layout_.has_frame_objects())
+    read_frame_objects(state, chain);
+  else
+    read_frames(state, chain);
+  return chain.count != 0;
+}
+
+bool Interpreter::read_code(std::uint64_t code, CodeContents& contents) const noexcept {
+  if (!is_plausible_code(code)) return false;
+  const auto lines = at<std::uint64_t>(code + layout_.code_lines);
+  contents.file =
+      text_of(at<std::uint64_t>(code + layout_.code_file), layout_, contents.file_buffer);
+  contents.name =
+      text_of(at<std::uint64_t>(code + layout_.code_name), layout_, contents.name_buffer);
+  contents.first_line = at<std::uint32_t>(code + layout_.code_first_line);
+  contents.lines = {reinterpret_cast<const std::uint8_t*>(lines + bytes_start),
+                    at<std::uint64_t>(lines + object_length)};
+  return true;
+}
+
+}  // namespace cuwarden::stacks::python

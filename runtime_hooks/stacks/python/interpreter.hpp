@@ -1,0 +1,88 @@
+// Reads the Python frames of the calling thread, without the interpreter's lock and without a call
+// of Python code. A thread's own frames change only by the thread itself, so that they stay as they
+// are while it is inside a call of CUDA.
+//
+// When an interpreter's frames are read for the first time, each address is checked to be readable,
+// and each field to be plausible. If one is not, the interpreter is another build than its version
+// says, and no Python frames are read in the process any more. Later frames are read directly.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "runtime_hooks/core/python_symbols.hpp"
+#include "runtime_hooks/stacks/python/frame_chain.hpp"
+#include "runtime_hooks/stacks/python/layout.hpp"
+
+namespace cuwarden::stacks::python {
+
+// The contents of a code object, which all of its frames have in common.
+struct CodeContents {
+  static constexpr std::size_t longest_file = 1024, longest_name = 256;
+
+  // File and qualified name of the function, in UTF-8; before 3.11 the plain name. Longer ones are
+  // cut. The text is in the buffers below.
+  std::string_view file, name;
+  std::uint32_t first_line = 0;  // line with which the function begins
+  // The table of lines, in the object's own memory: valid while the object lives.
+  std::span<const std::uint8_t> lines;
+  char file_buffer[longest_file], name_buffer[longest_name];
+};
+
+// Reads Python frames and code objects of one interpreter (libpython, or a program that contains
+// it). All functions may be called by several threads at once, and take no lock.
+class Interpreter {
+ public:
+  // `symbols` are those of a loaded file that stays loaded; `layout` is layout_of(symbols).
+  Interpreter(const PythonSymbols& symbols, const Layout& layout) noexcept
+      : symbols_(symbols), layout_(layout) {}
+
+  // Returns the address of the calling thread's state in the interpreter. Returns 0 if the thread
+  // has none, the interpreter is being initialised or has ended, or is_implausible() is true.
+  std::uint64_t state_of_thread() const noexcept {
+    if (is_implausible() || symbols_.is_initialized() == 0) return 0;
+    const auto state = reinterpret_cast<std::uint64_t>(symbols_.thread_state());
+    return state != 0 && (state == own_state_ || is_of_this_thread(state)) ? state : 0;
+  }
+  // Fills the chain with the calling thread's Python frames, innermost first. `state` is the result
+  // of state_of_thread(), not 0. Returns false, with the chain empty, if the thread has no Python
+  // frame, or if is_implausible() becomes true.
+  bool read(std::uint64_t state, FrameChain&) noexcept;
+  // Reads a code object: PythonFrame::code of a frame of the calling thread that read() has given.
+  // Returns false if a part of the object cannot be read.
+  bool read_code(std::uint64_t code, CodeContents&) const noexcept;
+
+  // True if the interpreter is another build than its version says: no frames are read any more.
+  bool is_implausible() const noexcept {
+    return trust_.load(std::memory_order_relaxed) == Trust::none;
+  }
+  // Addresses of the interpreter's file.
+  const PythonSymbols& symbols() const noexcept { return symbols_; }
+  const Layout& layout() const noexcept { return layout_; }
+
+ private:
+  // Knowledge about the interpreter: none yet; its fields are where the layout says; or they are
+  // not.
+  enum class Trust : std::uint8_t { unknown, full, none };
+
+  bool is_of_this_thread(std::uint64_t state) const noexcept;
+  std::optional<std::uint64_t> checked_frame(std::uint64_t state) const noexcept;
+  bool is_plausible(std::uint64_t frame) const noexcept;
+  bool is_plausible_code(std::uint64_t code) const noexcept;
+  void read_frame_objects(std::uint64_t state, FrameChain&) const noexcept;
+  void read_frames(std::uint64_t state, FrameChain&) const noexcept;
+  PythonFrame frame_at(std::uint64_t frame) const noexcept;
+  std::uint64_t stamp_of(std::uint64_t code) const noexcept;
+
+  const PythonSymbols symbols_;
+  const Layout& layout_;
+  std::atomic<Trust> trust_{Trust::unknown};
+
+  // The state of the calling thread in the interpreter that was last found to be its own; 0: none.
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local std::uint64_t own_state_;
+};
+
+}  // namespace cuwarden::stacks::python

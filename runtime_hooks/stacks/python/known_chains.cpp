@@ -1,0 +1,77 @@
+#include "runtime_hooks/stacks/python/known_chains.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "runtime_hooks/core/hash.hpp"
+
+namespace cuwarden::stacks::python {
+
+KnownChains::~KnownChains() {
+  for (std::atomic<Table*>& table : tables_)
+    if (Table* const made = table.load()) Mapping(made, sizeof(Table));
+}
+
+std::uint64_t KnownChains::hash_of(std::uint32_t native, const FrameChain& chain) noexcept {
+  std::uint64_t hash = hash_salt[0] ^ native;
+  for (std::uint32_t i = 0; i < chain.count; ++i) {
+    const PythonFrame& frame = chain.frames[i];
+    hash = fold_product(hash ^ frame.code, hash_salt[1] ^ frame.instruction) + frame.code;
+  }
+  return hash;
+}
+
+bool KnownChains::is_same(const Entry& entry, std::uint64_t hash, std::uint32_t native,
+                          const FrameChain& chain, std::uint32_t generation) noexcept {
+  return entry.hash == hash && entry.native == native && entry.generation == generation &&
+         entry.count == chain.count &&
+         std::memcmp(entry.frames, chain.frames, chain.count * sizeof(PythonFrame)) == 0;
+}
+
+std::uint32_t KnownChains::find(ThreadSlot thread, std::uint32_t native, const FrameChain& chain,
+                                std::uint32_t generation) const noexcept {
+  const Table* const table = tables_[thread.number].load(std::memory_order_acquire);
+  if (table == nullptr || table->tenancy != thread.tenancy || chain.count > most_frames) return 0;
+  const std::uint64_t hash = hash_of(native, chain);
+  for (const Entry& entry : table->entries[hash % sets])
+    if (is_same(entry, hash, native, chain, generation)) return entry.name;
+  return 0;
+}
+
+// The newest entry of a set comes first, and the older one goes. A signal handler of the thread may
+// interrupt this: the entry has no count meanwhile.
+void KnownChains::keep(ThreadSlot thread, std::uint32_t native, const FrameChain& chain,
+                       std::uint32_t generation, std::uint32_t name) noexcept {
+  if (thread.number == 0 || chain.count > most_frames || chain.truncated) return;
+  std::atomic<Table*>& entry_of_thread = tables_[thread.number];
+  Table* table = entry_of_thread.load(std::memory_order_relaxed);
+  if (table == nullptr) {
+    Mapping memory = Mapping::anonymous(sizeof(Table));
+    if (!memory) return;
+    table = static_cast<Table*>(memory.data());
+    memory.release();
+    entry_of_thread.store(table, std::memory_order_release);
+  }
+  if (table->tenancy != thread.tenancy) {
+    for (auto& set : table->entries)
+      for (Entry& entry : set) entry.count = 0;
+    table->tenancy = thread.tenancy;
+  }
+  const std::uint64_t hash = hash_of(native, chain);
+  auto& set = table->entries[hash % sets];
+  Entry& entry = set[set[0].count != 0 && set[0].hash != hash ? 1 : 0];
+  if (&entry == &set[1]) std::swap(set[0], set[1]);
+  Entry& newest = set[0];
+  newest.count = 0;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  newest.hash = hash;
+  newest.native = native;
+  newest.name = name;
+  newest.generation = generation;
+  std::copy_n(chain.frames, chain.count, newest.frames);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  newest.count = chain.count;
+}
+
+}  // namespace cuwarden::stacks::python

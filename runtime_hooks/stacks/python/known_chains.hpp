@@ -1,0 +1,57 @@
+// Remembers for which Python frames on top of which native stack a name was given, so that a stack
+// that comes again is recognised by comparing its frames.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/thread_slot.hpp"
+#include "runtime_hooks/stacks/python/frame_chain.hpp"
+
+namespace cuwarden::stacks::python {
+
+// Names (numbers other than 0) of stacks with Python frames, a table for each thread, which only
+// the thread itself fills. Functions may be called by several threads at once, and take no lock.
+class KnownChains {
+ public:
+  KnownChains() = default;
+  ~KnownChains();
+  KnownChains(const KnownChains&) = delete;
+  KnownChains& operator=(const KnownChains&) = delete;
+
+  // Returns the name that keep() got for these Python frames on this native stack; 0 if there is
+  // none. `native`: a number that stands for the native stack. `generation`: as in keep().
+  std::uint32_t find(ThreadSlot, std::uint32_t native, const FrameChain&,
+                     std::uint32_t generation) const noexcept;
+  // Remembers the name of a stack. Chains of more than 64 frames are not remembered, nor are those
+  // of a thread without a number. A name is found only with the same `generation`, a number that
+  // changes when names become invalid.
+  void keep(ThreadSlot, std::uint32_t native, const FrameChain&, std::uint32_t generation,
+            std::uint32_t name) noexcept;
+
+ private:
+  static constexpr std::size_t most_frames = 64, sets = 128, ways = 2;
+
+  // One stack. `name` 0: the entry is unused.
+  struct Entry {
+    std::uint64_t hash;  // hash of the native stack's number and of the Python frames
+    std::uint32_t native, name, generation, count;
+    PythonFrame frames[most_frames];
+  };
+  // The stacks of one thread. `tenancy`: ThreadSlot::tenancy of the thread; entries of an earlier
+  // thread with the same number mean nothing.
+  struct Table {
+    std::uint32_t tenancy;
+    Entry entries[sets][ways];
+  };
+
+  static std::uint64_t hash_of(std::uint32_t native, const FrameChain&) noexcept;
+  static bool is_same(const Entry&, std::uint64_t hash, std::uint32_t native, const FrameChain&,
+                      std::uint32_t generation) noexcept;
+
+  // The threads' tables, by ThreadSlot::number; null: not made yet.
+  std::atomic<Table*> tables_[ThreadSlot::count]{};
+};
+
+}  // namespace cuwarden::stacks::python

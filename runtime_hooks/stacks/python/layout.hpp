@@ -1,0 +1,75 @@
+// Positions of the fields of CPython's structures from which Python frames are read. They differ
+// between the versions 3.9 to 3.13, and do not change within one of them.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime_hooks/core/python_symbols.hpp"
+
+namespace cuwarden::stacks::python {
+
+// Formats of the table that maps instructions of a code object to source lines.
+enum class LineTable : std::uint32_t {
+  pairs,      // 3.9 (co_lnotab): pairs of a step in bytecode and a signed step in lines
+  ranges,     // 3.10 (co_linetable): the same, but for ranges, some of which have no line
+  locations,  // from 3.11 on (co_linetable): entries of variable length, with columns
+};
+
+// Positions of fields, in bytes from the start of their structures.
+struct Layout {
+  // The interpreter's version, such as 0x030c for 3.12.
+  std::uint32_t version = 0;
+
+  // PyThreadState: the thread's id as pthread_self() has it; and its innermost frame, or, if
+  // `cframe_frame` is not `none`, the _PyCFrame that has the frame.
+  std::uint16_t state_thread = 0, state_frame = 0;
+  // PyThreadState: the innermost CFrame, which lies on the C stack of the function that runs the
+  // innermost Python frames. `none`: there are no CFrames.
+  std::uint16_t state_cframe = 0;
+  // CFrame: its innermost Python frame (`none`: it has no such field), and the next outer CFrame.
+  std::uint16_t cframe_frame = 0, cframe_previous = 0;
+
+  // The Python frame: the next outer frame, the code object, the instruction.
+  std::uint16_t frame_previous = 0, frame_code = 0, frame_instruction = 0;
+  // The Python frame: a byte that is nonzero if the frame was entered from C code; `none` if the
+  // version has no such field.
+  std::uint16_t frame_is_entry = 0;
+  // The Python frame: a byte that says where the frame lies. Frames with `owned_by_c_stack` or more
+  // there are no Python code: they lie on the C stack of the function that runs the frames before
+  // them. `none`: the version has no such frames.
+  std::uint16_t frame_owner = 0;
+
+  // PyCodeObject: file name, function name, first line, table of lines.
+  std::uint16_t code_file = 0, code_name = 0, code_first_line = 0, code_lines = 0;
+  // PyCodeObject: the bytecode; an array from 3.11 on, before that a pointer to a bytes object.
+  std::uint16_t code_instructions = 0;
+  // PyCodeObject: a number that no other code object of the process has, unless it is 0; `none` if
+  // the version has no such field.
+  std::uint16_t code_version = 0;
+
+  // Bytes before the characters of a str object: with ASCII characters only, and with others.
+  std::uint16_t ascii_characters = 0, other_characters = 0;
+  LineTable lines = LineTable::pairs;  // format of the table of lines
+
+  static constexpr std::uint16_t none = UINT16_MAX;
+  static constexpr std::uint8_t owned_by_c_stack = 3;
+
+  // True if frames are PyFrameObjects, one for each C function that runs one: before 3.11. From
+  // 3.11 on, a C function may run several frames.
+  bool has_frame_objects() const noexcept { return version < 0x030b; }
+};
+
+// Positions that all versions have in common.
+inline constexpr std::uint16_t object_type = 8;     // PyObject: the type
+inline constexpr std::uint16_t object_length = 16;  // PyVarObject, PyASCIIObject: number of items
+inline constexpr std::uint16_t bytes_start = 32;    // PyBytesObject: its first byte
+inline constexpr std::uint16_t text_hash = 24;      // PyASCIIObject: hash of the text; -1: unknown
+inline constexpr std::uint16_t text_state = 32;     // PyASCIIObject: bits that tell the characters
+
+// Returns the layout of the interpreter with these symbols; null if its version is not known, or if
+// it was built without a global lock (free-threaded), where code objects look different.
+const Layout* layout_of(const PythonSymbols&) noexcept;
+// Returns the interpreter's version, such as 0x030e for 3.14; 0 if it is older than 3.9.
+std::uint32_t version_of(const PythonSymbols&) noexcept;
+
+}  // namespace cuwarden::stacks::python

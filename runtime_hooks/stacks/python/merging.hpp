@@ -1,0 +1,42 @@
+// Puts a thread's Python frames into its native stack, where the interpreter runs them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "runtime_hooks/core/python_symbols.hpp"
+#include "runtime_hooks/stacks/python/frame_chain.hpp"
+
+namespace cuwarden::stacks::python {
+
+// A native stack, innermost frame first: for each frame an address inside its call instruction, and
+// the value of the stack pointer (rsp) in it.
+struct NativeStack {
+  std::span<const std::uint64_t> frames, stack_pointers;
+  // The stack pointer of the outermost frame's caller.
+  std::uint64_t outermost_sp = 0;
+  bool truncated = false;  // true if outer frames are missing
+};
+
+// The result of merge(): the number of frames, and if outer ones are missing.
+struct Merged {
+  std::size_t count = 0;
+  bool truncated = false;
+};
+
+// Merges a native stack with the Python frames of the same thread, both innermost first, into
+// `frames`. Each group of Python frames takes the place of the native frame of the C function that
+// runs it: the one in whose part of the stack Group::inside lies, or, if that is 0, the next one of
+// _PyEval_EvalFrameDefault. Groups for which no native frame is found follow the other frames.
+//
+// Native frames of the interpreter itself say nothing more, and are left out if its file has no
+// other code (PythonSymbols::has_interpreter_alone).
+//
+// `python`: for each Python frame of the chain, in its order, the value that stands for it in
+// `frames`; 0: the frame is left out.
+Merged merge(const NativeStack& native, const FrameChain& chain,
+             std::span<const std::uint64_t> python, const PythonSymbols& symbols,
+             std::span<std::uint64_t> frames) noexcept;
+
+}  // namespace cuwarden::stacks::python
