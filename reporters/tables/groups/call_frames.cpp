@@ -3,9 +3,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <climits>
 
 #include "reporters/files/file_status.hpp"
 #include "reporters/symbols/naming.hpp"
+#include "reporters/symbols/python_lines.hpp"
 #include "reporters/words/quantities.hpp"
 
 namespace cuwarden {
@@ -52,7 +54,9 @@ void CallFrames::add_stack(StackId id) {
         locations_by_address_.try_emplace({address, stack->module_epoch}, 0u);
     if (!is_new) continue;
     Location location{.offset = address};
-    if (const auto module = reader_.module_at(address, stack->module_epoch)) {
+    if (const auto module = ledger::is_python_frame(address)
+                                ? std::nullopt
+                                : reader_.module_at(address, stack->module_epoch)) {
       location.module = module_of(*module);
       location.offset = address - module->base;
     }
@@ -66,6 +70,17 @@ void CallFrames::add_stack(StackId id) {
 const std::string* CallFrames::intern(std::string text) {
   if (text.empty()) return nullptr;
   return &*texts_.insert(std::move(text)).first;  // nodes of a set do not move
+}
+
+FrameRow CallFrames::python_row(std::uint64_t frame) {
+  FrameRow row{.offset = frame, .is_python = true};
+  const auto code = reader_.python_code(ledger::python_row_of(frame));
+  if (!code) return row;
+  row.function = intern(std::string(code->function));
+  row.file = intern(std::string(code->file));
+  row.line = static_cast<int>(
+      std::min<std::uint32_t>(python_line(*code, ledger::python_instruction_of(frame)), INT_MAX));
+  return row;
 }
 
 std::vector<CallFrames::ModuleLocations> CallFrames::locations_by_module() const {
@@ -106,6 +121,11 @@ void CallFrames::name_all(Naming* naming, std::vector<std::string>& reasons) {
     for (std::size_t i = 0; i < named.size(); ++i) {
       Location& entry = locations_[module.locations[i]];
       entry.first_frame = static_cast<std::uint32_t>(frames_.size()) + 1;
+      if (module.module == 0 && ledger::is_python_frame(entry.offset)) {
+        entry.frame_count = 1;
+        frames_.push_back(python_row(entry.offset));
+        continue;
+      }
       if (named[i].empty()) named[i].emplace_back();
       entry.frame_count = static_cast<std::uint32_t>(named[i].size());
       for (SymbolisedFrame& frame : named[i]) {
@@ -150,18 +170,19 @@ void CallFrames::put_frames(Put<model::Frame> put) const {
     return known == nullptr ? model::Text() : model::Text(*known);
   };
   model::Frame row;
-  row.language = "native";
   for (const FrameRow& frame : frames_) {
     ++row.id;
+    row.language = frame.is_python ? "python" : "native";
     row.function = text(frame.function);
     row.file = text(frame.file);
     row.line = frame.line > 0 ? model::Figure(frame.line) : std::nullopt;
     row.inlined = frame.inlined;
-    // Code without a file (compiled at run time) is identified by its address.
+    // Native code without a file (compiled at run time) is identified by its address.
     const bool in_module = frame.module != 0;
     row.module = in_module ? model::MaybeId(frame.module) : std::nullopt;
     row.offset = in_module ? model::Figure(frame.offset) : std::nullopt;
-    row.address = in_module ? std::nullopt : model::Text(address_text(frame.offset));
+    row.address =
+        in_module || frame.is_python ? std::nullopt : model::Text(address_text(frame.offset));
     put(row);
   }
 }

@@ -35,8 +35,9 @@ struct FrameRow {
   const std::string* function = nullptr;
   // Source file of the function, owned by the CallFrames object that made the row; null: unknown.
   const std::string* file = nullptr;
-  int line = 0;          // line of the code in the source file; 0: unknown
-  bool inlined = false;  // true if the function is inlined into the next outer frame
+  int line = 0;            // line of the code in the source file; 0: unknown
+  bool inlined = false;    // true if the function is inlined into the next outer frame
+  bool is_python = false;  // true for a Python function, which is in no module
 };
 
 // A module of the report's table of modules.
@@ -128,6 +129,9 @@ class CallFrames {
 
   // Adds the module's file to the table of modules, unless it is there. Returns the file's id.
   std::uint32_t module_of(const ledger::ModuleView&);
+  // Returns the row of the table of frames for an instruction of a Python function. `frame`: as in
+  // the ledger's stacks.
+  FrameRow python_row(std::uint64_t frame);
   // Returns the code addresses of all added stacks, by module, without names.
   std::vector<ModuleLocations> locations_by_module() const;
   // Keeps a text in texts_. Returns a pointer to it; null if the text is empty.
