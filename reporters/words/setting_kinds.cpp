@@ -34,6 +34,11 @@ bool read_word(bool& to, std::string_view text, std::string_view yes, std::strin
 bool ZeroOrOne::read(Value& to, std::string_view text) { return read_word(to, text, "1", "0"); }
 std::string ZeroOrOne::text(Value value) { return value ? "1" : "0"; }
 
+bool AutoOrOff::read(Value& to, std::string_view text) {
+  return read_word(to, text, "auto", "off");
+}
+std::string AutoOrOff::text(Value value) { return value ? "auto" : "off"; }
+
 bool DropOrKeep::read(Value& to, std::string_view text) {
   return read_word(to, text, "drop", "keep");
 }

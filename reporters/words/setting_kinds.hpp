@@ -31,6 +31,18 @@ struct ZeroOrOne {
   static std::string text(Value);
 };
 
+// Kind of a setting that is "auto" (true) or "off" (false).
+struct AutoOrOff {
+  using Value = bool;  // true for "auto", false for "off"
+  // Texts that this kind of setting accepts, in words.
+  static constexpr std::string_view accepted = "auto or off";
+  // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
+  // accepted.
+  static bool read(Value&, std::string_view);
+  // Returns the value as text: "auto" or "off".
+  static std::string text(Value);
+};
+
 // Kind of a setting that is "drop" (true) or "keep" (false).
 struct DropOrKeep {
   using Value = bool;  // true for "drop", false for "keep"

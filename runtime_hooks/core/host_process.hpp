@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "runtime_hooks/core/python_symbols.hpp"
+
 namespace cuwarden {
 
 // Questions about the process that cuwarden is loaded into, and actions in it. The shim implements
@@ -24,6 +26,13 @@ class HostProcess {
   // Returns true if the calling thread holds the program's lock `name`. The only known name is
   // "python:gil" (Python's global interpreter lock); for other names, returns false.
   virtual bool holds_lock(std::string_view name) noexcept = 0;
+  // Looks for a Python interpreter among the files that were loaded when the program started, which
+  // are never unloaded, and sets `PythonSymbols` to what it exports. Returns false if there is
+  // none.
+  virtual bool find_python(PythonSymbols&) noexcept = 0;
+  // Tells the user that stacks have no Python frames, because this version of Python (0x030e: 3.14)
+  // cannot be read; 0: a version before 3.9.
+  virtual void python_not_read(std::uint32_t version) noexcept = 0;
   // Returns the bytes of host memory that cuwarden may still take for spilled device memory: those
   // available to the process, within its cgroup's limit, less a reserve that is left to the host. A
   // number near UINT64_MAX if neither the available memory nor a limit is known.

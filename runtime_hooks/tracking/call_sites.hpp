@@ -11,6 +11,7 @@
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/stacks/unwinder.hpp"
 #include "runtime_hooks/tracking/caller.hpp"
+#include "runtime_hooks/tracking/python_stacks.hpp"
 
 namespace cuwarden::tracking {
 
@@ -19,9 +20,13 @@ namespace cuwarden::tracking {
 class CallSites {
  public:
   // `stack_depth` is the largest number of frames that is kept for each call stack; 0: no stacks
-  // are captured. `ledger` outlives the object.
-  CallSites(ledger::Writer& ledger, std::size_t stack_depth) noexcept
-      : ledger_(ledger), stack_depth_(stack_depth), unwinder_(ledger.header().stacks_cut) {
+  // are captured. `python`: finds the Python interpreter of the process, whose frames become part
+  // of the stacks; null: no Python frames are read. Both outlive the object.
+  CallSites(ledger::Writer& ledger, std::size_t stack_depth, HostProcess* python = nullptr) noexcept
+      : ledger_(ledger),
+        stack_depth_(stack_depth),
+        unwinder_(ledger.header().stacks_cut),
+        python_(ledger, python) {
     static_assert(ledger::stack_exceptions == stacks::exceptions);
   }
 
@@ -52,11 +57,24 @@ class CallSites {
   void modules_changed() noexcept;
 
  private:
-  GroupId group_of_unknown(const Caller&, Kind, DeviceOrdinal) noexcept;
+  // Returns the group of a call whose native stack is not known, or whose Python frames are not:
+  // walks the stack. `native`: result of Unwinder::recognise(); 0 if the native stack is not known.
+  // `chain`: the Python frames of the calling thread; null if it has none.
+  GroupId group_of_unknown(const Caller&, Kind, DeviceOrdinal, GroupId native,
+                           const stacks::python::FrameChain* chain) noexcept;
+  // Captures the calling thread's stack, with the Python frames of the chain in it, into `frames`.
+  // `frame`: Caller::frame.
+  stacks::python::Merged capture_with(const stacks::python::FrameChain& chain, const void* frame,
+                                      std::span<std::uint64_t> frames) noexcept;
+  // Does group_unguarded() for a thread of Python, with the state `python_state` in the
+  // interpreter. `native`: as above.
+  GroupId group_with_python(const Caller&, Kind, DeviceOrdinal, GroupId native,
+                            std::uint64_t python_state) noexcept;
 
   ledger::Writer& ledger_;
   const std::size_t stack_depth_;
   stacks::Unwinder unwinder_;
+  PythonStacks python_;
 };
 
 }  // namespace cuwarden::tracking

@@ -8,8 +8,10 @@
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "shim/interpose/unknown_functions.hpp"
 #include "shim/probes/host_room.hpp"
+#include "shim/probes/python_interpreter.hpp"
 #include "shim/support/held_signals.hpp"
 #include "shim/support/loaded_objects.hpp"
+#include "shim/support/log.hpp"
 #include "shim/support/real_libc.hpp"
 
 namespace cuwarden::shim {
@@ -79,6 +81,16 @@ std::string libraries_that_reach_memory() {
     return false;
   });
   return {names, length};
+}
+
+bool ThisProcess::find_python(PythonSymbols& symbols) noexcept {
+  return find_python_interpreter(symbols);
+}
+
+void ThisProcess::python_not_read(std::uint32_t version) noexcept try {
+  log_warn(without_python_frames(version));
+} catch (...) {
+  // There was not enough memory for the message.
 }
 
 std::uint64_t ThisProcess::host_room_bytes() noexcept { return room_for_spilling(); }

@@ -27,6 +27,10 @@ class ThisProcess final : public HostProcess {
   // the lock of the Python interpreter; for other names, and without Python in the process, returns
   // false.
   bool holds_lock(std::string_view name) noexcept override;
+  // Looks among the objects that were loaded before the program ran.
+  bool find_python(PythonSymbols&) noexcept override;
+  // Writes a warning.
+  void python_not_read(std::uint32_t version) noexcept override;
   // Returns the bytes of host memory that cuwarden may still take: the available RAM, or the memory
   // that the process's cgroup has left if this is less, minus a reserve of 256 MiB. 0 if less than
   // the reserve is left. If neither can be read, the result is as good as unlimited (2^64 - 256

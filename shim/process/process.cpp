@@ -244,6 +244,7 @@ hooks::Session* Process::start_recording() noexcept {
                         .probes = incident_explanations,
                         .holders = &device_holders},
                        {.stack_depth = settings.stack_depth,
+                        .python_frames = settings.python_frames,
                         .ladder = {.enabled = settings.pool != PoolMode::off,
                                    .sync_timeout_ns = settings.sync_timeout_ns,
                                    .wait_ns = settings.wait_ns,

@@ -92,7 +92,8 @@ bool LoadedObject::is_shim() const {
 bool LoadedObject::matches(std::uint32_t index, std::string_view name) const {
   constexpr std::uint16_t hidden_version = 0x8000;  // not the default version of its name
   const Elf64_Sym& symbol = symbols_[index];
-  return symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC &&
+  const auto type = ELF64_ST_TYPE(symbol.st_info);
+  return symbol.st_shndx != SHN_UNDEF && (type == STT_FUNC || type == STT_OBJECT) &&
          (versions_ == nullptr || (versions_[index] & hidden_version) == 0) &&
          name == strings_ + symbol.st_name;
 }
@@ -135,14 +136,23 @@ const Elf64_Sym* LoadedObject::find_by_sysv_hash(std::string_view name) const {
   return nullptr;
 }
 
-void* LoadedObject::find(std::string_view name) const {
+const Elf64_Sym* LoadedObject::symbol(std::string_view name) const {
   if (dynamic_ == nullptr) return nullptr;
-  const Elf64_Sym* symbol = nullptr;
-  if (gnu_hash_ != nullptr)
-    symbol = find_by_gnu_hash(name);
-  else if (sysv_hash_ != nullptr)
-    symbol = find_by_sysv_hash(name);
-  return symbol == nullptr ? nullptr : reinterpret_cast<void*>(base_ + symbol->st_value);
+  if (gnu_hash_ != nullptr) return find_by_gnu_hash(name);
+  return sysv_hash_ != nullptr ? find_by_sysv_hash(name) : nullptr;
+}
+
+void* LoadedObject::find(std::string_view name) const {
+  const Elf64_Sym* const found = symbol(name);
+  return found == nullptr || ELF64_ST_TYPE(found->st_info) != STT_FUNC
+             ? nullptr
+             : reinterpret_cast<void*>(base_ + found->st_value);
+}
+
+LoadedObject::Exported LoadedObject::find_any(std::string_view name) const {
+  const Elf64_Sym* const found = symbol(name);
+  if (found == nullptr) return {};
+  return {reinterpret_cast<void*>(base_ + found->st_value), found->st_size};
 }
 
 namespace {

@@ -48,6 +48,15 @@ class LoadedObject {
   // symbol version; null if there is none. Indirect functions (IFUNC) are not found.
   void* find(std::string_view symbol) const;
 
+  // A symbol that the object exports: its address in memory, null if there is none; and its size.
+  struct Exported {
+    void* address = nullptr;
+    std::size_t bytes = 0;
+  };
+  // Returns the function or variable that the object exports under this name, in its default symbol
+  // version.
+  Exported find_any(std::string_view symbol) const;
+
   // Calls visit(name) for the symbol of each relocation, if the object does not define the symbol,
   // until a call returns true. These are the symbols that the object uses from other objects; some
   // are visited several times. Returns true if a call did.
@@ -74,14 +83,15 @@ class LoadedObject {
   }
 
  private:
-  // Returns the exported function of this name, by the object's DT_GNU_HASH table, which must not
-  // be null; null if there is none.
+  // Returns the exported function or variable of this name, in its default version; null if there
+  // is none.
+  const Elf64_Sym* symbol(std::string_view name) const;
+  // Does so by the object's DT_GNU_HASH table, which must not be null.
   const Elf64_Sym* find_by_gnu_hash(std::string_view) const;
-  // Returns the exported function of this name, by the object's DT_HASH table, which must not be
-  // null; null if there is none.
+  // Does so by the object's DT_HASH table, which must not be null.
   const Elf64_Sym* find_by_sysv_hash(std::string_view) const;
-  // True if entry `index` of the object's dynamic symbol table is an exported function of this
-  // name, in its default version.
+  // True if entry `index` of the object's dynamic symbol table is an exported function or variable
+  // of this name, in its default version.
   bool matches(std::uint32_t index, std::string_view) const;
 
   std::uintptr_t base_ = 0;  // load bias: address in memory less address in the ELF file

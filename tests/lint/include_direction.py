@@ -17,7 +17,7 @@ STORE = FORMAT + ["runtime_hooks/ledger/storage"]
 WRITE_ROOMS = ["runtime_hooks/ledger/write/stacks", "runtime_hooks/ledger/write/allocation_records"]
 WRITE = STORE + WRITE_ROOMS + ["runtime_hooks/ledger/write"]
 DRIVER = ["runtime_hooks/driver"]
-STACKS = ["runtime_hooks/stacks"]
+STACKS = ["runtime_hooks/stacks/python", "runtime_hooks/stacks"]
 POOL = ["runtime_hooks/pool/packing", "runtime_hooks/pool"]
 TRACKING_DEVICES = ["runtime_hooks/tracking/devices"]
 TRACKING = TRACKING_DEVICES + ["runtime_hooks/tracking"]
@@ -54,7 +54,8 @@ ALLOWED = {
     "runtime_hooks/ledger/write/allocation_records": STORE + CORE,
     "runtime_hooks/ledger/write": STORE + WRITE_ROOMS + CORE,
     "runtime_hooks/ledger/read": FORMAT + CORE,
-    "runtime_hooks/stacks": CORE,
+    "runtime_hooks/stacks/python": CORE,
+    "runtime_hooks/stacks": ["runtime_hooks/stacks/python"] + CORE,
     "runtime_hooks/pool/packing": CORE,
     "runtime_hooks/pool": ["runtime_hooks/pool/packing"] + DRIVER + CORE,
     "runtime_hooks/tracking/devices": DRIVER + WRITE + CORE,

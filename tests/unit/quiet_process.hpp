@@ -23,6 +23,9 @@ class QuietProcess : public HostProcess {
   bool may_call_unknown() noexcept override { return false; }
   // Returns false: the calling thread holds no lock of the program.
   bool holds_lock(std::string_view) noexcept override { return false; }
+  // Returns false: no Python interpreter is loaded.
+  bool find_python(PythonSymbols&) noexcept override { return false; }
+  void python_not_read(std::uint32_t) noexcept override {}
   // Returns the largest number: the host has room for all that is spilled.
   std::uint64_t host_room_bytes() noexcept override { return UINT64_MAX; }
   // Starts a thread that calls work(argument), and returns true.

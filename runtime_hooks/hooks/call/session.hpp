@@ -45,6 +45,8 @@ struct Surroundings {
 struct SessionSettings {
   // Most frames, the innermost ones, that are kept of each call stack; 0: no stacks are captured.
   std::size_t stack_depth = 0;
+  // True if call stacks have the Python frames of their threads.
+  bool python_frames = true;
   // Settings of the rungs: the ordered attempts to serve a refused request.
   rescue::Settings ladder{};
   // Settings of cuwarden's own pools, and of spilling (host memory behind device addresses).
