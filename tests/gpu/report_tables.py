@@ -94,6 +94,14 @@ class Report:
             return []
         return [self.frames[frame] for frame in self.stacks[group["stack"]]["frames"]]
 
+    def python_frames(self, group):
+        """Returns the file's name and the function of each Python frame, innermost first."""
+        return [
+            (Path(frame["file"] or "").name, bare_name(frame["function"]))
+            for frame in self.stack_frames(group)
+            if frame["language"] == "python"
+        ]
+
     def module_of(self, frame):
         return "" if frame["module"] is None else self.modules[frame["module"]]["path"]
 

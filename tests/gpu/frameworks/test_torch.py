@@ -36,6 +36,16 @@ def test_the_default_allocators_segments_are_the_reports_live_allocations(worksp
         assert pinned[1] == host["allocated_bytes.current"], host
 
 
+def test_segments_have_the_lines_of_the_script_that_asked_for_them(workspace):
+    run = run_to_figures(workspace, "torch_training.py", env=configured(None))
+    segments = run.report.groups(["device"], made_in(run.report, ALLOCATOR))
+    # Backward passes run in threads of PyTorch's own, without Python frames.
+    lines = [frames for frames in map(run.report.python_frames, segments) if frames]
+    assert len(lines) >= 2
+    assert all(frames[-1] == ("torch_training.py", "<module>") for frames in lines), lines
+    assert any(("torch_training.py", "train") in frames for frames in lines), lines
+
+
 def test_expandable_segments_are_virtual_memory(workspace):
     run = run_to_figures(
         workspace, "torch_training.py", env=configured("expandable_segments:True")

@@ -73,8 +73,8 @@ class MeshingTest : public testing::Test {
   }
   // Meshes: moves blocks, so that two pages of addresses share one page of memory. Each pause ends
   // after `batches` batches of moves, and there are at most `most_pauses`. Saves `needed` bytes,
-  // and up to `enough` bytes in the last pause; 0: no more than is needed. Keeps `for_next` bytes of
-  // what is saved beyond that for the next call. Returns the bytes that were saved.
+  // and up to `enough` bytes in the last pause; 0: no more than is needed. Keeps `for_next` bytes
+  // of what is saved beyond that for the next call. Returns the bytes that were saved.
   std::uint64_t mesh(std::uint64_t needed = 1, int batches = INT32_MAX, int most_pauses = INT32_MAX,
                      std::uint64_t enough = 0, std::uint64_t for_next = 0) {
     int left = 0;

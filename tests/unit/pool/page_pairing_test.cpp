@@ -1,4 +1,4 @@
-// How much memory a plan of meshing saves, for pages in which blocks were freed at random.
+// The memory that a plan of meshing saves, for pages in which blocks were freed at random.
 #include "runtime_hooks/pool/page_pairing.hpp"
 
 #include <gtest/gtest.h>

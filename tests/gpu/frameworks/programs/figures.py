@@ -35,7 +35,7 @@ def plant_through_ctypes():
     result = driver.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(CTYPES_BYTES))
     assert result == 0, result
     _say({"api": "cuMemAlloc_v2", "kind": "device", "function": None, "line": None, "count": 1,
-          "bytes": CTYPES_BYTES})
+          "bytes": CTYPES_BYTES, "script": os.path.basename(sys.argv[0])})
 
 
 def _plant(library, function, size, count, api, kind):
