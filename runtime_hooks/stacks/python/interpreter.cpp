@@ -3,8 +3,10 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 #include "runtime_hooks/core/hash.hpp"
 #include "runtime_hooks/core/readable.hpp"
@@ -109,91 +111,126 @@ bool is_text(std::uint64_t address, const PythonSymbols& symbols, const Layout& 
          can_read(text.start, text.count * text.bytes_each);
 }
 
-// Value that depends on all bytes of a text's first 256 characters.
+// Value that depends on all bytes of a text's first 1,024 bytes.
 std::uint64_t sum_of(std::uint64_t text, const Layout& layout) noexcept {
   constexpr std::uint64_t most_bytes = 1024;
   const Characters characters = characters_of(text, layout);
   const std::uint64_t bytes = std::min(characters.count * characters.bytes_each, most_bytes);
-  std::uint64_t sum = bytes;
-  std::uint64_t offset = 0;
-  for (; offset + 8 <= bytes; offset += 8)
-    sum = hash_pair(sum, at<std::uint64_t>(characters.start + offset));
-  for (; offset < bytes; ++offset) sum = sum * 257 + at<std::uint8_t>(characters.start + offset);
-  return sum;
+  std::uint64_t sum = bytes ^ hash_salt[0], offset = 0;
+  for (; offset + 16 <= bytes; offset += 16)
+    sum = fold_product(sum ^ at<std::uint64_t>(characters.start + offset),
+                       hash_salt[1] ^ at<std::uint64_t>(characters.start + offset + 8)) +
+          sum;
+  std::uint64_t rest[2] = {};
+  std::memcpy(rest, reinterpret_cast<const void*>(characters.start + offset), bytes - offset);
+  return hash_pair(sum ^ rest[0], rest[1]);
 }
 
-}  // namespace
-
-constinit thread_local std::uint64_t Interpreter::own_state_ = 0;
+// Value for a code object without a number of its own, which depends on all of its parts.
+[[gnu::noinline]] std::uint64_t sum_of_code(std::uint64_t code, const Layout& layout) noexcept {
+  const auto file = at<std::uint64_t>(code + layout.code_file),
+             name = at<std::uint64_t>(code + layout.code_name),
+             lines = at<std::uint64_t>(code + layout.code_lines);
+  const std::uint64_t line = at<std::uint32_t>(code + layout.code_first_line),
+                      length = at<std::uint64_t>(lines + object_length);
+  return hash_pair(sum_of(file, layout) + line, sum_of(name, layout) ^ lines ^ length << 48);
+}
 
 // Code objects come and go, and one may get the address of another. From 3.12 on, each has a number
 // of its own. Before that, and once the numbers have run out, its parts are compared.
-std::uint64_t Interpreter::stamp_of(std::uint64_t code) const noexcept {
-  const std::uint64_t line = at<std::uint32_t>(code + layout_.code_first_line);
-  if (layout_.code_version != Layout::none) {
-    const std::uint64_t version = at<std::uint32_t>(code + layout_.code_version);
-    if (version != 0) return version << 32 | line;
+__attribute__((always_inline)) inline std::uint64_t stamp_of(std::uint64_t code,
+                                                             const Layout& layout) noexcept {
+  if (layout.code_version != Layout::none) {
+    const std::uint64_t version = at<std::uint32_t>(code + layout.code_version);
+    if (version != 0) return version << 32 | at<std::uint32_t>(code + layout.code_first_line);
   }
-  const auto file = at<std::uint64_t>(code + layout_.code_file),
-             name = at<std::uint64_t>(code + layout_.code_name),
-             lines = at<std::uint64_t>(code + layout_.code_lines);
-  return hash_pair(hash_pair(sum_of(file, layout_), sum_of(name, layout_)),
-                   hash_pair(lines ^ at<std::uint64_t>(lines + object_length) << 48, line));
+  return sum_of_code(code, layout);
 }
 
-PythonFrame Interpreter::frame_at(std::uint64_t frame) const noexcept {
-  const auto code = at<std::uint64_t>(frame + layout_.frame_code);
+__attribute__((always_inline)) inline PythonFrame frame_at(std::uint64_t frame,
+                                                           const Layout& layout) noexcept {
+  const auto code = at<std::uint64_t>(frame + layout.frame_code);
   std::uint64_t instruction = 0;
-  if (layout_.has_frame_objects()) {
+  if (layout.has_frame_objects()) {
     // The number of bytes in 3.9, of instructions in 3.10; -1 before the first one.
-    const auto last = std::max(at<std::int32_t>(frame + layout_.frame_instruction), 0);
-    instruction = static_cast<std::uint64_t>(layout_.version < 0x030a ? last / 2 : last);
+    const auto last = std::max(at<std::int32_t>(frame + layout.frame_instruction), 0);
+    instruction = static_cast<std::uint64_t>(layout.version < 0x030a ? last / 2 : last);
   } else {
     // Before the first one, it may lie right before the bytecode.
-    const auto start = code + layout_.code_instructions;
-    const auto now = at<std::uint64_t>(frame + layout_.frame_instruction);
+    const auto start = code + layout.code_instructions;
+    const auto now = at<std::uint64_t>(frame + layout.frame_instruction);
     instruction = now > start ? (now - start) / 2 : 0;
   }
-  return {code, instruction, stamp_of(code)};
+  return {code, instruction, stamp_of(code, layout)};
 }
 
 // Each frame is run by a C function of its own. From 3.10 on, the function's CFrame lies in it.
-void Interpreter::read_frame_objects(std::uint64_t state, FrameChain& chain) const noexcept {
+template <std::size_t index>
+void walk_frame_objects(std::uint64_t state, FrameChain& chain) noexcept {
+  constexpr Layout layout = layouts[index];
   std::uint64_t cframe =
-      layout_.state_cframe == Layout::none ? 0 : at<std::uint64_t>(state + layout_.state_cframe);
-  for (auto frame = at<std::uint64_t>(state + layout_.state_frame); frame != 0;
-       frame = at<std::uint64_t>(frame + layout_.frame_previous)) {
-    if (!chain.add(frame_at(frame))) return;
+      layout.state_cframe == Layout::none ? 0 : at<std::uint64_t>(state + layout.state_cframe);
+  for (auto frame = at<std::uint64_t>(state + layout.state_frame); frame != 0;
+       frame = at<std::uint64_t>(frame + layout.frame_previous)) {
+    if (!chain.add(frame_at(frame, layout))) return;
     chain.end_group(cframe);
-    if (cframe != 0) cframe = at<std::uint64_t>(cframe + layout_.cframe_previous);
+    if (cframe != 0) cframe = at<std::uint64_t>(cframe + layout.cframe_previous);
   }
 }
 
 // A group ends with the frame that C code has entered (3.11), or before a frame that lies on the C
 // stack and is no Python code (later versions).
-void Interpreter::read_frames(std::uint64_t state, FrameChain& chain) const noexcept {
+template <std::size_t index>
+void walk_frames(std::uint64_t state, FrameChain& chain) noexcept {
+  constexpr Layout layout = layouts[index];
   std::uint64_t cframe = 0, frame = 0;
-  if (layout_.cframe_frame == Layout::none) {
-    frame = at<std::uint64_t>(state + layout_.state_frame);
+  if constexpr (layout.cframe_frame == Layout::none) {
+    frame = at<std::uint64_t>(state + layout.state_frame);
   } else {
-    cframe = at<std::uint64_t>(state + layout_.state_cframe);
-    frame = at<std::uint64_t>(cframe + layout_.cframe_frame);
+    cframe = at<std::uint64_t>(state + layout.state_cframe);
+    frame = at<std::uint64_t>(cframe + layout.cframe_frame);
   }
-  for (; frame != 0; frame = at<std::uint64_t>(frame + layout_.frame_previous)) {
-    if (layout_.frame_owner != Layout::none &&
-        at<std::uint8_t>(frame + layout_.frame_owner) >= Layout::owned_by_c_stack) {
-      chain.end_group(frame);
-      continue;
+  for (; frame != 0; frame = at<std::uint64_t>(frame + layout.frame_previous)) {
+    if constexpr (layout.frame_owner != Layout::none) {
+      if (at<std::uint8_t>(frame + layout.frame_owner) >= Layout::owned_by_c_stack) {
+        chain.end_group(frame);
+        continue;
+      }
     }
-    if (!chain.add(frame_at(frame))) return;
-    if (layout_.frame_is_entry != Layout::none &&
-        at<std::uint8_t>(frame + layout_.frame_is_entry) != 0) {
+    if (!chain.add(frame_at(frame, layout))) return;
+    if constexpr (layout.frame_is_entry != Layout::none) {
+      if (at<std::uint8_t>(frame + layout.frame_is_entry) == 0) continue;
       chain.end_group(cframe);
-      cframe = at<std::uint64_t>(cframe + layout_.cframe_previous);
+      cframe = at<std::uint64_t>(cframe + layout.cframe_previous);
     }
   }
   chain.end_group(0);
 }
+
+// The walk of each layout is compiled for its positions: the loop is the greater part of the time
+// that a stack with Python frames takes.
+using Walk = void (*)(std::uint64_t state, FrameChain&) noexcept;
+template <std::size_t index>
+constexpr Walk walk_of() {
+  if constexpr (layouts[index].has_frame_objects())
+    return walk_frame_objects<index>;
+  else
+    return walk_frames<index>;
+}
+template <std::size_t... indexes>
+constexpr std::array<Walk, sizeof...(indexes)> walks_of(std::index_sequence<indexes...>) {
+  return {walk_of<indexes>()...};
+}
+constexpr auto walks = walks_of(std::make_index_sequence<std::size(layouts)>());
+
+}  // namespace
+
+constinit thread_local std::uint64_t Interpreter::own_state_ = 0;
+
+Interpreter::Interpreter(const PythonSymbols& symbols, const Layout& layout) noexcept
+    : symbols_(symbols),
+      layout_(layout),
+      walk_(walks[static_cast<std::size_t>(&layout - layouts)]) {}
 
 // A thread's state has the thread's id. The key by which the state is found may be another one's
 // after the interpreter's end.
@@ -237,7 +274,7 @@ bool Interpreter::is_plausible(std::uint64_t frame) const noexcept {
     const bool is_python = layout_.frame_owner == Layout::none ||
                            at<std::uint8_t>(frame + layout_.frame_owner) < Layout::owned_by_c_stack;
     if (is_python && (!is_plausible_code(at<std::uint64_t>(frame + layout_.frame_code)) ||
-                      frame_at(frame).instruction > longest_table))
+                      frame_at(frame, layout_).instruction > longest_table))
       return false;
     frame = at<std::uint64_t>(frame + layout_.frame_previous);
   }
@@ -255,10 +292,7 @@ bool Interpreter::read(std::uint64_t state, FrameChain& chain) noexcept {
     trust_.store(trust, std::memory_order_relaxed);
   }
   if (trust == Trust::none) return false;
-  if (layout_.has_frame_objects())
-    read_frame_objects(state, chain);
-  else
-    read_frames(state, chain);
+  walk_(state, chain);
   return chain.count != 0;
 }
 

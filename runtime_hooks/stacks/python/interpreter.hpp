@@ -37,8 +37,7 @@ struct CodeContents {
 class Interpreter {
  public:
   // `symbols` are those of a loaded file that stays loaded; `layout` is layout_of(symbols).
-  Interpreter(const PythonSymbols& symbols, const Layout& layout) noexcept
-      : symbols_(symbols), layout_(layout) {}
+  Interpreter(const PythonSymbols& symbols, const Layout& layout) noexcept;
 
   // Returns the address of the calling thread's state in the interpreter. Returns 0 if the thread
   // has none, the interpreter is being initialised or has ended, or is_implausible() is true.
@@ -72,13 +71,11 @@ class Interpreter {
   std::optional<std::uint64_t> checked_frame(std::uint64_t state) const noexcept;
   bool is_plausible(std::uint64_t frame) const noexcept;
   bool is_plausible_code(std::uint64_t code) const noexcept;
-  void read_frame_objects(std::uint64_t state, FrameChain&) const noexcept;
-  void read_frames(std::uint64_t state, FrameChain&) const noexcept;
-  PythonFrame frame_at(std::uint64_t frame) const noexcept;
-  std::uint64_t stamp_of(std::uint64_t code) const noexcept;
 
   const PythonSymbols symbols_;
   const Layout& layout_;
+  // Fills a chain with the frames of the thread with this state, by the layout's positions.
+  void (*const walk_)(std::uint64_t state, FrameChain&) noexcept;
   std::atomic<Trust> trust_{Trust::unknown};
 
   // The state of the calling thread in the interpreter that was last found to be its own; 0: none.

@@ -56,7 +56,112 @@ struct Layout {
 
   // True if frames are PyFrameObjects, one for each C function that runs one: before 3.11. From
   // 3.11 on, a C function may run several frames.
-  bool has_frame_objects() const noexcept { return version < 0x030b; }
+  constexpr bool has_frame_objects() const noexcept { return version < 0x030b; }
+};
+
+// The layouts of the versions that can be read. The numbers are offsetof() of CPython's own
+// headers: 3.9.18, 3.10.13, 3.11.7, 3.12.1, 3.13.0.
+inline constexpr Layout layouts[] = {
+    {.version = 0x0309,
+     .state_thread = 176,
+     .state_frame = 24,
+     .state_cframe = Layout::none,
+     .cframe_frame = Layout::none,
+     .cframe_previous = Layout::none,
+     .frame_previous = 24,
+     .frame_code = 32,
+     .frame_instruction = 104,
+     .frame_is_entry = Layout::none,
+     .frame_owner = Layout::none,
+     .code_file = 104,
+     .code_name = 112,
+     .code_first_line = 40,
+     .code_lines = 120,
+     .code_instructions = 48,
+     .code_version = Layout::none,
+     .ascii_characters = 48,
+     .other_characters = 72,
+     .lines = LineTable::pairs},
+    {.version = 0x030a,
+     .state_thread = 176,
+     .state_frame = 24,
+     .state_cframe = 48,
+     .cframe_frame = Layout::none,
+     .cframe_previous = 8,
+     .frame_previous = 24,
+     .frame_code = 32,
+     .frame_instruction = 96,
+     .frame_is_entry = Layout::none,
+     .frame_owner = Layout::none,
+     .code_file = 104,
+     .code_name = 112,
+     .code_first_line = 40,
+     .code_lines = 120,
+     .code_instructions = 48,
+     .code_version = Layout::none,
+     .ascii_characters = 48,
+     .other_characters = 72,
+     .lines = LineTable::ranges},
+    {.version = 0x030b,
+     .state_thread = 152,
+     .state_frame = Layout::none,
+     .state_cframe = 56,
+     .cframe_frame = 8,
+     .cframe_previous = 16,
+     .frame_previous = 48,
+     .frame_code = 32,
+     .frame_instruction = 56,
+     .frame_is_entry = 68,
+     .frame_owner = Layout::none,
+     .code_file = 112,
+     .code_name = 128,
+     .code_first_line = 72,
+     .code_lines = 136,
+     .code_instructions = 184,
+     .code_version = Layout::none,
+     .ascii_characters = 48,
+     .other_characters = 72,
+     .lines = LineTable::locations},
+    {.version = 0x030c,
+     .state_thread = 136,
+     .state_frame = Layout::none,
+     .state_cframe = 56,
+     .cframe_frame = 0,
+     .cframe_previous = 8,
+     .frame_previous = 8,
+     .frame_code = 0,
+     .frame_instruction = 56,
+     .frame_is_entry = Layout::none,
+     .frame_owner = 70,
+     .code_file = 112,
+     .code_name = 128,
+     .code_first_line = 68,
+     .code_lines = 136,
+     .code_instructions = 192,
+     .code_version = 92,
+     .ascii_characters = 40,
+     .other_characters = 56,
+     .lines = LineTable::locations},
+    {.version = 0x030d,
+     .state_thread = 152,
+     .state_frame = 72,
+     .state_cframe = Layout::none,
+     .cframe_frame = Layout::none,
+     .cframe_previous = Layout::none,
+     .frame_previous = 8,
+     .frame_code = 0,
+     .frame_instruction = 56,
+     .frame_is_entry = Layout::none,
+     .frame_owner = 70,
+     .code_file = 112,
+     .code_name = 128,
+     .code_first_line = 68,
+     .code_lines = 136,
+     .code_instructions = 200,
+     .code_version = 92,
+     .ascii_characters = 40,
+     .other_characters = 56,
+     .lines = LineTable::locations},
 };
 
 // Positions that all versions have in common.
@@ -66,8 +171,9 @@ inline constexpr std::uint16_t bytes_start = 32;    // PyBytesObject: its first 
 inline constexpr std::uint16_t text_hash = 24;      // PyASCIIObject: hash of the text; -1: unknown
 inline constexpr std::uint16_t text_state = 32;     // PyASCIIObject: bits that tell the characters
 
-// Returns the layout of the interpreter with these symbols; null if its version is not known, or if
-// it was built without a global lock (free-threaded), where code objects look different.
+// Returns the layout of the interpreter with these symbols, one of `layouts`; null if its version
+// is not known, or if it was built without a global lock (free-threaded), where code objects look
+// different.
 const Layout* layout_of(const PythonSymbols&) noexcept;
 // Returns the interpreter's version, such as 0x030e for 3.14; 0 if it is older than 3.9.
 std::uint32_t version_of(const PythonSymbols&) noexcept;
