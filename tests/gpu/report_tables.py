@@ -97,7 +97,7 @@ class Report:
     def python_frames(self, group):
         """Returns the file's name and the function of each Python frame, innermost first."""
         return [
-            (Path(frame["file"] or "").name, bare_name(frame["function"]))
+            (Path(frame["file"] or "").name, (frame["function"] or "").split(".")[-1])
             for frame in self.stack_frames(group)
             if frame["language"] == "python"
         ]
