@@ -66,7 +66,7 @@ struct MeshGoal {
   // True if the context has given back memory that copies on the device need. Then a copy is made
   // before anything else, while that memory is free.
   bool copies_need_memory = false;
-  // Most of the saved bytes beyond `least_bytes` that are kept for the next call to begin with, if
+  // Most of the saved bytes beyond `needed_bytes` that are kept for the next call to begin with, if
   // more could be saved then; at most 8 MiB. A device without free memory would leave it nothing.
   std::uint64_t kept_bytes = 0;
 };

@@ -325,8 +325,8 @@ std::uint64_t Arena::mesh(const driver::RealDriver& real, const Pause& pause,
   } catch (...) {
     if (gained == 0) throw;
   }
-  if (!left_over_.runs.empty() && gained > goal.least_bytes)
-    gained -= take_start_memory(real, std::min(goal.kept_bytes, gained - goal.least_bytes));
+  if (!left_over_.runs.empty() && gained > goal.needed_bytes && counts_.differing_bytes == 0)
+    gained -= take_start_memory(real, std::min(goal.kept_bytes, gained - goal.needed_bytes));
   counts_.returned_bytes += gained;
   counts_.meshed_bytes += gained;
   return gained;

@@ -181,7 +181,7 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here, Wanted want
   if (counts.lost_bytes != 0) notices_.tell_once(Notice::lost, here.device, counts.lost_bytes);
   if (counts.differing_bytes != 0)
     notices_.tell_once(Notice::contents_differ, here.device, counts.differing_bytes);
-  return any ? RungOutcome::served : without;
+  return any ? RungOutcome::served : without_moves(without);
 }
 
 }  // namespace cuwarden::serving

@@ -31,6 +31,16 @@ std::size_t affordable_depth(std::size_t wanted) noexcept {
                                std::max<std::size_t>(least, spare / 2 / sizeof(std::uint64_t)));
 }
 
+// True if the calling thread's stack has room for what Python frames take: lists of frames, and the
+// texts of functions.
+bool has_room_for_python() noexcept {
+  constexpr std::uint64_t least_room = 64 << 10;
+  const stacks::OwnStack& stack = stacks::own_stack;
+  const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
+  if (!stack.holds(here)) stacks::find_region_of_stack_pointer(here);
+  return stack.holds(here) && (stack.floor == 0 || here - stack.floor >= least_room);
+}
+
 }  // namespace
 
 GroupId CallSites::group_of(const Caller& caller, Kind kind, DeviceOrdinal device) noexcept {
@@ -46,7 +56,7 @@ GroupId CallSites::group_unguarded(const Caller& caller, Kind kind, DeviceOrdina
   if (const std::uint64_t state = python_.state_of_thread(); state != 0)
     return group_with_python(caller, kind, device, known, state);
   if (known.value != 0) return ledger_.groups.of_stack_in(known, caller.api, kind, device);
-  return group_of_unknown(caller, kind, device, known, nullptr);
+  return group_of_unknown(caller, kind, device);
 }
 
 // Calls between Python functions leave no trace on the native stack. So a group is recognised by
@@ -54,64 +64,87 @@ GroupId CallSites::group_unguarded(const Caller& caller, Kind kind, DeviceOrdina
 // made from it.
 [[gnu::noinline]] GroupId CallSites::group_with_python(const Caller& caller, Kind kind,
                                                        DeviceOrdinal device, GroupId native,
-                                                       std::uint64_t python_state) noexcept {
-  stacks::python::FrameChain chain;
-  if (!python_.read(python_state, chain)) {
+                                                       std::uint64_t state) noexcept {
+  const std::uint32_t generation = unwinder_.generation();
+  const PythonStacks::Runs runs = has_room_for_python()
+                                      ? python_.runs(state, native.value, generation)
+                                      : PythonStacks::Runs::no;
+  if (runs == PythonStacks::Runs::unknown)
+    return group_of_unmet(caller, kind, device, native, state);
+  if (runs == PythonStacks::Runs::no) {
     if (native.value != 0) return ledger_.groups.of_stack_in(native, caller.api, kind, device);
-    return group_of_unknown(caller, kind, device, native, nullptr);
+    return group_of_unknown(caller, kind, device);
   }
-  if (native.value != 0) {
-    const GroupId known{
-        python_.known.find(ledger_.threads.slot(), native.value, chain, unwinder_.generation())};
-    if (known.value != 0) return ledger_.groups.of_stack_in(known, caller.api, kind, device);
-  }
-  return group_of_unknown(caller, kind, device, native, &chain);
+  if (native.value != 0)
+    if (const GroupId found = known_with_python(native, state, generation); found.value != 0)
+      return ledger_.groups.of_stack_in(found, caller.api, kind, device);
+  return group_of_unmet(caller, kind, device, native, state);
 }
 
-[[gnu::noinline]] GroupId CallSites::group_of_unknown(
-    const Caller& caller, Kind kind, DeviceOrdinal device, GroupId native,
-    const stacks::python::FrameChain* chain) noexcept {
+[[gnu::noinline]] GroupId CallSites::known_with_python(GroupId native, std::uint64_t state,
+                                                       std::uint32_t generation) noexcept {
+  stacks::python::FrameChain chain;
+  if (!python_.read(state, chain)) return native;
+  return {python_.known.find(ledger_.threads.slot(), native.value, chain, generation)};
+}
+
+[[gnu::noinline]] GroupId CallSites::group_of_unknown(const Caller& caller, Kind kind,
+                                                      DeviceOrdinal device) noexcept {
   const auto [api, frame] = caller;
   const std::uint32_t generation = unwinder_.generation();
   const std::size_t depth = affordable_depth(stack_depth_);
   auto* frames = static_cast<std::uint64_t*>(alloca(depth * sizeof(std::uint64_t)));
-  stacks::python::Merged stored;
-  if (chain == nullptr) {
-    const stacks::Captured captured = unwinder_.capture(frame, {frames, depth});
-    stored = {captured.count, captured.truncated};
-  } else {
-    stored = capture_with(*chain, frame, {frames, depth});
-  }
+  const stacks::Captured captured = unwinder_.capture(frame, {frames, depth});
   bool added = false;
-  const StackId stack = ledger_.stacks.intern({frames, stored.count}, stored.truncated, &added);
+  const StackId stack = ledger_.stacks.intern({frames, captured.count}, captured.truncated, &added);
   const GroupId group = ledger_.groups.get({stack, api, kind, device});
   // A stack seen only once is not cached: filling the cache costs more than one walk. Neither is a
   // stack for which the full ledger has no row.
-  if (added || stack.value == 0 || group.value == 0) return group;
-  const ThreadSlot thread = ledger_.threads.slot();
-  if (chain != nullptr)
-    python_.known.keep(thread, native.value != 0 ? native.value : group.value, *chain, generation,
-                       group.value);
-  if (native.value == 0)
-    unwinder_.remember(thread, frame, {frames, depth}, group.value, generation);
+  if (!added && stack.value != 0 && group.value != 0)
+    unwinder_.remember(ledger_.threads.slot(), frame, {frames, depth}, group.value, generation);
   return group;
 }
 
 // The interpreter's own frames are left out when the stacks are merged, so that more frames are
-// captured than are kept.
-[[gnu::noinline]] stacks::python::Merged CallSites::capture_with(
-    const stacks::python::FrameChain& chain, const void* frame,
-    std::span<std::uint64_t> frames) noexcept {
-  const std::size_t depth = affordable_depth(stacks::depth_limit);
-  auto* native = static_cast<std::uint64_t*>(alloca(2 * depth * sizeof(std::uint64_t)));
-  auto* stack_pointers = native + depth;
-  const stacks::Captured captured =
-      unwinder_.capture(frame, {native, depth}, nullptr, stack_pointers);
-  return python_.merge({{native, captured.count},
-                        {stack_pointers, captured.count},
-                        captured.outermost_sp,
-                        captured.truncated},
-                       chain, frames);
+// captured than are kept. A native stack that was cut off is not remembered: its outer frames,
+// which are not compared then, may be part of the merged stack.
+[[gnu::noinline]] GroupId CallSites::group_of_unmet(const Caller& caller, Kind kind,
+                                                    DeviceOrdinal device, GroupId native,
+                                                    std::uint64_t state) noexcept {
+  const auto [api, frame] = caller;
+  const std::uint32_t generation = unwinder_.generation();
+  const std::size_t depth = affordable_depth(stacks::depth_limit),
+                    kept = std::min(depth, stack_depth_);
+  auto* walked = static_cast<std::uint64_t*>(alloca(depth * sizeof(std::uint64_t)));
+  auto* pointers = static_cast<std::uint64_t*>(alloca(depth * sizeof(std::uint64_t)));
+  auto* frames = static_cast<std::uint64_t*>(alloca(kept * sizeof(std::uint64_t)));
+  const stacks::Captured captured = unwinder_.capture(frame, {walked, depth}, nullptr, pointers);
+  stacks::python::FrameChain chain;
+  const bool is_python = python_.is_inside({walked, captured.count}) && python_.read(state, chain);
+  PythonStacks::Stored stored;
+  if (is_python) {
+    stored = python_.merge({{walked, captured.count},
+                            {pointers, captured.count},
+                            captured.outermost_sp,
+                            captured.truncated},
+                           chain, {frames, kept});
+  } else {
+    stored.count = std::min(captured.count, kept);
+    stored.truncated = captured.truncated || captured.count > kept;
+    std::copy_n(walked, stored.count, frames);
+  }
+  bool added = false;
+  const StackId stack = ledger_.stacks.intern({frames, stored.count}, stored.truncated, &added);
+  const GroupId group = ledger_.groups.get({stack, api, kind, device});
+  if (added || stack.value == 0 || group.value == 0 || captured.truncated || !stored.is_whole)
+    return group;
+  const ThreadSlot thread = ledger_.threads.slot();
+  const std::uint32_t name = native.value != 0 ? native.value : group.value;
+  python_.note(name, generation, is_python);
+  if (is_python) python_.known.keep(thread, name, chain, generation, group.value);
+  if (native.value == 0)
+    unwinder_.remember(thread, frame, {walked, depth}, group.value, generation);
+  return group;
 }
 
 StackId CallSites::whole_stack(const Caller& caller) noexcept {

@@ -57,19 +57,20 @@ class CallSites {
   void modules_changed() noexcept;
 
  private:
-  // Returns the group of a call whose native stack is not known, or whose Python frames are not:
-  // walks the stack. `native`: result of Unwinder::recognise(); 0 if the native stack is not known.
-  // `chain`: the Python frames of the calling thread; null if it has none.
-  GroupId group_of_unknown(const Caller&, Kind, DeviceOrdinal, GroupId native,
-                           const stacks::python::FrameChain* chain) noexcept;
-  // Captures the calling thread's stack, with the Python frames of the chain in it, into `frames`.
-  // `frame`: Caller::frame.
-  stacks::python::Merged capture_with(const stacks::python::FrameChain& chain, const void* frame,
-                                      std::span<std::uint64_t> frames) noexcept;
+  // Walks the stack of a call whose native stack is not known, and returns its group.
+  GroupId group_of_unknown(const Caller&, Kind, DeviceOrdinal) noexcept;
   // Does group_unguarded() for a thread of Python, with the state `python_state` in the
-  // interpreter. `native`: as above.
+  // interpreter. `native`: result of Unwinder::recognise(); 0 if the native stack is not known.
   GroupId group_with_python(const Caller&, Kind, DeviceOrdinal, GroupId native,
                             std::uint64_t python_state) noexcept;
+  // Returns the group of the native stack with the name `native`, not 0, and the calling thread's
+  // Python frames; 0 if these were not met on it. `generation`: as in KnownChains.
+  GroupId known_with_python(GroupId native, std::uint64_t python_state,
+                            std::uint32_t generation) noexcept;
+  // Walks the stack of such a call, puts the Python frames into it if the thread is inside the
+  // interpreter, and returns its group.
+  GroupId group_of_unmet(const Caller&, Kind, DeviceOrdinal, GroupId native,
+                         std::uint64_t python_state) noexcept;
 
   ledger::Writer& ledger_;
   const std::size_t stack_depth_;

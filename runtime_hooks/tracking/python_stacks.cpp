@@ -2,11 +2,16 @@
 
 #include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/ledger/write/stacks/python_table.hpp"
+#include "runtime_hooks/stacks/stack_bounds.hpp"
 
 namespace cuwarden::tracking {
 namespace {
 
 namespace python = stacks::python;
+
+constexpr std::uint64_t noted_as(std::uint32_t native, std::uint32_t generation) noexcept {
+  return std::uint64_t{generation & 0x7fff'ffffu} << 32 | native;
+}
 
 }  // namespace
 
@@ -20,6 +25,25 @@ PythonStacks::PythonStacks(ledger::Writer& ledger, HostProcess* process) noexcep
     process->python_not_read(python::version_of(symbols));
 }
 
+PythonStacks::Runs PythonStacks::runs(std::uint64_t state, std::uint32_t native,
+                                      std::uint32_t generation) const noexcept {
+  if (python_->layout().has_cframes()) {
+    const stacks::OwnStack& own = stacks::own_stack;
+    const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
+    return python_->is_run_between(state, here, own.top) ? Runs::yes : Runs::no;
+  }
+  if (native == 0) return Runs::unknown;
+  const std::uint64_t noted = noted_[native % most_noted].load(relaxed);
+  if (noted >> 1 != noted_as(native, generation)) return Runs::unknown;
+  return (noted & 1) != 0 ? Runs::yes : Runs::no;
+}
+
+void PythonStacks::note(std::uint32_t native, std::uint32_t generation, bool is_inside) noexcept {
+  if (!python_->layout().has_cframes())
+    noted_[native % most_noted].store(noted_as(native, generation) << 1 | (is_inside ? 1 : 0),
+                                      relaxed);
+}
+
 bool PythonStacks::read(std::uint64_t state, python::FrameChain& chain) noexcept {
   if (python_->read(state, chain)) return true;
   if (python_->is_implausible() && !was_told_.load(relaxed) && !was_told_.exchange(true))
@@ -27,25 +51,28 @@ bool PythonStacks::read(std::uint64_t state, python::FrameChain& chain) noexcept
   return false;
 }
 
-python::Merged PythonStacks::merge(const python::NativeStack& native,
-                                   const python::FrameChain& chain,
-                                   std::span<std::uint64_t> frames) noexcept {
-  const python::Interpreter& interpreter = *python_;
+PythonStacks::Stored PythonStacks::merge(const python::NativeStack& native,
+                                         const python::FrameChain& chain,
+                                         std::span<std::uint64_t> frames) noexcept {
   std::uint64_t stored[python::FrameChain::most_frames];
   python::CodeContents contents;
+  bool is_whole = true;
+  std::uint32_t row = 0;
   for (std::uint32_t i = 0; i < chain.count; ++i) {
     const python::PythonFrame& frame = chain.frames[i];
-    stored[i] = 0;
-    // Recursion: the function of the frame before is known.
-    const bool is_same = i != 0 && frame.code == chain.frames[i - 1].code && stored[i - 1] != 0;
-    std::uint32_t row = is_same ? ledger::python_row_of(stored[i - 1]) : 0;
-    if (!is_same && interpreter.read_code(frame.code, contents))
-      row =
-          ledger_.python.intern({contents.file, contents.name, contents.first_line, contents.lines,
-                                 static_cast<std::uint32_t>(interpreter.layout().lines)});
-    if (row != 0) stored[i] = ledger::python_frame(row, frame.instruction);
+    // In a recursion, the function of the frame before is known.
+    if (i == 0 || frame.code != chain.frames[i - 1].code)
+      row = python_->read_code(frame.code, contents)
+                ? ledger_.python.intern({contents.file, contents.name, contents.first_line,
+                                         contents.lines,
+                                         static_cast<std::uint32_t>(python_->layout().lines)})
+                : 0;
+    stored[i] = ledger::python_frame(row, row != 0 ? frame.instruction : 0);
+    is_whole = is_whole && row != 0;
   }
-  return python::merge(native, chain, {stored, chain.count}, interpreter.symbols(), frames);
+  const python::Merged merged =
+      python::merge(native, chain, {stored, chain.count}, python_->symbols(), frames);
+  return {merged.count, merged.truncated, is_whole};
 }
 
 }  // namespace cuwarden::tracking

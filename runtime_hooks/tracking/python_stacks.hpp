@@ -31,14 +31,36 @@ class PythonStacks {
   std::uint64_t state_of_thread() const noexcept {
     return python_ ? python_->state_of_thread() : 0;
   }
+  // Tells if the calling thread runs the frames of its state: a thread may have handed the state to
+  // another one.
+  enum class Runs : std::uint8_t {
+    no,       // it does not
+    yes,      // it does
+    unknown,  // is_inside() tells, once the native stack was walked
+  };
+  // Tells if the calling thread runs the frames of `state`, the result of state_of_thread(), not 0.
+  // `native`: the native stack's name; 0: it is not known. `generation`: as in KnownChains.
+  Runs runs(std::uint64_t state, std::uint32_t native, std::uint32_t generation) const noexcept;
+  // True if the native frames of the calling thread are of a thread inside the interpreter.
+  bool is_inside(std::span<const std::uint64_t> native) const noexcept {
+    return python_->layout().has_cframes() || python_->has_evaluation(native);
+  }
+  // Notes what is_inside() has told about the native stack with this name.
+  void note(std::uint32_t native, std::uint32_t generation, bool is_inside) noexcept;
   // Fills the chain with the calling thread's Python frames. `state` is the result of
-  // state_of_thread(), not 0. Returns false if there are none.
+  // state_of_thread(), not 0. The thread must run them. Returns false if there are none.
   bool read(std::uint64_t state, stacks::python::FrameChain& chain) noexcept;
+  // The result of merge(): the number of frames; if outer ones are missing; and if the functions of
+  // all Python frames could be stored. Others stand in the stack without a name.
+  struct Stored {
+    std::size_t count = 0;
+    bool truncated = false;
+    bool is_whole = true;
+  };
   // Merges a native stack with the Python frames that read() has given: see
   // stacks::python::merge(). Stores the functions of the Python frames in the ledger.
-  stacks::python::Merged merge(const stacks::python::NativeStack&,
-                               const stacks::python::FrameChain&,
-                               std::span<std::uint64_t> frames) noexcept;
+  Stored merge(const stacks::python::NativeStack&, const stacks::python::FrameChain&,
+               std::span<std::uint64_t> frames) noexcept;
 
   stacks::python::KnownChains known;  // groups of stacks that came before
 
@@ -46,6 +68,10 @@ class PythonStacks {
   ledger::Writer& ledger_;
   HostProcess* const process_;
   std::optional<stacks::python::Interpreter> python_;  // the interpreter; empty: there is none
+  // For versions without CFrames: native stacks, by their names, that is_inside() has told about.
+  // An entry has the name, a bit for the answer, and 31 bits of the generation.
+  static constexpr std::size_t most_noted = 1024;
+  std::atomic<std::uint64_t> noted_[most_noted]{};
   // True once the user was told that Python frames cannot be read.
   std::atomic<bool> was_told_{false};
 };

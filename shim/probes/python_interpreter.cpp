@@ -27,6 +27,17 @@ void take(Pointer& to, const LoadedObject& object, std::string_view name) {
   to = reinterpret_cast<Pointer>(object.find_any(name).address);
 }
 
+// Returns the address of the variable in the first object that exports it, in the loader's order;
+// null if none does.
+const void* first_of(std::string_view name) {
+  const void* found = nullptr;
+  any_loaded_object([&](const LoadedObject& object) {
+    found = object.find_any(name).address;
+    return found != nullptr;
+  });
+  return found;
+}
+
 // Returns false if the object is no interpreter.
 bool read(const LoadedObject& object, PythonSymbols& found) {
   take(found.thread_state, object, "PyGILState_GetThisThreadState");
@@ -35,10 +46,12 @@ bool read(const LoadedObject& object, PythonSymbols& found) {
   if (found.thread_state == nullptr || found.is_initialized == nullptr ||
       found.code_type == nullptr)
     return false;
-  take(found.text_type, object, "PyUnicode_Type");
-  take(found.bytes_type, object, "PyBytes_Type");
-  take(found.runtime, object, "_PyRuntime");
-  take(found.version, object, "Py_Version");
+  // A program may have a copy of a variable, which then stands for it everywhere.
+  found.code_type = first_of("PyCode_Type");
+  found.text_type = first_of("PyUnicode_Type");
+  found.bytes_type = first_of("PyBytes_Type");
+  found.runtime = first_of("_PyRuntime");
+  found.version = static_cast<const unsigned long*>(first_of("Py_Version"));
   found.has_iterator_send = object.find("PyIter_Send") != nullptr;
   found.has_add_type = object.find("PyModule_AddType") != nullptr;
   found.start = object.start();

@@ -78,6 +78,10 @@ FrameRow CallFrames::python_row(std::uint64_t frame) {
   if (!code) return row;
   row.function = intern(std::string(code->function));
   row.file = intern(std::string(code->file));
+  // Each frame goes through its function's table. The tables of a damaged ledger may be long.
+  constexpr std::uint64_t most_table_bytes = std::uint64_t{256} << 20;
+  table_bytes_ += code->lines.size();
+  if (table_bytes_ > most_table_bytes) return row;
   row.line = static_cast<int>(
       std::min<std::uint32_t>(python_line(*code, ledger::python_instruction_of(frame)), INT_MAX));
   return row;

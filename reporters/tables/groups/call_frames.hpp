@@ -141,6 +141,8 @@ class CallFrames {
   std::set<std::uint32_t> stacks_;  // ids of the added stacks
   // Number of all code addresses in stacks_, to bound the work in a damaged ledger.
   std::uint64_t walked_ = 0;
+  // Bytes of the tables of lines of Python functions that were gone through.
+  std::uint64_t table_bytes_ = 0;
   std::unordered_map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t, AddressHash>
       // (address, module epoch: number of modules unloaded so far) → index of locations_.
       locations_by_address_;

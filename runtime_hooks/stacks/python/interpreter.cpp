@@ -111,29 +111,33 @@ bool is_text(std::uint64_t address, const PythonSymbols& symbols, const Layout& 
          can_read(text.start, text.count * text.bytes_each);
 }
 
-// Value that depends on all bytes of a text's first 1,024 bytes.
-std::uint64_t sum_of(std::uint64_t text, const Layout& layout) noexcept {
-  constexpr std::uint64_t most_bytes = 1024;
-  const Characters characters = characters_of(text, layout);
-  const std::uint64_t bytes = std::min(characters.count * characters.bytes_each, most_bytes);
+// Value that depends on all of the bytes.
+std::uint64_t sum_of_bytes(std::uint64_t start, std::uint64_t bytes) noexcept {
   std::uint64_t sum = bytes ^ hash_salt[0], offset = 0;
   for (; offset + 16 <= bytes; offset += 16)
-    sum = fold_product(sum ^ at<std::uint64_t>(characters.start + offset),
-                       hash_salt[1] ^ at<std::uint64_t>(characters.start + offset + 8)) +
+    sum = fold_product(sum ^ at<std::uint64_t>(start + offset),
+                       hash_salt[1] ^ at<std::uint64_t>(start + offset + 8)) +
           sum;
   std::uint64_t rest[2] = {};
-  std::memcpy(rest, reinterpret_cast<const void*>(characters.start + offset), bytes - offset);
+  std::memcpy(rest, reinterpret_cast<const void*>(start + offset), bytes - offset);
   return hash_pair(sum ^ rest[0], rest[1]);
 }
 
-// Value for a code object without a number of its own, which depends on all of its parts.
+std::uint64_t sum_of(std::uint64_t text, const Layout& layout) noexcept {
+  const Characters characters = characters_of(text, layout);
+  return sum_of_bytes(characters.start, characters.count * characters.bytes_each);
+}
+
+// Value for a code object without a number of its own, which depends on all that a report says of
+// its frames.
 [[gnu::noinline]] std::uint64_t sum_of_code(std::uint64_t code, const Layout& layout) noexcept {
   const auto file = at<std::uint64_t>(code + layout.code_file),
              name = at<std::uint64_t>(code + layout.code_name),
              lines = at<std::uint64_t>(code + layout.code_lines);
-  const std::uint64_t line = at<std::uint32_t>(code + layout.code_first_line),
-                      length = at<std::uint64_t>(lines + object_length);
-  return hash_pair(sum_of(file, layout) + line, sum_of(name, layout) ^ lines ^ length << 48);
+  const std::uint64_t line = at<std::uint32_t>(code + layout.code_first_line);
+  return hash_pair(sum_of(file, layout) + line,
+                   sum_of(name, layout) ^
+                       sum_of_bytes(lines + bytes_start, at<std::uint64_t>(lines + object_length)));
 }
 
 // Code objects come and go, and one may get the address of another. From 3.12 on, each has a number
@@ -164,6 +168,14 @@ __attribute__((always_inline)) inline PythonFrame frame_at(std::uint64_t frame,
   return {code, instruction, stamp_of(code, layout)};
 }
 
+// False for a frame that has not begun, or that the interpreter uses for itself: Python does not
+// show it, either (_PyFrame_IsIncomplete).
+__attribute__((always_inline)) inline bool is_shown(std::uint64_t frame, const PythonFrame& now,
+                                                    const Layout& layout) noexcept {
+  return at<std::uint8_t>(frame + layout.frame_owner) == Layout::owned_by_generator ||
+         now.instruction >= at<std::uint32_t>(now.code + layout.code_first_shown);
+}
+
 // Each frame is run by a C function of its own. From 3.10 on, the function's CFrame lies in it.
 template <std::size_t index>
 void walk_frame_objects(std::uint64_t state, FrameChain& chain) noexcept {
@@ -191,13 +203,14 @@ void walk_frames(std::uint64_t state, FrameChain& chain) noexcept {
     frame = at<std::uint64_t>(cframe + layout.cframe_frame);
   }
   for (; frame != 0; frame = at<std::uint64_t>(frame + layout.frame_previous)) {
-    if constexpr (layout.frame_owner != Layout::none) {
+    if constexpr (layout.frame_is_entry == Layout::none) {
       if (at<std::uint8_t>(frame + layout.frame_owner) >= Layout::owned_by_c_stack) {
         chain.end_group(frame);
         continue;
       }
     }
-    if (!chain.add(frame_at(frame, layout))) return;
+    const PythonFrame now = frame_at(frame, layout);
+    if (is_shown(frame, now, layout) && !chain.add(now)) return;
     if constexpr (layout.frame_is_entry != Layout::none) {
       if (at<std::uint8_t>(frame + layout.frame_is_entry) == 0) continue;
       chain.end_group(cframe);
@@ -281,11 +294,24 @@ bool Interpreter::is_plausible(std::uint64_t frame) const noexcept {
   return true;
 }
 
+bool Interpreter::is_run_between(std::uint64_t state, std::uint64_t low,
+                                 std::uint64_t high) const noexcept {
+  const auto cframe = at<std::uint64_t>(state + layout_.state_cframe);
+  return cframe >= low && cframe < high;
+}
+
+bool Interpreter::has_evaluation(std::span<const std::uint64_t> frames) const noexcept {
+  return std::ranges::any_of(frames, [&](std::uint64_t pc) {
+    return pc >= symbols_.evaluation_start && pc < symbols_.evaluation_end;
+  });
+}
+
 bool Interpreter::read(std::uint64_t state, FrameChain& chain) noexcept {
   chain.count = chain.groups = 0;
   chain.truncated = false;
   Trust trust = trust_.load(std::memory_order_relaxed);
   if (trust == Trust::unknown) {
+    if (is_probing_forbidden()) return false;
     const auto frame = checked_frame(state);
     if (frame == std::optional<std::uint64_t>(0)) return false;
     trust = frame && is_plausible(*frame) ? Trust::full : Trust::none;

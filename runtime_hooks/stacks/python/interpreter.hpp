@@ -1,6 +1,7 @@
 // Reads the Python frames of the calling thread, without the interpreter's lock and without a call
-// of Python code. A thread's own frames change only by the thread itself, so that they stay as they
-// are while it is inside a call of CUDA.
+// of Python code. The frames that a thread runs change only by the thread itself, so that they stay
+// as they are while it is inside a call of CUDA. A thread may also have handed its state to another
+// one, which runs frames on it. So the caller makes sure that the thread is inside the interpreter.
 //
 // When an interpreter's frames are read for the first time, each address is checked to be readable,
 // and each field to be plausible. If one is not, the interpreter is another build than its version
@@ -46,7 +47,14 @@ class Interpreter {
     const auto state = reinterpret_cast<std::uint64_t>(symbols_.thread_state());
     return state != 0 && (state == own_state_ || is_of_this_thread(state)) ? state : 0;
   }
-  // Fills the chain with the calling thread's Python frames, innermost first. `state` is the result
+  // True if the innermost Python frames of this state are run by a C function whose stack frame
+  // lies between the addresses `low` and `high`: by the calling thread, if these are the bounds of
+  // its stack. Only for layouts with CFrames. `state` is the result of state_of_thread(), not 0.
+  bool is_run_between(std::uint64_t state, std::uint64_t low, std::uint64_t high) const noexcept;
+  // True if one of the native frames is of the function that runs Python code.
+  bool has_evaluation(std::span<const std::uint64_t> frames) const noexcept;
+  // Fills the chain with the calling thread's Python frames, innermost first. The thread must be
+  // inside the interpreter: is_run_between() or has_evaluation() is true. `state` is the result
   // of state_of_thread(), not 0. Returns false, with the chain empty, if the thread has no Python
   // frame, or if is_implausible() becomes true.
   bool read(std::uint64_t state, FrameChain&) noexcept;

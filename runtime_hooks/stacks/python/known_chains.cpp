@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "runtime_hooks/core/hash.hpp"
 
@@ -32,18 +31,18 @@ bool KnownChains::is_same(const Entry& entry, std::uint64_t hash, std::uint32_t 
 std::uint32_t KnownChains::find(ThreadSlot thread, std::uint32_t native, const FrameChain& chain,
                                 std::uint32_t generation) const noexcept {
   const Table* const table = tables_[thread.number].load(std::memory_order_acquire);
-  if (table == nullptr || table->tenancy != thread.tenancy || chain.count > most_frames) return 0;
+  if (table == nullptr || table->tenancy != thread.tenancy) return 0;
   const std::uint64_t hash = hash_of(native, chain);
   for (const Entry& entry : table->entries[hash % sets])
     if (is_same(entry, hash, native, chain, generation)) return entry.name;
   return 0;
 }
 
-// The newest entry of a set comes first, and the older one goes. A signal handler of the thread may
-// interrupt this: the entry has no count meanwhile.
+// The entries of a set are overwritten in turn. A signal handler of the thread may interrupt this:
+// the entry has no count meanwhile.
 void KnownChains::keep(ThreadSlot thread, std::uint32_t native, const FrameChain& chain,
                        std::uint32_t generation, std::uint32_t name) noexcept {
-  if (thread.number == 0 || chain.count > most_frames || chain.truncated) return;
+  if (thread.number == 0) return;
   std::atomic<Table*>& entry_of_thread = tables_[thread.number];
   Table* table = entry_of_thread.load(std::memory_order_relaxed);
   if (table == nullptr) {
@@ -60,9 +59,7 @@ void KnownChains::keep(ThreadSlot thread, std::uint32_t native, const FrameChain
   }
   const std::uint64_t hash = hash_of(native, chain);
   auto& set = table->entries[hash % sets];
-  Entry& entry = set[set[0].count != 0 && set[0].hash != hash ? 1 : 0];
-  if (&entry == &set[1]) std::swap(set[0], set[1]);
-  Entry& newest = set[0];
+  Entry& newest = set[set[0].count != 0 && set[0].hash != hash ? table->turn++ % ways : 0];
   newest.count = 0;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   newest.hash = hash;

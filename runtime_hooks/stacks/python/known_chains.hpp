@@ -24,25 +24,25 @@ class KnownChains {
   // none. `native`: a number that stands for the native stack. `generation`: as in keep().
   std::uint32_t find(ThreadSlot, std::uint32_t native, const FrameChain&,
                      std::uint32_t generation) const noexcept;
-  // Remembers the name of a stack. Chains of more than 64 frames are not remembered, nor are those
-  // of a thread without a number. A name is found only with the same `generation`, a number that
-  // changes when names become invalid.
+  // Remembers the name of a stack, unless the thread has no number. A name is found only with the
+  // same `generation`, a number that changes when names become invalid.
   void keep(ThreadSlot, std::uint32_t native, const FrameChain&, std::uint32_t generation,
             std::uint32_t name) noexcept;
 
  private:
-  static constexpr std::size_t most_frames = 64, sets = 128, ways = 2;
+  static constexpr std::size_t sets = 64, ways = 2;
 
   // One stack. `name` 0: the entry is unused.
   struct Entry {
     std::uint64_t hash;  // hash of the native stack's number and of the Python frames
     std::uint32_t native, name, generation, count;
-    PythonFrame frames[most_frames];
+    PythonFrame frames[FrameChain::most_frames];
   };
   // The stacks of one thread. `tenancy`: ThreadSlot::tenancy of the thread; entries of an earlier
   // thread with the same number mean nothing.
   struct Table {
     std::uint32_t tenancy;
+    std::uint32_t turn;  // number of entries that were overwritten so far
     Entry entries[sets][ways];
   };
 

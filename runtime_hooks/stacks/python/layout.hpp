@@ -36,13 +36,16 @@ struct Layout {
   std::uint16_t frame_is_entry = 0;
   // The Python frame: a byte that says where the frame lies. Frames with `owned_by_c_stack` or more
   // there are no Python code: they lie on the C stack of the function that runs the frames before
-  // them. `none`: the version has no such frames.
+  // them. `none`: the version has no such byte.
   std::uint16_t frame_owner = 0;
 
   // PyCodeObject: file name, function name, first line, table of lines.
   std::uint16_t code_file = 0, code_name = 0, code_first_line = 0, code_lines = 0;
   // PyCodeObject: the bytecode; an array from 3.11 on, before that a pointer to a bytes object.
   std::uint16_t code_instructions = 0;
+  // PyCodeObject: number of the instruction from which on a frame is shown; `none` if the version
+  // has no such field.
+  std::uint16_t code_first_shown = 0;
   // PyCodeObject: a number that no other code object of the process has, unless it is 0; `none` if
   // the version has no such field.
   std::uint16_t code_version = 0;
@@ -52,8 +55,10 @@ struct Layout {
   LineTable lines = LineTable::pairs;  // format of the table of lines
 
   static constexpr std::uint16_t none = UINT16_MAX;
-  static constexpr std::uint8_t owned_by_c_stack = 3;
+  static constexpr std::uint8_t owned_by_generator = 1, owned_by_c_stack = 3;
 
+  // True if a CFrame on the C stack tells which thread runs the innermost frame: 3.10 to 3.12.
+  constexpr bool has_cframes() const noexcept { return state_cframe != none; }
   // True if frames are PyFrameObjects, one for each C function that runs one: before 3.11. From
   // 3.11 on, a C function may run several frames.
   constexpr bool has_frame_objects() const noexcept { return version < 0x030b; }
@@ -78,6 +83,7 @@ inline constexpr Layout layouts[] = {
      .code_first_line = 40,
      .code_lines = 120,
      .code_instructions = 48,
+     .code_first_shown = Layout::none,
      .code_version = Layout::none,
      .ascii_characters = 48,
      .other_characters = 72,
@@ -98,6 +104,7 @@ inline constexpr Layout layouts[] = {
      .code_first_line = 40,
      .code_lines = 120,
      .code_instructions = 48,
+     .code_first_shown = Layout::none,
      .code_version = Layout::none,
      .ascii_characters = 48,
      .other_characters = 72,
@@ -112,12 +119,13 @@ inline constexpr Layout layouts[] = {
      .frame_code = 32,
      .frame_instruction = 56,
      .frame_is_entry = 68,
-     .frame_owner = Layout::none,
+     .frame_owner = 69,
      .code_file = 112,
      .code_name = 128,
      .code_first_line = 72,
      .code_lines = 136,
      .code_instructions = 184,
+     .code_first_shown = 168,
      .code_version = Layout::none,
      .ascii_characters = 48,
      .other_characters = 72,
@@ -138,6 +146,7 @@ inline constexpr Layout layouts[] = {
      .code_first_line = 68,
      .code_lines = 136,
      .code_instructions = 192,
+     .code_first_shown = 176,
      .code_version = 92,
      .ascii_characters = 40,
      .other_characters = 56,
@@ -158,6 +167,7 @@ inline constexpr Layout layouts[] = {
      .code_first_line = 68,
      .code_lines = 136,
      .code_instructions = 200,
+     .code_first_shown = 184,
      .code_version = 92,
      .ascii_characters = 40,
      .other_characters = 56,

@@ -16,8 +16,7 @@ Merged merge(const NativeStack& native, const FrameChain& chain,
   };
   std::uint32_t group = 0, next = 0;
   const auto add_group = [&] {
-    for (; next < chain.group[group].end; ++next)
-      if (python[next] != 0) add(python[next]);
+    for (; next < chain.group[group].end; ++next) add(python[next]);
     ++group;
   };
   for (std::size_t i = 0; i < native.frames.size(); ++i) {

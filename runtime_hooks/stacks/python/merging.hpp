@@ -34,7 +34,7 @@ struct Merged {
 // other code (PythonSymbols::has_interpreter_alone).
 //
 // `python`: for each Python frame of the chain, in its order, the value that stands for it in
-// `frames`; 0: the frame is left out.
+// `frames`.
 Merged merge(const NativeStack& native, const FrameChain& chain,
              std::span<const std::uint64_t> python, const PythonSymbols& symbols,
              std::span<std::uint64_t> frames) noexcept;

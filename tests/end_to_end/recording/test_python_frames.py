@@ -233,6 +233,68 @@ def test_code_at_an_address_that_other_code_had_keeps_its_own_name(workspace, py
         assert innermost == [f"file{number:03}.py", 1, f"f{number:03}"], allocated
 
 
+@every_python
+def test_code_that_differs_in_its_lines_alone_is_told_apart(workspace, python):
+    script = START + textwrap.dedent("""
+        def go():
+            for number in range(200):
+                size = 4096 if number % 2 else 8192
+                text = "\\n" * (number % 2 * 2) + "if 1:\\n  cudart.cudaMalloc(ctypes.byref(out), size)\\n" + "\\n" * 4
+                exec(compile(text, "<string>", "exec"), {**globals(), "size": size})
+        go()
+        print()
+        """)
+    run = run_script(workspace, python, script)
+    found = {}
+    for frames, allocated in stacks_of(run.report):
+        line = python_part(frames)[0][1]
+        found[line] = found.get(line, 0) + allocated
+    assert found == {2: 100 * 8192, 4: 100 * 4096}
+
+
+@every_python
+def test_a_constructor_has_no_frames_of_the_interpreters_own(workspace, python):
+    script = START + textwrap.dedent("""
+        class Tensor:
+            def __init__(self): cudart.cudaMalloc(ctypes.byref(out), 4096)
+        def make():
+            for _ in range(100): Tensor()
+        make()
+        print()
+        """)
+    run = run_script(workspace, python, script)
+    lines = {tuple(line for _, line, _ in python_part(frames)) for frames, _ in stacks_of(run.report)}
+    assert len(lines) == 1 and None not in lines.pop()
+
+
+@every_python
+def test_stacks_that_differ_far_outside_alone_are_told_apart(workspace, python):
+    """The interpreter's own frames are many times as many as those that a stack keeps."""
+    script = START + textwrap.dedent("""
+        class Nested:
+            def __init__(self, inner): self.inner = inner
+            def __call__(self, *arguments): return self.inner()
+        def innermost(): cudart.cudaMalloc(ctypes.byref(out), size)
+        nested = innermost
+        for _ in range(58): nested = Nested(nested)
+        def go():
+            global size
+            for _ in range(20):
+                size = 4096
+                sorted([1], key=nested)
+                size = 8192
+                sorted([1], key=nested)
+        go()
+        print()
+        """)
+    run = run_script(workspace, python, script)
+    found = {}
+    for frames, allocated in stacks_of(run.report):
+        line = python_part(frames)[-2][1]  # that of go()
+        found[line] = found.get(line, 0) + allocated
+    assert sorted(found.values()) == [20 * 4096, 20 * 8192]
+
+
 # Random trees of calls, of all ways in which one function can call another.
 TREES = """
 import random

@@ -67,6 +67,18 @@ TEST_F(LeftOverTest, memory_kept_for_the_next_plan_is_idle_and_goes_back_on_requ
   expect_all_goes();
 }
 
+TEST_F(LeftOverTest, memory_is_kept_only_beyond_what_the_request_needs) {
+  use_pages_sparsely();
+  const std::uint64_t before = driver->free_bytes;
+  const std::uint64_t gained =
+      pool.mesh(real, DeviceOrdinal{0},
+                {[] { return true; }, [] { return false; }, []() -> std::uint64_t { return 1; }},
+                {1, 10 * MiB, 12 * MiB, false, false, 8 * MiB});
+  EXPECT_GE(gained, 10 * MiB);
+  EXPECT_EQ(driver->free_bytes, before + gained);
+  expect_all_goes();
+}
+
 TEST_F(LeftOverTest, a_request_gets_the_memory_kept_for_a_plan_that_saves_nothing_more) {
   use_pages_sparsely();
   ASSERT_GE(mesh(10 * MiB, INT32_MAX, INT32_MAX, 40 * MiB, 8 * MiB), 10 * MiB);

@@ -46,13 +46,8 @@ std::uint32_t PythonTable::intern(const PythonFunction& function) noexcept {
   const LedgerLocked locked(ids_.lock(), storage_);
   if (!locked) return 0;
   if (const std::uint32_t row = find(hash, function)) return row;
-  const StringRef file = storage_.store(function.file), name = storage_.store(function.name),
-                  lines = storage_.store(bytes_of(function.lines));
-  const bool are_whole = file.length == function.file.size() &&
-                         name.length == function.name.size() &&
-                         lines.length == function.lines.size();
-  const auto row =
-      are_whole ? static_cast<std::uint32_t>(storage_.allocate(RegionId::python_codes, 1)) : 0;
+  // Without a row, no text is stored: others may need the room.
+  const auto row = static_cast<std::uint32_t>(storage_.allocate(RegionId::python_codes, 1));
   if (row == 0) {
     storage_.add_reason(reason_names_missing);
     return 0;
@@ -60,9 +55,9 @@ std::uint32_t PythonTable::intern(const PythonFunction& function) noexcept {
   PythonCode& code = storage_.rows<PythonCode>(RegionId::python_codes)[row];
   code.first_line = function.first_line;
   code.lines_format = function.lines_format;
-  code.file = file;
-  code.function = name;
-  code.lines = lines;
+  code.file = storage_.store(function.file);
+  code.function = storage_.store(function.name);
+  code.lines = storage_.store(bytes_of(function.lines));
   code.state.store(1, std::memory_order_release);
   ids_.insert(hash, row);
   return row;
