@@ -66,8 +66,8 @@ struct MeshGoal {
   // True if the context has given back memory that copies on the device need. Then a copy is made
   // before anything else, while that memory is free.
   bool copies_need_memory = false;
-  // Most of the saved bytes beyond `needed_bytes` that are kept for the next call to begin with, if
-  // more could be saved then; at most 8 MiB. A device without free memory would leave it nothing.
+  // Largest number of bytes beyond `needed_bytes` that the arena keeps, so that the next call has
+  // memory to begin with; at most 8 MiB, 0: none. Nothing is kept unless moves are left over.
   std::uint64_t kept_bytes = 0;
 };
 
@@ -159,8 +159,8 @@ class Arena {
   // addresses. The arena's device must be that of the current context. Returns the bytes saved. May
   // throw std::bad_alloc, and has saved nothing then.
   std::uint64_t mesh(const driver::RealDriver&, const Pause&, const MeshGoal&);
-  // Gives the memory that mesh() has kept for its next call back to the driver. To be called before
-  // a request is refused. Returns the bytes given back; 0 if there were none.
+  // Gives back to the driver the memory that mesh() has kept for its next call. To be called before
+  // a request is refused. Returns the bytes given back; 0 if none was kept.
   std::uint64_t give_back_start_memory(const driver::RealDriver&) noexcept;
   // Returns the bytes that mesh() would save now if it saved all it can. Makes a plan, and moves
   // nothing. Returns 0 if host memory for the plan is lacking.

@@ -41,17 +41,19 @@ class PythonStacks {
   // Tells if the calling thread runs the frames of `state`, the result of state_of_thread(), not 0.
   // `native`: the native stack's name; 0: it is not known. `generation`: as in KnownChains.
   Runs runs(std::uint64_t state, std::uint32_t native, std::uint32_t generation) const noexcept;
-  // True if the native frames of the calling thread are of a thread inside the interpreter.
+  // True if the calling thread is inside the interpreter, as far as its native frames tell. Always
+  // true with CFrames, since runs() has told already. Only if state_of_thread() is not 0.
   bool is_inside(std::span<const std::uint64_t> native) const noexcept {
     return python_->layout().has_cframes() || python_->has_evaluation(native);
   }
-  // Notes what is_inside() has told about the native stack with this name.
+  // Notes for runs() if the native stack with this name, not 0, has Python frames to be read. Does
+  // nothing for versions with CFrames.
   void note(std::uint32_t native, std::uint32_t generation, bool is_inside) noexcept;
   // Fills the chain with the calling thread's Python frames. `state` is the result of
   // state_of_thread(), not 0. The thread must run them. Returns false if there are none.
   bool read(std::uint64_t state, stacks::python::FrameChain& chain) noexcept;
-  // The result of merge(): the number of frames; if outer ones are missing; and if the functions of
-  // all Python frames could be stored. Others stand in the stack without a name.
+  // The result of merge(): the number of frames, if outer frames are missing, and if the functions
+  // of all Python frames could be stored. A frame whose function could not be stored has row 0.
   struct Stored {
     std::size_t count = 0;
     bool truncated = false;

@@ -29,8 +29,9 @@ inline constexpr unsigned python_instruction_bits = 24;
 inline constexpr std::uint64_t most_python_instructions = std::uint64_t{1}
                                                           << python_instruction_bits;
 
-// Returns the value that stands for the instruction of the Python function with this row. A larger
-// instruction than the last that has a number counts as that one.
+// Returns the value that stands for the instruction of the Python function with this row; row 0
+// means a function that is not known. An instruction that is too large for its 24 bits counts as
+// the largest number that they hold.
 constexpr std::uint64_t python_frame(std::uint32_t row, std::uint64_t instruction) noexcept {
   const std::uint64_t number =
       instruction < most_python_instructions ? instruction : most_python_instructions - 1;

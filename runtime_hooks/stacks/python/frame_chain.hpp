@@ -22,7 +22,7 @@ struct PythonFrame {
 // The Python frames of a thread, innermost first. They are divided into groups: the frames of one
 // group are run by one C function, without another C function between them.
 struct FrameChain {
-  static constexpr std::size_t most_frames = 256, most_groups = 128;
+  static constexpr std::size_t most_frames = 256, most_groups = most_frames;
 
   // A group of frames.
   struct Group {
@@ -47,7 +47,8 @@ struct FrameChain {
     frames[count++] = frame;
     return true;
   }
-  // Ends the group of the frames that were added last. `inside`: Group::inside.
+  // Ends the group of the frames that were added last. Does nothing if no frame was added since the
+  // last group. `inside`: Group::inside.
   void end_group(std::uint64_t inside) noexcept {
     if (groups < most_groups && count > (groups == 0 ? 0 : group[groups - 1].end))
       group[groups++] = {count, inside};

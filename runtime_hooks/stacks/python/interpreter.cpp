@@ -210,14 +210,15 @@ void walk_frames(std::uint64_t state, FrameChain& chain) noexcept {
       }
     }
     const PythonFrame now = frame_at(frame, layout);
-    if (is_shown(frame, now, layout) && !chain.add(now)) return;
+    if (is_shown(frame, now, layout) && !chain.add(now)) break;
     if constexpr (layout.frame_is_entry != Layout::none) {
       if (at<std::uint8_t>(frame + layout.frame_is_entry) == 0) continue;
       chain.end_group(cframe);
       cframe = at<std::uint64_t>(cframe + layout.cframe_previous);
     }
   }
-  chain.end_group(0);
+  // A group that was cut off is still run by this CFrame's function; later versions do not tell.
+  chain.end_group(cframe);
 }
 
 // The walk of each layout is compiled for its positions: the loop is the greater part of the time

@@ -48,15 +48,17 @@ class Interpreter {
     return state != 0 && (state == own_state_ || is_of_this_thread(state)) ? state : 0;
   }
   // True if the innermost Python frames of this state are run by a C function whose stack frame
-  // lies between the addresses `low` and `high`: by the calling thread, if these are the bounds of
-  // its stack. Only for layouts with CFrames. `state` is the result of state_of_thread(), not 0.
+  // lies from the address `low` on, below `high`. With the bounds of the calling thread's stack,
+  // true means that the calling thread runs these frames. Only for layouts with CFrames. `state` is
+  // the result of state_of_thread(), not 0.
   bool is_run_between(std::uint64_t state, std::uint64_t low, std::uint64_t high) const noexcept;
   // True if one of the native frames is of the function that runs Python code.
   bool has_evaluation(std::span<const std::uint64_t> frames) const noexcept;
   // Fills the chain with the calling thread's Python frames, innermost first. The thread must be
   // inside the interpreter: is_run_between() or has_evaluation() is true. `state` is the result
   // of state_of_thread(), not 0. Returns false, with the chain empty, if the thread has no Python
-  // frame, or if is_implausible() becomes true.
+  // frame, or if is_implausible() is or becomes true. Returns false, too, if a seccomp filter
+  // forbids to check the first frames.
   bool read(std::uint64_t state, FrameChain&) noexcept;
   // Reads a code object: PythonFrame::code of a frame of the calling thread that read() has given.
   // Returns false if a part of the object cannot be read.
@@ -71,9 +73,12 @@ class Interpreter {
   const Layout& layout() const noexcept { return layout_; }
 
  private:
-  // Knowledge about the interpreter: none yet; its fields are where the layout says; or they are
-  // not.
-  enum class Trust : std::uint8_t { unknown, full, none };
+  // Tells if the interpreter's fields are where the layout says.
+  enum class Trust : std::uint8_t {
+    unknown,  // no frame was checked yet
+    full,     // the fields are there: frames are read without checks
+    none,     // the fields are elsewhere: no frames are read any more
+  };
 
   bool is_of_this_thread(std::uint64_t state) const noexcept;
   std::optional<std::uint64_t> checked_frame(std::uint64_t state) const noexcept;
@@ -86,7 +91,7 @@ class Interpreter {
   void (*const walk_)(std::uint64_t state, FrameChain&) noexcept;
   std::atomic<Trust> trust_{Trust::unknown};
 
-  // The state of the calling thread in the interpreter that was last found to be its own; 0: none.
+  // Address of the state that is_of_this_thread() last found to be the calling thread's; 0: none.
   [[gnu::tls_model("initial-exec")]] static constinit thread_local std::uint64_t own_state_;
 };
 

@@ -32,9 +32,10 @@ class KnownChains {
  private:
   static constexpr std::size_t sets = 64, ways = 2;
 
-  // One stack. `name` 0: the entry is unused.
+  // One stack. `count`: number of its Python frames; 0: the entry is unused, or being written.
   struct Entry {
-    std::uint64_t hash;  // hash of the native stack's number and of the Python frames
+    std::uint64_t
+        hash;  // hash of the native stack's number, and of the frames' code and instructions
     std::uint32_t native, name, generation, count;
     PythonFrame frames[FrameChain::most_frames];
   };
@@ -42,7 +43,9 @@ class KnownChains {
   // thread with the same number mean nothing.
   struct Table {
     std::uint32_t tenancy;
-    std::uint32_t turn;  // number of entries that were overwritten so far
+    // Number of stacks so far that found the first entry of their set taken by another stack. It
+    // chooses the entry that is overwritten next.
+    std::uint32_t turn;
     Entry entries[sets][ways];
   };
 

@@ -20,8 +20,8 @@ struct Layout {
   // The interpreter's version, such as 0x030c for 3.12.
   std::uint32_t version = 0;
 
-  // PyThreadState: the thread's id as pthread_self() has it; and its innermost frame, or, if
-  // `cframe_frame` is not `none`, the _PyCFrame that has the frame.
+  // PyThreadState: the thread's id as pthread_self() has it, and the innermost frame. `state_frame`
+  // is `none` if the innermost frame is found by way of the CFrame: in 3.11 and 3.12.
   std::uint16_t state_thread = 0, state_frame = 0;
   // PyThreadState: the innermost CFrame, which lies on the C stack of the function that runs the
   // innermost Python frames. `none`: there are no CFrames.
@@ -29,14 +29,16 @@ struct Layout {
   // CFrame: its innermost Python frame (`none`: it has no such field), and the next outer CFrame.
   std::uint16_t cframe_frame = 0, cframe_previous = 0;
 
-  // The Python frame: the next outer frame, the code object, the instruction.
+  // The Python frame: the next outer frame, the code object, and the instruction that was reached.
+  // The instruction is an int before 3.11: a number of bytes in 3.9, of units of two bytes in 3.10;
+  // -1 before the first one. From 3.11 on, it is an address in the bytecode.
   std::uint16_t frame_previous = 0, frame_code = 0, frame_instruction = 0;
   // The Python frame: a byte that is nonzero if the frame was entered from C code; `none` if the
   // version has no such field.
   std::uint16_t frame_is_entry = 0;
-  // The Python frame: a byte that says where the frame lies. Frames with `owned_by_c_stack` or more
-  // there are no Python code: they lie on the C stack of the function that runs the frames before
-  // them. `none`: the version has no such byte.
+  // The Python frame: a byte that says where the frame lies; `none` if the version has no such
+  // byte. A frame whose byte is `owned_by_c_stack` or more is no Python code. Such a frame lies on
+  // the C stack of the function that runs the next inner frames.
   std::uint16_t frame_owner = 0;
 
   // PyCodeObject: file name, function name, first line, table of lines.
@@ -174,12 +176,12 @@ inline constexpr Layout layouts[] = {
      .lines = LineTable::locations},
 };
 
-// Positions that all versions have in common.
+// Positions that all versions have in common, in bytes from the start of the structure.
 inline constexpr std::uint16_t object_type = 8;     // PyObject: the type
 inline constexpr std::uint16_t object_length = 16;  // PyVarObject, PyASCIIObject: number of items
 inline constexpr std::uint16_t bytes_start = 32;    // PyBytesObject: its first byte
-inline constexpr std::uint16_t text_hash = 24;      // PyASCIIObject: hash of the text; -1: unknown
-inline constexpr std::uint16_t text_state = 32;     // PyASCIIObject: bits that tell the characters
+// PyASCIIObject: bits that say how many bytes each character takes, and if all are ASCII.
+inline constexpr std::uint16_t text_state = 32;
 
 // Returns the layout of the interpreter with these symbols, one of `layouts`; null if its version
 // is not known, or if it was built without a global lock (free-threaded), where code objects look

@@ -14,7 +14,7 @@ namespace cuwarden::stacks::python {
 // the value of the stack pointer (rsp) in it.
 struct NativeStack {
   std::span<const std::uint64_t> frames, stack_pointers;
-  // The stack pointer of the outermost frame's caller.
+  // The stack pointer of the outermost frame's caller; 0: unknown.
   std::uint64_t outermost_sp = 0;
   bool truncated = false;  // true if outer frames are missing
 };
@@ -27,8 +27,10 @@ struct Merged {
 
 // Merges a native stack with the Python frames of the same thread, both innermost first, into
 // `frames`. Each group of Python frames takes the place of the native frame of the C function that
-// runs it: the one in whose part of the stack Group::inside lies, or, if that is 0, the next one of
-// _PyEval_EvalFrameDefault. Groups for which no native frame is found follow the other frames.
+// runs it: the one in whose part of the stack Group::inside lies, or, if that is 0, the next native
+// frame of _PyEval_EvalFrameDefault. Groups
+// are placed in their order: if no native frame is found for a group, this group and all after it
+// follow the native frames. If `frames` has no room, outer frames are left out.
 //
 // Native frames of the interpreter itself say nothing more, and are left out if its file has no
 // other code (PythonSymbols::has_interpreter_alone).

@@ -268,6 +268,22 @@ def test_a_constructor_has_no_frames_of_the_interpreters_own(workspace, python):
 
 
 @every_python
+def test_a_deep_recursion_keeps_its_innermost_frames(workspace, python):
+    script = START + textwrap.dedent("""
+        def deep(left):
+            if left:
+                return deep(left - 1)
+            cudart.cudaMalloc(ctypes.byref(out), 4096)
+        deep(100)
+        deep(300)
+        print()
+        """)
+    run = run_script(workspace, python, script, {"CUWARDEN_STACK_DEPTH": "1024"})
+    depths = sorted(len(python_part(frames)) for frames, _ in stacks_of(run.report))
+    assert depths == [102, 256]
+
+
+@every_python
 def test_stacks_that_differ_far_outside_alone_are_told_apart(workspace, python):
     """The interpreter's own frames are many times as many as those that a stack keeps."""
     script = START + textwrap.dedent("""

@@ -1,5 +1,5 @@
 // The ledger's table of Python functions. Functions with equal contents have one row, so that a
-// file that is run again, or copied, gives the same stacks.
+// file that is loaded again gives the same stacks.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct PythonFunction {
   std::uint32_t lines_format = 0;
 };
 
-// Stores Python functions in the ledger. All threads may call the functions at any time.
+// Stores Python functions in the ledger. After create(), all threads may call intern() at any time.
 class PythonTable {
  public:
   // `storage`: the memory of the ledger; must outlive the object.
