@@ -135,6 +135,7 @@ def test_a_report_in_a_folder_whose_path_is_too_long_is_shown(workspace):
 def test_runs_options_are_the_shims_settings(cuwarden, workspace):
     options = {
         "--stack-depth": ("CUWARDEN_STACK_DEPTH", "17"),
+        "--python": ("CUWARDEN_PYTHON", "off"),
         "--pool": ("CUWARDEN_POOL", "on"),
         "--wait": ("CUWARDEN_WAIT", "1s"),
         "--sync-timeout": ("CUWARDEN_SYNC_TIMEOUT", "3s"),
