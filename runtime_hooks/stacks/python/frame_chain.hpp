@@ -15,14 +15,12 @@ struct PythonFrame {
   std::uint64_t instruction;
   // Value that differs for two code objects that lie at one address one after the other.
   std::uint64_t stamp;
-
-  friend bool operator==(const PythonFrame&, const PythonFrame&) = default;
 };
 
 // The Python frames of a thread, innermost first. They are divided into groups: the frames of one
 // group are run by one C function, without another C function between them.
 struct FrameChain {
-  static constexpr std::size_t most_frames = 256, most_groups = most_frames;
+  static constexpr std::size_t most_frames = 256;
 
   // A group of frames.
   struct Group {
@@ -34,13 +32,13 @@ struct FrameChain {
   // The arrays have no values until they are written: only the first `count` frames and the first
   // `groups` entries of `group` are valid.
   PythonFrame frames[most_frames];
-  Group group[most_groups];
+  Group group[most_frames];
   std::uint32_t count, groups;
   bool truncated;  // true if outer frames are missing, because the arrays have no room for them
 
   // Adds a frame. Returns false, with the chain marked as truncated, if there is no room.
   bool add(const PythonFrame& frame) noexcept {
-    if (count == most_frames || groups == most_groups) {
+    if (count == most_frames) {
       truncated = true;
       return false;
     }
@@ -50,8 +48,7 @@ struct FrameChain {
   // Ends the group of the frames that were added last. Does nothing if no frame was added since the
   // last group. `inside`: Group::inside.
   void end_group(std::uint64_t inside) noexcept {
-    if (groups < most_groups && count > (groups == 0 ? 0 : group[groups - 1].end))
-      group[groups++] = {count, inside};
+    if (count > (groups == 0 ? 0 : group[groups - 1].end)) group[groups++] = {count, inside};
   }
 };
 

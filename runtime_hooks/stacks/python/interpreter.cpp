@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <iterator>
 #include <utility>
 
@@ -48,11 +47,10 @@ bool is_object(std::uint64_t address, std::uint64_t bytes, const void* type) noe
          at<std::uint64_t>(address + object_type) == reinterpret_cast<std::uint64_t>(type);
 }
 
-// The characters of a str object: where they are, their number, and the bytes of each.
+// The characters of a str object: their address, their number, and the bytes of each.
 struct Characters {
   std::uint64_t start = 0, count = 0;
   unsigned bytes_each = 1;
-  bool is_ascii = false;
 };
 
 // Bits of PyASCIIObject::state: two for interning, three for the bytes of a character, compact,
@@ -61,8 +59,8 @@ Characters characters_of(std::uint64_t text, const Layout& layout) noexcept {
   const auto state = at<std::uint32_t>(text + text_state);
   Characters found{.count = at<std::uint64_t>(text + object_length)};
   found.bytes_each = state >> 2 & 7;
-  found.is_ascii = (state >> 6 & 1) != 0;
-  found.start = text + (found.is_ascii ? layout.ascii_characters : layout.other_characters);
+  const bool is_ascii = (state >> 6 & 1) != 0;
+  found.start = text + (is_ascii ? layout.ascii_characters : layout.other_characters);
   return found;
 }
 
@@ -111,33 +109,21 @@ bool is_text(std::uint64_t address, const PythonSymbols& symbols, const Layout& 
          can_read(text.start, text.count * text.bytes_each);
 }
 
-// Value that depends on all of the bytes.
-std::uint64_t sum_of_bytes(std::uint64_t start, std::uint64_t bytes) noexcept {
-  std::uint64_t sum = bytes ^ hash_salt[0], offset = 0;
-  for (; offset + 16 <= bytes; offset += 16)
-    sum = fold_product(sum ^ at<std::uint64_t>(start + offset),
-                       hash_salt[1] ^ at<std::uint64_t>(start + offset + 8)) +
-          sum;
-  std::uint64_t rest[2] = {};
-  std::memcpy(rest, reinterpret_cast<const void*>(start + offset), bytes - offset);
-  return hash_pair(sum ^ rest[0], rest[1]);
-}
-
-std::uint64_t sum_of(std::uint64_t text, const Layout& layout) noexcept {
+std::uint64_t hash_text(std::uint64_t hash, std::uint64_t text, const Layout& layout) noexcept {
   const Characters characters = characters_of(text, layout);
-  return sum_of_bytes(characters.start, characters.count * characters.bytes_each);
+  return hash_bytes(hash, reinterpret_cast<const void*>(characters.start),
+                    characters.count * characters.bytes_each);
 }
 
-// Value for a code object without a number of its own, which depends on all that a report says of
-// its frames.
-[[gnu::noinline]] std::uint64_t sum_of_code(std::uint64_t code, const Layout& layout) noexcept {
+// Returns a hash of all that a report says of a code object's frames.
+[[gnu::noinline]] std::uint64_t hash_of_code(std::uint64_t code, const Layout& layout) noexcept {
   const auto file = at<std::uint64_t>(code + layout.code_file),
              name = at<std::uint64_t>(code + layout.code_name),
              lines = at<std::uint64_t>(code + layout.code_lines);
-  const std::uint64_t line = at<std::uint32_t>(code + layout.code_first_line);
-  return hash_pair(sum_of(file, layout) + line,
-                   sum_of(name, layout) ^
-                       sum_of_bytes(lines + bytes_start, at<std::uint64_t>(lines + object_length)));
+  std::uint64_t hash = hash_text(at<std::uint32_t>(code + layout.code_first_line), file, layout);
+  hash = hash_text(hash, name, layout);
+  return hash_bytes(hash, reinterpret_cast<const void*>(lines + bytes_start),
+                    at<std::uint64_t>(lines + object_length));
 }
 
 // Code objects come and go, and one may get the address of another. From 3.12 on, each has a number
@@ -148,7 +134,7 @@ __attribute__((always_inline)) inline std::uint64_t stamp_of(std::uint64_t code,
     const std::uint64_t version = at<std::uint32_t>(code + layout.code_version);
     if (version != 0) return version << 32 | at<std::uint32_t>(code + layout.code_first_line);
   }
-  return sum_of_code(code, layout);
+  return hash_of_code(code, layout);
 }
 
 __attribute__((always_inline)) inline PythonFrame frame_at(std::uint64_t frame,

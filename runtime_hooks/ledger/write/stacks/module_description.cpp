@@ -37,18 +37,6 @@ void read_build_id(const std::byte* notes, std::uint64_t bytes, std::uint8_t* in
   }
 }
 
-std::uint64_t hash_bytes(std::uint64_t hash, const void* data, std::uint64_t bytes) noexcept {
-  const auto* at = static_cast<const std::byte*>(data);
-  for (; bytes > 0; at += 8) {
-    std::uint64_t word = 0;
-    const std::uint64_t count = std::min<std::uint64_t>(bytes, sizeof word);
-    std::memcpy(&word, at, count);
-    hash = hash_pair(hash, word);
-    bytes -= count;
-  }
-  return hash;
-}
-
 const std::byte* mapped_at(std::uint64_t address) noexcept {
   // The loader's headers say that this memory is mapped.
   return reinterpret_cast<const std::byte*>(address);

@@ -1,7 +1,5 @@
 #include "runtime_hooks/ledger/write/stacks/python_table.hpp"
 
-#include <cstring>
-
 #include "runtime_hooks/core/hash.hpp"
 
 namespace cuwarden::ledger {
@@ -9,17 +7,6 @@ namespace {
 
 std::string_view bytes_of(std::span<const std::uint8_t> lines) {
   return {reinterpret_cast<const char*>(lines.data()), lines.size()};
-}
-
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t hash = text.size();
-  while (!text.empty()) {
-    std::uint64_t word = 0;
-    const std::size_t bytes = text.copy(reinterpret_cast<char*>(&word), sizeof word);
-    hash = hash_pair(hash, word);
-    text.remove_prefix(bytes);
-  }
-  return hash;
 }
 
 }  // namespace
@@ -39,9 +26,9 @@ std::uint32_t PythonTable::find(std::uint64_t hash, const PythonFunction& functi
 }
 
 std::uint32_t PythonTable::intern(const PythonFunction& function) noexcept {
-  const std::uint64_t hash =
-      hash_pair(hash_pair(hash_of(function.file), hash_of(function.name)),
-                hash_pair(hash_of(bytes_of(function.lines)), function.first_line));
+  std::uint64_t hash = hash_bytes(function.first_line, function.file.data(), function.file.size());
+  hash = hash_bytes(hash, function.name.data(), function.name.size());
+  hash = hash_bytes(hash, function.lines.data(), function.lines.size());
   if (const std::uint32_t row = find(hash, function)) return row;
   const LedgerLocked locked(ids_.lock(), storage_);
   if (!locked) return 0;
