@@ -30,8 +30,8 @@ class HostProcess {
   // are never unloaded, and sets `PythonSymbols` to what it exports. Returns false if there is
   // none.
   virtual bool find_python(PythonSymbols&) noexcept = 0;
-  // Tells the user that stacks have no Python frames, because this version of Python (0x030e: 3.14)
-  // cannot be read; 0: a version before 3.9.
+  // Tells the user that stacks have no Python frames, because this build of Python cannot be read.
+  // `version`: 0x030e for 3.14; 0: before 3.9.
   virtual void python_not_read(std::uint32_t version) noexcept = 0;
   // Returns the bytes of host memory that cuwarden may still take for spilled device memory: those
   // available to the process, within its cgroup's limit, less a reserve that is left to the host. A

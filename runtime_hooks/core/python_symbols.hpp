@@ -5,8 +5,9 @@
 
 namespace cuwarden {
 
-// Addresses of functions and objects that the file of a Python interpreter exports: the program
-// itself, or libpython. Null for those that this version does not have.
+// Addresses of functions and objects that a Python interpreter exports. Functions are those of its
+// file: the program, or libpython. An object may lie in the program instead, which can have a copy.
+// Null: this version has no such function or object.
 struct PythonSymbols {
   void* (*thread_state)() = nullptr;       // PyGILState_GetThisThreadState
   int (*is_initialized)() = nullptr;       // Py_IsInitialized
@@ -19,9 +20,11 @@ struct PythonSymbols {
   bool has_add_type = false;               // true if PyModule_AddType is exported: from 3.9 on
   // Addresses of the file's code and data; `end` is exclusive.
   std::uintptr_t start = 0, end = 0;
-  // Addresses of the function _PyEval_EvalFrameDefault, which runs Python code; `end` is exclusive.
+  // Addresses of the function _PyEval_EvalFrameDefault, which runs Python code; the end is
+  // exclusive. Both are 0 if the function was not found.
   std::uintptr_t evaluation_start = 0, evaluation_end = 0;
-  // True if the file has no other code than the interpreter's: libpython, or a program python.
+  // True if the file has no other code than the interpreter's: libpython, or a program whose file
+  // name begins with "python".
   bool has_interpreter_alone = false;
 };
 

@@ -333,10 +333,11 @@ class Arena {
   // Adds 1 to Page::blocks of each page in which a part of the block lies. All these pages must
   // have memory.
   void use_pages(const Block&) noexcept;
-  // Gives the pages of `start_memory_` back to the driver. Returns their bytes.
+  // Gives back to the driver the pages of `start_memory_`. Returns their bytes, without those of
+  // pages that the driver refuses to release.
   std::uint64_t release_start_memory(const driver::RealDriver&) noexcept;
-  // Takes pages for `start_memory_`, which is empty: as many as it may have, but `most_bytes` at
-  // most. Returns their bytes.
+  // Takes pages for `start_memory_`, which must be empty: four at most, and no more than
+  // `most_bytes`. Stops when the driver refuses. Returns the bytes taken.
   std::uint64_t take_start_memory(const driver::RealDriver&, std::uint64_t most_bytes) noexcept;
 
   std::atomic<std::int32_t> device_{-1};
@@ -363,9 +364,9 @@ class Arena {
   std::uint64_t changes_ = 0;
   // Moves that the last plan of meshing has left over; empty if there are none.
   LeftOver left_over_;
-  // Pages of memory with which the next mesh() begins, mapped nowhere: the driver's handles, 0
-  // where there is none. They count as held and idle. A run that meshing moves needs at most as
-  // many pages before it gives its own back, since growth maps 8 MiB in one piece.
+  // The driver's handles of pages of memory that are mapped nowhere; 0: no page. The next mesh()
+  // gives them back first, so that the driver has memory for new pages. They count as held and
+  // idle. Four pages are the 8 MiB that growth maps ahead at most. A larger run may need more.
   std::array<CUmemGenericAllocationHandle, 4> start_memory_{};
   // Number of pages without a block that share memory and take no new blocks.
   std::uint64_t unused_shared_pages_ = 0;

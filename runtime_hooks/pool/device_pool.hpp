@@ -78,7 +78,7 @@ class DevicePool {
   // bytes saved.
   std::uint64_t mesh(const driver::RealDriver&, DeviceOrdinal, const Pause&,
                      const MeshGoal&) noexcept;
-  // Gives the memory that mesh() has kept for its next call back to the driver. To be called before
+  // Gives back to the driver the memory that mesh() has kept for its next call. To be called before
   // a request on the device is refused without a call of mesh(). Returns the bytes given back.
   std::uint64_t give_back_start_memory(const driver::RealDriver&, DeviceOrdinal) noexcept;
   // Adds `ns` nanoseconds to the device's ArenaCounts::pause_ns (time of pauses for meshing), for a

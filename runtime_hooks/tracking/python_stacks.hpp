@@ -39,7 +39,8 @@ class PythonStacks {
     unknown,  // is_inside() tells, once the native stack was walked
   };
   // Tells if the calling thread runs the frames of `state`, the result of state_of_thread(), not 0.
-  // `native`: the native stack's name; 0: it is not known. `generation`: as in KnownChains.
+  // `native`: the native stack's name; 0: it is not known. With CFrames, it is not used.
+  // `generation`: as in KnownChains.
   Runs runs(std::uint64_t state, std::uint32_t native, std::uint32_t generation) const noexcept;
   // True if the calling thread is inside the interpreter, as far as its native frames tell. Always
   // true with CFrames, since runs() has told already. Only if state_of_thread() is not 0.

@@ -9,12 +9,12 @@
 namespace cuwarden::shim {
 
 // Looks for an interpreter (CPython) among the objects that were loaded before the program ran: the
-// program itself, or libpython. They are never unloaded. Sets `PythonSymbols` to what it exports.
-// Returns false if there is none.
+// program itself, or libpython. They are never unloaded. Sets `PythonSymbols` to what the first one
+// exports. Returns false if there is none; the symbols mean nothing then.
 bool find_python_interpreter(PythonSymbols&) noexcept;
 
-// Returns a sentence for the user: the stacks have no Python frames, because this version of Python
-// (0x030e: 3.14; 0: before 3.9) cannot be read. May throw std::bad_alloc.
+// Returns a sentence for the user: the stacks have no Python frames, because this build of Python
+// cannot be read. `version`: 0x030e for 3.14; 0: before 3.9. May throw std::bad_alloc.
 std::string without_python_frames(std::uint32_t version);
 
 }  // namespace cuwarden::shim

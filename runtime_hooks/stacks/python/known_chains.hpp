@@ -20,8 +20,9 @@ class KnownChains {
   KnownChains(const KnownChains&) = delete;
   KnownChains& operator=(const KnownChains&) = delete;
 
-  // Returns the name that keep() got for these Python frames on this native stack; 0 if there is
-  // none. `native`: a number that stands for the native stack. `generation`: as in keep().
+  // `ThreadSlot` is the calling thread's. Returns the name that keep() got for these Python frames
+  // on this native stack; 0 if there is none. `native`: a number that stands for the native stack.
+  // `generation`: as in keep().
   std::uint32_t find(ThreadSlot, std::uint32_t native, const FrameChain&,
                      std::uint32_t generation) const noexcept;
   // Remembers the name of a stack, unless the thread has no number. A name is found only with the
