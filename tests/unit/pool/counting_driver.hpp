@@ -1,5 +1,5 @@
-// A driver for tests of mapped memory. It counts its memory and fails on request. It is strict:
-// misuse counts as an error of the test.
+// A fake driver for tests of mapped memory: its functions. It counts its memory and fails on
+// request. It is strict: misuse counts as an error of the test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,142 +8,15 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
-#include <map>
-#include <memory>
 #include <mutex>
-#include <random>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "runtime_hooks/driver/real_functions.hpp"
+#include "tests/unit/pool/driver_state.hpp"
 
 namespace cuwarden::pool {
-
-// Numbers of bytes: of a mebibyte, of a page of the pool, and of the memory that spilling leaves to
-// the device (`kept`).
-inline constexpr std::uint64_t MiB = std::uint64_t{1} << 20, page = 2 * MiB, kept = 64 * MiB;
-
-// Physical memory that the driver has made (cuMemCreate).
-struct Handle {
-  // Size of the memory.
-  std::uint64_t bytes = 0;
-  bool on_host = false;  // true for host memory, false for device memory
-  // Number of handles that the program has for the memory, and of addresses at which it is mapped.
-  int references = 1, mappings = 0;
-  // Content of the memory: one number for each 512 bytes, by its index.
-  std::map<std::uint64_t, std::uint64_t> words;
-};
-
-// The driver's state, and the faults that a test asks for.
-struct Driver {
-  std::mutex lock;  // held by the functions below while they use the other members
-  // Free bytes of the device; largest memory that cuMemCreate makes on it.
-  std::uint64_t free_bytes = 100 * MiB, largest_handle = UINT64_MAX;
-  // Largest reservation of addresses that the driver makes.
-  std::uint64_t largest_reservation = UINT64_MAX;
-  // The handle and the address that the next cuMemCreate and cuMemAddressReserve give.
-  std::uint64_t next_handle = 1, next_address = std::uint64_t{1} << 40;
-  // The physical memory that exists, by its handle.
-  std::map<std::uint64_t, Handle> handles;
-  std::map<std::uint64_t, std::uint64_t> reservations;  // bytes of each reservation, by its start
-  // Memory that is mapped at an address.
-  struct Mapping {
-    std::uint64_t handle = 0;  // the mapped memory
-    // Bit N is set if the device of ordinal N may use the address.
-    std::uint64_t devices = 0;
-  };
-  std::map<std::uint64_t, Mapping> mappings;  // the mappings, by their addresses
-  bool maps_host = true;                      // true if devices can map host memory
-  // True if the device shares the host's memory (CU_DEVICE_ATTRIBUTE_INTEGRATED).
-  bool is_integrated = false;
-  // Number of calls that succeed, of those that can fail, before one fails; -1: none fails for this
-  // reason.
-  int fail_after = -1;
-  // Number of cuMemMap calls that succeed before all are refused; -1: none is refused.
-  int maps_refused_after = -1;
-  // Share of the calls that fail at random, of those that can fail: 0 to 1.
-  double fail_share = 0.0;
-  std::mt19937 random{7};  // decides which calls fail by `fail_share`
-  // Number of calls that a real driver would refuse, or that would be errors of the pool.
-  int errors = 0;
-  // Faults of the device: the second address of a memory shows other contents, or takes memory of
-  // its own.
-  bool second_address_differs = false, second_address_takes_memory = false;
-  // True if copies between device addresses store wrong contents.
-  bool copies_are_wrong = false;
-  // The fewest bytes that were free after a cuMemCreate.
-  std::uint64_t least_free_bytes = UINT64_MAX;
-  // Called once, without the lock, inside the next cuMemCreate or cuMemSetAccess; empty: nothing is
-  // called.
-  std::function<void()> in_create, in_set_access;
-  // A copy between device addresses that was begun.
-  struct Copy {
-    // Addresses of destination and source, and number of bytes.
-    std::uint64_t to = 0, from = 0, bytes = 0;
-    std::uint64_t to_handle = 0, from_handle = 0;  // the memory there at that moment
-  };
-  // Copies that were begun, in any order. The next synchronisation does them.
-  std::vector<Copy> under_way;
-  bool has_module = false, is_code_loaded = false;  // The copy kernel is loaded, and its code.
-  int launches_refused_after = -1;                  // Launches before all are refused; -1: none is.
-  int unmaps_refused_after = -1;  // Mappings undone before one is not; -1: all are.
-  int waits_refused_after = -1;   // Synchronisations before one fails, once done; -1: none does.
-  // Numbers of calls since the test has set them to 0.
-  struct Calls {
-    int create = 0, map = 0, unmap = 0, set_access = 0, copy = 0, launch = 0, wait = 0;
-  } calls;
-
-  // Returns true if the present call is to fail, by `fail_after` or `fail_share`.
-  bool fails() {
-    if (fail_after >= 0 && fail_after-- == 0) return true;
-    return fail_share > 0 && std::uniform_real_distribution<>(0, 1)(random) < fail_share;
-  }
-  // Returns the number that the device finds at an address, which stands for 512 bytes. Counts an
-  // error, and returns one without a meaning, if device 0 may not use the address.
-  std::uint64_t& word(std::uint64_t address) {
-    static std::uint64_t nowhere = 0;
-    const auto after = mappings.upper_bound(address);
-    const auto found = after == mappings.begin() ? mappings.end() : std::prev(after);
-    if (found == mappings.end() || (found->second.devices & 1) == 0 ||
-        address - found->first >= handles.at(found->second.handle).bytes)
-      return ++errors, nowhere = 0;
-    return handles.at(found->second.handle).words[(address - found->first) / 512];
-  }
-  // Returns the handle that is mapped at an address; 0 if there is none.
-  std::uint64_t handle_at(std::uint64_t address) const {
-    const auto after = mappings.upper_bound(address);
-    return after == mappings.begin() ? 0 : std::prev(after)->second.handle;
-  }
-  // True if memory is mapped at one of the addresses.
-  bool is_mapped(std::uint64_t start, std::uint64_t bytes) const {
-    const auto after = mappings.lower_bound(start + bytes);
-    return after != mappings.begin() &&
-           std::prev(after)->first + handles.at(std::prev(after)->second.handle).bytes > start;
-  }
-  void start(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
-    errors += to % 512 != 0 || from % 512 != 0 || bytes % 512 != 0 || bytes == 0;
-    under_way.push_back({to, from, bytes, handle_at(to), handle_at(from)});
-  }
-  // True if the address lies in a mapping of a handle that is mapped at a lower address, too.
-  bool is_second(std::uint64_t address) const {
-    const auto found = std::prev(mappings.upper_bound(address));
-    return std::any_of(mappings.begin(), found, [&](const auto& mapping) {
-      return mapping.second.handle == found->second.handle;
-    });
-  }
-  // Ends the memory with this handle if the program has no handle for it and it is mapped nowhere.
-  void drop(std::uint64_t id) {
-    Handle& handle = handles.at(id);
-    if (handle.references > 0 || handle.mappings > 0) return;
-    if (!handle.on_host) free_bytes += handle.bytes;
-    handles.erase(id);
-  }
-};
-// The state of the fake driver, which each test makes anew.
-inline std::unique_ptr<Driver> driver;
-
-// --- the driver's functions
 
 // Calls the function and empties it, so that it is called once; does nothing if it is empty. The
 // lock is not held during the call.
@@ -289,9 +162,12 @@ inline CUresult synchronise(CUstream) {
     // A copy may run until it was waited for: its memory must stay mapped.
     driver->errors += driver->handle_at(copy.to) != copy.to_handle ||
                       driver->handle_at(copy.from) != copy.from_handle;
-    for (std::uint64_t at = 0; at < copy.bytes; at += 512)
-      driver->word(copy.to + at) =
-          driver->word(copy.from + at) + (driver->copies_are_wrong ? 1 : 0);
+    std::vector<std::uint64_t> copied;
+    driver->each_word(copy.from, copy.bytes,
+                      [&](std::uint64_t word, std::uint64_t) { copied.push_back(word); });
+    driver->each_word(copy.to, copy.bytes, [&](std::uint64_t& word, std::uint64_t at) {
+      word = copied[at / 512] + (driver->copies_are_wrong ? 1 : 0);
+    });
   }
   if (driver->waits_refused_after >= 0 && driver->waits_refused_after-- == 0)
     return CUDA_ERROR_UNKNOWN;
@@ -350,10 +226,10 @@ inline CUresult copy_to_host(void* to, CUdeviceptr from, size_t bytes) {
   if (driver->fails()) return CUDA_ERROR_UNKNOWN;
   driver->errors += from % 512 != 0 || bytes % 512 != 0;
   const bool lies = driver->second_address_differs && driver->is_second(from);
-  for (std::uint64_t at = 0; at < bytes; at += 512) {
-    const std::uint64_t found = driver->word(from + at) + (lies ? 1 : 0);
-    std::fill_n(static_cast<unsigned char*>(to) + at, 512, static_cast<unsigned char>(found));
-  }
+  driver->each_word(from, bytes, [&](std::uint64_t word, std::uint64_t at) {
+    std::fill_n(static_cast<unsigned char*>(to) + at, 512,
+                static_cast<unsigned char>(word + (lies ? 1 : 0)));
+  });
   return CUDA_SUCCESS;
 }
 // Stands in for cuMemcpyHtoD. Each word gets the value of the first byte of its 512 bytes.
@@ -361,8 +237,9 @@ inline CUresult copy_from_host(CUdeviceptr to, const void* from, size_t bytes) {
   const std::lock_guard locked(driver->lock);
   if (driver->fails()) return CUDA_ERROR_UNKNOWN;
   driver->errors += to % 512 != 0 || bytes % 512 != 0;
-  for (std::uint64_t at = 0; at < bytes; at += 512)
-    driver->word(to + at) = static_cast<const unsigned char*>(from)[at];
+  driver->each_word(to, bytes, [&](std::uint64_t& word, std::uint64_t at) {
+    word = static_cast<const unsigned char*>(from)[at];
+  });
   return CUDA_SUCCESS;
 }
 

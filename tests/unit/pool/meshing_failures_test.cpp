@@ -98,8 +98,8 @@ TEST_P(MeshingFailuresTest, wrong_copies_are_noticed_for_runs_of_one_page_and_of
     for (int i = 0; i < 3000; ++i) {
       made.push_back(own.allocate(real, DeviceOrdinal{0}, ContextId{7}, 65536, 1));
       ASSERT_NE(made.back(), 0u);
-      for (std::uint64_t at = 0; at < 65536; at += 512)
-        driver->word(made.back() + at) = made.back() % 251;
+      driver->each_word(made.back(), 65536,
+                        [&](std::uint64_t& word, std::uint64_t) { word = made.back() % 251; });
     }
     for (const std::uint64_t address : made)
       if (random() % 10 != 0) {

@@ -33,7 +33,7 @@ class MeshingTest : public testing::Test {
     const std::uint64_t address = pool.allocate(real, DeviceOrdinal{0}, ContextId{7}, bytes, 1);
     if (address == 0) return 0;
     const std::uint64_t number = ++last_number;
-    for (std::uint64_t at = 0; at < bytes; at += 512) driver->word(address + at) = number;
+    driver->each_word(address, bytes, [&](std::uint64_t& word, std::uint64_t) { word = number; });
     blocks[address] = {bytes, number};
     return address;
   }
@@ -66,9 +66,11 @@ class MeshingTest : public testing::Test {
   // Returns true if each live block still has its contents.
   bool all_is_right() {
     return std::ranges::all_of(blocks, [](const auto& block) {
-      for (std::uint64_t at = 0; at < block.second.bytes; at += 512)
-        if (driver->word(block.first + at) != block.second.number) return false;
-      return true;
+      bool is_right = true;
+      driver->each_word(block.first, block.second.bytes, [&](std::uint64_t word, std::uint64_t) {
+        is_right = is_right && word == block.second.number;
+      });
+      return is_right;
     });
   }
   // Meshes: moves blocks, so that two pages of addresses share one page of memory. Each pause ends
