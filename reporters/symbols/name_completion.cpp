@@ -7,7 +7,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "reporters/symbols/group_label.hpp"
+#include "reporters/owners/group_label.hpp"
 
 namespace cuwarden {
 namespace {

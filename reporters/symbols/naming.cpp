@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "reporters/files/file_status.hpp"
-#include "reporters/symbols/system_libraries.hpp"
+#include "reporters/owners/system_libraries.hpp"
 #include "runtime_hooks/core/files/each_line.hpp"
 
 namespace cuwarden {

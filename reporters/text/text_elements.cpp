@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "reporters/symbols/cuda_frames.hpp"
+#include "reporters/owners/cuda_frames.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
 #include "reporters/words/setting_values.hpp"

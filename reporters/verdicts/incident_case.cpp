@@ -4,7 +4,7 @@
 
 #include "reporters/model/each_row.hpp"
 #include "reporters/model/values.hpp"
-#include "reporters/symbols/cuda_frames.hpp"
+#include "reporters/owners/cuda_frames.hpp"
 #include "runtime_hooks/core/caching_allocators.hpp"
 
 namespace cuwarden {

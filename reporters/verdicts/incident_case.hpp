@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "reporters/symbols/library_reserves.hpp"
+#include "reporters/owners/library_reserves.hpp"
 #include "reporters/verdicts/account.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 

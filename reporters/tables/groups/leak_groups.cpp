@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "reporters/model/device_id.hpp"
-#include "reporters/symbols/group_label.hpp"
+#include "reporters/owners/group_label.hpp"
 #include "reporters/words/quantities.hpp"
 
 namespace cuwarden {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "reporters/model/device_id.hpp"
-#include "reporters/symbols/library_reserves.hpp"
+#include "reporters/owners/library_reserves.hpp"
 
 namespace cuwarden {
 namespace {

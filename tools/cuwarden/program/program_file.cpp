@@ -13,7 +13,7 @@
 #include <sstream>
 
 #include "reporters/files/file_status.hpp"
-#include "reporters/symbols/cuda_frames.hpp"
+#include "reporters/owners/cuda_frames.hpp"
 #include "reporters/symbols/elf_symbols.hpp"
 #include "runtime_hooks/core/files/small_file.hpp"
 

@@ -4,8 +4,8 @@
 #include <thread>
 #include <utility>
 
-#include "reporters/symbols/cuda_frames.hpp"
-#include "reporters/symbols/group_label.hpp"
+#include "reporters/owners/cuda_frames.hpp"
+#include "reporters/owners/group_label.hpp"
 #include "reporters/symbols/naming.hpp"
 #include "reporters/tables/groups/call_frames.hpp"
 #include "reporters/words/paths.hpp"

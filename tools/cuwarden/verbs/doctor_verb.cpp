@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "reporters/symbols/cuda_frames.hpp"
+#include "reporters/owners/cuda_frames.hpp"
 #include "reporters/tables/process_facts.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"

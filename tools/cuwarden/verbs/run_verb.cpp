@@ -22,9 +22,9 @@
 #include <string_view>
 
 #include "reporters/json/read_report.hpp"
+#include "reporters/owners/cuda_frames.hpp"
 #include "reporters/reports/report_copy.hpp"
 #include "reporters/reports/report_policy.hpp"
-#include "reporters/symbols/cuda_frames.hpp"
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/signal_name.hpp"
 #include "tools/cuwarden/ledgers/ledger_search.hpp"

@@ -1,5 +1,5 @@
 // Libraries that keep memory for themselves are recognised by the files of their code.
-#include "reporters/symbols/library_reserves.hpp"
+#include "reporters/owners/library_reserves.hpp"
 
 #include <gtest/gtest.h>
 

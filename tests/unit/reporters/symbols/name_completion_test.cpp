@@ -6,8 +6,8 @@
 
 #include <string>
 
+#include "reporters/owners/system_libraries.hpp"
 #include "reporters/symbols/elf_symbols.hpp"
-#include "reporters/symbols/system_libraries.hpp"
 
 namespace cuwarden {
 namespace {

@@ -1,4 +1,4 @@
-#include "reporters/symbols/cuda_frames.hpp"
+#include "reporters/owners/cuda_frames.hpp"
 
 #include <algorithm>
 #include <array>

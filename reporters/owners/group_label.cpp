@@ -1,6 +1,6 @@
-#include "reporters/symbols/group_label.hpp"
+#include "reporters/owners/group_label.hpp"
 
-#include "reporters/symbols/cuda_frames.hpp"
+#include "reporters/owners/cuda_frames.hpp"
 
 namespace cuwarden {
 

@@ -1,9 +1,9 @@
-#include "reporters/symbols/system_libraries.hpp"
+#include "reporters/owners/system_libraries.hpp"
 
 #include <algorithm>
 #include <array>
 
-#include "reporters/symbols/cuda_frames.hpp"
+#include "reporters/owners/cuda_frames.hpp"
 #include "reporters/words/paths.hpp"
 
 namespace cuwarden {

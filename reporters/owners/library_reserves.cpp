@@ -1,9 +1,9 @@
-#include "reporters/symbols/library_reserves.hpp"
+#include "reporters/owners/library_reserves.hpp"
 
 #include <algorithm>
 #include <array>
 
-#include "reporters/symbols/cuda_frames.hpp"
+#include "reporters/owners/cuda_frames.hpp"
 #include "reporters/words/paths.hpp"
 
 namespace cuwarden {
@@ -12,7 +12,7 @@ namespace {
 constexpr std::array reserves = {
 #define RESERVE(library, file, memory, holds, gives_back, limited_by) \
   LibraryReserve{library, file, LibraryReserve::Memory::memory, holds, gives_back, limited_by},
-#include "reporters/symbols/library_reserves.def"
+#include "reporters/owners/library_reserves.def"
 #undef RESERVE
 };
 static_assert(std::ranges::none_of(reserves, [](const LibraryReserve& reserve) {
