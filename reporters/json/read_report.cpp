@@ -4,6 +4,7 @@
 
 #include "reporters/files/given_file.hpp"
 #include "reporters/json/json_bounds.hpp"
+#include "reporters/owners/report_frames.hpp"
 
 namespace cuwarden {
 namespace {
@@ -46,6 +47,7 @@ std::optional<model::Report> parse_report(std::string_view content, const std::s
             "); have it written again, or use a copy";
     return std::nullopt;
   }
+  label_old_report(*report);
   if (json != nullptr) *json = std::move(root);
   return report;
 }

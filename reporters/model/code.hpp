@@ -29,8 +29,11 @@ struct Frame {
   Figure offset;  // code's address minus the module's load base; null: code in no known module
   Text language;  // language of the function: "native" or "python"; null: the report does not say
   Text address;   // address, in hexadecimal, of code in no known module; null for all other code
-  CUWARDEN_FIELDS(id, function, file, line, inlined, module, offset, language, address)
-  CUWARDEN_MAY_LACK(language, address)
+  // Library to which the code belongs, such as "PyTorch", "Python", "CUDA" or "system libraries";
+  // null: the program's own code, or code of which nothing is known.
+  Text library;
+  CUWARDEN_FIELDS(id, function, file, line, inlined, module, offset, language, address, library)
+  CUWARDEN_MAY_LACK(language, address, library)
 };
 
 // An executable or shared object that the process had loaded, with code on call stacks or without:

@@ -114,6 +114,10 @@ struct Leaks {
 // Allocations that the program did not free, of one call stack, kind, function and device. If
 // `released_by` is set, the end of their context released them, so they are no leaks.
 struct LeakGroup {
+  // Line of the program's own code that led to the allocations: the innermost frame of the stack
+  // that is no library's (Frame::library), such as "train.py:41 in step". If all are libraries',
+  // the innermost one outside CUDA's. Null: unknown.
+  Text where;
   MaybeId stack;        // row of the table `stacks`; null: no stack was recorded
   std::string kind;     // kind of memory, such as "device" or "pinned" (core/kind.hpp)
   Text api;             // CUDA function that the program called; null: unknown
@@ -156,11 +160,11 @@ struct LeakGroup {
   // released. Handles that were never mapped count, too. Null for all kinds but virtual memory, if
   // the end of a context released the group, and in reports that are older than this field.
   Figure unmapped_count;
-  CUWARDEN_FIELDS(stack, kind, api, device, count, bytes, first_ns, last_ns, module, allocations,
-                  growth, growth_bytes_per_minute, count_by_quarter, lost_count, lost_bytes,
-                  reachable_count, reachable_bytes, released_by, suppressed, example_address,
-                  unmapped_count)
-  CUWARDEN_MAY_LACK(growth_bytes_per_minute, count_by_quarter, lost_count, lost_bytes,
+  CUWARDEN_FIELDS(where, stack, kind, api, device, count, bytes, first_ns, last_ns, module,
+                  allocations, growth, growth_bytes_per_minute, count_by_quarter, lost_count,
+                  lost_bytes, reachable_count, reachable_bytes, released_by, suppressed,
+                  example_address, unmapped_count)
+  CUWARDEN_MAY_LACK(where, growth_bytes_per_minute, count_by_quarter, lost_count, lost_bytes,
                     reachable_count, reachable_bytes, example_address, unmapped_count)
 };
 
@@ -184,6 +188,7 @@ struct ImplicitGroup {
   MaybeId device;    // CUDA ordinal of the device, from 0
   std::string item;  // item of the table `accounts` that has these bytes: "streams", "modules", ...
   Text api;          // CUDA function that the program called; null: unknown
+  Text where;        // line of the program's own code, as in LeakGroup; null: unknown
   MaybeId stack;     // row of the table `stacks`; null: no stack was recorded
   // Number of objects (streams, modules or executable graphs) that are left, and bytes of device
   // memory that the driver took for them.
@@ -213,9 +218,11 @@ struct ImplicitGroup {
   // Ids of rows of the table `stacks`, each once: the other calls whose objects have parts of the
   // same bytes. Empty: there are none, or `shared` is false.
   std::vector<Id> shared_with;
-  CUWARDEN_FIELDS(device, item, api, stack, count, bytes, released_count, kept_bytes, first_ns,
-                  last_ns, growth, growth_bytes_per_minute, uncertain, shared, shared_with)
-  CUWARDEN_MAY_LACK(kept_bytes, growth, growth_bytes_per_minute, uncertain, shared, shared_with)
+  CUWARDEN_FIELDS(device, item, api, where, stack, count, bytes, released_count, kept_bytes,
+                  first_ns, last_ns, growth, growth_bytes_per_minute, uncertain, shared,
+                  shared_with)
+  CUWARDEN_MAY_LACK(where, kept_bytes, growth, growth_bytes_per_minute, uncertain, shared,
+                    shared_with)
 };
 
 // Sums of cuwarden's own pool, of rescued requests, of meshing and of spilled allocations.

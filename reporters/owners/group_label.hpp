@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "reporters/owners/named_frame.hpp"
+
 namespace cuwarden {
 
 // The call that made a group of allocations.
@@ -15,15 +17,6 @@ struct GroupLabel {
   // Number (NamedFrame::module) of the module that called `api`: the one of the innermost frame
   // outside CUDA's libraries. 0: unknown.
   std::uint32_t module = 0;
-};
-
-// A frame of a call stack, with the names that are known of it. The texts are not owned.
-struct NamedFrame {
-  // Number that the caller gave to the frame's module; 0: the frame lies in no known module.
-  std::uint32_t module = 0;
-  // Path of the module's file; demangled name of the function. Empty: unknown.
-  std::string_view path, function;
-  std::string_view file{};  // source file of the function; empty: unknown
 };
 
 // Returns the label of a group of allocations: the CUDA function and the module that called it.

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "reporters/owners/cuda_frames.hpp"
-#include "reporters/words/paths.hpp"
+#include "reporters/owners/file_pattern.hpp"
 
 namespace cuwarden {
 namespace {
@@ -19,12 +19,6 @@ static_assert(std::ranges::none_of(reserves, [](const LibraryReserve& reserve) {
   return reserve.gives_back.empty() && reserve.limited_by.empty();
 }));
 
-bool matches(std::string_view path, std::string_view pattern) noexcept {
-  if (pattern.find('/') != pattern.npos) return path.find(pattern) != path.npos;
-  if (!pattern.ends_with('*')) return is_shared_library(path, pattern);
-  return file_name(path).starts_with(pattern.substr(0, pattern.size() - 1));
-}
-
 }  // namespace
 
 const LibraryReserve* reserve_of(std::string_view asker, Kind kind, DeviceOrdinal device) noexcept {
@@ -32,7 +26,7 @@ const LibraryReserve* reserve_of(std::string_view asker, Kind kind, DeviceOrdina
   const auto memory =
       device == no_device ? LibraryReserve::Memory::host : LibraryReserve::Memory::device;
   const auto* const found = std::ranges::find_if(reserves, [&](const LibraryReserve& reserve) {
-    return reserve.memory == memory && matches(asker, reserve.file);
+    return reserve.memory == memory && matches_file(asker, reserve.file);
   });
   return found == reserves.end() ? nullptr : found;
 }

@@ -17,8 +17,7 @@ struct LibraryReserve {
   enum class Memory : unsigned char { device, host };
 
   std::string_view library;  // name of the library, such as "NCCL"
-  // Pattern of the path of the file with the library's code; library_reserves.def explains its
-  // forms.
+  // Pattern (matches_file()) of the path of the file with the library's code.
   std::string_view file;
   Memory memory;           // memory in which the reserve lies: a device's or the host's
   std::string_view holds;  // content of the reserve, such as "buffers of communicators"

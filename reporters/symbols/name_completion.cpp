@@ -7,7 +7,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "reporters/owners/group_label.hpp"
+#include "reporters/owners/report_frames.hpp"
 
 namespace cuwarden {
 namespace {
@@ -109,31 +109,6 @@ class NamelessFrames {
   std::unordered_map<model::Id, std::vector<model::Id>> inlined_;  // inlined frames of a frame
 };
 
-// Sets each group's call and module, which follow from the names of its frames.
-void label_groups(model::Report& report) {
-  std::unordered_map<model::Id, const model::Stack*> stacks;
-  std::unordered_map<model::Id, NamedFrame> frames;
-  std::unordered_map<model::Id, std::string_view> paths;
-  for (const model::Stack& stack : report.stacks) stacks[stack.id] = &stack;
-  for (const model::Module& module : report.modules) paths[module.id] = module.path;
-  for (const model::Frame& frame : report.frames) {
-    const model::Id module = frame.module.value_or(0);
-    frames[frame.id] = {module, paths[module],
-                        frame.function ? *frame.function : std::string_view(),
-                        frame.file ? *frame.file : std::string_view()};
-  }
-  for (model::LeakGroup& group : report.leak_groups) {
-    const auto stack = group.stack ? stacks.find(*group.stack) : stacks.end();
-    if (stack == stacks.end()) continue;
-    std::vector<NamedFrame> named;
-    for (const model::Id id : stack->second->frames)
-      if (const auto frame = frames.find(id); frame != frames.end()) named.push_back(frame->second);
-    GroupLabel label = label_group(group.api.value_or(""), named);
-    if (!label.api.empty()) group.api = std::move(label.api);
-    if (label.module != 0) group.module = label.module;
-  }
-}
-
 }  // namespace
 
 bool lacks_names(const model::Report& report) {
@@ -146,7 +121,7 @@ bool complete_names(model::Report& report, Naming& naming) {
   const bool was_whole = !lacks_names(report);
   naming.trust_only_unchanged_since(start_of(report.process));
   const bool changed = NamelessFrames(report).name_all(naming, was_whole);
-  if (changed) label_groups(report);
+  if (changed) label_report(report);
   const std::vector<std::string> now = naming.take_reasons();
   const std::vector<std::string> before =
       report.names ? report.names->reasons : std::vector<std::string>();

@@ -13,7 +13,7 @@ namespace cuwarden {
 bool lacks_names(const model::Report&);
 
 // Looks up functions, files and lines for frames of the report that lack a source file. Adds frames
-// of inlined functions, and sets `api` and `module` of leak groups by the new names. If the report
+// of inlined functions, and does label_report() with the new names. If the report
 // has the field `names`, updates its statements about missing names (`names` and `tool`). Returns
 // true if the report has changed. Restricts the Naming object for good by
 // trust_only_unchanged_since(): to the process's start, or to null if the process ran on another

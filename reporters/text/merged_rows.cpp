@@ -6,6 +6,7 @@
 
 #include "reporters/model/growth.hpp"
 #include "reporters/text/text_elements.hpp"
+#include "reporters/text/text_stacks.hpp"
 
 namespace cuwarden {
 namespace {

@@ -1,8 +1,6 @@
-// Elements that the sections of the text report share: colours, texts of single values, and call
-// stacks.
+// Elements that the sections of the text report share: colours, and texts of single values.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,12 +10,16 @@
 
 namespace cuwarden {
 
-// Adds terminal colours to texts. The colour functions return the text unchanged if `colour` is
-// false.
-class Paint {
+// The look of the text report: if it has terminal colours, and how call stacks are shown. The
+// colour functions return the text unchanged if there are no colours.
+class Style {
  public:
-  // `colour`: true if texts get colours; false: they stay as they are.
-  explicit Paint(bool colour) : colour_(colour) {}
+  // `colour`: true if texts get colours. `full_stacks`: true if call stacks show each frame, and
+  // names as they are; false: frames of libraries are folded, and long names are cut.
+  explicit Style(bool colour, bool full_stacks = false)
+      : colour_(colour), full_stacks_(full_stacks) {}
+  // True if call stacks show each frame, and names as they are.
+  bool shows_full_stacks() const { return full_stacks_; }
   // Returns the text in bold letters.
   std::string bold(const std::string& text) const { return in(bold_colour, text); }
   // Returns the text in pale letters.
@@ -35,7 +37,8 @@ class Paint {
   std::string in(std::string_view start, const std::string& text) const {
     return colour_ ? std::string(start) + text + std::string(end_of_colour) : text;
   }
-  bool colour_;  // true if texts get colours
+  bool colour_;       // true if texts get colours
+  bool full_stacks_;  // true if call stacks show each frame, and names as they are
 };
 
 // Returns a text of the report with a question mark for each byte that could control a terminal. If
@@ -58,22 +61,5 @@ bool was_running(const IndexedReport&);
 // True if the report's process ended in the midst of its work: it aborted, was killed by a signal,
 // or ended for an unknown reason.
 bool was_at_work(const IndexedReport&);
-
-// Returns the text of the report's frame with this id: function, file and line. Module and offset
-// replace an unknown function or file; the code address replaces an unknown module. Empty if the
-// report has no frame with this id.
-std::string visible_frame(const IndexedReport&, model::Id);
-
-// Returns the text of the frame from which the program called CUDA: the innermost frame of the
-// stack with this id that lies outside CUDA's libraries; if all lie inside, the innermost. Empty if
-// `stack` is unknown or has no frames.
-std::string calling_frame(const IndexedReport&, model::Id stack);
-
-// Adds a line to `text` for each frame of a stack, innermost first, without the innermost frames
-// that lie inside CUDA's libraries; if all do, all are shown. At most `most_frames` frames are
-// shown, and a further line counts the rest. A last line says if outer frames were not recorded. If
-// `stack` is null or unknown, or has no frames, adds a line that says that no stack was recorded.
-void add_stack(const IndexedReport&, model::MaybeId stack, std::size_t most_frames, const Paint&,
-               std::string& text);
 
 }  // namespace cuwarden

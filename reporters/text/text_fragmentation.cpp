@@ -5,12 +5,13 @@
 
 #include "reporters/text/merged_rows.hpp"
 #include "reporters/text/text_memory.hpp"
+#include "reporters/text/text_stacks.hpp"
 #include "reporters/words/quantities.hpp"
 
 namespace cuwarden {
 namespace {
 
-constexpr std::size_t most_slab_holders = 3, most_holder_frames = 3;
+constexpr std::size_t most_slab_holders = 3, most_slab_holder_frames = 3;
 
 const model::Device* device_of(const IndexedReport& report, model::Id ordinal) {
   for (const auto& device : report->devices)
@@ -20,7 +21,7 @@ const model::Device* device_of(const IndexedReport& report, model::Id ordinal) {
 
 template <class Holder>
 void add_lockers(const IndexedReport& report, const std::vector<Holder>& table, model::Id device,
-                 const char* verb, const Paint& paint, std::string& text) {
+                 const char* verb, const Style& style, std::string& text) {
   std::vector<const Holder*> rows;
   for (const Holder& holder : table)
     if (holder.device == device) rows.push_back(&holder);
@@ -29,16 +30,16 @@ void add_lockers(const IndexedReport& report, const std::vector<Holder>& table, 
                            [](const Holder& holder) { return holder.locked_bytes.value_or(0); });
   for (std::size_t i = 0; i < holders.size() && i < most_slab_holders; ++i) {
     const Holder& holder = holders[i];
-    text += "    " + paint.bold(human_bytes(holder.locked_bytes.value_or(0))) + verb +
+    text += "    " + style.bold(human_bytes(holder.locked_bytes.value_or(0))) + verb +
             allocations(holder.count.value_or(0)) + " of " + human_bytes(holder.bytes.value_or(0)) +
             "\n";
-    add_stack(report, holder.stack, most_holder_frames, paint, text);
+    add_stack(report, holder.stack, most_slab_holder_frames, style, text);
   }
 }
 
 }  // namespace
 
-void add_fragmentation(const IndexedReport& report, const Paint& paint, std::string& text) {
+void add_fragmentation(const IndexedReport& report, const Style& style, std::string& text) {
   for (const auto& row : report->fragmentation) {
     const std::uint64_t locked = row.slab_locked_bytes.value_or(0);
     const std::uint64_t rounding = row.rounding_bytes.value_or(0);
@@ -50,7 +51,7 @@ void add_fragmentation(const IndexedReport& report, const Paint& paint, std::str
     const std::string pages = page == 0 ? "" : " of " + human_bytes(page);
     const bool locked_matters = locked >= rounding || locked >= used / least_share;
     const bool rounding_matters = rounding > locked || rounding >= used / least_share;
-    text += "\n" + paint.yellow("FRAGMENTATION") + " (GPU " + std::to_string(row.device) + "): ";
+    text += "\n" + style.yellow("FRAGMENTATION") + " (GPU " + std::to_string(row.device) + "): ";
     if (locked_matters) {
       text +=
           human_bytes(locked) + " are the free parts of " + human_count(slabs) +
@@ -72,11 +73,11 @@ void add_fragmentation(const IndexedReport& report, const Paint& paint, std::str
               "\n";
     }
     if (locked_matters)
-      add_lockers(report, report->slab_holders, row.device, " locked by ", paint, text);
+      add_lockers(report, report->slab_holders, row.device, " locked by ", style, text);
   }
 }
 
-void add_worst_fragmentation(const IndexedReport& report, const Paint& paint, std::string& text) {
+void add_worst_fragmentation(const IndexedReport& report, const Style& style, std::string& text) {
   for (const auto& row : report->worst_fragmentation) {
     const std::uint64_t locked = row.slab_locked_bytes.value_or(0);
     const model::Device* const device = device_of(report, row.device);
@@ -86,11 +87,11 @@ void add_worst_fragmentation(const IndexedReport& report, const Paint& paint, st
       if (now.device == row.device) at_exit = now.slab_locked_bytes.value_or(0);
     // Fragmentation that is much the same at the end has its own section.
     if (total == 0 || locked < total / 2 / least_share || locked < at_exit + at_exit / 4) continue;
-    text += "\n" + paint.yellow("FRAGMENTATION AT ITS WORST") + " (GPU " +
+    text += "\n" + style.yellow("FRAGMENTATION AT ITS WORST") + " (GPU " +
             std::to_string(row.device) + "), after " + human_time(row.time_ns.value_or(0)) + ": " +
             human_bytes(locked) + " were the free parts of " +
             human_count(row.slab_count.value_or(0)) + " slabs\n";
-    add_lockers(report, report->worst_slab_holders, row.device, " was locked by ", paint, text);
+    add_lockers(report, report->worst_slab_holders, row.device, " was locked by ", style, text);
   }
 }
 

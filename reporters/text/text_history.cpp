@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reporters/text/merged_rows.hpp"
+#include "reporters/text/text_stacks.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
 
@@ -41,23 +42,23 @@ model::Text api_of(const Row& row) {
 // Adds the largest rows, with the inner ends of their stacks, and the sum of the others.
 template <class Row>
 void add_largest(const IndexedReport& report, const std::vector<const Row*>& rows,
-                 const Paint& paint, std::string& text) {
+                 const Style& style, std::string& text) {
   const std::vector<Row> groups = merged_rows(
       report, rows, [](const Row& row) { return std::tuple(row.kind, row.device, api_of(row)); });
   const std::size_t shown = std::min(groups.size(), most_history_groups);
   for (std::size_t i = 0; i < shown; ++i) {
     const std::string api = text_or(api_of(groups[i]), "");
-    text += "    " + paint.bold(human_bytes(groups[i].bytes.value_or(0))) + " in " +
+    text += "    " + style.bold(human_bytes(groups[i].bytes.value_or(0))) + " in " +
             allocations(groups[i].count.value_or(0)) + " · " +
             memory_name(groups[i].kind, groups[i].device) + (api.empty() ? "" : " · " + api) +
             made_here(groups[i]) + "\n";
-    add_stack(report, groups[i].stack, most_history_frames, paint, text);
+    add_stack(report, groups[i].stack, most_history_frames, style, text);
   }
   if (shown == groups.size()) return;
   std::uint64_t rest = 0;
   for (std::size_t i = shown; i < groups.size(); ++i) rest += groups[i].bytes.value_or(0);
   const std::size_t others = groups.size() - shown;
-  text += paint.dim("    … " + human_bytes(rest) + " from " + human_count(others) +
+  text += style.dim("    … " + human_bytes(rest) + " from " + human_count(others) +
                     (others == 1 ? " more stack" : " more stacks") + " in the report") +
           "\n";
 }
@@ -91,7 +92,7 @@ Line line_of(const IndexedReport& report, std::string_view kind) {
 
 }  // namespace
 
-void add_peaks(const IndexedReport& report, const Paint& paint, std::string& text) {
+void add_peaks(const IndexedReport& report, const Style& style, std::string& text) {
   for (const auto& row : report->totals) {
     if (!is_far_above(row.peak_bytes.value_or(0), row.live_bytes.value_or(0))) continue;
     std::vector<const model::PeakHolder*> holders;
@@ -103,19 +104,19 @@ void add_peaks(const IndexedReport& report, const Paint& paint, std::string& tex
             (row.peak_time_ns ? ", after " + human_time(row.peak_time_ns.value_or(0)) : "") + ", " +
             human_bytes(row.peak_bytes.value_or(0)) + " of " + memory_name(row.kind, row.device) +
             " were held by\n";
-    add_largest(report, holders, paint, text);
+    add_largest(report, holders, style, text);
   }
 }
 
-void add_released(const IndexedReport& report, const Paint& paint, std::string& text) {
+void add_released(const IndexedReport& report, const Style& style, std::string& text) {
   std::vector<const model::LeakGroup*> groups;
   for (const auto& group : report->leak_groups) {
     if (group.released_by == "context") groups.push_back(&group);
   }
-  add_largest(report, groups, paint, text);
+  add_largest(report, groups, style, text);
 }
 
-void add_host_memory(const IndexedReport& report, const Paint& paint, std::string& text) {
+void add_host_memory(const IndexedReport& report, const Style& style, std::string& text) {
   const bool matters = std::ranges::any_of(report->leak_groups, [](const auto& group) {
     return (group.kind == "pinned" || group.kind == "registered") && !group.released_by;
   });
@@ -135,7 +136,7 @@ void add_host_memory(const IndexedReport& report, const Paint& paint, std::strin
     locked_row += " " + padded(human_bytes(bytes), 11, true);
     resident_row += " " + padded(rss ? human_bytes(*rss) : "unknown", 11, true);
   }
-  text += "\n" + paint.bold(padded("HOST MEMORY over time", 28) + head) + "\n";
+  text += "\n" + style.bold(padded("HOST MEMORY over time", 28) + head) + "\n";
   text += "  " + padded("pinned and registered", 26) + locked_row + "\n";
   text += "  " + padded("the process's RSS", 26) + resident_row + "\n";
 }

@@ -12,16 +12,16 @@ namespace cuwarden {
 // were live (the peak), and up to three call stacks that held most of them. A kind is left out
 // unless its peak exceeds its live bytes at the end by 1 MiB and by half of them: otherwise the
 // list of leaks names the holders.
-void add_peaks(const IndexedReport&, const Paint&, std::string& text);
+void add_peaks(const IndexedReport&, const Style&, std::string& text);
 
 // Adds to `text` up to three call stacks with the most memory that was never freed but was released
 // by the end of its context. A further line has the sum of the others. Adds nothing if there are
 // none.
-void add_released(const IndexedReport&, const Paint&, std::string& text);
+void add_released(const IndexedReport&, const Style&, std::string& text);
 
 // Adds a table to `text`: the live bytes of page-locked memory, and the process's RSS, at the
 // start, the end, and three moments between them. Adds nothing if no page-locked memory is live at
 // the end, or if the RSS was never read.
-void add_host_memory(const IndexedReport&, const Paint&, std::string& text);
+void add_host_memory(const IndexedReport&, const Style&, std::string& text);
 
 }  // namespace cuwarden

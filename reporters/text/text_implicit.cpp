@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reporters/text/merged_rows.hpp"
+#include "reporters/text/text_stacks.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
 
@@ -32,27 +33,27 @@ std::uint64_t all_bytes(const model::ImplicitGroup& group) {
 }
 
 // Adds a line for each other call whose objects have parts of the same bytes.
-void add_sharers(const IndexedReport& report, const model::ImplicitGroup& group, const Paint& paint,
+void add_sharers(const IndexedReport& report, const model::ImplicitGroup& group, const Style& style,
                  std::string& text) {
   const std::size_t count = group.shared_with.size(), shown = std::min(count, most_sharers);
   for (std::size_t i = 0; i < shown; ++i) {
     const std::string frame = calling_frame(report, group.shared_with[i]);
-    text += paint.dim("       shared with a call at " +
+    text += style.dim("       shared with a call at " +
                       (frame.empty() ? "an unknown function" : frame)) +
             "\n";
   }
   if (shown < count)
     text +=
-        paint.dim("       … and with calls at " + human_count(count - shown) +
+        style.dim("       … and with calls at " + human_count(count - shown) +
                   (count - shown == 1 ? " more function" : " more functions") + " in the report") +
         "\n";
 }
 
-void add_group(const IndexedReport& report, const model::ImplicitGroup& group, const Paint& paint,
+void add_group(const IndexedReport& report, const model::ImplicitGroup& group, const Style& style,
                std::string& text) {
   const std::uint64_t count = group.count.value_or(0), ended = group.released_count.value_or(0),
                       kept = group.kept_bytes.value_or(0);
-  text += "    " + paint.bold((group.uncertain ? "about " : "") + human_bytes(all_bytes(group)));
+  text += "    " + style.bold((group.uncertain ? "about " : "") + human_bytes(all_bytes(group)));
   if (count != 0)
     text += (group.shared ? " (shared equally) in " : " in ") + objects(group.item, count);
   else
@@ -63,15 +64,15 @@ void add_group(const IndexedReport& report, const model::ImplicitGroup& group, c
   if (kept >= least_bytes)
     text += " · the driver keeps " + (count == 0 ? "it" : human_bytes(kept) + " of it") +
             (group.item == "context" ? " until the primary context ends" : " for later ones");
-  if (group.growth == "growing") text += " · " + paint.red("growing");
+  if (group.growth == "growing") text += " · " + style.red("growing");
   text += "\n";
-  add_stack(report, group.stack, most_implicit_frames, paint, text);
-  add_sharers(report, group, paint, text);
+  add_stack(report, group.stack, most_implicit_frames, style, text);
+  add_sharers(report, group, style, text);
 }
 
 }  // namespace
 
-void add_implicit(const IndexedReport& report, const Paint& paint, std::string& text) {
+void add_implicit(const IndexedReport& report, const Style& style, std::string& text) {
   std::vector<const model::ImplicitGroup*> live;
   std::uint64_t bytes = 0;
   for (const model::ImplicitGroup& group : report->implicit_groups) {
@@ -88,11 +89,11 @@ void add_implicit(const IndexedReport& report, const Paint& paint, std::string& 
           " were taken by the driver for contexts, code, kernels, streams and graphs, most of it "
           "for\n";
   const std::size_t shown = std::min(groups.size(), most_implicit_groups);
-  for (std::size_t i = 0; i < shown; ++i) add_group(report, groups[i], paint, text);
+  for (std::size_t i = 0; i < shown; ++i) add_group(report, groups[i], style, text);
   if (shown == groups.size()) return;
   std::uint64_t rest = 0;
   for (std::size_t i = shown; i < groups.size(); ++i) rest += all_bytes(groups[i]);
-  text += paint.dim("    … " + human_bytes(rest) + " from " + human_count(groups.size() - shown) +
+  text += style.dim("    … " + human_bytes(rest) + " from " + human_count(groups.size() - shown) +
                     " more in the report's table implicit_groups") +
           "\n";
 }

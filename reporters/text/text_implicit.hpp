@@ -11,6 +11,6 @@ namespace cuwarden {
 // Adds a section to `text` that lists the call stacks whose contexts, code, memory for kernels,
 // streams or executable graphs take most device memory. Adds nothing if they take less than 1 MiB
 // together.
-void add_implicit(const IndexedReport&, const Paint&, std::string& text);
+void add_implicit(const IndexedReport&, const Style&, std::string& text);
 
 }  // namespace cuwarden

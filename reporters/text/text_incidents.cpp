@@ -5,6 +5,7 @@
 
 #include "reporters/text/merged_rows.hpp"
 #include "reporters/text/text_rungs.hpp"
+#include "reporters/text/text_stacks.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/process_words.hpp"
 #include "reporters/words/quantities.hpp"
@@ -87,7 +88,7 @@ bool grows(const model::IncidentHolder& holder) {
   return holder.growth_bytes_per_minute.has_value();
 }
 
-void add_holders(const IndexedReport& report, const model::Incident& incident, const Paint& paint,
+void add_holders(const IndexedReport& report, const model::Incident& incident, const Style& style,
                  std::string& text) {
   std::vector<const model::IncidentHolder*> rows;
   for (const auto& holder : report->incident_holders)
@@ -113,14 +114,14 @@ void add_holders(const IndexedReport& report, const model::Incident& incident, c
           : any_grows ? "  top holders at that moment, growing ones first:\n"
                       : "  top holders at that moment:\n";
   for (std::size_t i = 0; i < holders.size() && i < most_holders; ++i) {
-    text += "    " + paint.bold(human_bytes(holders[i].bytes.value_or(0))) + " in " +
+    text += "    " + style.bold(human_bytes(holders[i].bytes.value_or(0))) + " in " +
             counted(holders[i].count.value_or(0), holders[i].kind) + " · " +
             printable(holders[i].kind) +
             (locked && locks_slabs(holders[i])
                  ? " · locks " + human_bytes(holders[i].slab_locked_bytes.value_or(0))
                  : "") +
-            (grows(holders[i]) ? " · " + paint.red("growing") : "") + "\n";
-    add_stack(report, holders[i].stack, most_holder_frames, paint, text);
+            (grows(holders[i]) ? " · " + style.red("growing") : "") + "\n";
+    add_stack(report, holders[i].stack, most_holder_frames, style, text);
   }
 }
 
@@ -174,7 +175,7 @@ std::string process_line(const model::DeviceProcess& process) {
   return text;
 }
 
-void add_incident(const IndexedReport& report, const model::Incident& incident, const Paint& paint,
+void add_incident(const IndexedReport& report, const model::Incident& incident, const Style& style,
                   std::string& text) {
   const std::uint64_t all = incident.repeats.value_or(0) + 1;
   const std::uint64_t recovered = incident.recovered_count.value_or(0),
@@ -185,23 +186,23 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
   const std::uint64_t took_ns = tried_ns(report, incident);
   // A compute mode refuses contexts, however much is free.
   const bool lacked_memory = incident.result == "CUDA_ERROR_OUT_OF_MEMORY";
-  text += "\n" + paint.red(lacked_memory ? "OUT OF MEMORY" : "REFUSED") + ": " +
-          paint.bold(request_of(incident)) + (seen == all ? " failed" : " was refused") +
+  text += "\n" + style.red(lacked_memory ? "OUT OF MEMORY" : "REFUSED") + ": " +
+          style.bold(request_of(incident)) + (seen == all ? " failed" : " was refused") +
           (all > 1 ? " " + times(all) + ", first" : "") + " " +
           moment_of(report, incident.time_ns.value_or(0)) +
           (took_ns >= noticeable_ns ? ", after attempts of " + human_time(took_ns) : "") + ": " +
-          paint.bold(printable(incident.verdict)) + "\n";
+          style.bold(printable(incident.verdict)) + "\n";
   const std::string advice = text_or(incident.advice, "");
   if (!advice.empty()) text += "  " + printable(advice) + "\n";
   if (const std::string sharing = sharing_of(report, incident); !sharing.empty())
     text += "  " + sharing + "\n";
   if (const std::string proof = proof_of(incident); !proof.empty())
-    text += paint.dim("  " + proof) + "\n";
+    text += style.dim("  " + proof) + "\n";
   if (all > 1) {
-    text += paint.dim("  the figures are those of the first refusal; the last one") +
-            (incident.last_bytes ? paint.dim(" was of " + human_bytes(*incident.last_bytes) + ",")
-                                 : paint.dim(" was")) +
-            paint.dim(" " + moment_of(report, incident.last_ns.value_or(0))) + "\n";
+    text += style.dim("  the figures are those of the first refusal; the last one") +
+            (incident.last_bytes ? style.dim(" was of " + human_bytes(*incident.last_bytes) + ",")
+                                 : style.dim(" was")) +
+            style.dim(" " + moment_of(report, incident.last_ns.value_or(0))) + "\n";
   }
   if (rescued > 0)
     text += "  " + human_count(rescued) + " of them " + (rescued == 1 ? "was" : "were") +
@@ -213,24 +214,24 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
             (all == 1 ? std::string("the request was")
                       : human_count(open) + (open == 1 ? " of them was" : " of them were")) +
             " still being tried: the program had not got an answer yet\n";
-  add_rungs(report, incident, paint, text);
+  add_rungs(report, incident, style, text);
   if (recovered > 0)
     text += "  the program soon asked again and was served " + times(recovered) + "\n";
   for (const auto& process : report->device_processes)
     if (process.incident == incident.id) text += "    " + process_line(process) + "\n";
-  add_stack(report, incident.stack, most_incident_frames, paint, text);
-  add_holders(report, incident, paint, text);
+  add_stack(report, incident.stack, most_incident_frames, style, text);
+  add_holders(report, incident, style, text);
 }
 
 // Adds an incident whose requests were all served by the ladder.
-void add_rescue(const IndexedReport& report, const model::Incident& incident, const Paint& paint,
+void add_rescue(const IndexedReport& report, const model::Incident& incident, const Style& style,
                 std::string& text) {
   const std::uint64_t all = incident.repeats.value_or(0) + 1;
-  text += "\n" + paint.yellow("RESCUED") + ": " + paint.bold(request_of(incident)) +
+  text += "\n" + style.yellow("RESCUED") + ": " + style.bold(request_of(incident)) +
           " would have failed" + (all > 1 ? " " + times(all) + ", first" : "") + " " +
           moment_of(report, incident.time_ns.value_or(0)) + ": " + printable(incident.verdict) +
           (all > 1 ? ", and all were served, mostly by " : ", and was served by ") +
-          paint.bold(text_or(incident.rescued_by, "another try"));
+          style.bold(text_or(incident.rescued_by, "another try"));
   for (const auto& rung : report->rungs) {
     if (rung.incident != incident.id) continue;
     if (rung.outcome == "served" && rung.rung == incident.rescued_by)
@@ -238,18 +239,18 @@ void add_rescue(const IndexedReport& report, const model::Incident& incident, co
               (all > 1 ? ", the first in " : " in ") + human_time(tried_ns(report, incident));
   }
   text += "\n";
-  add_rungs(report, incident, paint, text);
-  add_stack(report, incident.stack, most_incident_frames, paint, text);
+  add_rungs(report, incident, style, text);
+  add_stack(report, incident.stack, most_incident_frames, style, text);
 }
 
 }  // namespace
 
-void add_incidents(const IndexedReport& report, const Paint& paint, std::string& text) {
+void add_incidents(const IndexedReport& report, const Style& style, std::string& text) {
   std::size_t failed = 0;
   std::uint64_t recoveries = 0;
   for (const auto& incident : report->incidents) {
     if (incident.outcome == "rescued") {
-      add_rescue(report, incident, paint, text);
+      add_rescue(report, incident, style, text);
       continue;
     }
     if (incident.outcome == "recovered_by_caller") {
@@ -257,16 +258,16 @@ void add_incidents(const IndexedReport& report, const Paint& paint, std::string&
       recoveries += incident.repeats.value_or(0) + 1 - served;
       continue;
     }
-    if (failed++ < most_incidents) add_incident(report, incident, paint, text);
+    if (failed++ < most_incidents) add_incident(report, incident, style, text);
   }
   if (failed > most_incidents) {
-    text += paint.dim("\n  … and requests from " + human_count(failed - most_incidents) +
+    text += style.dim("\n  … and requests from " + human_count(failed - most_incidents) +
                       " more call stacks failed; they are in the report") +
             "\n";
   }
   if (recoveries > 0) {
     text += "\n" +
-            paint.dim("  no alarm: " + human_count(recoveries) +
+            style.dim("  no alarm: " + human_count(recoveries) +
                       (recoveries == 1 ? " request" : " requests") +
                       " failed, but the program asked again and was served") +
             "\n";

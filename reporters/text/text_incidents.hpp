@@ -10,6 +10,6 @@ namespace cuwarden {
 
 // Adds a section to `text` about the report's refused requests: their causes, proofs and advice,
 // the attempts to serve them, and the holders of memory at those moments.
-void add_incidents(const IndexedReport&, const Paint&, std::string& text);
+void add_incidents(const IndexedReport&, const Style&, std::string& text);
 
 }  // namespace cuwarden

@@ -8,6 +8,7 @@
 #include "reporters/text/merged_rows.hpp"
 #include "reporters/text/text_elements.hpp"
 #include "reporters/text/text_history.hpp"
+#include "reporters/text/text_stacks.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
@@ -29,17 +30,17 @@ std::string growth_of(const model::LeakGroup& group) {
 }
 
 void add_group(const IndexedReport& report, const model::LeakGroup& group, std::size_t rank,
-               const Paint& paint, std::string& text) {
+               const Style& style, std::string& text) {
   const bool growing = group.growth == "growing";
   text += "\n" + padded(std::to_string(rank) + ".", 3, true) + " " +
-          paint.bold(human_bytes(group.bytes.value_or(0))) + " in " +
+          style.bold(human_bytes(group.bytes.value_or(0))) + " in " +
           counted(group.count.value_or(0), group.kind) + " · " +
           memory_name(group.kind, group.device) + " · " + text_or(group.api, "unknown call") +
-          " · " + (growing ? paint.red(growth_of(group)) : "one time");
-  const std::string module = printable(report.module_name(group.module));
+          " · " + (growing ? style.red(growth_of(group)) : "one time");
+  const std::string module = calling_module(report, group.stack);
   if (!module.empty()) text += " · " + module;
   text += "\n";
-  add_stack(report, group.stack, most_leak_frames, paint, text);
+  add_stack(report, group.stack, most_leak_frames, style, text);
   std::string life;
   if (group.first_ns) {
     const std::uint64_t first = group.first_ns.value_or(0), last = group.last_ns.value_or(0);
@@ -56,11 +57,11 @@ void add_group(const IndexedReport& report, const model::LeakGroup& group, std::
     life += std::string(life.empty() ? "" : "; ") + human_count(unmapped) +
             (unmapped == 1 ? " handle is" : " handles are") + " unmapped but never released";
   }
-  if (!life.empty()) text += paint.dim("       " + life) + "\n";
+  if (!life.empty()) text += style.dim("       " + life) + "\n";
 }
 
 void add_sums(const IndexedReport& report, const std::vector<model::LeakGroup>& groups,
-              const TextOptions& options, const Paint& paint, std::string& text) {
+              const TextOptions& options, const Style& style, std::string& text) {
   struct Sum {
     std::uint64_t bytes = 0, count = 0, groups = 0, growing = 0;
   };
@@ -86,11 +87,11 @@ void add_sums(const IndexedReport& report, const std::vector<model::LeakGroup>& 
     text += "  " + padded(human_bytes(sum.bytes), 10, true) + "  " + padded(rows[i].first, 28) +
             " " + allocations(sum.count) + " from " + human_count(sum.groups) +
             (sum.groups == 1 ? " stack" : " stacks") +
-            (sum.growing > 0 ? paint.red(", " + human_count(sum.growing) + " growing") : "") + "\n";
+            (sum.growing > 0 ? style.red(", " + human_count(sum.growing) + " growing") : "") + "\n";
   }
   if (shown < rows.size()) {
     text +=
-        paint.dim("  … " + std::to_string(rows.size() - shown) + " more; --top 0 shows all") + "\n";
+        style.dim("  … " + std::to_string(rows.size() - shown) + " more; --top 0 shows all") + "\n";
   }
 }
 
@@ -108,7 +109,7 @@ bool anything_recorded(const IndexedReport& report) {
 
 }  // namespace
 
-void add_leaks(const IndexedReport& report, const TextOptions& options, const Paint& paint,
+void add_leaks(const IndexedReport& report, const TextOptions& options, const Style& style,
                std::string& text) {
   const auto& leaks = report->leaks;
   const std::uint64_t count = leaks.count.value_or(0);
@@ -122,20 +123,20 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const Pa
     const bool doubtful = lacks_records(report).has_value();
     text += (running    ? "nothing is allocated"
              : doubtful ? "no leaks are known, but records are missing (see above)"
-                        : paint.green("no leaks")) +
+                        : style.green("no leaks")) +
             ": every recorded allocation was freed" +
             (leaks.released_by_context_bytes.value_or(0) > 0 ? " or went with its context" : "") +
             "\n";
   } else if (running) {
     // Memory that a process still works with is no leak yet.
-    text += paint.bold("STILL ALLOCATED") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
+    text += style.bold("STILL ALLOCATED") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
             allocations(count) + "\n";
   } else if (was_at_work(report)) {
-    text += paint.red("NOT FREED") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
+    text += style.red("NOT FREED") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
             allocations(count) +
             " when the process ended: growing ones may be leaks, the others may have been in use\n";
   } else {
-    text += paint.red("LEAKS") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
+    text += style.red("LEAKS") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
             allocations(count) + " never freed\n";
   }
 
@@ -152,20 +153,20 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const Pa
   if (options.by == GroupBy::stack) {
     const std::size_t shown =
         options.top == 0 ? groups.size() : std::min(options.top, groups.size());
-    for (std::size_t i = 0; i < shown; ++i) add_group(report, groups[i], i + 1, paint, text);
+    for (std::size_t i = 0; i < shown; ++i) add_group(report, groups[i], i + 1, style, text);
     if (shown < groups.size()) {
       std::uint64_t rest = 0;
       for (std::size_t i = shown; i < groups.size(); ++i) rest += groups[i].bytes.value_or(0);
       text += "\n" +
-              paint.dim("  … " + std::to_string(groups.size() - shown) + " more stacks with " +
+              style.dim("  … " + std::to_string(groups.size() - shown) + " more stacks with " +
                         human_bytes(rest) + "; --top 0 shows all") +
               "\n";
     }
   } else {
-    add_sums(report, groups, options, paint, text);
+    add_sums(report, groups, options, style, text);
   }
   if (hidden > 0) {
-    text += paint.dim("\n  left out by the filters: " + human_bytes(hidden_bytes) + " from " +
+    text += style.dim("\n  left out by the filters: " + human_bytes(hidden_bytes) + " from " +
                       human_count(hidden) + (hidden == 1 ? " stack" : " stacks")) +
             "\n";
   }
@@ -173,7 +174,7 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const Pa
     text += "\n  apart from " + std::string(running ? "these" : "leaks") + ": " +
             human_bytes(bytes) +
             " were never freed but went when their context was destroyed or reset\n";
-    if (options.by == GroupBy::stack) add_released(report, paint, text);
+    if (options.by == GroupBy::stack) add_released(report, style, text);
   }
   if (const std::uint64_t bytes = leaks.suppressed_bytes.value_or(0)) {
     text += "\n  suppressed: " + human_bytes(bytes) + "\n";

@@ -13,6 +13,6 @@ namespace cuwarden {
 // with LEAKS; with NOT FREED if the process was killed before its normal end; with STILL ALLOCATED
 // if it was still running. Without such groups, the line says that all memory was freed, or that no
 // allocation was recorded.
-void add_leaks(const IndexedReport&, const TextOptions&, const Paint&, std::string& text);
+void add_leaks(const IndexedReport&, const TextOptions&, const Style&, std::string& text);
 
 }  // namespace cuwarden

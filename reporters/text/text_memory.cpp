@@ -59,7 +59,7 @@ void add_largest_kernel(const model::Device& device, std::string& text) {
 
 }  // namespace
 
-void add_accounts(const IndexedReport& report, const Paint& paint, std::string& text) {
+void add_accounts(const IndexedReport& report, const Style& style, std::string& text) {
   for (const auto& device : report->devices) {
     const std::uint64_t total = device.total_bytes.value_or(0);
     std::vector<std::pair<std::string, std::uint64_t>> rows;
@@ -85,19 +85,19 @@ void add_accounts(const IndexedReport& report, const Paint& paint, std::string& 
     std::uint64_t told = 0;
     for (const auto& [name, bytes] : rows) told += bytes;
     text += "\n" +
-            paint.bold("GPU " + std::to_string(device.device) + " of " + human_bytes(total)) +
-            paint.dim(device.at == "exit" ? " at exit" : " when it was read last") + "\n";
+            style.bold("GPU " + std::to_string(device.device) + " of " + human_bytes(total)) +
+            style.dim(device.at == "exit" ? " at exit" : " when it was read last") + "\n";
     for (const auto& [name, bytes] : rows) {
       const auto filled =
           static_cast<std::size_t>(std::min(bar_width, (bytes * bar_width + total / 2) / total));
       text += "  " + padded(name, 22) + " " + padded(human_bytes(bytes), 11, true) + "  " +
-              std::string(filled, '#') + paint.dim(std::string(bar_width - filled, '.')) + " " +
+              std::string(filled, '#') + style.dim(std::string(bar_width - filled, '.')) + " " +
               padded(percent(bytes, total), 8, true) + "\n";
     }
     if (local_memory > 0 && local_memory >= used / least_share) add_largest_kernel(device, text);
     const std::uint64_t free = device.free_bytes.value_or(0);
     if (told - std::min(told, free) > used) {
-      text += paint.dim("  the parts add up to " + human_bytes(told - free - used) +
+      text += style.dim("  the parts add up to " + human_bytes(told - free - used) +
                         " more than is in use. The device was read before the last allocations, or "
                         "the driver cuts its memory in another way than cuwarden assumes") +
               "\n";
@@ -105,7 +105,7 @@ void add_accounts(const IndexedReport& report, const Paint& paint, std::string& 
   }
 }
 
-void add_arenas(const IndexedReport& report, const Paint& paint, std::string& text) {
+void add_arenas(const IndexedReport& report, const Style& style, std::string& text) {
   std::map<std::string, std::uint64_t> arenas;
   for (const auto& group : report->leak_groups) {
     if (group.released_by || !group.device) continue;
@@ -116,18 +116,18 @@ void add_arenas(const IndexedReport& report, const Paint& paint, std::string& te
   }
   for (const auto& [name, bytes] : arenas) {
     text +=
-        paint.dim("  " + human_bytes(bytes) + " of that has " + printable(name) +
+        style.dim("  " + human_bytes(bytes) + " of that has " + printable(name) +
                   ", which keeps memory to hand out parts of it: only this library knows how much "
                   "of it the program uses") +
         "\n";
   }
 }
 
-void add_library_reserves(const IndexedReport& report, const Paint& paint, std::string& text) {
+void add_library_reserves(const IndexedReport& report, const Style& style, std::string& text) {
   constexpr std::size_t most_rows = 5;
   const auto& reserves = report->library_reserves;
   if (reserves.empty()) return;
-  text += "\n" + paint.bold("MEMORY THAT LIBRARIES KEEP") + "\n";
+  text += "\n" + style.bold("MEMORY THAT LIBRARIES KEEP") + "\n";
   for (std::size_t i = 0; i < reserves.size() && i < most_rows; ++i) {
     const model::LibraryReserve& row = reserves[i];
     text += "  " + padded(printable(row.library), 12) + " " +
@@ -136,11 +136,11 @@ void add_library_reserves(const IndexedReport& report, const Paint& paint, std::
             (row.device ? " (GPU " + std::to_string(*row.device) + ")" : std::string(" (host)")) +
             " · " + printable(row.holds) + "\n";
     if (row.gives_back)
-      text += paint.dim("    to get memory back: " + text_or(row.gives_back, "")) + "\n";
-    if (row.limited_by) text += paint.dim("    to limit it: " + text_or(row.limited_by, "")) + "\n";
+      text += style.dim("    to get memory back: " + text_or(row.gives_back, "")) + "\n";
+    if (row.limited_by) text += style.dim("    to limit it: " + text_or(row.limited_by, "")) + "\n";
   }
   if (reserves.size() > most_rows)
-    text += paint.dim("  … and " + human_count(reserves.size() - most_rows) +
+    text += style.dim("  … and " + human_count(reserves.size() - most_rows) +
                       " more; they are in the report") +
             "\n";
 }

@@ -16,26 +16,26 @@ inline constexpr std::uint64_t least_share = 50;
 // Adds a line with a bar to `text` for each part of each device's memory at the device's last
 // reading (cuMemGetInfo), such as live allocations, contexts and free memory. Devices that were
 // never read are left out.
-void add_accounts(const IndexedReport&, const Paint&, std::string& text);
+void add_accounts(const IndexedReport&, const Style&, std::string& text);
 
 // Adds a line to `text` for each library that is known to keep device memory and hand out parts of
 // it (a caching allocator): the live bytes that it allocated. The unused part of these bytes
 // cannot be seen from outside.
-void add_arenas(const IndexedReport&, const Paint&, std::string& text);
+void add_arenas(const IndexedReport&, const Style&, std::string& text);
 
 // Adds a section to `text` about reserves of libraries (memory that a library keeps for itself):
 // the live bytes of the largest ones, and the calls by which the program gets them back. Adds
 // nothing if the report has none.
-void add_library_reserves(const IndexedReport&, const Paint&, std::string& text);
+void add_library_reserves(const IndexedReport&, const Style&, std::string& text);
 
 // Adds a section to `text` for each device that loses much of its used memory at the end of the
 // process (1/50 or more): unused bytes of the driver's partly used 2 MiB pages (slabs), and bytes
 // lost to rounding. Devices that were never read are left out.
-void add_fragmentation(const IndexedReport&, const Paint&, std::string& text);
+void add_fragmentation(const IndexedReport&, const Style&, std::string& text);
 // Adds a section to `text` for each device of which 1/100 or more was at some moment of the run
 // locked in slabs: unused, but in 2 MiB pages of the driver with live pieces. A device is left out
 // if fewer bytes were locked at that moment than 5/4 of those locked at the end, or if it was never
 // read.
-void add_worst_fragmentation(const IndexedReport&, const Paint&, std::string& text);
+void add_worst_fragmentation(const IndexedReport&, const Style&, std::string& text);
 
 }  // namespace cuwarden

@@ -35,19 +35,19 @@ std::string oom_killer(const IndexedReport& report) {
          human_count(kills) + (kills == 1 ? " process was killed" : " processes were killed");
 }
 
-void add_header(const IndexedReport& report, const Paint& paint, std::string& text) {
+void add_header(const IndexedReport& report, const Style& style, std::string& text) {
   const auto& process = report->process;
   const std::string program = text_or(process.program, "unknown program");
-  text += paint.bold(std::string(file_name(program))) + " (pid " +
+  text += style.bold(std::string(file_name(program))) + " (pid " +
           std::to_string(process.pid.value_or(0)) + " on " +
           text_or(process.host, "an unknown host") + ") " + process_ending(process) + " after " +
           human_time(process.end_ns.value_or(0)) + "\n";
   std::string command;
   for (const std::string& word : process.command_line) command += " " + printable(word);
-  if (!command.empty()) text += paint.dim(" " + command) + "\n";
+  if (!command.empty()) text += style.dim(" " + command) + "\n";
 
   if (const std::string killer = oom_killer(report); !killer.empty()) {
-    text += "  " + paint.red(killer) + "\n";
+    text += "  " + style.red(killer) + "\n";
   }
 
   std::vector<std::string> facts;
@@ -76,10 +76,10 @@ void add_header(const IndexedReport& report, const Paint& paint, std::string& te
   for (const std::string& fact : facts) text += "  " + fact + "\n";
 }
 
-void add_reasons(const IndexedReport& report, const Paint& paint, std::string& text) {
+void add_reasons(const IndexedReport& report, const Style& style, std::string& text) {
   for (const auto* reasons : {&report->tool.reasons, &report->coverage.reasons}) {
     for (const std::string& reason : *reasons)
-      text += paint.yellow("  incomplete: ") + printable(reason) + "\n";
+      text += style.yellow("  incomplete: ") + printable(reason) + "\n";
   }
 }
 
@@ -110,11 +110,11 @@ void add_pool(const IndexedReport& report, std::string& text) {
   }
 }
 
-void add_totals(const IndexedReport& report, const Paint& paint, std::string& text) {
+void add_totals(const IndexedReport& report, const Style& style, std::string& text) {
   const auto& totals = report->totals;
   if (totals.empty()) return;
   text += "\n" +
-          paint.bold(padded("MEMORY", 28) +
+          style.bold(padded("MEMORY", 28) +
                      padded(was_running(report) ? "live at that moment" : "live at the end", 28) +
                      "peak") +
           "\n";
@@ -137,11 +137,11 @@ void add_totals(const IndexedReport& report, const Paint& paint, std::string& te
 }
 
 // A failed request leaves nothing behind that a list of leaks would show.
-void add_failures(const IndexedReport& report, const Paint& paint, std::string& text) {
+void add_failures(const IndexedReport& report, const Style& style, std::string& text) {
   for (const auto& row : report->totals) {
     const std::uint64_t failures = row.failures.value_or(0);
     if (failures == 0) continue;
-    text += "\n" + paint.red("FAILED") + ": " + human_count(failures) +
+    text += "\n" + style.red("FAILED") + ": " + human_count(failures) +
             (failures == 1 ? " request for " : " requests for ") +
             memory_name(row.kind, row.device) + ": the program saw " +
             (failures == 1 ? "it" : "them") + " fail\n";
@@ -151,22 +151,22 @@ void add_failures(const IndexedReport& report, const Paint& paint, std::string& 
 }  // namespace
 
 std::string text_report(const IndexedReport& report, const TextOptions& options) {
-  const Paint paint(options.colour);
+  const Style style(options.colour, options.full_stacks);
   std::string text;
-  add_header(report, paint, text);
-  add_reasons(report, paint, text);
-  add_incidents(report, paint, text);
-  add_totals(report, paint, text);
-  add_failures(report, paint, text);
-  add_accounts(report, paint, text);
-  add_implicit(report, paint, text);
-  add_arenas(report, paint, text);
-  add_library_reserves(report, paint, text);
-  add_fragmentation(report, paint, text);
-  add_worst_fragmentation(report, paint, text);
-  add_leaks(report, options, paint, text);
-  if (options.by == GroupBy::stack) add_peaks(report, paint, text);
-  add_host_memory(report, paint, text);
+  add_header(report, style, text);
+  add_reasons(report, style, text);
+  add_incidents(report, style, text);
+  add_totals(report, style, text);
+  add_failures(report, style, text);
+  add_accounts(report, style, text);
+  add_implicit(report, style, text);
+  add_arenas(report, style, text);
+  add_library_reserves(report, style, text);
+  add_fragmentation(report, style, text);
+  add_worst_fragmentation(report, style, text);
+  add_leaks(report, options, style, text);
+  if (options.by == GroupBy::stack) add_peaks(report, style, text);
+  add_host_memory(report, style, text);
   return text;
 }
 

@@ -92,21 +92,21 @@ std::vector<LeftOutTogether> left_out_of(const IndexedReport& report,
 
 }  // namespace
 
-void add_rungs(const IndexedReport& report, const model::Incident& incident, const Paint& paint,
+void add_rungs(const IndexedReport& report, const model::Incident& incident, const Style& style,
                std::string& text) {
   const std::string which = incident.repeats.value_or(0) > 0 ? " for the first: " : ": ";
   const std::string attempts = attempts_of(report, incident);
-  if (!attempts.empty()) text += paint.dim("  tried" + which + attempts) + "\n";
+  if (!attempts.empty()) text += style.dim("  tried" + which + attempts) + "\n";
   const std::vector<LeftOutTogether> left_out = left_out_of(report, incident);
   if (left_out.empty()) return;
   if (attempts.empty() && left_out.size() == 1) {
-    text += paint.dim("  nothing was tried" + which + left_out.front().reason) + "\n";
+    text += style.dim("  nothing was tried" + which + left_out.front().reason) + "\n";
     return;
   }
   std::string list;
   for (const auto& [reason, rungs] : left_out)
     list += (list.empty() ? "" : " · ") + rungs + " (" + reason + ")";
-  text += paint.dim("  not tried" + which + list) + "\n";
+  text += style.dim("  not tried" + which + list) + "\n";
 }
 
 }  // namespace cuwarden

@@ -27,7 +27,7 @@ std::string process_ending(const model::Process& process) {
   return "ended in a way that was not seen";
 }
 
-std::string process_line(const IndexedReport& report, const LeakCheck& check, const Paint& paint) {
+std::string process_line(const IndexedReport& report, const LeakCheck& check, const Style& style) {
   const auto& process = report->process;
   const auto& job = report->job;
   std::string line = std::string(file_name(text_or(process.program, "unknown program"))) +
@@ -37,12 +37,12 @@ std::string process_line(const IndexedReport& report, const LeakCheck& check, co
   line += ") " + process_ending(process) + ": ";
   const std::string amount = human_bytes(check.bytes) + " in " + allocations(check.count);
   if (check.count == 0) {
-    line += check.doubt ? paint.yellow("no leaks are known, but records are missing")
-                        : paint.green("no leaks");
+    line += check.doubt ? style.yellow("no leaks are known, but records are missing")
+                        : style.green("no leaks");
   } else if (was_running(report)) {
     line += amount + " allocated";
   } else {
-    line += amount + (was_at_work(report) ? paint.red(" not freed") : paint.red(" leaked"));
+    line += amount + (was_at_work(report) ? style.red(" not freed") : style.red(" leaked"));
   }
   const std::size_t incidents = report->incidents.size();
   if (incidents > 0)

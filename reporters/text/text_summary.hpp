@@ -19,7 +19,7 @@ std::string process_ending(const model::Process&);
 // Returns a line about the report's process, without a line feed, such as "app (pid 4711 on node7,
 // rank 3) exited with status 0: 8.0 MiB in 8 allocations leaked". LeakCheck: the leaks of the
 // report, as counted by check_leaks().
-std::string process_line(const IndexedReport&, const LeakCheck&, const Paint&);
+std::string process_line(const IndexedReport&, const LeakCheck&, const Style&);
 
 // Sums up the use of each device by the processes of several reports. Devices are told apart by
 // UUID; if that is unknown, by host and ordinal.

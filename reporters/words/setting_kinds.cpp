@@ -51,6 +51,10 @@ bool ReportPath::read(Value& to, std::string_view text) {
   return is_report_path(text) && copy(to, text);
 }
 
+bool FilePatterns::read(Value& to, std::string_view text) {
+  return are_file_patterns(text) && copy(to, text);
+}
+
 bool ReportIf::read(Value& to, std::string_view text) { return assign(to, parse_report_if(text)); }
 std::string ReportIf::text(const Value& value) { return report_if_text(value); }
 

@@ -83,6 +83,15 @@ struct ReportPath : AnyPath {
   static bool read(Value&, std::string_view);
 };
 
+// Kind of CUWARDEN_LIBRARIES: patterns of the paths of files.
+struct FilePatterns : AnyPath {
+  // Texts that this kind of setting accepts, in words.
+  static constexpr std::string_view accepted = accepted_file_patterns;
+  // Stores the text, with a zero byte at its end. Returns false, and stores nothing, if
+  // are_file_patterns() is false or the text is too long.
+  static bool read(Value&, std::string_view);
+};
+
 // Kind of CUWARDEN_REPORT_IF: the conditions under which a report is written.
 struct ReportIf {
   // Conditions of which one must hold; all false: a report is always written.

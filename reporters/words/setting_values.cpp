@@ -122,6 +122,15 @@ std::optional<unsigned> parse_report_keep(std::string_view text) {
   return number && *number > 0 ? number : std::nullopt;
 }
 
+bool are_file_patterns(std::string_view text) {
+  for (;;) {
+    const std::size_t end = text.find(',');
+    if (text.substr(0, end).find_first_not_of("/* ") == text.npos) return false;
+    if (end == text.npos) return true;
+    text.remove_prefix(end + 1);
+  }
+}
+
 bool is_report_path(std::string_view text) {
   if (text == "-") return false;  // a user who means standard output; "./-" is a file
   if (text == path_of_no_report) return true;

@@ -188,6 +188,7 @@ void put_implicit_groups(const ledger::Reader& reader, const std::vector<LeakGro
     const auto hook = reader.hook(made.api.value);
     if (hook) row.api = model::text_or_null(hook->name);
     row.stack = frames.known_stack(made.stack);
+    row.where = frames.where(row.stack);
     row.count = group.count;
     row.bytes = group.bytes;
     row.uncertain = group.is_uncertain || group.is_shared;

@@ -109,21 +109,6 @@ std::vector<LeakGroup> groups_of(const ledger::Reader& reader, std::uint64_t end
   return result;
 }
 
-// Returns the names of the frames, in the order of their ids from 1.
-std::vector<NamedFrame> name_frames(const CallFrames& frames) {
-  std::vector<NamedFrame> result;
-  result.reserve(frames.frames().size());
-  for (const FrameRow& frame : frames.frames()) {
-    NamedFrame named;
-    named.module = frame.module;
-    if (frame.module != 0) named.path = frames.modules().at(frame.module).path;
-    if (frame.function != nullptr) named.function = *frame.function;
-    if (frame.file != nullptr) named.file = *frame.file;
-    result.push_back(named);
-  }
-  return result;
-}
-
 }  // namespace
 
 void sort_groups(std::vector<LeakGroup>& groups) {
@@ -159,17 +144,12 @@ model::Leaks leaks_of(const std::vector<LeakGroup>& groups) {
 
 void put_leak_groups(const ledger::Reader& reader, const std::vector<LeakGroup>& groups,
                      const CallFrames& frames, Put<model::LeakGroup> put) {
-  const std::vector<NamedFrame> all_named = name_frames(frames);
-  std::vector<NamedFrame> named;
   for (const LeakGroup& leak : groups) {
     model::LeakGroup row;
     row.stack = frames.known_stack(leak.group.stack);
-    named.clear();
-    if (const auto stack = row.stack ? reader.stack(*row.stack) : std::nullopt) {
-      for (const std::uint32_t id : frames.frame_ids(*stack)) named.push_back(all_named[id - 1]);
-    }
+    row.where = frames.where(row.stack);
     const auto hook = reader.hook(leak.group.api.value);
-    GroupLabel label = label_group(hook ? hook->name : "", named);
+    GroupLabel label = label_group(hook ? hook->name : "", frames.named_frames(row.stack));
     row.kind = kind_name(leak.group.kind);
     if (!label.api.empty()) row.api = std::move(label.api);
     row.device = device_id(leak.group.device);

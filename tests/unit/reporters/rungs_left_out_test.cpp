@@ -47,7 +47,7 @@ class RungsLeftOut : public testing::Test {
   std::string lines() const {
     const IndexedReport made(report());
     std::string text;
-    add_rungs(made, made->incidents.at(0), Paint(false), text);
+    add_rungs(made, made->incidents.at(0), Style(false), text);
     return text;
   }
 
@@ -151,7 +151,7 @@ TEST_F(RungsLeftOut, a_reason_of_a_later_version_is_shown_by_its_name) {
   later.rungs_left_out[0].reason = "another_reason";
   const IndexedReport made(std::move(later));
   std::string text;
-  add_rungs(made, made->incidents.at(0), Paint(false), text);
+  add_rungs(made, made->incidents.at(0), Style(false), text);
   EXPECT_EQ(text, "  nothing was tried: another reason\n");
 }
 

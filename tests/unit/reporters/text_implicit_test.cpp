@@ -28,7 +28,7 @@ std::string text_of(std::vector<model::ImplicitGroup> groups) {
   model::Report report;
   report.implicit_groups = std::move(groups);
   std::string text;
-  add_implicit(IndexedReport(std::move(report)), Paint(false), text);
+  add_implicit(IndexedReport(std::move(report)), Style(false), text);
   return text;
 }
 
@@ -58,14 +58,14 @@ TEST(TextImplicit, a_row_names_the_calls_with_which_its_objects_share_bytes) {
   report.implicit_groups[0].stack = 2;
   report.implicit_groups[0].shared_with = {3};
   std::string text;
-  add_implicit(IndexedReport(report), Paint(false), text);
+  add_implicit(IndexedReport(report), Style(false), text);
   EXPECT_TRUE(contains(text, "#0  open_streams")) << text;
   EXPECT_TRUE(contains(text, "shared with a call at load_code")) << text;
   EXPECT_FALSE(contains(text, "more function")) << text;
 
   report.implicit_groups[0].shared_with = {1, 3, 4, 5};
   text.clear();
-  add_implicit(IndexedReport(report), Paint(false), text);
+  add_implicit(IndexedReport(report), Style(false), text);
   EXPECT_TRUE(contains(text, "shared with a call at warm_up")) << text;
   EXPECT_TRUE(contains(text, "and with calls at 1 more function in the report")) << text;
 }

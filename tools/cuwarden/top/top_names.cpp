@@ -4,8 +4,8 @@
 #include <thread>
 #include <utility>
 
-#include "reporters/owners/cuda_frames.hpp"
 #include "reporters/owners/group_label.hpp"
+#include "reporters/owners/users_frame.hpp"
 #include "reporters/symbols/naming.hpp"
 #include "reporters/tables/groups/call_frames.hpp"
 #include "reporters/words/paths.hpp"
@@ -18,30 +18,8 @@ CallSiteName name_of(const ledger::Reader& reader, const ledger::GroupView& grou
                      const CallFrames& frames) {
   const auto hook = reader.hook(group.api.value);
   CallSiteName name;
-  const auto stack = reader.stack(group.stack.value);
-  std::vector<NamedFrame> named;
-  if (stack) {
-    for (const std::uint32_t id : frames.frame_ids(*stack)) {
-      const FrameRow& frame = frames.frame(id);
-      std::string_view path, function, file;
-      if (frame.module != 0) path = frames.modules().at(frame.module).path;
-      if (frame.function != nullptr) function = *frame.function;
-      if (frame.file != nullptr) file = *frame.file;
-      named.push_back({frame.module, path, function, file});
-      if (!name.where.empty() || is_cuda_frame(path, function, file)) continue;
-      char offset[32];
-      std::snprintf(offset, sizeof offset, "+0x%llx",
-                    static_cast<unsigned long long>(frame.offset));
-      const std::string location =
-          frame.module == 0 ? std::string(offset + 1) : std::string(file_name(path)) + offset;
-      name.where = function.empty() ? location : std::string(function);
-      if (frame.file != nullptr && frame.line > 0) {
-        name.where += "  " + std::string(file_name(*frame.file)) + ":" + std::to_string(frame.line);
-      } else if (!function.empty()) {
-        name.where += "  " + location;
-      }
-    }
-  }
+  const std::vector<NamedFrame> named = frames.named_frames(group.stack.value);
+  if (const auto users = users_frame(named)) name.where = short_location_text(named[*users]);
   name.api = printable(label_group(hook ? hook->name : "", named).api);
   name.where = name.where.empty() ? "no stack was recorded" : printable(name.where);
   return name;

@@ -31,7 +31,7 @@ std::string listed(const std::vector<std::string>& names) {
 class Report {
  public:
   Report(const ReportVerb& verb, ReportNames& names)
-      : verb_(verb), names_(names), paint_(verb.text.colour), time_(usual_time_for_a_ledger) {}
+      : verb_(verb), names_(names), style_(verb.text.colour), time_(usual_time_for_a_ledger) {}
 
   void show(const std::string& argument) {
     if (argument != "-" && is_folder(argument)) return show_folder(argument);
@@ -142,7 +142,7 @@ class Report {
     for (const std::string& path : contents.reports) {
       const auto line = read(path, [&](const IndexedReport& report, const LeakCheck& check) {
         devices.add(report);
-        return process_line(report, check, paint_);
+        return process_line(report, check, style_);
       });
       if (!line) continue;
       const std::size_t name_at = folder.size() + (folder.ends_with('/') ? 0 : 1);
@@ -154,7 +154,7 @@ class Report {
 
   const ReportVerb& verb_;
   ReportNames& names_;
-  Paint paint_;
+  Style style_;
   TimeForUsers time_;
   KnownModules modules_;
   bool is_filter_known_ = verb_.text.module.empty();  // true once a report has a module of --module

@@ -1,0 +1,24 @@
+// A frame of a call stack, as the functions of this folder judge it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace cuwarden {
+
+// A frame of a call stack, with the names that are known of it. The texts are not owned.
+struct NamedFrame {
+  // Number that the caller gave to the frame's module; 0: the frame lies in no known module.
+  std::uint32_t module = 0;
+  // Path of the module's file; demangled name of the function. Empty: unknown.
+  std::string_view path, function;
+  std::string_view file{};  // source file of the function; empty: unknown
+  std::uint64_t line = 0;   // line of the code in the source file; 0: unknown
+  // Code's address minus the module's load address; without a module, the address itself.
+  std::uint64_t offset = 0;
+  bool is_python = false;  // true for a Python function, which lies in no module
+  // Name of the library to which the code belongs (KnownLibraries); empty: the program's own.
+  std::string_view library{};
+};
+
+}  // namespace cuwarden

@@ -1,0 +1,104 @@
+#include "reporters/owners/report_frames.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "reporters/owners/group_label.hpp"
+#include "reporters/owners/known_libraries.hpp"
+#include "reporters/owners/users_frame.hpp"
+
+namespace cuwarden {
+namespace {
+
+std::string_view view_of(const model::Text& text) { return text ? *text : std::string_view(); }
+
+std::string_view further_libraries(const model::Report& report) {
+  const auto found =
+      std::ranges::find(report.settings, "CUWARDEN_LIBRARIES", &model::Setting::name);
+  return found == report.settings.end() ? std::string_view() : view_of(found->value);
+}
+
+// The report's call stacks with named frames.
+class NamedStacks {
+ public:
+  explicit NamedStacks(const model::Report& report) {
+    for (const model::Stack& stack : report.stacks) stacks_[stack.id] = &stack;
+    for (const model::Module& module : report.modules) paths_[module.id] = module.path;
+    for (const model::Frame& frame : report.frames)
+      frames_[frame.id] = named_frame(frame, paths_[frame.module.value_or(0)]);
+  }
+
+  // Returns the frames of the stack, innermost first; none if the id is null or unknown.
+  std::vector<NamedFrame> frames(model::MaybeId id) const {
+    std::vector<NamedFrame> named;
+    const auto stack = id ? stacks_.find(*id) : stacks_.end();
+    if (stack == stacks_.end()) return named;
+    for (const model::Id frame_id : stack->second->frames)
+      if (const auto frame = frames_.find(frame_id); frame != frames_.end())
+        named.push_back(frame->second);
+    return named;
+  }
+
+ private:
+  std::unordered_map<model::Id, const model::Stack*> stacks_;
+  std::unordered_map<model::Id, NamedFrame> frames_;
+  std::unordered_map<model::Id, std::string_view> paths_;
+};
+
+model::Text where(std::span<const NamedFrame> frames) {
+  const auto users = users_frame(frames);
+  return users ? model::Text(location_text(frames[*users])) : std::nullopt;
+}
+
+void set_libraries(model::Report& report) {
+  KnownLibraries libraries(further_libraries(report));
+  std::unordered_map<model::Id, std::string_view> paths;
+  for (const model::Module& module : report.modules) paths[module.id] = module.path;
+  for (model::Frame& frame : report.frames)
+    frame.library = model::text_or_null(
+        libraries.library_of(named_frame(frame, paths[frame.module.value_or(0)])));
+}
+
+void set_locations(model::Report& report, const NamedStacks& stacks) {
+  for (model::LeakGroup& group : report.leak_groups)
+    group.where = where(stacks.frames(group.stack));
+  for (model::ImplicitGroup& group : report.implicit_groups)
+    group.where = where(stacks.frames(group.stack));
+}
+
+}  // namespace
+
+NamedFrame named_frame(const model::Frame& frame, std::string_view module_path) {
+  return {.module = frame.module.value_or(0),
+          .path = module_path,
+          .function = view_of(frame.function),
+          .file = view_of(frame.file),
+          .line = frame.line.value_or(0),
+          .offset = frame.offset.value_or(0),
+          .is_python = frame.language == "python",
+          .library = view_of(frame.library)};
+}
+
+void label_report(model::Report& report) {
+  set_libraries(report);
+  const NamedStacks stacks(report);
+  set_locations(report, stacks);
+  for (model::LeakGroup& group : report.leak_groups) {
+    GroupLabel label = label_group(group.api.value_or(""), stacks.frames(group.stack));
+    if (!label.api.empty()) group.api = std::move(label.api);
+    if (label.module != 0) group.module = label.module;
+  }
+}
+
+void label_old_report(model::Report& report) {
+  if (std::ranges::any_of(report.frames,
+                          [](const auto& frame) { return frame.library.has_value(); }))
+    return;
+  set_libraries(report);
+  set_locations(report, NamedStacks(report));
+}
+
+}  // namespace cuwarden

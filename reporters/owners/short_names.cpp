@@ -1,0 +1,81 @@
+#include "reporters/owners/short_names.hpp"
+
+#include <cstddef>
+
+namespace cuwarden {
+namespace {
+
+// Returns the length of the operator's name at `at`, such as that of "operator<<" or "operator()";
+// 0 if none begins there. Its brackets begin no list.
+std::size_t operator_at(std::string_view name, std::size_t at) {
+  constexpr std::string_view word = "operator";
+  if (name.substr(at, word.size()) != word) return 0;
+  const std::string_view sign = name.substr(at + word.size());
+  for (const std::string_view known :
+       {"()", "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<", ">"})
+    if (sign.starts_with(known)) return word.size() + known.size();
+  return word.size();
+}
+
+// Returns the position behind the list that begins with the bracket at `at`; npos if it has no end.
+std::size_t end_of_list(std::string_view name, std::size_t at) {
+  int depth = 0;
+  for (std::size_t i = at; i < name.size(); ++i) {
+    if (const std::size_t skipped = operator_at(name, i)) {
+      i += skipped - 1;
+      continue;
+    }
+    if (name[i] == '<' || name[i] == '(') ++depth;
+    // "->" stands in the types of results, and closes nothing.
+    const bool is_arrow = name[i] == '>' && i > 0 && name[i - 1] == '-';
+    if ((name[i] == '>' && !is_arrow) || name[i] == ')') --depth;
+    if (depth == 0) return i + 1;
+  }
+  return name.npos;
+}
+
+constexpr std::string_view nameless = "(anonymous namespace)";
+
+// Copies the name; for each outermost list in angle or round brackets, adds what `shown` returns.
+template <class Shown>
+std::string with_lists(std::string_view name, const Shown& shown) {
+  std::string result;
+  for (std::size_t at = 0; at < name.size();) {
+    std::size_t whole = operator_at(name, at);
+    if (name.substr(at).starts_with(nameless)) whole = nameless.size();
+    if (whole == 0 && (name[at] == '<' || name[at] == '(')) {
+      const std::size_t end = end_of_list(name, at);
+      if (end == name.npos) return result.append(name.substr(at));
+      result += shown(name.substr(at, end - at));
+      at = end;
+      continue;
+    }
+    if (whole == 0) whole = 1;
+    result += name.substr(at, whole);
+    at += whole;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string short_name(std::string_view function) {
+  constexpr std::size_t longest_arguments = 24, longest_parameters = 40;
+  return with_lists(function, [&](std::string_view list) -> std::string {
+    const bool are_arguments = list.front() == '<';
+    if (list.size() <= (are_arguments ? longest_arguments : longest_parameters))
+      return std::string(list);
+    return are_arguments ? "<…>" : "(…)";
+  });
+}
+
+std::string name_alone(std::string_view function) {
+  const std::string bare = with_lists(function, [](std::string_view) { return ""; });
+  // The result's type comes first: "void std::vector::resize const".
+  std::size_t start = 0;
+  for (std::size_t at = 0; at < bare.size(); ++at)
+    if (bare[at] == ' ' && bare.find(':', at) != bare.npos) start = at + 1;
+  return bare.substr(start);
+}
+
+}  // namespace cuwarden
