@@ -25,6 +25,8 @@ NOT_CHECKED = ["tests"] + ([] if os.environ.get("TIDY_ALL") else ["samples", "to
 DEAR = "clang-analyzer-*"
 
 INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+# Meson's includes of the sources that are compiled together, in a file that it generates.
+TOGETHER = re.compile(rb"^#include<([^>\n]+\.(?:cpp|c))>$", re.MULTILINE)
 
 
 def clang_tidy():
@@ -39,18 +41,29 @@ def clang_tidy():
 
 
 def units_of(root, build):
-    """Yields (source, command) once for each source of the project, in the order of the build."""
+    """Yields (file, sources, command) for each unit of the project, in the order of the build: the file
+    that is compiled, and the sources in it. A source that several targets compile comes once."""
     seen = set()
     for entry in json.loads((build / "compile_commands.json").read_text()):
-        source = Path(os.path.normpath(Path(entry["directory"]) / entry["file"]))
-        if source in seen or source.suffix not in (".cpp", ".c"):
+        file = Path(os.path.normpath(Path(entry["directory"]) / entry["file"]))
+        if file.suffix not in (".cpp", ".c"):
             continue
-        seen.add(source)
-        # Files that the build generates are no sources of the project.
-        if source.is_relative_to(build) or not source.is_relative_to(root):
+        sources = [file]
+        if file.is_relative_to(build):
+            together = TOGETHER.findall(file.read_bytes()) if "-unity" in file.name else []
+            sources = [Path(os.path.normpath(name.decode())) for name in together]
+        # Other files that the build generates are no sources of the project.
+        sources = [
+            source
+            for source in sources
+            if source.is_relative_to(root)
+            and not source.is_relative_to(build)
+            and not any(source.is_relative_to(root / folder) for folder in NOT_CHECKED)
+        ]
+        if seen.issuperset(sources):
             continue
-        if not any(source.is_relative_to(root / folder) for folder in NOT_CHECKED):
-            yield source, entry["command"]
+        seen.update(sources)
+        yield file, sources, entry["command"]
 
 
 class Contents:
@@ -67,14 +80,14 @@ class Contents:
             self.read[path] = None if text is None else (hashlib.sha256(text).digest(), INCLUDE.findall(text))
         return self.read[path]
 
-    def digest_of(self, source, command):
+    def digest_of(self, sources, command):
         folders = [
             Path(os.path.normpath(self.build / word[2:]))
             for word in shlex.split(command)
             if word.startswith("-I")
         ]
         whole = hashlib.sha256(command.encode())
-        reached, to_read = {source}, [source]
+        reached, to_read = set(sources), list(sources)
         while to_read:
             path = to_read.pop()
             digest, names = self.of(path)
@@ -98,24 +111,27 @@ def main():
     if program is None:
         print(f"no clang-tidy {VERSION}")
         return 77
-    checks = [] if os.environ.get("TIDY_ALL") else [f"--checks=-{DEAR}"]
+    left_out = [] if os.environ.get("TIDY_ALL") else [f"-{DEAR}"]
     passed = build / "clang-tidy-passed"
     passed.mkdir(exist_ok=True)
     units = list(units_of(root, build))[part - 1 :: parts]
     assert units, f"no units in {build}/compile_commands.json"
     contents, checked, failed = Contents(build), 0, 0
     rules = (root / ".clang-tidy").read_bytes() + Path(program).resolve().as_posix().encode()
-    for source, command in units:
-        key = contents.digest_of(source, command)
+    for file, sources, command in units:
+        key = contents.digest_of(sources, command)
+        # A unit of several sources includes them.
+        unwanted = left_out + ([] if sources == [file] else ["-bugprone-suspicious-include"])
+        checks = [f"--checks={','.join(unwanted)}"] if unwanted else []
         key.update(rules + " ".join(checks).encode())
-        name = source.relative_to(root).as_posix()
+        name = os.path.relpath(file, root)
         stamp = passed / name.replace("/", "!")
         if stamp.is_file() and stamp.read_text() == key.hexdigest():
             continue
         checked += 1
         print(name, flush=True)
         done = subprocess.run(
-            [program, "--quiet", "-p", build, *checks, source], capture_output=True, text=True
+            [program, "--quiet", "-p", build, *checks, file], capture_output=True, text=True
         )
         if done.returncode == 0:
             stamp.write_text(key.hexdigest())
