@@ -53,6 +53,13 @@ struct Growth {
     const double rate = static_cast<double>(later_bytes) / minutes;
     return rate < 0x1p53 ? static_cast<std::uint64_t>(rate) : std::uint64_t{1} << 53;
   }
+  // Returns the bytes that were added after the first quarter, by each unit of the time (or of
+  // another axis, such as steps) after it. Returns null if growing() is false.
+  constexpr std::optional<std::uint64_t> bytes_per_unit() const {
+    if (!growing()) return std::nullopt;
+    const std::uint64_t later = end_ns - first_ns - std::min(quarter_ns(), end_ns - first_ns);
+    return later_bytes / std::max<std::uint64_t>(later, 1);
+  }
   // Returns the report's word for growing(): "growing" or "one_time".
   constexpr std::string_view name() const { return growing() ? "growing" : "one_time"; }
 };

@@ -133,12 +133,21 @@ struct LeakGroup {
   // not.
   Figure allocations;
   // "growing" if at least four allocations were not freed, and were made in at least three of the
-  // four quarters of the time from first_ns to the process's end; else "one_time". Null: the end of
-  // a context released them.
+  // four quarters of the time from first_ns to the process's end; else "one_time". If the program
+  // marked four steps or more, quarters of the steps from `first_step` on count instead. Null: the
+  // end of a context released them.
   Text growth;
+  // Number of the program's step in which the oldest allocation that was not freed was made; 0:
+  // before the first step. Null: the program marked fewer than four steps, or the end of a context
+  // released the allocations.
+  Figure first_step;
+  // Growth in bytes per step: bytes that were not freed and were allocated after the first quarter
+  // of the steps from `first_step` on, by step of the other three quarters. Null if `growth` is not
+  // "growing", or the program marked fewer than four steps.
+  Figure growth_bytes_per_step;
   // Growth in bytes per minute: bytes that were not freed and were allocated after the first
   // quarter of the time from first_ns to the process's end, by minute of the other three quarters.
-  // Null if `growth` is not "growing".
+  // Null if `growth` is not "growing", or is by steps alone.
   Figure growth_bytes_per_minute;
   // Number of allocations that were not freed, by the quarter of the time from first_ns to the
   // process's end in which they were made. Null: the end of a context released them, or the report
@@ -161,11 +170,12 @@ struct LeakGroup {
   // the end of a context released the group, and in reports that are older than this field.
   Figure unmapped_count;
   CUWARDEN_FIELDS(where, stack, kind, api, device, count, bytes, first_ns, last_ns, module,
-                  allocations, growth, growth_bytes_per_minute, count_by_quarter, lost_count,
-                  lost_bytes, reachable_count, reachable_bytes, released_by, suppressed,
-                  example_address, unmapped_count)
-  CUWARDEN_MAY_LACK(where, growth_bytes_per_minute, count_by_quarter, lost_count, lost_bytes,
-                    reachable_count, reachable_bytes, example_address, unmapped_count)
+                  allocations, growth, first_step, growth_bytes_per_step, growth_bytes_per_minute,
+                  count_by_quarter, lost_count, lost_bytes, reachable_count, reachable_bytes,
+                  released_by, suppressed, example_address, unmapped_count)
+  CUWARDEN_MAY_LACK(where, first_step, growth_bytes_per_step, growth_bytes_per_minute,
+                    count_by_quarter, lost_count, lost_bytes, reachable_count, reachable_bytes,
+                    example_address, unmapped_count)
 };
 
 // Memory on one device, or of the host, that a library keeps for itself: the live allocations for

@@ -46,6 +46,8 @@ struct Process {
   // Way in which the process ended: "exit" (also by a return from main), "_exit", "quick_exit",
   // "abort", "signal" or "running". Null: the process died without a sign of the reason.
   Text end_reason;
+  // Number of steps that the program marked (cuwarden_step()); null: none.
+  Figure steps;
   // Exit status of the process; null: it was killed, was running, or left no status.
   SignedFigure exit_status;
   Figure signal;  // number of the signal that killed the process; null: none, or unknown
@@ -55,9 +57,10 @@ struct Process {
   // that moment; null: unknown.
   Text driver_package_version;
   Text cuda_runtime_version;  // version of libcudart; null: unknown
-  CUWARDEN_FIELDS(pid, parent, program, command_line, host, start, end_ns, end_reason, exit_status,
-                  signal, cuda_driver_version, driver_package_version, cuda_runtime_version)
-  CUWARDEN_MAY_LACK(parent, driver_package_version, cuda_runtime_version)
+  CUWARDEN_FIELDS(pid, parent, program, command_line, host, start, end_ns, end_reason, steps,
+                  exit_status, signal, cuda_driver_version, driver_package_version,
+                  cuda_runtime_version)
+  CUWARDEN_MAY_LACK(parent, steps, driver_package_version, cuda_runtime_version)
 };
 
 // The cgroup that counts the process's memory, as the kernel describes it when the report is made.

@@ -65,6 +65,12 @@ void merge_figures(const IndexedReport& report, const std::vector<const Row*>& r
   if constexpr (requires { &Row::locked_bytes; }) add_up(&Row::locked_bytes);
   if constexpr (requires { &Row::slab_locked_bytes; }) add_up(&Row::slab_locked_bytes);
   if constexpr (requires { &Row::growth_bytes_per_minute; }) add_up(&Row::growth_bytes_per_minute);
+  if constexpr (requires { &Row::growth_bytes_per_step; }) {
+    add_up(&Row::growth_bytes_per_step);
+    for (const Row* row : rows)
+      if (row->first_step)
+        merged.first_step = std::min(merged.first_step.value_or(UINT64_MAX), *row->first_step);
+  }
   if constexpr (requires { &Row::uncertain; }) {
     for (const Row* row : rows) {
       merged.uncertain |= row->uncertain;

@@ -19,9 +19,12 @@ namespace {
 // Most frames that are shown of one stack; the report has all.
 constexpr std::size_t most_leak_frames = 24;
 
-// Returns the growth by the minute if the group was watched for some seconds; a shorter time gives
-// only a guess.
+// Returns the growth by steps if the program marked them. Without them, returns that by the minute
+// if the group was watched for some seconds; a shorter time gives only a guess.
 std::string growth_of(const model::LeakGroup& group) {
+  if (const std::uint64_t by_step = group.growth_bytes_per_step.value_or(0))
+    return "growing by " + human_bytes(by_step) + " a step since step " +
+           human_count(group.first_step.value_or(0));
   constexpr std::uint64_t long_enough_ns = 5'000'000'000;
   const std::uint64_t rate = group.growth_bytes_per_minute.value_or(0);
   const std::uint64_t first = group.first_ns.value_or(0), last = group.last_ns.value_or(0);

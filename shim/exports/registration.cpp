@@ -8,6 +8,7 @@
 
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/ledger/write/steps.hpp"
 #include "shim/policy/host_process.hpp"
 #include "shim/process/process.hpp"
 #include "shim/support/loaded_objects.hpp"
@@ -74,6 +75,14 @@ extern "C" {
   cuwarden::shim::note_process();
   const std::uint64_t deadline_ns = cuwarden::now_ns() + patience_ns;
   return cuwarden::shim::reclaimers.remove(number, deadline_ns) ? 0 : -1;
+}
+
+[[gnu::visibility("default")]] void cuwarden_1_step() noexcept {
+  using namespace cuwarden::shim;
+  const cuwarden::ErrnoGuard keep;
+  if (!Process::get().enabled()) return;
+  if (cuwarden::hooks::Session* const session = Process::get().session())
+    session->ledger.steps.begin();
 }
 
 }  // extern "C"

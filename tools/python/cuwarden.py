@@ -1,7 +1,9 @@
-"""Lets cuwarden empty the caches of PyTorch and CuPy when another library's request would fail.
+"""Lets cuwarden empty the caches of PyTorch and CuPy when another library's request would fail, and marks
+steps of a program.
 
     python3 -m cuwarden train.py ARGUMENT...     runs an unmodified script; also `-m MODULE` and `-c TEXT`
     import cuwarden; cuwarden.register()     does the same from inside a program
+    cuwarden.step()     marks the begin of a step, such as an iteration of a training loop
 
 cuwarden empties caches only if rescues are on: they are, unless CUWARDEN_POOL=off. In a process that
 does not run under cuwarden, the functions of this module do nothing.
@@ -97,6 +99,19 @@ def _library():
     register.restype = unregister.restype = ctypes.c_int
     unregister.argtypes = [ctypes.c_int]
     return library
+
+
+_mark_step = getattr(ctypes.CDLL(None), "cuwarden_1_step", None)
+
+
+def step():
+    """Marks the begin of a step, which lasts until the next call: an iteration of a training loop.
+
+    A report judges leaks by steps if there were four or more: it says how many bytes each step adds, and
+    since which step.
+    """
+    if _mark_step is not None:
+        _mark_step()
 
 
 def register_reclaimer(name, modules, give_back):

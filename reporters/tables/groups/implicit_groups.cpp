@@ -146,7 +146,7 @@ std::vector<LeakGroup> implicit_groups(const ledger::Reader& reader, const Conte
   std::erase_if(leaks, [](const LeakGroup& leak) {
     return is_implicit(leak.group.kind) &&
            (leak.released_by_context || leak.is_code || is_for_kernels(leak.group.kind) ||
-            !leak.growth.growing());
+            !leak.judged_growth().growing());
   });
   return result;
 }
@@ -198,7 +198,7 @@ void put_implicit_groups(const ledger::Reader& reader, const std::vector<LeakGro
     row.kept_bytes = group.kept_bytes;
     row.first_ns = made.first_ns;
     row.last_ns = made.last_ns;
-    if (group.count != 0) row.growth = group.growth.name();
+    if (group.count != 0) row.growth = group.judged_growth().name();
     row.growth_bytes_per_minute = group.growth.bytes_per_minute();
     put(row);
   }

@@ -7,6 +7,7 @@
 
 #include "reporters/model/device_id.hpp"
 #include "reporters/owners/group_label.hpp"
+#include "reporters/tables/groups/step_marks.hpp"
 #include "reporters/words/quantities.hpp"
 
 namespace cuwarden {
@@ -19,8 +20,11 @@ struct Live {
   DeviceAddress oldest;
   bool is_code = false, is_uncertain = false, is_shared = false;
   std::set<std::uint16_t> differences;
-  Growth growth;
+  Growth growth, by_step;
 };
+
+// Fewest steps by which growth is judged: one in each quarter of them.
+constexpr std::uint64_t fewest_steps = 4;
 
 template <class Visit>
 void each_live_record(const ledger::Reader& reader, const Visit& visit) {
@@ -51,13 +55,19 @@ std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& read
       ++live.unmapped;
     }
   });
+  const StepMarks steps(reader);
   for (auto& [group, live] : groups) {
     live.growth.first_ns = live.first_ns;
     live.growth.end_ns = end_ns;
+    live.by_step.first_ns = steps.at(live.first_ns);
+    live.by_step.end_ns = steps.count() + 1;
   }
   each_live_record(reader, [&](const ledger::RecordView& record) {
     const auto known = groups.find(record.group.value);  // a live ledger may have new groups
-    if (known != groups.end()) known->second.growth.add(record.time_ns, record.bytes.value);
+    if (known == groups.end()) return;
+    known->second.growth.add(record.time_ns, record.bytes.value);
+    if (steps.count() >= fewest_steps)
+      known->second.by_step.add(steps.at(record.time_ns), record.bytes.value);
   });
   return groups;
 }
@@ -89,6 +99,7 @@ std::vector<LeakGroup> groups_of(const ledger::Reader& reader, std::uint64_t end
         leak.is_shared = live->second.is_shared;
         leak.differences = live->second.differences;
         leak.growth = live->second.growth;
+        leak.by_step = live->second.by_step;
       }
       if (is_running) {
         leak.count = group->live_count;
@@ -162,8 +173,11 @@ void put_leak_groups(const ledger::Reader& reader, const std::vector<LeakGroup>&
     if (leak.released_by_context) {
       row.released_by = "context";
     } else {
-      row.growth = leak.growth.name();
-      row.growth_bytes_per_minute = leak.growth.bytes_per_minute();
+      row.growth = leak.judged_growth().name();
+      if (leak.judged_growth().growing())
+        row.growth_bytes_per_minute = leak.growth.bytes_per_minute();
+      if (leak.by_step.count != 0) row.first_step = leak.by_step.first_ns;
+      row.growth_bytes_per_step = leak.by_step.bytes_per_unit();
       std::ranges::copy(leak.growth.by_quarter, row.count_by_quarter.emplace().begin());
     }
     if (leak.example) row.example_address = address_text(leak.example->value);

@@ -50,6 +50,13 @@ struct LeakGroup {
   std::set<std::uint16_t> differences;
   // Growth of the live allocations; with no allocation if unknown or released_by_context.
   Growth growth;
+  // Growth of the live allocations by steps of the program: numbers of steps stand for times, and
+  // the number after the last step for the end. With no allocation if the program marked fewer than
+  // four steps.
+  Growth by_step;
+
+  // Returns the growth by which the group is judged: by steps if the program marked them.
+  const Growth& judged_growth() const { return by_step.count != 0 ? by_step : growth; }
 };
 
 // Sorts the groups: the largest first by bytes, then by count.

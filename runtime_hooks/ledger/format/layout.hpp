@@ -20,13 +20,14 @@
 #include "runtime_hooks/ledger/format/python_layout.hpp"
 #include "runtime_hooks/ledger/format/series_layout.hpp"
 #include "runtime_hooks/ledger/format/slab_layout.hpp"
+#include "runtime_hooks/ledger/format/step_layout.hpp"
 #include "runtime_hooks/ledger/format/string_ref.hpp"
 
 namespace cuwarden::ledger {
 
 // First 8 bytes of a ledger's file: "CWARDEN1" in memory.
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;
-inline constexpr std::uint32_t layout_version = 23;  // readers reject files of other versions
+inline constexpr std::uint32_t layout_version = 24;  // readers reject files of other versions
 
 // Number of enumerators of stacks::Exception, the reasons why a stack was not walked to its end.
 inline constexpr std::size_t stack_exceptions = 6;
@@ -59,8 +60,9 @@ enum class RegionId : std::uint8_t {
   slab_pages,          // table of the driver's slabs and their contents: rows of type SlabPage
   worst_holders,       // table of groups that locked many bytes in slabs: WorstHolder
   python_codes,        // table of the Python functions in stacks: rows of type PythonCode
+  steps,               // table of the begins of the program's steps: rows of type StepMark
 };
-inline constexpr std::size_t region_count = 24;  // number of regions of the file
+inline constexpr std::size_t region_count = 25;  // number of regions of the file
 
 // The part of the file that one table (or heap of bytes) occupies, and how much of that is in use.
 struct Region {
@@ -177,7 +179,8 @@ struct Header {
   std::atomic<std::uint32_t> growth_error;  // errno of the `growth_operation`; 0: none has failed
   // Number of stack walks that ended before the outermost frame, by the reason (stacks::Exception).
   std::atomic<std::uint64_t> stacks_cut[stack_exceptions];
-  Region regions[region_count];  // the parts of the file, indexed by RegionId
+  std::atomic<std::uint64_t> steps;  // number of steps that the program has marked
+  Region regions[region_count];      // the parts of the file, indexed by RegionId
 };
 
 // One live allocation. The writer makes `state` odd (by a release store) once the row is filled,

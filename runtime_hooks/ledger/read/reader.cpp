@@ -44,7 +44,8 @@ constexpr std::array<std::uint32_t, region_count> row_sizes = {sizeof(Record),
                                                                sizeof(IncidentProcess),
                                                                sizeof(SlabPage),
                                                                sizeof(WorstHolder),
-                                                               sizeof(PythonCode)};
+                                                               sizeof(PythonCode),
+                                                               sizeof(StepMark)};
 
 // Returns the most rows of the region that are read. Loops over devices run inside loops over
 // series, so both are bounded; no machine has more of them, whatever room their regions have.
@@ -155,6 +156,7 @@ ProcessView Reader::process() const noexcept {
   view.program = text(process.program, longest_path);
   view.command_line = text(process.command_line, longest_text);
   view.report_path = text(process.report_path, longest_path);
+  view.steps = get(header.steps);
   const std::uint32_t end = get(header.end_reason);
   view.report_written = get(header.report_written) != 0;
   if (const std::uint32_t number = get(header.report_number)) view.report_number = number - 1;
@@ -317,6 +319,12 @@ std::optional<HookView> Reader::hook(std::uint64_t index) const noexcept {
   if (found == nullptr || index > UINT16_MAX) return std::nullopt;
   return HookView{HookId{static_cast<std::uint16_t>(index)}, text(found->name, longest_text),
                   calls_of(index)};
+}
+
+std::optional<StepMarkView> Reader::step_mark(std::uint64_t index) const noexcept {
+  const auto* const found = published<StepMark>(RegionId::steps, index);
+  if (found == nullptr) return std::nullopt;
+  return StepMarkView{load_field(found->number), load_field(found->time_ns)};
 }
 
 std::optional<NamedCountView> Reader::unhooked_lookup(std::uint64_t index) const noexcept {

@@ -279,6 +279,11 @@ struct HookView {
   std::string_view name;    // name of the CUDA function
   std::uint64_t calls = 0;  // number of recorded calls of the function, by all threads
 };
+// A copy of a StepMark: the begin of a step of the program.
+struct StepMarkView {
+  std::uint64_t number = 0;   // number of the step, from 1
+  std::uint64_t time_ns = 0;  // begin of the step, in ns since the process's start
+};
 // A copy of a NamedCount: a CUDA memory function without a hook, and the number of its lookups.
 struct NamedCountView {
   std::string_view name;    // name of the function
@@ -316,6 +321,7 @@ struct ProcessView {
   std::string_view command_line;
   // Absolute path of the report to be written; /dev/null: none; empty: unknown.
   std::string_view report_path;
+  std::uint64_t steps = 0;                    // number of steps that the program has marked
   EndReason end_reason = EndReason::unknown;  // reason of the end; `running`: no end was noted
   bool report_written = false;                // true: the final report is complete on disk
   // Number in the report's file name; 0: the name has no number. Null: there is no report.

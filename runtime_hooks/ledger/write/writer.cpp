@@ -27,6 +27,7 @@ Writer::Writer(State& state) noexcept
       threads(state.threads),
       thread_shards(state.thread_shards),
       names(state.names),
+      steps(state.steps),
       state_(state) {}
 
 Writer* Writer::create(const Creation& creation) noexcept {

@@ -21,6 +21,7 @@ class ThreadShards;
 class Names;
 class PythonTable;
 class StackTable;
+class Steps;
 class Threads;
 class Totals;
 class VirtualMemory;
@@ -99,6 +100,7 @@ class Writer {
   Threads& threads;      // threads that made recorded calls
   ThreadShards& thread_shards;  // each thread's own counters, also of its calls of hooks
   Names& names;                 // texts: settings, environment variables, functions without a hook
+  Steps& steps;                 // steps that the program has marked
 
  private:
   // All objects of which the writer consists.

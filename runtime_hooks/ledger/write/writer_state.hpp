@@ -20,6 +20,7 @@
 #include "runtime_hooks/ledger/write/stacks/module_table.hpp"
 #include "runtime_hooks/ledger/write/stacks/python_table.hpp"
 #include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
+#include "runtime_hooks/ledger/write/steps.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 
 namespace cuwarden::ledger {
@@ -44,6 +45,7 @@ struct Writer::State {
   VirtualMemory virtual_memory{storage, records, totals, threads, time};
   Devices devices{storage, time};  // rows of devices
   Names names{storage};            // rows of settings and other texts
+  Steps steps{storage, time};      // rows of the program's steps
   Writer self{*this};              // the face of all these objects, which Writer::create() returns
 };
 

@@ -94,6 +94,8 @@ std::uint64_t Reader::rows(RegionId region) const noexcept {
       for (const auto& stack : ledger.stacks) frames += stack.frames.size();
       return frames;
     }
+    case RegionId::steps:
+      return ledger.steps.size() + 1;
     case RegionId::python_codes:
       return ledger.python_codes.size() + 1;
     case RegionId::modules:
@@ -133,6 +135,9 @@ std::optional<StackView> Reader::stack(std::uint64_t row) const noexcept {
 }
 std::optional<PythonCodeView> Reader::python_code(std::uint64_t row) const noexcept {
   return at(fake(bytes_).python_codes, row - 1);
+}
+std::optional<StepMarkView> Reader::step_mark(std::uint64_t row) const noexcept {
+  return at(fake(bytes_).steps, row - 1);
 }
 std::optional<ModuleView> Reader::module(std::uint64_t row) const noexcept {
   return at(fake(bytes_).modules, row - 1);

@@ -1,0 +1,30 @@
+// The steps of the program (such as iterations of a training loop) that a ledger knows.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime_hooks/ledger/read/reader.hpp"
+
+namespace cuwarden {
+
+// Tells in which step of the program something happened.
+class StepMarks {
+ public:
+  // Reads the ledger's marks of steps. Marks of a damaged ledger that contradict others are left
+  // out.
+  explicit StepMarks(const ledger::Reader&);
+
+  // Returns the number of steps that have begun; 0: the program marked none.
+  std::uint64_t count() const { return count_; }
+  // Returns the number of the step that had begun last at a time, in ns since the process's start;
+  // 0: none had. Exact for the first ledger::exact_steps steps, and to 1 / exact_steps for later
+  // ones.
+  std::uint64_t at(std::uint64_t time_ns) const;
+
+ private:
+  std::vector<ledger::StepMarkView> marks_;  // in the order of their numbers and times
+  std::uint64_t count_ = 0;                  // number of steps that have begun
+};
+
+}  // namespace cuwarden

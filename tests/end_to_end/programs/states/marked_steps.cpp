@@ -1,0 +1,25 @@
+// A loop of 20 steps, marked with cuwarden.h: each keeps 2 MiB.
+#include <cuda_runtime_api.h>
+#include <cuwarden.h>
+
+#include <chrono>
+#include <thread>
+
+namespace {
+
+[[gnu::noinline]] bool keep() {
+  void* kept = nullptr;
+  return cudaMalloc(&kept, 2 << 20) == cudaSuccess;
+}
+
+}  // namespace
+
+int main() {
+  for (int step = 0; step < 20; ++step) {
+    cuwarden_step();
+    if (!keep()) return 1;
+    // Times of allocations are known to some milliseconds.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return 0;
+}

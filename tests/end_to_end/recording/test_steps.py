@@ -1,0 +1,107 @@
+"""Steps that a program marks: a leak in each step is told by steps, from C and from Python."""
+
+import textwrap
+
+import pytest
+
+import shimmed
+
+PYTHON = shimmed.SOURCE / "tools" / "python"
+
+# A training loop: the first step makes what the later ones use, and from step 3 on each keeps 2 MiB.
+LOOP = """
+import ctypes, time
+{marking}
+cudart = ctypes.CDLL("libcudart.so.13")
+cudart.cudaMalloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+
+def take(size):
+    out = ctypes.c_void_p()
+    assert cudart.cudaMalloc(ctypes.byref(out), size) == 0
+    return out
+
+def keep_loss():
+    return take(2 << 20)
+
+def warm_up():
+    return [take(1 << 20) for _ in range(8)]
+
+for number in range(1, {steps} + 1):
+    {mark}
+    if number == 1:
+        warm_up()
+    if number >= 3:
+        keep_loss()
+    cudart.cudaFree(take(3 << 20))
+    # Times of allocations are known to some milliseconds.
+    time.sleep(0.02)
+"""
+
+
+def run_loop(workspace, *, marking="import cuwarden", mark="cuwarden.step()", steps=20, **how):
+    path = workspace.work / "loop.py"
+    path.write_text(textwrap.dedent(LOOP).format(marking=marking, mark=mark, steps=steps))
+    run = workspace.run(["/usr/bin/python3", path], {"PYTHONPATH": str(PYTHON)}, **how)
+    assert run.returncode == 0, run.stderr
+    return run
+
+
+def leak_of(report, outermost):
+    """Returns the group whose stack has the function."""
+    names = {id: frame["function"] for id, frame in report.frames.items()}
+    (group,) = [
+        group
+        for group in report["leak_groups"]
+        if outermost in [names[frame] for frame in report.stacks[group["stack"]]["frames"]]
+    ]
+    return group
+
+
+def test_a_leak_in_each_step_is_told_by_steps(workspace):
+    run = run_loop(workspace)
+    assert run.report["process"]["steps"] == 20
+    loss = leak_of(run.report, "keep_loss")
+    assert (loss["growth"], loss["first_step"], loss["growth_bytes_per_step"]) == ("growing", 3, 2 << 20)
+    warm_up = leak_of(run.report, "warm_up")
+    assert (warm_up["growth"], warm_up["first_step"]) == ("one_time", 1)
+    assert warm_up["growth_bytes_per_step"] is None
+    (path,) = workspace.reports.iterdir()
+    text = shimmed.cuwarden(workspace, "report", path).stdout
+    assert "growing by 2.0 MiB a step since step 3" in text
+
+
+def test_without_marks_growth_is_told_by_times(workspace):
+    run = run_loop(workspace, mark="pass")
+    assert run.report["process"]["steps"] is None
+    loss = leak_of(run.report, "keep_loss")
+    assert loss["growth"] == "growing" and loss["growth_bytes_per_minute"] > 0
+    assert loss["first_step"] is None and loss["growth_bytes_per_step"] is None
+
+
+def test_the_header_of_c_marks_steps(workspace):
+    run = workspace.run([shimmed.program("marked_steps")])
+    assert run.returncode == 0 and run.report["process"]["steps"] == 20
+    kept = run.report["leak_groups"][0]
+    assert (kept["growth"], kept["first_step"], kept["growth_bytes_per_step"]) == ("growing", 1, 2 << 20)
+    bare = workspace.run([shimmed.program("marked_steps")], shim=False)
+    assert (bare.returncode, bare.stderr) == (0, "")
+
+
+def test_a_process_that_does_not_run_under_cuwarden_marks_nothing(workspace):
+    run = run_loop(workspace, shim=False)
+    assert run.stderr == "" and run.reports == []
+
+
+def test_steps_of_a_process_that_is_turned_off_are_not_counted(workspace):
+    path = workspace.work / "off.py"
+    path.write_text("import cuwarden\nfor _ in range(5): cuwarden.step()\n")
+    run = workspace.run(
+        ["/usr/bin/python3", path], {"PYTHONPATH": str(PYTHON), "CUWARDEN_ENABLED": "0"}
+    )
+    assert (run.returncode, run.stderr, run.reports) == (0, "", [])
+
+
+@pytest.mark.parametrize("steps", [3, 4])
+def test_growth_is_judged_by_steps_from_four_of_them_on(workspace, steps):
+    run = run_loop(workspace, steps=steps)
+    assert (leak_of(run.report, "warm_up")["first_step"] is None) == (steps < 4)

@@ -1,0 +1,58 @@
+// Steps of the program in the ledger: few rows for any number of steps.
+#include "runtime_hooks/ledger/write/steps.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "tests/unit/ledger/ledger_fixture.hpp"
+
+namespace cuwarden::ledger {
+namespace {
+
+TEST_F(LedgerTest, the_first_steps_each_have_a_row) {
+  for (std::uint64_t step = 0; step < exact_steps; ++step) writer->steps.begin();
+  const Reader reader = read(*writer);
+  EXPECT_EQ(reader.process().steps, exact_steps);
+  ASSERT_EQ(reader.rows(RegionId::steps), exact_steps + 1);
+  std::uint64_t before_ns = 0;
+  for (std::uint64_t row = 1; row <= exact_steps; ++row) {
+    const auto mark = reader.step_mark(row);
+    ASSERT_TRUE(mark);
+    EXPECT_EQ(mark->number, row);
+    EXPECT_GE(mark->time_ns, before_ns);
+    before_ns = mark->time_ns;
+  }
+}
+
+TEST_F(LedgerTest, many_steps_need_few_rows_and_are_known_to_a_small_share) {
+  constexpr std::uint64_t steps = 2'000'000;
+  for (std::uint64_t step = 0; step < steps; ++step) writer->steps.begin();
+  const Reader reader = read(*writer);
+  EXPECT_EQ(reader.process().steps, steps);
+  const std::uint64_t rows = reader.rows(RegionId::steps);
+  EXPECT_LT(rows, 3000u);
+  std::uint64_t before = 0;
+  for (std::uint64_t row = 1; row < rows; ++row) {
+    const std::uint64_t number = reader.step_mark(row)->number;
+    ASSERT_GT(number, before);
+    ASSERT_LE(number - before, 1 + before / exact_steps) << "between steps with rows";
+    before = number;
+  }
+  EXPECT_LE(steps - before, before / exact_steps);
+  EXPECT_EQ(reader.process().reasons & reason_ledger_full, 0u);
+}
+
+TEST_F(LedgerTest, steps_of_several_threads_are_each_counted_once) {
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread)
+    threads.emplace_back([&] {
+      for (int step = 0; step < 10'000; ++step) writer->steps.begin();
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(read(*writer).process().steps, 40'000u);
+}
+
+}  // namespace
+}  // namespace cuwarden::ledger
