@@ -18,6 +18,8 @@ class KnownLibraries {
   // files with code that is not the program's own either. A text that the setting does not accept
   // counts as empty.
   explicit KnownLibraries(std::string_view further = {});
+  KnownLibraries(const KnownLibraries&) = delete;
+  KnownLibraries& operator=(const KnownLibraries&) = delete;
 
   // Returns the name of the library to which the frame's code belongs, such as "PyTorch", "Python"
   // for the interpreter and its standard library, "CUDA" and "system libraries". Empty: the code is

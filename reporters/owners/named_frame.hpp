@@ -11,7 +11,7 @@ struct NamedFrame {
   // Number that the caller gave to the frame's module; 0: the frame lies in no known module.
   std::uint32_t module = 0;
   // Path of the module's file; demangled name of the function. Empty: unknown.
-  std::string_view path, function;
+  std::string_view path{}, function{};
   std::string_view file{};  // source file of the function; empty: unknown
   std::uint64_t line = 0;   // line of the code in the source file; 0: unknown
   // Code's address minus the module's load address; without a module, the address itself.

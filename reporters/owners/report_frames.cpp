@@ -48,11 +48,6 @@ class NamedStacks {
   std::unordered_map<model::Id, std::string_view> paths_;
 };
 
-model::Text where(std::span<const NamedFrame> frames) {
-  const auto users = users_frame(frames);
-  return users ? model::Text(location_text(frames[*users])) : std::nullopt;
-}
-
 void set_libraries(model::Report& report) {
   KnownLibraries libraries(further_libraries(report));
   std::unordered_map<model::Id, std::string_view> paths;
@@ -64,9 +59,9 @@ void set_libraries(model::Report& report) {
 
 void set_locations(model::Report& report, const NamedStacks& stacks) {
   for (model::LeakGroup& group : report.leak_groups)
-    group.where = where(stacks.frames(group.stack));
+    group.where = users_location(stacks.frames(group.stack));
   for (model::ImplicitGroup& group : report.implicit_groups)
-    group.where = where(stacks.frames(group.stack));
+    group.where = users_location(stacks.frames(group.stack));
 }
 
 }  // namespace

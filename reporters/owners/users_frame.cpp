@@ -22,6 +22,11 @@ std::optional<std::size_t> users_frame(std::span<const NamedFrame> frames) {
   return index_of([](const NamedFrame& frame) { return frame.library != "CUDA"; });
 }
 
+std::optional<std::string> users_location(std::span<const NamedFrame> frames) {
+  const auto users = users_frame(frames);
+  return users ? std::optional(location_text(frames[*users])) : std::nullopt;
+}
+
 std::string location_text(const NamedFrame& frame) {
   const std::string function = short_name(frame.function);
   if (!frame.file.empty()) {

@@ -15,6 +15,10 @@ namespace cuwarden {
 // none either. `frames`: a call stack, innermost first.
 std::optional<std::size_t> users_frame(std::span<const NamedFrame> frames);
 
+// Returns the frame that users_frame() chooses in one line (location_text()); null if there is
+// none.
+std::optional<std::string> users_location(std::span<const NamedFrame> frames);
+
 // Returns the frame in one line: "/home/u/train.py:41 in step"; without a known source file "step
 // in libtrain.so", or "libtrain.so+0x1f20".
 std::string location_text(const NamedFrame&);

@@ -6,7 +6,6 @@
 #include <climits>
 
 #include "reporters/files/file_status.hpp"
-#include "reporters/owners/users_frame.hpp"
 #include "reporters/symbols/naming.hpp"
 #include "reporters/symbols/python_lines.hpp"
 #include "reporters/words/quantities.hpp"
@@ -147,35 +146,30 @@ void CallFrames::name_all(Naming* naming, std::vector<std::string>& reasons) {
       }
     }
   }
-  libraries_.emplace(further_libraries(reader_));
-  for (FrameRow& frame : frames_) frame.library = libraries_->library_of(named(frame));
+  name_libraries();
 }
 
-NamedFrame CallFrames::named(const FrameRow& frame) const {
-  NamedFrame named{.module = frame.module,
-                   .path = {},
-                   .function = {},
-                   .line = static_cast<std::uint64_t>(std::max(frame.line, 0)),
-                   .offset = frame.offset,
-                   .is_python = frame.is_python,
-                   .library = frame.library};
-  if (frame.module != 0) named.path = modules_.at(frame.module).path;
-  if (frame.function != nullptr) named.function = *frame.function;
-  if (frame.file != nullptr) named.file = *frame.file;
-  return named;
+void CallFrames::name_libraries() {
+  libraries_.emplace(further_libraries(reader_));
+  named_.reserve(frames_.size());
+  for (const FrameRow& frame : frames_) {
+    NamedFrame& named = named_.emplace_back();
+    named.module = frame.module;
+    if (frame.module != 0) named.path = modules_.at(frame.module).path;
+    if (frame.function != nullptr) named.function = *frame.function;
+    if (frame.file != nullptr) named.file = *frame.file;
+    named.line = static_cast<std::uint64_t>(std::max(frame.line, 0));
+    named.offset = frame.offset;
+    named.is_python = frame.is_python;
+    named.library = libraries_->library_of(named);
+  }
 }
 
 std::vector<NamedFrame> CallFrames::named_frames(model::MaybeId id) const {
   std::vector<NamedFrame> frames;
   if (const auto stack = id ? reader_.stack(*id) : std::nullopt)
-    for (const std::uint32_t frame_id : frame_ids(*stack)) frames.push_back(named(frame(frame_id)));
+    for (const std::uint32_t frame : frame_ids(*stack)) frames.push_back(named_[frame - 1]);
   return frames;
-}
-
-model::Text CallFrames::where(model::MaybeId id) const {
-  const std::vector<NamedFrame> frames = named_frames(id);
-  const auto users = users_frame(frames);
-  return users ? model::Text(location_text(frames[*users])) : std::nullopt;
 }
 
 std::vector<std::uint32_t> CallFrames::frame_ids(const ledger::StackView& stack) const {
@@ -219,7 +213,7 @@ void CallFrames::put_frames(Put<model::Frame> put) const {
     row.file = text(frame.file);
     row.line = frame.line > 0 ? model::Figure(frame.line) : std::nullopt;
     row.inlined = frame.inlined;
-    row.library = model::text_or_null(frame.library);
+    row.library = model::text_or_null(named_[row.id - 1].library);
     // Native code without a file (compiled at run time) is identified by its address.
     const bool in_module = frame.module != 0;
     row.module = in_module ? model::MaybeId(frame.module) : std::nullopt;

@@ -40,9 +40,6 @@ struct FrameRow {
   int line = 0;            // line of the code in the source file; 0: unknown
   bool inlined = false;    // true if the function is inlined into the next outer frame
   bool is_python = false;  // true for a Python function, which is in no module
-  // Name of the library to which the code belongs (KnownLibraries), owned by the CallFrames object
-  // that made the row; empty: the program's own.
-  std::string_view library{};
 };
 
 // A module of the report's table of modules.
@@ -100,12 +97,9 @@ class CallFrames {
   std::vector<std::uint32_t> frame_ids(const ledger::StackView&) const;
   // Returns the frame with this id, which must be one of frame_ids().
   const FrameRow& frame(std::uint32_t id) const { return frames_[id - 1]; }
-  // Returns the frames of the stack with their names, innermost first; none if `id` is null. The
-  // texts belong to this object. To be called after name_all().
+  // Returns the frames of the stack with their names and libraries, innermost first; none if `id`
+  // is null. The texts belong to this object. To be called after name_all().
   std::vector<NamedFrame> named_frames(model::MaybeId id) const;
-  // Returns the frame of the stack that a person would name (users_frame()) in one line; null if
-  // there is none. To be called after name_all().
-  model::Text where(model::MaybeId id) const;
 
  private:
   // A code address in a stack that was added. The address has one frame in frames_, or, if
@@ -145,8 +139,8 @@ class CallFrames {
   FrameRow python_row(std::uint64_t frame);
   // Returns the code addresses of all added stacks, by module, without names.
   std::vector<ModuleLocations> locations_by_module() const;
-  // Returns the frame with its names; the texts belong to this object.
-  NamedFrame named(const FrameRow&) const;
+  // Fills named_, by frames_ and modules_.
+  void name_libraries();
   // Keeps a text in texts_. Returns a pointer to it; null if the text is empty.
   const std::string* intern(std::string);
 
@@ -165,8 +159,10 @@ class CallFrames {
   // Table of modules, by id: the module's row in the ledger.
   std::map<std::uint32_t, ModuleRow> modules_;
   std::vector<FrameRow> frames_;  // table of frames; a frame's id is its index + 1
-  // The libraries that are not the program's own. name_all() makes it.
+  // The libraries that are not the program's own; owns texts of named_. name_all() makes it.
   std::optional<KnownLibraries> libraries_;
+  // The frames of frames_, in the same order, with the names of their modules and libraries.
+  std::vector<NamedFrame> named_;
   // Names of functions and files to which rows of frames_ point.
   std::unordered_set<std::string> texts_;
 };

@@ -7,6 +7,7 @@
 
 #include "reporters/model/device_id.hpp"
 #include "reporters/model/each_row.hpp"
+#include "reporters/owners/users_frame.hpp"
 
 namespace cuwarden {
 namespace {
@@ -188,7 +189,7 @@ void put_implicit_groups(const ledger::Reader& reader, const std::vector<LeakGro
     const auto hook = reader.hook(made.api.value);
     if (hook) row.api = model::text_or_null(hook->name);
     row.stack = frames.known_stack(made.stack);
-    row.where = frames.where(row.stack);
+    row.where = users_location(frames.named_frames(row.stack));
     row.count = group.count;
     row.bytes = group.bytes;
     row.uncertain = group.is_uncertain || group.is_shared;

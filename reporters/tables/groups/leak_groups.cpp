@@ -7,6 +7,7 @@
 
 #include "reporters/model/device_id.hpp"
 #include "reporters/owners/group_label.hpp"
+#include "reporters/owners/users_frame.hpp"
 #include "reporters/tables/groups/step_marks.hpp"
 #include "reporters/words/quantities.hpp"
 
@@ -158,9 +159,10 @@ void put_leak_groups(const ledger::Reader& reader, const std::vector<LeakGroup>&
   for (const LeakGroup& leak : groups) {
     model::LeakGroup row;
     row.stack = frames.known_stack(leak.group.stack);
-    row.where = frames.where(row.stack);
+    const std::vector<NamedFrame> named = frames.named_frames(row.stack);
+    row.where = users_location(named);
     const auto hook = reader.hook(leak.group.api.value);
-    GroupLabel label = label_group(hook ? hook->name : "", frames.named_frames(row.stack));
+    GroupLabel label = label_group(hook ? hook->name : "", named);
     row.kind = kind_name(leak.group.kind);
     if (!label.api.empty()) row.api = std::move(label.api);
     row.device = device_id(leak.group.device);
