@@ -95,8 +95,6 @@ class CallFrames {
   // Returns the ids of the stack's frames, innermost first, those of inlined functions included.
   // Code addresses that occur in no added stack are left out.
   std::vector<std::uint32_t> frame_ids(const ledger::StackView&) const;
-  // Returns the frame with this id, which must be one of frame_ids().
-  const FrameRow& frame(std::uint32_t id) const { return frames_[id - 1]; }
   // Returns the frames of the stack with their names and libraries, innermost first; none if `id`
   // is null. The texts belong to this object. To be called after name_all().
   std::vector<NamedFrame> named_frames(model::MaybeId id) const;
