@@ -1,25 +1,37 @@
 #include "tools/cuwarden/top/top_names.hpp"
 
-#include <cstdio>
 #include <thread>
 #include <utility>
 
 #include "reporters/owners/group_label.hpp"
+#include "reporters/owners/short_names.hpp"
 #include "reporters/owners/users_frame.hpp"
 #include "reporters/symbols/naming.hpp"
 #include "reporters/tables/groups/call_frames.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
+#include "reporters/words/quantities.hpp"
 
 namespace cuwarden {
 namespace {
+
+// Returns the frame with its function first, which a narrow terminal shows: "step  train.py:41".
+std::string function_first(const NamedFrame& frame) {
+  std::string location(file_name(frame.file));
+  if (!location.empty() && frame.line != 0) location += ":" + std::to_string(frame.line);
+  if (location.empty())
+    location = (frame.module == 0 ? "" : std::string(file_name(frame.path)) + "+") +
+               address_text(frame.offset);
+  const std::string function = short_name(frame.function);
+  return function.empty() ? location : function + "  " + location;
+}
 
 CallSiteName name_of(const ledger::Reader& reader, const ledger::GroupView& group,
                      const CallFrames& frames) {
   const auto hook = reader.hook(group.api.value);
   CallSiteName name;
   const std::vector<NamedFrame> named = frames.named_frames(group.stack.value);
-  if (const auto users = users_frame(named)) name.where = short_location_text(named[*users]);
+  if (const auto users = users_frame(named)) name.where = function_first(named[*users]);
   name.api = printable(label_group(hook ? hook->name : "", named).api);
   name.where = name.where.empty() ? "no stack was recorded" : printable(name.where);
   return name;
