@@ -31,6 +31,9 @@ TEST(KnownLibraries, frameworks_are_known_by_the_folders_of_their_packages) {
   EXPECT_EQ(library(native("/v/lib/python3.12/site-packages/jaxlib/_jax.so")), "JAX");
   EXPECT_EQ(library(native("/opt/lib/libtorch_cuda.so")), "PyTorch");
   EXPECT_EQ(library(native("/usr/local/cuda/lib64/libcublasLt.so.13")), "cuBLAS");
+  EXPECT_EQ(library(python("/tmp/torchinductor_u/4z/c4z7.py", "call")), "PyTorch");
+  EXPECT_EQ(library(python("<eval_with_key>.12", "forward")), "PyTorch");
+  EXPECT_EQ(library(python("<stdin>", "<module>")), "") << "the user's own";
 }
 
 TEST(KnownLibraries, the_interpreter_is_its_program_and_its_standard_library) {
