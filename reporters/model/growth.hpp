@@ -17,7 +17,8 @@
 namespace cuwarden {
 
 // The live allocations of one call stack, kind, function and device, counted by the time at which
-// they were made. first_ns and end_ns are set before the first add().
+// they were made, or by the number of the program's step. first_ns and end_ns are set before the
+// first add().
 struct Growth {
   // Time at which the oldest live allocation was made, in ns since the process's start.
   std::uint64_t first_ns = 0;
@@ -53,8 +54,9 @@ struct Growth {
     const double rate = static_cast<double>(later_bytes) / minutes;
     return rate < 0x1p53 ? static_cast<std::uint64_t>(rate) : std::uint64_t{1} << 53;
   }
-  // Returns the bytes that were added after the first quarter, by each unit of the time (or of
-  // another axis, such as steps) after it. Returns null if growing() is false.
+  // Returns the bytes of live allocations that were made after the first quarter, divided by the
+  // length of the other three: bytes by step if numbers of steps stand for the times. Returns null
+  // if growing() is false.
   constexpr std::optional<std::uint64_t> bytes_per_unit() const {
     if (!growing()) return std::nullopt;
     const std::uint64_t later = end_ns - first_ns - std::min(quarter_ns(), end_ns - first_ns);

@@ -115,8 +115,8 @@ struct Leaks {
 // `released_by` is set, the end of their context released them, so they are no leaks.
 struct LeakGroup {
   // Line of the program's own code that led to the allocations: the innermost frame of the stack
-  // that is no library's (Frame::library), such as "train.py:41 in step". If all are libraries',
-  // the innermost one outside CUDA's. Null: unknown.
+  // whose Frame::library is null, such as "/home/u/train.py:41 in step". If there is none, the
+  // innermost frame outside CUDA's libraries. Null: no stack, or all frames are CUDA's.
   Text where;
   MaybeId stack;        // row of the table `stacks`; null: no stack was recorded
   std::string kind;     // kind of memory, such as "device" or "pinned" (core/kind.hpp)
@@ -212,11 +212,11 @@ struct ImplicitGroup {
   // start.
   Figure first_ns, last_ns;
   // "growing" if at least four objects are left, and were made in at least three of the four
-  // quarters of the time from first_ns to the process's end; else "one_time". Null: no object is
-  // left.
+  // quarters of the time from first_ns to the process's end; else "one_time". Quarters of steps
+  // count as in LeakGroup. Null: no object is left.
   Text growth;
   // Growth of the bytes after the first quarter of the time from first_ns to the process's end, in
-  // bytes per minute; null if `growth` is not "growing".
+  // bytes per minute; null if `growth` is not "growing", or is by steps alone.
   Figure growth_bytes_per_minute;
   // True if `bytes` is an estimate, because the memory of at least one object that is left was not
   // measured by itself. An object of which nothing is known, since it was not measured or another

@@ -33,7 +33,7 @@ bool is_interpreter(std::string_view path) noexcept {
   if (file.starts_with(program) &&
       file.find_first_not_of("0123456789.", program.size()) == file.npos)
     return true;
-  // "/usr/lib/python3.11/ctypes/__init__.py", but no packages below that folder.
+  // "/usr/lib/python3.11/ctypes/__init__.py", but nothing in site-packages or dist-packages.
   for (const std::string_view folder : {"/lib/python3", "/lib64/python3"}) {
     const std::size_t at = path.find(folder);
     if (at != path.npos && path.find("-packages/", at) == path.npos) return true;
@@ -41,8 +41,8 @@ bool is_interpreter(std::string_view path) noexcept {
   return false;
 }
 
-// Returns the library to which a function belongs by its name alone; empty: not known. Headers of
-// these libraries put their functions into the program's own files.
+// Returns the library to which a function belongs by its name, for functions whose source file is
+// unknown; empty: not known. Headers of these libraries put functions into the program's own files.
 std::string_view library_of_function(std::string_view function) {
   struct Row {
     std::string_view space, library;

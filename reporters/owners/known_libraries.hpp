@@ -1,5 +1,5 @@
-// Tells whose code a frame of a call stack is: that of a library that is known not to be the
-// program's own, or the program's. known_libraries.def lists the libraries.
+// Tells to which known library the code of a frame belongs. All other code counts as the program's
+// own. known_libraries.def lists the libraries.
 #pragma once
 
 #include <string>
@@ -23,8 +23,8 @@ class KnownLibraries {
 
   // Returns the name of the library to which the frame's code belongs, such as "PyTorch", "Python"
   // for the interpreter and its standard library, "CUDA" and "system libraries". Empty: the code is
-  // the program's own, or nothing is known of it. A pattern of CUWARDEN_LIBRARIES is the name of
-  // what it matches. The text lives as long as this object.
+  // the program's own, or nothing is known of it. For code that a pattern of CUWARDEN_LIBRARIES
+  // matches, returns the pattern. The text lives as long as this object.
   std::string_view library_of(const NamedFrame&);
 
  private:

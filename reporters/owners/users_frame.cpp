@@ -14,7 +14,7 @@ std::optional<std::size_t> users_frame(std::span<const NamedFrame> frames) {
     if (found == frames.end()) return std::nullopt;
     return static_cast<std::size_t>(found - frames.begin());
   };
-  // Only the address is known of code that was compiled at run time.
+  // Code that was compiled at run time may have an address only, which tells a person nothing.
   const auto is_own = index_of([](const NamedFrame& frame) {
     return frame.library.empty() && (frame.module != 0 || !frame.function.empty());
   });

@@ -50,6 +50,8 @@ void judge_growth(const IndexedReport& report, const std::vector<const model::Le
     merged.growth = "growing";
     return;
   }
+  if (std::ranges::any_of(rows, [](const auto* row) { return row->first_step.has_value(); }))
+    return;
   Growth all{.first_ns = merged.first_ns.value_or(0), .end_ns = report->process.end_ns.value_or(0)};
   for (const model::LeakGroup* row : rows) add_births(*row, all);
   if (!all.growing()) return;

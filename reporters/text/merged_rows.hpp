@@ -36,8 +36,9 @@ class VisibleStacks {
 
 // Sets the field `growth` of `merged`, a leak row into which `rows` were merged and whose sums are
 // set. `merged` is growing if one of `rows` is, or if Growth::growing() holds for the live
-// allocations of all rows together. In the second case also sets growth_bytes_per_minute. In all
-// other cases, `merged` stays as it is.
+// allocations of all rows together. In the second case also sets growth_bytes_per_minute; it does
+// not arise if the program marked steps, by which each row was judged. In all other cases, `merged`
+// stays as it is.
 void judge_growth(const IndexedReport&, const std::vector<const model::LeakGroup*>& rows,
                   model::LeakGroup& merged);
 
@@ -68,7 +69,7 @@ void merge_figures(const IndexedReport& report, const std::vector<const Row*>& r
   if constexpr (requires { &Row::growth_bytes_per_step; }) {
     add_up(&Row::growth_bytes_per_step);
     for (const Row* row : rows)
-      if (row->first_step)
+      if (row->first_step && row->growth_bytes_per_step)
         merged.first_step = std::min(merged.first_step.value_or(UINT64_MAX), *row->first_step);
   }
   if constexpr (requires { &Row::uncertain; }) {

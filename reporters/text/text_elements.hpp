@@ -14,11 +14,11 @@ namespace cuwarden {
 // colour functions return the text unchanged if there are no colours.
 class Style {
  public:
-  // `colour`: true if texts get colours. `full_stacks`: true if call stacks show each frame, and
+  // `colour`: true if texts get colours. `full_stacks`: true if call stacks show all frames, and
   // names as they are; false: frames of libraries are folded, and long names are cut.
   explicit Style(bool colour, bool full_stacks = false)
       : colour_(colour), full_stacks_(full_stacks) {}
-  // True if call stacks show each frame, and names as they are.
+  // True if call stacks show all frames, and names as they are.
   bool shows_full_stacks() const { return full_stacks_; }
   // Returns the text in bold letters.
   std::string bold(const std::string& text) const { return in(bold_colour, text); }
@@ -38,7 +38,7 @@ class Style {
     return colour_ ? std::string(start) + text + std::string(end_of_colour) : text;
   }
   bool colour_;       // true if texts get colours
-  bool full_stacks_;  // true if call stacks show each frame, and names as they are
+  bool full_stacks_;  // true if call stacks show all frames, and names as they are
 };
 
 // Returns a text of the report with a question mark for each byte that could control a terminal. If

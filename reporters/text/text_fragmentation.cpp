@@ -11,7 +11,7 @@
 namespace cuwarden {
 namespace {
 
-constexpr std::size_t most_slab_holders = 3, most_slab_holder_frames = 3;
+constexpr std::size_t most_slab_holders = 3, most_slab_holder_lines = 3;
 
 const model::Device* device_of(const IndexedReport& report, model::Id ordinal) {
   for (const auto& device : report->devices)
@@ -33,7 +33,7 @@ void add_lockers(const IndexedReport& report, const std::vector<Holder>& table, 
     text += "    " + style.bold(human_bytes(holder.locked_bytes.value_or(0))) + verb +
             allocations(holder.count.value_or(0)) + " of " + human_bytes(holder.bytes.value_or(0)) +
             "\n";
-    add_stack(report, holder.stack, most_slab_holder_frames, style, text);
+    add_stack(report, holder.stack, most_slab_holder_lines, style, text);
   }
 }
 

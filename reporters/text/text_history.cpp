@@ -14,7 +14,7 @@
 namespace cuwarden {
 namespace {
 
-constexpr std::size_t most_history_groups = 3, most_history_frames = 3;
+constexpr std::size_t most_history_groups = 3, most_history_lines = 3;
 constexpr std::uint64_t least_difference = 1 << 20;
 
 bool is_far_above(std::uint64_t peak, std::uint64_t live) {
@@ -52,7 +52,7 @@ void add_largest(const IndexedReport& report, const std::vector<const Row*>& row
             allocations(groups[i].count.value_or(0)) + " · " +
             memory_name(groups[i].kind, groups[i].device) + (api.empty() ? "" : " · " + api) +
             made_here(groups[i]) + "\n";
-    add_stack(report, groups[i].stack, most_history_frames, style, text);
+    add_stack(report, groups[i].stack, most_history_lines, style, text);
   }
   if (shown == groups.size()) return;
   std::uint64_t rest = 0;

@@ -13,7 +13,7 @@
 namespace cuwarden {
 namespace {
 
-constexpr std::size_t most_implicit_groups = 4, most_implicit_frames = 6, most_sharers = 3;
+constexpr std::size_t most_implicit_groups = 4, most_implicit_lines = 6, most_sharers = 3;
 constexpr std::uint64_t least_bytes = 1 << 20;
 
 std::string objects(const std::string& item, std::uint64_t count) {
@@ -66,7 +66,7 @@ void add_group(const IndexedReport& report, const model::ImplicitGroup& group, c
             (group.item == "context" ? " until the primary context ends" : " for later ones");
   if (group.growth == "growing") text += " · " + style.red("growing");
   text += "\n";
-  add_stack(report, group.stack, most_implicit_frames, style, text);
+  add_stack(report, group.stack, most_implicit_lines, style, text);
   add_sharers(report, group, style, text);
 }
 

@@ -14,8 +14,8 @@
 namespace cuwarden {
 namespace {
 
-constexpr std::size_t most_incidents = 5, most_holders = 3, most_incident_frames = 12,
-                      most_holder_frames = 4;
+constexpr std::size_t most_incidents = 5, most_holders = 3, most_incident_lines = 12,
+                      most_holder_lines = 4;
 
 std::string times(std::uint64_t count) {
   return count == 1 ? "once" : human_count(count) + " times";
@@ -121,7 +121,7 @@ void add_holders(const IndexedReport& report, const model::Incident& incident, c
                  ? " · locks " + human_bytes(holders[i].slab_locked_bytes.value_or(0))
                  : "") +
             (grows(holders[i]) ? " · " + style.red("growing") : "") + "\n";
-    add_stack(report, holders[i].stack, most_holder_frames, style, text);
+    add_stack(report, holders[i].stack, most_holder_lines, style, text);
   }
 }
 
@@ -219,7 +219,7 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
     text += "  the program soon asked again and was served " + times(recovered) + "\n";
   for (const auto& process : report->device_processes)
     if (process.incident == incident.id) text += "    " + process_line(process) + "\n";
-  add_stack(report, incident.stack, most_incident_frames, style, text);
+  add_stack(report, incident.stack, most_incident_lines, style, text);
   add_holders(report, incident, style, text);
 }
 
@@ -240,7 +240,7 @@ void add_rescue(const IndexedReport& report, const model::Incident& incident, co
   }
   text += "\n";
   add_rungs(report, incident, style, text);
-  add_stack(report, incident.stack, most_incident_frames, style, text);
+  add_stack(report, incident.stack, most_incident_lines, style, text);
 }
 
 }  // namespace

@@ -16,11 +16,11 @@
 namespace cuwarden {
 namespace {
 
-// Most frames that are shown of one stack; the report has all.
-constexpr std::size_t most_leak_frames = 24;
+// Most lines for the frames of one stack; the report has all frames.
+constexpr std::size_t most_leak_lines = 24;
 
-// Returns the growth by steps if the program marked them. Without them, returns that by the minute
-// if the group was watched for some seconds; a shorter time gives only a guess.
+// Returns the growth by steps if the program marked four or more. Otherwise returns that by the
+// minute if the group was watched for some seconds; a shorter time gives only a guess.
 std::string growth_of(const model::LeakGroup& group) {
   if (const std::uint64_t by_step = group.growth_bytes_per_step.value_or(0))
     return "growing by " + human_bytes(by_step) + " a step since step " +
@@ -43,7 +43,7 @@ void add_group(const IndexedReport& report, const model::LeakGroup& group, std::
   const std::string module = calling_module(report, group.stack);
   if (!module.empty()) text += " · " + module;
   text += "\n";
-  add_stack(report, group.stack, most_leak_frames, style, text);
+  add_stack(report, group.stack, most_leak_lines, style, text);
   std::string life;
   if (group.first_ns) {
     const std::uint64_t first = group.first_ns.value_or(0), last = group.last_ns.value_or(0);

@@ -21,7 +21,7 @@ struct TextOptions {
   std::uint64_t min_bytes = 0;
   std::string module;   // only leaks of modules whose path contains this text; empty: all
   bool colour = false;  // true if the text gets terminal colours
-  // True if call stacks show each frame, and names as they are; false: frames of libraries are
+  // True if call stacks show all frames, and names as they are; false: frames of libraries are
   // folded, and long names are cut.
   bool full_stacks = false;
 };

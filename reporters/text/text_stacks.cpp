@@ -67,8 +67,8 @@ const model::Frame* users_frame_of(const IndexedReport& report, const Frames& fr
   return users ? frames[*users] : nullptr;
 }
 
-// Returns the end of the frames from `first` on that belong to one library; the next frame if that
-// is none, or if the style shows each frame.
+// Returns the index behind the neighbouring frames, from index `first` on, that belong to one
+// library. Returns `first` + 1 if that frame is of no library, or if the style shows full stacks.
 std::size_t end_of_library(const Frames& frames, std::size_t first, const Style& style) {
   std::size_t end = first + 1;
   if (style.shows_full_stacks() || !frames[first]->library) return end;
@@ -119,7 +119,8 @@ void add_stack(const IndexedReport& report, model::MaybeId id, std::size_t most_
   // The headline names the call; the frames of CUDA's libraries inside it are left out.
   const auto first = std::ranges::find_if(
       frames, [](const model::Frame* frame) { return frame->library != "CUDA"; });
-  if (first != frames.end()) frames.erase(frames.begin(), first);
+  if (first != frames.end() && !style.shows_full_stacks()) frames.erase(frames.begin(), first);
+  if (style.shows_full_stacks()) most_lines = frames.size();
   if (users != nullptr && users != frames.front()) add_location(report, *users, style, text);
   std::size_t at = 0;
   for (std::size_t lines = 0; at < frames.size() && lines < most_lines; ++lines) {

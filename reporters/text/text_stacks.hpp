@@ -15,20 +15,22 @@ namespace cuwarden {
 std::string visible_frame(const IndexedReport&, model::Id);
 
 // Returns the text of the frame that a person would name for the call: the innermost frame of the
-// program's own code (users_frame()). Empty if `stack` is unknown or has no frames.
+// program's own code (users_frame()). If all frames are CUDA's, the innermost. Empty if `stack` is
+// unknown or has no frames.
 std::string calling_frame(const IndexedReport&, model::Id stack);
 
 // Returns the file name of the module with the frame of calling_frame(); empty if the frame is a
-// Python function, or if the stack or its module is unknown.
+// Python function, if all frames are CUDA's, or if the stack or its module is unknown.
 std::string calling_module(const IndexedReport&, model::MaybeId stack);
 
 // Adds the frames of a stack to `text`, innermost first, a line each, without the innermost frames
-// that lie inside CUDA's libraries; if all do, all are shown. If the first of them is no code of
-// the program's own, a line with the location that a person would name comes before them.
-// Neighbouring frames of one library are one line with their number, unless the style shows full
-// stacks. At most `most_lines` lines of frames are shown, and a further line counts the rest. A
-// last line says if outer frames were not recorded. If `stack` is null or unknown, or has no
-// frames, adds a line that says that no stack was recorded.
+// that lie inside CUDA's libraries; if all do, all are shown. If the first shown frame is not the
+// one that users_frame() chooses, a line "at FILE:LINE in FUNCTION" comes first. Two or more
+// neighbouring frames of one library are one line with their count. At most `most_lines` lines of
+// frames are shown, and a further line counts the rest. If the style shows full stacks, each frame
+// has a line, CUDA's as well, and `most_lines` has no effect. A last line says if outer frames were
+// not recorded. If `stack` is null or unknown, or has no frames, adds a line that says that no
+// stack was recorded.
 void add_stack(const IndexedReport&, model::MaybeId stack, std::size_t most_lines, const Style&,
                std::string& text);
 

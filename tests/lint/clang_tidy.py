@@ -42,7 +42,7 @@ def clang_tidy():
 
 def units_of(root, build):
     """Yields (file, sources, command) for each unit of the project, in the order of the build: the file
-    that is compiled, and the sources in it. A source that several targets compile comes once."""
+    that is compiled, and the sources in it. A unit is left out if all of its sources have come before."""
     seen = set()
     for entry in json.loads((build / "compile_commands.json").read_text()):
         file = Path(os.path.normpath(Path(entry["directory"]) / entry["file"]))
@@ -120,7 +120,7 @@ def main():
     rules = (root / ".clang-tidy").read_bytes() + Path(program).resolve().as_posix().encode()
     for file, sources, command in units:
         key = contents.digest_of(sources, command)
-        # A unit of several sources includes them.
+        # A unit of several sources includes .cpp files, which this check reports.
         unwanted = left_out + ([] if sources == [file] else ["-bugprone-suspicious-include"])
         checks = [f"--checks={','.join(unwanted)}"] if unwanted else []
         key.update(rules + " ".join(checks).encode())

@@ -117,7 +117,7 @@ CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
                    "show and judge only leaks from modules whose path contains this")
       ->type_name("TEXT");
   verb->add_flag("--full-stacks", report.text.full_stacks,
-                 "show each frame of call stacks, and long names whole, also inside libraries");
+                 "show all frames of call stacks, also inside libraries, and whole names");
   verb->add_flag(
       "--fail-on-leak", report.fail_on_leak,
       "exit with 1 when there are leaks (with --module: in such modules; --min-bytes and --top "

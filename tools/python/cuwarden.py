@@ -3,7 +3,7 @@ steps of a program.
 
     python3 -m cuwarden train.py ARGUMENT...     runs an unmodified script; also `-m MODULE` and `-c TEXT`
     import cuwarden; cuwarden.register()     does the same from inside a program
-    cuwarden.step()     marks the begin of a step, such as an iteration of a training loop
+    cuwarden.step()     marks the start of a step, such as an iteration of a training loop
 
 cuwarden empties caches only if rescues are on: they are, unless CUWARDEN_POOL=off. In a process that
 does not run under cuwarden, the functions of this module do nothing.
@@ -105,7 +105,7 @@ _mark_step = getattr(ctypes.CDLL(None), "cuwarden_1_step", None)
 
 
 def step():
-    """Marks the begin of a step, which lasts until the next call: an iteration of a training loop.
+    """Marks the start of a step, which lasts until the next call: an iteration of a training loop.
 
     A report judges leaks by steps if there were four or more: it says how many bytes each step adds, and
     since which step.

@@ -200,7 +200,8 @@ void put_implicit_groups(const ledger::Reader& reader, const std::vector<LeakGro
     row.first_ns = made.first_ns;
     row.last_ns = made.last_ns;
     if (group.count != 0) row.growth = group.judged_growth().name();
-    row.growth_bytes_per_minute = group.growth.bytes_per_minute();
+    if (group.judged_growth().growing())
+      row.growth_bytes_per_minute = group.growth.bytes_per_minute();
     put(row);
   }
 }

@@ -55,7 +55,8 @@ struct LeakGroup {
   // four steps.
   Growth by_step;
 
-  // Returns the growth by which the group is judged: by steps if the program marked them.
+  // Returns the growth by which the group is judged: by steps if the program marked four or more,
+  // otherwise by times.
   const Growth& judged_growth() const { return by_step.count != 0 ? by_step : growth; }
 };
 

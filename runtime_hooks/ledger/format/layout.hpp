@@ -60,7 +60,7 @@ enum class RegionId : std::uint8_t {
   slab_pages,          // table of the driver's slabs and their contents: rows of type SlabPage
   worst_holders,       // table of groups that locked many bytes in slabs: WorstHolder
   python_codes,        // table of the Python functions in stacks: rows of type PythonCode
-  steps,               // table of the begins of the program's steps: rows of type StepMark
+  steps,               // table of the marks of the program's steps: rows of type StepMark
 };
 inline constexpr std::size_t region_count = 25;  // number of regions of the file
 

@@ -65,7 +65,7 @@ class Reader {
   // if the row is unused or damaged.
   std::optional<SlabPageView> slab_page(std::uint64_t row, std::uint32_t version) const noexcept;
   std::optional<HookView> hook(std::uint64_t row) const noexcept;  // first row: 0; null: unused
-  // Returns this row of the table of the begins of steps; null: unused or damaged.
+  // Returns this row of the table of the marks of steps; null: unused or damaged.
   std::optional<StepMarkView> step_mark(std::uint64_t row) const noexcept;
   // Returns this row of the table of functions without a hook; null: unused or damaged.
   std::optional<NamedCountView> unhooked_lookup(std::uint64_t row) const noexcept;

@@ -279,10 +279,10 @@ struct HookView {
   std::string_view name;    // name of the CUDA function
   std::uint64_t calls = 0;  // number of recorded calls of the function, by all threads
 };
-// A copy of a StepMark: the begin of a step of the program.
+// A copy of a StepMark: the start of a step of the program.
 struct StepMarkView {
   std::uint64_t number = 0;   // number of the step, from 1
-  std::uint64_t time_ns = 0;  // begin of the step, in ns since the process's start
+  std::uint64_t time_ns = 0;  // start of the step, in ns since the process's start
 };
 // A copy of a NamedCount: a CUDA memory function without a hook, and the number of its lookups.
 struct NamedCountView {

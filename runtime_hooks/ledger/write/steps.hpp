@@ -16,8 +16,8 @@ class Steps {
  public:
   // `storage`: the memory of the ledger; `time`: its clock. Both must outlive the object.
   Steps(Storage& storage, const ProcessTime& time) noexcept : storage_(storage), time_(time) {}
-  // Counts a step that begins now and ends where the next one begins, and stores its begin if
-  // StepMark's rule gives it a row. Without room for the row, the step is counted only.
+  // Counts a step that begins now and ends where the next one begins, and stores its time if it has
+  // a row by StepMark's rule. Without room for the row, the step is counted only.
   void begin() noexcept;
 
  private:

@@ -46,13 +46,13 @@ def run_loop(workspace, *, marking="import cuwarden", mark="cuwarden.step()", st
     return run
 
 
-def leak_of(report, outermost):
+def leak_of(report, function):
     """Returns the group whose stack has the function."""
     names = {id: frame["function"] for id, frame in report.frames.items()}
     (group,) = [
         group
         for group in report["leak_groups"]
-        if outermost in [names[frame] for frame in report.stacks[group["stack"]]["frames"]]
+        if function in [names[frame] for frame in report.stacks[group["stack"]]["frames"]]
     ]
     return group
 

@@ -7,7 +7,7 @@ import pytest
 
 import shimmed
 
-# A package of Python, by its path a part of PyTorch.
+# A Python package that stands in for PyTorch: it lies in site-packages/torch.
 FRAMEWORK = """
 import ctypes
 cudart = ctypes.CDLL("libcudart.so.13")
@@ -92,7 +92,8 @@ def test_full_stacks_show_each_frame(workspace):
     text = text_of(workspace, "--full-stacks")
     assert re.search(r"#\d+ +take  \S*memory\.py:\d+", text)
     assert re.search(r"#\d+ +empty  \S*memory\.py:\d+", text)
-    assert "frames of PyTorch" not in text
+    assert "frames of PyTorch" not in text and "in the report" not in text
+    assert re.search(r"#0 +cudaMalloc ", text)
 
 
 def test_code_of_an_unknown_library_is_the_programs_own(workspace):
@@ -110,7 +111,7 @@ def test_further_libraries_are_passed_over(workspace):
 def test_a_pattern_that_matches_everything_is_refused_in_one_line(workspace, value):
     run, _ = train(workspace, env={"CUWARDEN_LIBRARIES": value})
     (line,) = [line for line in run.stderr.splitlines() if "CUWARDEN_LIBRARIES" in line]
-    assert "parts of paths with commas between them" in line
+    assert "patterns of files with commas between them" in line
     assert leak_of(run)["where"].endswith(" in step")
 
 

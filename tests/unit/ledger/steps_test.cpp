@@ -26,7 +26,7 @@ TEST_F(LedgerTest, the_first_steps_each_have_a_row) {
   }
 }
 
-TEST_F(LedgerTest, many_steps_need_few_rows_and_are_known_to_a_small_share) {
+TEST_F(LedgerTest, many_steps_need_few_rows_and_their_numbers_err_by_at_most_1_in_256) {
   constexpr std::uint64_t steps = 2'000'000;
   for (std::uint64_t step = 0; step < steps; ++step) writer->steps.begin();
   const Reader reader = read(*writer);

@@ -33,7 +33,7 @@ struct Handle {
 
 // The driver's state, and the faults that a test asks for.
 struct Driver {
-  std::mutex lock;  // held by the functions below while they use the other members
+  std::mutex lock;  // held by the functions of counting_driver.hpp while they use the rest
   // Free bytes of the device; largest memory that cuMemCreate makes on it.
   std::uint64_t free_bytes = 100 * MiB, largest_handle = UINT64_MAX;
   // Largest reservation of addresses that the driver makes.
@@ -109,7 +109,7 @@ struct Driver {
     if (memory.words.empty()) memory.words.resize((memory.bytes + 511) / 512);
     return std::span(memory.words).subspan((address - found->first) / 512);
   }
-  // Calls `use` with the number of each 512 bytes of the range, in order, and with its offset in
+  // Calls `use` with the word of each 512 bytes of the range, in order, and with its offset in
   // bytes.
   void each_word(std::uint64_t address, std::uint64_t bytes, const auto& use) {
     for (std::uint64_t at = 0; at < bytes;)

@@ -24,7 +24,7 @@ class Steps : public testing::Test {
       ledger.steps.push_back({number, number * second});
     ledger.process.steps = count;
   }
-  // Adds an allocation that is not freed, a half of a second after the begin of the step.
+  // Adds an allocation that is not freed, a half of a second after the start of the step.
   void leak_in(std::uint64_t step, std::uint64_t bytes) {
     if (ledger.groups.empty()) ledger.add_group(ledger.add_stack({0x10}), {0}, Kind::device, {0});
     ledger.add_record({1}, next_address += 0x200000, bytes, step * second + second / 2);
@@ -40,7 +40,7 @@ class Steps : public testing::Test {
   std::uint64_t next_address = 0x7f0000000000, end_ns = 41 * second;
 };
 
-TEST_F(Steps, growth_is_the_bytes_that_each_step_adds_and_begins_with_the_first_of_them) {
+TEST_F(Steps, a_leak_in_each_step_has_its_bytes_per_step_and_its_first_step) {
   mark(40);
   for (std::uint64_t step = 3; step <= 40; ++step) leak_in(step, 12 * step_bytes);
   const model::Report made = report();

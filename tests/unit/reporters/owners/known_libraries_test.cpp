@@ -56,13 +56,13 @@ TEST(KnownLibraries, functions_that_headers_put_into_the_program_are_the_librari
   EXPECT_EQ(library(native("/home/u/ext.so", "void std::vector<int>::resize(unsigned long)")),
             "system libraries");
   EXPECT_EQ(library(native("/home/u/ext.so", "make", "/usr/include/c++/12/bits/alloc_traits.h")),
-            "the C++ library");
+            "system libraries");
   EXPECT_EQ(library(native("/home/u/ext.so", "atlas::draw()")), "");
   EXPECT_EQ(library(native("/home/u/ext.so", "at::mine()", "/home/u/ext.cpp")), "")
       << "the source file is known";
 }
 
-TEST(KnownLibraries, the_setting_adds_patterns_and_is_their_name) {
+TEST(KnownLibraries, code_that_a_pattern_of_the_setting_matches_is_named_by_it) {
   const char* const list = "/mylib/,libown*";
   EXPECT_EQ(library(python("/home/u/mylib/pool.py"), list), "/mylib/");
   EXPECT_EQ(library(native("/home/u/libown_alloc.so.2"), list), "libown*");
@@ -91,7 +91,7 @@ TEST(UsersFrame, is_the_innermost_one_outside_cuda_if_all_are_libraries) {
   EXPECT_EQ(where({native("/lib/libcudart.so.13", "cudaMalloc")}), "");
 }
 
-TEST(UsersFrame, is_not_code_of_which_only_the_address_is_known) {
+TEST(UsersFrame, is_code_without_a_name_only_if_there_is_no_other) {
   const NamedFrame compiled{.path = {}, .function = {}, .offset = 0x7f0000001000};
   EXPECT_EQ(where({compiled, native("/home/u/app", "main", "/home/u/app.cpp")}),
             "/home/u/app.cpp in main");
