@@ -33,13 +33,20 @@ struct Growth {
   // Returns the length of a quarter of the time from first_ns to end_ns, rounded down, and 1 ns
   // more, so that four quarters cover the whole time.
   constexpr std::uint64_t quarter_ns() const { return (end_ns - first_ns) / 4 + 1; }
+  // Returns the quarter, from 0 to 3, in which a time after first_ns lies. Exact for few units,
+  // too: of four steps, each is a quarter.
+  constexpr std::uint64_t quarter_of(std::uint64_t after_first) const {
+    __extension__ using Wide = unsigned __int128;
+    return std::min<std::uint64_t>(
+        static_cast<std::uint64_t>(Wide{after_first} * 4 / (end_ns - first_ns)), 3);
+  }
   // Adds `births` live allocations of `bytes` each that were made at `birth_ns`, in nanoseconds
   // since the process's start. An allocation made before first_ns only adds to `count`, and so do
   // all if end_ns is not after first_ns.
   constexpr void add(std::uint64_t birth_ns, std::uint64_t bytes = 0, std::uint64_t births = 1) {
     count += births;
     if (birth_ns < first_ns || end_ns <= first_ns) return;
-    const std::uint64_t quarter = std::min<std::uint64_t>((birth_ns - first_ns) / quarter_ns(), 3);
+    const std::uint64_t quarter = quarter_of(birth_ns - first_ns);
     by_quarter[quarter] += births;
     if (quarter > 0) later_bytes += bytes * births;
   }
@@ -59,8 +66,8 @@ struct Growth {
   // if growing() is false.
   constexpr std::optional<std::uint64_t> bytes_per_unit() const {
     if (!growing()) return std::nullopt;
-    const std::uint64_t later = end_ns - first_ns - std::min(quarter_ns(), end_ns - first_ns);
-    return later_bytes / std::max<std::uint64_t>(later, 1);
+    const std::uint64_t first_quarter = (end_ns - first_ns + 3) / 4;
+    return later_bytes / std::max<std::uint64_t>(end_ns - first_ns - first_quarter, 1);
   }
   // Returns the report's word for growing(): "growing" or "one_time".
   constexpr std::string_view name() const { return growing() ? "growing" : "one_time"; }

@@ -138,7 +138,7 @@ struct LeakGroup {
   // end of a context released them.
   Text growth;
   // Number of the program's step in which the oldest allocation that was not freed was made; 0:
-  // before the first step. Null: the program marked fewer than four steps, or the end of a context
+  // before the first step. Null: the group is not judged by steps, or the end of a context
   // released the allocations.
   Figure first_step;
   // Growth in bytes per step: bytes that were not freed and were allocated after the first quarter

@@ -49,7 +49,8 @@ void each_text(Value& value, bool in_sentence, const Visit& visit) {
     visit(value, in_sentence);
   } else if constexpr (model::Object<Plain>) {
     model::each_field(value, [&](std::string_view name, auto& field, auto) {
-      constexpr std::string_view sentences[] = {"reasons", "advice", "value", "reclaimer"};
+      constexpr std::string_view sentences[] = {"reasons", "advice",  "value",
+                                                "where",   "library", "reclaimer"};
       each_text(field, in_sentence || std::ranges::count(sentences, name) != 0, visit);
     });
   } else if constexpr (std::is_same_v<Plain, model::Proof>) {

@@ -5,10 +5,10 @@
 
 namespace cuwarden {
 
-// True if the file at the path matches the pattern, which has one of three forms. With a slash: a
-// part of the path. With a star at its end: the beginning of the file's name. Without both: the
-// name of a shared library without its ending, such as "libnccl" for libnccl.so.2 and
-// libnccl-1a2b.so.2.
+// True if the file at the path matches the pattern. With a slash, a pattern is a part of the path.
+// With a star at its end, it is the beginning of the file's name. Without both, it is a whole name
+// of a file, or that of a shared library without its version or its ending: "libnccl.so" and
+// "libnccl" match libnccl.so.2, and "libnccl" matches libnccl-1a2b.so.2.
 bool matches_file(std::string_view path, std::string_view pattern) noexcept;
 
 }  // namespace cuwarden

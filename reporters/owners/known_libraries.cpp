@@ -25,18 +25,30 @@ constexpr KnownLibrary known_libraries[] = {
 
 constexpr std::string_view interpreter = "Python", system = "system libraries";
 
+bool is_file_of(const KnownLibrary& library, std::string_view path) noexcept {
+  const std::string_view pattern = library.pattern;
+  // A user's file may have a name that begins like a library's: "xla_train.py".
+  if (pattern.ends_with('*') && !pattern.starts_with('<') &&
+      file_name(path).find(".so") == path.npos)
+    return false;
+  return matches_file(path, pattern);
+}
+
 // True if the file is the interpreter's program ("python3.12"), or a part of its standard library.
 bool is_interpreter(std::string_view path) noexcept {
   if (path.starts_with("<frozen ")) return true;
   constexpr std::string_view program = "python";
   const std::string_view file = file_name(path);
   if (file.starts_with(program) &&
-      file.find_first_not_of("0123456789.", program.size()) == file.npos)
+      file.find_first_not_of("0123456789.td", program.size()) == file.npos)
     return true;
   // "/usr/lib/python3.11/ctypes/__init__.py", but nothing in site-packages or dist-packages.
   for (const std::string_view folder : {"/lib/python3", "/lib64/python3"}) {
     const std::size_t at = path.find(folder);
-    if (at != path.npos && path.find("-packages/", at) == path.npos) return true;
+    if (at == path.npos) continue;
+    const std::size_t end = path.find_first_not_of("0123456789.t", at + folder.size());
+    if (end != path.npos && path[end] == '/' && path.find("-packages/", end) == path.npos)
+      return true;
   }
   return false;
 }
@@ -79,7 +91,7 @@ std::string_view KnownLibraries::library_of_file(std::string_view path) {
       further_, [&](const std::string& pattern) { return matches_file(path, pattern); });
   if (further != further_.end()) return name = *further;
   for (const KnownLibrary& library : known_libraries)
-    if (matches_file(path, library.pattern)) return name = library.name;
+    if (is_file_of(library, path)) return name = library.name;
   if (is_interpreter(path)) return name = interpreter;
   return name = is_system_library(path) ? system : std::string_view{};
 }

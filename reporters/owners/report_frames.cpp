@@ -52,16 +52,24 @@ void set_libraries(model::Report& report) {
   KnownLibraries libraries(further_libraries(report));
   std::unordered_map<model::Id, std::string_view> paths;
   for (const model::Module& module : report.modules) paths[module.id] = module.path;
-  for (model::Frame& frame : report.frames)
+  for (model::Frame& frame : report.frames) {
+    // The paths in a redacted report do not tell any more.
+    if (report.redacted && frame.library) continue;
     frame.library = model::text_or_null(
         libraries.library_of(named_frame(frame, paths[frame.module.value_or(0)])));
+  }
 }
 
 void set_locations(model::Report& report, const NamedStacks& stacks) {
-  for (model::LeakGroup& group : report.leak_groups)
-    group.where = users_location(stacks.frames(group.stack));
-  for (model::ImplicitGroup& group : report.implicit_groups)
-    group.where = users_location(stacks.frames(group.stack));
+  // Many groups may have one stack.
+  std::unordered_map<model::Id, model::Text> by_stack;
+  const auto location_in = [&](model::MaybeId stack) -> const model::Text& {
+    const auto [known, is_new] = by_stack.try_emplace(stack.value_or(0));
+    if (is_new) known->second = users_location(stacks.frames(stack));
+    return known->second;
+  };
+  for (model::LeakGroup& group : report.leak_groups) group.where = location_in(group.stack);
+  for (model::ImplicitGroup& group : report.implicit_groups) group.where = location_in(group.stack);
 }
 
 }  // namespace

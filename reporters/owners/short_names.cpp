@@ -1,20 +1,28 @@
 #include "reporters/owners/short_names.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <cstddef>
 
 namespace cuwarden {
 namespace {
 
+constexpr std::string_view operator_word = "operator";
+
 // Returns the length of the operator's name at `at`, such as that of "operator<<" or "operator()";
 // 0 if none begins there. Its brackets begin no list.
 std::size_t operator_at(std::string_view name, std::size_t at) {
-  constexpr std::string_view word = "operator";
-  if (name.substr(at, word.size()) != word) return 0;
-  const std::string_view sign = name.substr(at + word.size());
+  const auto is_letter = [](char letter) {
+    return letter == '_' || std::isalnum(static_cast<unsigned char>(letter)) != 0;
+  };
+  if (name.substr(at, operator_word.size()) != operator_word) return 0;
+  if (at > 0 && is_letter(name[at - 1])) return 0;
+  const std::string_view sign = name.substr(at + operator_word.size());
+  if (!sign.empty() && is_letter(sign.front())) return 0;
   for (const std::string_view known :
        {"()", "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<", ">"})
-    if (sign.starts_with(known)) return word.size() + known.size();
-  return word.size();
+    if (sign.starts_with(known)) return operator_word.size() + known.size();
+  return operator_word.size();
 }
 
 // Returns the position behind the list that begins with the bracket at `at`; npos if it has no end.
@@ -70,12 +78,21 @@ std::string short_name(std::string_view function) {
 }
 
 std::string name_alone(std::string_view function) {
-  const std::string bare = with_lists(function, [](std::string_view) { return ""; });
-  // The result's type comes first: "void std::vector::resize const".
-  std::size_t start = 0;
-  for (std::size_t at = 0; at < bare.size(); ++at)
-    if (bare[at] == ' ' && bare.find(':', at) != bare.npos) start = at + 1;
-  return bare.substr(start);
+  std::string bare = with_lists(function, [](std::string_view) { return ""; });
+  for (std::size_t at = bare.find(nameless); at != bare.npos; at = bare.find(nameless))
+    bare.replace(at, nameless.size(), "{nameless}");
+  std::string_view name(bare);
+  name = name.substr(0, name.find(" [clone"));
+  for (const std::string_view end : {" const", " volatile", " &&", " &"})
+    if (name.ends_with(end)) name.remove_suffix(end.size());
+  // The name of an operator may have spaces: "Buffer::operator std::vector".
+  for (std::size_t at = 0; at < name.size(); ++at)
+    if (const std::size_t length = operator_at(name, at)) {
+      name = name.substr(0, at + std::min(length, operator_word.size()));
+      break;
+    }
+  // The result's type comes first.
+  return std::string(name.substr(name.rfind(' ') + 1));
 }
 
 }  // namespace cuwarden

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "reporters/text/text_elements.hpp"
+#include "reporters/text/text_stacks.hpp"
 #include "reporters/words/near_names.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
@@ -24,7 +25,7 @@ LeakCheck check_leaks(const IndexedReport& report, const std::string& module) {
   for (const auto& group : report->leak_groups) {
     if (group.released_by || group.suppressed) continue;
     if (!group.module) unknown += group.count.value_or(0);
-    if (!is_in_module(report, group.module, module)) continue;
+    if (!is_in_module(report, group, module)) continue;
     check.count += group.count.value_or(0);
     check.bytes += group.bytes.value_or(0);
   }
@@ -33,9 +34,13 @@ LeakCheck check_leaks(const IndexedReport& report, const std::string& module) {
   return check;
 }
 
-bool is_in_module(const IndexedReport& report, model::MaybeId id, const std::string& text) {
-  const model::Module* module = report.module(id);
-  return module != nullptr && printable(module->path).find(text) != std::string::npos;
+bool is_in_module(const IndexedReport& report, const model::LeakGroup& group,
+                  const std::string& text) {
+  for (const model::MaybeId id : {group.module, calling_module(report, group.stack)}) {
+    const model::Module* const module = report.module(id);
+    if (module != nullptr && printable(module->path).find(text) != std::string::npos) return true;
+  }
+  return false;
 }
 
 std::optional<std::string> lacks_records(const IndexedReport& report) {

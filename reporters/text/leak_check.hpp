@@ -24,9 +24,9 @@ struct LeakCheck {
 // not empty, only leaks of modules (programs or libraries) whose path contains that text count.
 LeakCheck check_leaks(const IndexedReport&, const std::string& module);
 
-// True if the path of the report's module with this id contains `text`. False if the id is null or
-// no module has it.
-bool is_in_module(const IndexedReport&, model::MaybeId module, const std::string& text);
+// True if `text` is a part of the path of a module that led to the leak: the one that called CUDA,
+// or the one of the program's own code (calling_module()). False if no module is known.
+bool is_in_module(const IndexedReport&, const model::LeakGroup&, const std::string& text);
 
 // Returns the first reason why the report may lack allocations: cuwarden lost some, or calls went
 // past its hooks. Null if the report has all allocations. Missing names and lines of functions do

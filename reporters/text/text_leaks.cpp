@@ -40,7 +40,7 @@ void add_group(const IndexedReport& report, const model::LeakGroup& group, std::
           counted(group.count.value_or(0), group.kind) + " · " +
           memory_name(group.kind, group.device) + " · " + text_or(group.api, "unknown call") +
           " · " + (growing ? style.red(growth_of(group)) : "one time");
-  const std::string module = calling_module(report, group.stack);
+  const std::string module = printable(report.module_name(calling_module(report, group.stack)));
   if (!module.empty()) text += " · " + module;
   text += "\n";
   add_stack(report, group.stack, most_leak_lines, style, text);
@@ -101,7 +101,7 @@ void add_sums(const IndexedReport& report, const std::vector<model::LeakGroup>& 
 bool wanted(const IndexedReport& report, const model::LeakGroup& group,
             const TextOptions& options) {
   if (group.bytes.value_or(0) < options.min_bytes) return false;
-  return options.module.empty() || is_in_module(report, group.module, options.module);
+  return options.module.empty() || is_in_module(report, group, options.module);
 }
 
 bool anything_recorded(const IndexedReport& report) {

@@ -100,11 +100,11 @@ std::string calling_frame(const IndexedReport& report, model::Id id) {
   return frame_line(report, users == nullptr ? *frames.front() : *users, Style(false));
 }
 
-std::string calling_module(const IndexedReport& report, model::MaybeId id) {
+model::MaybeId calling_module(const IndexedReport& report, model::MaybeId id) {
   const model::Stack* const stack = report.stack(id);
   const model::Frame* const users =
       stack == nullptr ? nullptr : users_frame_of(report, frames_of(report, *stack));
-  return users == nullptr ? "" : printable(report.module_name(users->module));
+  return users == nullptr ? std::nullopt : users->module;
 }
 
 void add_stack(const IndexedReport& report, model::MaybeId id, std::size_t most_lines,

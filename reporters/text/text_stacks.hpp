@@ -19,9 +19,9 @@ std::string visible_frame(const IndexedReport&, model::Id);
 // unknown or has no frames.
 std::string calling_frame(const IndexedReport&, model::Id stack);
 
-// Returns the file name of the module with the frame of calling_frame(); empty if the frame is a
-// Python function, if all frames are CUDA's, or if the stack or its module is unknown.
-std::string calling_module(const IndexedReport&, model::MaybeId stack);
+// Returns the module with the frame of calling_frame(): an id of the report's table. Null if the
+// frame is a Python function, if all frames are CUDA's, or if the stack or its module is unknown.
+model::MaybeId calling_module(const IndexedReport&, model::MaybeId stack);
 
 // Adds the frames of a stack to `text`, innermost first, a line each, without the innermost frames
 // that lie inside CUDA's libraries; if all do, all are shown. If the first shown frame is not the

@@ -125,7 +125,13 @@ std::optional<unsigned> parse_report_keep(std::string_view text) {
 bool are_file_patterns(std::string_view text) {
   for (;;) {
     const std::size_t end = text.find(',');
-    if (text.substr(0, end).find_first_not_of("/* ") == text.npos) return false;
+    const std::string_view pattern = text.substr(0, end);
+    if (pattern.find_first_not_of("/*") == text.npos || pattern.find(' ') != text.npos)
+      return false;
+    // A star elsewhere would match no file.
+    const std::size_t star = pattern.find('*');
+    if (star != text.npos && (star + 1 != pattern.size() || pattern.find('/') != text.npos))
+      return false;
     if (end == text.npos) return true;
     text.remove_prefix(end + 1);
   }

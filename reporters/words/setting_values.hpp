@@ -98,13 +98,12 @@ inline constexpr std::string_view path_of_no_report = "/dev/null";
 // program's name, %h for the host's, %p for the process id.
 inline constexpr char default_report_name[] = "cuwarden-%e-%h-%p.json";
 
-// True if the text is a list of patterns of files with commas between them, and each pattern has a
-// character besides slashes, stars and spaces. Other patterns could match all files.
+// True if the text is a list of patterns of files with commas between them. A pattern has no
+// spaces, is more than slashes and stars, and may have one star: at its end, and without slashes.
 bool are_file_patterns(std::string_view text);
 // Words for the accepted values of CUWARDEN_LIBRARIES, in messages about other values.
 inline constexpr char accepted_file_patterns[] =
-    "patterns of files with commas between them, none empty or of / and * alone, such as "
-    "/mylib/,libmylib*";
+    "patterns of files with commas and no spaces between them, such as /mylib/,libmylib*";
 
 // Words for the accepted values of CUWARDEN_LOG, in messages about other values.
 inline constexpr char accepted_log[] = "off, error, warn, info or debug, with :FILE into a file";

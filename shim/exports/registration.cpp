@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <ctime>
 #include <string>
 #include <string_view>
 
@@ -41,6 +42,31 @@ void note_process() noexcept {
   const pid_t now = Process::get().owner(), before = known.exchange(now);
   if (before != 0 && before != now) reclaimers.forked();
 }
+
+// The steps that the program marked before its first CUDA call.
+class StepsBeforeRecording {
+ public:
+  // Counts a step that begins now.
+  void add() noexcept {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    last_monotonic_ns_.store(static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+                                 static_cast<std::uint64_t>(now.tv_nsec),
+                             std::memory_order_relaxed);
+    count_.fetch_add(1, std::memory_order_relaxed);
+  }
+  // Returns the steps that were counted, and forgets them.
+  ledger::EarlierSteps take() noexcept {
+    if (count_.load(std::memory_order_relaxed) == 0) return {};
+    return {count_.exchange(0, std::memory_order_relaxed),
+            last_monotonic_ns_.load(std::memory_order_relaxed)};
+  }
+
+ private:
+  std::atomic<std::uint64_t> count_{0};
+  std::atomic<std::uint64_t> last_monotonic_ns_{0};  // begin of the last step
+};
+constinit StepsBeforeRecording steps_before_recording;
 
 }  // namespace
 }  // namespace cuwarden::shim
@@ -81,8 +107,10 @@ extern "C" {
   using namespace cuwarden::shim;
   const cuwarden::ErrnoGuard keep;
   if (!Process::get().enabled()) return;
-  if (cuwarden::hooks::Session* const session = Process::get().session())
-    session->ledger.steps.begin();
+  // A step starts no recording: a process that calls no CUDA has no report.
+  if (cuwarden::ledger::Writer* const ledger = Process::get().ledger())
+    return ledger->steps.begin(steps_before_recording.take());
+  steps_before_recording.add();
 }
 
 }  // extern "C"

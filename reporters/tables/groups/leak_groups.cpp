@@ -19,7 +19,7 @@ using ledger::RegionId;
 struct Live {
   std::uint64_t count = 0, bytes = 0, first_ns = 0, last_ns = 0, unmapped = 0;
   DeviceAddress oldest;
-  bool is_code = false, is_uncertain = false, is_shared = false;
+  bool is_code = false, is_uncertain = false, is_shared = false, is_by_step = false;
   std::set<std::uint16_t> differences;
   Growth growth, by_step;
 };
@@ -60,6 +60,7 @@ std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& read
   for (auto& [group, live] : groups) {
     live.growth.first_ns = live.first_ns;
     live.growth.end_ns = end_ns;
+    live.is_by_step = steps.count() >= fewest_steps && steps.cover(live.last_ns);
     live.by_step.first_ns = steps.at(live.first_ns);
     live.by_step.end_ns = steps.count() + 1;
   }
@@ -67,7 +68,7 @@ std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& read
     const auto known = groups.find(record.group.value);  // a live ledger may have new groups
     if (known == groups.end()) return;
     known->second.growth.add(record.time_ns, record.bytes.value);
-    if (steps.count() >= fewest_steps)
+    if (known->second.is_by_step)
       known->second.by_step.add(steps.at(record.time_ns), record.bytes.value);
   });
   return groups;

@@ -52,10 +52,10 @@ struct LeakGroup {
   Growth growth;
   // Growth of the live allocations by steps of the program: numbers of steps stand for times, and
   // the number after the last step for the end. With no allocation if the program marked fewer than
-  // four steps.
+  // four steps, or if the group still grew after the last of them.
   Growth by_step;
 
-  // Returns the growth by which the group is judged: by steps if the program marked four or more,
+  // Returns the growth by which the group is judged: by steps if by_step has allocations,
   // otherwise by times.
   const Growth& judged_growth() const { return by_step.count != 0 ? by_step : growth; }
 };

@@ -24,4 +24,15 @@ std::uint64_t StepMarks::at(std::uint64_t time_ns) const {
   return next == marks_.begin() ? 0 : std::prev(next)->number;
 }
 
+bool StepMarks::cover(std::uint64_t time_ns) const {
+  if (marks_.size() < 2) return false;
+  const ledger::StepMarkView &first = marks_.front(), &last = marks_.back();
+  const std::uint64_t usual_ns = (last.time_ns - first.time_ns) / (last.number - first.number);
+  // The clock has ticks of some milliseconds. Rows are missing for less than 1 / exact_steps of the
+  // steps.
+  const std::uint64_t missing = last.number / ledger::exact_steps;
+  const std::uint64_t tolerance_ns = (4 + missing) * usual_ns + 20'000'000;
+  return time_ns <= last.time_ns || time_ns - last.time_ns <= tolerance_ns;
+}
+
 }  // namespace cuwarden

@@ -21,6 +21,9 @@ class StepMarks {
   // 0: none had. Exact for the first ledger::exact_steps steps, and to 1 / exact_steps for later
   // ones.
   std::uint64_t at(std::uint64_t time_ns) const;
+  // True if the program still marked steps at a time, in ns since the process's start: the last
+  // step had begun at most four usual steps before.
+  bool cover(std::uint64_t time_ns) const;
 
  private:
   std::vector<ledger::StepMarkView> marks_;  // in the order of their numbers and times

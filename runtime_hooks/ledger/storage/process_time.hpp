@@ -17,9 +17,10 @@ class ProcessTime {
   std::uint64_t now_ns() const noexcept { return read(CLOCK_MONOTONIC) - start_ns_; }
   // Returns the nanoseconds from the beginning of the process to the kernel's last tick, which is
   // some milliseconds ago at most. Costs a quarter of now_ns().
-  std::uint64_t recently_ns() const noexcept {
-    const std::uint64_t tick = read(CLOCK_MONOTONIC_COARSE);
-    return tick > start_ns_ ? tick - start_ns_ : 0;
+  std::uint64_t recently_ns() const noexcept { return since_start(read(CLOCK_MONOTONIC_COARSE)); }
+  // Returns the time of CLOCK_MONOTONIC or its coarse form in nanoseconds since the process began.
+  std::uint64_t since_start(std::uint64_t monotonic_ns) const noexcept {
+    return monotonic_ns > start_ns_ ? monotonic_ns - start_ns_ : 0;
   }
 
  private:

@@ -118,6 +118,12 @@ std::uint64_t Storage::allocate(RegionId id, std::uint64_t count) noexcept {
   }
 }
 
+bool Storage::has_ready_row(RegionId id) const noexcept {
+  const std::uint64_t used = header().regions[index_of(id)].used.load(std::memory_order_relaxed);
+  const std::uint64_t row_bytes = file_.geometry().regions[index_of(id)].row_bytes;
+  return (used + 1) * row_bytes <= fills_[index_of(id)].ready.load(std::memory_order_acquire);
+}
+
 bool Storage::allocate_hooks(std::uint64_t count) noexcept {
   if (!make_ready(RegionId::hooks, count * sizeof(Hook))) return false;
   header().regions[index_of(RegionId::hooks)].used.store(count, std::memory_order_release);

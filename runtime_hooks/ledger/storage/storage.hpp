@@ -42,6 +42,8 @@ class Storage {
   // never handed out, so that 0 can mean no row. This function does not note in the ledger that it
   // is incomplete: the caller does, by add_reason().
   std::uint64_t allocate(RegionId, std::uint64_t count) noexcept;
+  // True if allocate() hands out a further row of the region without a system call.
+  bool has_ready_row(RegionId) const noexcept;
   // Hands out rows 0 to `count` - 1 of the hooks table, filled with zeros. (Other tables begin with
   // row 1.) Returns false if there is no room or the region cannot grow.
   bool allocate_hooks(std::uint64_t count) noexcept;

@@ -4,18 +4,29 @@
 
 namespace cuwarden::ledger {
 
-void Steps::begin() noexcept {
+void Steps::begin(const EarlierSteps& earlier) noexcept {
   const LedgerLocked locked(lock_, storage_);
   if (!locked) return;
-  const std::uint64_t number = storage_.header().steps.load(relaxed) + 1;
-  storage_.header().steps.store(number, relaxed);
-  if (number > exact_steps && number < last_ + last_ / exact_steps) return;
+  std::atomic<std::uint64_t>& count = storage_.header().steps;
+  if (earlier.count != 0 && count.load(relaxed) == 0) {
+    count.store(earlier.count, relaxed);
+    store(earlier.count, time_.since_start(earlier.last_monotonic_ns));
+  }
+  const std::uint64_t number = count.load(relaxed) + 1;
+  count.store(number, relaxed);
+  if (number <= exact_steps || number >= last_ + last_ / exact_steps)
+    // The clock of the allocations' times, so that their order is right.
+    store(number, time_.recently_ns());
+}
+
+void Steps::store(std::uint64_t number, std::uint64_t time_ns) noexcept {
+  // A missing mark is no missing allocation, so a confined thread must not say that one is missing.
+  if (is_confined() && !storage_.has_ready_row(RegionId::steps)) return;
   const std::uint64_t row = storage_.allocate(RegionId::steps, 1);
   if (row == 0) return;
   StepMark& mark = storage_.rows<StepMark>(RegionId::steps)[row];
   mark.number = last_ = number;
-  // The clock of the allocations' times, so that their order is right.
-  mark.time_ns = time_.recently_ns();
+  mark.time_ns = time_ns;
   mark.state.store(1, std::memory_order_release);
 }
 

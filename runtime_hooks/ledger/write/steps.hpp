@@ -10,6 +10,13 @@
 
 namespace cuwarden::ledger {
 
+// Steps that the program marked before there was a ledger.
+struct EarlierSteps {
+  std::uint64_t count = 0;  // number of the steps; 0: there were none
+  // Time at which the last of them began, by CLOCK_MONOTONIC_COARSE.
+  std::uint64_t last_monotonic_ns = 0;
+};
+
 // Counts the program's steps, and stores when they began. All threads may call the function at any
 // time.
 class Steps {
@@ -17,10 +24,14 @@ class Steps {
   // `storage`: the memory of the ledger; `time`: its clock. Both must outlive the object.
   Steps(Storage& storage, const ProcessTime& time) noexcept : storage_(storage), time_(time) {}
   // Counts a step that begins now and ends where the next one begins, and stores its time if it has
-  // a row by StepMark's rule. Without room for the row, the step is counted only.
-  void begin() noexcept;
+  // a row by StepMark's rule. Without room for the row, the step is counted only. The first call
+  // counts `earlier` steps, too.
+  void begin(const EarlierSteps& earlier = {}) noexcept;
 
  private:
+  // Stores the mark of a step, which began at `time_ns` since process start.
+  void store(std::uint64_t number, std::uint64_t time_ns) noexcept;
+
   Storage& storage_;         // the memory of the ledger, with its tables
   const ProcessTime& time_;  // clock of the ledger's times
   FutexLock lock_;           // held while a step is counted

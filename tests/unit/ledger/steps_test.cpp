@@ -44,6 +44,18 @@ TEST_F(LedgerTest, many_steps_need_few_rows_and_their_numbers_err_by_at_most_1_i
   EXPECT_EQ(reader.process().reasons & reason_ledger_full, 0u);
 }
 
+TEST_F(LedgerTest, steps_from_before_the_ledger_are_counted_once_and_the_last_has_a_row) {
+  const std::uint64_t now_ns = writer->header().process.start_monotonic_ns + 70;
+  writer->steps.begin({5, now_ns});
+  writer->steps.begin();
+  const Reader reader = read(*writer);
+  EXPECT_EQ(reader.process().steps, 7u);
+  EXPECT_EQ(reader.step_mark(1)->number, 5u);
+  EXPECT_EQ(reader.step_mark(1)->time_ns, 70u);
+  EXPECT_EQ(reader.step_mark(2)->number, 6u);
+  EXPECT_EQ(reader.step_mark(3)->number, 7u);
+}
+
 TEST_F(LedgerTest, steps_of_several_threads_are_each_counted_once) {
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 4; ++thread)

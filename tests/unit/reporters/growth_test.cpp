@@ -59,6 +59,17 @@ TEST(Growth, the_rate_counts_survivors_after_the_first_quarter) {
   EXPECT_NEAR(static_cast<double>(*growth.bytes_per_minute()), 6000, 60);
 }
 
+// Numbers of steps may stand for times: `first` to `last` of a program of `steps` steps.
+TEST(Growth, survivors_of_each_step_grow_however_few_the_steps_are) {
+  for (const std::uint64_t steps : {4u, 5u, 6u, 8u, 9u, 12u, 40u})
+    for (std::uint64_t first = 1; first + 3 <= steps; ++first) {
+      Growth growth{.first_ns = first, .end_ns = steps + 1};
+      for (std::uint64_t step = first; step <= steps; ++step) growth.add(step, 100);
+      EXPECT_TRUE(growth.growing()) << first << " to " << steps;
+      EXPECT_EQ(growth.bytes_per_unit(), 100u) << first << " to " << steps;
+    }
+}
+
 TEST(Growth, a_group_that_does_not_grow_has_no_rate) {
   EXPECT_FALSE(growth_of(0, 400, {0, 150, 390}).bytes_per_minute());
   EXPECT_FALSE(growth_of(5, 5, {5, 5, 5, 5, 5}).bytes_per_minute());

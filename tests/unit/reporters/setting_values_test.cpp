@@ -114,6 +114,14 @@ TEST(SettingValues, numbers_are_whole_and_bounded) {
     EXPECT_EQ(parse_number(bad, 1024), std::nullopt) << bad;
 }
 
+TEST(SettingValues, patterns_of_files_match_some_files_and_not_all) {
+  for (const char* good : {"/mylib/", "libmylib*", "libmylib", "libmylib.so", "/a/b,libc*,d.py"})
+    EXPECT_TRUE(are_file_patterns(good)) << good;
+  for (const char* bad :
+       {"", ",", "a,", "a,,b", "/", "*", "//", "/*", "/mylib/*", "lib*x", "a, b", " a"})
+    EXPECT_FALSE(are_file_patterns(bad)) << bad;
+}
+
 TEST(SettingValues, paths_of_reports_have_known_parts_only) {
   for (const char* good : {"report.json", "/a/%e-%h-%p-%j-%r.json", "100%%"})
     EXPECT_TRUE(is_report_path(good)) << good;

@@ -78,6 +78,16 @@ TEST_F(Steps, count_for_growth_in_place_of_times) {
   EXPECT_FALSE(leak.growth_bytes_per_minute);
 }
 
+TEST_F(Steps, ended_before_the_growth_did_leave_the_judgement_to_times) {
+  mark(8);
+  for (std::uint64_t second_after = 0; second_after <= 40; ++second_after)
+    leak_in(second_after, step_bytes);
+  const model::LeakGroup leak = report().leak_groups.front();
+  EXPECT_EQ(leak.growth, "growing");
+  EXPECT_TRUE(leak.growth_bytes_per_minute);
+  EXPECT_FALSE(leak.growth_bytes_per_step);
+}
+
 TEST_F(Steps, fewer_than_four_leave_the_judgement_to_times) {
   mark(3);
   for (std::uint64_t step = 0; step <= 40; ++step) leak_in(step, step_bytes);

@@ -51,6 +51,25 @@ TEST(KnownLibraries, other_packages_and_the_users_files_are_the_programs_own) {
   EXPECT_EQ(library(native("/home/u/libmesh.so", "refine", "/home/u/mesh.cpp")), "");
 }
 
+TEST(KnownLibraries, files_of_users_with_names_like_libraries_are_the_programs_own) {
+  EXPECT_EQ(library(python("/home/u/xla_train.py")), "");
+  EXPECT_EQ(library(native("/home/u/app", "f", "/home/u/src/libtorch_wrapper.cpp")), "");
+  EXPECT_EQ(library(native("/home/u/libnvme_cache.so")), "");
+  EXPECT_EQ(library(python("/home/u/lib/python3_tools/train.py")), "");
+  EXPECT_EQ(library(native("/v/torch.libs/libgomp-a34b3233.so.1")), "system libraries");
+  EXPECT_EQ(library(native("/usr/bin/python3.13t")), "Python");
+}
+
+TEST(KnownLibraries, function_templates_do_not_belong_to_the_library_of_their_result) {
+  EXPECT_EQ(library(native("/home/u/app", "std::unique_ptr<float, D> make<float>(unsigned long)")),
+            "");
+  EXPECT_EQ(library(native("/home/u/ext.so", "at::Tensor my_forward<float>(at::Tensor)")), "");
+  EXPECT_EQ(library(native("/home/u/app", "thrust::device_vector<float> load<float>(int)")), "");
+  EXPECT_EQ(library(native("/home/u/app", "Buffer::operator std::vector<int>() const")), "");
+  EXPECT_EQ(library(native("/home/u/ext.so", "std::ostream& at::operator<<(std::ostream&, int)")),
+            "PyTorch");
+}
+
 TEST(KnownLibraries, functions_that_headers_put_into_the_program_are_the_libraries) {
   EXPECT_EQ(library(native("/home/u/ext.so", "at::Tensor::clone() const")), "PyTorch");
   EXPECT_EQ(library(native("/home/u/ext.so", "void std::vector<int>::resize(unsigned long)")),
@@ -66,6 +85,8 @@ TEST(KnownLibraries, code_that_a_pattern_of_the_setting_matches_is_named_by_it) 
   const char* const list = "/mylib/,libown*";
   EXPECT_EQ(library(python("/home/u/mylib/pool.py"), list), "/mylib/");
   EXPECT_EQ(library(native("/home/u/libown_alloc.so.2"), list), "libown*");
+  EXPECT_EQ(library(native("/home/u/libfoo.so.2"), "libfoo.so"), "libfoo.so");
+  EXPECT_EQ(library(python("/home/u/pool.py"), "pool.py"), "pool.py");
   EXPECT_EQ(library(python("/home/u/train.py"), list), "");
   EXPECT_EQ(library(python("/home/u/train.py"), "/,libown*"), "") << "not accepted";
 }
@@ -115,7 +136,10 @@ TEST(ShortNames, long_lists_are_cut_and_short_ones_stay) {
 TEST(ShortNames, the_name_alone_has_no_result_type_and_no_lists) {
   EXPECT_EQ(name_alone("void std::vector<int>::resize(unsigned long)"), "std::vector::resize");
   EXPECT_EQ(name_alone("std::enable_if<true, int>::type at::make<int>(int)"), "at::make");
-  EXPECT_EQ(name_alone("at::Tensor::clone() const"), "at::Tensor::clone const");
+  EXPECT_EQ(name_alone("at::Tensor::clone() const"), "at::Tensor::clone");
+  EXPECT_EQ(name_alone("int (anonymous namespace)::make<float>(int) [clone .isra.0]"),
+            "{nameless}::make");
+  EXPECT_EQ(name_alone("vector<int> make_operator<float, std::x>(at::Tensor)"), "make_operator");
   EXPECT_EQ(name_alone("main"), "main");
   EXPECT_EQ(name_alone(""), "");
 }
