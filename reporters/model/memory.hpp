@@ -134,8 +134,8 @@ struct LeakGroup {
   Figure allocations;
   // "growing" if at least four allocations were not freed, and were made in at least three of the
   // four quarters of the time from first_ns to the process's end; else "one_time". If the program
-  // marked four steps or more, quarters of the steps from `first_step` on count instead. Null: the
-  // end of a context released them.
+  // marked four steps or more, quarters of the steps from `first_step` on count instead, unless the
+  // group grew on after the last step. Null: the end of a context released them.
   Text growth;
   // Number of the program's step in which the oldest allocation that was not freed was made; 0:
   // before the first step. Null: the group is not judged by steps, or the end of a context
@@ -143,7 +143,7 @@ struct LeakGroup {
   Figure first_step;
   // Growth in bytes per step: bytes that were not freed and were allocated after the first quarter
   // of the steps from `first_step` on, by step of the other three quarters. Null if `growth` is not
-  // "growing", or the program marked fewer than four steps.
+  // "growing", or the group is not judged by steps.
   Figure growth_bytes_per_step;
   // Growth in bytes per minute: bytes that were not freed and were allocated after the first
   // quarter of the time from first_ns to the process's end, by minute of the other three quarters.

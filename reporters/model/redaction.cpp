@@ -82,6 +82,9 @@ class Redaction {
   // Redacts a sentence, or another text with paths in it. Names of people and hosts are replaced
   // only in sentences: elsewhere they may be a part of the schema, or of the program.
   void text(std::string& value, bool is_sentence) const {
+    // Libraries that reports name. People and hosts may have the same names.
+    constexpr std::string_view libraries[] = {"CUDA", "Python", "system libraries"};
+    if (std::ranges::count(libraries, value) != 0) return;
     if (is_sentence)
       for (const auto& [words, by] : processes_) replace_all(value, words, by);
     if (value.find('/') != value.npos) {

@@ -65,6 +65,11 @@ std::string with_lists(std::string_view name, const Shown& shown) {
   return result;
 }
 
+void replace_all(std::string& text, std::string_view what, std::string_view by) {
+  for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + by.size()))
+    text.replace(at, what.size(), by);
+}
+
 }  // namespace
 
 std::string short_name(std::string_view function) {
@@ -79,11 +84,18 @@ std::string short_name(std::string_view function) {
 
 std::string name_alone(std::string_view function) {
   std::string bare = with_lists(function, [](std::string_view) { return ""; });
-  for (std::size_t at = bare.find(nameless); at != bare.npos; at = bare.find(nameless))
-    bare.replace(at, nameless.size(), "{nameless}");
+  // Parts of names that have spaces: "f() const::{lambda(int)#1}", "{unnamed type#1}".
+  for (const std::string_view words : {" const::", " volatile::", " &&::", " &::"})
+    replace_all(bare, words, "::");
+  replace_all(bare, nameless, "{nameless}");
+  int depth = 0;
+  for (char& letter : bare) {
+    depth += (letter == '{') - (letter == '}');
+    if (letter == ' ' && depth > 0) letter = '_';
+  }
   std::string_view name(bare);
   name = name.substr(0, name.find(" [clone"));
-  for (const std::string_view end : {" const", " volatile", " &&", " &"})
+  for (const std::string_view end : {" &&", " &", " volatile", " const"})
     if (name.ends_with(end)) name.remove_suffix(end.size());
   // The name of an operator may have spaces: "Buffer::operator std::vector".
   for (std::size_t at = 0; at < name.size(); ++at)

@@ -48,6 +48,7 @@ class StepsBeforeRecording {
  public:
   // Counts a step that begins now.
   void add() noexcept {
+    forget_parents();
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     last_monotonic_ns_.store(static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
@@ -58,11 +59,20 @@ class StepsBeforeRecording {
   // Returns the steps that were counted, and forgets them.
   ledger::EarlierSteps take() noexcept {
     if (count_.load(std::memory_order_relaxed) == 0) return {};
+    forget_parents();
     return {count_.exchange(0, std::memory_order_relaxed),
             last_monotonic_ns_.load(std::memory_order_relaxed)};
   }
 
  private:
+  // Forgets the steps of the parent in a forked child.
+  void forget_parents() noexcept {
+    const pid_t now = Process::get().owner();
+    if (owner_.exchange(now, std::memory_order_relaxed) != now)
+      count_.store(0, std::memory_order_relaxed);
+  }
+
+  std::atomic<pid_t> owner_{0};  // process that the counted steps belong to
   std::atomic<std::uint64_t> count_{0};
   std::atomic<std::uint64_t> last_monotonic_ns_{0};  // begin of the last step
 };

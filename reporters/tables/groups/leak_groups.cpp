@@ -19,7 +19,7 @@ using ledger::RegionId;
 struct Live {
   std::uint64_t count = 0, bytes = 0, first_ns = 0, last_ns = 0, unmapped = 0;
   DeviceAddress oldest;
-  bool is_code = false, is_uncertain = false, is_shared = false, is_by_step = false;
+  bool is_code = false, is_uncertain = false, is_shared = false, steps_cover = false;
   std::set<std::uint16_t> differences;
   Growth growth, by_step;
 };
@@ -60,7 +60,7 @@ std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& read
   for (auto& [group, live] : groups) {
     live.growth.first_ns = live.first_ns;
     live.growth.end_ns = end_ns;
-    live.is_by_step = steps.count() >= fewest_steps && steps.cover(live.last_ns);
+    live.steps_cover = steps.cover(live.last_ns);
     live.by_step.first_ns = steps.at(live.first_ns);
     live.by_step.end_ns = steps.count() + 1;
   }
@@ -68,7 +68,7 @@ std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& read
     const auto known = groups.find(record.group.value);  // a live ledger may have new groups
     if (known == groups.end()) return;
     known->second.growth.add(record.time_ns, record.bytes.value);
-    if (known->second.is_by_step)
+    if (steps.count() >= fewest_steps)
       known->second.by_step.add(steps.at(record.time_ns), record.bytes.value);
   });
   return groups;
@@ -102,6 +102,7 @@ std::vector<LeakGroup> groups_of(const ledger::Reader& reader, std::uint64_t end
         leak.differences = live->second.differences;
         leak.growth = live->second.growth;
         leak.by_step = live->second.by_step;
+        leak.steps_cover = live->second.steps_cover;
       }
       if (is_running) {
         leak.count = group->live_count;
@@ -179,8 +180,10 @@ void put_leak_groups(const ledger::Reader& reader, const std::vector<LeakGroup>&
       row.growth = leak.judged_growth().name();
       if (leak.judged_growth().growing())
         row.growth_bytes_per_minute = leak.growth.bytes_per_minute();
-      if (leak.by_step.count != 0) row.first_step = leak.by_step.first_ns;
-      row.growth_bytes_per_step = leak.by_step.bytes_per_unit();
+      if (leak.is_judged_by_steps()) {
+        row.first_step = leak.by_step.first_ns;
+        row.growth_bytes_per_step = leak.by_step.bytes_per_unit();
+      }
       std::ranges::copy(leak.growth.by_quarter, row.count_by_quarter.emplace().begin());
     }
     if (leak.example) row.example_address = address_text(leak.example->value);

@@ -52,12 +52,17 @@ struct LeakGroup {
   Growth growth;
   // Growth of the live allocations by steps of the program: numbers of steps stand for times, and
   // the number after the last step for the end. With no allocation if the program marked fewer than
-  // four steps, or if the group still grew after the last of them.
+  // four steps.
   Growth by_step;
+  // True if the program still marked steps when the newest live allocation was made.
+  bool steps_cover = false;
 
-  // Returns the growth by which the group is judged: by steps if by_step has allocations,
-  // otherwise by times.
-  const Growth& judged_growth() const { return by_step.count != 0 ? by_step : growth; }
+  // True if the group is judged by steps: they cover it, or show a growth that times do not show.
+  bool is_judged_by_steps() const {
+    return by_step.count != 0 && (steps_cover || (by_step.growing() && !growth.growing()));
+  }
+  // Returns the growth by which the group is judged.
+  const Growth& judged_growth() const { return is_judged_by_steps() ? by_step : growth; }
 };
 
 // Sorts the groups: the largest first by bytes, then by count.

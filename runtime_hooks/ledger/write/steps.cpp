@@ -8,9 +8,9 @@ void Steps::begin(const EarlierSteps& earlier) noexcept {
   const LedgerLocked locked(lock_, storage_);
   if (!locked) return;
   std::atomic<std::uint64_t>& count = storage_.header().steps;
-  if (earlier.count != 0 && count.load(relaxed) == 0) {
-    count.store(earlier.count, relaxed);
-    store(earlier.count, time_.since_start(earlier.last_monotonic_ns));
+  if (earlier.count != 0) {
+    count.store(count.load(relaxed) + earlier.count, relaxed);
+    if (last_ == 0) store(count.load(relaxed), time_.since_start(earlier.last_monotonic_ns));
   }
   const std::uint64_t number = count.load(relaxed) + 1;
   count.store(number, relaxed);

@@ -24,8 +24,8 @@ class Steps {
   // `storage`: the memory of the ledger; `time`: its clock. Both must outlive the object.
   Steps(Storage& storage, const ProcessTime& time) noexcept : storage_(storage), time_(time) {}
   // Counts a step that begins now and ends where the next one begins, and stores its time if it has
-  // a row by StepMark's rule. Without room for the row, the step is counted only. The first call
-  // counts `earlier` steps, too.
+  // a row by StepMark's rule. Without room for the row, the step is counted only. Also counts
+  // `earlier` steps; if no step has a row yet, the last of them gets one.
   void begin(const EarlierSteps& earlier = {}) noexcept;
 
  private:

@@ -38,10 +38,10 @@ for number in range(1, {steps} + 1):
 """
 
 
-def run_loop(workspace, *, marking="import cuwarden", mark="cuwarden.step()", steps=20, **how):
+def run_loop(workspace, *, marking="import cuwarden", mark="cuwarden.step()", steps=20, env=None, **how):
     path = workspace.work / "loop.py"
     path.write_text(textwrap.dedent(LOOP).format(marking=marking, mark=mark, steps=steps))
-    run = workspace.run(["/usr/bin/python3", path], {"PYTHONPATH": str(PYTHON)}, **how)
+    run = workspace.run(["/usr/bin/python3", path], {"PYTHONPATH": str(PYTHON), **(env or {})}, **how)
     assert run.returncode == 0, run.stderr
     return run
 
@@ -92,13 +92,29 @@ def test_a_process_that_does_not_run_under_cuwarden_marks_nothing(workspace):
     assert run.stderr == "" and run.reports == []
 
 
-def test_steps_of_a_process_that_is_turned_off_are_not_counted(workspace):
-    path = workspace.work / "off.py"
+def test_a_process_that_is_turned_off_or_calls_no_cuda_has_no_report(workspace):
+    run = run_loop(workspace, env={"CUWARDEN_ENABLED": "0"})
+    assert (run.stderr, run.reports) == ("", [])
+    path = workspace.work / "without_cuda.py"
     path.write_text("import cuwarden\nfor _ in range(5): cuwarden.step()\n")
-    run = workspace.run(
-        ["/usr/bin/python3", path], {"PYTHONPATH": str(PYTHON), "CUWARDEN_ENABLED": "0"}
-    )
+    run = workspace.run(["/usr/bin/python3", path], {"PYTHONPATH": str(PYTHON)})
     assert (run.returncode, run.stderr, run.reports) == (0, "", [])
+
+
+def test_a_forked_child_counts_its_own_steps(workspace):
+    path = workspace.work / "forks.py"
+    path.write_text(
+        "import cuwarden, ctypes, os\n"
+        "for _ in range(7): cuwarden.step()\n"
+        "child = os.fork()\n"
+        "if child: os._exit(os.waitpid(child, 0)[1])\n"
+        "cudart, out = ctypes.CDLL('libcudart.so.13'), ctypes.c_void_p()\n"
+        "for _ in range(5):\n"
+        "    cuwarden.step()\n"
+        "    cudart.cudaMalloc(ctypes.byref(out), ctypes.c_size_t(4096))\n"
+    )
+    run = workspace.run(["/usr/bin/python3", path], {"PYTHONPATH": str(PYTHON)})
+    assert run.returncode == 0 and run.report["process"]["steps"] == 5, run.stderr
 
 
 @pytest.mark.parametrize("steps", [3, 4])

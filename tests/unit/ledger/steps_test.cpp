@@ -54,6 +54,10 @@ TEST_F(LedgerTest, steps_from_before_the_ledger_are_counted_once_and_the_last_ha
   EXPECT_EQ(reader.step_mark(1)->time_ns, 70u);
   EXPECT_EQ(reader.step_mark(2)->number, 6u);
   EXPECT_EQ(reader.step_mark(3)->number, 7u);
+  // A slower thread brings earlier steps, too.
+  writer->steps.begin({2, now_ns});
+  EXPECT_EQ(read(*writer).process().steps, 10u);
+  EXPECT_EQ(read(*writer).step_mark(4)->number, 10u);
 }
 
 TEST_F(LedgerTest, steps_of_several_threads_are_each_counted_once) {

@@ -48,10 +48,10 @@ TEST(Redaction, host_and_user_names_are_removed_as_whole_words) {
 TEST(Redaction, locations_and_patterns_of_libraries_name_no_user_and_no_folder) {
   model::Report given = report();
   given.leak_groups.emplace_back().where = "/home/alice/proj/alice_train.py:41 in step";
-  given.frames.emplace_back().library = "/home/alice/lib/alice_*";
+  given.frames.emplace_back().library = "alice_*";
   redact(given);
   EXPECT_EQ(given.leak_groups[0].where, "user_train.py:41 in step");
-  EXPECT_EQ(given.frames[0].library->find("alice"), std::string::npos);
+  EXPECT_EQ(given.frames[0].library, "user_*");
 }
 
 TEST(Redaction, other_slashes_stay) {

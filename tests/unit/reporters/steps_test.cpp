@@ -88,6 +88,16 @@ TEST_F(Steps, ended_before_the_growth_did_leave_the_judgement_to_times) {
   EXPECT_FALSE(leak.growth_bytes_per_step);
 }
 
+TEST_F(Steps, show_growth_that_a_late_allocation_does_not_hide) {
+  mark(40);
+  end_ns = 10'000 * second;
+  for (std::uint64_t step = 1; step <= 40; ++step) leak_in(step, step_bytes);
+  leak_in(9'000, step_bytes);
+  const model::LeakGroup leak = report().leak_groups.front();
+  EXPECT_EQ(leak.growth, "growing");
+  EXPECT_EQ(leak.first_step, 1u);
+}
+
 TEST_F(Steps, fewer_than_four_leave_the_judgement_to_times) {
   mark(3);
   for (std::uint64_t step = 0; step <= 40; ++step) leak_in(step, step_bytes);

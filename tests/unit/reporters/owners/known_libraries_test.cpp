@@ -55,6 +55,7 @@ TEST(KnownLibraries, files_of_users_with_names_like_libraries_are_the_programs_o
   EXPECT_EQ(library(python("/home/u/xla_train.py")), "");
   EXPECT_EQ(library(native("/home/u/app", "f", "/home/u/src/libtorch_wrapper.cpp")), "");
   EXPECT_EQ(library(native("/home/u/libnvme_cache.so")), "");
+  EXPECT_EQ(library(native("/usr/lib/libnvcuvid.so.1")), "NVIDIA's libraries");
   EXPECT_EQ(library(python("/home/u/lib/python3_tools/train.py")), "");
   EXPECT_EQ(library(native("/v/torch.libs/libgomp-a34b3233.so.1")), "system libraries");
   EXPECT_EQ(library(native("/usr/bin/python3.13t")), "Python");
@@ -140,6 +141,12 @@ TEST(ShortNames, the_name_alone_has_no_result_type_and_no_lists) {
   EXPECT_EQ(name_alone("int (anonymous namespace)::make<float>(int) [clone .isra.0]"),
             "{nameless}::make");
   EXPECT_EQ(name_alone("vector<int> make_operator<float, std::x>(at::Tensor)"), "make_operator");
+  EXPECT_EQ(name_alone("c10::IValue::toTensor() const &"), "c10::IValue::toTensor");
+  EXPECT_EQ(name_alone("f() const volatile"), "f");
+  EXPECT_EQ(name_alone("at::X::run(int) const::{lambda(int)#1}::operator()(int) const"),
+            "at::X::run::{lambda#1}::operator");
+  EXPECT_EQ(name_alone("at::native::f(int)::{unnamed type#1}::g()"),
+            "at::native::f::{unnamed_type#1}::g");
   EXPECT_EQ(name_alone("main"), "main");
   EXPECT_EQ(name_alone(""), "");
 }
