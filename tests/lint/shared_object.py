@@ -48,6 +48,7 @@ OTHER_EXPORTS = {
     "prctl",
     "syscall",
     "cuwarden_1_register_reclaimer",
+    "cuwarden_1_step",
     "cuwarden_1_unregister_reclaimer",
 }
 
