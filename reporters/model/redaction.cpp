@@ -10,6 +10,7 @@
 
 #include "reporters/words/paths.hpp"
 #include "reporters/words/process_words.hpp"
+#include "reporters/words/replace_all.hpp"
 
 namespace cuwarden {
 namespace {
@@ -22,11 +23,6 @@ bool is_word(char letter) {
 }
 bool ends_path(char letter) {
   return std::string_view(" \t\n\"'`()<>[]{},;|=").find(letter) != std::string_view::npos;
-}
-
-void replace_all(std::string& text, std::string_view what, std::string_view by) {
-  for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + by.size()))
-    text.replace(at, what.size(), by);
 }
 
 // Replaces a word at each position where no letter or digit stands before or behind it.

@@ -4,6 +4,8 @@
 #include <cctype>
 #include <cstddef>
 
+#include "reporters/words/replace_all.hpp"
+
 namespace cuwarden {
 namespace {
 
@@ -63,11 +65,6 @@ std::string with_lists(std::string_view name, const Shown& shown) {
     at += whole;
   }
   return result;
-}
-
-void replace_all(std::string& text, std::string_view what, std::string_view by) {
-  for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + by.size()))
-    text.replace(at, what.size(), by);
 }
 
 }  // namespace
