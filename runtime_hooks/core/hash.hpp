@@ -46,15 +46,15 @@ constexpr std::uint64_t hash_words(std::span<const std::uint64_t> words) noexcep
 // Returns a hash of `hash` and of the bytes, which depends also on their number and order.
 inline std::uint64_t hash_bytes(std::uint64_t hash, const void* data,
                                 std::uint64_t bytes) noexcept {
-  const auto* const start = static_cast<const char*>(data);
+  const auto* at = static_cast<const char*>(data);
   hash ^= bytes;
-  std::uint64_t words[2], offset = 0;
-  for (; bytes - offset >= sizeof words; offset += sizeof words) {
-    std::memcpy(words, start + offset, sizeof words);
+  std::uint64_t words[2];
+  for (; bytes >= sizeof words; bytes -= sizeof words, at += sizeof words) {
+    std::memcpy(words, at, sizeof words);
     hash += fold_product(hash ^ words[0], hash_salt[1] ^ words[1]);
   }
   words[0] = words[1] = 0;
-  std::memcpy(words, start + offset, bytes - offset);
+  std::memcpy(words, at, bytes);
   return hash_pair(hash ^ words[0], words[1]);
 }
 
