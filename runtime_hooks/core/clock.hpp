@@ -11,13 +11,19 @@
 
 namespace cuwarden {
 
-// Returns the time of CLOCK_MONOTONIC in nanoseconds.
-inline std::uint64_t now_ns() noexcept {
+// Returns the time of the clock `clock` in nanoseconds.
+inline std::uint64_t time_ns_of(clockid_t clock) noexcept {
   timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(clock, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(now.tv_nsec);
 }
+
+// Returns the time of CLOCK_MONOTONIC in nanoseconds.
+inline std::uint64_t now_ns() noexcept { return time_ns_of(CLOCK_MONOTONIC); }
+// Returns the time of CLOCK_MONOTONIC at the kernel's last tick, which is some milliseconds ago at
+// most, in nanoseconds. Costs a quarter of now_ns().
+inline std::uint64_t tick_ns() noexcept { return time_ns_of(CLOCK_MONOTONIC_COARSE); }
 
 // Converts nanoseconds to a timespec.
 inline timespec timespec_of(std::uint64_t ns) noexcept {

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <ctime>
 #include <string>
 #include <string_view>
 
@@ -49,11 +48,7 @@ class StepsBeforeRecording {
   // Counts a step that begins now.
   void add() noexcept {
     forget_parents();
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    last_monotonic_ns_.store(static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-                                 static_cast<std::uint64_t>(now.tv_nsec),
-                             std::memory_order_relaxed);
+    last_ns_.store(tick_ns(), std::memory_order_relaxed);
     count_.fetch_add(1, std::memory_order_relaxed);
   }
   // Returns the steps that were counted, and forgets them.
@@ -61,7 +56,7 @@ class StepsBeforeRecording {
     if (count_.load(std::memory_order_relaxed) == 0) return {};
     forget_parents();
     return {count_.exchange(0, std::memory_order_relaxed),
-            last_monotonic_ns_.load(std::memory_order_relaxed)};
+            last_ns_.load(std::memory_order_relaxed)};
   }
 
  private:
@@ -72,9 +67,9 @@ class StepsBeforeRecording {
       count_.store(0, std::memory_order_relaxed);
   }
 
-  std::atomic<pid_t> owner_{0};  // process that the counted steps belong to
-  std::atomic<std::uint64_t> count_{0};
-  std::atomic<std::uint64_t> last_monotonic_ns_{0};  // begin of the last step
+  std::atomic<pid_t> owner_{0};            // process that the counted steps belong to
+  std::atomic<std::uint64_t> count_{0};    // number of the counted steps
+  std::atomic<std::uint64_t> last_ns_{0};  // start of the last step (tick_ns())
 };
 constinit StepsBeforeRecording steps_before_recording;
 

@@ -13,7 +13,7 @@ namespace cuwarden::ledger {
 // Steps that the program marked before there was a ledger.
 struct EarlierSteps {
   std::uint64_t count = 0;  // number of the steps; 0: there were none
-  // Time at which the last of them began, by CLOCK_MONOTONIC_COARSE.
+  // Time at which the last of them began (tick_ns()).
   std::uint64_t last_monotonic_ns = 0;
 };
 
