@@ -114,7 +114,7 @@ model::Process process_of(const ledger::ProcessView& process, const ReportOption
   row.host = model::text_or_null(process.host);
   row.start = iso_8601(process.start_realtime_ns);
   row.end_ns = end_ns;
-  if (process.steps != 0) row.steps = std::min(process.steps, std::uint64_t{1} << 53);
+  if (process.steps != 0) row.steps = process.steps;
   row.end_reason = end_reason_name(reason);
   const bool exited =
       reason != EndReason::signal && reason != EndReason::abort && reason != EndReason::running;

@@ -3,20 +3,19 @@
 #include <algorithm>
 
 #include "reporters/model/each_row.hpp"
+#include "reporters/model/values.hpp"
 
 namespace cuwarden {
 
 StepMarks::StepMarks(const ledger::Reader& reader) {
-  // The largest number that a report can have.
-  constexpr std::uint64_t most_steps = std::uint64_t{1} << 53;
   each_row(reader, ledger::RegionId::steps, &ledger::Reader::step_mark, [&](const auto& mark) {
     const bool follows = marks_.empty() || (mark.number > marks_.back().number &&
                                             mark.time_ns >= marks_.back().time_ns);
-    if (follows && mark.number <= most_steps) marks_.push_back(mark);
+    if (follows && mark.number <= model::largest_number) marks_.push_back(mark);
   });
   if (marks_.empty()) return;
   const std::uint64_t counted = reader.process().steps;
-  count_ = std::max(marks_.back().number, counted <= most_steps ? counted : 0);
+  count_ = std::max(marks_.back().number, counted <= model::largest_number ? counted : 0);
 }
 
 std::uint64_t StepMarks::at(std::uint64_t time_ns) const {
