@@ -9,7 +9,7 @@ GroupLabel label_group(std::string_view recorded_api, std::span<const NamedFrame
   label.api = recorded_api;
   for (const NamedFrame& frame : frames) {
     if (frame.module == 0) continue;
-    if (!is_cuda_frame(frame.path, frame.function, frame.file)) {
+    if (frame.library != cuda_library) {
       label.module = frame.module;
       break;
     }

@@ -60,9 +60,9 @@ std::string_view library_of_function(std::string_view function) {
     std::string_view space, library;
   };
   constexpr std::array rows = {
-      Row{"std::", system},          Row{"__gnu_cxx::", system}, Row{"pybind11::", "pybind11"},
-      Row{"nanobind::", "nanobind"}, Row{"at::", "PyTorch"},     Row{"c10::", "PyTorch"},
-      Row{"torch::", "PyTorch"},     Row{"thrust::", "CUDA"},    Row{"cub::", "CUDA"},
+      Row{"std::", system},          Row{"__gnu_cxx::", system},    Row{"pybind11::", "pybind11"},
+      Row{"nanobind::", "nanobind"}, Row{"at::", "PyTorch"},        Row{"c10::", "PyTorch"},
+      Row{"torch::", "PyTorch"},     Row{"thrust::", cuda_library}, Row{"cub::", cuda_library},
       Row{"rmm::", "RMM"},
   };
   const std::string name = name_alone(function);
@@ -84,7 +84,7 @@ KnownLibraries::KnownLibraries(std::string_view further) {
 
 std::string_view KnownLibraries::library_of_file(std::string_view path) {
   if (path.empty()) return {};
-  const auto [known, is_new] = known_.try_emplace(std::string(path));
+  const auto [known, is_new] = known_.try_emplace(path);
   if (!is_new) return known->second;
   std::string_view& name = known->second;
   const auto further = std::ranges::find_if(
@@ -98,7 +98,7 @@ std::string_view KnownLibraries::library_of_file(std::string_view path) {
 
 std::string_view KnownLibraries::library_of(const NamedFrame& frame) {
   if (frame.is_python) return library_of_file(frame.file);
-  if (is_cuda_frame(frame.path, frame.function, frame.file)) return "CUDA";
+  if (is_cuda_frame(frame.path, frame.function, frame.file)) return cuda_library;
   // A library's own file, or a function that a library's header has put into the program's file.
   for (const std::string_view path : {frame.path, frame.file})
     if (const std::string_view name = library_of_file(path); !name.empty()) return name;

@@ -24,7 +24,8 @@ class KnownLibraries {
   // Returns the name of the library to which the frame's code belongs, such as "PyTorch", "Python"
   // for the interpreter and its standard library, "CUDA" and "system libraries". Empty: the code is
   // the program's own, or nothing is known of it. For code that a pattern of CUWARDEN_LIBRARIES
-  // matches, returns the pattern. The text lives as long as this object.
+  // matches, returns the pattern. The result lives as long as this object; the frame's texts must
+  // do so, too.
   std::string_view library_of(const NamedFrame&);
 
  private:
@@ -33,7 +34,7 @@ class KnownLibraries {
 
   std::vector<std::string> further_;  // the patterns of CUWARDEN_LIBRARIES
   // Names of the libraries of files that were looked up, by path; empty: the program's own file.
-  std::unordered_map<std::string, std::string_view> known_;
+  std::unordered_map<std::string_view, std::string_view> known_;
 };
 
 }  // namespace cuwarden

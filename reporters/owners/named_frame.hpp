@@ -6,6 +6,9 @@
 
 namespace cuwarden {
 
+// NamedFrame::library of code of CUDA and of cuwarden.
+inline constexpr std::string_view cuda_library = "CUDA";
+
 // A frame of a call stack, with the names that are known of it. The texts are not owned.
 struct NamedFrame {
   // Number that the caller gave to the frame's module; 0: the frame lies in no known module.
@@ -17,6 +20,7 @@ struct NamedFrame {
   // Code's address minus the module's load address; without a module, the address itself.
   std::uint64_t offset = 0;
   bool is_python = false;  // true for a Python function, which lies in no module
+  bool inlined = false;    // true if the function is inlined into the next outer frame
   // Name of the library to which the code belongs (KnownLibraries); empty: the program's own.
   std::string_view library{};
 };

@@ -21,14 +21,22 @@ std::string_view further_libraries(const model::Report& report) {
   return found == report.settings.end() ? std::string_view() : view_of(found->value);
 }
 
+using ModulePaths = std::unordered_map<model::Id, std::string_view>;
+
+ModulePaths module_paths(const model::Report& report) {
+  ModulePaths paths;
+  for (const model::Module& module : report.modules) paths[module.id] = module.path;
+  return paths;
+}
+
 // The report's call stacks with named frames.
 class NamedStacks {
  public:
   explicit NamedStacks(const model::Report& report) {
     for (const model::Stack& stack : report.stacks) stacks_[stack.id] = &stack;
-    for (const model::Module& module : report.modules) paths_[module.id] = module.path;
+    ModulePaths paths = module_paths(report);
     for (const model::Frame& frame : report.frames)
-      frames_[frame.id] = named_frame(frame, paths_[frame.module.value_or(0)]);
+      frames_[frame.id] = named_frame(frame, paths[frame.module.value_or(0)]);
   }
 
   // Returns the frames of the stack, innermost first; none if the id is null or unknown.
@@ -45,13 +53,11 @@ class NamedStacks {
  private:
   std::unordered_map<model::Id, const model::Stack*> stacks_;
   std::unordered_map<model::Id, NamedFrame> frames_;
-  std::unordered_map<model::Id, std::string_view> paths_;
 };
 
 void set_libraries(model::Report& report) {
   KnownLibraries libraries(further_libraries(report));
-  std::unordered_map<model::Id, std::string_view> paths;
-  for (const model::Module& module : report.modules) paths[module.id] = module.path;
+  ModulePaths paths = module_paths(report);
   for (model::Frame& frame : report.frames) {
     // The paths in a redacted report do not tell any more.
     if (report.redacted && frame.library) continue;

@@ -19,7 +19,7 @@ std::optional<std::size_t> users_frame(std::span<const NamedFrame> frames) {
     return frame.library.empty() && (frame.module != 0 || !frame.function.empty());
   });
   if (is_own) return is_own;
-  return index_of([](const NamedFrame& frame) { return frame.library != "CUDA"; });
+  return index_of([](const NamedFrame& frame) { return frame.library != cuda_library; });
 }
 
 std::optional<std::string> users_location(std::span<const NamedFrame> frames) {

@@ -55,15 +55,16 @@ Frames frames_of(const IndexedReport& report, const model::Stack& stack) {
   return frames;
 }
 
+NamedFrame named(const IndexedReport& report, const model::Frame& frame) {
+  const model::Module* const module = report.module(frame.module);
+  return named_frame(frame, module == nullptr ? std::string_view() : module->path);
+}
+
 // Returns the frame that a person would name for the call (users_frame()); null if there is none.
 const model::Frame* users_frame_of(const IndexedReport& report, const Frames& frames) {
-  std::vector<NamedFrame> named;
-  for (const model::Frame* const frame : frames) {
-    const model::Module* const module = report.module(frame->module);
-    named.push_back(named_frame(
-        *frame, module == nullptr ? std::string_view() : std::string_view(module->path)));
-  }
-  const auto users = users_frame(named);
+  std::vector<NamedFrame> all;
+  for (const model::Frame* const frame : frames) all.push_back(named(report, *frame));
+  const auto users = users_frame(all);
   return users ? frames[*users] : nullptr;
 }
 
@@ -78,10 +79,8 @@ std::size_t end_of_library(const Frames& frames, std::size_t first, const Style&
 
 void add_location(const IndexedReport& report, const model::Frame& frame, const Style& style,
                   std::string& text) {
-  const model::Module* const module = report.module(frame.module);
-  const std::string_view path = module == nullptr ? std::string_view() : module->path;
-  text += "       " + style.bold("at " + printable(short_location_text(named_frame(frame, path)))) +
-          "\n";
+  text +=
+      "       " + style.bold("at " + printable(short_location_text(named(report, frame)))) + "\n";
 }
 
 }  // namespace
@@ -118,7 +117,7 @@ void add_stack(const IndexedReport& report, model::MaybeId id, std::size_t most_
   const model::Frame* const users = users_frame_of(report, frames);
   // The headline names the call; the frames of CUDA's libraries inside it are left out.
   const auto first = std::ranges::find_if(
-      frames, [](const model::Frame* frame) { return frame->library != "CUDA"; });
+      frames, [](const model::Frame* frame) { return frame->library != cuda_library; });
   if (first != frames.end() && !style.shows_full_stacks()) frames.erase(frames.begin(), first);
   if (style.shows_full_stacks()) most_lines = frames.size();
   if (users != nullptr && users != frames.front()) add_location(report, *users, style, text);

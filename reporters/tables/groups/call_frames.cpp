@@ -75,13 +75,13 @@ void CallFrames::add_stack(StackId id) {
   }
 }
 
-const std::string* CallFrames::intern(std::string text) {
-  if (text.empty()) return nullptr;
-  return &*texts_.insert(std::move(text)).first;  // nodes of a set do not move
+std::string_view CallFrames::intern(std::string text) {
+  if (text.empty()) return {};
+  return *texts_.insert(std::move(text)).first;  // nodes of a set do not move
 }
 
-FrameRow CallFrames::python_row(std::uint64_t frame) {
-  FrameRow row{.offset = frame, .is_python = true};
+NamedFrame CallFrames::python_row(std::uint64_t frame) {
+  NamedFrame row{.offset = frame, .is_python = true};
   const auto code = reader_.python_code(ledger::python_row_of(frame));
   if (!code) return row;
   row.function = intern(std::string(code->function));
@@ -90,8 +90,7 @@ FrameRow CallFrames::python_row(std::uint64_t frame) {
   constexpr std::uint64_t most_table_bytes = std::uint64_t{256} << 20;
   table_bytes_ += code->lines.size();
   if (table_bytes_ > most_table_bytes) return row;
-  row.line = static_cast<int>(
-      std::min<std::uint32_t>(python_line(*code, ledger::python_instruction_of(frame)), INT_MAX));
+  row.line = python_line(*code, ledger::python_instruction_of(frame));
   return row;
 }
 
@@ -141,8 +140,14 @@ void CallFrames::name_all(Naming* naming, std::vector<std::string>& reasons) {
       if (named[i].empty()) named[i].emplace_back();
       entry.frame_count = static_cast<std::uint32_t>(named[i].size());
       for (SymbolisedFrame& frame : named[i]) {
-        frames_.push_back({module.module, entry.offset, intern(std::move(frame.function)),
-                           intern(std::move(frame.file)), frame.line, frame.inlined});
+        NamedFrame& row = frames_.emplace_back();
+        row.module = module.module;
+        if (module.module != 0) row.path = modules_.at(module.module).path;
+        row.function = intern(std::move(frame.function));
+        row.file = intern(std::move(frame.file));
+        row.line = static_cast<std::uint64_t>(std::max(frame.line, 0));
+        row.offset = entry.offset;
+        row.inlined = frame.inlined;
       }
     }
   }
@@ -151,24 +156,13 @@ void CallFrames::name_all(Naming* naming, std::vector<std::string>& reasons) {
 
 void CallFrames::name_libraries() {
   libraries_.emplace(further_libraries(reader_));
-  named_.reserve(frames_.size());
-  for (const FrameRow& frame : frames_) {
-    NamedFrame& named = named_.emplace_back();
-    named.module = frame.module;
-    if (frame.module != 0) named.path = modules_.at(frame.module).path;
-    if (frame.function != nullptr) named.function = *frame.function;
-    if (frame.file != nullptr) named.file = *frame.file;
-    named.line = static_cast<std::uint64_t>(std::max(frame.line, 0));
-    named.offset = frame.offset;
-    named.is_python = frame.is_python;
-    named.library = libraries_->library_of(named);
-  }
+  for (NamedFrame& frame : frames_) frame.library = libraries_->library_of(frame);
 }
 
 std::vector<NamedFrame> CallFrames::named_frames(model::MaybeId id) const {
   std::vector<NamedFrame> frames;
   if (const auto stack = id ? reader_.stack(*id) : std::nullopt)
-    for (const std::uint32_t frame : frame_ids(*stack)) frames.push_back(named_[frame - 1]);
+    for (const std::uint32_t frame : frame_ids(*stack)) frames.push_back(frames_[frame - 1]);
   return frames;
 }
 
@@ -202,18 +196,15 @@ void CallFrames::put_stacks(Put<model::Stack> put) const {
 }
 
 void CallFrames::put_frames(Put<model::Frame> put) const {
-  const auto text = [](const std::string* known) {
-    return known == nullptr ? model::Text() : model::Text(*known);
-  };
   model::Frame row;
-  for (const FrameRow& frame : frames_) {
+  for (const NamedFrame& frame : frames_) {
     ++row.id;
     row.language = frame.is_python ? "python" : "native";
-    row.function = text(frame.function);
-    row.file = text(frame.file);
+    row.function = model::text_or_null(frame.function);
+    row.file = model::text_or_null(frame.file);
     row.line = frame.line > 0 ? model::Figure(frame.line) : std::nullopt;
     row.inlined = frame.inlined;
-    row.library = model::text_or_null(named_[row.id - 1].library);
+    row.library = model::text_or_null(frame.library);
     // Native code without a file (compiled at run time) is identified by its address.
     const bool in_module = frame.module != 0;
     row.module = in_module ? model::MaybeId(frame.module) : std::nullopt;

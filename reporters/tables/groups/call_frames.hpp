@@ -28,20 +28,6 @@ namespace cuwarden {
 
 class Naming;
 
-// A frame of the report's table of frames.
-struct FrameRow {
-  std::uint32_t module = 0;  // module's row in the ledger; 0: the frame lies in no known module
-  // Code's address minus the module's load address; if `module` is 0, the address itself.
-  std::uint64_t offset = 0;
-  // Name of the function, owned by the CallFrames object that made the row; null: unknown.
-  const std::string* function = nullptr;
-  // Source file of the function, owned by the CallFrames object that made the row; null: unknown.
-  const std::string* file = nullptr;
-  int line = 0;            // line of the code in the source file; 0: unknown
-  bool inlined = false;    // true if the function is inlined into the next outer frame
-  bool is_python = false;  // true for a Python function, which is in no module
-};
-
 // A module of the report's table of modules.
 struct ModuleRow {
   std::string path;      // path of the program or shared library
@@ -79,8 +65,6 @@ class CallFrames {
   // id of modules(). 0: there is none. Does not need name_all().
   std::uint32_t innermost_module(const ledger::StackView&,
                                  FunctionRef<bool(std::string_view path)> accepts) const;
-  // Returns the table of frames, which name_all() fills. A frame's id is its index + 1.
-  const std::vector<FrameRow>& frames() const { return frames_; }
   // Returns the table of modules, by id, which is the module's row in the ledger.
   const std::map<std::uint32_t, ModuleRow>& modules() const { return modules_; }
   // Calls the parameter, with a row of the report, for each stack that was added. To be called
@@ -134,13 +118,13 @@ class CallFrames {
   std::uint32_t module_of(const ledger::ModuleView&);
   // Returns the row of the table of frames for an instruction of a Python function. `frame`: as in
   // the ledger's stacks.
-  FrameRow python_row(std::uint64_t frame);
+  NamedFrame python_row(std::uint64_t frame);
   // Returns the code addresses of all added stacks, by module, without names.
   std::vector<ModuleLocations> locations_by_module() const;
-  // Fills named_, by frames_ and modules_.
+  // Sets the libraries of the rows of frames_.
   void name_libraries();
-  // Keeps a text in texts_. Returns a pointer to it; null if the text is empty.
-  const std::string* intern(std::string);
+  // Keeps a text in texts_, and returns it; empty if the text is.
+  std::string_view intern(std::string);
 
   const ledger::Reader& reader_;    // reads the ledger; not owned
   std::set<std::uint32_t> stacks_;  // ids of the added stacks
@@ -156,11 +140,11 @@ class CallFrames {
   std::vector<Location> locations_;  // code addresses of all added stacks, each once
   // Table of modules, by id: the module's row in the ledger.
   std::map<std::uint32_t, ModuleRow> modules_;
-  std::vector<FrameRow> frames_;  // table of frames; a frame's id is its index + 1
-  // The libraries that are not the program's own; owns texts of named_. name_all() makes it.
+  // Table of frames, which name_all() fills; a frame's id is its index + 1. The texts are those of
+  // modules_, texts_ and libraries_.
+  std::vector<NamedFrame> frames_;
+  // The libraries that are not the program's own. name_all() makes it.
   std::optional<KnownLibraries> libraries_;
-  // The frames of frames_, in the same order, with the names of their modules and libraries.
-  std::vector<NamedFrame> named_;
   // Names of functions and files to which rows of frames_ point.
   std::unordered_set<std::string> texts_;
 };

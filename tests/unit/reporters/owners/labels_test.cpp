@@ -3,6 +3,7 @@
 
 #include "reporters/owners/cuda_frames.hpp"
 #include "reporters/owners/group_label.hpp"
+#include "reporters/owners/known_libraries.hpp"
 
 namespace cuwarden {
 namespace {
@@ -12,6 +13,8 @@ const char* const runtime = "/usr/local/cuda/lib64/libcudart.so.13";
 const char* const driver = "/usr/lib/x86_64-linux-gnu/libcuda.so.580.95.05";
 
 GroupLabel label(std::string_view api, std::vector<NamedFrame> frames) {
+  KnownLibraries libraries;
+  for (NamedFrame& frame : frames) frame.library = libraries.library_of(frame);
   return label_group(api, frames);
 }
 
