@@ -100,10 +100,10 @@ static inline int cuwarden_unregister_reclaimer(int number) {
 /* Marks the start of a step: a part of the program's work that repeats, such as an iteration of a
  * training loop. To be called once in each iteration; the step lasts until the next call.
  *
- * Steps are counted from 1 in the whole process, whichever thread calls. Without a CUDA call, a
- * process has no report, marked steps or not. A report judges leaks by
- * steps if there were four or more. Steps should take 10 ms or more: times of allocations are known
- * to some milliseconds, so that shorter steps cannot be told apart.
+ * Steps are counted from 1 in the whole process, whichever thread calls. A report judges leaks by
+ * steps if there were four or more. A process without a CUDA call has no report. Steps should take
+ * 10 ms or more: times of allocations are known to some milliseconds, so that shorter steps cannot
+ * be told apart.
  *
  * Any thread may call this at any time, except from a signal handler. */
 static inline void cuwarden_step(void) {

@@ -20,8 +20,8 @@ std::optional<model::Report> load_report(const std::string& path, std::string& e
 // with `path`, if the content is no valid report of the schema cuwarden.report/1. Also does so if
 // the parsed JSON would take more memory than largest_tree. `json`: if not null, is set to the
 // parsed JSON, properties that model::Report does not have included; it stays as it is after a
-// failure. If an older report lacks `library` of frames and
-// `where` of groups, they are filled in (label_old_report()).
+// failure. If an older report lacks `library` of frames and `where` of groups, they are filled in
+// (label_old_report()).
 std::optional<model::Report> parse_report(std::string_view content, const std::string& path,
                                           std::string& error, Json* json = nullptr);
 

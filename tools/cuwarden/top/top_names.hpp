@@ -18,11 +18,11 @@ namespace cuwarden {
 
 // The name of a call site: the code that makes a group's allocations. Texts are printable.
 struct CallSiteName {
-  // `api`: the CUDA function that was called, such as cudaMalloc. `where`: the frame
-  // that a person would name (users_frame()), as function, file and line ("f  a.cpp:7"); file and
-  // line that are not known are replaced by library and offset in bytes ("liba.so+0x1f0"). Only the
-  // address is given for code in no library, and "no stack was recorded" without such a frame. Both
-  // are empty if no name was asked for.
+  // `api`: the CUDA function that was called, such as cudaMalloc. `where`: the frame that a person
+  // would name (users_frame()), as function, file and line ("f  a.cpp:7"). File and line that are
+  // not known are replaced by library and offset in bytes ("liba.so+0x1f0"). Only the address is
+  // given for code in no library, and "no stack was recorded" without such a frame. Both are empty
+  // if no name was asked for.
   std::string api, where;
 };
 
