@@ -7,7 +7,7 @@ namespace cuwarden {
 namespace {
 
 // A report of one leak: cudaMalloc, called by PyTorch, called by the user's script.
-model::Report report() {
+model::Report two_frames() {
   model::Report made;
   made.modules = {{1, "/usr/local/cuda/lib64/libcudart.so.13", {}}, {2, "/p/libc10_cuda.so", {}}};
   made.frames.resize(3);
@@ -28,7 +28,7 @@ model::Report report() {
 }
 
 TEST(ReportFrames, a_report_without_libraries_gets_them_and_the_locations) {
-  model::Report old = report();
+  model::Report old = two_frames();
   label_old_report(old);
   EXPECT_EQ(old.frames[0].library, "CUDA");
   EXPECT_EQ(old.frames[1].library, "PyTorch");
@@ -38,7 +38,7 @@ TEST(ReportFrames, a_report_without_libraries_gets_them_and_the_locations) {
 }
 
 TEST(ReportFrames, a_report_with_a_library_stays_as_it_is) {
-  model::Report given = report();
+  model::Report given = two_frames();
   given.frames[0].library = "CUDA";
   given.leak_groups[0].where = "elsewhere";
   label_old_report(given);
@@ -47,7 +47,7 @@ TEST(ReportFrames, a_report_with_a_library_stays_as_it_is) {
 }
 
 TEST(ReportFrames, libraries_follow_the_setting_of_the_reports_process) {
-  model::Report given = report();
+  model::Report given = two_frames();
   given.settings = {{"CUWARDEN_LIBRARIES", "train.py", "environment"}};
   label_report(given);
   EXPECT_EQ(given.frames[2].library, "train.py");
@@ -56,7 +56,7 @@ TEST(ReportFrames, libraries_follow_the_setting_of_the_reports_process) {
 
 // The paths in a redacted report have lost their folders.
 TEST(ReportFrames, a_redacted_report_keeps_the_libraries_that_it_has) {
-  model::Report given = report();
+  model::Report given = two_frames();
   given.redacted = true;
   given.frames[1].library = "PyTorch";
   given.frames[2].library = "JAX";

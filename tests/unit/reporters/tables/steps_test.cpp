@@ -13,7 +13,7 @@
 namespace cuwarden {
 namespace {
 
-constexpr std::uint64_t step_bytes = std::uint64_t{1} << 20, second = 1'000'000'000;
+constexpr std::uint64_t step_bytes = std::uint64_t{1} << 20, second_ns = 1'000'000'000;
 
 // A program with a step each second, and one group of allocations.
 class Steps : public testing::Test {
@@ -21,13 +21,13 @@ class Steps : public testing::Test {
   // Marks steps 1 to `count`; step N begins after N seconds.
   void mark(std::uint64_t count) {
     for (std::uint64_t number = 1; number <= count; ++number)
-      ledger.steps.push_back({number, number * second});
+      ledger.steps.push_back({number, number * second_ns});
     ledger.process.steps = count;
   }
-  // Adds an allocation that is not freed, a half of a second after the start of the step.
+  // Adds an allocation that is not freed, a half of a second_ns after the start of the step.
   void leak_in(std::uint64_t step, std::uint64_t bytes) {
     if (ledger.groups.empty()) ledger.add_group(ledger.add_stack({0x10}), {0}, Kind::device, {0});
-    ledger.add_record({1}, next_address += 0x200000, bytes, step * second + second / 2);
+    ledger.add_record({1}, next_address += 0x200000, bytes, step * second_ns + second_ns / 2);
   }
   model::Report report() {
     ReportOptions options;
@@ -37,7 +37,7 @@ class Steps : public testing::Test {
   }
 
   test::FakeLedger ledger;
-  std::uint64_t next_address = 0x7f0000000000, end_ns = 41 * second;
+  std::uint64_t next_address = 0x7f0000000000, end_ns = 41 * second_ns;
 };
 
 TEST_F(Steps, a_leak_in_each_step_has_its_bytes_per_step_and_its_first_step) {
@@ -66,9 +66,9 @@ TEST_F(Steps, allocations_before_the_steps_and_in_the_first_of_them_do_not_grow)
 
 // A long start before the steps would make what grows in each step look like a burst at the end.
 TEST_F(Steps, count_for_growth_in_place_of_times) {
-  end_ns = 10'000 * second;
+  end_ns = 10'000 * second_ns;
   for (std::uint64_t number = 1; number <= 20; ++number)
-    ledger.steps.push_back({number, (9'000 + 10 * number) * second});
+    ledger.steps.push_back({number, (9'000 + 10 * number) * second_ns});
   ledger.process.steps = 20;
   leak_in(100, step_bytes);
   for (std::uint64_t number = 1; number <= 20; ++number) leak_in(9'000 + 10 * number, step_bytes);
@@ -90,7 +90,7 @@ TEST_F(Steps, ended_before_the_growth_did_leave_the_judgement_to_times) {
 
 TEST_F(Steps, show_growth_that_a_late_allocation_does_not_hide) {
   mark(40);
-  end_ns = 10'000 * second;
+  end_ns = 10'000 * second_ns;
   for (std::uint64_t step = 1; step <= 40; ++step) leak_in(step, step_bytes);
   leak_in(9'000, step_bytes);
   const model::LeakGroup leak = report().leak_groups.front();
