@@ -19,6 +19,13 @@ std::optional<std::size_t> users_frame(std::span<const NamedFrame> frames) {
     return frame.library.empty() && (frame.module != 0 || !frame.function.empty());
   });
   if (is_own) return is_own;
+  // PyTorch runs backward passes in threads of its own. The operation tells a person more than the
+  // allocator does.
+  const auto is_backward = index_of([](const NamedFrame& frame) {
+    return frame.function.find("::autograd::") != frame.function.npos &&
+           frame.function.find("Backward") != frame.function.npos;
+  });
+  if (is_backward) return is_backward;
   return index_of([](const NamedFrame& frame) { return frame.library != cuda_library; });
 }
 

@@ -11,8 +11,8 @@
 namespace cuwarden {
 
 // Returns the index of the innermost frame of the program's own code (NamedFrame::library is
-// empty), without frames of which only the address is known. If there is none, that of the
-// innermost frame outside CUDA's libraries. Null: there is none either. `frames`: a call stack,
+// empty), without frames of which only the address is known. If there is none, that of an operation
+// of a backward pass of PyTorch; failing that, of the innermost frame outside CUDA's libraries. Null: there is none either. `frames`: a call stack,
 // innermost first.
 std::optional<std::size_t> users_frame(std::span<const NamedFrame> frames);
 

@@ -113,6 +113,15 @@ TEST(UsersFrame, is_the_innermost_one_outside_cuda_if_all_are_libraries) {
   EXPECT_EQ(where({native("/lib/libcudart.so.13", "cudaMalloc")}), "");
 }
 
+TEST(UsersFrame, is_the_operation_of_a_backward_pass_in_pytorchs_own_thread) {
+  EXPECT_EQ(where({native("/p/libc10_cuda.so", "c10::cuda::alloc_block(int)"),
+                   native("/p/libtorch_cpu.so", "at::_ops::mm::call(at::Tensor const&)"),
+                   native("/p/libtorch_cpu.so",
+                          "torch::autograd::generated::AddmmBackward0::apply(int)"),
+                   native("/p/libtorch_cpu.so", "torch::autograd::Engine::thread_main(int)")}),
+            "torch::autograd::generated::AddmmBackward0::apply(int) in libtorch_cpu.so");
+}
+
 TEST(UsersFrame, is_code_without_a_name_only_if_there_is_no_other) {
   const NamedFrame compiled{.path = {}, .function = {}, .offset = 0x7f0000001000};
   EXPECT_EQ(where({compiled, native("/home/u/app", "main", "/home/u/app.cpp")}),
