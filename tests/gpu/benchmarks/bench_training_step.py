@@ -2,12 +2,12 @@
 """PyTorch's training step with and without the shim, in processes that work in turns.
 
     bench_training_step.py [--couples N] [--rounds N] [--steps N] [--batch N] [--limit RATIO]
-                           [--async] [--changing-shapes] [--pool MODE]
+                           [--async] [--changing-shapes] [--pool MODE] [--tensors]
 
 A couple is one process bare and one shimmed, which work in turns for a few steps; a round is one
 turn of each process. With a batch of 8 the step waits for the processor, with one of 32 for the
 device. With --async PyTorch allocates by cudaMallocAsync, with a call for each tensor. --pool is
-CUWARDEN_POOL of the shimmed processes.
+CUWARDEN_POOL of the shimmed processes. With --tensors they record PyTorch's blocks.
 
 The exit status is 1 if the median ratio of the turns passes the limit.
 """
@@ -34,6 +34,7 @@ def main():
                         help="sixteen shapes in turn, instead of --batch")
     parser.add_argument("--pool", default=preloaded.POOL or "off",
                         choices=["off", "rescue", "auto", "on"])
+    parser.add_argument("--tensors", action="store_true", help="CUWARDEN_TENSORS=on")
     options = parser.parse_args()
     alternating.need_gpu()
     if importlib.util.find_spec("torch") is None:
@@ -41,6 +42,8 @@ def main():
     command = [sys.executable, preloaded.FRAMEWORKS / "training_step.py", "--turns"]
     command += ["--changing-shapes"] if options.changing_shapes else ["--batch", options.batch]
     env = {"CUWARDEN_POOL": options.pool}  # Bare processes ignore it.
+    if options.tensors:
+        env["CUWARDEN_TENSORS"] = "on"
     if options.stream_ordered:
         env["PYTORCH_CUDA_ALLOC_CONF"] = "backend:cudaMallocAsync"
     turns = alternating.InTurns(command, options.couples, options.steps, env)
