@@ -7,6 +7,7 @@
 
 #include "reporters/model/code.hpp"
 #include "reporters/model/fragmentation.hpp"
+#include "reporters/model/frameworks.hpp"
 #include "reporters/model/incidents.hpp"
 #include "reporters/model/memory.hpp"
 #include "reporters/model/process.hpp"
@@ -43,6 +44,11 @@ struct Report {
   // Allocations that were not freed, by call stack, function, kind and device.
   std::vector<LeakGroup> leak_groups;
   std::vector<LibraryReserve> library_reserves;  // live memory that libraries keep for themselves
+  std::vector<Framework>
+      frameworks;  // memory of frameworks such as PyTorch, and what they do with it
+  // Blocks that frameworks have handed out and not got back, by call stack; empty if they were not
+  // recorded (CUWARDEN_TENSORS).
+  std::vector<FrameworkSite> framework_sites;
   // Objects such as streams, by call stack, with the device memory that the driver took for them.
   std::vector<ImplicitGroup> implicit_groups;
   // Memory of each device that is held but cannot be used, at the end of the process.
@@ -86,18 +92,20 @@ struct Report {
   std::optional<Overhead> overhead;  // cost of recording the process; null: the report does not say
   CUWARDEN_FIELDS(schema, tool, records, names, redacted, process, memory_cgroup, job, settings,
                   environment, coverage, hooks, unhooked_lookups, devices, accounts,
-                  device_processes, totals, leaks, leak_groups, library_reserves, implicit_groups,
-                  fragmentation, slab_classes, slab_map, slab_holders, worst_fragmentation,
-                  worst_slab_classes, worst_slab_map, worst_slab_holders, incidents, incident_facts,
-                  rungs, rungs_left_out, incident_holders, incident_fragmentation,
-                  incident_slab_classes, incident_slab_map, pool, timeline, peak_holders, stacks,
-                  frames, modules, overhead)
+                  device_processes, totals, leaks, leak_groups, library_reserves, frameworks,
+                  framework_sites, implicit_groups, fragmentation, slab_classes, slab_map,
+                  slab_holders, worst_fragmentation, worst_slab_classes, worst_slab_map,
+                  worst_slab_holders, incidents, incident_facts, rungs, rungs_left_out,
+                  incident_holders, incident_fragmentation, incident_slab_classes,
+                  incident_slab_map, pool, timeline, peak_holders, stacks, frames, modules,
+                  overhead)
   CUWARDEN_MAY_LACK(records, names, redacted, memory_cgroup, settings, environment, hooks,
-                    library_reserves, implicit_groups, unhooked_lookups, device_processes,
-                    slab_classes, slab_map, slab_holders, worst_fragmentation, worst_slab_classes,
-                    worst_slab_map, worst_slab_holders, incidents, incident_facts, rungs,
-                    rungs_left_out, incident_holders, incident_fragmentation, incident_slab_classes,
-                    incident_slab_map, pool, overhead)
+                    library_reserves, frameworks, framework_sites, implicit_groups,
+                    unhooked_lookups, device_processes, slab_classes, slab_map, slab_holders,
+                    worst_fragmentation, worst_slab_classes, worst_slab_map, worst_slab_holders,
+                    incidents, incident_facts, rungs, rungs_left_out, incident_holders,
+                    incident_fragmentation, incident_slab_classes, incident_slab_map, pool,
+                    overhead)
 };
 
 }  // namespace cuwarden::model

@@ -22,7 +22,7 @@ static_assert(std::ranges::none_of(reserves, [](const LibraryReserve& reserve) {
 }  // namespace
 
 const LibraryReserve* reserve_of(std::string_view asker, Kind kind, DeviceOrdinal device) noexcept {
-  if (kind == Kind::imported || is_implicit(kind)) return nullptr;
+  if (kind == Kind::imported || !is_asked_for(kind)) return nullptr;
   const auto memory =
       device == no_device ? LibraryReserve::Memory::host : LibraryReserve::Memory::device;
   const auto* const found = std::ranges::find_if(reserves, [&](const LibraryReserve& reserve) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "reporters/model/each_row.hpp"
+#include "reporters/tables/groups/frameworks.hpp"
 #include "reporters/tables/groups/implicit_groups.hpp"
 #include "reporters/tables/groups/leak_groups.hpp"
 #include "reporters/tables/ledger_damage.hpp"
@@ -24,13 +25,14 @@ bool has_leaks(const ledger::Reader& reader, std::uint64_t end_ns) {
     const auto record = reader.record(row);
     if (!record || (record->flags & ledger::record_counts_no_bytes) != 0) continue;
     const auto group = reader.group(record->group.value);
-    if (group && !is_implicit(group->kind)) return true;
+    if (group && is_asked_for(group->kind)) return true;
     has_objects = has_objects || group;
   }
   if (!has_objects) return false;
   // Implicit objects are leaks only if their number grows. Their bytes do not matter here.
   const auto sums = std::make_unique<ledger::GroupSums>();  // too large for a small stack
   std::vector<LeakGroup> groups = leak_groups(reader, end_ns, *sums);
+  take_blocks(groups);
   implicit_groups(reader, {}, groups);
   return leaks_of(groups).count.value_or(0) != 0;
 }

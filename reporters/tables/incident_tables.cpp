@@ -57,7 +57,12 @@ constexpr std::string_view fact_names[] = {"total_bytes",
                                            "unmatched_processes",
                                            "library_module_bytes",
                                            "library_stream_bytes",
-                                           "library_graph_bytes"};
+                                           "library_graph_bytes",
+                                           "pytorch_reserved_bytes",
+                                           "pytorch_allocated_bytes",
+                                           "pytorch_hole_count",
+                                           "pytorch_hole_bytes",
+                                           "pytorch_largest_free_bytes"};
 static_assert(std::size(fact_names) == ledger::fact_count);
 
 // Returns the name of an error that becomes an incident: a lack of memory, a refusal by a compute

@@ -43,6 +43,7 @@ LedgerReport::LedgerReport(const ledger::Reader& ledger, const ReportOptions& op
   const auto sums = std::make_unique<ledger::GroupSums>();  // 150 KB, too large for a small stack
   const bool is_running = options.end_reason == ledger::EndReason::running;
   groups_ = is_running ? live_groups(ledger, end_ns_, *sums) : leak_groups(ledger, end_ns_, *sums);
+  blocks_ = take_blocks(groups_);
   series_ = all_series(ledger, *sums);
   implicit_groups_ =
       implicit_groups(ledger, context_bytes(ledger, series_, fragmentations_), groups_);
@@ -50,12 +51,12 @@ LedgerReport::LedgerReport(const ledger::Reader& ledger, const ReportOptions& op
 }
 
 void LedgerReport::name_frames(const ReportOptions& options) {
-  for (const auto* groups : {&groups_, &implicit_groups_})
+  for (const auto* groups : {&groups_, &implicit_groups_, &blocks_})
     for (const LeakGroup& group : *groups) frames_.add_stack(group.group.stack);
   add_stacks(ledger_, incidents_, frames_);
   add_stacks(ledger_, worst_slabs_, frames_);
   each_row(ledger_, ledger::RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
-    if (group.at_peak_count > 0) frames_.add_stack(group.stack);
+    if (group.at_peak_count > 0 && is_asked_for(group.kind)) frames_.add_stack(group.stack);
   });
   if (!options.symbolise) {
     // The line stays in the report if the attempt to write it again, with names, fails.

@@ -11,6 +11,7 @@
 #include "reporters/model/report.hpp"
 #include "reporters/tables/fragmentation_tables.hpp"
 #include "reporters/tables/groups/call_frames.hpp"
+#include "reporters/tables/groups/frameworks.hpp"
 #include "reporters/tables/groups/implicit_groups.hpp"
 #include "reporters/tables/groups/leak_groups.hpp"
 #include "reporters/tables/groups/library_reserves.hpp"
@@ -68,6 +69,8 @@ class LedgerReport {
   // Objects such as contexts and streams, by call stack, with the memory that the driver took for
   // them.
   std::vector<LeakGroup> implicit_groups_;
+  // Blocks that frameworks have handed out and not got back, by call stack.
+  std::vector<LeakGroup> blocks_;
   // Totals of each kind of memory on each device (all_series()).
   std::vector<ledger::SeriesView> series_;
   // Slabs of each device at the end of the process, and bytes lost to rounding.
@@ -114,6 +117,10 @@ void LedgerReport::give(Sink& sink) {
       [&](auto put) { put_leak_groups(ledger_, groups_, frames_, put); });
   sink.template table<"library_reserves">(
       [&](auto put) { put_library_reserves(ledger_, groups_, frames_, put); });
+  sink.template table<"frameworks">(
+      [&](auto put) { put_frameworks(ledger_, groups_, incidents_, put); });
+  sink.template table<"framework_sites">(
+      [&](auto put) { put_framework_sites(blocks_, frames_, put); });
   sink.template table<"implicit_groups">(
       [&](auto put) { put_implicit_groups(ledger_, implicit_groups_, frames_, put); });
   sink.template table<"fragmentation">(

@@ -100,7 +100,7 @@ std::vector<ledger::SeriesView> all_series(const ledger::Reader& reader,
   std::vector<ledger::SeriesView> result;
   each_row(reader, RegionId::series, &ledger::Reader::series, [&](ledger::SeriesView series) {
     // Implicit memory is no allocation: `accounts` and `implicit_groups` have it.
-    if (series.host_rss || is_implicit(series.kind)) return;
+    if (series.host_rss || !is_asked_for(series.kind)) return;
     sums.put_into(series);
     result.push_back(series);
   });
@@ -126,7 +126,7 @@ void put_totals(const std::vector<ledger::SeriesView>& all, Put<model::Total> pu
 
 void put_timeline(const ledger::Reader& reader, Put<model::Bucket> put) {
   each_row(reader, RegionId::series, &ledger::Reader::series, [&](const auto& series) {
-    if (!series.host_rss && is_implicit(series.kind)) return;
+    if (!series.host_rss && !is_asked_for(series.kind)) return;
     for (std::size_t i = 0; i < series.buckets_used && i < ledger::bucket_count; ++i) {
       const ledger::BucketView& bucket = series.buckets[i];
       if (bucket.width_ns == 0) continue;
@@ -145,7 +145,7 @@ void put_timeline(const ledger::Reader& reader, Put<model::Bucket> put) {
 void put_peak_holders(const ledger::Reader& reader, const CallFrames& frames,
                       Put<model::PeakHolder> put) {
   each_row(reader, RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
-    if (group.at_peak_count == 0 || is_implicit(group.kind)) return;
+    if (group.at_peak_count == 0 || !is_asked_for(group.kind)) return;
     model::PeakHolder row;
     row.device = device_id(group.device);
     row.kind = kind_name(group.kind);

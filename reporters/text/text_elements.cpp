@@ -19,6 +19,7 @@ std::string counted(std::uint64_t count, const std::string& kind) {
     return number + " " + kind + plural;
   if (kind == "local_memory" || kind == "heap") return number + " piece" + plural;
   if (kind == "graph_exec") return number + " executable graph" + plural;
+  if (kind == "framework_block") return number + " block" + plural;
   return allocations(count);
 }
 
@@ -29,6 +30,7 @@ std::string memory_name(const std::string& kind, model::MaybeId device) {
   if (kind == "stream" || kind == "module" || kind == "context") name = kind + "s";
   if (kind == "local_memory") name = "local memory";
   if (kind == "heap") name = "device heap";
+  if (kind == "framework_block") name = "blocks of PyTorch";
   return device ? name + " (GPU " + std::to_string(*device) + ")" : name;
 }
 

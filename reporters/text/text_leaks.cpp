@@ -1,7 +1,10 @@
 #include "reporters/text/text_leaks.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "reporters/text/leak_check.hpp"
@@ -12,6 +15,7 @@
 #include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
+#include "runtime_hooks/core/kind.hpp"
 
 namespace cuwarden {
 namespace {
@@ -38,8 +42,11 @@ void add_group(const IndexedReport& report, const model::LeakGroup& group, std::
   text += "\n" + padded(std::to_string(rank) + ".", 3, true) + " " +
           style.bold(human_bytes(group.bytes.value_or(0))) + " in " +
           counted(group.count.value_or(0), group.kind) + " · " +
-          memory_name(group.kind, group.device) + " · " + text_or(group.api, "unknown call") +
-          " · " + (growing ? style.red(growth_of(group)) : "one time");
+          memory_name(group.kind, group.device) + " · " +
+          (group.kind == kind_name(Kind::framework_block)
+               ? std::string()
+               : text_or(group.api, "unknown call") + " · ") +
+          (growing ? style.red(growth_of(group)) : "one time");
   const std::string module = printable(report.module_name(calling_module(report, group.stack)));
   if (!module.empty()) text += " · " + module;
   text += "\n";
@@ -104,6 +111,42 @@ bool wanted(const IndexedReport& report, const model::LeakGroup& group,
   return options.module.empty() || is_in_module(report, group, options.module);
 }
 
+// True if PyTorch's allocator of device memory has taken the memory, to hand out blocks of it.
+bool is_segment(const IndexedReport& report, const model::LeakGroup& group) {
+  const model::Module* const module = report.module(group.module);
+  return module != nullptr && file_name(module->path).starts_with("libc10_cuda.");
+}
+
+// Returns the blocks of call stacks as rows of leaks, those first that grow, then the largest.
+std::vector<model::LeakGroup> blocks_of(const IndexedReport& report) {
+  std::vector<const model::FrameworkSite*> sites;
+  for (const model::FrameworkSite& site : report->framework_sites) sites.push_back(&site);
+  const auto merged = merged_rows(report, sites, [](const model::FrameworkSite& site) {
+    return std::tuple(site.framework, site.device, site.growth);
+  });
+  std::vector<model::LeakGroup> blocks;
+  for (const model::FrameworkSite& site : merged) {
+    model::LeakGroup block;
+    block.where = site.where;
+    block.stack = site.stack;
+    block.kind = kind_name(Kind::framework_block);
+    block.device = site.device;
+    block.count = site.count;
+    block.bytes = site.bytes;
+    block.first_ns = site.first_ns;
+    block.last_ns = site.last_ns;
+    block.allocations = site.allocations;
+    block.growth = site.growth;
+    block.first_step = site.first_step;
+    block.growth_bytes_per_step = site.growth_bytes_per_step;
+    block.growth_bytes_per_minute = site.growth_bytes_per_minute;
+    blocks.push_back(std::move(block));
+  }
+  std::ranges::stable_sort(blocks, std::greater(),
+                           [](const model::LeakGroup& block) { return block.growth == "growing"; });
+  return blocks;
+}
+
 bool anything_recorded(const IndexedReport& report) {
   for (const auto& row : report->totals)
     if (row.allocations.value_or(0) > 0) return true;
@@ -111,6 +154,28 @@ bool anything_recorded(const IndexedReport& report) {
 }
 
 }  // namespace
+
+void add_blocks(const IndexedReport& report, const TextOptions& options, const Style& style,
+                std::string& text) {
+  if (report->framework_sites.empty() || options.by != GroupBy::stack || !options.module.empty())
+    return;
+  std::vector<model::LeakGroup> blocks = blocks_of(report);
+  std::uint64_t bytes = 0, count = 0;
+  for (const model::LeakGroup& block : blocks) {
+    bytes += block.bytes.value_or(0);
+    count += block.count.value_or(0);
+  }
+  text += "\n" + style.bold("LIVE TENSORS") + ": " + human_bytes(bytes) + " in " +
+          counted(count, blocks.front().kind) + " that PyTorch has handed out and not got back\n";
+  std::erase_if(blocks, [&](const auto& block) { return !wanted(report, block, options); });
+  const std::size_t shown = options.top == 0 ? blocks.size() : std::min(options.top, blocks.size());
+  for (std::size_t i = 0; i < shown; ++i) add_group(report, blocks[i], i + 1, style, text);
+  if (shown < blocks.size())
+    text += "\n" +
+            style.dim("  … " + std::to_string(blocks.size() - shown) +
+                      " more stacks; --top 0 shows all") +
+            "\n";
+}
 
 void add_leaks(const IndexedReport& report, const TextOptions& options, const Style& style,
                std::string& text) {
@@ -154,6 +219,18 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const St
     }
   }
   if (options.by == GroupBy::stack) {
+    std::uint64_t segment_bytes = 0;
+    // The blocks are listed in place of the segments in which they lie.
+    if (!report->framework_sites.empty() && options.module.empty())
+      std::erase_if(groups, [&](const model::LeakGroup& group) {
+        if (!is_segment(report, group)) return false;
+        segment_bytes += group.bytes.value_or(0);
+        return true;
+      });
+    if (segment_bytes != 0)
+      text += style.dim("  " + human_bytes(segment_bytes) +
+                        " of that are PyTorch's segments: LIVE TENSORS lists what is in them") +
+              "\n";
     const std::size_t shown =
         options.top == 0 ? groups.size() : std::min(options.top, groups.size());
     for (std::size_t i = 0; i < shown; ++i) add_group(report, groups[i], i + 1, style, text);

@@ -105,21 +105,28 @@ void add_accounts(const IndexedReport& report, const Style& style, std::string& 
   }
 }
 
-void add_arenas(const IndexedReport& report, const Style& style, std::string& text) {
-  std::map<std::string, std::uint64_t> arenas;
-  for (const auto& group : report->leak_groups) {
-    if (group.released_by || !group.device) continue;
-    const model::Module* const module = report.module(group.module);
-    if (module == nullptr) continue;
-    const std::string path = printable(module->path);
-    if (is_caching_allocator(path)) arenas[std::string(file_name(path))] += group.bytes.value_or(0);
-  }
-  for (const auto& [name, bytes] : arenas) {
-    text +=
-        style.dim("  " + human_bytes(bytes) + " of that has " + printable(name) +
-                  ", which keeps memory to hand out parts of it: only this library knows how much "
-                  "of it the program uses") +
-        "\n";
+void add_frameworks(const IndexedReport& report, const Style& style, std::string& text) {
+  bool is_first = true;
+  for (const model::Framework& row : report->frameworks) {
+    const std::uint64_t reserved = row.reserved_bytes.value_or(0);
+    if (row.incident || reserved == 0) continue;
+    if (is_first) text += "\n" + style.bold("MEMORY OF FRAMEWORKS") + "\n";
+    is_first = false;
+    const std::string name = printable(row.framework);
+    text += "  " + name + (row.pool ? ", pool " + printable(*row.pool) : std::string()) +
+            (row.device ? " (GPU " + std::to_string(*row.device) + ")" : std::string(" (host)")) +
+            ": took " + human_bytes(reserved) + " from CUDA";
+    if (row.allocated_bytes) {
+      const std::uint64_t used = std::min(*row.allocated_bytes, reserved);
+      text += ", " + human_bytes(used) + " of it in use";
+      if (used < reserved) text += ", " + human_bytes(reserved - used) + " free";
+      if (row.hole_count && row.largest_free_bytes && *row.largest_free_bytes != 0)
+        text += " (" + human_count(*row.hole_count) + (*row.hole_count == 1 ? " hole" : " holes") +
+                ", largest free block " + human_bytes(*row.largest_free_bytes) + ")";
+    } else {
+      text += style.dim("; only " + name + " knows how much of it is in use");
+    }
+    text += "\n";
   }
 }
 

@@ -18,10 +18,10 @@ inline constexpr std::uint64_t least_share = 50;
 // never read are left out.
 void add_accounts(const IndexedReport&, const Style&, std::string& text);
 
-// Adds a line to `text` for each library that is known to keep device memory and hand out parts of
-// it (a caching allocator): the live bytes that it allocated. The unused part of these bytes
-// cannot be seen from outside.
-void add_arenas(const IndexedReport&, const Style&, std::string& text);
+// Adds a section to `text` about frameworks that take memory from CUDA and hand it out themselves:
+// how much they have taken and, by their own figures, how much of it is in use. Adds nothing if
+// there are none.
+void add_frameworks(const IndexedReport&, const Style&, std::string& text);
 
 // Adds a section to `text` about reserves of libraries (memory that a library keeps for itself):
 // the live bytes of the largest ones, and the calls by which the program gets them back. Adds

@@ -160,10 +160,11 @@ std::string text_report(const IndexedReport& report, const TextOptions& options)
   add_failures(report, style, text);
   add_accounts(report, style, text);
   add_implicit(report, style, text);
-  add_arenas(report, style, text);
+  add_frameworks(report, style, text);
   add_library_reserves(report, style, text);
   add_fragmentation(report, style, text);
   add_worst_fragmentation(report, style, text);
+  add_blocks(report, options, style, text);
   add_leaks(report, options, style, text);
   if (options.by == GroupBy::stack) add_peaks(report, style, text);
   add_host_memory(report, style, text);

@@ -1,6 +1,8 @@
 // Verdicts about memory that this process holds for no use: without it the request would have
 // fitted.
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "reporters/verdicts/predicates.hpp"
 #include "reporters/words/paths.hpp"
@@ -15,10 +17,22 @@ using ledger::Fact;
 constexpr std::uint64_t pool_chunk = 32u << 20;
 constexpr std::uint64_t page = 2u << 20;
 
+// True if the library is PyTorch's allocator of device memory.
+bool is_pytorch(std::string_view module) { return file_name(module).starts_with("libc10_cuda."); }
+
 // True if cuwarden's Python module can empty the cache of this library: PyTorch's or CuPy's.
 bool has_reclaimer(std::string_view module) {
-  return file_name(module).starts_with("libc10_cuda.") || module.find("/cupy/") != module.npos ||
+  return is_pytorch(module) || module.find("/cupy/") != module.npos ||
          module.find("/cupy_backends/") != module.npos;
+}
+
+// Returns the bytes that PyTorch has taken from CUDA on the request's device and not handed out;
+// null: unknown.
+Figure idle_in_pytorch(const ledger::IncidentFacts& incident) {
+  const auto reserved = incident.fact(Fact::pytorch_reserved_bytes),
+             allocated = incident.fact(Fact::pytorch_allocated_bytes);
+  if (!reserved || !allocated) return std::nullopt;
+  return *reserved - std::min(*reserved, *allocated);
 }
 
 }  // namespace
@@ -65,6 +79,34 @@ std::optional<Finding<WasteProof>> slab_fragmentation(const Shortage& shortage) 
                 human_bytes(page) + ", cut small buffers from large ones, or try CUWARDEN_POOL=on"};
 }
 
+std::optional<Finding<FrameworkProof>> framework_fragmentation(const Shortage& shortage) {
+  const IncidentCase& given = shortage.given();
+  if (!shortage.lacks_memory() || !is_pytorch(given.requester)) return std::nullopt;
+  const auto reserved = shortage.incident().fact(Fact::pytorch_reserved_bytes);
+  const auto idle = idle_in_pytorch(given.incident);
+  if (!idle || *idle < *shortage.missing() || !shortage.is_worth_it(*idle)) return std::nullopt;
+  const auto holes = shortage.incident().fact(Fact::pytorch_hole_count);
+  const auto largest = shortage.incident().fact(Fact::pytorch_largest_free_bytes);
+  std::string advice =
+      "PyTorch has " + human_bytes(*idle) + " free in memory that it holds already";
+  if (holes && largest && *holes != 0)
+    advice += ", in " + human_count(*holes) + (*holes == 1 ? " hole" : " holes") +
+              ", the largest free block " + human_bytes(*largest);
+  advice += ", and asked for " + human_bytes(given.incident.bytes) + " more";
+  // Segments that grow are virtual memory.
+  advice +=
+      given.kind == Kind::vmm
+          ? ": free tensors of other streams or graphs, whose memory this request cannot use"
+          : ": set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, with which segments grow "
+            "and free memory serves any size; or keep large blocks whole "
+            "(max_split_size_mb:512), or empty the cache earlier "
+            "(garbage_collection_threshold:0.8)";
+  return Finding<FrameworkProof>{
+      {"PyTorch", reserved, shortage.incident().fact(Fact::pytorch_allocated_bytes), idle, holes,
+       largest, shortage.free_bytes(), shortage.requested_bytes()},
+      std::move(advice)};
+}
+
 std::optional<Finding<LibraryProof>> held_by_framework(const Shortage& shortage) {
   const IncidentCase& given = shortage.given();
   if (!shortage.lacks_memory() || given.modules.empty() || given.requester.empty())
@@ -75,9 +117,11 @@ std::optional<Finding<LibraryProof>> held_by_framework(const Shortage& shortage)
       bytes < *shortage.missing() || bytes < shortage.own() / 2 ||
       shortage.own() < shortage.others())
     return std::nullopt;
+  const Figure idle = is_pytorch(module) ? idle_in_pytorch(given.incident) : std::nullopt;
   return Finding<LibraryProof>{
-      {module, bytes, shortage.free_bytes(), shortage.requested_bytes()},
-      std::string(file_name(module)) + " holds " + human_bytes(bytes) + ", and " +
+      {module, bytes, idle, shortage.free_bytes(), shortage.requested_bytes()},
+      std::string(file_name(module)) + " holds " + human_bytes(bytes) +
+          (idle ? " (" + human_bytes(*idle) + " of it not in use)" : std::string()) + ", and " +
           std::string(file_name(given.requester)) +
           " asked for more: if the memory is a cache, have the library give it back "
           "(empty_cache, free_all_blocks, trim) or limit the cache; if it is in use, free it "

@@ -136,6 +136,22 @@ struct WasteProof {
   CUWARDEN_FIELDS(slab_locked_bytes, rounding_bytes, pool_unused_bytes, free_bytes, requested_bytes)
 };
 
+// Figures that prove the verdict framework_fragmentation: the framework that asked has free memory
+// in the segments that it has taken from CUDA, but no free block that the request fits into.
+struct FrameworkProof {
+  Text framework;          // name of the framework
+  Figure reserved_bytes;   // bytes of the device that the framework has taken from CUDA
+  Figure allocated_bytes;  // bytes of blocks that it has handed out
+  Figure idle_bytes;       // bytes that it has taken and not handed out
+  // Number of free blocks in segments of which another part is in use; bytes of the largest free
+  // block. Null: unknown, as blocks were not recorded.
+  Figure hole_count, largest_free_bytes;
+  // Free bytes of the device at the refusal; size of the refused request. Null: unknown.
+  Figure free_bytes, requested_bytes;
+  CUWARDEN_FIELDS(framework, reserved_bytes, allocated_bytes, idle_bytes, hole_count,
+                  largest_free_bytes, free_bytes, requested_bytes)
+};
+
 // Figures that prove the verdict held_by_framework: another library of the process than the one
 // that asked holds the memory.
 struct LibraryProof {
@@ -143,9 +159,12 @@ struct LibraryProof {
   // Live bytes that this library had allocated on the device at the refusal. Only the call stacks
   // that held or locked most memory count, so the library may hold more.
   Figure held_bytes;
+  // The part of the library's memory that it had not handed out, by its own figures; null: unknown.
+  Figure idle_bytes;
   Figure free_bytes;       // free bytes of the device at the refusal; null: unknown
   Figure requested_bytes;  // size of the refused request; null: unknown
-  CUWARDEN_FIELDS(holder, held_bytes, free_bytes, requested_bytes)
+  CUWARDEN_FIELDS(holder, held_bytes, idle_bytes, free_bytes, requested_bytes)
+  CUWARDEN_MAY_LACK(idle_bytes)
 };
 
 // Figures that prove the verdict device_full_own: the process itself holds the memory, all of it

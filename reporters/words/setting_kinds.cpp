@@ -39,6 +39,9 @@ bool AutoOrOff::read(Value& to, std::string_view text) {
 }
 std::string AutoOrOff::text(Value value) { return value ? "auto" : "off"; }
 
+bool OnOrOff::read(Value& to, std::string_view text) { return read_word(to, text, "on", "off"); }
+std::string OnOrOff::text(Value value) { return value ? "on" : "off"; }
+
 bool DropOrKeep::read(Value& to, std::string_view text) {
   return read_word(to, text, "drop", "keep");
 }

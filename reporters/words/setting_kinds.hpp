@@ -43,6 +43,18 @@ struct AutoOrOff {
   static std::string text(Value);
 };
 
+// Kind of a setting that is "on" (true) or "off" (false).
+struct OnOrOff {
+  using Value = bool;  // true for "on", false for "off"
+  // Texts that this kind of setting accepts, in words.
+  static constexpr std::string_view accepted = "on or off";
+  // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
+  // accepted.
+  static bool read(Value&, std::string_view);
+  // Returns the value as text: "on" or "off".
+  static std::string text(Value);
+};
+
 // Kind of a setting that is "drop" (true) or "keep" (false).
 struct DropOrKeep {
   using Value = bool;  // true for "drop", false for "keep"

@@ -26,12 +26,20 @@ enum class Kind : std::uint8_t {
   context,       // Memory that the driver takes for a context.
   local_memory,  // Memory that the driver takes for the local memory of kernels.
   heap,          // Memory for malloc() in kernels, and for other calls that kernels make.
+  // A block that a framework hands out. It lies in memory that the framework has taken from CUDA,
+  // and that is recorded by itself.
+  framework_block,
 };
-inline constexpr std::uint8_t kind_count = 15;  // Number of kinds of memory (enumerators of Kind).
+inline constexpr std::uint8_t kind_count = 16;  // Number of kinds of memory (enumerators of Kind).
 
 // True if memory of this kind is implicit: the driver takes it for an object or a call of the
 // program, such as a context, without being asked for memory.
-constexpr bool is_implicit(Kind kind) { return kind >= Kind::stream; }
+constexpr bool is_implicit(Kind kind) { return kind >= Kind::stream && kind <= Kind::heap; }
+
+// True if the program asked CUDA for memory of this kind, so that totals of the process count it.
+constexpr bool is_asked_for(Kind kind) {
+  return !is_implicit(kind) && kind != Kind::framework_block;
+}
 
 // True for memory that the driver takes in a context for the context's kernels. The program can
 // free such memory only by ending the context or by a smaller limit (cuCtxSetLimit).
@@ -72,6 +80,8 @@ constexpr std::string_view kind_name(Kind kind) {
       return "local_memory";
     case Kind::heap:
       return "heap";
+    case Kind::framework_block:
+      return "framework_block";
   }
   return "unknown";
 }
@@ -79,10 +89,11 @@ constexpr std::string_view kind_name(Kind kind) {
 // True if the live allocations of this kind are a part of their device's used memory. False for
 // page-locked and registered memory, which is the host's, and for managed memory: the driver does
 // not tell how much of it is on the device. False also for implicit memory, which the driver takes
-// unasked and which the ledger sums up by device (ImplicitBytes).
+// unasked and which the ledger sums up by device (ImplicitBytes), and for blocks of frameworks,
+// which are parts of other memory.
 constexpr bool is_in_device_account(Kind kind) {
   return kind != Kind::pinned && kind != Kind::registered && kind != Kind::managed &&
-         !is_implicit(kind);
+         is_asked_for(kind);
 }
 
 // True if a live allocation of this kind takes its bytes from the device when it is made, and gives
@@ -110,6 +121,7 @@ enum class Space : std::uint8_t {
   kernel,           // CUfunction or CUkernel: code that was loaded when it was first needed.
   context,          // CUcontext.
   for_kernels,      // Number made by cuwarden for memory that a call took for kernels.
+  framework_block,  // Address of a block that a framework has handed out.
 };
 
 }  // namespace cuwarden

@@ -4,6 +4,7 @@
 
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
+#include "runtime_hooks/ledger/write/frameworks.hpp"
 
 namespace cuwarden::rescue {
 namespace {
@@ -40,6 +41,10 @@ void add_memory(const Parts& parts, DeviceOrdinal device, ledger::IncidentFacts&
 
 void add_device_facts(const Parts& parts, Incident& incident) noexcept {
   const Request& request = incident.request;
+  if (const auto pytorch = parts.ledger.frameworks.pytorch_on(request.device)) {
+    incident.facts.set(Fact::pytorch_reserved_bytes, pytorch->reserved_bytes);
+    incident.facts.set(Fact::pytorch_allocated_bytes, pytorch->allocated_bytes);
+  }
   add_memory(parts, request.device, incident.facts);
   if (parts.queries.is_integrated(request.device)) incident.facts.set(Fact::integrated, 1);
   if (request.asked != ledger::Asked::context) return;

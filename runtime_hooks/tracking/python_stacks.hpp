@@ -31,6 +31,9 @@ class PythonStacks {
   std::uint64_t state_of_thread() const noexcept {
     return python_ ? python_->state_of_thread() : 0;
   }
+  // True if there is an interpreter that frees the objects that are left, because it ends, or that
+  // has ended. True, too, before it is initialised.
+  bool interpreter_is_at_rest() const noexcept { return python_ && python_->is_at_rest(); }
   // Tells if the calling thread runs the frames of its state: a thread may have handed the state to
   // another one.
   enum class Runs : std::uint8_t {

@@ -8,6 +8,7 @@
 
 #include "reporters/model/each_row.hpp"
 #include "reporters/tables/groups/call_frames.hpp"
+#include "reporters/tables/groups/frameworks.hpp"
 #include "reporters/tables/groups/implicit_groups.hpp"
 #include "reporters/tables/groups/leak_groups.hpp"
 #include "reporters/tables/groups/library_reserves.hpp"
@@ -120,6 +121,16 @@ void note_libraries(const ledger::Reader& live, std::vector<LeakGroup>& groups,
   incident.facts.set(Fact::library_module_bytes, here->second.modules);
   incident.facts.set(Fact::library_stream_bytes, here->second.streams);
   incident.facts.set(Fact::library_graph_bytes, here->second.graphs);
+}
+
+// Notes how the free memory of PyTorch's segments is cut up, if its blocks are recorded.
+void note_free_blocks(const ledger::Reader& live, rescue::Incident& incident) {
+  if (!incident.facts.fact(Fact::pytorch_reserved_bytes)) return;
+  const auto free = free_blocks_of_pytorch(live, incident.request.device);
+  if (!free) return;
+  incident.facts.set(Fact::pytorch_hole_count, free->hole_count);
+  incident.facts.set(Fact::pytorch_hole_bytes, free->hole_bytes);
+  incident.facts.set(Fact::pytorch_largest_free_bytes, free->largest_bytes);
 }
 
 // Notes another process that uses the request's device, with what /proc tells of it. Returns the
@@ -283,6 +294,7 @@ void add_incident_facts(ledger::Writer& ledger, const ledger::Reader& live,
   std::vector<LeakGroup> groups = live_groups(live, ledger.time.now_ns(), *sums);
   note_growth(groups, incident.holdings);
   note_libraries(live, groups, incident);
+  note_free_blocks(live, incident);
   note_mps_limit(live, incident);
   if (!device) return;
   note_whole_device(*device, incident.facts);

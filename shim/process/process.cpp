@@ -245,6 +245,7 @@ hooks::Session* Process::start_recording() noexcept {
                         .holders = &device_holders},
                        {.stack_depth = settings.stack_depth,
                         .python_frames = settings.python_frames,
+                        .framework_blocks = settings.tensors,
                         .ladder = {.enabled = settings.pool != PoolMode::off,
                                    .sync_timeout_ns = settings.sync_timeout_ns,
                                    .wait_ns = settings.wait_ns,

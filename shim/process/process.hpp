@@ -38,6 +38,13 @@ class Process final : public tracking::CompletenessListener {
     return start();
   }
 
+  // Returns the session if calls are being recorded; null otherwise, also before the first CUDA
+  // call of this process. Starts and resumes nothing.
+  hooks::Session* session_if_recording() noexcept {
+    const bool records =
+        state_.load(std::memory_order_acquire) == State::recording && memory_.is_ours();
+    return records ? session_ : nullptr;
+  }
   // True if CUWARDEN_ENABLED allows recording. False also in a program that runs with more rights
   // than its caller (setuid). Can be called before the first CUDA call.
   bool enabled() noexcept;

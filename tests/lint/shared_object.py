@@ -32,7 +32,7 @@ GLIBC_FLOOR = (2, 28)
 BOUND_RELOCATIONS = {"R_X86_64_JUMP_SLOT", "R_X86_64_GLOB_DAT", "R_X86_64_64"}
 
 # Functions that are exported beside the rows of hooks.def: those that look functions up, those that
-# end a process, and those that cuwarden.h calls.
+# end a process, those that cuwarden.h calls, and those by which PyTorch reports its memory.
 OTHER_EXPORTS = {
     "dlsym",
     "dlvsym",
@@ -50,6 +50,8 @@ OTHER_EXPORTS = {
     "cuwarden_1_register_reclaimer",
     "cuwarden_1_step",
     "cuwarden_1_unregister_reclaimer",
+    "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE",
+    "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",
 }
 
 

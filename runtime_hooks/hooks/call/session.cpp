@@ -17,6 +17,7 @@ Session::Session(ledger::Writer& given_ledger, const driver::RealDriver& given_r
       context_memory(ledger, contexts, implicit, sites),
       objects(ledger, contexts, implicit, sites),
       allocations(ledger, queries, contexts, readings, implicit, sites, around.completeness),
+      records_blocks(settings.framework_blocks),
       refusals({around.process, ledger, real, queries, contexts, captures, memory_pools, readings,
                 sites, pools, notices},
                allocations, settings.ladder, around.probes, around.clock) {

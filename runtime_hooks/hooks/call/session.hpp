@@ -47,6 +47,8 @@ struct SessionSettings {
   std::size_t stack_depth = 0;
   // True if call stacks have the Python frames of their threads.
   bool python_frames = true;
+  // True if blocks that frameworks hand out are recorded, with their call stacks.
+  bool framework_blocks = false;
   // Settings of the rungs: the ordered attempts to serve a refused request.
   rescue::Settings ladder{};
   // Settings of cuwarden's own pools, and of spilling (host memory behind device addresses).
@@ -84,7 +86,9 @@ class Session {
   tracking::ContextMemory context_memory;    // records memory of contexts and for kernels
   tracking::ImplicitObjects objects;         // records streams, modules and executable graphs
   tracking::AllocationRecorder allocations;  // records allocations and frees
-  rescue::Refusals refusals;                 // counts refused requests and tries to serve them
+  // True if blocks that frameworks hand out are recorded, with their call stacks.
+  const bool records_blocks;
+  rescue::Refusals refusals;  // counts refused requests and tries to serve them
 
   // Counts a hooked driver call that begins in the calling thread. `hook`: the called function.
   // Invalidates the measurements (spans) that are under way on the current device, since the call

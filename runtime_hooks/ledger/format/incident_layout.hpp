@@ -92,9 +92,19 @@ enum class Fact : std::uint8_t {
   library_module_bytes,
   library_stream_bytes,  // the part of stream_bytes taken in calls by libraries such as NCCL
   library_graph_bytes,   // the part of graph_bytes taken in calls by libraries such as NCCL
+  // Figures that PyTorch's allocator gives of its memory on the device. Not known without PyTorch.
+  pytorch_reserved_bytes,   // bytes that it has taken from CUDA
+  pytorch_allocated_bytes,  // bytes of blocks that it has handed out
+  // Number and bytes of holes: free blocks in segments of PyTorch's of which another part is in
+  // use.
+  // These three are known only if blocks are recorded (CUWARDEN_TENSORS).
+  pytorch_hole_count,
+  pytorch_hole_bytes,
+  pytorch_largest_free_bytes,  // bytes of the largest free block
 };
 // Number of enumerators of Fact.
-inline constexpr std::size_t fact_count = static_cast<std::size_t>(Fact::library_graph_bytes) + 1;
+inline constexpr std::size_t fact_count =
+    static_cast<std::size_t>(Fact::pytorch_largest_free_bytes) + 1;
 inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;  // value of a limit that is not set
 
 // The rungs: the attempts to serve a request that the driver has refused. retry asks the driver

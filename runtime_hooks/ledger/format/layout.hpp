@@ -16,6 +16,7 @@
 
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/ledger/format/device_layout.hpp"
+#include "runtime_hooks/ledger/format/framework_layout.hpp"
 #include "runtime_hooks/ledger/format/incident_layout.hpp"
 #include "runtime_hooks/ledger/format/python_layout.hpp"
 #include "runtime_hooks/ledger/format/series_layout.hpp"
@@ -27,7 +28,7 @@ namespace cuwarden::ledger {
 
 // First 8 bytes of a ledger's file: "CWARDEN1" in memory.
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;
-inline constexpr std::uint32_t layout_version = 24;  // readers reject files of other versions
+inline constexpr std::uint32_t layout_version = 25;  // readers reject files of other versions
 
 // Number of enumerators of stacks::Exception, the reasons why a stack was not walked to its end.
 inline constexpr std::size_t stack_exceptions = 6;
@@ -61,8 +62,9 @@ enum class RegionId : std::uint8_t {
   worst_holders,       // table of groups that locked many bytes in slabs: WorstHolder
   python_codes,        // table of the Python functions in stacks: rows of type PythonCode
   steps,               // table of the marks of the program's steps: rows of type StepMark
+  frameworks,          // table of figures that frameworks give: rows of type FrameworkPool
 };
-inline constexpr std::size_t region_count = 25;  // number of regions of the file
+inline constexpr std::size_t region_count = 26;  // number of regions of the file
 
 // The part of the file that one table (or heap of bytes) occupies, and how much of that is in use.
 struct Region {

@@ -45,7 +45,8 @@ constexpr std::array<std::uint32_t, region_count> row_sizes = {sizeof(Record),
                                                                sizeof(SlabPage),
                                                                sizeof(WorstHolder),
                                                                sizeof(PythonCode),
-                                                               sizeof(StepMark)};
+                                                               sizeof(StepMark),
+                                                               sizeof(FrameworkPool)};
 
 // Returns the most rows of the region that are read. Loops over devices run inside loops over
 // series, so both are bounded; no machine has more of them, whatever room their regions have.
@@ -63,6 +64,7 @@ std::uint64_t most_rows(RegionId id) noexcept {
     case RegionId::incident_classes:
     case RegionId::incident_rungs:
     case RegionId::incident_processes:
+    case RegionId::frameworks:
       return 16384;
     default:
       return UINT64_MAX;
@@ -213,7 +215,7 @@ std::optional<RecordView> Reader::record(std::uint64_t index) const noexcept {
     view.flags = load_field(found->flags);
     view.difference = load_field(found->difference);
     if (get(found->state) != state) continue;
-    if (view.space > Space::for_kernels) return std::nullopt;
+    if (view.space > Space::framework_block) return std::nullopt;
     return view;
   }
   // The row changes hands faster than it can be read, so it is not a lasting allocation.
@@ -325,6 +327,22 @@ std::optional<StepMarkView> Reader::step_mark(std::uint64_t index) const noexcep
   const auto* const found = published<StepMark>(RegionId::steps, index);
   if (found == nullptr) return std::nullopt;
   return StepMarkView{load_field(found->number), load_field(found->time_ns)};
+}
+
+std::optional<FrameworkPoolView> Reader::framework_pool(std::uint64_t index) const noexcept {
+  const auto* const found = published<FrameworkPool>(RegionId::frameworks, index);
+  if (found == nullptr) return std::nullopt;
+  return FrameworkPoolView{text(load_field(found->framework), longest_text),
+                           text(load_field(found->pool), longest_text),
+                           DeviceOrdinal{load_field(found->device)},
+                           IncidentId{load_field(found->incident)},
+                           get(found->time_ns),
+                           get(found->reserved_bytes),
+                           get(found->allocated_bytes),
+                           get(found->peak_allocated_bytes),
+                           get(found->hole_count),
+                           get(found->hole_bytes),
+                           get(found->largest_free_bytes)};
 }
 
 std::optional<NamedCountView> Reader::unhooked_lookup(std::uint64_t index) const noexcept {

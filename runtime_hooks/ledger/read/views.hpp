@@ -284,6 +284,19 @@ struct StepMarkView {
   std::uint64_t number = 0;   // number of the step, from 1
   std::uint64_t time_ns = 0;  // start of the step, in ns since the process's start
 };
+// A copy of a FrameworkPool: figures that a framework gives of its own memory. unknown_value: the
+// framework does not give the figure. The texts point into the ledger.
+struct FrameworkPoolView {
+  std::string_view framework, pool;   // name of the framework, and of its pool; may be empty
+  DeviceOrdinal device = no_device;   // device of the memory; no_device: host memory
+  IncidentId incident;                // incident at which the figures were given; 0: the latest
+  std::uint64_t time_ns = 0;          // time of the figures, in ns since the process's start
+  std::uint64_t reserved_bytes = 0;   // bytes that the framework has taken from CUDA
+  std::uint64_t allocated_bytes = 0;  // bytes of blocks that it has handed out
+  std::uint64_t peak_allocated_bytes = 0;        // most bytes of blocks so far
+  std::uint64_t hole_count = 0, hole_bytes = 0;  // free blocks in segments that are partly in use
+  std::uint64_t largest_free_bytes = 0;          // bytes of the largest free block
+};
 // A copy of a NamedCount: a CUDA memory function without a hook, and the number of its lookups.
 struct NamedCountView {
   std::string_view name;    // name of the function

@@ -145,7 +145,8 @@ void Incidents::measure(DeviceOrdinal device, IncidentFacts& facts,
   };
   std::array<Holder, most_holders + 1> holders{};
   each_live_group(device.value, [&](std::uint32_t at, const GroupCounts& counts) {
-    if (counts.live_count == 0) return;
+    // Blocks of frameworks lie in memory that other groups have.
+    if (counts.live_count == 0 || group(at).kind == Kind::framework_block) return;
     facts.live_bytes[static_cast<std::size_t>(group(at).kind)] += counts.live_bytes;
     facts.live_count[static_cast<std::size_t>(group(at).kind)] += counts.live_count;
     holders.back() = {at, counts.live_count, counts.live_bytes};

@@ -28,6 +28,7 @@ Writer::Writer(State& state) noexcept
       thread_shards(state.thread_shards),
       names(state.names),
       steps(state.steps),
+      frameworks(state.frameworks),
       state_(state) {}
 
 Writer* Writer::create(const Creation& creation) noexcept {

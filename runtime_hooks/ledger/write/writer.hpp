@@ -15,6 +15,7 @@ namespace cuwarden::ledger {
 
 class Allocations;
 class Devices;
+class Frameworks;
 class GroupTable;
 class Incidents;
 class ThreadShards;
@@ -101,6 +102,7 @@ class Writer {
   ThreadShards& thread_shards;  // each thread's own counters, also of its calls of hooks
   Names& names;                 // texts: settings, environment variables, functions without a hook
   Steps& steps;                 // steps that the program has marked
+  Frameworks& frameworks;       // figures that frameworks give of their own memory
 
  private:
   // All objects of which the writer consists.

@@ -15,6 +15,7 @@
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/virtual_memory.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
+#include "runtime_hooks/ledger/write/frameworks.hpp"
 #include "runtime_hooks/ledger/write/incidents.hpp"
 #include "runtime_hooks/ledger/write/names.hpp"
 #include "runtime_hooks/ledger/write/stacks/module_table.hpp"
@@ -43,10 +44,11 @@ struct Writer::State {
   Incidents incidents{storage};                       // rows of refused requests
   // Adds and ends the records of virtual memory.
   VirtualMemory virtual_memory{storage, records, totals, threads, time};
-  Devices devices{storage, time};  // rows of devices
-  Names names{storage};            // rows of settings and other texts
-  Steps steps{storage, time};      // rows of the program's steps
-  Writer self{*this};              // the face of all these objects, which Writer::create() returns
+  Devices devices{storage, time};        // rows of devices
+  Names names{storage};                  // rows of settings and other texts
+  Steps steps{storage, time};            // rows of the program's steps
+  Frameworks frameworks{storage, time};  // rows of figures that frameworks give
+  Writer self{*this};  // the face of all these objects, which Writer::create() returns
 };
 
 }  // namespace cuwarden::ledger

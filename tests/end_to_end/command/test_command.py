@@ -136,6 +136,7 @@ def test_runs_options_are_the_shims_settings(cuwarden, workspace):
     options = {
         "--stack-depth": ("CUWARDEN_STACK_DEPTH", "17"),
         "--python": ("CUWARDEN_PYTHON", "off"),
+        "--tensors": ("CUWARDEN_TENSORS", "on"),
         "--libraries": ("CUWARDEN_LIBRARIES", "/mylib/,libmylib*"),
         "--pool": ("CUWARDEN_POOL", "on"),
         "--wait": ("CUWARDEN_WAIT", "1s"),

@@ -140,7 +140,7 @@ def test_an_unfinished_ledger_of_long_ago_stays_while_its_process_has_the_lock(c
 # --- hostile ledgers: they claim rows, whose number the header's checksum does not cover
 
 RECORDS, GROUPS, STACKS, FRAMES, SERIES, HOOKS, GROUP_SHARDS = 0, 1, 2, 3, 7, 9, 13
-REGIONS, REGION = 25, "<QQIIQQ"  # offset, capacity, row bytes, reserved, used rows, bytes in the file
+REGIONS, REGION = 26, "<QQIIQQ"  # offset, capacity, row bytes, reserved, used rows, bytes in the file
 
 
 class Claims:

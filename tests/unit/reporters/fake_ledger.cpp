@@ -96,6 +96,8 @@ std::uint64_t Reader::rows(RegionId region) const noexcept {
     }
     case RegionId::steps:
       return ledger.steps.size() + 1;
+    case RegionId::frameworks:
+      return ledger.framework_pools.size() + 1;
     case RegionId::python_codes:
       return ledger.python_codes.size() + 1;
     case RegionId::modules:
@@ -138,6 +140,9 @@ std::optional<PythonCodeView> Reader::python_code(std::uint64_t row) const noexc
 }
 std::optional<StepMarkView> Reader::step_mark(std::uint64_t row) const noexcept {
   return at(fake(bytes_).steps, row - 1);
+}
+std::optional<FrameworkPoolView> Reader::framework_pool(std::uint64_t row) const noexcept {
+  return at(fake(bytes_).framework_pools, row - 1);
 }
 std::optional<ModuleView> Reader::module(std::uint64_t row) const noexcept {
   return at(fake(bytes_).modules, row - 1);

@@ -36,10 +36,11 @@ struct FakeLedger {
   std::vector<ledger::IncidentHolderView> incident_holders;
   std::vector<ledger::IncidentProcessView> incident_processes;  // other processes at incidents
   std::vector<ledger::SlabPageView> slab_pages;                 // the driver's slabs (2 MiB units)
-  std::vector<ledger::IncidentRungView> incident_rungs;  // attempts to serve refused requests
-  std::vector<ledger::StepMarkView> steps;               // marks of steps of the program
-  std::vector<ledger::HookView> hooks;                   // hooked functions with their counts
-  std::vector<ledger::NamedCountView> unhooked_lookups;  // lookups of functions without a hook
+  std::vector<ledger::IncidentRungView> incident_rungs;    // attempts to serve refused requests
+  std::vector<ledger::StepMarkView> steps;                 // marks of steps of the program
+  std::vector<ledger::FrameworkPoolView> framework_pools;  // figures that frameworks give
+  std::vector<ledger::HookView> hooks;                     // hooked functions with their counts
+  std::vector<ledger::NamedCountView> unhooked_lookups;    // lookups of functions without a hook
   // Settings of cuwarden, and environment variables, with their values.
   std::vector<ledger::NamedValueView> settings, environment;
 

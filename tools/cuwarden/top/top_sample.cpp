@@ -43,7 +43,7 @@ Sample take_sample(const ledger::Reader& reader) {
     auto series = reader.series(row);
     if (!series || series->host_rss) continue;
     totals.put_into(*series);
-    if (is_implicit(series->kind)) continue;
+    if (!is_asked_for(series->kind)) continue;
     (is_host_memory(series->kind) ? sample.host_bytes : sample.device_bytes) += series->live_bytes;
     sample.live_count += series->live_count;
     sample.allocations += series->allocations;

@@ -86,6 +86,20 @@ TEST_F(Verdicts, frees_are_pending_if_memory_pools_kept_memory_that_the_driver_c
   EXPECT_EQ(verdict(), "pending_frees");
 }
 
+TEST_F(Verdicts, a_framework_has_free_memory_in_holes_if_it_asked_itself) {
+  live(Kind::device, 95 * GiB);
+  set(Fact::pytorch_reserved_bytes, 94 * GiB);
+  set(Fact::pytorch_allocated_bytes, 75 * GiB);
+  given.requester = "/site-packages/torch/lib/libc10_cuda.so";
+  EXPECT_EQ(verdict(), "framework_fragmentation");
+  EXPECT_EQ(proof("idle_bytes"), 19 * GiB);
+  set(Fact::pytorch_allocated_bytes, 94 * GiB);
+  EXPECT_EQ(verdict(), "device_full_own") << "nothing is idle";
+  set(Fact::pytorch_allocated_bytes, 75 * GiB);
+  given.requester = "/bin/app";
+  EXPECT_NE(verdict(), "framework_fragmentation") << "another one asked";
+}
+
 TEST_F(Verdicts, a_library_holds_the_memory_if_another_module_asked) {
   live(Kind::device, 95 * GiB);
   given.modules = {{"/lib/libcache.so", 90 * GiB}, {"/bin/app", 5 * GiB}};

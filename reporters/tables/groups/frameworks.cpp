@@ -1,0 +1,241 @@
+#include "reporters/tables/groups/frameworks.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "reporters/model/device_id.hpp"
+#include "reporters/model/each_row.hpp"
+#include "reporters/owners/cuda_frames.hpp"
+#include "reporters/owners/known_libraries.hpp"
+#include "reporters/owners/users_frame.hpp"
+#include "reporters/words/paths.hpp"
+#include "runtime_hooks/core/caching_allocators.hpp"
+
+namespace cuwarden {
+namespace {
+
+using ledger::Fact;
+using ledger::RegionId;
+
+constexpr std::string_view pytorch = "PyTorch";
+
+// A range of addresses; `end` is exclusive.
+struct Range {
+  std::uint64_t start = 0, end = 0;
+};
+
+// The numbers of groups of a device whose memory PyTorch's allocator of device memory asked for.
+class SegmentGroups {
+ public:
+  SegmentGroups(const ledger::Reader& reader, DeviceOrdinal device)
+      : reader_(reader), device_(device), modules_(reader) {}
+  bool contains(GroupId id) {
+    const auto [known, is_new] = known_.try_emplace(id.value, false);
+    if (!is_new) return known->second;
+    const auto group = reader_.group(id.value);
+    known->second = group && group->device == device_ &&
+                    file_name(modules_.asker_of(group->stack)).starts_with("libc10_cuda.");
+    return known->second;
+  }
+
+ private:
+  const ledger::Reader& reader_;
+  DeviceOrdinal device_;
+  StackModules modules_;
+  std::map<std::uint32_t, bool> known_;  // results by the group's number
+};
+
+// Sorts the ranges, and makes one of those that touch each other.
+void merge(std::vector<Range>& ranges) {
+  std::ranges::sort(ranges, {}, &Range::start);
+  std::size_t kept = 0;
+  for (const Range& range : ranges) {
+    if (kept != 0 && range.start <= ranges[kept - 1].end)
+      ranges[kept - 1].end = std::max(ranges[kept - 1].end, range.end);
+    else
+      ranges[kept++] = range;
+  }
+  ranges.resize(kept);
+}
+
+// Adds what the blocks leave free of a segment. `block`: the first block that ends behind the
+// segment's start; is moved behind the segment.
+void add_free(const Range& segment, std::vector<Range>::const_iterator& block,
+              std::vector<Range>::const_iterator end, FreeBlocks& sums) {
+  bool is_used = false;
+  std::uint64_t at = segment.start, holes = 0, bytes = 0;
+  const auto add = [&](std::uint64_t until) {
+    if (until <= at) return;
+    ++holes;
+    bytes += until - at;
+    sums.largest_bytes = std::max(sums.largest_bytes, until - at);
+  };
+  for (; block != end && block->start < segment.end; ++block) {
+    is_used = true;
+    add(block->start);
+    at = std::max(at, block->end);
+  }
+  add(segment.end);
+  if (!is_used) return;
+  sums.hole_count += holes;
+  sums.hole_bytes += bytes;
+}
+
+model::Figure known(std::uint64_t value) {
+  return value == ledger::unknown_value ? std::nullopt : model::Figure(value);
+}
+
+// Adds the figures that frameworks have given. `told`: gets the frameworks and their devices.
+void put_told(const ledger::Reader& reader, Put<model::Framework> put,
+              std::set<std::pair<std::string, std::int32_t>>& told) {
+  each_row(reader, RegionId::frameworks, &ledger::Reader::framework_pool, [&](const auto& pool) {
+    model::Framework row;
+    row.framework = pool.framework;
+    if (!pool.pool.empty()) row.pool = std::string(pool.pool);
+    row.device = device_id(pool.device);
+    if (pool.incident.value != 0) row.incident = pool.incident.value;
+    row.source = "framework";
+    row.time_ns = pool.time_ns;
+    row.reserved_bytes = known(pool.reserved_bytes);
+    row.allocated_bytes = known(pool.allocated_bytes);
+    row.peak_allocated_bytes =
+        pool.incident.value == 0 ? known(pool.peak_allocated_bytes) : std::nullopt;
+    row.hole_count = known(pool.hole_count);
+    row.hole_bytes = known(pool.hole_bytes);
+    row.largest_free_bytes = known(pool.largest_free_bytes);
+    if (pool.framework == pytorch && pool.incident.value == 0 && pool.pool.empty()) {
+      if (const auto free = free_blocks_of_pytorch(reader, pool.device)) {
+        row.hole_count = free->hole_count;
+        row.hole_bytes = free->hole_bytes;
+        row.largest_free_bytes = free->largest_bytes;
+      }
+    }
+    told.emplace(row.framework, pool.device.value);
+    put(row);
+  });
+}
+
+// Adds PyTorch's figures at refused requests.
+void put_at_incidents(const std::vector<IncidentCase>& incidents, Put<model::Framework> put) {
+  for (const IncidentCase& incident : incidents) {
+    const auto reserved = incident.incident.fact(Fact::pytorch_reserved_bytes);
+    if (!reserved) continue;
+    model::Framework row;
+    row.framework = pytorch;
+    row.device = device_id(incident.device);
+    row.incident = incident.incident.id.value;
+    row.source = "framework";
+    row.time_ns = incident.incident.time_ns;
+    row.reserved_bytes = reserved;
+    row.allocated_bytes = incident.incident.fact(Fact::pytorch_allocated_bytes);
+    row.hole_count = incident.incident.fact(Fact::pytorch_hole_count);
+    row.hole_bytes = incident.incident.fact(Fact::pytorch_hole_bytes);
+    row.largest_free_bytes = incident.incident.fact(Fact::pytorch_largest_free_bytes);
+    put(row);
+  }
+}
+
+}  // namespace
+
+std::vector<LeakGroup> take_blocks(std::vector<LeakGroup>& leaks) {
+  const auto is_block = [](const LeakGroup& leak) {
+    return leak.group.kind == Kind::framework_block;
+  };
+  std::vector<LeakGroup> blocks;
+  std::ranges::copy_if(leaks, std::back_inserter(blocks), is_block);
+  std::erase_if(leaks, is_block);
+  return blocks;
+}
+
+std::optional<FreeBlocks> free_blocks_of_pytorch(const ledger::Reader& reader,
+                                                 DeviceOrdinal device) {
+  SegmentGroups asked(reader, device);
+  std::map<std::uint32_t, bool> groups;  // by number: true if its blocks are the device's
+  std::vector<Range> segments, blocks;
+  each_row(reader, RegionId::records, &ledger::Reader::record, [&](const auto& record) {
+    const std::uint64_t start = record.address.value, bytes = record.bytes.value;
+    if (bytes == 0 || start > UINT64_MAX - bytes) return;
+    if (record.space == Space::framework_block) {
+      const auto [known, is_new] = groups.try_emplace(record.group.value, false);
+      if (is_new) {
+        const auto group = reader.group(record.group.value);
+        known->second = group && group->device == device;
+      }
+      if (known->second) blocks.push_back({start, start + bytes});
+    } else if ((record.space == Space::pointer || record.space == Space::vmm_mapping) &&
+               asked.contains(record.group)) {
+      segments.push_back({start, start + bytes});
+    }
+  });
+  if (blocks.empty()) return std::nullopt;
+  std::ranges::sort(blocks, {}, &Range::start);
+  merge(segments);
+  FreeBlocks sums;
+  auto block = blocks.cbegin();
+  for (const Range& segment : segments) {
+    while (block != blocks.cend() && block->end <= segment.start) ++block;
+    add_free(segment, block, blocks.cend(), sums);
+  }
+  return sums;
+}
+
+void put_frameworks(const ledger::Reader& reader, const std::vector<LeakGroup>& leaks,
+                    const std::vector<IncidentCase>& incidents, Put<model::Framework> put) {
+  std::set<std::pair<std::string, std::int32_t>> told;
+  put_told(reader, put, told);
+  put_at_incidents(incidents, put);
+  KnownLibraries libraries;
+  StackModules modules(reader);
+  // Bytes of live allocations by the framework whose library asked, and the device.
+  std::map<std::pair<std::string, std::int32_t>, std::uint64_t> asked;
+  for (const LeakGroup& live : leaks) {
+    if (live.released_by_context || !is_asked_for(live.group.kind)) continue;
+    const std::string& asker = modules.asker_of(live.group.stack);
+    if (!is_caching_allocator(asker)) continue;
+    const std::string_view library = libraries.library_of({.module = 1, .path = asker});
+    const std::pair key(std::string(library.empty() ? file_name(asker) : library),
+                        live.group.device.value);
+    if (!told.contains(key)) asked[key] += live.bytes;
+  }
+  for (const auto& [key, bytes] : asked) {
+    model::Framework row;
+    row.framework = key.first;
+    row.device = device_id(DeviceOrdinal{key.second});
+    row.source = "call_stacks";
+    row.reserved_bytes = bytes;
+    put(row);
+  }
+}
+
+void put_framework_sites(const std::vector<LeakGroup>& blocks, const CallFrames& frames,
+                         Put<model::FrameworkSite> put) {
+  for (const LeakGroup& block : blocks) {
+    if (block.released_by_context) continue;
+    model::FrameworkSite row;
+    row.framework = pytorch;
+    row.device = device_id(block.group.device);
+    row.stack = frames.known_stack(block.group.stack);
+    row.where = users_location(frames.named_frames(row.stack));
+    row.count = block.count;
+    row.bytes = block.bytes;
+    row.allocations = block.group.allocations;
+    row.first_ns = block.first_ns;
+    row.last_ns = block.last_ns;
+    row.growth = block.judged_growth().name();
+    if (block.judged_growth().growing())
+      row.growth_bytes_per_minute = block.growth.bytes_per_minute();
+    if (block.is_judged_by_steps()) {
+      row.first_step = block.by_step.first_ns;
+      row.growth_bytes_per_step = block.by_step.bytes_per_unit();
+    }
+    put(row);
+  }
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,28 @@
+// Records the reports that PyTorch's allocator of device memory makes to its profiler: the bytes
+// that it has taken from CUDA and handed out, and the blocks that it hands out.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime_hooks/hooks/call/session.hpp"
+
+namespace cuwarden::hooks {
+
+// A block of device memory that PyTorch's allocator hands out or gets back, and the allocator's
+// figures afterwards.
+struct PyTorchBlock {
+  std::uint64_t address = 0;  // address of the block
+  std::int64_t bytes = 0;     // size of a block that is handed out; negative for one that is back
+  std::uint64_t allocated_bytes = 0;  // bytes of the device's blocks that are handed out
+  std::uint64_t reserved_bytes = 0;   // bytes that the allocator has taken from CUDA on the device
+  DeviceOrdinal device;               // device of the block
+};
+
+// Stores the allocator's figures in the ledger. If blocks are recorded (Session::records_blocks),
+// also records the block with its call stack, or ends its record. `frame`:
+// __builtin_frame_address(0) of the function that PyTorch has called. The calling thread holds the
+// lock of PyTorch's allocator. Leaves errno as it was. Ignores blocks that the Python interpreter
+// gives back while it ends: no line of the program frees them, so that the report has them as live.
+void pytorch_reports(Session&, const void* frame, const PyTorchBlock&) noexcept;
+
+}  // namespace cuwarden::hooks

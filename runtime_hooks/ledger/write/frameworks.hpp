@@ -1,0 +1,77 @@
+// The ledger's table of frameworks: what PyTorch and others say of the memory that they have taken
+// from CUDA and hand out themselves.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/format/layout.hpp"
+#include "runtime_hooks/ledger/storage/process_time.hpp"
+#include "runtime_hooks/ledger/storage/storage.hpp"
+
+namespace cuwarden::ledger {
+
+// Figures of a framework's pool of memory. unknown_value: the framework does not give the figure.
+struct FrameworkFigures {
+  std::uint64_t reserved_bytes = unknown_value;   // bytes that the framework has taken from CUDA
+  std::uint64_t allocated_bytes = unknown_value;  // bytes of blocks that it has handed out
+  std::uint64_t hole_count = unknown_value;       // free blocks in segments that are partly in use
+  std::uint64_t hole_bytes = unknown_value;       // bytes of these free blocks
+  std::uint64_t largest_free_bytes = unknown_value;  // bytes of the largest free block
+};
+
+// Stores the figures that frameworks give of their own memory. All threads may call the functions
+// at any time.
+class Frameworks {
+ public:
+  // `storage`: the memory of the ledger; `time`: its clock. Both must outlive the object.
+  Frameworks(Storage& storage, const ProcessTime& time) noexcept : storage_(storage), time_(time) {}
+
+  // Stores the latest figures of a pool: those of the given device (no_device: host memory) and
+  // incident (0: no incident). They replace earlier ones of an equal pool, device and incident.
+  // Does nothing if there is no room.
+  void store(std::string_view framework, std::string_view pool, DeviceOrdinal, IncidentId,
+             const FrameworkFigures&) noexcept;
+
+  // Stores the bytes of a device's memory that PyTorch has taken from CUDA and that it has handed
+  // out. To be called whenever they change, by one thread at a time for each device.
+  void pytorch(DeviceOrdinal device, std::uint64_t reserved_bytes,
+               std::uint64_t allocated_bytes) noexcept {
+    const auto index = static_cast<std::uint32_t>(device.value);
+    if (index >= pytorch_rows_.size()) return;
+    const std::uint32_t row = pytorch_rows_[index].load(std::memory_order_relaxed);
+    if (row == 0) return store("PyTorch", "", device, {}, {reserved_bytes, allocated_bytes});
+    put(this->row(row), {reserved_bytes, allocated_bytes}, time_.recently_ns());
+  }
+  // Returns what pytorch() has stored last for the device; null if it was not called.
+  std::optional<FrameworkFigures> pytorch_on(DeviceOrdinal) const noexcept;
+
+ private:
+  static constexpr std::size_t most_devices = 64;   // devices whose rows are found without a search
+  static constexpr std::uint64_t most_rows = 4096;  // rows that one process may have
+
+  FrameworkPool& row(std::uint64_t number) const noexcept {
+    return storage_.rows<FrameworkPool>(RegionId::frameworks)[number];
+  }
+  std::string_view text(StringRef stored) const noexcept {
+    return {storage_.rows<char>(RegionId::strings) + stored.offset, stored.length};
+  }
+  // Returns the row of such a pool; 0 if there is none. The caller holds the lock.
+  std::uint64_t find(std::string_view framework, std::string_view pool, DeviceOrdinal,
+                     IncidentId) const noexcept;
+  // Replaces the figures of a row. `time_ns`: time of the figures, since process start.
+  static void put(FrameworkPool&, const FrameworkFigures&, std::uint64_t time_ns) noexcept;
+
+  Storage& storage_;         // the memory of the ledger, with its tables
+  const ProcessTime& time_;  // clock of the ledger's times
+  FutexLock lock_;           // held while a row is looked for and added
+  // Rows of what PyTorch says, by the ordinal of the device; 0: it has said nothing.
+  std::array<std::atomic<std::uint32_t>, most_devices> pytorch_rows_{};
+};
+
+}  // namespace cuwarden::ledger

@@ -1,0 +1,104 @@
+// Functions by which PyTorch's allocators tell a profiler of their memory. The allocator of device
+// memory (libc10_cuda.so) calls them for each block, and finds the shim's ones before those of
+// libc10.so, to which these pass the call on.
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/hooks/frameworks/pytorch.hpp"
+#include "shim/process/process.hpp"
+#include "shim/support/loaded_objects.hpp"
+
+namespace c10 {
+
+// PyTorch's class Device as it is passed to a function: two bytes in one register.
+struct Device {
+  std::int8_t type;   // kind of the device (c10::DeviceType); 1: CUDA
+  std::int8_t index;  // ordinal of the device
+};
+
+}  // namespace c10
+
+namespace cuwarden::shim {
+namespace {
+
+// Returns the function of this name that libc10.so exports; null if it exports none.
+[[gnu::cold, gnu::noinline]] void* in_libc10(std::string_view name) noexcept {
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  void* found = nullptr;
+  any_loaded_object([&](const LoadedObject& object) {
+    if (!object.is_shim() && object.soname().starts_with("libc10.")) found = object.find(name);
+    return found != nullptr;
+  });
+  return found;
+}
+
+// PyTorch's own function of one name. `Size`: type of its sizes, which differs between versions.
+template <class Size>
+class Original {
+ public:
+  constexpr explicit Original(std::string_view name) : name_(name) {}
+  // Calls the function with these arguments; does nothing if PyTorch has none of the name.
+  void operator()(void* address, std::int64_t bytes, Size allocated, Size reserved,
+                  c10::Device device) {
+    Function function = known_.load(std::memory_order_relaxed);
+    if (function == nullptr) {
+      function = reinterpret_cast<Function>(in_libc10(name_));
+      known_.store(function, std::memory_order_relaxed);
+    }
+    if (function != nullptr) function(address, bytes, allocated, reserved, device);
+  }
+
+ private:
+  using Function = void (*)(void*, std::int64_t, Size, Size, c10::Device);
+
+  std::string_view name_;                  // the mangled name
+  std::atomic<Function> known_ = nullptr;  // the function; null: not looked for, or missing
+};
+
+constinit Original<std::size_t> report_of_size_t{
+    "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE"};
+constinit Original<std::int64_t> report_of_int64{
+    "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE"};
+
+// Records what the allocator says, if it is of device memory. A process that records nothing now
+// need not begin: without a CUDA call there is no device memory, and after the end none is counted.
+inline void record(const void* frame, void* address, std::int64_t bytes, std::uint64_t allocated,
+                   std::uint64_t reserved, c10::Device device) noexcept {
+  constexpr std::int8_t cuda = 1;
+  if (device.type != cuda || passes_through.load(std::memory_order_relaxed)) return;
+  if (hooks::Session* const session = Process::get().session_if_recording())
+    hooks::pytorch_reports(*session, frame,
+                           {reinterpret_cast<std::uint64_t>(address), bytes, allocated, reserved,
+                            DeviceOrdinal{device.index}});
+}
+
+}  // namespace
+}  // namespace cuwarden::shim
+
+namespace c10 {
+
+[[gnu::visibility("default")]] void reportMemoryUsageToProfiler(void* address, std::int64_t bytes,
+                                                                std::size_t allocated,
+                                                                std::size_t reserved,
+                                                                Device device) {
+  cuwarden::shim::record(__builtin_frame_address(0), address, bytes, allocated, reserved, device);
+  cuwarden::shim::report_of_size_t(address, bytes, allocated, reserved, device);
+}
+
+// The function as PyTorch 1.9 to 1.13 have it.
+[[gnu::visibility("default")]] void reportMemoryUsageToProfiler(void* address, std::int64_t bytes,
+                                                                std::int64_t allocated,
+                                                                std::int64_t reserved,
+                                                                Device device) {
+  cuwarden::shim::record(__builtin_frame_address(0), address, bytes,
+                         static_cast<std::uint64_t>(allocated),
+                         static_cast<std::uint64_t>(reserved), device);
+  cuwarden::shim::report_of_int64(address, bytes, allocated, reserved, device);
+}
+
+}  // namespace c10
