@@ -41,7 +41,8 @@ struct FrameworkSite {
   Text where;             // line of the program's own code, as in LeakGroup; null: unknown
   MaybeId stack;          // row of the table `stacks`; null: no stack was recorded
   Figure count, bytes;    // number of the blocks; their bytes
-  Figure allocations;     // number of blocks that this stack ever got, given back or not
+  // Null, as all that follows, if the framework itself has given the figures of the stack.
+  Figure allocations;  // number of blocks that this stack ever got, given back or not
   // Times at which the oldest and the newest of the blocks were handed out, in ns since the
   // process's start.
   Figure first_ns, last_ns;

@@ -12,8 +12,8 @@ namespace cuwarden {
 
 // Returns the index of the innermost frame of the program's own code (NamedFrame::library is
 // empty), without frames of which only the address is known. If there is none, that of an operation
-// of a backward pass of PyTorch; failing that, of the innermost frame outside CUDA's libraries. Null: there is none either. `frames`: a call stack,
-// innermost first.
+// of a backward pass of PyTorch; failing that, of the innermost frame outside CUDA's libraries.
+// Null: there is none either. `frames`: a call stack, innermost first.
 std::optional<std::size_t> users_frame(std::span<const NamedFrame> frames);
 
 // Returns the frame that users_frame() chooses in one line (location_text()); null if there is

@@ -53,6 +53,7 @@ LedgerReport::LedgerReport(const ledger::Reader& ledger, const ReportOptions& op
 void LedgerReport::name_frames(const ReportOptions& options) {
   for (const auto* groups : {&groups_, &implicit_groups_, &blocks_})
     for (const LeakGroup& group : *groups) frames_.add_stack(group.group.stack);
+  add_stacks_of_frameworks(ledger_, frames_);
   add_stacks(ledger_, incidents_, frames_);
   add_stacks(ledger_, worst_slabs_, frames_);
   each_row(ledger_, ledger::RegionId::groups, &ledger::Reader::group, [&](const auto& group) {

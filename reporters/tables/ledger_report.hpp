@@ -120,7 +120,7 @@ void LedgerReport::give(Sink& sink) {
   sink.template table<"frameworks">(
       [&](auto put) { put_frameworks(ledger_, groups_, incidents_, put); });
   sink.template table<"framework_sites">(
-      [&](auto put) { put_framework_sites(blocks_, frames_, put); });
+      [&](auto put) { put_framework_sites(ledger_, blocks_, frames_, put); });
   sink.template table<"implicit_groups">(
       [&](auto put) { put_implicit_groups(ledger_, implicit_groups_, frames_, put); });
   sink.template table<"fragmentation">(

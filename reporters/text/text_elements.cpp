@@ -25,12 +25,11 @@ std::string counted(std::uint64_t count, const std::string& kind) {
 
 std::string memory_name(const std::string& kind, model::MaybeId device) {
   std::string name = printable(kind);
-  if (kind == "device") name = "device memory";
+  if (kind == "device" || kind == "framework_block") name = "device memory";
   if (kind == "graph_exec") name = "executable graphs";
   if (kind == "stream" || kind == "module" || kind == "context") name = kind + "s";
   if (kind == "local_memory") name = "local memory";
   if (kind == "heap") name = "device heap";
-  if (kind == "framework_block") name = "blocks of PyTorch";
   return device ? name + " (GPU " + std::to_string(*device) + ")" : name;
 }
 

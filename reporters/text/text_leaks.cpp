@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -42,11 +44,9 @@ void add_group(const IndexedReport& report, const model::LeakGroup& group, std::
   text += "\n" + padded(std::to_string(rank) + ".", 3, true) + " " +
           style.bold(human_bytes(group.bytes.value_or(0))) + " in " +
           counted(group.count.value_or(0), group.kind) + " · " +
-          memory_name(group.kind, group.device) + " · " +
-          (group.kind == kind_name(Kind::framework_block)
-               ? std::string()
-               : text_or(group.api, "unknown call") + " · ") +
-          (growing ? style.red(growth_of(group)) : "one time");
+          memory_name(group.kind, group.device) + " · " + text_or(group.api, "unknown call");
+  // A framework that lists its blocks itself does not tell when they were made.
+  if (group.growth) text += " · " + (growing ? style.red(growth_of(group)) : "one time");
   const std::string module = printable(report.module_name(calling_module(report, group.stack)));
   if (!module.empty()) text += " · " + module;
   text += "\n";
@@ -130,6 +130,7 @@ std::vector<model::LeakGroup> blocks_of(const IndexedReport& report) {
     block.where = site.where;
     block.stack = site.stack;
     block.kind = kind_name(Kind::framework_block);
+    block.api = site.framework;
     block.device = site.device;
     block.count = site.count;
     block.bytes = site.bytes;
@@ -161,12 +162,17 @@ void add_blocks(const IndexedReport& report, const TextOptions& options, const S
     return;
   std::vector<model::LeakGroup> blocks = blocks_of(report);
   std::uint64_t bytes = 0, count = 0;
+  std::set<std::string> frameworks;
   for (const model::LeakGroup& block : blocks) {
     bytes += block.bytes.value_or(0);
     count += block.count.value_or(0);
+    frameworks.insert(text_or(block.api, ""));
   }
+  std::string names;
+  for (const std::string& name : frameworks) names += (names.empty() ? "" : " and ") + name;
   text += "\n" + style.bold("LIVE TENSORS") + ": " + human_bytes(bytes) + " in " +
-          counted(count, blocks.front().kind) + " that PyTorch has handed out and not got back\n";
+          counted(count, blocks.front().kind) + " that " + names +
+          (frameworks.size() == 1 ? " has" : " have") + " handed out and not got back\n";
   std::erase_if(blocks, [&](const auto& block) { return !wanted(report, block, options); });
   const std::size_t shown = options.top == 0 ? blocks.size() : std::min(options.top, blocks.size());
   for (std::size_t i = 0; i < shown; ++i) add_group(report, blocks[i], i + 1, style, text);

@@ -10,6 +10,7 @@
 #include "shim/process/reports.hpp"
 #include "shim/process/seccomp_watch.hpp"
 #include "shim/process/stack_room.hpp"
+#include "shim/python/python_helper.hpp"
 #include "shim/support/log.hpp"
 
 namespace cuwarden::shim {
@@ -95,6 +96,7 @@ void IncidentExplanations::explain(rescue::Incident& incident) noexcept {
 
 void IncidentExplanations::settled(const rescue::Incident& incident, bool served) noexcept {
   if (is_confined_unnoticed()) return;
+  python_helper.ask(incident.id);
   const Uncancelled whole;
   struct Task {
     IncidentExplanations& self;

@@ -30,7 +30,7 @@ HOOKS_KNOW = RESCUE + SERVING + TRACKING + POOL + DRIVER + WRITE + STACKS + CORE
 HOOK_ROOMS = ["call", "execution", "frameworks", "graphs", "memory"]
 
 # Rooms of the shim, in the same order.
-SHIM_ROOMS = ["support", "interpose", "probes", "policy", "files", "turns", "process", "exports"]
+SHIM_ROOMS = ["support", "interpose", "probes", "python", "policy", "files", "turns", "process", "exports"]
 
 # Rooms of the command, in the same order.
 COMMAND_ROOMS = ["output", "program", "ledgers", "reports", "verbs", "top"]

@@ -32,7 +32,7 @@ GLIBC_FLOOR = (2, 28)
 BOUND_RELOCATIONS = {"R_X86_64_JUMP_SLOT", "R_X86_64_GLOB_DAT", "R_X86_64_64"}
 
 # Functions that are exported beside the rows of hooks.def: those that look functions up, those that
-# end a process, those that cuwarden.h calls, and those by which PyTorch reports its memory.
+# end a process, those that cuwarden.h and the Python module call, and those by which PyTorch reports its memory.
 OTHER_EXPORTS = {
     "dlsym",
     "dlvsym",
@@ -47,6 +47,9 @@ OTHER_EXPORTS = {
     "__assert_fail",
     "prctl",
     "syscall",
+    "cuwarden_1_ask_frameworks",
+    "cuwarden_1_framework_figures",
+    "cuwarden_1_framework_site",
     "cuwarden_1_register_reclaimer",
     "cuwarden_1_step",
     "cuwarden_1_unregister_reclaimer",

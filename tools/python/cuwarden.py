@@ -1,12 +1,13 @@
-"""Lets cuwarden empty the caches of PyTorch and CuPy when another library's request would fail, and marks
-steps of a program.
+"""Lets cuwarden empty the caches of PyTorch and CuPy when another library's request would fail, asks
+frameworks for figures of their memory, and marks steps of a program.
 
     python3 -m cuwarden train.py ARGUMENT...     runs an unmodified script; also `-m MODULE` and `-c TEXT`
     import cuwarden; cuwarden.register()     does the same from inside a program
     cuwarden.step()     marks the start of a step, such as an iteration of a training loop
 
 cuwarden empties caches only if rescues are on: they are, unless CUWARDEN_POOL=off. In a process that
-does not run under cuwarden, the functions of this module do nothing.
+does not run under cuwarden, the functions of this module do nothing. `cuwarden run` brings the module
+into Python programs by itself.
 """
 
 import atexit
@@ -166,6 +167,27 @@ def unregister_reclaimer(name):
     return True
 
 
+# --- figures and reclaimers of frameworks
+
+_at_exit = []  # holds True once figures are read at the end
+
+
+def _observe(incident):
+    """Is called by cuwarden, in the main thread: at the first CUDA call, and after a refused request.
+
+    `incident` is the number of the refused request, 0 for none.
+    """
+    import cuwarden_figures
+
+    if not _at_exit:
+        # Registered now, so that it runs before what the frameworks do at the end.
+        atexit.register(cuwarden_figures.read, 0, True)
+        _at_exit.append(True)
+    if os.environ.get("CUWARDEN_POOL") != "off":
+        register()
+    cuwarden_figures.read(incident)
+
+
 def _register_framework(framework):
     device, pinned = _EMPTY[framework]
     (name, modules), (pinned_name, pinned_modules) = RECLAIMERS[framework]
@@ -196,6 +218,13 @@ def register():
     if _Imports not in sys.meta_path:
         sys.meta_path.insert(0, _Imports)
     return True
+
+
+def _ask_frameworks():
+    """Has cuwarden call _observe() from now on."""
+    ask = getattr(ctypes.CDLL(None), "cuwarden_1_ask_frameworks", None)
+    if ask is not None:
+        ask()
 
 
 # Once the interpreter has ended, a reclaimer written in Python can no longer be called.
@@ -229,6 +258,7 @@ def _main(arguments):
     import cuwarden
 
     cuwarden.register()
+    cuwarden._ask_frameworks()
     first, rest = arguments[0], arguments[1:]
     if first in ("-m", "-c") and not rest:
         print(f"cuwarden: {first} needs an argument\n{USAGE}", file=sys.stderr)

@@ -35,6 +35,16 @@ class SegmentGroups {
  public:
   SegmentGroups(const ledger::Reader& reader, DeviceOrdinal device)
       : reader_(reader), device_(device), modules_(reader) {}
+  // True if the record is a segment of the allocator's, or a part of one that grows.
+  bool contain(const ledger::RecordView& record) {
+    if (record.space == Space::pointer) return contains(record.group);
+    if (record.space != Space::vmm_mapping) return false;
+    // A mapping belongs to the memory that is mapped.
+    const auto memory = reader_.record(record.related);
+    return memory && contains(memory->group);
+  }
+
+ private:
   bool contains(GroupId id) {
     const auto [known, is_new] = known_.try_emplace(id.value, false);
     if (!is_new) return known->second;
@@ -44,7 +54,6 @@ class SegmentGroups {
     return known->second;
   }
 
- private:
   const ledger::Reader& reader_;
   DeviceOrdinal device_;
   StackModules modules_;
@@ -95,6 +104,7 @@ model::Figure known(std::uint64_t value) {
 void put_told(const ledger::Reader& reader, Put<model::Framework> put,
               std::set<std::pair<std::string, std::int32_t>>& told) {
   each_row(reader, RegionId::frameworks, &ledger::Reader::framework_pool, [&](const auto& pool) {
+    if (pool.stack.value != 0) return;
     model::Framework row;
     row.framework = pool.framework;
     if (!pool.pool.empty()) row.pool = std::string(pool.pool);
@@ -157,7 +167,7 @@ std::optional<FreeBlocks> free_blocks_of_pytorch(const ledger::Reader& reader,
                                                  DeviceOrdinal device) {
   SegmentGroups asked(reader, device);
   std::map<std::uint32_t, bool> groups;  // by number: true if its blocks are the device's
-  std::vector<Range> segments, blocks;
+  std::vector<Range> segments, mapped, blocks;
   each_row(reader, RegionId::records, &ledger::Reader::record, [&](const auto& record) {
     const std::uint64_t start = record.address.value, bytes = record.bytes.value;
     if (bytes == 0 || start > UINT64_MAX - bytes) return;
@@ -168,14 +178,16 @@ std::optional<FreeBlocks> free_blocks_of_pytorch(const ledger::Reader& reader,
         known->second = group && group->device == device;
       }
       if (known->second) blocks.push_back({start, start + bytes});
-    } else if ((record.space == Space::pointer || record.space == Space::vmm_mapping) &&
-               asked.contains(record.group)) {
-      segments.push_back({start, start + bytes});
+    } else if (asked.contain(record)) {
+      (record.space == Space::pointer ? segments : mapped).push_back({start, start + bytes});
     }
   });
   if (blocks.empty()) return std::nullopt;
   std::ranges::sort(blocks, {}, &Range::start);
-  merge(segments);
+  // A segment that grows has several mappings. Other segments are apart, even if they touch.
+  merge(mapped);
+  segments.insert(segments.end(), mapped.begin(), mapped.end());
+  std::ranges::sort(segments, {}, &Range::start);
   FreeBlocks sums;
   auto block = blocks.cbegin();
   for (const Range& segment : segments) {
@@ -213,8 +225,24 @@ void put_frameworks(const ledger::Reader& reader, const std::vector<LeakGroup>& 
   }
 }
 
-void put_framework_sites(const std::vector<LeakGroup>& blocks, const CallFrames& frames,
-                         Put<model::FrameworkSite> put) {
+void add_stacks_of_frameworks(const ledger::Reader& reader, CallFrames& frames) {
+  each_row(reader, RegionId::frameworks, &ledger::Reader::framework_pool,
+           [&](const auto& pool) { frames.add_stack(pool.stack); });
+}
+
+void put_framework_sites(const ledger::Reader& reader, const std::vector<LeakGroup>& blocks,
+                         const CallFrames& frames, Put<model::FrameworkSite> put) {
+  each_row(reader, RegionId::frameworks, &ledger::Reader::framework_pool, [&](const auto& site) {
+    if (site.stack.value == 0 || site.allocated_bytes == 0) return;
+    model::FrameworkSite row;
+    row.framework = site.framework;
+    row.device = device_id(site.device);
+    row.stack = frames.known_stack(site.stack);
+    row.where = users_location(frames.named_frames(row.stack));
+    row.count = known(site.allocated_count);
+    row.bytes = known(site.allocated_bytes);
+    put(row);
+  });
   for (const LeakGroup& block : blocks) {
     if (block.released_by_context) continue;
     model::FrameworkSite row;

@@ -34,9 +34,12 @@ std::optional<FreeBlocks> free_blocks_of_pytorch(const ledger::Reader&, DeviceOr
 // frameworks that have given none, with the live allocations (`leaks`) for which they asked.
 void put_frameworks(const ledger::Reader&, const std::vector<LeakGroup>& leaks,
                     const std::vector<IncidentCase>&, Put<model::Framework>);
-// Calls the last parameter, with a row of the report, for each of the groups of blocks that
-// take_blocks() has returned. CallFrames::name_all() must have been called.
-void put_framework_sites(const std::vector<LeakGroup>& blocks, const CallFrames&,
-                         Put<model::FrameworkSite>);
+// Adds the call stacks of blocks of which frameworks themselves have given the figures.
+void add_stacks_of_frameworks(const ledger::Reader&, CallFrames&);
+// Calls the last parameter, with a row of the report, for each call stack with blocks: those that
+// frameworks themselves have listed, and the groups that take_blocks() has returned.
+// CallFrames::name_all() must have been called.
+void put_framework_sites(const ledger::Reader&, const std::vector<LeakGroup>& blocks,
+                         const CallFrames&, Put<model::FrameworkSite>);
 
 }  // namespace cuwarden

@@ -9,18 +9,20 @@
 namespace cuwarden::ledger {
 
 // Figures of one pool of memory, which a framework takes from CUDA in large segments and hands out
-// in blocks. The framework gives the figures itself. Readers may meet figures of two moments in one
-// row. A figure that is not known is unknown_value.
+// in blocks; or, if `stack` is not 0, of the blocks that one call stack has got. The framework
+// gives the figures itself. Readers may meet figures of two moments in one row. A figure that is
+// not known is unknown_value.
 struct FrameworkPool {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
-  std::int32_t device;               // CUDA ordinal of the device; -1: host memory
-  StringRef framework;               // name of the framework, such as "PyTorch"
-  StringRef pool;                    // name of the pool; empty: all memory of the framework
-  std::uint32_t incident;            // incident at which the figures were given; 0: the latest
-  std::uint32_t reserved;
-  std::atomic<std::uint64_t> time_ns;          // time of the figures since process start
+  std::atomic<std::uint32_t> state;    // 1: readers may use the row
+  std::int32_t device;                 // CUDA ordinal of the device; -1: host memory
+  StringRef framework;                 // name of the framework, such as "PyTorch"
+  StringRef pool;                      // name of the pool; empty: all memory of the framework
+  std::uint32_t incident;              // incident at which the figures were given; 0: the latest
+  std::uint32_t stack;                 // row of the stacks table; 0: figures of a whole pool
+  std::atomic<std::uint64_t> time_ns;  // time of the figures since process start
   std::atomic<std::uint64_t> reserved_bytes;   // bytes that the framework has taken from CUDA
   std::atomic<std::uint64_t> allocated_bytes;  // bytes of the blocks that it has handed out
+  std::atomic<std::uint64_t> allocated_count;  // number of these blocks
   // Most bytes of blocks so far.
   std::atomic<std::uint64_t> peak_allocated_bytes;
   // Free blocks (holes) in segments of which another part is in use: their number and bytes.

@@ -290,9 +290,11 @@ struct FrameworkPoolView {
   std::string_view framework, pool;   // name of the framework, and of its pool; may be empty
   DeviceOrdinal device = no_device;   // device of the memory; no_device: host memory
   IncidentId incident;                // incident at which the figures were given; 0: the latest
+  StackId stack;                      // blocks of this call stack only; 0: all blocks
   std::uint64_t time_ns = 0;          // time of the figures, in ns since the process's start
   std::uint64_t reserved_bytes = 0;   // bytes that the framework has taken from CUDA
   std::uint64_t allocated_bytes = 0;  // bytes of blocks that it has handed out
+  std::uint64_t allocated_count = 0;  // number of these blocks
   std::uint64_t peak_allocated_bytes = 0;        // most bytes of blocks so far
   std::uint64_t hole_count = 0, hole_bytes = 0;  // free blocks in segments that are partly in use
   std::uint64_t largest_free_bytes = 0;          // bytes of the largest free block

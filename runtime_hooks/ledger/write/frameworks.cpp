@@ -12,34 +12,34 @@ void Frameworks::put(FrameworkPool& row, const FrameworkFigures& figures,
   row.time_ns.store(time_ns, relaxed);
   row.reserved_bytes.store(figures.reserved_bytes, relaxed);
   row.allocated_bytes.store(figures.allocated_bytes, relaxed);
-  if (figures.allocated_bytes != unknown_value &&
-      figures.allocated_bytes > row.peak_allocated_bytes.load(relaxed))
-    row.peak_allocated_bytes.store(figures.allocated_bytes, relaxed);
+  row.allocated_count.store(figures.allocated_count, relaxed);
+  const std::uint64_t peak = figures.peak_allocated_bytes != unknown_value
+                                 ? figures.peak_allocated_bytes
+                                 : figures.allocated_bytes;
+  if (peak != unknown_value && peak > row.peak_allocated_bytes.load(relaxed))
+    row.peak_allocated_bytes.store(peak, relaxed);
   row.hole_count.store(figures.hole_count, relaxed);
   row.hole_bytes.store(figures.hole_bytes, relaxed);
   row.largest_free_bytes.store(figures.largest_free_bytes, relaxed);
 }
 
-std::uint64_t Frameworks::find(std::string_view framework, std::string_view pool,
-                               DeviceOrdinal device, IncidentId incident) const noexcept {
+std::uint64_t Frameworks::find(const Memory& memory) const noexcept {
   const std::uint64_t used = storage_.used(RegionId::frameworks);
   for (std::uint64_t number = 1; number < used; ++number) {
     const FrameworkPool& known = row(number);
-    if (known.state.load(std::memory_order_acquire) == 1 && known.device == device.value &&
-        known.incident == incident.value && text(known.framework) == framework &&
-        text(known.pool) == pool)
+    if (known.state.load(std::memory_order_acquire) == 1 && known.device == memory.device.value &&
+        known.incident == memory.incident.value && known.stack == memory.stack.value &&
+        text(known.framework) == memory.framework && text(known.pool) == memory.pool)
       return number;
   }
   return 0;
 }
 
-void Frameworks::store(std::string_view framework, std::string_view pool, DeviceOrdinal device,
-                       IncidentId incident, const FrameworkFigures& figures) noexcept {
+void Frameworks::store(const Memory& memory, const FrameworkFigures& figures) noexcept {
   const LedgerLocked locked(lock_, storage_);
   if (!locked) return;
   const std::uint64_t now = time_.recently_ns();
-  if (const std::uint64_t known = find(framework, pool, device, incident))
-    return put(row(known), figures, now);
+  if (const std::uint64_t known = find(memory)) return put(row(known), figures, now);
   // Missing figures are no missing allocation, so a confined thread must not say that one is
   // missing.
   if (is_confined() && !storage_.has_ready_row(RegionId::frameworks)) return;
@@ -47,14 +47,16 @@ void Frameworks::store(std::string_view framework, std::string_view pool, Device
   const std::uint64_t number = storage_.allocate(RegionId::frameworks, 1);
   if (number == 0) return;
   FrameworkPool& made = row(number);
-  made.framework = storage_.store(framework);
-  made.pool = storage_.store(pool);
-  made.device = device.value;
-  made.incident = incident.value;
+  made.framework = storage_.store(memory.framework);
+  made.pool = storage_.store(memory.pool);
+  made.device = memory.device.value;
+  made.incident = memory.incident.value;
+  made.stack = memory.stack.value;
   put(made, figures, now);
   made.state.store(1, std::memory_order_release);
-  const auto index = static_cast<std::uint32_t>(device.value);
-  if (framework == "PyTorch" && pool.empty() && incident.value == 0 && index < pytorch_rows_.size())
+  const auto index = static_cast<std::uint32_t>(memory.device.value);
+  if (memory.framework == "PyTorch" && memory.pool.empty() && memory.incident.value == 0 &&
+      memory.stack.value == 0 && index < pytorch_rows_.size())
     pytorch_rows_[index].store(static_cast<std::uint32_t>(number), relaxed);
 }
 

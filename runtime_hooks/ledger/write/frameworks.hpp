@@ -20,8 +20,11 @@ namespace cuwarden::ledger {
 struct FrameworkFigures {
   std::uint64_t reserved_bytes = unknown_value;   // bytes that the framework has taken from CUDA
   std::uint64_t allocated_bytes = unknown_value;  // bytes of blocks that it has handed out
-  std::uint64_t hole_count = unknown_value;       // free blocks in segments that are partly in use
-  std::uint64_t hole_bytes = unknown_value;       // bytes of these free blocks
+  std::uint64_t allocated_count = unknown_value;  // number of these blocks
+  // Most bytes of blocks so far. unknown_value: the most that these figures ever had.
+  std::uint64_t peak_allocated_bytes = unknown_value;
+  std::uint64_t hole_count = unknown_value;  // free blocks in segments that are partly in use
+  std::uint64_t hole_bytes = unknown_value;  // bytes of these free blocks
   std::uint64_t largest_free_bytes = unknown_value;  // bytes of the largest free block
 };
 
@@ -32,11 +35,17 @@ class Frameworks {
   // `storage`: the memory of the ledger; `time`: its clock. Both must outlive the object.
   Frameworks(Storage& storage, const ProcessTime& time) noexcept : storage_(storage), time_(time) {}
 
-  // Stores the latest figures of a pool: those of the given device (no_device: host memory) and
-  // incident (0: no incident). They replace earlier ones of an equal pool, device and incident.
-  // Does nothing if there is no room.
-  void store(std::string_view framework, std::string_view pool, DeviceOrdinal, IncidentId,
-             const FrameworkFigures&) noexcept;
+  // The memory to which figures belong.
+  struct Memory {
+    std::string_view framework;        // name of the framework, such as "PyTorch"
+    std::string_view pool;             // name of its pool; empty: all memory of the framework
+    DeviceOrdinal device = no_device;  // device of the memory; no_device: host memory
+    IncidentId incident;               // incident at which the figures are given; 0: none
+    StackId stack;                     // blocks of this call stack only; 0: all blocks
+  };
+  // Stores the latest figures of some memory. They replace earlier ones of the same memory. Does
+  // nothing if there is no room.
+  void store(const Memory&, const FrameworkFigures&) noexcept;
 
   // Stores the bytes of a device's memory that PyTorch has taken from CUDA and that it has handed
   // out. To be called whenever they change, by one thread at a time for each device.
@@ -45,8 +54,9 @@ class Frameworks {
     const auto index = static_cast<std::uint32_t>(device.value);
     if (index >= pytorch_rows_.size()) return;
     const std::uint32_t row = pytorch_rows_[index].load(std::memory_order_relaxed);
-    if (row == 0) return store("PyTorch", "", device, {}, {reserved_bytes, allocated_bytes});
-    put(this->row(row), {reserved_bytes, allocated_bytes}, time_.recently_ns());
+    const FrameworkFigures figures{reserved_bytes, allocated_bytes};
+    if (row == 0) return store({"PyTorch", {}, device, {}, {}}, figures);
+    put(this->row(row), figures, time_.recently_ns());
   }
   // Returns what pytorch() has stored last for the device; null if it was not called.
   std::optional<FrameworkFigures> pytorch_on(DeviceOrdinal) const noexcept;
@@ -61,9 +71,8 @@ class Frameworks {
   std::string_view text(StringRef stored) const noexcept {
     return {storage_.rows<char>(RegionId::strings) + stored.offset, stored.length};
   }
-  // Returns the row of such a pool; 0 if there is none. The caller holds the lock.
-  std::uint64_t find(std::string_view framework, std::string_view pool, DeviceOrdinal,
-                     IncidentId) const noexcept;
+  // Returns the row of this memory; 0 if there is none. The caller holds the lock.
+  std::uint64_t find(const Memory&) const noexcept;
   // Replaces the figures of a row. `time_ns`: time of the figures, since process start.
   static void put(FrameworkPool&, const FrameworkFigures&, std::uint64_t time_ns) noexcept;
 

@@ -137,6 +137,7 @@ def test_runs_options_are_the_shims_settings(cuwarden, workspace):
         "--stack-depth": ("CUWARDEN_STACK_DEPTH", "17"),
         "--python": ("CUWARDEN_PYTHON", "off"),
         "--tensors": ("CUWARDEN_TENSORS", "on"),
+        "--frameworks": ("CUWARDEN_FRAMEWORKS", "off"),
         "--libraries": ("CUWARDEN_LIBRARIES", "/mylib/,libmylib*"),
         "--pool": ("CUWARDEN_POOL", "on"),
         "--wait": ("CUWARDEN_WAIT", "1s"),

@@ -74,7 +74,7 @@ def test_the_planted_line_is_where_the_report_says(workspace, script, env, more)
     framework = script.stem.split("_")[0]
     if framework in ("cupy", "jax"):
         pytest.importorskip(framework)
-    env = {**env, "CUWARDEN_TENSORS": "on"}
+    env = {**env, "CUWARDEN_TENSORS": "on", "CUWARDEN_FRAMEWORKS": "on"}
     run = workspace.run([sys.executable, script], env, timeout_s=TIMEOUT_S)
     assert run.returncode == 0, run.stderr[-3000:]
     assert run.said == []

@@ -39,13 +39,26 @@ TEST_F(LedgerTest, pools_devices_and_incidents_have_rows_of_their_own) {
     for (const DeviceOrdinal device : {first, no_device})
       for (const std::uint32_t incident : {0u, 3u})
         for (const std::uint64_t bytes : {5u, 6u})
-          writer->frameworks.store("CuPy", pool, device, {incident}, {bytes, bytes - 1, 2, 1, 1});
+          writer->frameworks.store(
+              {"CuPy", pool, device, {incident}, {}},
+              {.reserved_bytes = bytes, .allocated_bytes = bytes - 1, .largest_free_bytes = 1});
   const Reader reader = read(*writer);
   ASSERT_EQ(reader.rows(RegionId::frameworks), 9u);
   for (std::uint64_t row = 1; row <= 8; ++row) {
     EXPECT_EQ(reader.framework_pool(row)->reserved_bytes, 6u);
     EXPECT_EQ(reader.framework_pool(row)->largest_free_bytes, 1u);
   }
+}
+
+TEST_F(LedgerTest, blocks_of_a_call_stack_have_a_row_beside_the_pool) {
+  writer->frameworks.store({"JAX", "", first, {}, {}}, {.reserved_bytes = 9});
+  writer->frameworks.store({"JAX", "", first, {}, {5}},
+                           {.allocated_bytes = 6, .allocated_count = 2});
+  const Reader reader = read(*writer);
+  ASSERT_EQ(reader.rows(RegionId::frameworks), 3u);
+  EXPECT_EQ(reader.framework_pool(1)->stack.value, 0u);
+  EXPECT_EQ(reader.framework_pool(2)->stack.value, 5u);
+  EXPECT_EQ(reader.framework_pool(2)->allocated_count, 2u);
 }
 
 TEST_F(LedgerTest, a_device_beyond_those_that_are_known_has_no_figures) {
@@ -60,7 +73,7 @@ TEST_F(LedgerTest, threads_that_store_figures_of_one_pool_make_one_row) {
   for (int thread = 0; thread < 4; ++thread)
     threads.emplace_back([&] {
       for (std::uint64_t i = 0; i < 1000; ++i)
-        writer->frameworks.store("JAX", "", first, {}, {i, i});
+        writer->frameworks.store({"JAX", "", first, {}, {}}, {i, i});
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(read(*writer).rows(RegionId::frameworks), 2u);

@@ -148,6 +148,7 @@ bool set_up(const RunVerb& verb, const ProgramFile& program, const TemporaryFile
   environment.set("LD_PRELOAD",
                   preloaded_behind_sanitizers(environment.get("LD_PRELOAD"), preloads));
   environment.set("ASAN_OPTIONS", options_behind_preloads(environment.get("ASAN_OPTIONS")));
+  environment.set_if_missing("CUWARDEN_FRAMEWORKS", "on");
   for (const auto& [name, value] : verb.settings)
     environment.set(name, independent_of_folder(name, value));
   if (list.error() == 0) environment.set("CUWARDEN_REPORT_LIST", list.path());

@@ -114,12 +114,12 @@ TEST(UsersFrame, is_the_innermost_one_outside_cuda_if_all_are_libraries) {
 }
 
 TEST(UsersFrame, is_the_operation_of_a_backward_pass_in_pytorchs_own_thread) {
-  EXPECT_EQ(where({native("/p/libc10_cuda.so", "c10::cuda::alloc_block(int)"),
-                   native("/p/libtorch_cpu.so", "at::_ops::mm::call(at::Tensor const&)"),
-                   native("/p/libtorch_cpu.so",
-                          "torch::autograd::generated::AddmmBackward0::apply(int)"),
-                   native("/p/libtorch_cpu.so", "torch::autograd::Engine::thread_main(int)")}),
-            "torch::autograd::generated::AddmmBackward0::apply(int) in libtorch_cpu.so");
+  EXPECT_EQ(
+      where({native("/p/libc10_cuda.so", "c10::cuda::alloc_block(int)"),
+             native("/p/libtorch_cpu.so", "at::_ops::mm::call(at::Tensor const&)"),
+             native("/p/libtorch_cpu.so", "torch::autograd::generated::AddmmBackward0::apply(int)"),
+             native("/p/libtorch_cpu.so", "torch::autograd::Engine::thread_main(int)")}),
+      "torch::autograd::generated::AddmmBackward0::apply(int) in libtorch_cpu.so");
 }
 
 TEST(UsersFrame, is_code_without_a_name_only_if_there_is_no_other) {

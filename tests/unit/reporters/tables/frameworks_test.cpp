@@ -60,9 +60,23 @@ TEST_F(Frameworks, holes_are_what_blocks_leave_free_of_segments_in_use) {
   EXPECT_EQ(found->largest_bytes, 20 * a_mib);
 }
 
+TEST_F(Frameworks, segments_that_touch_each_other_are_two) {
+  segment(0, 4 * a_mib);
+  segment(4 * a_mib, 4 * a_mib);
+  block(0, a_mib);
+  block(7 * a_mib, a_mib);
+  const auto found = free_blocks();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->hole_count, 2u);
+  EXPECT_EQ(found->largest_bytes, 3 * a_mib);
+}
+
 TEST_F(Frameworks, mapped_ranges_that_touch_each_other_are_one_segment) {
-  add(segments, 2 * a_mib, 2 * a_mib, Space::vmm_mapping);
-  add(segments, 0, 2 * a_mib, Space::vmm_mapping);
+  add(segments, 0xabc, 2 * a_mib, Space::vmm_handle);
+  for (const std::uint64_t at : {2 * a_mib, std::uint64_t{0}}) {
+    add(others, at, 2 * a_mib, Space::vmm_mapping);
+    ledger.records.back().related = 1;
+  }
   block(a_mib, 512);
   const auto found = free_blocks();
   ASSERT_TRUE(found);

@@ -1,0 +1,207 @@
+"""Reads the figures that PyTorch, CuPy and JAX give of their memory, and stores them in cuwarden's report.
+
+A part of the module cuwarden, which calls read().
+"""
+
+import ctypes
+import gzip
+import sys
+
+_UNKNOWN = 2**64 - 1
+_Figures = ctypes.c_uint64 * 6
+_MOST_SITES = 500  # lines of the program, by the bytes of their blocks
+
+
+def _active_devices():
+    """Returns the ordinals of the devices with a primary context. Makes none."""
+    driver = ctypes.CDLL("libcuda.so.1")
+    count, flags, active = ctypes.c_int(), ctypes.c_uint(), ctypes.c_int()
+    driver.cuDeviceGetCount(ctypes.byref(count))
+    devices = []
+    for device in range(count.value):
+        driver.cuDevicePrimaryCtxGetState(device, ctypes.byref(flags), ctypes.byref(active))
+        if active.value:
+            devices.append(device)
+    return devices
+
+
+def _cupy_figures(cupy):
+    """Yields the pool's name, the device and the figures of each pool of CuPy's."""
+    pool = cupy.get_default_memory_pool()
+    for device in _active_devices():
+        with cupy.cuda.Device(device):
+            total, used = pool.total_bytes(), pool.used_bytes()
+        if total:
+            yield "", device, {"reserved": total, "allocated": used}
+
+
+def _jax_devices():
+    """Returns the GPUs of JAX's backends. Makes no backend."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    backends = getattr(bridge, "_backends", {}).values()
+    return [
+        device
+        for backend in backends
+        for device in backend.local_devices()
+        if device.platform in ("gpu", "cuda")
+    ]
+
+
+def _jax_figures(_):
+    for device in _jax_devices():
+        stats = device.memory_stats() or {}
+        yield "", getattr(device, "local_hardware_id", 0) or 0, {
+            "reserved": stats.get("pool_bytes", stats.get("bytes_reserved")),
+            "allocated": stats.get("bytes_in_use"),
+            "peak": stats.get("peak_bytes_in_use"),
+            "largest": stats.get("largest_free_block_bytes"),
+        }
+
+
+def _torch_figures(torch):
+    """Yields the figures of PyTorch's page-locked memory. Its device memory is known without Python."""
+    read = getattr(getattr(torch, "cuda", None), "host_memory_stats", None)
+    if read is None or not torch.cuda.is_initialized():
+        return
+    stats = read()
+    reserved = stats.get("allocated_bytes.current")
+    if reserved:
+        yield "pinned", -1, {"reserved": reserved, "allocated": stats.get("active_bytes.current")}
+
+
+def _fields(message):
+    """Yields the number and value of each field of a protocol buffer: an int, or bytes."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+        elif key & 7 == 2:
+            size = varint()
+            yield key >> 3, message[at : at + size]
+            at += size
+        else:
+            at += 8 if key & 7 == 1 else 4
+
+
+def _numbers(value):
+    """Returns the numbers of a repeated field, which may be packed."""
+    return [value] if isinstance(value, int) else [v for v in _varints(value)]
+
+
+def _varints(packed):
+    value = shift = 0
+    for byte in packed:
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            yield value
+            value = shift = 0
+
+
+def _sites_of_profile(profile):
+    """Yields the count, the bytes and the lines of each call stack of a profile of pprof's format.
+
+    The lines are innermost first, each (function, line, file).
+    """
+    strings, functions, locations, samples = [], {}, {}, []
+    for number, value in _fields(profile):
+        if number == 6:
+            strings.append(value.decode(errors="replace"))
+        elif number == 5:
+            fields = dict(_fields(value))
+            functions[fields.get(1, 0)] = (fields.get(2, 0), fields.get(4, 0))
+        elif number == 4:
+            lines = [dict(_fields(line)) for key, line in _fields(value) if key == 4]
+            identity = [v for key, v in _fields(value) if key == 1]
+            locations[identity[0] if identity else 0] = lines
+        elif number == 2:
+            samples.append(value)
+    for sample in samples:
+        ids, values = [], []
+        for number, value in _fields(sample):
+            if number == 1:
+                ids += _numbers(value)
+            elif number == 2:
+                values += _numbers(value)
+        lines = []
+        for identity in ids:
+            for line in locations.get(identity, []):
+                name, file = functions.get(line.get(1, 0), (0, 0))
+                lines.append((strings[name], line.get(2, 0), strings[file]))
+        if len(values) >= 2:
+            yield values[0], values[1], lines
+
+
+def _jax_sites(jax):
+    """Yields the device, the count, the bytes and the lines of JAX's live arrays."""
+    devices = _jax_devices()
+    if len(devices) != 1:  # the profile names devices of several in words only
+        return
+    ordinal = getattr(devices[0], "local_hardware_id", 0) or 0
+    profile = gzip.decompress(jax.profiler.device_memory_profile(devices[0].client))
+    for count, size, lines in _sites_of_profile(profile):
+        yield ordinal, count, size, lines
+
+
+# The name in reports, and the functions that yield the figures and the sites of a framework.
+_ASKED = {
+    "torch": ("PyTorch", _torch_figures, None),
+    "cupy": ("CuPy", _cupy_figures, None),
+    "jax": ("JAX", _jax_figures, _jax_sites),
+}
+
+
+def _store_figures(library, name, pool, device, incident, figures):
+    numbers = [figures.get(key) for key in ("reserved", "allocated", "peak", None, None, "largest")]
+    library.cuwarden_1_framework_figures(
+        name.encode(), pool.encode(), device, incident,
+        _Figures(*(_UNKNOWN if number is None else number for number in numbers)),
+    )  # fmt: skip
+
+
+def _store_sites(library, name, sites):
+    merged = {}
+    for device, count, size, lines in sites:
+        text = "".join(f"{function}\t{line}\t{file}\n" for function, line, file in lines)
+        before = merged.get((device, text), (0, 0))
+        merged[device, text] = (before[0] + count, before[1] + size)
+    largest = sorted(merged.items(), key=lambda item: -item[1][1])[:_MOST_SITES]
+    for (device, text), (count, size) in largest:
+        library.cuwarden_1_framework_site(
+            name.encode(), device, ctypes.c_uint64(count), ctypes.c_uint64(size), text.encode()
+        )
+
+
+def read(incident, with_sites=False):
+    """Asks the frameworks that the program has imported for their figures, and stores them.
+
+    incident    number of the refused request with which the figures are stored; 0: with none
+    with_sites  also stores the blocks of each line of the program, where the framework knows them
+
+    The figures of a framework that raises an exception are left out.
+    """
+    library = ctypes.CDLL(None)
+    for module, (name, figures_of, sites_of) in _ASKED.items():
+        framework = sys.modules.get(module)
+        if framework is None:
+            continue
+        try:
+            for pool, device, figures in figures_of(framework):
+                _store_figures(library, name, pool, device, incident, figures)
+            if with_sites and sites_of is not None:
+                _store_sites(library, name, sites_of(framework))
+        except Exception:
+            continue
