@@ -10,6 +10,7 @@
 #include "reporters/words/process_words.hpp"
 #include "reporters/words/quantities.hpp"
 #include "reporters/words/wall_clock.hpp"
+#include "runtime_hooks/core/kind.hpp"
 
 namespace cuwarden {
 namespace {
@@ -88,6 +89,10 @@ bool grows(const model::IncidentHolder& holder) {
   return holder.growth_bytes_per_minute.has_value();
 }
 
+bool is_block(const model::IncidentHolder& holder) {
+  return holder.kind == kind_name(Kind::framework_block);
+}
+
 void add_holders(const IndexedReport& report, const model::Incident& incident, const Style& style,
                  std::string& text) {
   std::vector<const model::IncidentHolder*> rows;
@@ -108,6 +113,9 @@ void add_holders(const IndexedReport& report, const model::Incident& incident, c
     if (left_locked != right_locked) return left_locked > right_locked;
     const bool left_grows = grows(left), right_grows = grows(right);
     if (left_grows != right_grows) return left_grows;
+    // Blocks tell whose memory it is; the segments in which they lie do not.
+    const bool left_is_block = is_block(left), right_is_block = is_block(right);
+    if (left_is_block != right_is_block) return left_is_block;
     return left.bytes.value_or(0) > right.bytes.value_or(0);
   });
   text += locked      ? "  top holders of locked slabs, then of memory, at that moment:\n"
@@ -116,7 +124,7 @@ void add_holders(const IndexedReport& report, const model::Incident& incident, c
   for (std::size_t i = 0; i < holders.size() && i < most_holders; ++i) {
     text += "    " + style.bold(human_bytes(holders[i].bytes.value_or(0))) + " in " +
             counted(holders[i].count.value_or(0), holders[i].kind) + " · " +
-            printable(holders[i].kind) +
+            (is_block(holders[i]) ? "handed out by PyTorch" : printable(holders[i].kind)) +
             (locked && locks_slabs(holders[i])
                  ? " · locks " + human_bytes(holders[i].slab_locked_bytes.value_or(0))
                  : "") +

@@ -87,14 +87,21 @@ std::optional<IncidentCase> case_of(const ledger::Reader& reader, GroupId group_
   const std::string& asker = modules.asker_of(group->stack);
   const LibraryReserve* const asking =
       asks_again_when_refused(asker) ? reserve_of(asker, group->kind, group->device) : nullptr;
+  std::uint64_t growing_blocks = 0;
   for (const ledger::IncidentHolding& holding : holdings) {
     const auto held = reader.group(holding.group.value);
     if (!held) continue;
+    if (held->kind == Kind::framework_block) {
+      if (holding.growth_bytes_per_minute) growing_blocks += holding.bytes;
+      continue;
+    }
     add_to_reserves(made, *held, holding.bytes, asking, modules);
     if (!is_in_device_account(held->kind) || held->kind == Kind::imported) continue;
     if (holding.growth_bytes_per_minute) made.growing_bytes += holding.bytes;
     add_to(made.modules, modules.of(held->stack), holding.bytes);
   }
+  // Blocks of frameworks lie in other memory, which may grow with them.
+  made.growing_bytes = std::max(made.growing_bytes, growing_blocks);
   std::ranges::stable_sort(made.reserves, std::ranges::greater(),
                            [](const auto& each) { return each.second; });
   return made;

@@ -12,7 +12,8 @@ namespace {
 // The most incidents that are stored: a longer list would not be read. Requests beyond them are
 // counted with their group.
 constexpr std::uint64_t most_incidents = 1000;
-constexpr std::size_t most_holders = 8;  // less than IncidentHoldings has room for
+// Groups that are noted of each refusal: less than IncidentHoldings has room for.
+constexpr std::size_t most_holders = 8, most_block_holders = 3;
 
 std::uint64_t rescues_of(const Incident& incident) {
   std::uint64_t all = 0;
@@ -137,27 +138,49 @@ void Incidents::each_live_group(std::int32_t device, const Visit& visit) const n
   }
 }
 
-void Incidents::measure(DeviceOrdinal device, IncidentFacts& facts,
-                        IncidentHoldings& holdings) const noexcept {
-  struct Holder {
+namespace {
+
+// The groups of a device that hold most bytes, the largest first.
+template <std::size_t most>
+class Largest {
+ public:
+  void add(std::uint32_t group, const GroupCounts& counts) noexcept {
+    groups_.back() = {group, counts.live_count, counts.live_bytes};
+    for (std::size_t i = most; i > 0 && groups_[i].bytes > groups_[i - 1].bytes; --i)
+      std::swap(groups_[i], groups_[i - 1]);
+  }
+  void put_into(IncidentHoldings& holdings) const noexcept {
+    for (std::size_t i = 0; i < most && groups_[i].group != 0; ++i) {
+      IncidentHolding& holding = *holdings.of(GroupId{groups_[i].group});
+      holding.count = groups_[i].count;
+      holding.bytes = groups_[i].bytes;
+    }
+  }
+
+ private:
+  struct Entry {
     std::uint32_t group = 0;
     std::uint64_t count = 0, bytes = 0;
   };
-  std::array<Holder, most_holders + 1> holders{};
+  std::array<Entry, most + 1> groups_{};  // the last one is the candidate
+};
+
+}  // namespace
+
+// Blocks of frameworks lie in memory that other groups have, so they are no part of the sums.
+void Incidents::measure(DeviceOrdinal device, IncidentFacts& facts,
+                        IncidentHoldings& holdings) const noexcept {
+  Largest<most_holders> holders;
+  Largest<most_block_holders> block_holders;
   each_live_group(device.value, [&](std::uint32_t at, const GroupCounts& counts) {
-    // Blocks of frameworks lie in memory that other groups have.
-    if (counts.live_count == 0 || group(at).kind == Kind::framework_block) return;
+    if (counts.live_count == 0) return;
+    if (group(at).kind == Kind::framework_block) return block_holders.add(at, counts);
     facts.live_bytes[static_cast<std::size_t>(group(at).kind)] += counts.live_bytes;
     facts.live_count[static_cast<std::size_t>(group(at).kind)] += counts.live_count;
-    holders.back() = {at, counts.live_count, counts.live_bytes};
-    for (std::size_t i = most_holders; i > 0 && holders[i].bytes > holders[i - 1].bytes; --i)
-      std::swap(holders[i], holders[i - 1]);
+    holders.add(at, counts);
   });
-  for (std::size_t i = 0; i < most_holders && holders[i].group != 0; ++i) {
-    IncidentHolding& holding = *holdings.of(GroupId{holders[i].group});
-    holding.count = holders[i].count;
-    holding.bytes = holders[i].bytes;
-  }
+  holders.put_into(holdings);
+  block_holders.put_into(holdings);
 }
 
 void Incidents::write(IncidentId id, const IncidentFacts& facts,

@@ -32,19 +32,19 @@ struct Refused {
 class IncidentHoldings {
  public:
   // Returns the entry of this group (which held memory at a refusal); adds an empty one if the
-  // group has none. The entry is valid as long as the object. Null if all 12 entries are in use by
+  // group has none. The entry is valid as long as the object. Null if all 16 entries are in use by
   // other groups.
   IncidentHolding* of(GroupId) noexcept;
-  // Returns the entries in use: groups that held memory at the refusal, at most 12, in the order in
+  // Returns the entries in use: groups that held memory at the refusal, at most 16, in the order in
   // which they were added.
   std::span<IncidentHolding> all() noexcept { return std::span(all_).first(count_); }
-  // Returns the entries in use: groups that held memory at the refusal, at most 12, in the order in
+  // Returns the entries in use: groups that held memory at the refusal, at most 16, in the order in
   // which they were added.
   std::span<const IncidentHolding> all() const noexcept { return std::span(all_).first(count_); }
 
  private:
   friend class Incidents;
-  static constexpr std::size_t most = 12;    // most groups that have entries
+  static constexpr std::size_t most = 16;    // most groups that have entries
   std::array<IncidentHolding, most> all_{};  // the entries; the first count_ are in use
   std::array<std::uint32_t, most> rows_{};   // ledger row of each entry; 0: not written yet
   std::size_t count_ = 0;                    // number of entries in use

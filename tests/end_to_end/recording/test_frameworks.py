@@ -106,6 +106,14 @@ def test_free_memory_in_holes_is_the_verdict_of_a_refused_request(workspace):
     assert proof["largest_free_bytes"] == told["largest_free"] == 10 * MIB
     assert "expandable_segments:True" in incident["advice"]
     assert f"in {told['holes']} holes, the largest free block 10.0 MiB" in incident["advice"]
+    holders = [
+        row
+        for row in run.report["incident_holders"]
+        if row["incident"] == incident["id"] and row["kind"] == "framework_block"
+    ]
+    assert sum(holder["bytes"] for holder in holders) == told["allocated"]
+    lines = {frame["line"] for frame in run.report.stack_frames(holders[0])}
+    assert {number for number, line in enumerate(SOURCE, 1) if "raw_alloc(10 * mib)" in line} & lines
     (row,) = [r for r in run.report["frameworks"] if r["incident"] == incident["id"]]
     assert row["hole_bytes"] == told["hole_bytes"]
 
