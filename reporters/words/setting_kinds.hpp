@@ -95,6 +95,12 @@ struct ReportPath : AnyPath {
   static bool read(Value&, std::string_view);
 };
 
+// Kind of a setting that is the name of NVTX ranges; a star at its end stands for any further text.
+struct RangeName : AnyPath {
+  // Texts that this kind of setting accepts, in words.
+  static constexpr std::string_view accepted = "the name of an NVTX range, or its beginning and *";
+};
+
 // Kind of CUWARDEN_LIBRARIES: patterns of the paths of files.
 struct FilePatterns : AnyPath {
   // Texts that this kind of setting accepts, in words.

@@ -1,4 +1,6 @@
 // The functions of cuwarden.h, whose inline functions find these by name.
+#include "shim/exports/registration.hpp"
+
 #include <sys/types.h>
 
 #include <atomic>
@@ -74,6 +76,16 @@ class StepsBeforeRecording {
 constinit StepsBeforeRecording steps_before_recording;
 
 }  // namespace
+
+// A process that calls no CUDA has no report.
+void begin_step() noexcept {
+  const ErrnoGuard keep;
+  if (!Process::get().enabled()) return;
+  if (ledger::Writer* const ledger = Process::get().ledger())
+    return ledger->steps.begin(steps_before_recording.take());
+  steps_before_recording.add();
+}
+
 }  // namespace cuwarden::shim
 
 extern "C" {
@@ -108,14 +120,6 @@ extern "C" {
   return cuwarden::shim::reclaimers.remove(number, deadline_ns) ? 0 : -1;
 }
 
-[[gnu::visibility("default")]] void cuwarden_1_step() noexcept {
-  using namespace cuwarden::shim;
-  const cuwarden::ErrnoGuard keep;
-  if (!Process::get().enabled()) return;
-  // A step starts no recording: a process that calls no CUDA has no report.
-  if (cuwarden::ledger::Writer* const ledger = Process::get().ledger())
-    return ledger->steps.begin(steps_before_recording.take());
-  steps_before_recording.add();
-}
+[[gnu::visibility("default")]] void cuwarden_1_step() noexcept { cuwarden::shim::begin_step(); }
 
 }  // extern "C"

@@ -120,6 +120,10 @@ bool enabled_by_environment() {
   return enabled;
 }
 
+bool step_range_of_environment(setting_kinds::RangeName::Value& name) {
+  return setting_kinds::RangeName::read(name, setting_text("CUWARDEN_STEP_RANGE"));
+}
+
 bool drops_deepbind_by_environment() {
   bool drops = true;
   setting_kinds::DropOrKeep::read(drops, setting_text("CUWARDEN_DEEPBIND"));

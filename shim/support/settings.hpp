@@ -43,6 +43,9 @@ void each_setting(const Settings& settings,
 // rights than its caller (setuid). Reads the environment, for code that runs before
 // read_settings().
 bool enabled_by_environment();
+// Fills `name` with the value of CUWARDEN_STEP_RANGE. Returns false if it is not set or has a bad
+// value. Reads the environment, for code that runs before read_settings().
+bool step_range_of_environment(setting_kinds::RangeName::Value& name);
 // True unless CUWARDEN_DEEPBIND is `keep`: RTLD_DEEPBIND is then removed from the flags of dlopen.
 // Reads the environment, for code that runs before read_settings().
 bool drops_deepbind_by_environment();

@@ -31,9 +31,10 @@ TLS_BUDGET = 256  # bytes
 GLIBC_FLOOR = (2, 28)
 BOUND_RELOCATIONS = {"R_X86_64_JUMP_SLOT", "R_X86_64_GLOB_DAT", "R_X86_64_64"}
 
-# Functions that are exported beside the rows of hooks.def: those that look functions up, those that
-# end a process, those that cuwarden.h and the Python module call, and those by which PyTorch reports its memory.
+# Functions that are exported beside the rows of hooks.def: those that look functions up or end a process,
+# those that cuwarden.h and the Python module call, and those that PyTorch and NVTX call.
 OTHER_EXPORTS = {
+    "InitializeInjectionNvtx2",
     "dlsym",
     "dlvsym",
     "dlopen",

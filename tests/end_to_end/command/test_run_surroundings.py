@@ -269,3 +269,31 @@ def test_run_finds_the_shim_where_proc_is_not_mounted(workspace):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "LEAKS: 1.0 MiB" in done.stderr
+
+
+def test_runs_options_are_the_shims_settings(cuwarden, workspace):
+    options = {
+        "--stack-depth": ("CUWARDEN_STACK_DEPTH", "17"),
+        "--python": ("CUWARDEN_PYTHON", "off"),
+        "--tensors": ("CUWARDEN_TENSORS", "on"),
+        "--step-range": ("CUWARDEN_STEP_RANGE", "step *"),
+        "--frameworks": ("CUWARDEN_FRAMEWORKS", "off"),
+        "--libraries": ("CUWARDEN_LIBRARIES", "/mylib/,libmylib*"),
+        "--pool": ("CUWARDEN_POOL", "on"),
+        "--wait": ("CUWARDEN_WAIT", "1s"),
+        "--sync-timeout": ("CUWARDEN_SYNC_TIMEOUT", "3s"),
+        "--spill": ("CUWARDEN_SPILL", "25%:visible"),
+        "--mesh": ("CUWARDEN_MESH", "off"),
+        "--mesh-pause": ("CUWARDEN_MESH_PAUSE", "4ms"),
+        "--symbol-time": ("CUWARDEN_SYMBOL_TIME", "5s"),
+        "--log": ("CUWARDEN_LOG", f"debug:{workspace.work}/x.log"),
+        "--ledger-dir": ("CUWARDEN_LEDGER_DIR", f"{workspace.work}/x"),
+        "--report": ("CUWARDEN_REPORT", f"{workspace.work}/x-%p.json"),
+        "--report-if": ("CUWARDEN_REPORT_IF", "leak,abnormal"),
+        "--report-keep": ("CUWARDEN_REPORT_KEEP", "7"),
+    }
+    words = [word for option, (_, value) in options.items() for word in (option, value)]
+    shown = cuwarden("run", *words, "--", "/usr/bin/env").stdout.splitlines()
+    assert {f"{name}={value}" for name, value in options.values()} <= set(shown), shown
+    listed = {word for word in cuwarden("run", "--help").stdout.split() if word.startswith("--")}
+    assert listed - {"--", "-h,--help", "--help"} == {*options, "--simulate"}

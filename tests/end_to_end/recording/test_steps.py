@@ -87,6 +87,37 @@ def test_the_header_of_c_marks_steps(workspace):
     assert (bare.returncode, bare.stderr) == (0, "")
 
 
+NVTX = shimmed.PROGRAMS / "nvtx_steps"
+needs_nvtx = pytest.mark.skipif(not NVTX.exists(), reason="the toolkit here has no header of NVTX")
+
+
+@needs_nvtx
+@pytest.mark.parametrize("how", ["push", "start", "attributes", "domain"])
+def test_nvtx_ranges_of_the_chosen_name_mark_steps(workspace, how):
+    env = {"CUWARDEN_STEP_RANGE": "step *", "NVTX_INJECTION64_PATH": str(shimmed.SHIM)}
+    run = workspace.run([NVTX, how], env)
+    bare = workspace.run([NVTX, how], shim=False)
+    assert (run.returncode, run.stdout, run.stderr) == (0, bare.stdout, "")
+    assert run.report["process"]["steps"] == 20
+    assert run.report["leak_groups"][0]["growth_bytes_per_step"] == 2 << 20
+
+
+@needs_nvtx
+@pytest.mark.parametrize(("name", "steps"), [("step 7", 1), ("forward", 20), ("back", None)])
+def test_run_has_nvtx_load_the_shim(workspace, name, steps):
+    report = workspace.reports / "r.json"
+    options = ["--simulate", "2GiB", "--report", report, "--step-range", name]
+    done = shimmed.cuwarden(workspace, "run", *options, "--", NVTX)
+    assert done.returncode == 0, done.stderr
+    assert shimmed.only_report(workspace)["process"]["steps"] == steps
+
+
+@needs_nvtx
+def test_ranges_mark_nothing_if_no_name_is_chosen(workspace):
+    run = workspace.run([NVTX], {"NVTX_INJECTION64_PATH": str(shimmed.SHIM)})
+    assert (run.returncode, run.report["process"]["steps"]) == (0, None)
+
+
 def test_a_process_that_does_not_run_under_cuwarden_marks_nothing(workspace):
     run = run_loop(workspace, shim=False)
     assert run.stderr == "" and run.reports == []

@@ -51,9 +51,24 @@ TEST(GrowingGroups, a_stack_that_has_grown_for_a_minute_keeps_growing) {
   const std::uint64_t now = ledger.after(90);
   GrowingGroups growing;
   growing.look(ledger.reader(), now);
-  const auto rate = growing.bytes_per_minute(ledger.group.value);
+  const auto rate = growing.rate_of(ledger.group.value);
   ASSERT_TRUE(rate);
-  EXPECT_NEAR(static_cast<double>(*rate), 60.0 * (1 << 20), 3.0 * (1 << 20));
+  EXPECT_NEAR(static_cast<double>(rate->bytes_per_minute), 60.0 * (1 << 20), 3.0 * (1 << 20));
+}
+
+TEST(GrowingGroups, a_stack_grows_by_steps_if_the_program_marks_them) {
+  GrowingLedger ledger;
+  const std::uint64_t now = ledger.after(90);
+  for (std::uint64_t step = 1; step <= 9; ++step)
+    ledger.steps.push_back({step, step * 10 * second});
+  ledger.process.steps = 9;
+  GrowingGroups growing;
+  growing.look(ledger.reader(), now);
+  const auto rate = growing.rate_of(ledger.group.value);
+  ASSERT_TRUE(rate);
+  EXPECT_EQ(rate->first_step, 0u);
+  ASSERT_TRUE(rate->bytes_per_step);
+  EXPECT_NEAR(static_cast<double>(*rate->bytes_per_step), 10.0 * (1 << 20), 1.0 * (1 << 20));
 }
 
 TEST(GrowingGroups, a_stack_that_is_new_in_an_old_program_does_not_keep_growing) {
@@ -63,8 +78,8 @@ TEST(GrowingGroups, a_stack_that_is_new_in_an_old_program_does_not_keep_growing)
   for (std::uint64_t i = 0; i < 20; ++i) ledger.add_record(fresh, i + 1, 512, (70 + i) * second);
   GrowingGroups growing;
   growing.look(ledger.reader(), now);
-  EXPECT_TRUE(growing.bytes_per_minute(ledger.group.value));
-  EXPECT_FALSE(growing.bytes_per_minute(fresh.value));
+  EXPECT_TRUE(growing.rate_of(ledger.group.value));
+  EXPECT_FALSE(growing.rate_of(fresh.value));
 }
 
 struct View {

@@ -35,6 +35,7 @@ ProcessRow process_row(const WatchedProcess& watched) {
   row.failures = now.failures;
   row.growth_bytes_per_minute = per_minute(*watched.recent, change.bytes_per_second);
   row.allocations_per_minute = per_minute(*watched.recent, change.allocations_per_second);
+  if (process.steps != 0 && process.steps <= model::largest_number) row.steps = process.steps;
   return row;
 }
 
@@ -84,7 +85,7 @@ void add_process(const WatchedProcess& watched, TopAnswer& answer) {
 
 StackRow stack_row(const WatchedProcess& watched, const GroupSample& group) {
   const Change change = watched.recent->of_group(group);
-  const auto growing = watched.growing->bytes_per_minute(group.id);
+  const auto growing = watched.growing->rate_of(group.id);
   StackRow row;
   row.pid = watched.pid;
   row.kind = kind_name(group.kind);
@@ -95,7 +96,11 @@ StackRow stack_row(const WatchedProcess& watched, const GroupSample& group) {
   row.growth_bytes_per_minute = per_minute(*watched.recent, change.bytes_per_second);
   row.allocations_per_minute = per_minute(*watched.recent, change.allocations_per_second);
   row.keeps_growing = growing.has_value();
-  row.keeps_growing_bytes_per_minute = growing;
+  if (growing) {
+    row.keeps_growing_bytes_per_minute = growing->bytes_per_minute;
+    row.keeps_growing_bytes_per_step = growing->bytes_per_step;
+    row.keeps_growing_since_step = growing->first_step;
+  }
   return row;
 }
 

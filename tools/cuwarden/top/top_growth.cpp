@@ -21,12 +21,18 @@ void GrowingGroups::look(const ledger::Reader& reader, std::uint64_t now_ns) {
   for (const LeakGroup& group : live_groups(reader, now_ns - start_ns, *sums)) {
     if (group.released_by_context || group.growth.end_ns < group.growth.first_ns + least_age_ns)
       continue;
-    if (const auto rate = group.growth.bytes_per_minute()) rates_[group.group.id.value] = *rate;
+    if (!group.judged_growth().growing()) continue;
+    Rate rate{group.growth.bytes_per_minute().value_or(0)};
+    if (group.is_judged_by_steps()) {
+      rate.bytes_per_step = group.by_step.bytes_per_unit();
+      rate.first_step = group.by_step.first_ns;
+    }
+    rates_[group.group.id.value] = rate;
   }
   next_look_ns_ = now_ns + (monotonic_ns() - begun_ns) * (share + 1);
 }
 
-std::optional<std::uint64_t> GrowingGroups::bytes_per_minute(std::uint32_t group) const {
+std::optional<GrowingGroups::Rate> GrowingGroups::rate_of(std::uint32_t group) const {
   const auto found = rates_.find(group);
   return found == rates_.end() ? std::nullopt : std::optional(found->second);
 }

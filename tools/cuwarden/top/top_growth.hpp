@@ -27,14 +27,20 @@ class GrowingGroups {
 
   // True if no growing group is known: the last look() has found none, or no look() was made yet.
   bool empty() const { return rates_.empty(); }
-  // Returns the growth of a group's live bytes, in bytes per minute, as the last look() has found
-  // it; null if the group does not grow. `group`: the group's row in the ledger.
-  std::optional<std::uint64_t> bytes_per_minute(std::uint32_t group) const;
+  // The growth of a group's live bytes.
+  struct Rate {
+    std::uint64_t bytes_per_minute = 0;
+    // Bytes per step of the program, and number of the step in which the oldest live allocation was
+    // made; null: the program does not mark its steps.
+    std::optional<std::uint64_t> bytes_per_step{}, first_step{};
+  };
+  // Returns the growth of a group as the last look() has found it; null if the group does not grow.
+  // `group`: the group's row in the ledger.
+  std::optional<Rate> rate_of(std::uint32_t group) const;
 
  private:
   std::uint64_t next_look_ns_ = 0;  // value of CLOCK_MONOTONIC before which look() does nothing
-  // Growth of each growing group: its row in the ledger → bytes per minute.
-  std::unordered_map<std::uint32_t, std::uint64_t> rates_;
+  std::unordered_map<std::uint32_t, Rate> rates_;  // growing groups, by their row in the ledger
 };
 
 }  // namespace cuwarden

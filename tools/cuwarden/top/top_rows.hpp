@@ -32,8 +32,9 @@ struct ProcessRow {
   // between two readings of the ledger (half a second apart with --json, at most about ten seconds
   // in the live view). Null if the ledger was read only once.
   model::SignedFigure growth_bytes_per_minute, allocations_per_minute;
+  model::Figure steps;  // number of steps that the program has marked; null: it marks none
   CUWARDEN_FIELDS(pid, program, start, running_ns, ended, device_bytes, host_bytes, live_count,
-                  allocations, failures, growth_bytes_per_minute, allocations_per_minute)
+                  allocations, failures, growth_bytes_per_minute, allocations_per_minute, steps)
 };
 
 // A device that a process has used, with the last reading of the device's memory in the process's
@@ -101,9 +102,13 @@ struct StackRow {
   bool keeps_growing = false;
   // Growth of the live bytes per minute if keeps_growing is true; otherwise null.
   model::Figure keeps_growing_bytes_per_minute;
+  // Growth of the live bytes per step of the program, and step in which the oldest of them were
+  // allocated; null if keeps_growing is false, or if the program does not mark its steps.
+  model::Figure keeps_growing_bytes_per_step, keeps_growing_since_step;
   CUWARDEN_FIELDS(pid, kind, device, api, where, live_bytes, live_count, allocations,
                   growth_bytes_per_minute, allocations_per_minute, keeps_growing,
-                  keeps_growing_bytes_per_minute)
+                  keeps_growing_bytes_per_minute, keeps_growing_bytes_per_step,
+                  keeps_growing_since_step)
 };
 
 // The whole JSON object that `cuwarden top --json` prints.

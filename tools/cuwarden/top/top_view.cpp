@@ -188,6 +188,9 @@ void add_head(const TopAnswer& answer, const ViewSize& size, Lines& lines) {
 // Returns the mark of a growing stack. It stands before the function, since a narrow terminal cuts
 // the end of the line.
 std::string growing_mark(const StackRow& stack) {
+  if (const auto step = stack.keeps_growing_bytes_per_step)
+    return "[grows " + human_bytes(*step) + " a step since step " +
+           human_count(stack.keeps_growing_since_step.value_or(0)) + "] ";
   const auto rate = stack.keeps_growing_bytes_per_minute;
   return rate ? "[grows " + per_minute(*rate) + "] " : "";
 }

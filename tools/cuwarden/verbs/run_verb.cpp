@@ -151,6 +151,9 @@ bool set_up(const RunVerb& verb, const ProgramFile& program, const TemporaryFile
   environment.set_if_missing("CUWARDEN_FRAMEWORKS", "on");
   for (const auto& [name, value] : verb.settings)
     environment.set(name, independent_of_folder(name, value));
+  // NVTX has room for one tool.
+  if (!environment.get("CUWARDEN_STEP_RANGE").empty())
+    environment.set_if_missing("NVTX_INJECTION64_PATH", *shim);
   if (list.error() == 0) environment.set("CUWARDEN_REPORT_LIST", list.path());
   return true;
 }
