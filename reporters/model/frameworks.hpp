@@ -18,7 +18,8 @@ struct Framework {
   MaybeId device;  // CUDA ordinal of the device; null for host memory
   // Row of the table `incidents` at whose refusal the figures were given; null: the latest figures.
   MaybeId incident;
-  // "framework": the figures are the framework's own. "call_stacks": the framework gave none;
+  // "framework": the figures are the framework's own; PyTorch's holes and largest free block are
+  // cuwarden's, from recorded blocks. "call_stacks": the framework gave none;
   // reserved_bytes are the live allocations for which its library asked, by their call stacks.
   std::string source;
   Figure time_ns;         // time of the figures, in ns since the process's start; null: the end

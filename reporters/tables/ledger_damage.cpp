@@ -31,7 +31,8 @@ class Search {
           !reader_.stack(group->stack.value)) {
         ++damage_.lost_stacks;
       }
-      if (group->api.value >= reader_.rows(RegionId::hooks)) ++damage_.lost_names;
+      if (group->api != ledger::no_function && group->api.value >= reader_.rows(RegionId::hooks))
+        ++damage_.lost_names;
       for (const std::uint64_t figure :
            {group->live_bytes, group->allocated_bytes, group->released_bytes, group->allocations,
             group->frees, group->at_peak_bytes}) {

@@ -227,16 +227,19 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const St
   if (options.by == GroupBy::stack) {
     std::uint64_t segment_bytes = 0;
     // The blocks are listed in place of the segments in which they lie.
-    if (!report->framework_sites.empty() && options.module.empty())
+    const bool lists_pytorch = std::ranges::any_of(
+        report->framework_sites, [](const auto& site) { return site.framework == "PyTorch"; });
+    if (lists_pytorch && options.module.empty())
       std::erase_if(groups, [&](const model::LeakGroup& group) {
         if (!is_segment(report, group)) return false;
         segment_bytes += group.bytes.value_or(0);
         return true;
       });
     if (segment_bytes != 0)
-      text += style.dim("  " + human_bytes(segment_bytes) +
-                        " of that are PyTorch's segments: LIVE TENSORS lists what is in them") +
-              "\n";
+      text +=
+          style.dim("  " + human_bytes(segment_bytes) +
+                    " of these are segments of PyTorch's: LIVE TENSORS lists the blocks in them") +
+          "\n";
     const std::size_t shown =
         options.top == 0 ? groups.size() : std::min(options.top, groups.size());
     for (std::size_t i = 0; i < shown; ++i) add_group(report, groups[i], i + 1, style, text);

@@ -115,16 +115,20 @@ void add_frameworks(const IndexedReport& report, const Style& style, std::string
     const std::string name = printable(row.framework);
     text += "  " + name + (row.pool ? ", pool " + printable(*row.pool) : std::string()) +
             (row.device ? " (GPU " + std::to_string(*row.device) + ")" : std::string(" (host)")) +
-            ": took " + human_bytes(reserved) + " from CUDA";
+            ": holds " + human_bytes(reserved);
     if (row.allocated_bytes) {
       const std::uint64_t used = std::min(*row.allocated_bytes, reserved);
       text += ", " + human_bytes(used) + " of it in use";
       if (used < reserved) text += ", " + human_bytes(reserved - used) + " free";
-      if (row.hole_count && row.largest_free_bytes && *row.largest_free_bytes != 0)
-        text += " (" + human_count(*row.hole_count) + (*row.hole_count == 1 ? " hole" : " holes") +
-                ", largest free block " + human_bytes(*row.largest_free_bytes) + ")";
+      if (row.hole_bytes && row.hole_count && *row.hole_count != 0)
+        text += ", of that " + human_bytes(*row.hole_bytes) + " in " +
+                human_count(*row.hole_count) + (*row.hole_count == 1 ? " hole" : " holes");
+      if (const std::uint64_t largest = row.largest_free_bytes.value_or(0))
+        text += ", largest free block " + human_bytes(largest);
     } else {
-      text += style.dim("; only " + name + " knows how much of it is in use");
+      const bool can_be_asked = row.framework == "CuPy" || row.framework == "JAX";
+      text += style.dim(can_be_asked ? "; in use: unknown, `cuwarden run` asks " + name
+                                     : "; only " + name + " knows how much of it is in use");
     }
     text += "\n";
   }

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "reporters/owners/known_libraries.hpp"
 #include "reporters/verdicts/predicates.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/quantities.hpp"
@@ -87,25 +88,50 @@ std::optional<Finding<FrameworkProof>> framework_fragmentation(const Shortage& s
   if (!idle || *idle < *shortage.missing() || !shortage.is_worth_it(*idle)) return std::nullopt;
   const auto holes = shortage.incident().fact(Fact::pytorch_hole_count);
   const auto largest = shortage.incident().fact(Fact::pytorch_largest_free_bytes);
-  std::string advice =
-      "PyTorch has " + human_bytes(*idle) + " free in memory that it holds already";
+  std::string advice = "PyTorch asked for " + human_bytes(given.incident.bytes) +
+                       " more, although " + human_bytes(*idle) +
+                       " of the memory that it holds are free";
   if (holes && largest && *holes != 0)
-    advice += ", in " + human_count(*holes) + (*holes == 1 ? " hole" : " holes") +
-              ", the largest free block " + human_bytes(*largest);
-  advice += ", and asked for " + human_bytes(given.incident.bytes) + " more";
+    advice += ": its largest free block has " + human_bytes(*largest) + " (" + human_count(*holes) +
+              (*holes == 1 ? " hole" : " holes") + " in partly used segments)";
   // Segments that grow are virtual memory.
-  advice +=
-      given.kind == Kind::vmm
-          ? ": free tensors of other streams or graphs, whose memory this request cannot use"
-          : ": set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, with which segments grow "
-            "and free memory serves any size; or keep large blocks whole "
-            "(max_split_size_mb:512), or empty the cache earlier "
-            "(garbage_collection_threshold:0.8)";
+  advice += given.kind == Kind::vmm
+                ? "; this request cannot use memory that PyTorch keeps for other CUDA streams or "
+                  "for CUDA graphs: delete tensors there"
+                : "; set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True before the program "
+                  "starts, so that segments grow and free memory serves larger requests; or, in "
+                  "the same variable, max_split_size_mb:512 (larger blocks are not split) or "
+                  "garbage_collection_threshold:0.8 (unused blocks go back earlier)";
   return Finding<FrameworkProof>{
       {"PyTorch", reserved, shortage.incident().fact(Fact::pytorch_allocated_bytes), idle, holes,
        largest, shortage.free_bytes(), shortage.requested_bytes()},
       std::move(advice)};
 }
+
+namespace {
+
+// Returns the name of the library for users, such as "PyTorch"; that of its file if it is not
+// known.
+std::string library_name(std::string_view path) {
+  KnownLibraries libraries;
+  const std::string_view known = libraries.library_of({.module = 1, .path = path});
+  return std::string(known.empty() ? file_name(path) : known);
+}
+
+// Says how the holder's cache can be emptied.
+std::string emptying(const IncidentCase& given, std::string_view holder) {
+  if (!has_reclaimer(holder))
+    return "if the memory is a cache, have the library give it back (empty_cache, "
+           "free_all_blocks, trim) or limit the cache; if it is in use, free it there";
+  const std::string otherwise = "; memory in use stays until the program frees it";
+  if (!given.rescues)
+    return "CUWARDEN_POOL=auto has its cache emptied before a request fails" + otherwise;
+  if (!given.asks_frameworks)
+    return "`cuwarden run` has its cache emptied before a request fails" + otherwise;
+  return "empty its cache or limit it, or free what is in use there";
+}
+
+}  // namespace
 
 std::optional<Finding<LibraryProof>> held_by_framework(const Shortage& shortage) {
   const IncidentCase& given = shortage.given();
@@ -120,16 +146,9 @@ std::optional<Finding<LibraryProof>> held_by_framework(const Shortage& shortage)
   const Figure idle = is_pytorch(module) ? idle_in_pytorch(given.incident) : std::nullopt;
   return Finding<LibraryProof>{
       {module, bytes, idle, shortage.free_bytes(), shortage.requested_bytes()},
-      std::string(file_name(module)) + " holds " + human_bytes(bytes) +
+      library_name(module) + " holds " + human_bytes(bytes) +
           (idle ? " (" + human_bytes(*idle) + " of it not in use)" : std::string()) + ", and " +
-          std::string(file_name(given.requester)) +
-          " asked for more: if the memory is a cache, have the library give it back "
-          "(empty_cache, free_all_blocks, trim) or limit the cache; if it is in use, free it "
-          "there" +
-          (has_reclaimer(module)
-               ? "; started by \"python3 -m cuwarden\", the program has its cache "
-                 "emptied before a request fails"
-               : "")};
+          library_name(given.requester) + " asked for more: " + emptying(given, module)};
 }
 
 }  // namespace cuwarden::verdicts

@@ -81,6 +81,7 @@ std::optional<IncidentCase> case_of(const ledger::Reader& reader, GroupId group_
         made.meshing_wants.empty())
       made.meshing_wants = "CUWARDEN_MESH_PAUSE above 0";
     if (setting.name == "CUWARDEN_POOL") made.rescues = setting.value != "off";
+    if (setting.name == "CUWARDEN_FRAMEWORKS") made.asks_frameworks = setting.value == "on";
     if (setting.name == "CUWARDEN_WAIT") made.waits = !setting.value.starts_with('0');
     if (setting.name == "CUWARDEN_SPILL") made.spills = !setting.value.starts_with('0');
   });

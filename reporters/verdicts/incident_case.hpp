@@ -58,6 +58,8 @@ struct IncidentCase {
   std::string meshing_wants;
   // True if cuwarden may try to serve refused requests at all (CUWARDEN_POOL).
   bool rescues = true;
+  // True if cuwarden's module registers reclaimers of frameworks (CUWARDEN_FRAMEWORKS).
+  bool asks_frameworks = false;
   bool waits = false;   // true if a refused request may wait for memory (CUWARDEN_WAIT)
   bool spills = false;  // true if it may get host memory (CUWARDEN_SPILL)
 };

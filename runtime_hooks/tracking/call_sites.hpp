@@ -51,9 +51,9 @@ class CallSites {
                                const void* own_frame = nullptr) noexcept {
     return unwinder_.capture(frame, into, own_frame);
   }
-  // True if the process has a Python interpreter that ends and frees the objects that are left, or
-  // that has ended.
-  bool interpreter_is_at_rest() const noexcept { return python_.interpreter_is_at_rest(); }
+  // True if the process's Python interpreter ends, and frees the objects that are left, or has
+  // ended. An earlier call must have met it running.
+  bool interpreter_has_ended() noexcept { return python_.interpreter_has_ended(); }
   // Forgets cached stacks and unwind rules, because code was unloaded and other code may come to
   // its addresses. Also ends the ledger's rows of unloaded modules. To be called after each
   // dlclose.

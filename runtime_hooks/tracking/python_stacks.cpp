@@ -19,6 +19,7 @@ PythonStacks::PythonStacks(ledger::Writer& ledger, HostProcess* process) noexcep
     : ledger_(ledger), process_(process) {
   PythonSymbols symbols;
   if (process == nullptr || !process->find_python(symbols)) return;
+  is_initialized_ = symbols.is_initialized;
   if (const python::Layout* const layout = python::layout_of(symbols))
     python_.emplace(symbols, *layout);
   else

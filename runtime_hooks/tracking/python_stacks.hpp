@@ -31,9 +31,14 @@ class PythonStacks {
   std::uint64_t state_of_thread() const noexcept {
     return python_ ? python_->state_of_thread() : 0;
   }
-  // True if there is an interpreter that frees the objects that are left, because it ends, or that
-  // has ended. True, too, before it is initialised.
-  bool interpreter_is_at_rest() const noexcept { return python_ && python_->is_at_rest(); }
+  // True if the interpreter ends, and frees the objects that are left, or has ended. An earlier
+  // call must have met it running.
+  bool interpreter_has_ended() noexcept {
+    if (is_initialized_ == nullptr) return false;
+    if (is_initialized_() == 0) return was_running_.load(std::memory_order_relaxed);
+    was_running_.store(true, std::memory_order_relaxed);
+    return false;
+  }
   // Tells if the calling thread runs the frames of its state: a thread may have handed the state to
   // another one.
   enum class Runs : std::uint8_t {
@@ -78,6 +83,8 @@ class PythonStacks {
   // An entry has the name, a bit for the answer, and 31 bits of the generation.
   static constexpr std::size_t most_noted = 1024;
   std::atomic<std::uint64_t> noted_[most_noted]{};
+  int (*is_initialized_)() = nullptr;  // Py_IsInitialized, also of builds whose frames are not read
+  std::atomic<bool> was_running_{false};  // true once interpreter_has_ended() met a running one
   // True once the user was told that Python frames cannot be read.
   std::atomic<bool> was_told_{false};
 };

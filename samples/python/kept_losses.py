@@ -1,6 +1,6 @@
 """A training loop that keeps its losses alive, and with each of them the activations of its step.
 
-    cuwarden run -- python3 samples/python/kept_losses.py [STEPS]
+    cuwarden run --tensors on -- python3 samples/python/kept_losses.py [STEPS]
 
 `losses.append(loss)` keeps a tensor that still belongs to the graph of its step, so that no
 activation of the step is freed: memory grows by the same amount in each step. The report names the

@@ -1,6 +1,6 @@
 """Exceptions that are kept for a summary, and with them the tensors of the functions they left.
 
-    cuwarden run -- python3 samples/python/kept_traceback.py [ATTEMPTS]
+    cuwarden run --tensors on -- python3 samples/python/kept_traceback.py [ATTEMPTS]
 
 An exception refers to its traceback, the traceback to the frames, the frames to their variables:
 `failures.append(error)` keeps every tensor that was in use. The remedy:

@@ -10,7 +10,7 @@
 #include "runtime_hooks/ledger/write/stacks/python_table.hpp"
 #include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
 #include "shim/process/process.hpp"
-#include "shim/python/python_helper.hpp"
+#include "shim/python/interpreter_calls.hpp"
 
 namespace cuwarden::shim {
 namespace {
@@ -97,8 +97,8 @@ extern "C" {
 // Has cuwarden's Python module asked for figures from now on, as CUWARDEN_FRAMEWORKS=on does.
 [[gnu::visibility("default")]] void cuwarden_1_ask_frameworks() noexcept {
   using namespace cuwarden::shim;
-  python_helper.turn_on();
-  if (Process::get().has_records()) python_helper.bring();
+  interpreter_calls.turn_on();
+  if (Process::get().has_records()) interpreter_calls.ask({});
 }
 
 }  // extern "C"

@@ -25,13 +25,14 @@ struct Device {
 namespace cuwarden::shim {
 namespace {
 
-// Returns the function of this name that libc10.so exports; null if it exports none.
-[[gnu::cold, gnu::noinline]] void* in_libc10(std::string_view name) noexcept {
+// Returns the function of this name that another object than the shim exports first, such as
+// libc10.so; null if none does.
+[[gnu::cold, gnu::noinline]] void* in_other_object(std::string_view name) noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
   void* found = nullptr;
   any_loaded_object([&](const LoadedObject& object) {
-    if (!object.is_shim() && object.soname().starts_with("libc10.")) found = object.find(name);
+    if (!object.is_shim()) found = object.find(name);
     return found != nullptr;
   });
   return found;
@@ -42,22 +43,24 @@ template <class Size>
 class Original {
  public:
   constexpr explicit Original(std::string_view name) : name_(name) {}
-  // Calls the function with these arguments; does nothing if PyTorch has none of the name.
+  // Calls the function with these arguments; does nothing if no object exports one of the name.
   void operator()(void* address, std::int64_t bytes, Size allocated, Size reserved,
                   c10::Device device) {
     Function function = known_.load(std::memory_order_relaxed);
     if (function == nullptr) {
-      function = reinterpret_cast<Function>(in_libc10(name_));
+      function = reinterpret_cast<Function>(in_other_object(name_));
+      if (function == nullptr) function = do_nothing;
       known_.store(function, std::memory_order_relaxed);
     }
-    if (function != nullptr) function(address, bytes, allocated, reserved, device);
+    function(address, bytes, allocated, reserved, device);
   }
 
  private:
   using Function = void (*)(void*, std::int64_t, Size, Size, c10::Device);
+  static void do_nothing(void*, std::int64_t, Size, Size, c10::Device) noexcept {}
 
   std::string_view name_;                  // the mangled name
-  std::atomic<Function> known_ = nullptr;  // the function; null: not looked for, or missing
+  std::atomic<Function> known_ = nullptr;  // the function; null: not looked for yet
 };
 
 constinit Original<std::size_t> report_of_size_t{

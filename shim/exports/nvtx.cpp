@@ -1,12 +1,13 @@
 // NVTX ranges that mark the program's steps (CUWARDEN_STEP_RANGE). NVTX is a header of the program,
 // which loads the library that NVTX_INJECTION64_PATH names at its first call, and has it fill in
 // functions for the calls. The structs are those of NVTX 2 and 3.
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "shim/exports/registration.hpp"
+#include "shim/exports/steps.hpp"
 #include "shim/process/process.hpp"
 #include "shim/support/settings.hpp"
 
@@ -24,11 +25,19 @@ struct EventAttributes {
   std::int32_t message_type;  // kind of the text to which `message` points; 1: char
   const char* message;
 };
-constexpr std::int32_t message_is_ascii = 1;
+constexpr std::int32_t message_is_ascii = 1, message_is_registered = 3;
 
-// The name of the ranges that mark steps; a star at its end stands for any further text.
+// The name of the ranges that mark steps; a star at its end stands for any further text. Its
+// address is the handle of registered names that mark steps.
 char step_range[setting_kinds::path_limit];
+// True once step_range was filled: each library with the header of NVTX asks for functions anew.
+constinit std::atomic<bool> was_read{false};
 
+// Fills step_range once. Returns false if the user has chosen no range.
+bool read_step_range() noexcept {
+  if (!was_read.exchange(true)) step_range_of_environment(step_range);
+  return step_range[0] != '\0';
+}
 bool is_step(std::string_view name) noexcept {
   std::string_view wanted = step_range;
   if (!wanted.ends_with('*')) return name == wanted;
@@ -39,7 +48,13 @@ void note(const char* name) noexcept {
   if (name != nullptr && is_step(name)) begin_step();
 }
 void note(const EventAttributes* range) noexcept {
-  if (range != nullptr && range->message_type == message_is_ascii) note(range->message);
+  if (range == nullptr) return;
+  if (range->message_type == message_is_ascii) note(range->message);
+  if (range->message_type == message_is_registered && range->message == step_range) begin_step();
+}
+// Returns the handle of the name: null, as without a tool, unless it marks steps.
+const char* register_name(void*, const char* name) noexcept {
+  return name != nullptr && is_step(name) ? step_range : nullptr;
 }
 
 // Results of a range's begin if no tool keeps ranges: NVTX_NO_PUSH_POP_TRACKING, and no id.
@@ -89,8 +104,7 @@ extern "C" [[gnu::visibility("default")]] int InitializeInjectionNvtx2(
     const void* (*get_table)(std::uint32_t)) noexcept {
   using namespace cuwarden::shim;
   const cuwarden::ErrnoGuard keep;
-  if (get_table == nullptr || !Process::get().enabled() || !step_range_of_environment(step_range))
-    return 0;
+  if (get_table == nullptr || !Process::get().enabled() || !read_step_range()) return 0;
   const auto* const callbacks = static_cast<const Callbacks*>(get_table(callbacks_id));
   if (callbacks == nullptr || callbacks->functions_of == nullptr) return 0;
   AnyFunction** table = nullptr;
@@ -103,6 +117,7 @@ extern "C" [[gnu::visibility("default")]] int InitializeInjectionNvtx2(
   if (callbacks->functions_of(domain_module, &table, &size) != 0 && table != nullptr) {
     replace(table, size, 2, start_in_domain);  // NVTX_CBID_CORE2_DomainRangeStartEx
     replace(table, size, 4, push_in_domain);   // _DomainRangePushEx
+    replace(table, size, 10, register_name);   // _DomainRegisterStringA
   }
   return 1;
 }

@@ -123,9 +123,13 @@ void note_libraries(const ledger::Reader& live, std::vector<LeakGroup>& groups,
   incident.facts.set(Fact::library_graph_bytes, here->second.graphs);
 }
 
-// Notes how the free memory of PyTorch's segments is cut up, if its blocks are recorded.
-void note_free_blocks(const ledger::Reader& live, rescue::Incident& incident) {
-  if (!incident.facts.fact(Fact::pytorch_reserved_bytes)) return;
+// Notes how much memory PyTorch's segments have, and how the free part is cut up if blocks are
+// recorded.
+void note_segments_of_pytorch(const ledger::Reader& live, rescue::Incident& incident) {
+  const auto reserved = incident.facts.fact(Fact::pytorch_reserved_bytes);
+  if (!reserved) return;
+  incident.facts.set(Fact::pytorch_reserved_bytes,
+                     reserved_by_pytorch(live, incident.request.device, *reserved));
   const auto free = free_blocks_of_pytorch(live, incident.request.device);
   if (!free) return;
   incident.facts.set(Fact::pytorch_hole_count, free->hole_count);
@@ -294,7 +298,7 @@ void add_incident_facts(ledger::Writer& ledger, const ledger::Reader& live,
   std::vector<LeakGroup> groups = live_groups(live, ledger.time.now_ns(), *sums);
   note_growth(groups, incident.holdings);
   note_libraries(live, groups, incident);
-  note_free_blocks(live, incident);
+  note_segments_of_pytorch(live, incident);
   note_mps_limit(live, incident);
   if (!device) return;
   note_whole_device(*device, incident.facts);

@@ -10,7 +10,7 @@
 #include "shim/process/reports.hpp"
 #include "shim/process/seccomp_watch.hpp"
 #include "shim/process/stack_room.hpp"
-#include "shim/python/python_helper.hpp"
+#include "shim/python/interpreter_calls.hpp"
 #include "shim/support/log.hpp"
 
 namespace cuwarden::shim {
@@ -96,7 +96,7 @@ void IncidentExplanations::explain(rescue::Incident& incident) noexcept {
 
 void IncidentExplanations::settled(const rescue::Incident& incident, bool served) noexcept {
   if (is_confined_unnoticed()) return;
-  python_helper.ask(incident.id);
+  interpreter_calls.ask(incident.id);
   const Uncancelled whole;
   struct Task {
     IncidentExplanations& self;

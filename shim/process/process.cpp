@@ -43,7 +43,7 @@
 #include "shim/process/seccomp_watch.hpp"
 #include "shim/process/stack_room.hpp"
 #include "shim/process/start_facts.hpp"
-#include "shim/python/python_helper.hpp"
+#include "shim/python/interpreter_calls.hpp"
 #include "shim/support/held_signals.hpp"
 #include "shim/support/log.hpp"
 #include "shim/support/message_output.hpp"
@@ -269,8 +269,8 @@ hooks::Session* Process::start_recording() noexcept {
     early_lookups.tell(*ledger_);
     tell(ledger_->path());
     say_what_recording_begins_with(settings, ledger_->path(), report_path);
-    if (settings.frameworks) python_helper.turn_on();
-    python_helper.bring();
+    if (settings.frameworks) interpreter_calls.turn_on();
+    interpreter_calls.ask({});
     return session_;
   } catch (...) {
     log_warn("out of memory while starting; nothing is recorded");

@@ -15,6 +15,7 @@ import ctypes
 import io
 import os
 import runpy
+import signal
 import sys
 import types
 
@@ -169,23 +170,70 @@ def unregister_reclaimer(name):
 
 # --- figures and reclaimers of frameworks
 
-_at_exit = []  # holds True once figures are read at the end
+_asked_in = []  # the process in which cuwarden asks for figures
 
 
-def _observe(incident):
-    """Is called by cuwarden, in the main thread: at the first CUDA call, and after a refused request.
+def _raised_by_a_handler(error):
+    """True if a signal handler of the program raised the exception: it is the program's."""
+    codes = set()
+    for number in signal.valid_signals():
+        handler = signal.getsignal(number)
+        for function in (handler, getattr(handler, "__func__", None), getattr(handler, "__call__", None)):
+            codes.add(getattr(getattr(function, "__func__", function), "__code__", None))
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code in codes:
+            return True
+        trace = trace.tb_next
+    return False
 
-    `incident` is the number of the refused request, 0 for none.
-    """
+
+def _read_figures(incident, with_sites=False):
+    """Stores the figures of frameworks, unless this process is a forked child that was not asked."""
+    if _asked_in != [os.getpid()]:
+        return
     import cuwarden_figures
 
-    if not _at_exit:
-        # Registered now, so that it runs before what the frameworks do at the end.
-        atexit.register(cuwarden_figures.read, 0, True)
-        _at_exit.append(True)
-    if os.environ.get("CUWARDEN_POOL") != "off":
-        register()
-    cuwarden_figures.read(incident)
+    cuwarden_figures.read(incident, with_sites, _raised_by_a_handler)
+
+
+def _read_last_figures():
+    _read_figures(0, with_sites=True)
+
+
+def _stop_asking():
+    _asked_in[:] = [None]
+
+
+def _cuwarden_observe(incident):
+    """Is called by cuwarden, in the main thread: at the first CUDA call, and after a refused request.
+
+    `incident` is the number of the refused request, 0 for none. An exception is the program's.
+    """
+    if _asked_in == [None]:
+        return  # the interpreter ends
+    if _asked_in != [os.getpid()]:
+        is_first = not _asked_in
+        _asked_in[:] = [os.getpid()]
+        if is_first:
+            _expect_the_end()
+        if os.environ.get("CUWARDEN_POOL") != "off":
+            register()
+    if incident:
+        _read_figures(incident)
+
+
+def _expect_the_end():
+    # Functions that a framework registers at a later import run before these. JAX frees its memory in one.
+    # Functions of the module threading run before all of those.
+    atexit.register(_stop_asking)
+    atexit.register(_read_last_figures)
+    early = getattr(sys.modules.get("threading"), "_register_atexit", None)
+    if early is not None:
+        try:
+            early(_read_last_figures)
+        except RuntimeError:  # the interpreter ends already
+            pass
 
 
 def _register_framework(framework):
@@ -213,7 +261,7 @@ def register():
     if _library() is None:
         return False
     for framework in RECLAIMERS:
-        if framework in sys.modules:
+        if framework in sys.modules and RECLAIMERS[framework][0][0] not in _registered:
             _register_framework(framework)
     if _Imports not in sys.meta_path:
         sys.meta_path.insert(0, _Imports)
@@ -221,7 +269,7 @@ def register():
 
 
 def _ask_frameworks():
-    """Has cuwarden call _observe() from now on."""
+    """Has cuwarden call _cuwarden_observe() from now on."""
     ask = getattr(ctypes.CDLL(None), "cuwarden_1_ask_frameworks", None)
     if ask is not None:
         ask()

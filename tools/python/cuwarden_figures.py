@@ -12,27 +12,24 @@ _Figures = ctypes.c_uint64 * 6
 _MOST_SITES = 500  # lines of the program, by the bytes of their blocks
 
 
-def _active_devices():
-    """Returns the ordinals of the devices with a primary context. Makes none."""
+def _device_in_use():
+    """Returns the ordinal of the current device; None if it has no context. Makes none."""
     driver = ctypes.CDLL("libcuda.so.1")
-    count, flags, active = ctypes.c_int(), ctypes.c_uint(), ctypes.c_int()
-    driver.cuDeviceGetCount(ctypes.byref(count))
-    devices = []
-    for device in range(count.value):
-        driver.cuDevicePrimaryCtxGetState(device, ctypes.byref(flags), ctypes.byref(active))
-        if active.value:
-            devices.append(device)
-    return devices
+    context, device = ctypes.c_void_p(), ctypes.c_int()
+    if driver.cuCtxGetCurrent(ctypes.byref(context)) != 0 or not context.value:
+        return None
+    return device.value if driver.cuCtxGetDevice(ctypes.byref(device)) == 0 else None
 
 
 def _cupy_figures(cupy):
-    """Yields the pool's name, the device and the figures of each pool of CuPy's."""
-    pool = cupy.get_default_memory_pool()
-    for device in _active_devices():
-        with cupy.cuda.Device(device):
-            total, used = pool.total_bytes(), pool.used_bytes()
-        if total:
-            yield "", device, {"reserved": total, "allocated": used}
+    """Yields the figures of CuPy's pool of the main thread's current device.
+
+    CuPy tells those of another device only after a change of the device, which the program would notice.
+    """
+    device = _device_in_use()
+    if device is not None:
+        pool = cupy.get_default_memory_pool()
+        yield "", device, {"reserved": pool.total_bytes(), "allocated": pool.used_bytes()}
 
 
 def _jax_devices():
@@ -49,7 +46,9 @@ def _jax_devices():
 
 def _jax_figures(_):
     for device in _jax_devices():
-        stats = device.memory_stats() or {}
+        stats = device.memory_stats()
+        if not stats:
+            continue
         yield "", getattr(device, "local_hardware_id", 0) or 0, {
             "reserved": stats.get("pool_bytes", stats.get("bytes_reserved")),
             "allocated": stats.get("bytes_in_use"),
@@ -64,9 +63,11 @@ def _torch_figures(torch):
     if read is None or not torch.cuda.is_initialized():
         return
     stats = read()
-    reserved = stats.get("allocated_bytes.current")
-    if reserved:
-        yield "pinned", -1, {"reserved": reserved, "allocated": stats.get("active_bytes.current")}
+    taken, in_use = stats.get("allocated_bytes.current"), stats.get("active_bytes.current")
+    if "reserved_bytes.current" in stats:  # in some versions, allocated_bytes are those in use
+        taken, in_use = stats["reserved_bytes.current"], stats.get("active_bytes.current", taken)
+    if taken is not None:
+        yield "pinned", -1, {"reserved": taken, "allocated": in_use}
 
 
 def _fields(message):
@@ -114,7 +115,8 @@ def _varints(packed):
 def _sites_of_profile(profile):
     """Yields the count, the bytes and the lines of each call stack of a profile of pprof's format.
 
-    The lines are innermost first, each (function, line, file).
+    The lines are innermost first, each (function, line, file). Samples of other things than buffers,
+    such as of compiled code, are left out.
     """
     strings, functions, locations, samples = [], {}, {}, []
     for number, value in _fields(profile):
@@ -130,12 +132,17 @@ def _sites_of_profile(profile):
         elif number == 2:
             samples.append(value)
     for sample in samples:
-        ids, values = [], []
+        ids, values, labels = [], [], {}
         for number, value in _fields(sample):
             if number == 1:
                 ids += _numbers(value)
             elif number == 2:
                 values += _numbers(value)
+            elif number == 3:
+                label = dict(_fields(value))
+                labels[strings[label.get(1, 0)]] = strings[label.get(2, 0)]
+        if labels.get("kind", "buffer") != "buffer":
+            continue
         lines = []
         for identity in ids:
             for line in locations.get(identity, []):
@@ -185,13 +192,14 @@ def _store_sites(library, name, sites):
         )
 
 
-def read(incident, with_sites=False):
+def read(incident, with_sites, is_the_programs):
     """Asks the frameworks that the program has imported for their figures, and stores them.
 
-    incident    number of the refused request with which the figures are stored; 0: with none
-    with_sites  also stores the blocks of each line of the program, where the framework knows them
+    incident         number of the refused request with which the figures are stored; 0: with none
+    with_sites       also stores the blocks of each line of the program, where the framework knows them
+    is_the_programs  is_the_programs(error) tells if an exception is to reach the program
 
-    The figures of a framework that raises an exception are left out.
+    The figures of a framework that raises another exception are left out.
     """
     library = ctypes.CDLL(None)
     for module, (name, figures_of, sites_of) in _ASKED.items():
@@ -203,5 +211,6 @@ def read(incident, with_sites=False):
                 _store_figures(library, name, pool, device, incident, figures)
             if with_sites and sites_of is not None:
                 _store_sites(library, name, sites_of(framework))
-        except Exception:
-            continue
+        except Exception as error:
+            if is_the_programs(error):
+                raise

@@ -16,6 +16,7 @@
 #include "reporters/owners/users_frame.hpp"
 #include "reporters/words/paths.hpp"
 #include "runtime_hooks/core/caching_allocators.hpp"
+#include "runtime_hooks/ledger/read/group_sums.hpp"
 
 namespace cuwarden {
 namespace {
@@ -35,6 +36,11 @@ class SegmentGroups {
  public:
   SegmentGroups(const ledger::Reader& reader, DeviceOrdinal device)
       : reader_(reader), device_(device), modules_(reader) {}
+  // True if the group's memory is that of segments.
+  bool contain(const ledger::GroupView& group) {
+    return group.device == device_ &&
+           file_name(modules_.asker_of(group.stack)).starts_with("libc10_cuda.");
+  }
   // True if the record is a segment of the allocator's, or a part of one that grows.
   bool contain(const ledger::RecordView& record) {
     if (record.space == Space::pointer) return contains(record.group);
@@ -49,9 +55,7 @@ class SegmentGroups {
     const auto [known, is_new] = known_.try_emplace(id.value, false);
     if (!is_new) return known->second;
     const auto group = reader_.group(id.value);
-    known->second = group && group->device == device_ &&
-                    file_name(modules_.asker_of(group->stack)).starts_with("libc10_cuda.");
-    return known->second;
+    return known->second = group && contain(*group);
   }
 
   const ledger::Reader& reader_;
@@ -100,7 +104,21 @@ model::Figure known(std::uint64_t value) {
   return value == ledger::unknown_value ? std::nullopt : model::Figure(value);
 }
 
-// Adds the figures that frameworks have given. `told`: gets the frameworks and their devices.
+// Returns the live bytes of the device for which PyTorch's allocator asked; null if call stacks do
+// not tell.
+std::optional<std::uint64_t> asked_by_pytorch(const ledger::Reader& reader, DeviceOrdinal device) {
+  if (reader.rows(RegionId::stacks) <= 1) return std::nullopt;
+  SegmentGroups asked(reader, device);
+  std::uint64_t bytes = 0;
+  each_row(reader, RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
+    if (is_asked_for(group.kind) && asked.contain(group))
+      bytes += ledger::GroupSums::live_bytes(group);
+  });
+  return bytes;
+}
+
+// Adds the figures that frameworks have given. `told`: gets the frameworks with latest figures, and
+// their devices.
 void put_told(const ledger::Reader& reader, Put<model::Framework> put,
               std::set<std::pair<std::string, std::int32_t>>& told) {
   each_row(reader, RegionId::frameworks, &ledger::Reader::framework_pool, [&](const auto& pool) {
@@ -114,6 +132,8 @@ void put_told(const ledger::Reader& reader, Put<model::Framework> put,
     row.time_ns = pool.time_ns;
     row.reserved_bytes = known(pool.reserved_bytes);
     row.allocated_bytes = known(pool.allocated_bytes);
+    if (pool.framework == pytorch && pool.pool.empty() && row.reserved_bytes)
+      row.reserved_bytes = reserved_by_pytorch(reader, pool.device, *row.reserved_bytes);
     row.peak_allocated_bytes =
         pool.incident.value == 0 ? known(pool.peak_allocated_bytes) : std::nullopt;
     row.hole_count = known(pool.hole_count);
@@ -126,7 +146,8 @@ void put_told(const ledger::Reader& reader, Put<model::Framework> put,
         row.largest_free_bytes = free->largest_bytes;
       }
     }
-    told.emplace(row.framework, pool.device.value);
+    if (pool.incident.value == 0 && row.reserved_bytes)
+      told.emplace(row.framework, pool.device.value);
     put(row);
   });
 }
@@ -161,6 +182,11 @@ std::vector<LeakGroup> take_blocks(std::vector<LeakGroup>& leaks) {
   std::ranges::copy_if(leaks, std::back_inserter(blocks), is_block);
   std::erase_if(leaks, is_block);
   return blocks;
+}
+
+std::uint64_t reserved_by_pytorch(const ledger::Reader& reader, DeviceOrdinal device,
+                                  std::uint64_t reported_bytes) {
+  return std::min(reported_bytes, asked_by_pytorch(reader, device).value_or(reported_bytes));
 }
 
 std::optional<FreeBlocks> free_blocks_of_pytorch(const ledger::Reader& reader,

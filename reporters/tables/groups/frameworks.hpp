@@ -19,6 +19,12 @@ namespace cuwarden {
 // leak groups into the result. The blocks lie in memory of other groups.
 std::vector<LeakGroup> take_blocks(std::vector<LeakGroup>& leaks);
 
+// Returns the bytes that PyTorch's allocator has taken from CUDA on the device. `reported_bytes`:
+// the sum that it gave with its last block. It reports no segment that it gives back later, so that
+// the result is at most the live bytes for which it asked.
+std::uint64_t reserved_by_pytorch(const ledger::Reader&, DeviceOrdinal,
+                                  std::uint64_t reported_bytes);
+
 // The free memory in the segments that PyTorch's allocator has taken from CUDA on one device.
 struct FreeBlocks {
   // Number and bytes of holes: free blocks in segments of which another part is in use.

@@ -1,21 +1,14 @@
 #include "runtime_hooks/hooks/frameworks/pytorch.hpp"
 
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "runtime_hooks/driver/hook_list.hpp"
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/frameworks.hpp"
 
 namespace cuwarden::hooks {
-namespace {
-
-// No CUDA function was called for a block: the number of none.
-constexpr HookId no_function{static_cast<std::uint16_t>(driver::row_count)};
-
-}  // namespace
-
 void pytorch_reports(Session& session, const void* frame, const PyTorchBlock& block) noexcept {
-  if (block.bytes < 0 && session.sites.interpreter_is_at_rest()) return;
+  const bool has_ended = session.sites.interpreter_has_ended();
+  if (block.bytes < 0 && has_ended) return;
   session.ledger.frameworks.pytorch(block.device, block.reserved_bytes, block.allocated_bytes);
   if (!session.records_blocks || block.bytes == 0 || block.address == 0) return;
   const ErrnoGuard keep;
@@ -29,8 +22,8 @@ void pytorch_reports(Session& session, const void* frame, const PyTorchBlock& bl
   record.space = Space::framework_block;
   record.address = address;
   record.bytes.value = static_cast<std::uint64_t>(block.bytes);
-  record.group =
-      session.sites.group_unguarded({no_function, frame}, Kind::framework_block, block.device);
+  record.group = session.sites.group_unguarded({ledger::no_function, frame}, Kind::framework_block,
+                                               block.device);
   record.time_ns = session.ledger.time.recently_ns();
   session.ledger.allocations.add(record);
   session.allocations.give_notice();

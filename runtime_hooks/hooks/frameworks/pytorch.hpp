@@ -12,7 +12,8 @@ namespace cuwarden::hooks {
 // figures afterwards.
 struct PyTorchBlock {
   std::uint64_t address = 0;  // address of the block
-  std::int64_t bytes = 0;     // size of a block that is handed out; negative for one that is back
+  // Size of a block that is handed out; minus the size of one that comes back; 0: figures only.
+  std::int64_t bytes = 0;
   std::uint64_t allocated_bytes = 0;  // bytes of the device's blocks that are handed out
   std::uint64_t reserved_bytes = 0;   // bytes that the allocator has taken from CUDA on the device
   DeviceOrdinal device;               // device of the block
@@ -21,8 +22,9 @@ struct PyTorchBlock {
 // Stores the allocator's figures in the ledger. If blocks are recorded (Session::records_blocks),
 // also records the block with its call stack, or ends its record. `frame`:
 // __builtin_frame_address(0) of the function that PyTorch has called. The calling thread holds the
-// lock of PyTorch's allocator. Leaves errno as it was. Ignores blocks that the Python interpreter
-// gives back while it ends: no line of the program frees them, so that the report has them as live.
+// lock of PyTorch's allocator. Leaves errno as it was. Ignores blocks that
+// come back once the Python interpreter of the process has begun to end: no line of the program
+// frees them, so that the ledger keeps them as live.
 void pytorch_reports(Session&, const void* frame, const PyTorchBlock&) noexcept;
 
 }  // namespace cuwarden::hooks

@@ -13,10 +13,10 @@ namespace cuwarden::ledger {
 // gives the figures itself. Readers may meet figures of two moments in one row. A figure that is
 // not known is unknown_value.
 struct FrameworkPool {
-  std::atomic<std::uint32_t> state;    // 1: readers may use the row
+  std::atomic<std::uint32_t> state;    // 1: readers may use the row; 0: it is being filled
   std::int32_t device;                 // CUDA ordinal of the device; -1: host memory
   StringRef framework;                 // name of the framework, such as "PyTorch"
-  StringRef pool;                      // name of the pool; empty: all memory of the framework
+  StringRef pool;                      // name of the pool; empty: the main one on the device
   std::uint32_t incident;              // incident at which the figures were given; 0: the latest
   std::uint32_t stack;                 // row of the stacks table; 0: figures of a whole pool
   std::atomic<std::uint64_t> time_ns;  // time of the figures since process start

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "runtime_hooks/core/kind.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/ledger/format/device_layout.hpp"
 #include "runtime_hooks/ledger/format/framework_layout.hpp"
 #include "runtime_hooks/ledger/format/incident_layout.hpp"
@@ -34,6 +35,9 @@ inline constexpr std::uint32_t layout_version = 25;  // readers reject files of 
 inline constexpr std::size_t stack_exceptions = 6;
 // Most frames of one call stack that a ledger stores; further frames, the outermost, are cut off.
 inline constexpr std::uint32_t deepest_stack = 1024;
+
+// Number in place of a hook's for groups whose memory no CUDA function gave: blocks of frameworks.
+inline constexpr HookId no_function{UINT16_MAX};
 
 // The regions of the ledger's file, in their order. Each is a table of rows, or a heap.
 enum class RegionId : std::uint8_t {

@@ -16,7 +16,8 @@ void Frameworks::put(FrameworkPool& row, const FrameworkFigures& figures,
   const std::uint64_t peak = figures.peak_allocated_bytes != unknown_value
                                  ? figures.peak_allocated_bytes
                                  : figures.allocated_bytes;
-  if (peak != unknown_value && peak > row.peak_allocated_bytes.load(relaxed))
+  const std::uint64_t before = row.peak_allocated_bytes.load(relaxed);
+  if (before == unknown_value || (peak != unknown_value && peak > before))
     row.peak_allocated_bytes.store(peak, relaxed);
   row.hole_count.store(figures.hole_count, relaxed);
   row.hole_bytes.store(figures.hole_bytes, relaxed);
@@ -52,6 +53,7 @@ void Frameworks::store(const Memory& memory, const FrameworkFigures& figures) no
   made.device = memory.device.value;
   made.incident = memory.incident.value;
   made.stack = memory.stack.value;
+  made.peak_allocated_bytes.store(unknown_value, relaxed);
   put(made, figures, now);
   made.state.store(1, std::memory_order_release);
   const auto index = static_cast<std::uint32_t>(memory.device.value);

@@ -21,7 +21,8 @@ struct FrameworkFigures {
   std::uint64_t reserved_bytes = unknown_value;   // bytes that the framework has taken from CUDA
   std::uint64_t allocated_bytes = unknown_value;  // bytes of blocks that it has handed out
   std::uint64_t allocated_count = unknown_value;  // number of these blocks
-  // Most bytes of blocks so far. unknown_value: the most that these figures ever had.
+  // Most bytes of blocks so far. unknown_value: store() keeps the largest allocated_bytes that it
+  // was given.
   std::uint64_t peak_allocated_bytes = unknown_value;
   std::uint64_t hole_count = unknown_value;  // free blocks in segments that are partly in use
   std::uint64_t hole_bytes = unknown_value;  // bytes of these free blocks
@@ -29,7 +30,7 @@ struct FrameworkFigures {
 };
 
 // Stores the figures that frameworks give of their own memory. All threads may call the functions
-// at any time.
+// at any time, except pytorch().
 class Frameworks {
  public:
   // `storage`: the memory of the ledger; `time`: its clock. Both must outlive the object.
@@ -38,17 +39,18 @@ class Frameworks {
   // The memory to which figures belong.
   struct Memory {
     std::string_view framework;        // name of the framework, such as "PyTorch"
-    std::string_view pool;             // name of its pool; empty: all memory of the framework
+    std::string_view pool;             // name of its pool; empty: its main pool on the device
     DeviceOrdinal device = no_device;  // device of the memory; no_device: host memory
     IncidentId incident;               // incident at which the figures are given; 0: none
     StackId stack;                     // blocks of this call stack only; 0: all blocks
   };
-  // Stores the latest figures of some memory. They replace earlier ones of the same memory. Does
-  // nothing if there is no room.
+  // Stores the latest figures of some memory. They replace earlier ones of the same memory, except
+  // for the peak, which only rises. Does nothing if there is no room.
   void store(const Memory&, const FrameworkFigures&) noexcept;
 
   // Stores the bytes of a device's memory that PyTorch has taken from CUDA and that it has handed
-  // out. To be called whenever they change, by one thread at a time for each device.
+  // out. To be called whenever they change, by one thread at a time for each device. Ignores
+  // devices with an ordinal above 63.
   void pytorch(DeviceOrdinal device, std::uint64_t reserved_bytes,
                std::uint64_t allocated_bytes) noexcept {
     const auto index = static_cast<std::uint32_t>(device.value);
@@ -58,11 +60,12 @@ class Frameworks {
     if (row == 0) return store({"PyTorch", {}, device, {}, {}}, figures);
     put(this->row(row), figures, time_.recently_ns());
   }
-  // Returns what pytorch() has stored last for the device; null if it was not called.
+  // Returns the two figures that pytorch() has stored last for the device; null if it has stored
+  // none.
   std::optional<FrameworkFigures> pytorch_on(DeviceOrdinal) const noexcept;
 
  private:
-  static constexpr std::size_t most_devices = 64;   // devices whose rows are found without a search
+  static constexpr std::size_t most_devices = 64;   // devices that pytorch() accepts
   static constexpr std::uint64_t most_rows = 4096;  // rows that one process may have
 
   FrameworkPool& row(std::uint64_t number) const noexcept {

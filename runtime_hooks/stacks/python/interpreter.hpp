@@ -47,9 +47,6 @@ class Interpreter {
     const auto state = reinterpret_cast<std::uint64_t>(symbols_.thread_state());
     return state != 0 && (state == own_state_ || is_of_this_thread(state)) ? state : 0;
   }
-  // True if the interpreter is not running Python code: it is being initialised, or it ends and
-  // frees the objects that are left (Py_FinalizeEx()), or has ended.
-  bool is_at_rest() const noexcept { return symbols_.is_initialized() == 0; }
   // True if the innermost Python frames of this state are run by a C function whose stack frame
   // lies from the address `low` on, below `high`. With the bounds of the calling thread's stack,
   // true means that the calling thread runs these frames. Only for layouts with CFrames. `state` is

@@ -1,118 +1,10 @@
-"""Figures that CuPy and JAX give when cuwarden asks them inside an unmodified program.
-
-The frameworks are stand-ins that take their memory by ctypes.
-"""
-
-import re
-import textwrap
+"""Figures that frameworks give when cuwarden asks them inside an unmodified program."""
 
 import pytest
 
 import shimmed
+from asked_frameworks import MIB, PYTHON, PYTHON_MODULES, RUNTIME, figures, report_of, run
 from reports import Report
-
-PYTHON = "/usr/bin/python3"
-MIB = 1 << 20
-
-RUNTIME = """
-import ctypes
-cudart = ctypes.CDLL("libcudart.so.13")
-cudart.cudaMalloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-
-def malloc(size):
-    out = ctypes.c_void_p()
-    return cudart.cudaMalloc(ctypes.byref(out), size) == 0
-"""
-CUPY = RUNTIME + """
-class cuda:
-    class Device:
-        def __init__(self, ordinal):
-            assert ordinal == 0
-        def __enter__(self):
-            return self
-        def __exit__(self, *_):
-            pass
-
-class _Pool:
-    total = used = 0
-    def total_bytes(self):
-        return self.total
-    def used_bytes(self):
-        return self.used
-    def free_all_blocks(self):
-        pass
-_pool = _Pool()
-get_default_memory_pool = lambda: _pool
-
-def empty(size):
-    if not malloc(size):
-        return None
-    _pool.total += size
-    _pool.used += size
-    return size
-def release(size):
-    _pool.used -= size
-"""
-JAX = RUNTIME + """
-import atexit, gzip, sys, types
-
-class Device:
-    platform, local_hardware_id, stats = "gpu", 0, {}
-    def memory_stats(self):
-        return self.stats
-    @property
-    def client(self):
-        return "the client"
-device = Device()
-atexit.register(device.stats.clear)  # JAX frees its memory so
-class Backend:
-    def local_devices(self):
-        return [device]
-sys.modules["jax._src.xla_bridge"] = types.SimpleNamespace(_backends={})
-def start():
-    malloc(64 << 20)
-    sys.modules["jax._src.xla_bridge"]._backends["cuda"] = Backend()
-class profiler:
-    text = b""
-    @staticmethod
-    def device_memory_profile(client):
-        assert client == "the client"
-        return gzip.compress(profiler.text)
-"""
-# The program sees what it would see without cuwarden.
-WATCH = """
-import os, sys
-before = (list(sys.path), sys.flags, sys.argv, "sitecustomize" in sys.modules)
-seen = lambda: [
-    before == (list(sys.path), sys.flags, sys.argv, "sitecustomize" in sys.modules),
-    sorted(name for name in os.environ if not name.startswith(("CUWARDEN_", "LD_"))),
-    "torch" in sys.modules,
-]
-"""
-
-
-def run(workspace, text, *options, report="%e.json"):
-    """Runs a script by `cuwarden run`, with the stand-ins beside it; returns the finished process."""
-    (workspace.work / "cupy.py").write_text(CUPY)
-    (workspace.work / "jax.py").write_text(JAX)
-    script = workspace.work / "train.py"
-    script.write_text(WATCH + textwrap.dedent(text))
-    options = ["--simulate", "2GiB", "--report", workspace.reports / report, *options]
-    return shimmed.cuwarden(workspace, "run", *options, "--", PYTHON, script)
-
-
-def report_of(workspace):
-    (path,) = workspace.reports.glob("python*.json")
-    return Report.read(path)
-
-
-def figures(report, framework, incident=None):
-    return [
-        row
-        for row in report["frameworks"]
-        if row["framework"] == framework and row["incident"] == incident
-    ]
-
 
 USES_CUPY = """
 import cupy
@@ -175,81 +67,6 @@ def test_a_refused_request_has_the_figures_that_frameworks_give_right_after_it(w
     assert row["allocated_bytes"] == 0
 
 
-def varint(number):
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    return bytes(out + bytes([number]))
-
-
-def field(number, value):
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-def profile(samples):
-    """Returns a profile in pprof's format of (count, bytes, [(function, line, file), ...])."""
-    strings, functions, parts = [""], {}, []
-
-    def index(text):
-        if text not in strings:
-            strings.append(text)
-        return strings.index(text)
-
-    locations = {}
-    for count, size, lines in samples:
-        ids = []
-        for function, line, file in lines:
-            of = functions.setdefault((function, file), len(functions) + 1)
-            ids.append(locations.setdefault((of, line), len(locations) + 1))
-        parts.append(
-            field(2, field(1, b"".join(map(varint, ids))) + field(2, varint(count) + varint(size)))
-        )
-    for (of, line), identity in locations.items():
-        parts.append(field(4, field(1, identity) + field(4, field(1, of) + field(2, line))))
-    for (function, file), identity in functions.items():
-        names = field(2, index(function)) + field(4, index(file))
-        parts.append(field(5, field(1, identity) + names))
-    return b"".join(parts + [field(6, text.encode()) for text in strings])
-
-
-def test_jax_gives_its_figures_and_its_arrays_by_line_before_it_frees_them(workspace):
-    text = profile(
-        [
-            (3, 3 * MIB, [("full", 70, "/v/site-packages/jax/numpy.py"), ("encode", 12, "/u/net.py")]),
-            (1, 9 * MIB, [("full", 70, "/v/site-packages/jax/numpy.py"), ("start", 300, "/u/net.py")]),
-            (2, 2 * MIB, [("full", 70, "/v/site-packages/jax/numpy.py"), ("encode", 12, "/u/net.py")]),
-        ]
-    )
-    done = run(
-        workspace,
-        f"""
-        import jax
-        jax.start()
-        jax.device.stats.update(pool_bytes=64 << 20, bytes_in_use=14 << 20, peak_bytes_in_use=20 << 20,
-                                largest_free_block_bytes=32 << 20)
-        jax.profiler.text = {text!r}
-        """,
-    )
-    assert done.returncode == 0, done.stderr
-    report = report_of(workspace)
-    (row,) = figures(report, "JAX")
-    assert row["reserved_bytes"] == 64 * MIB
-    assert row["allocated_bytes"] == 14 * MIB
-    assert row["peak_allocated_bytes"] == 20 * MIB
-    assert row["largest_free_bytes"] == 32 * MIB
-    sites = {row["where"]: (row["count"], row["bytes"]) for row in report["framework_sites"]}
-    assert sites == {
-        "/u/net.py:12 in encode": (5, 5 * MIB),
-        "/u/net.py:300 in start": (1, 9 * MIB),
-    }
-    text = shimmed.cuwarden(workspace, "report", report.path).stdout
-    assert re.search(r"LIVE TENSORS: 14\.0 MiB in 6 blocks", text), text
-    assert "at net.py:300 in start" in text
-
-
 def test_an_error_of_a_framework_leaves_its_figures_out(workspace):
     done = run(
         workspace,
@@ -267,25 +84,37 @@ def test_an_error_of_a_framework_leaves_its_figures_out(workspace):
     assert figures(report_of(workspace), "CuPy") == []
 
 
-def test_an_interrupt_that_comes_while_a_framework_is_asked_is_the_programs(workspace):
+@pytest.mark.parametrize(
+    ("handler", "kind"), [("raise KeyboardInterrupt", "KeyboardInterrupt"), ("raise Late", "Late")]
+)
+def test_an_exception_of_a_signal_handler_is_the_programs(workspace, handler, kind):
+    """The signal comes while a framework is asked, right after a refused request."""
     done = run(
         workspace,
-        """
-        import cupy
-        def interrupt():
+        f"""
+        import cupy, os, signal
+        class Late(Exception):
+            pass
+        def on_alarm(*_):
+            {handler}
+        signal.signal(signal.SIGALRM, on_alarm)
+        def total():
             cupy._pool.total_bytes = lambda: 0
-            raise KeyboardInterrupt
-        cupy._pool.total_bytes = interrupt
+            os.kill(os.getpid(), signal.SIGALRM)
+            return 1
+        cupy.empty(1 << 20)
+        cupy._pool.total_bytes = total
         try:
-            cupy.empty(1 << 20)
+            cupy.empty(4 << 30)
             for _ in range(1000):
                 pass
-            print("no interrupt")
-        except KeyboardInterrupt:
-            print("interrupted")
+            print("lost")
+        except {kind}:
+            print("came")
         """,
-    )
-    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+        "--pool", "off",
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "came\n"), done.stderr
 
 
 def test_a_module_of_the_programs_own_with_the_name_of_cuwardens_stays(workspace):
@@ -333,6 +162,61 @@ def test_reclaimers_are_there_for_unmodified_programs(workspace, pool):
     assert (done.returncode, done.stdout) == (0, f"{pool == 'auto'}\n"), done.stderr
     (incident,) = report_of(workspace)["incidents"]
     assert (incident["outcome"] == "rescued") == (pool == "auto")
+
+
+def test_a_forked_child_without_cuda_is_not_asked(workspace):
+    done = run(
+        workspace,
+        """
+        import os, cupy
+        cupy.empty(1 << 20)
+        for _ in range(1000):
+            pass
+        child = os.fork()
+        if child == 0:
+            cupy._pool.total_bytes = lambda: print("asked", flush=True)
+            sys.exit(0)
+        print(os.waitpid(child, 0)[1])
+        """,
+    )
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+
+
+def test_a_reclaimer_of_the_programs_own_stays(workspace):
+    """The program has registered one of CuPy's name before cuwarden asks."""
+    done = run(
+        workspace,
+        """
+        import cupy, cuwarden
+        cuwarden.register_reclaimer("CuPy", "", lambda device, wanted: 0)
+        mine = dict(cuwarden._registered)
+        cupy.empty(1 << 20)
+        assert cupy.empty(4 << 30) is None
+        for _ in range(1000):
+            pass
+        print(cuwarden._registered["CuPy"] == mine["CuPy"])
+        """,
+        path=PYTHON_MODULES,
+    )
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+def test_pages_that_pytorch_locks_are_told_by_the_names_of_each_version(workspace):
+    for stats, told in (
+        ("{'allocated_bytes.current': 9 << 20, 'active_bytes.current': 4 << 20}", (9 * MIB, 4 * MIB)),
+        ("{'reserved_bytes.current': 9 << 20, 'allocated_bytes.current': 4 << 20}", (9 * MIB, 4 * MIB)),
+    ):
+        (workspace.work / "torch.py").write_text(
+            RUNTIME + "class cuda:\n"
+            "    is_initialized = staticmethod(lambda: True)\n"
+            f"    host_memory_stats = staticmethod(lambda: {stats})\n"
+        )
+        report = f"{told[0] + len(stats)}.json"
+        done = run(workspace, "import torch\ntorch.malloc(1 << 20)\nfor _ in range(1000): pass", report=report)
+        assert done.returncode == 0, done.stderr
+        (row,) = figures(Report.read(workspace.reports / report), "PyTorch")
+        assert (row["pool"], row["device"]) == ("pinned", None)
+        assert (row["reserved_bytes"], row["allocated_bytes"]) == told
 
 
 def test_a_forked_child_asks_for_itself(workspace):

@@ -56,9 +56,17 @@ def test_the_sums_of_a_killed_process_are_those_of_its_end(workspace):
     done = shimmed.cuwarden(workspace, "recover", workspace.ledger)
     assert done.returncode == 0, done.stderr
     report = shimmed.only_report(workspace)
+    assert not any("damaged" in reason for reason in report["tool"]["reasons"])
     row, told = latest(report), run.last_line
     assert (row["reserved_bytes"], row["allocated_bytes"]) == (told["reserved"], told["allocated"])
     assert row["hole_bytes"] == told["hole_bytes"]
+
+
+def test_segments_that_were_given_back_do_not_count(workspace):
+    run = workspace.run([TENSORS, "empty"])
+    told, row = run.last_line, latest(run.report)
+    assert told["reserved"] == 20 * MIB
+    assert (row["reserved_bytes"], row["allocated_bytes"]) == (told["reserved"], told["allocated"])
 
 
 def test_live_blocks_are_listed_by_the_line_that_asked_for_them(workspace):
@@ -76,6 +84,7 @@ def test_live_blocks_are_listed_by_the_line_that_asked_for_them(workspace):
     assert {total["kind"] for total in run.report["totals"]} == {"device"}
     assert {group["kind"] for group in run.report["leak_groups"]} == {"device"}
     assert run.report["leaks"]["bytes"] == run.last_line["reserved"]
+    assert run.report["records"]["complete"], run.report["records"]
 
 
 def test_the_text_lists_tensors_in_place_of_segments(workspace):
@@ -84,12 +93,13 @@ def test_the_text_lists_tensors_in_place_of_segments(workspace):
     text = shimmed.cuwarden(workspace, "report", path).stdout
     told = run.last_line
     assert "MEMORY OF FRAMEWORKS" in text
-    assert re.search(r"PyTorch \(GPU 0\): took 20\.0 MiB from CUDA, 9\.0 MiB of it in use", text)
-    assert f"{told['holes']} holes, largest free block" in text
+    assert re.search(r"PyTorch \(GPU 0\): holds 20\.0 MiB, 9\.0 MiB of it in use", text)
+    assert f"in {told['holes']} holes, largest free block" in text
+    assert run.report["tool"]["complete"], run.report["tool"]
     tensors = text[text.index("LIVE TENSORS") :]
     assert tensors.startswith("LIVE TENSORS: 9.0 MiB in 5 blocks")
     assert line_of("weights") in tensors
-    assert "20.0 MiB of that are PyTorch's segments" in tensors
+    assert "20.0 MiB of these are segments of PyTorch's" in tensors
 
 
 def test_free_memory_in_holes_is_the_verdict_of_a_refused_request(workspace):
@@ -105,7 +115,7 @@ def test_free_memory_in_holes_is_the_verdict_of_a_refused_request(workspace):
     assert proof["hole_count"] == told["holes"]
     assert proof["largest_free_bytes"] == told["largest_free"] == 10 * MIB
     assert "expandable_segments:True" in incident["advice"]
-    assert f"in {told['holes']} holes, the largest free block 10.0 MiB" in incident["advice"]
+    assert f"largest free block has 10.0 MiB ({told['holes']} holes" in incident["advice"]
     holders = [
         row
         for row in run.report["incident_holders"]

@@ -92,7 +92,7 @@ needs_nvtx = pytest.mark.skipif(not NVTX.exists(), reason="the toolkit here has 
 
 
 @needs_nvtx
-@pytest.mark.parametrize("how", ["push", "start", "attributes", "domain"])
+@pytest.mark.parametrize("how", ["push", "start", "attributes", "domain", "registered"])
 def test_nvtx_ranges_of_the_chosen_name_mark_steps(workspace, how):
     env = {"CUWARDEN_STEP_RANGE": "step *", "NVTX_INJECTION64_PATH": str(shimmed.SHIM)}
     run = workspace.run([NVTX, how], env)

@@ -98,7 +98,7 @@ std::vector<GroupSample> sorted_groups(const Recent& recent, const GrowingGroups
     const double rank = by == SortBy::bytes    ? static_cast<double>(group.live_bytes)
                         : by == SortBy::growth ? change.bytes_per_second
                                                : change.allocations_per_second;
-    const bool first = by == SortBy::growth && growing.bytes_per_minute(group.id);
+    const bool first = by == SortBy::growth && growing.rate_of(group.id);
     ranked.push_back({first, rank, group});
   }
   std::ranges::stable_sort(ranked, [](const Ranked& left, const Ranked& right) {

@@ -104,6 +104,11 @@ void raw_delete(void* given) {
   report(given, -static_cast<std::int64_t>(bytes));
 }
 
+void empty_cache() {
+  const std::lock_guard lock(mutex);
+  release_free_segments();
+}
+
 Figures figures() {
   const std::lock_guard lock(mutex);
   Figures sums{reserved, allocated, 0, 0, 0};

@@ -15,6 +15,8 @@ struct Figures {
 // Returns a block of at least `bytes` bytes; null if the device has no memory for it.
 void* raw_alloc(std::size_t bytes);
 void raw_delete(void* block);
+// Gives segments back in which no block is handed out. Reports nothing, as PyTorch.
+void empty_cache();
 Figures figures();
 
 }  // namespace c10::cuda

@@ -3,7 +3,8 @@
 //
 // Usage: tensors MODE [kill]. `keep` keeps 5 of 8 tensors, from two lines. `fill` cuts the device
 // up, then asks for more than the largest hole. `other` fills the allocator's cache, then calls
-// cudaMalloc itself. With `kill` the program ends by SIGKILL.
+// cudaMalloc itself. `empty` gives the cache back at the end. With `kill` the program ends by
+// SIGKILL.
 #include <cuda_runtime.h>
 
 #include <csignal>
@@ -60,6 +61,14 @@ void fill() {
   if (c10::cuda::raw_alloc(15 * mib) != nullptr) std::puts("granted");
 }
 
+void empty() {
+  void* const kept = weight();
+  void* const large = c10::cuda::raw_alloc(100 * mib);
+  c10::cuda::raw_delete(large);
+  c10::cuda::empty_cache();
+  asm volatile("" : : "r"(kept));
+}
+
 void ask_for_others() {
   std::vector<void*> all;
   while (void* const block = c10::cuda::raw_alloc(10 * mib)) all.push_back(block);
@@ -76,6 +85,7 @@ int main(int argc, char** argv) {
   if (what == "keep") keep();
   if (what == "fill") fill();
   if (what == "other") ask_for_others();
+  if (what == "empty") empty();
   print_figures();
   if (argc > 2) std::raise(SIGKILL);
 }

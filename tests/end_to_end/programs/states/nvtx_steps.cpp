@@ -1,6 +1,7 @@
 // A loop of 20 steps, each an NVTX range, with a range of another name inside: each keeps 2 MiB.
 //
-// Usage: nvtx_steps push|start|attributes|domain. Prints what the beginnings of ranges returned.
+// Usage: nvtx_steps push|start|attributes|domain|registered. Prints what the beginnings of ranges
+// returned.
 #include <cuda_runtime_api.h>
 #include <nvtx3/nvToolsExt.h>
 
@@ -25,7 +26,11 @@ long long begin(std::string_view how, nvtxDomainHandle_t domain, const char* nam
   attributes.message.ascii = name;
   if (how == "start") return static_cast<long long>(nvtxRangeStartA(name));
   if (how == "attributes") return nvtxRangePushEx(&attributes);
-  if (how == "domain") return nvtxDomainRangePushEx(domain, &attributes);
+  if (how == "registered") {
+    attributes.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+    attributes.message.registered = nvtxDomainRegisterStringA(domain, name);
+  }
+  if (domain != nullptr || how == "registered") return nvtxDomainRangePushEx(domain, &attributes);
   return nvtxRangePushA(name);
 }
 
@@ -33,7 +38,8 @@ long long begin(std::string_view how, nvtxDomainHandle_t domain, const char* nam
 
 int main(int argc, char** argv) {
   const std::string_view how = argc > 1 ? argv[1] : "push";
-  const nvtxDomainHandle_t domain = how == "domain" ? nvtxDomainCreateA("training") : nullptr;
+  const nvtxDomainHandle_t domain =
+      how == "domain" || how == "registered" ? nvtxDomainCreateA("training") : nullptr;
   long long last = 0;
   for (int step = 0; step < 20; ++step) {
     last = begin(how, domain, ("step " + std::to_string(step)).c_str());
@@ -41,7 +47,7 @@ int main(int argc, char** argv) {
     if (!keep()) return 1;
     // Times of allocations are known to some milliseconds.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    if (how == "domain") {
+    if (how == "domain" || how == "registered") {
       nvtxDomainRangePop(domain);
       nvtxDomainRangePop(domain);
     } else {

@@ -1,4 +1,9 @@
-#include "shim/python/python_helper.hpp"
+#include "shim/python/interpreter_calls.hpp"
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <atomic>
 
 #include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
@@ -22,7 +27,9 @@ struct PythonFunctions {
   void (*release)(void*);                               // Py_DecRef
   int (*error_matches)(void*);                          // PyErr_ExceptionMatches
   void (*clear_error)();                                // PyErr_Clear
-  void** exception;                                     // PyExc_Exception
+  void** import_error;                                  // PyExc_ImportError
+  void** attribute_error;                               // PyExc_AttributeError
+  void** syntax_error;                                  // PyExc_SyntaxError
 };
 
 template <class Pointer>
@@ -43,7 +50,9 @@ bool read(const LoadedObject& object, PythonFunctions& found) {
          take(found.retain, object, "Py_IncRef") && take(found.release, object, "Py_DecRef") &&
          take(found.error_matches, object, "PyErr_ExceptionMatches") &&
          take(found.clear_error, object, "PyErr_Clear") &&
-         take(found.exception, object, "PyExc_Exception");
+         take(found.import_error, object, "PyExc_ImportError") &&
+         take(found.attribute_error, object, "PyExc_AttributeError") &&
+         take(found.syntax_error, object, "PyExc_SyntaxError");
 }
 
 PythonFunctions python{};  // valid once `known` is `found`
@@ -78,9 +87,14 @@ void* import_module(const PythonModule& module) {
   return made;
 }
 
+// The process that has queued the last call. A forked child inherits the queue.
+constinit std::atomic<pid_t> asking_process{0};
+
 // Runs in the interpreter's main thread, which holds the interpreter's lock. `incident`: its
-// number. Returns -1 with an exception set if the program is to get it, such as KeyboardInterrupt.
+// number. Returns -1 with an exception set if the program is to get it, such as KeyboardInterrupt:
+// a signal may come meanwhile.
 int run_in_interpreter(void* incident) {
+  if (asking_process.load(std::memory_order_relaxed) != getpid()) return 0;
   const auto number = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(incident));
   void* last = nullptr;
   for (const PythonModule& module : python_modules) {
@@ -88,27 +102,32 @@ int run_in_interpreter(void* incident) {
     last = import_module(module);
     if (last == nullptr) break;
   }
-  void* const result = last == nullptr ? nullptr : python.call(last, "_observe", "I", number);
+  void* const result =
+      last == nullptr ? nullptr : python.call(last, "_cuwarden_observe", "I", number);
   if (last != nullptr) python.release(last);
   if (result != nullptr) {
     python.release(result);
     return 0;
   }
-  // An interrupt (KeyboardInterrupt) that came meanwhile is the program's.
-  if (python.error_matches(*python.exception) == 0) return -1;
-  python.clear_error();
-  return 0;
+  // This Python lacks something that the modules need, or the program has a module of their name.
+  for (void** const ours : {python.import_error, python.attribute_error, python.syntax_error}) {
+    if (python.error_matches(*ours) == 0) continue;
+    python.clear_error();
+    return 0;
+  }
+  return -1;
 }
 
 }  // namespace
 
-constinit PythonHelper python_helper;
+constinit InterpreterCalls interpreter_calls;
 
-void PythonHelper::ask(IncidentId incident) noexcept {
+void InterpreterCalls::ask(IncidentId incident) noexcept {
   if (!is_on_.load(std::memory_order_relaxed) || is_confined()) return;
   const ErrnoGuard keep;
   const Uncancelled whole;
   if (!find_python() || python.is_initialized() == 0) return;
+  asking_process.store(getpid(), std::memory_order_relaxed);
   // If the interpreter has too many calls pending, the figures of this moment are missing.
   python.add_pending_call(run_in_interpreter,
                           reinterpret_cast<void*>(std::uintptr_t{incident.value}));
