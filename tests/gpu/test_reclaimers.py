@@ -49,16 +49,21 @@ def test_the_cache_of_a_registered_library_rescues_the_programs_request(workspac
 
 
 @needs("torch", "cupy")
+@pytest.mark.parametrize("how", ["module", "setting"])
 @pytest.mark.parametrize("asks", ["cupy", "torch", "raw"])
 @pytest.mark.parametrize("holds", ["torch", "cupy"])
-def test_a_frameworks_cache_is_emptied_for_another(workspace, holds, asks):
+def test_a_frameworks_cache_is_emptied_for_another(workspace, holds, asks, how):
+    """`python3 -m cuwarden` starts the script, or CUWARDEN_FRAMEWORKS=on brings the module into it."""
     if holds == asks:
         pytest.skip("it empties its own")
     script = command("two_caches.py", holds, asks)
     bare = workspace.run(script, shim=False)
     assert bare.stdout == "refused\n", bare.stderr
-    env = {**RESCUE, "PYTHONPATH": str(preloaded.SOURCE / "tools" / "python")}
-    run = workspace.run([sys.executable, "-m", "cuwarden", *script[1:]], env)
+    if how == "module":
+        env = {**RESCUE, "PYTHONPATH": str(preloaded.SOURCE / "tools" / "python")}
+        run = workspace.run([sys.executable, "-m", "cuwarden", *script[1:]], env)
+    else:
+        run = workspace.run(script, {**RESCUE, "CUWARDEN_FRAMEWORKS": "on"})
     assert run.stdout == "served 14\n", run.stderr
     served = [row["reclaimer"] for row in run.report["rungs"] if row["outcome"] == "served"]
     assert served == [{"torch": "PyTorch", "cupy": "CuPy"}[holds]], run.report["rungs"]
