@@ -281,13 +281,7 @@ void put_framework_sites(const ledger::Reader& reader, const std::vector<LeakGro
     row.allocations = block.group.allocations;
     row.first_ns = block.first_ns;
     row.last_ns = block.last_ns;
-    row.growth = block.judged_growth().name();
-    if (block.judged_growth().growing())
-      row.growth_bytes_per_minute = block.growth.bytes_per_minute();
-    if (block.is_judged_by_steps()) {
-      row.first_step = block.by_step.first_ns;
-      row.growth_bytes_per_step = block.by_step.bytes_per_unit();
-    }
+    set_growth(block, row);
     put(row);
   }
 }

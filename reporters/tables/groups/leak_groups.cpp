@@ -177,13 +177,7 @@ void put_leak_groups(const ledger::Reader& reader, const std::vector<LeakGroup>&
     if (leak.released_by_context) {
       row.released_by = "context";
     } else {
-      row.growth = leak.judged_growth().name();
-      if (leak.judged_growth().growing())
-        row.growth_bytes_per_minute = leak.growth.bytes_per_minute();
-      if (leak.is_judged_by_steps()) {
-        row.first_step = leak.by_step.first_ns;
-        row.growth_bytes_per_step = leak.by_step.bytes_per_unit();
-      }
+      set_growth(leak, row);
       std::ranges::copy(leak.growth.by_quarter, row.count_by_quarter.emplace().begin());
     }
     if (leak.example) row.example_address = address_text(leak.example->value);

@@ -65,6 +65,18 @@ struct LeakGroup {
   const Growth& judged_growth() const { return is_judged_by_steps() ? by_step : growth; }
 };
 
+// Sets the fields of a row of the report that tell how the group grows. `Row`: a struct of the
+// model with these fields.
+template <class Row>
+void set_growth(const LeakGroup& group, Row& row) {
+  row.growth = group.judged_growth().name();
+  if (group.judged_growth().growing())
+    row.growth_bytes_per_minute = group.growth.bytes_per_minute();
+  if (!group.is_judged_by_steps()) return;
+  row.first_step = group.by_step.first_ns;
+  row.growth_bytes_per_step = group.by_step.bytes_per_unit();
+}
+
 // Sorts the groups: the largest first by bytes, then by count.
 void sort_groups(std::vector<LeakGroup>&);
 
