@@ -58,16 +58,27 @@ def _jax_figures(_):
 
 
 def _torch_figures(torch):
-    """Yields the figures of PyTorch's page-locked memory. Its device memory is known without Python."""
-    read = getattr(getattr(torch, "cuda", None), "host_memory_stats", None)
-    if read is None or not torch.cuda.is_initialized():
+    """Yields the figures of PyTorch's pinned memory, and of its device memory with cudaMallocAsync.
+
+    The figures of PyTorch's own allocator of device memory are known without Python.
+    """
+    cuda = getattr(torch, "cuda", None)
+    if cuda is None or not cuda.is_initialized():
         return
-    stats = read()
+    stats = getattr(cuda, "host_memory_stats", dict)()
     taken, in_use = stats.get("allocated_bytes.current"), stats.get("active_bytes.current")
     if "reserved_bytes.current" in stats:  # in some versions, allocated_bytes are those in use
         taken, in_use = stats["reserved_bytes.current"], stats.get("active_bytes.current", taken)
     if taken is not None:
         yield "pinned", -1, {"reserved": taken, "allocated": in_use}
+    device = _device_in_use()
+    if device is not None and getattr(cuda, "get_allocator_backend", str)() == "cudaMallocAsync":
+        stats = cuda.memory_stats(device)
+        yield "", device, {
+            "reserved": stats.get("reserved_bytes.all.current"),
+            "allocated": stats.get("allocated_bytes.all.current"),
+            "peak": stats.get("allocated_bytes.all.peak"),
+        }
 
 
 def _fields(message):

@@ -24,7 +24,8 @@ def check_figures(run):
         row
         for row in run.report["frameworks"]
         if row["framework"] == told["framework"] and row["incident"] is None and row["pool"] is None
-    ]
+        and row["device"] == 0
+    ]  # fmt: skip
     print(told, rows)
     (row,) = rows
     assert row["source"] == "framework"
@@ -53,7 +54,12 @@ def test_pytorch(workspace, env, tensors):
     assert {row["where"].split("/")[-1].split(":")[0] for row in sites} == {"own_figures.py"}
 
 
-@pytest.mark.parametrize(("framework", "env"), [("cupy", {}), ("jax", ON_DEMAND)])
+ASYNC = {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}
+
+
+@pytest.mark.parametrize(
+    ("framework", "env"), [("cupy", {}), ("jax", ON_DEMAND), ("torch", ASYNC)], ids=["cupy", "jax", "torch"]
+)
 def test_frameworks_that_are_asked(workspace, framework, env):
     pytest.importorskip(framework)
     script = command("own_figures.py", framework)
@@ -67,7 +73,8 @@ def test_frameworks_that_are_asked(workspace, framework, env):
     report = Report.read(path)
     run.pid, run.reports = report["process"]["pid"], [report]
     check_figures(run)
-    if framework == "jax":
+    # With several GPUs JAX's profile does not tell whose an array is.
+    if framework == "jax" and len(report["frameworks"]) == 1:
         sites = [row for row in report["framework_sites"] if "own_figures.py" in (row["where"] or "")]
         print(sites)
         assert sum(row["bytes"] for row in sites) >= run.figures["array_bytes"]

@@ -22,6 +22,14 @@ def torch_figures():
     del tensors[:120]
     held = sys.modules["__main__"].__dict__.setdefault("held", [])
     held.extend(tensors)
+    sums = {
+        "framework": "PyTorch",
+        "reserved_bytes": torch.cuda.memory_reserved(),
+        "allocated_bytes": torch.cuda.memory_allocated(),
+        "peak_allocated_bytes": torch.cuda.max_memory_allocated(),
+    }
+    if torch.cuda.get_allocator_backend() == "cudaMallocAsync":
+        return sums
     free = []
     holes = hole_bytes = 0
     for segment in torch.cuda.memory_snapshot():
@@ -31,10 +39,7 @@ def torch_figures():
             holes += len(inactive)
             hole_bytes += sum(inactive)
     return {
-        "framework": "PyTorch",
-        "reserved_bytes": torch.cuda.memory_reserved(),
-        "allocated_bytes": torch.cuda.memory_allocated(),
-        "peak_allocated_bytes": torch.cuda.max_memory_allocated(),
+        **sums,
         "hole_count": holes,
         "hole_bytes": hole_bytes,
         "largest_free_bytes": max(free),
