@@ -13,7 +13,7 @@ namespace cuwarden::model {
 // it.
 struct Framework {
   std::string framework;  // name of the framework, such as "PyTorch"
-  // Name of the framework's pool that has the memory; null: all memory of the framework.
+  // Name of the framework's pool that has the memory; null: its main pool on the device.
   Text pool;
   MaybeId device;  // CUDA ordinal of the device; null for host memory
   // Row of the table `incidents` at whose refusal the figures were given; null: the latest figures.

@@ -31,7 +31,9 @@ class Search {
           !reader_.stack(group->stack.value)) {
         ++damage_.lost_stacks;
       }
-      if (group->api != ledger::no_function && group->api.value >= reader_.rows(RegionId::hooks))
+      const bool has_no_function =
+          group->kind == Kind::framework_block && group->api == ledger::no_function;
+      if (!has_no_function && group->api.value >= reader_.rows(RegionId::hooks))
         ++damage_.lost_names;
       for (const std::uint64_t figure :
            {group->live_bytes, group->allocated_bytes, group->released_bytes, group->allocations,

@@ -118,7 +118,7 @@ void LedgerReport::give(Sink& sink) {
   sink.template table<"library_reserves">(
       [&](auto put) { put_library_reserves(ledger_, groups_, frames_, put); });
   sink.template table<"frameworks">(
-      [&](auto put) { put_frameworks(ledger_, groups_, incidents_, put); });
+      [&](auto put) { put_frameworks(ledger_, groups_, incidents_, frames_, put); });
   sink.template table<"framework_sites">(
       [&](auto put) { put_framework_sites(ledger_, blocks_, frames_, put); });
   sink.template table<"implicit_groups">(

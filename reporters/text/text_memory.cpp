@@ -109,7 +109,7 @@ void add_frameworks(const IndexedReport& report, const Style& style, std::string
   bool is_first = true;
   for (const model::Framework& row : report->frameworks) {
     const std::uint64_t reserved = row.reserved_bytes.value_or(0);
-    if (row.incident || reserved == 0) continue;
+    if (row.incident || (reserved == 0 && row.allocated_bytes.value_or(0) == 0)) continue;
     if (is_first) text += "\n" + style.bold("MEMORY OF FRAMEWORKS") + "\n";
     is_first = false;
     const std::string name = printable(row.framework);
@@ -126,7 +126,10 @@ void add_frameworks(const IndexedReport& report, const Style& style, std::string
       if (const std::uint64_t largest = row.largest_free_bytes.value_or(0))
         text += ", largest free block " + human_bytes(largest);
     } else {
-      const bool can_be_asked = row.framework == "CuPy" || row.framework == "JAX";
+      const bool was_asked = std::ranges::any_of(report->settings, [](const auto& setting) {
+        return setting.name == "CUWARDEN_FRAMEWORKS" && setting.value == "on";
+      });
+      const bool can_be_asked = !was_asked && (row.framework == "CuPy" || row.framework == "JAX");
       text += style.dim(can_be_asked ? "; in use: unknown, `cuwarden run` asks " + name
                                      : "; only " + name + " knows how much of it is in use");
     }

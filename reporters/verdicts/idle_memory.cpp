@@ -124,10 +124,11 @@ std::string emptying(const IncidentCase& given, std::string_view holder) {
     return "if the memory is a cache, have the library give it back (empty_cache, "
            "free_all_blocks, trim) or limit the cache; if it is in use, free it there";
   const std::string otherwise = "; memory in use stays until the program frees it";
+  if (!given.asks_frameworks)
+    return std::string(given.rescues ? "`cuwarden run`" : "`cuwarden run --pool auto`") +
+           " has its cache emptied before a request fails" + otherwise;
   if (!given.rescues)
     return "CUWARDEN_POOL=auto has its cache emptied before a request fails" + otherwise;
-  if (!given.asks_frameworks)
-    return "`cuwarden run` has its cache emptied before a request fails" + otherwise;
   return "empty its cache or limit it, or free what is in use there";
 }
 

@@ -20,13 +20,14 @@ namespace cuwarden::tracking {
 class CallSites {
  public:
   // `stack_depth` is the largest number of frames that is kept for each call stack; 0: no stacks
-  // are captured. `python`: finds the Python interpreter of the process, whose frames become part
-  // of the stacks; null: no Python frames are read. Both outlive the object.
-  CallSites(ledger::Writer& ledger, std::size_t stack_depth, HostProcess* python = nullptr) noexcept
+  // are captured. `python`: finds the Python interpreter of the process; null: there is none. Both
+  // outlive the object. `python_frames`: true if its frames become part of the stacks.
+  CallSites(ledger::Writer& ledger, std::size_t stack_depth, HostProcess* python = nullptr,
+            bool python_frames = true) noexcept
       : ledger_(ledger),
         stack_depth_(stack_depth),
         unwinder_(ledger.header().stacks_cut),
-        python_(ledger, python) {
+        python_(ledger, python, python_frames) {
     static_assert(ledger::stack_exceptions == stacks::exceptions);
   }
 
@@ -54,6 +55,8 @@ class CallSites {
   // True if the process's Python interpreter ends, and frees the objects that are left, or has
   // ended. An earlier call must have met it running.
   bool interpreter_has_ended() noexcept { return python_.interpreter_has_ended(); }
+  // Makes interpreter_has_ended() false until it meets a running interpreter again.
+  void forget_interpreters_end() noexcept { python_.forget_interpreters_end(); }
   // Forgets cached stacks and unwind rules, because code was unloaded and other code may come to
   // its addresses. Also ends the ledger's rows of unloaded modules. To be called after each
   // dlclose.

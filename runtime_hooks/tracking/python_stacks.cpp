@@ -15,11 +15,12 @@ constexpr std::uint64_t noted_as(std::uint32_t native, std::uint32_t generation)
 
 }  // namespace
 
-PythonStacks::PythonStacks(ledger::Writer& ledger, HostProcess* process) noexcept
+PythonStacks::PythonStacks(ledger::Writer& ledger, HostProcess* process, bool reads_frames) noexcept
     : ledger_(ledger), process_(process) {
   PythonSymbols symbols;
   if (process == nullptr || !process->find_python(symbols)) return;
   is_initialized_ = symbols.is_initialized;
+  if (!reads_frames) return;
   if (const python::Layout* const layout = python::layout_of(symbols))
     python_.emplace(symbols, *layout);
   else

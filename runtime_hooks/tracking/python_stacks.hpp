@@ -21,8 +21,9 @@ namespace cuwarden::tracking {
 class PythonStacks {
  public:
   // Looks for an interpreter. `process` finds it, and tells the user if its frames cannot be read;
-  // null: no Python frames are read. `ledger` gets the Python functions. Both outlive the object.
-  PythonStacks(ledger::Writer& ledger, HostProcess* process) noexcept;
+  // null: there is none. `ledger` gets the Python functions. Both outlive the object.
+  // `reads_frames`: false if no Python frames are to be read.
+  PythonStacks(ledger::Writer& ledger, HostProcess* process, bool reads_frames) noexcept;
   PythonStacks(const PythonStacks&) = delete;
   PythonStacks& operator=(const PythonStacks&) = delete;
 
@@ -39,6 +40,8 @@ class PythonStacks {
     was_running_.store(true, std::memory_order_relaxed);
     return false;
   }
+  // Makes interpreter_has_ended() false until it meets a running interpreter again.
+  void forget_interpreters_end() noexcept { was_running_.store(false, std::memory_order_relaxed); }
   // Tells if the calling thread runs the frames of its state: a thread may have handed the state to
   // another one.
   enum class Runs : std::uint8_t {

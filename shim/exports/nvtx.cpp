@@ -1,6 +1,8 @@
 // NVTX ranges that mark the program's steps (CUWARDEN_STEP_RANGE). NVTX is a header of the program,
 // which loads the library that NVTX_INJECTION64_PATH names at its first call, and has it fill in
 // functions for the calls. The structs are those of NVTX 2 and 3.
+#include <sched.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -30,12 +32,18 @@ constexpr std::int32_t message_is_ascii = 1, message_is_registered = 3;
 // The name of the ranges that mark steps; a star at its end stands for any further text. Its
 // address is the handle of registered names that mark steps.
 char step_range[setting_kinds::path_limit];
-// True once step_range was filled: each library with the header of NVTX asks for functions anew.
-constinit std::atomic<bool> was_read{false};
+// Each library with the header of NVTX asks for functions anew. step_range is filled once.
+enum class Filled : std::uint32_t { no, under_way, yes };
+constinit std::atomic<Filled> filled{Filled::no};
 
 // Fills step_range once. Returns false if the user has chosen no range.
 bool read_step_range() noexcept {
-  if (!was_read.exchange(true)) step_range_of_environment(step_range);
+  Filled seen = Filled::no;
+  if (filled.compare_exchange_strong(seen, Filled::under_way)) {
+    step_range_of_environment(step_range);
+    filled.store(Filled::yes);
+  }
+  while (filled.load() != Filled::yes) sched_yield();
   return step_range[0] != '\0';
 }
 bool is_step(std::string_view name) noexcept {

@@ -128,8 +128,10 @@ void note_libraries(const ledger::Reader& live, std::vector<LeakGroup>& groups,
 void note_segments_of_pytorch(const ledger::Reader& live, rescue::Incident& incident) {
   const auto reserved = incident.facts.fact(Fact::pytorch_reserved_bytes);
   if (!reserved) return;
-  incident.facts.set(Fact::pytorch_reserved_bytes,
-                     reserved_by_pytorch(live, incident.request.device, *reserved));
+  incident.facts.set(
+      Fact::pytorch_reserved_bytes,
+      reserved_by_pytorch(live, incident.request.device, *reserved,
+                          incident.facts.fact(Fact::pytorch_allocated_bytes).value_or(0)));
   const auto free = free_blocks_of_pytorch(live, incident.request.device);
   if (!free) return;
   incident.facts.set(Fact::pytorch_hole_count, free->hole_count);

@@ -15,7 +15,7 @@ with source.open("w") as out:
         for at in range(0, len(text), 20):
             out.write("".join(f"{byte}," for byte in text[at : at + 20]) + "\n")
         out.write("0};\n\n")
-    rows = ", ".join(f'PythonModule{{"{module.stem}", {module.stem}}}' for module in modules)
+    rows = ", ".join(f'PythonModule{{"{module.stem}", "_{module.stem}", {module.stem}}}' for module in modules)
     out.write("}  // namespace\n\n")
     out.write(f"const std::array<PythonModule, {len(modules)}> python_modules = {{{rows}}};\n\n")
     out.write("}  // namespace cuwarden::shim\n")

@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstddef>
+#include <initializer_list>
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
@@ -27,9 +30,16 @@ struct PythonFunctions {
   void (*release)(void*);                               // Py_DecRef
   int (*error_matches)(void*);                          // PyErr_ExceptionMatches
   void (*clear_error)();                                // PyErr_Clear
-  void** import_error;                                  // PyExc_ImportError
+  void** exception;                                     // PyExc_Exception
   void** attribute_error;                               // PyExc_AttributeError
-  void** syntax_error;                                  // PyExc_SyntaxError
+  void** recursion_error;                               // PyExc_RecursionError
+  void** memory_error;                                  // PyExc_MemoryError
+  void* (*sys_object)(const char*);                     // PySys_GetObject: borrowed
+  int (*set_sys_object)(const char*, void*);            // PySys_SetObject
+  // From 3.11 on: PyThreadState_Get, PyThreadState_EnterTracing, _LeaveTracing; null before.
+  void* (*thread_state)();
+  void (*enter_tracing)(void*);
+  void (*leave_tracing)(void*);
 };
 
 template <class Pointer>
@@ -40,6 +50,8 @@ bool take(Pointer& to, const LoadedObject& object, std::string_view name) {
 
 // Returns false if the object exports no interpreter.
 bool read(const LoadedObject& object, PythonFunctions& found) {
+  take(found.enter_tracing, object, "PyThreadState_EnterTracing");
+  take(found.leave_tracing, object, "PyThreadState_LeaveTracing");
   return take(found.is_initialized, object, "Py_IsInitialized") &&
          take(found.add_pending_call, object, "Py_AddPendingCall") &&
          take(found.module_dict, object, "PyImport_GetModuleDict") &&
@@ -50,9 +62,13 @@ bool read(const LoadedObject& object, PythonFunctions& found) {
          take(found.retain, object, "Py_IncRef") && take(found.release, object, "Py_DecRef") &&
          take(found.error_matches, object, "PyErr_ExceptionMatches") &&
          take(found.clear_error, object, "PyErr_Clear") &&
-         take(found.import_error, object, "PyExc_ImportError") &&
+         take(found.exception, object, "PyExc_Exception") &&
          take(found.attribute_error, object, "PyExc_AttributeError") &&
-         take(found.syntax_error, object, "PyExc_SyntaxError");
+         take(found.recursion_error, object, "PyExc_RecursionError") &&
+         take(found.memory_error, object, "PyExc_MemoryError") &&
+         take(found.sys_object, object, "PySys_GetObject") &&
+         take(found.set_sys_object, object, "PySys_SetObject") &&
+         take(found.thread_state, object, "PyThreadState_Get");
 }
 
 PythonFunctions python{};  // valid once `known` is `found`
@@ -64,58 +80,100 @@ bool find_python() noexcept {
   Known now = known.load(std::memory_order_acquire);
   if (now != Known::not_yet) return now == Known::found;
   PythonFunctions found{};
-  const bool exists =
-      any_loaded_object([&](const LoadedObject& object) { return read(object, found); });
+  // Objects that were loaded at the start are never unloaded.
+  std::size_t left = detail::startup_object_count();
+  const bool exists = any_loaded_object(
+      [&](const LoadedObject& object) { return left != 0 && left-- != 0 && read(object, found); });
   if (!exists || !known.compare_exchange_strong(now, Known::being_stored)) return false;
   python = found;
   known.store(Known::found, std::memory_order_release);
   return true;
 }
 
-// Returns the module of this name, a new reference; null with an exception set. Imports it from the
-// shim's text unless the program has imported one.
+// Returns the module, a new reference; null with an exception set. Imports it from the shim's text
+// unless the program has imported one. A program may put back an older sys.modules, so the module
+// is an attribute of the module sys, too.
 void* import_module(const PythonModule& module) {
   constexpr int file_input = 257;  // Py_file_input
-  if (void* const there = python.dict_item(python.module_dict(), module.name)) {
-    python.retain(there);
-    return there;
+  void* known_module = python.sys_object(module.kept_as);
+  if (known_module == nullptr) known_module = python.dict_item(python.module_dict(), module.name);
+  if (known_module != nullptr) {
+    python.retain(known_module);
+    return known_module;
   }
   void* const code = python.compile(module.text, "<cuwarden>", file_input);
   if (code == nullptr) return nullptr;
   void* const made = python.execute(module.name, code);
   python.release(code);
+  if (made != nullptr && python.set_sys_object(module.kept_as, made) != 0) python.clear_error();
   return made;
 }
 
-// The process that has queued the last call. A forked child inherits the queue.
-constinit std::atomic<pid_t> asking_process{0};
+// Suspends the program's trace and profile functions for a scope, where the interpreter can do so.
+class Untraced {
+ public:
+  Untraced() {
+    if (python.enter_tracing == nullptr || python.leave_tracing == nullptr) return;
+    thread_ = python.thread_state();
+    if (thread_ != nullptr) python.enter_tracing(thread_);
+  }
+  ~Untraced() {
+    if (thread_ != nullptr) python.leave_tracing(thread_);
+  }
+  Untraced(const Untraced&) = delete;
+  Untraced& operator=(const Untraced&) = delete;
 
-// Runs in the interpreter's main thread, which holds the interpreter's lock. `incident`: its
-// number. Returns -1 with an exception set if the program is to get it, such as KeyboardInterrupt:
-// a signal may come meanwhile.
-int run_in_interpreter(void* incident) {
-  if (asking_process.load(std::memory_order_relaxed) != getpid()) return 0;
-  const auto number = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(incident));
+ private:
+  void* thread_ = nullptr;
+};
+
+// Clears the exception that is set if it is of one of these classes. Returns true if it was.
+bool clear_if(std::initializer_list<void**> classes) {
+  for (void** const type : classes) {
+    if (python.error_matches(*type) == 0) continue;
+    python.clear_error();
+    return true;
+  }
+  return false;
+}
+
+// Calls the modules for the incident. Returns -1 with an exception set if the program is to get it,
+// such as KeyboardInterrupt: a signal may come meanwhile.
+int call_modules(unsigned incident) {
   void* last = nullptr;
   for (const PythonModule& module : python_modules) {
     if (last != nullptr) python.release(last);
     last = import_module(module);
-    if (last == nullptr) break;
+    if (last == nullptr) return clear_if({python.exception}) ? 0 : -1;
   }
-  void* const result =
-      last == nullptr ? nullptr : python.call(last, "_cuwarden_observe", "I", number);
-  if (last != nullptr) python.release(last);
+  void* const result = python.call(last, "_cuwarden_observe", "I", incident);
+  python.release(last);
   if (result != nullptr) {
     python.release(result);
     return 0;
   }
-  // This Python lacks something that the modules need, or the program has a module of their name.
-  for (void** const ours : {python.import_error, python.attribute_error, python.syntax_error}) {
-    if (python.error_matches(*ours) == 0) continue;
-    python.clear_error();
-    return 0;
-  }
-  return -1;
+  // The program has a module of this name, or there is no room to call the modules.
+  return clear_if({python.attribute_error, python.recursion_error, python.memory_error}) ? 0 : -1;
+}
+
+// The last call that was queued, until it runs: the process that has queued it, since a forked
+// child inherits the queue; the incident, 0 for none; and the time, of now_ns().
+constinit std::atomic<bool> is_queued{false};
+constinit std::atomic<pid_t> asking_process{0};
+constinit std::atomic<std::uint32_t> asked_incident{0};
+constinit std::atomic<std::uint64_t> asked_ns{0};
+
+// Runs in the interpreter's main thread, which holds the interpreter's lock.
+int run_in_interpreter(void*) {
+  constexpr std::uint64_t soon_ns = 1'000'000'000;
+  if (asking_process.load(std::memory_order_relaxed) != getpid()) return 0;
+  is_queued.store(false);
+  if (python.is_initialized() == 0) return 0;
+  // Figures that come late are not those of the refused request.
+  const bool is_late = now_ns() > asked_ns.load() + soon_ns;
+  const std::uint32_t incident = asked_incident.exchange(0);
+  const Untraced untraced;
+  return call_modules(is_late ? 0 : incident);
 }
 
 }  // namespace
@@ -127,10 +185,13 @@ void InterpreterCalls::ask(IncidentId incident) noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
   if (!find_python() || python.is_initialized() == 0) return;
-  asking_process.store(getpid(), std::memory_order_relaxed);
+  const pid_t own = getpid();
+  if (asking_process.exchange(own) != own) is_queued.store(false);
+  asked_ns.store(now_ns());
+  if (incident.value != 0) asked_incident.store(incident.value);
+  if (is_queued.exchange(true)) return;
   // If the interpreter has too many calls pending, the figures of this moment are missing.
-  python.add_pending_call(run_in_interpreter,
-                          reinterpret_cast<void*>(std::uintptr_t{incident.value}));
+  if (python.add_pending_call(run_in_interpreter, nullptr) != 0) is_queued.store(false);
 }
 
 }  // namespace cuwarden::shim

@@ -5,10 +5,11 @@
 
 namespace cuwarden::shim {
 
-// A Python module. Both texts end with a null byte.
+// A Python module. All texts end with a null byte.
 struct PythonModule {
-  const char* name;  // name by which programs import it
-  const char* text;  // its source
+  const char* name;     // name by which programs import it
+  const char* kept_as;  // attribute of the module sys that keeps it
+  const char* text;     // its source
 };
 
 // The modules, those first that others import. Their file is generated.

@@ -15,9 +15,14 @@ import ctypes
 import io
 import os
 import runpy
-import signal
 import sys
 import types
+
+try:
+    # Kept, since a program may put back an older sys.modules.
+    import cuwarden_figures as _figures
+except ImportError:  # this file alone was copied
+    _figures = None
 
 # The name by which a reclaimer says that it needs the interpreter's lock. cuwarden does not call such a
 # reclaimer while the thread of the refused request holds that lock.
@@ -36,7 +41,8 @@ _registered = {}  # name -> (number, function); keeps the function alive while i
 
 
 def _torch(device):
-    cuda = getattr(sys.modules["torch"], "cuda", None)  # missing while torch is being imported
+    # Missing while torch is being imported, or if the import failed.
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
     if cuda is None or not cuda.is_initialized():
         return 0
     # The bytes are read from the driver. torch.cuda.memory_reserved() would take the allocator's lock,
@@ -48,13 +54,13 @@ def _torch(device):
 
 def _torch_pinned_bytes():
     """Returns the bytes of page-locked memory that PyTorch holds; None if this version does not say."""
-    read = getattr(getattr(sys.modules["torch"], "cuda", None), "host_memory_stats", None)
+    read = getattr(getattr(sys.modules.get("torch"), "cuda", None), "host_memory_stats", None)
     stats = read() if read is not None else {}
     return stats.get("reserved_bytes.current", stats.get("allocated_bytes.current"))
 
 
 def _torch_pinned():
-    torch = sys.modules["torch"]
+    torch = sys.modules.get("torch")
     # The private function is older than the public one (PyTorch 2.5).
     empty = getattr(getattr(torch, "_C", None), "_host_emptyCache", None)
     if empty is None:
@@ -68,7 +74,9 @@ def _torch_pinned():
 
 
 def _cupy(device):
-    cupy = sys.modules["cupy"]
+    cupy = sys.modules.get("cupy")
+    if cupy is None:  # the import failed
+        return 0
     with cupy.cuda.Device(device):
         pool = cupy.get_default_memory_pool()
         before = pool.total_bytes()
@@ -77,7 +85,10 @@ def _cupy(device):
 
 
 def _cupy_pinned():
-    pool = sys.modules["cupy"].get_default_pinned_memory_pool()
+    cupy = sys.modules.get("cupy")
+    if cupy is None:
+        return 0
+    pool = cupy.get_default_pinned_memory_pool()
     had_blocks = pool.n_free_blocks() > 0
     pool.free_all_blocks()
     return 1 if had_blocks else 0
@@ -130,7 +141,7 @@ def register_reclaimer(name, modules, give_back):
     second case a line on stderr names the reason.
     """
     library = _library()
-    if library is None:
+    if library is None or _asked_in == [None]:
         return False
     unregister_reclaimer(name)
     told = set()
@@ -170,39 +181,59 @@ def unregister_reclaimer(name):
 
 # --- figures and reclaimers of frameworks
 
-_asked_in = []  # the process in which cuwarden asks for figures
+_asked_in = []  # the process in which cuwarden asks for figures; None once the interpreter ends
 
 
-def _raised_by_a_handler(error):
-    """True if a signal handler of the program raised the exception: it is the program's."""
+def _handlers_code():
+    """Returns the code objects of the program's signal handlers."""
+    signal = sys.modules.get("signal")  # its first import would set a handler
     codes = set()
-    for number in signal.valid_signals():
+    for number in signal.valid_signals() if signal is not None else ():
         handler = signal.getsignal(number)
-        for function in (handler, getattr(handler, "__func__", None), getattr(handler, "__call__", None)):
+        handler = getattr(handler, "func", handler)  # functools.partial
+        for function in (handler, getattr(handler, "__call__", None)):
             codes.add(getattr(getattr(function, "__func__", function), "__code__", None))
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code in codes:
+    return codes - {None}
+
+
+def _is_of_the_program(error, handlers):
+    """True if a signal handler or a debugger raised the exception, which the program is to get then."""
+    while error is not None:
+        if type(error).__name__ == "BdbQuit":
             return True
-        trace = trace.tb_next
+        trace = error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code in handlers:
+                return True
+            trace = trace.tb_next
+        error = error.__cause__ or error.__context__
     return False
 
 
 def _read_figures(incident, with_sites=False):
     """Stores the figures of frameworks, unless this process is a forked child that was not asked."""
-    if _asked_in != [os.getpid()]:
+    if _figures is None or _asked_in != [os.getpid()]:
         return
-    import cuwarden_figures
-
-    cuwarden_figures.read(incident, with_sites, _raised_by_a_handler)
+    handlers = _handlers_code()
+    _figures.read(incident, with_sites, lambda error: _is_of_the_program(error, handlers))
 
 
 def _read_last_figures():
     _read_figures(0, with_sites=True)
 
 
+def _read_last_figures_early():
+    """Does so before threads are joined, which an exception would prevent."""
+    try:
+        _read_last_figures()
+    except BaseException:
+        pass
+
+
 def _stop_asking():
     _asked_in[:] = [None]
+    if _Imports in sys.meta_path:
+        sys.meta_path.remove(_Imports)
 
 
 def _cuwarden_observe(incident):
@@ -210,8 +241,17 @@ def _cuwarden_observe(incident):
 
     `incident` is the number of the refused request, 0 for none. An exception is the program's.
     """
+    handlers = _handlers_code()
+    try:
+        _answer(incident)
+    except Exception as error:
+        if _is_of_the_program(error, handlers):
+            raise
+
+
+def _answer(incident):
     if _asked_in == [None]:
-        return  # the interpreter ends
+        return
     if _asked_in != [os.getpid()]:
         is_first = not _asked_in
         _asked_in[:] = [os.getpid()]
@@ -231,7 +271,7 @@ def _expect_the_end():
     early = getattr(sys.modules.get("threading"), "_register_atexit", None)
     if early is not None:
         try:
-            early(_read_last_figures)
+            early(_read_last_figures_early)
         except RuntimeError:  # the interpreter ends already
             pass
 

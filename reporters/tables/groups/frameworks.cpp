@@ -14,6 +14,7 @@
 #include "reporters/owners/cuda_frames.hpp"
 #include "reporters/owners/known_libraries.hpp"
 #include "reporters/owners/users_frame.hpp"
+#include "reporters/tables/groups/library_reserves.hpp"
 #include "reporters/words/paths.hpp"
 #include "runtime_hooks/core/caching_allocators.hpp"
 #include "runtime_hooks/ledger/read/group_sums.hpp"
@@ -104,17 +105,21 @@ model::Figure known(std::uint64_t value) {
   return value == ledger::unknown_value ? std::nullopt : model::Figure(value);
 }
 
-// Returns the live bytes of the device for which PyTorch's allocator asked; null if call stacks do
-// not tell.
+// Returns the live bytes of the device for which PyTorch's allocator asked; null if a call stack
+// that would tell is missing.
 std::optional<std::uint64_t> asked_by_pytorch(const ledger::Reader& reader, DeviceOrdinal device) {
-  if (reader.rows(RegionId::stacks) <= 1) return std::nullopt;
   SegmentGroups asked(reader, device);
   std::uint64_t bytes = 0;
+  bool is_whole = true;
   each_row(reader, RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
-    if (is_asked_for(group.kind) && asked.contain(group))
-      bytes += ledger::GroupSums::live_bytes(group);
+    const std::uint64_t live = ledger::GroupSums::live_bytes(group);
+    if (live == 0 || group.device != device || !is_asked_for(group.kind) ||
+        group.kind == Kind::imported)
+      return;
+    is_whole = is_whole && group.stack.value != 0;
+    if (asked.contain(group)) bytes += live;
   });
-  return bytes;
+  return is_whole ? std::optional(bytes) : std::nullopt;
 }
 
 // Adds the figures that frameworks have given. `told`: gets the frameworks with latest figures, and
@@ -133,7 +138,8 @@ void put_told(const ledger::Reader& reader, Put<model::Framework> put,
     row.reserved_bytes = known(pool.reserved_bytes);
     row.allocated_bytes = known(pool.allocated_bytes);
     if (pool.framework == pytorch && pool.pool.empty() && row.reserved_bytes)
-      row.reserved_bytes = reserved_by_pytorch(reader, pool.device, *row.reserved_bytes);
+      row.reserved_bytes = reserved_by_pytorch(reader, pool.device, *row.reserved_bytes,
+                                               row.allocated_bytes.value_or(0));
     row.peak_allocated_bytes =
         pool.incident.value == 0 ? known(pool.peak_allocated_bytes) : std::nullopt;
     row.hole_count = known(pool.hole_count);
@@ -150,6 +156,13 @@ void put_told(const ledger::Reader& reader, Put<model::Framework> put,
       told.emplace(row.framework, pool.device.value);
     put(row);
   });
+}
+
+// Returns the name of the framework whose library this is; empty if it is none.
+std::string name_of_framework(const std::string& path, KnownLibraries& libraries) {
+  if (!is_caching_allocator(path)) return {};
+  const std::string_view known = libraries.library_of({.module = 1, .path = path});
+  return std::string(known.empty() ? file_name(path) : known);
 }
 
 // Adds PyTorch's figures at refused requests.
@@ -185,8 +198,10 @@ std::vector<LeakGroup> take_blocks(std::vector<LeakGroup>& leaks) {
 }
 
 std::uint64_t reserved_by_pytorch(const ledger::Reader& reader, DeviceOrdinal device,
-                                  std::uint64_t reported_bytes) {
-  return std::min(reported_bytes, asked_by_pytorch(reader, device).value_or(reported_bytes));
+                                  std::uint64_t reported_bytes, std::uint64_t allocated_bytes) {
+  // Other libraries may have asked for segments (torch.cuda.MemPool). Blocks lie in segments.
+  const auto asked = asked_by_pytorch(reader, device);
+  return asked && *asked >= allocated_bytes ? std::min(reported_bytes, *asked) : reported_bytes;
 }
 
 std::optional<FreeBlocks> free_blocks_of_pytorch(const ledger::Reader& reader,
@@ -224,22 +239,23 @@ std::optional<FreeBlocks> free_blocks_of_pytorch(const ledger::Reader& reader,
 }
 
 void put_frameworks(const ledger::Reader& reader, const std::vector<LeakGroup>& leaks,
-                    const std::vector<IncidentCase>& incidents, Put<model::Framework> put) {
+                    const std::vector<IncidentCase>& incidents, const CallFrames& frames,
+                    Put<model::Framework> put) {
   std::set<std::pair<std::string, std::int32_t>> told;
   put_told(reader, put, told);
   put_at_incidents(incidents, put);
   KnownLibraries libraries;
-  StackModules modules(reader);
+  std::map<std::uint32_t, std::string> names;  // of frameworks, by module; empty: no framework's
   // Bytes of live allocations by the framework whose library asked, and the device.
   std::map<std::pair<std::string, std::int32_t>, std::uint64_t> asked;
   for (const LeakGroup& live : leaks) {
     if (live.released_by_context || !is_asked_for(live.group.kind)) continue;
-    const std::string& asker = modules.asker_of(live.group.stack);
-    if (!is_caching_allocator(asker)) continue;
-    const std::string_view library = libraries.library_of({.module = 1, .path = asker});
-    const std::pair key(std::string(library.empty() ? file_name(asker) : library),
-                        live.group.device.value);
-    if (!told.contains(key)) asked[key] += live.bytes;
+    const std::uint32_t module = asker_of(reader, live.group.stack, frames);
+    if (module == 0) continue;
+    const auto [name, is_new] = names.try_emplace(module);
+    if (is_new) name->second = name_of_framework(frames.modules().at(module).path, libraries);
+    const std::pair key(name->second, live.group.device.value);
+    if (!name->second.empty() && !told.contains(key)) asked[key] += live.bytes;
   }
   for (const auto& [key, bytes] : asked) {
     model::Framework row;

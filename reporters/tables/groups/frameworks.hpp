@@ -20,10 +20,11 @@ namespace cuwarden {
 std::vector<LeakGroup> take_blocks(std::vector<LeakGroup>& leaks);
 
 // Returns the bytes that PyTorch's allocator has taken from CUDA on the device. `reported_bytes`:
-// the sum that it gave with its last block. It reports no segment that it gives back later, so that
-// the result is at most the live bytes for which it asked.
+// the sum that it gave with its last block. It reports no segment that it gives back later. So the
+// result is at most the live bytes for which it asked, if these can hold `allocated_bytes`, the
+// bytes of its blocks.
 std::uint64_t reserved_by_pytorch(const ledger::Reader&, DeviceOrdinal,
-                                  std::uint64_t reported_bytes);
+                                  std::uint64_t reported_bytes, std::uint64_t allocated_bytes);
 
 // The free memory in the segments that PyTorch's allocator has taken from CUDA on one device.
 struct FreeBlocks {
@@ -37,9 +38,10 @@ std::optional<FreeBlocks> free_blocks_of_pytorch(const ledger::Reader&, DeviceOr
 
 // Calls the last parameter, with a row of the report, for each pool of a framework's memory: with
 // the figures that the framework has given, latest ones and those at refused requests; for
-// frameworks that have given none, with the live allocations (`leaks`) for which they asked.
+// frameworks that have given none, with the live allocations (`leaks`) for which they asked. The
+// stacks of `leaks` must have been added to the frames.
 void put_frameworks(const ledger::Reader&, const std::vector<LeakGroup>& leaks,
-                    const std::vector<IncidentCase>&, Put<model::Framework>);
+                    const std::vector<IncidentCase>&, const CallFrames&, Put<model::Framework>);
 // Adds the call stacks of blocks of which frameworks themselves have given the figures.
 void add_stacks_of_frameworks(const ledger::Reader&, CallFrames&);
 // Calls the last parameter, with a row of the report, for each call stack with blocks: those that

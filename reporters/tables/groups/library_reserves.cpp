@@ -17,7 +17,8 @@ struct Sum {
   std::uint64_t count = 0, bytes = 0;
 };
 
-// Returns the id of the module that asked for the memory of the stack; 0: unknown.
+}  // namespace
+
 std::uint32_t asker_of(const ledger::Reader& reader, StackId id, const CallFrames& frames) {
   const auto known = frames.known_stack(id);
   const auto stack = known ? reader.stack(*known) : std::nullopt;
@@ -25,8 +26,6 @@ std::uint32_t asker_of(const ledger::Reader& reader, StackId id, const CallFrame
   return frames.innermost_module(
       *stack, [](std::string_view path) { return !is_between_cuda_and_asker(path); });
 }
-
-}  // namespace
 
 void put_library_reserves(const ledger::Reader& reader, const std::vector<LeakGroup>& groups,
                           const CallFrames& frames, Put<model::LibraryReserve> put) {

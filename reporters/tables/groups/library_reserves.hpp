@@ -14,6 +14,10 @@
 
 namespace cuwarden {
 
+// Returns the id of the module that asked for the memory of the stack: of the innermost one that is
+// not is_between_cuda_and_asker(). 0: unknown. Does not need CallFrames::name_all().
+std::uint32_t asker_of(const ledger::Reader&, StackId, const CallFrames&);
+
 // Calls the last parameter, with a row of the report, for each reserve of a library (memory that a
 // library keeps for itself), by device and by file of the library: largest first. The groups are
 // those of leak_groups() or live_groups(), whose stacks must have been added to the CallFrames.

@@ -13,7 +13,7 @@ Session::Session(ledger::Writer& given_ledger, const driver::RealDriver& given_r
       readings(ledger, real, queries, memory_pools, &pools),
       neighbours(real, around.holders, around.clock),
       implicit(ledger, queries, readings, neighbours),
-      sites(ledger, settings.stack_depth, settings.python_frames ? &around.process : nullptr),
+      sites(ledger, settings.stack_depth, &around.process, settings.python_frames),
       context_memory(ledger, contexts, implicit, sites),
       objects(ledger, contexts, implicit, sites),
       allocations(ledger, queries, contexts, readings, implicit, sites, around.completeness),

@@ -7,8 +7,11 @@
 
 namespace cuwarden::hooks {
 void pytorch_reports(Session& session, const void* frame, const PyTorchBlock& block) noexcept {
-  const bool has_ended = session.sites.interpreter_has_ended();
-  if (block.bytes < 0 && has_ended) return;
+  if (session.sites.interpreter_has_ended()) {
+    if (block.bytes < 0) return;
+    // A program that embeds the interpreter goes on.
+    session.sites.forget_interpreters_end();
+  }
   session.ledger.frameworks.pytorch(block.device, block.reserved_bytes, block.allocated_bytes);
   if (!session.records_blocks || block.bytes == 0 || block.address == 0) return;
   const ErrnoGuard keep;

@@ -332,8 +332,8 @@ std::optional<StepMarkView> Reader::step_mark(std::uint64_t index) const noexcep
 std::optional<FrameworkPoolView> Reader::framework_pool(std::uint64_t index) const noexcept {
   const auto* const found = published<FrameworkPool>(RegionId::frameworks, index);
   if (found == nullptr) return std::nullopt;
-  return FrameworkPoolView{text(load_field(found->framework), longest_text),
-                           text(load_field(found->pool), longest_text),
+  return FrameworkPoolView{text(found->framework, longest_text),
+                           text(found->pool, longest_text),
                            DeviceOrdinal{load_field(found->device)},
                            IncidentId{load_field(found->incident)},
                            StackId{load_field(found->stack)},

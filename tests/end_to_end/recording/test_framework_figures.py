@@ -85,19 +85,25 @@ def test_an_error_of_a_framework_leaves_its_figures_out(workspace):
 
 
 @pytest.mark.parametrize(
-    ("handler", "kind"), [("raise KeyboardInterrupt", "KeyboardInterrupt"), ("raise Late", "Late")]
+    ("handler", "kind"),
+    [
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("raise Late", "Late"),
+        ("signal.signal(signal.SIGALRM, signal.SIG_DFL); raise Late", "Late"),
+    ],
 )
-def test_an_exception_of_a_signal_handler_is_the_programs(workspace, handler, kind):
+@pytest.mark.parametrize("partial", [False, True])
+def test_an_exception_of_a_signal_handler_is_the_programs(workspace, handler, kind, partial):
     """The signal comes while a framework is asked, right after a refused request."""
     done = run(
         workspace,
         f"""
-        import cupy, os, signal
+        import cupy, functools, os, signal
         class Late(Exception):
             pass
         def on_alarm(*_):
             {handler}
-        signal.signal(signal.SIGALRM, on_alarm)
+        signal.signal(signal.SIGALRM, functools.partial(on_alarm) if {partial} else on_alarm)
         def total():
             cupy._pool.total_bytes = lambda: 0
             os.kill(os.getpid(), signal.SIGALRM)
@@ -162,6 +168,82 @@ def test_reclaimers_are_there_for_unmodified_programs(workspace, pool):
     assert (done.returncode, done.stdout) == (0, f"{pool == 'auto'}\n"), done.stderr
     (incident,) = report_of(workspace)["incidents"]
     assert (incident["outcome"] == "rescued") == (pool == "auto")
+
+
+def test_threads_are_joined_although_the_program_has_put_back_its_modules(workspace):
+    done = run(
+        workspace,
+        """
+        import cupy, threading, time
+        before = dict(sys.modules)
+        cupy.empty(1 << 20)
+        for _ in range(1000):
+            pass
+        sys.modules.clear()
+        sys.modules.update(before)
+        assert cupy.empty(4 << 30) is None
+        for _ in range(1000):
+            pass
+        def late():
+            time.sleep(0.2)
+            print("joined", flush=True)
+        threading.Thread(target=late).start()
+        """,
+        "--pool", "off",
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "joined\n"), done.stderr
+    assert "Traceback" not in done.stderr
+    (row,) = figures(report_of(workspace), "CuPy")
+    assert row["allocated_bytes"] == 1 * MIB
+
+
+def test_figures_that_come_late_are_not_those_of_the_refused_request(workspace):
+    done = run(
+        workspace,
+        """
+        import cupy, threading, time
+        cupy.empty(8 << 20)
+        def work():
+            assert cupy.empty(4 << 30) is None
+            time.sleep(1.5)
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        """,
+        "--pool", "off",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    report = report_of(workspace)
+    (incident,) = report["incidents"]
+    assert figures(report, "CuPy", incident["id"]) == []
+    assert figures(report, "CuPy")[0]["allocated_bytes"] == 8 * MIB
+
+
+def test_a_trace_function_sees_none_of_cuwardens_code(workspace):
+    done = run(
+        workspace,
+        """
+        import cupy
+        files = set()
+        def trace(frame, event, argument):
+            files.add(frame.f_code.co_filename)
+            return trace
+        sys.settrace(trace)
+        cupy.empty(1 << 20)
+        for _ in range(1000):
+            pass
+        sys.settrace(None)
+        print("<cuwarden>" in files, len(files) > 0)
+        """,
+    )
+    assert (done.returncode, done.stdout) == (0, "False True\n"), done.stderr
+
+
+def test_the_first_import_of_signal_is_left_to_the_program(workspace):
+    """It would set a handler for SIGINT in a program that embeds Python."""
+    text = (shimmed.SOURCE / "tools/python/cuwarden.py").read_text()
+    imported = {line.split()[1] for line in text.splitlines() if line.startswith("import ")}
+    assert imported and "signal" not in imported
 
 
 def test_a_forked_child_without_cuda_is_not_asked(workspace):

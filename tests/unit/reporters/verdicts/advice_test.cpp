@@ -176,8 +176,10 @@ TEST_F(Advice, a_cache_is_emptied_by_the_reclaimers_if_there_is_one_for_its_libr
   EXPECT_TRUE(advises("PyTorch holds 96.0 GiB, and libother.so asked for more")) << advice();
   EXPECT_TRUE(advises("`cuwarden run` has its cache emptied"));
   given.rescues = false;
+  EXPECT_TRUE(advises("`cuwarden run --pool auto` has its cache emptied"));
+  given.asks_frameworks = true;
   EXPECT_TRUE(advises("CUWARDEN_POOL=auto has its cache emptied"));
-  given.rescues = given.asks_frameworks = true;
+  given.rescues = true;
   EXPECT_FALSE(advises("has its cache emptied"));
   EXPECT_TRUE(advises("empty its cache or limit it"));
   given.modules = {{"/lib/libcache.so", 96 * GiB}};
