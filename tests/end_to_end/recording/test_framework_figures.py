@@ -240,7 +240,7 @@ def test_a_trace_function_sees_none_of_cuwardens_code(workspace):
 
 
 def test_the_first_import_of_signal_is_left_to_the_program(workspace):
-    """That import sets a handler for SIGINT in a program that embeds Python."""
+    """A first import of signal sets a handler for SIGINT in a program that embeds Python."""
     text = (shimmed.SOURCE / "tools/python/cuwarden.py").read_text()
     imported = {line.split()[1] for line in text.splitlines() if line.startswith("import ")}
     assert imported and "signal" not in imported
