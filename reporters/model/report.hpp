@@ -44,8 +44,8 @@ struct Report {
   // Allocations that were not freed, by call stack, function, kind and device.
   std::vector<LeakGroup> leak_groups;
   std::vector<LibraryReserve> library_reserves;  // live memory that libraries keep for themselves
-  std::vector<Framework>
-      frameworks;  // memory of frameworks such as PyTorch, and what they do with it
+  // Memory of frameworks such as PyTorch, and what they do with it.
+  std::vector<Framework> frameworks;
   // Blocks that frameworks have handed out and not got back, by call stack; empty if they were not
   // recorded (CUWARDEN_TENSORS).
   std::vector<FrameworkSite> framework_sites;

@@ -105,4 +105,10 @@ std::string_view KnownLibraries::library_of(const NamedFrame& frame) {
   return frame.file.empty() ? library_of_function(frame.function) : std::string_view{};
 }
 
+std::string library_name(std::string_view path) {
+  KnownLibraries libraries;
+  const std::string_view known = libraries.library_of({.module = 1, .path = path});
+  return std::string(known.empty() ? file_name(path) : known);
+}
+
 }  // namespace cuwarden

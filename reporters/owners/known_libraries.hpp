@@ -37,4 +37,8 @@ class KnownLibraries {
   std::unordered_map<std::string_view, std::string_view> known_;
 };
 
+// Returns the name of the library for users, such as "PyTorch"; the name of its file if the library
+// is not known. `path`: the path of a loaded object.
+std::string library_name(std::string_view path);
+
 }  // namespace cuwarden

@@ -14,9 +14,9 @@
 #include "reporters/text/text_elements.hpp"
 #include "reporters/text/text_history.hpp"
 #include "reporters/text/text_stacks.hpp"
-#include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
+#include "runtime_hooks/core/caching_allocators.hpp"
 #include "runtime_hooks/core/kind.hpp"
 
 namespace cuwarden {
@@ -114,7 +114,7 @@ bool wanted(const IndexedReport& report, const model::LeakGroup& group,
 // True if PyTorch's allocator of device memory has taken the memory, to hand out blocks of it.
 bool is_segment(const IndexedReport& report, const model::LeakGroup& group) {
   const model::Module* const module = report.module(group.module);
-  return module != nullptr && file_name(module->path).starts_with("libc10_cuda.");
+  return module != nullptr && is_pytorch_allocator(module->path);
 }
 
 // Returns the blocks of call stacks as rows of leaks, those first that grow, then the largest.

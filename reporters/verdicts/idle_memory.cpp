@@ -6,8 +6,8 @@
 
 #include "reporters/owners/known_libraries.hpp"
 #include "reporters/verdicts/predicates.hpp"
-#include "reporters/words/paths.hpp"
 #include "reporters/words/quantities.hpp"
+#include "runtime_hooks/core/caching_allocators.hpp"
 
 namespace cuwarden::verdicts {
 namespace {
@@ -18,12 +18,9 @@ using ledger::Fact;
 constexpr std::uint64_t pool_chunk = 32u << 20;
 constexpr std::uint64_t page = 2u << 20;
 
-// True if the library is PyTorch's allocator of device memory.
-bool is_pytorch(std::string_view module) { return file_name(module).starts_with("libc10_cuda."); }
-
 // True if cuwarden's Python module can empty the cache of this library: PyTorch's or CuPy's.
 bool has_reclaimer(std::string_view module) {
-  return is_pytorch(module) || module.find("/cupy/") != module.npos ||
+  return is_pytorch_allocator(module) || module.find("/cupy/") != module.npos ||
          module.find("/cupy_backends/") != module.npos;
 }
 
@@ -82,7 +79,7 @@ std::optional<Finding<WasteProof>> slab_fragmentation(const Shortage& shortage) 
 
 std::optional<Finding<FrameworkProof>> framework_fragmentation(const Shortage& shortage) {
   const IncidentCase& given = shortage.given();
-  if (!shortage.lacks_memory() || !is_pytorch(given.requester)) return std::nullopt;
+  if (!shortage.lacks_memory() || !is_pytorch_allocator(given.requester)) return std::nullopt;
   const auto reserved = shortage.incident().fact(Fact::pytorch_reserved_bytes);
   const auto idle = idle_in_pytorch(given.incident);
   if (!idle || *idle < *shortage.missing() || !shortage.is_worth_it(*idle)) return std::nullopt;
@@ -110,14 +107,6 @@ std::optional<Finding<FrameworkProof>> framework_fragmentation(const Shortage& s
 
 namespace {
 
-// Returns the name of the library for users, such as "PyTorch"; that of its file if it is not
-// known.
-std::string library_name(std::string_view path) {
-  KnownLibraries libraries;
-  const std::string_view known = libraries.library_of({.module = 1, .path = path});
-  return std::string(known.empty() ? file_name(path) : known);
-}
-
 // Says how the holder's cache can be emptied.
 std::string emptying(const IncidentCase& given, std::string_view holder) {
   if (!has_reclaimer(holder))
@@ -144,7 +133,7 @@ std::optional<Finding<LibraryProof>> held_by_framework(const Shortage& shortage)
       bytes < *shortage.missing() || bytes < shortage.own() / 2 ||
       shortage.own() < shortage.others())
     return std::nullopt;
-  const Figure idle = is_pytorch(module) ? idle_in_pytorch(given.incident) : std::nullopt;
+  const Figure idle = is_pytorch_allocator(module) ? idle_in_pytorch(given.incident) : std::nullopt;
   return Finding<LibraryProof>{
       {module, bytes, idle, shortage.free_bytes(), shortage.requested_bytes()},
       library_name(module) + " holds " + human_bytes(bytes) +

@@ -5,6 +5,12 @@
 
 namespace cuwarden {
 
+// True if the library at `path` (a loaded object's) is PyTorch's allocator of device memory, which
+// takes segments from CUDA and hands out blocks of them. The path alone decides.
+inline bool is_pytorch_allocator(std::string_view path) {
+  return path.substr(path.rfind('/') + 1).starts_with("libc10_cuda.");
+}
+
 // True if the library at `path` (a loaded object's) keeps a cache of the memory that it asks for,
 // and after a refused request empties the cache and asks again: PyTorch's allocator of device
 // memory, CuPy's pools, XLA's BFC. The path alone decides.

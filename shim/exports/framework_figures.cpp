@@ -1,7 +1,8 @@
-// Functions by which cuwarden's Python module stores what frameworks say of their memory.
+// Functions by which cuwarden's Python module stores the figures that frameworks give of their
+// memory.
 #include <array>
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <string_view>
 
 #include "runtime_hooks/core/errno_guard.hpp"

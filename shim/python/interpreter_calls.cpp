@@ -36,10 +36,9 @@ struct PythonFunctions {
   void** memory_error;                                  // PyExc_MemoryError
   void* (*sys_object)(const char*);                     // PySys_GetObject: borrowed
   int (*set_sys_object)(const char*, void*);            // PySys_SetObject
-  // From 3.11 on: PyThreadState_Get, PyThreadState_EnterTracing, _LeaveTracing; null before.
-  void* (*thread_state)();
-  void (*enter_tracing)(void*);
-  void (*leave_tracing)(void*);
+  void* (*thread_state)();                              // PyThreadState_Get
+  void (*enter_tracing)(void*);  // PyThreadState_EnterTracing; null before Python 3.11
+  void (*leave_tracing)(void*);  // PyThreadState_LeaveTracing; null before Python 3.11
 };
 
 template <class Pointer>

@@ -15,7 +15,6 @@
 #include "reporters/owners/known_libraries.hpp"
 #include "reporters/owners/users_frame.hpp"
 #include "reporters/tables/groups/library_reserves.hpp"
-#include "reporters/words/paths.hpp"
 #include "runtime_hooks/core/caching_allocators.hpp"
 #include "runtime_hooks/ledger/read/group_sums.hpp"
 
@@ -39,8 +38,7 @@ class SegmentGroups {
       : reader_(reader), device_(device), modules_(reader) {}
   // True if the group's memory is that of segments.
   bool contain(const ledger::GroupView& group) {
-    return group.device == device_ &&
-           file_name(modules_.asker_of(group.stack)).starts_with("libc10_cuda.");
+    return group.device == device_ && is_pytorch_allocator(modules_.asker_of(group.stack));
   }
   // True if the record is a segment of the allocator's, or a part of one that grows.
   bool contain(const ledger::RecordView& record) {
@@ -158,13 +156,6 @@ void put_told(const ledger::Reader& reader, Put<model::Framework> put,
   });
 }
 
-// Returns the name of the framework whose library this is; empty if it is none.
-std::string name_of_framework(const std::string& path, KnownLibraries& libraries) {
-  if (!is_caching_allocator(path)) return {};
-  const std::string_view known = libraries.library_of({.module = 1, .path = path});
-  return std::string(known.empty() ? file_name(path) : known);
-}
-
 // Adds PyTorch's figures at refused requests.
 void put_at_incidents(const std::vector<IncidentCase>& incidents, Put<model::Framework> put) {
   for (const IncidentCase& incident : incidents) {
@@ -244,7 +235,6 @@ void put_frameworks(const ledger::Reader& reader, const std::vector<LeakGroup>& 
   std::set<std::pair<std::string, std::int32_t>> told;
   put_told(reader, put, told);
   put_at_incidents(incidents, put);
-  KnownLibraries libraries;
   std::map<std::uint32_t, std::string> names;  // of frameworks, by module; empty: no framework's
   // Bytes of live allocations by the framework whose library asked, and the device.
   std::map<std::pair<std::string, std::int32_t>, std::uint64_t> asked;
@@ -253,7 +243,8 @@ void put_frameworks(const ledger::Reader& reader, const std::vector<LeakGroup>& 
     const std::uint32_t module = asker_of(reader, live.group.stack, frames);
     if (module == 0) continue;
     const auto [name, is_new] = names.try_emplace(module);
-    if (is_new) name->second = name_of_framework(frames.modules().at(module).path, libraries);
+    const std::string& path = frames.modules().at(module).path;
+    if (is_new && is_caching_allocator(path)) name->second = library_name(path);
     const std::pair key(name->second, live.group.device.value);
     if (!name->second.empty() && !told.contains(key)) asked[key] += live.bytes;
   }

@@ -6,6 +6,7 @@
 #include "runtime_hooks/ledger/write/frameworks.hpp"
 
 namespace cuwarden::hooks {
+
 void pytorch_reports(Session& session, const void* frame, const PyTorchBlock& block) noexcept {
   if (session.sites.interpreter_has_ended()) {
     if (block.bytes < 0) return;

@@ -96,8 +96,7 @@ enum class Fact : std::uint8_t {
   pytorch_reserved_bytes,   // bytes that it has taken from CUDA
   pytorch_allocated_bytes,  // bytes of blocks that it has handed out
   // Number and bytes of holes: free blocks in segments of PyTorch's of which another part is in
-  // use.
-  // These three are known only if blocks are recorded (CUWARDEN_TENSORS).
+  // use. These two and the next figure are known only if blocks are recorded (CUWARDEN_TENSORS).
   pytorch_hole_count,
   pytorch_hole_bytes,
   pytorch_largest_free_bytes,  // bytes of the largest free block

@@ -67,7 +67,7 @@ class Reader {
   std::optional<HookView> hook(std::uint64_t row) const noexcept;  // first row: 0; null: unused
   // Returns this row of the table of the marks of steps; null: unused or damaged.
   std::optional<StepMarkView> step_mark(std::uint64_t row) const noexcept;
-  // Returns this row of the table of what frameworks say of their memory; null: unused or damaged.
+  // Returns this row of the table of the figures of frameworks; null: unused or damaged.
   std::optional<FrameworkPoolView> framework_pool(std::uint64_t row) const noexcept;
   // Returns this row of the table of functions without a hook; null: unused or damaged.
   std::optional<NamedCountView> unhooked_lookup(std::uint64_t row) const noexcept;

@@ -1,7 +1,5 @@
 #include "runtime_hooks/ledger/write/frameworks.hpp"
 
-#include <algorithm>
-
 #include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/core/confinement.hpp"
 

@@ -1,5 +1,5 @@
-// The ledger's table of frameworks: what PyTorch and others say of the memory that they have taken
-// from CUDA and hand out themselves.
+// The ledger's table of frameworks: the figures that PyTorch and others give of the memory that
+// they have taken from CUDA and hand out themselves.
 #pragma once
 
 #include <array>
