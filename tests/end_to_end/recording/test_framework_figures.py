@@ -204,6 +204,7 @@ def test_figures_that_come_late_are_not_those_of_the_refused_request(workspace):
         import cupy, threading, time
         cupy.empty(8 << 20)
         def work():
+            time.sleep(0.5)  # until the main thread waits in join()
             assert cupy.empty(4 << 30) is None
             time.sleep(1.5)
         thread = threading.Thread(target=work)
