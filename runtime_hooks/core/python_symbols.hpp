@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "runtime_hooks/core/code_range.hpp"
+
 namespace cuwarden {
 
 // Addresses of functions and objects that a Python interpreter exports. Functions are those of its
@@ -20,9 +22,13 @@ struct PythonSymbols {
   bool has_add_type = false;               // true if PyModule_AddType is exported: from 3.9 on
   // Addresses of the file's code and data; `end` is exclusive.
   std::uintptr_t start = 0, end = 0;
-  // Addresses of the function _PyEval_EvalFrameDefault, which runs Python code; the end is
-  // exclusive. Both are 0 if the function was not found.
-  std::uintptr_t evaluation_start = 0, evaluation_end = 0;
+  // The function _PyEval_EvalFrameDefault, which runs Python code, and the part of it that the
+  // compiler has put elsewhere. Empty: not found, or no such part.
+  CodeRange evaluation{}, evaluation_cold{};
+  // True if the address lies in the code of that function.
+  bool is_evaluation(std::uint64_t address) const noexcept {
+    return evaluation.contains(address) || evaluation_cold.contains(address);
+  }
   // True if the file has no other code than the interpreter's: libpython, or a program whose file
   // name begins with "python".
   bool has_interpreter_alone = false;

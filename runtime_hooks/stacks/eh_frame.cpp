@@ -141,27 +141,50 @@ Common read_common(const std::uint8_t* at, Range within) {
   return common;
 }
 
-// Returns the rule at `address` from the function's entry (FDE) at `at`.
-Rule read_description(const std::uint8_t* at, Range within, std::uint64_t address,
-                      std::uint64_t function) {
-  constexpr Rule malformed(Rule::Special::malformed);
+// A function's entry (FDE).
+struct Description {
+  Common common;
+  std::uint64_t bytes = 0;  // length of the code
+  Cursor instructions;
+  bool good = false;  // false if the entry is malformed or unknown
+};
+
+// Reads a number in the encoding; 0 if it has another size than four or eight bytes.
+std::uint64_t read_length(Cursor& from, std::uint8_t encoding) {
+  constexpr std::uint8_t absolute = 0x00, four_bytes = 0x03, eight_bytes = 0x04;
+  Cursor copy = from;
+  if (!skip_pointer(from, encoding)) return 0;
+  if (encoding == four_bytes) return copy.fixed<std::uint32_t>();
+  return encoding == absolute || encoding == eight_bytes ? copy.fixed<std::uint64_t>() : 0;
+}
+
+// Reads the function's entry at `at`. Its start is skipped: it is known from the search.
+Description read_description(const std::uint8_t* at, Range within) {
+  Description found;
   Cursor from = entry_at(at, within);
   const std::uint8_t* const pointer_at = from.position();
   const auto back = from.fixed<std::int32_t>();
-  if (!from.good()) return malformed;
-  const Common common = read_common(pointer_at - back, within);
-  if (!common.good) return malformed;
-  if (common.return_address_column != 16) return Rule(Rule::Special::not_expressible);
-  // The function's start and length are skipped: they are known from the search.
-  const std::uint8_t size_only = common.pointer_encoding & 0x07;
-  if (common.pointer_encoding == aligned || !skip_pointer(from, size_only) ||
+  if (!from.good()) return found;
+  found.common = read_common(pointer_at - back, within);
+  const std::uint8_t size_only = found.common.pointer_encoding & 0x07;
+  if (!found.common.good || found.common.pointer_encoding == aligned ||
       !skip_pointer(from, size_only))
-    return malformed;
-  if (common.has_augmentation_data) from.block();
-  if (!from.good()) return malformed;
-  CfaProgram program(address, function, common.code_alignment, common.data_alignment);
+    return found;
+  found.bytes = read_length(from, size_only);
+  if (found.common.has_augmentation_data) from.block();
+  found.instructions = from;
+  found.good = from.good();
+  return found;
+}
+
+// Returns the rule at `address` in the code that the entry describes and that begins at `start`.
+Rule rule_at(const Description& description, std::uint64_t address, std::uint64_t start) {
+  if (!description.good) return Rule(Rule::Special::malformed);
+  const Common& common = description.common;
+  if (common.return_address_column != 16) return Rule(Rule::Special::not_expressible);
+  CfaProgram program(address, start, common.code_alignment, common.data_alignment);
   program.run(common.instructions);
-  program.run(from);
+  program.run(description.instructions);
   return program.rule(common.signal_frame);
 }
 
@@ -182,14 +205,26 @@ Learned learn_rule(std::uint64_t address, bool interrupted) noexcept {
   if (!find_module(code, module)) return {Rule(Rule::Special::foreign_code), false};
   FoundFunction function{};
   if (const void* description = _Unwind_Find_FDE(code, &function))
-    return {read_description(static_cast<const std::uint8_t*>(description), module, address,
-                             reinterpret_cast<std::uint64_t>(function.begin)),
+    return {rule_at(read_description(static_cast<const std::uint8_t*>(description), module),
+                    address, reinterpret_cast<std::uint64_t>(function.begin)),
             true};
   // A signal handler returns to these bytes; the address that is looked up lies one before them.
   if (interrupted) return {Rule(Rule::Special::no_description), false};
   return {is_sigreturn(address + 1) ? Rule(Rule::Special::signal_frame)
                                     : Rule(Rule::Special::no_description),
           true};
+}
+
+CodeRange described_code(std::uint64_t address) noexcept {
+  void* const code = reinterpret_cast<void*>(address);
+  Range module;
+  FoundFunction function{};
+  if (!find_module(code, module)) return {};
+  const void* const at = _Unwind_Find_FDE(code, &function);
+  if (at == nullptr) return {};
+  const Description description = read_description(static_cast<const std::uint8_t*>(at), module);
+  const auto start = reinterpret_cast<std::uint64_t>(function.begin);
+  return description.good ? CodeRange{start, start + description.bytes} : CodeRange{};
 }
 
 }  // namespace cuwarden::stacks

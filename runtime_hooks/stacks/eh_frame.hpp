@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "runtime_hooks/core/code_range.hpp"
 #include "runtime_hooks/stacks/rule.hpp"
 
 namespace cuwarden::stacks {
@@ -27,5 +28,9 @@ struct Learned {
 // to the program's libgcc. Versions of libgcc before 13 answer under a lock, whose holder the walk
 // may have interrupted.
 Learned learn_rule(std::uint64_t address, bool interrupted) noexcept;
+
+// Returns the code around `address` that one entry of a module's unwind table describes: a
+// function, or a part of one. Returns an empty range if no entry describes the address.
+CodeRange described_code(std::uint64_t address) noexcept;
 
 }  // namespace cuwarden::stacks

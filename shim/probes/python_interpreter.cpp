@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/stacks/cold_part.hpp"
 #include "shim/support/loaded_objects.hpp"
 
 namespace cuwarden::shim {
@@ -57,8 +58,9 @@ bool read(const LoadedObject& object, PythonSymbols& found) {
   found.start = object.start();
   found.end = object.end();
   const auto evaluation = object.find_any("_PyEval_EvalFrameDefault");
-  found.evaluation_start = reinterpret_cast<std::uintptr_t>(evaluation.address);
-  found.evaluation_end = found.evaluation_start + evaluation.bytes;
+  const auto evaluation_start = reinterpret_cast<std::uintptr_t>(evaluation.address);
+  found.evaluation = {evaluation_start, evaluation_start + evaluation.bytes};
+  found.evaluation_cold = stacks::cold_part_of(found.evaluation);
   found.has_interpreter_alone =
       object.path().empty() ? is_program_python() : object.soname().starts_with("libpython");
   return true;
@@ -78,7 +80,7 @@ std::string without_python_frames(std::uint32_t version) {
                              ? "before 3.9"
                              : std::to_string(version >> 8) + "." + std::to_string(version & 0xff);
   return "stacks have no Python frames: this build of Python " + of +
-         " cannot be read (CPython 3.9 to 3.13 with a global lock can). Native frames are recorded "
+         " cannot be read (CPython 3.9 to 3.14 with a global lock can). Native frames are recorded "
          "as usual. CUWARDEN_PYTHON=off silences this line";
 }
 

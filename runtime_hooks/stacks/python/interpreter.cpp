@@ -137,9 +137,14 @@ __attribute__((always_inline)) inline std::uint64_t stamp_of(std::uint64_t code,
   return hash_of_code(code, layout);
 }
 
+__attribute__((always_inline)) inline std::uint64_t code_of(std::uint64_t frame,
+                                                            const Layout& layout) noexcept {
+  return at<std::uint64_t>(frame + layout.frame_code) & ~std::uint64_t{layout.code_tag};
+}
+
 __attribute__((always_inline)) inline PythonFrame frame_at(std::uint64_t frame,
                                                            const Layout& layout) noexcept {
-  const auto code = at<std::uint64_t>(frame + layout.frame_code);
+  const std::uint64_t code = code_of(frame, layout);
   std::uint64_t instruction = 0;
   if (layout.has_frame_objects()) {
     // The number of bytes in 3.9, of instructions in 3.10; -1 before the first one.
@@ -273,7 +278,7 @@ bool Interpreter::is_plausible(std::uint64_t frame) const noexcept {
     if (!is_structure(frame, frame_bytes)) return false;
     const bool is_python = layout_.frame_owner == Layout::none ||
                            at<std::uint8_t>(frame + layout_.frame_owner) < Layout::owned_by_c_stack;
-    if (is_python && (!is_plausible_code(at<std::uint64_t>(frame + layout_.frame_code)) ||
+    if (is_python && (!is_plausible_code(code_of(frame, layout_)) ||
                       frame_at(frame, layout_).instruction > longest_table))
       return false;
     frame = at<std::uint64_t>(frame + layout_.frame_previous);
@@ -288,9 +293,7 @@ bool Interpreter::is_run_between(std::uint64_t state, std::uint64_t low,
 }
 
 bool Interpreter::has_evaluation(std::span<const std::uint64_t> frames) const noexcept {
-  return std::ranges::any_of(frames, [&](std::uint64_t pc) {
-    return pc >= symbols_.evaluation_start && pc < symbols_.evaluation_end;
-  });
+  return std::ranges::any_of(frames, [&](std::uint64_t pc) { return symbols_.is_evaluation(pc); });
 }
 
 bool Interpreter::read(std::uint64_t state, FrameChain& chain) noexcept {

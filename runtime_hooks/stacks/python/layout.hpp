@@ -1,5 +1,5 @@
 // Positions of the fields of CPython's structures from which Python frames are read. They differ
-// between the versions 3.9 to 3.13, and do not change within one of them.
+// between the versions 3.9 to 3.14, and do not change within one of them.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,8 @@ struct Layout {
   // The instruction is an int before 3.11: a number of bytes in 3.9, of units of two bytes in 3.10;
   // -1 before the first one. From 3.11 on, it is an address in the bytecode.
   std::uint16_t frame_previous = 0, frame_code = 0, frame_instruction = 0;
+  // Bits of the code object's address in a frame that do not belong to the address.
+  std::uint16_t code_tag = 0;
   // The Python frame: a byte that is nonzero if the frame was entered from C code; `none` if the
   // version has no such field.
   std::uint16_t frame_is_entry = 0;
@@ -67,7 +69,7 @@ struct Layout {
 };
 
 // The layouts of the versions that can be read. The numbers are offsetof() of CPython's own
-// headers: 3.9.18, 3.10.13, 3.11.7, 3.12.1, 3.13.0.
+// headers: 3.9.18, 3.10.13, 3.11.7, 3.12.1, 3.13.0, 3.14.10.
 inline constexpr Layout layouts[] = {
     {.version = 0x0309,
      .state_thread = 176,
@@ -174,6 +176,28 @@ inline constexpr Layout layouts[] = {
      .ascii_characters = 40,
      .other_characters = 56,
      .lines = LineTable::locations},
+    {.version = 0x030e,
+     .state_thread = 152,
+     .state_frame = 72,
+     .state_cframe = Layout::none,
+     .cframe_frame = Layout::none,
+     .cframe_previous = Layout::none,
+     .frame_previous = 8,
+     .frame_code = 0,
+     .frame_instruction = 56,
+     .code_tag = 1,
+     .frame_is_entry = Layout::none,
+     .frame_owner = 74,
+     .code_file = 112,
+     .code_name = 128,
+     .code_first_line = 68,
+     .code_lines = 136,
+     .code_instructions = 208,
+     .code_first_shown = 192,
+     .code_version = 92,
+     .ascii_characters = 40,
+     .other_characters = 56,
+     .lines = LineTable::locations},
 };
 
 // Positions that all versions have in common, in bytes from the start of the structure.
@@ -183,9 +207,9 @@ inline constexpr std::uint16_t bytes_start = 32;    // PyBytesObject: its first 
 // PyASCIIObject: bits that say how many bytes each character takes, and if all are ASCII.
 inline constexpr std::uint16_t text_state = 32;
 
-// Returns the layout of the interpreter with these symbols, one of `layouts`; null if its version
-// is not known, or if it was built without a global lock (free-threaded), where code objects look
-// different.
+// Returns the layout of the interpreter with these symbols, one of `layouts`. Returns null if its
+// version is not known, if it was built without a global lock (free-threaded), where code objects
+// look different, or if it says of itself that a field lies elsewhere.
 const Layout* layout_of(const PythonSymbols&) noexcept;
 // Returns the interpreter's version, such as 0x030e for 3.14; 0 if it is older than 3.9.
 std::uint32_t version_of(const PythonSymbols&) noexcept;

@@ -23,7 +23,7 @@ Merged merge(const NativeStack& native, const FrameChain& chain,
     const std::uint64_t pc = native.frames[i], sp = native.stack_pointers[i];
     const std::uint64_t end =
         i + 1 < native.frames.size() ? native.stack_pointers[i + 1] : native.outermost_sp;
-    const bool is_evaluation = pc >= symbols.evaluation_start && pc < symbols.evaluation_end;
+    const bool is_evaluation = symbols.is_evaluation(pc);
     const auto runs = [&](const FrameChain::Group& one) {
       return one.inside == 0 ? is_evaluation : one.inside >= sp && one.inside < end;
     };

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-READ = [(3, minor) for minor in range(9, 14)]
+READ = [(3, minor) for minor in range(9, 15)]
 
 
 def interpreters():
