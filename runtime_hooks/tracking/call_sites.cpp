@@ -81,8 +81,16 @@ GroupId CallSites::group_unguarded(const Caller& caller, Kind kind, DeviceOrdina
   return group_of_unmet(caller, kind, device, native, state);
 }
 
-[[gnu::noinline]] GroupId CallSites::known_with_python(GroupId native, std::uint64_t state,
-                                                       std::uint32_t generation) noexcept {
+// A thread mostly comes back with the frames that it had the last time.
+GroupId CallSites::known_with_python(GroupId native, std::uint64_t state,
+                                     std::uint32_t generation) noexcept {
+  const auto last = python_.known.last_found(ledger_.threads.slot(), native.value, generation);
+  if (!last.frames.empty() && python_.has_frames(state, last.frames)) return {last.name};
+  return find_with_python(native, state, generation);
+}
+
+[[gnu::noinline]] GroupId CallSites::find_with_python(GroupId native, std::uint64_t state,
+                                                      std::uint32_t generation) noexcept {
   stacks::python::FrameChain chain;
   if (!python_.read(state, chain)) return native;
   return {python_.known.find(ledger_.threads.slot(), native.value, chain, generation)};

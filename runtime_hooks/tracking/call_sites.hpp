@@ -73,6 +73,9 @@ class CallSites {
   // Python frames; 0 if these were not met on it. `generation`: as in KnownChains.
   GroupId known_with_python(GroupId native, std::uint64_t python_state,
                             std::uint32_t generation) noexcept;
+  // Does known_with_python() for Python frames that differ from the last ones on this native stack.
+  GroupId find_with_python(GroupId native, std::uint64_t python_state,
+                           std::uint32_t generation) noexcept;
   // Walks the stack of such a call, puts the Python frames into it if the thread is inside the
   // interpreter, and returns its group.
   GroupId group_of_unmet(const Caller&, Kind, DeviceOrdinal, GroupId native,

@@ -69,7 +69,7 @@ PythonStacks::Stored PythonStacks::merge(const python::NativeStack& native,
                                          contents.lines,
                                          static_cast<std::uint32_t>(python_->layout().lines)})
                 : 0;
-    stored[i] = ledger::python_frame(row, row != 0 ? frame.instruction : 0);
+    stored[i] = ledger::python_frame(row, row != 0 ? python_->instruction_of(frame) : 0);
     is_whole = is_whole && row != 0;
   }
   const python::Merged merged =

@@ -64,6 +64,12 @@ class PythonStacks {
   // Fills the chain with the calling thread's Python frames. `state` is the result of
   // state_of_thread(), not 0. The thread must run them. Returns false if there are none.
   bool read(std::uint64_t state, stacks::python::FrameChain& chain) noexcept;
+  // True if read() would give these frames, which it has given before. `state` is the result of
+  // state_of_thread(), not 0. The thread must run its frames. `frames` is not empty.
+  bool has_frames(std::uint64_t state,
+                  std::span<const stacks::python::PythonFrame> frames) const noexcept {
+    return python_->has_frames(state, frames);
+  }
   // The result of merge(): the number of frames, if outer frames are missing, and if the functions
   // of all Python frames could be stored. A frame whose function could not be stored has row 0.
   struct Stored {

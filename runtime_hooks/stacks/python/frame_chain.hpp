@@ -10,11 +10,12 @@ namespace cuwarden::stacks::python {
 struct PythonFrame {
   // Address of the code object of the function.
   std::uint64_t code;
-  // Number of the instruction that the frame has reached: of units of two bytes from the start of
-  // the bytecode. 0 also for a frame that has not begun.
-  std::uint64_t instruction;
+  // The instruction that the frame has reached, as the interpreter keeps it: an address from 3.11
+  // on, a number before. Interpreter::instruction_of() tells which one it is in the bytecode.
+  std::uint64_t position;
   // Value that differs for two code objects that lie at one address one after the other.
   std::uint64_t stamp;
+  constexpr bool operator==(const PythonFrame&) const = default;
 };
 
 // The Python frames of a thread, innermost first. They are divided into groups: the frames of one

@@ -109,32 +109,64 @@ bool is_text(std::uint64_t address, const PythonSymbols& symbols, const Layout& 
          can_read(text.start, text.count * text.bytes_each);
 }
 
-std::uint64_t hash_text(std::uint64_t hash, std::uint64_t text, const Layout& layout) noexcept {
+// Returns a hash of the contents of an object, before which its head lies. The products do not wait
+// for each other, as those of hash_bytes() do: before 3.12, this is the greater part of the time
+// that a frame takes.
+std::uint64_t hash_of_contents(std::uint64_t start, std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t word = sizeof(std::uint64_t);
+  const std::uint64_t end = start + bytes;
+  std::uint64_t hash = bytes;
+  const auto add = [&](std::uint64_t left, std::uint64_t right, std::uint64_t offset) {
+    hash += fold_product(left ^ hash_salt[2], right ^ hash_salt[3] ^ offset) + left;
+  };
+  std::uint64_t offset = 0;
+  for (; offset + 2 * word < bytes; offset += 2 * word)
+    add(at<std::uint64_t>(start + offset), at<std::uint64_t>(start + offset + word), offset);
+  // The last words overlap those before, or the object's head, which is shifted out.
+  const auto last = at<std::uint64_t>(end - word);
+  if (bytes >= 2 * word)
+    add(at<std::uint64_t>(end - 2 * word), last, offset);
+  else if (bytes >= word)
+    add(at<std::uint64_t>(start), last, offset);
+  else if (bytes != 0)
+    add(0, last >> 8 * (word - bytes), offset);
+  return hash;
+}
+
+// Python has mostly hashed the texts of code objects, and keeps the result.
+__attribute__((always_inline)) inline std::uint64_t hash_of_text(std::uint64_t text,
+                                                                 const Layout& layout) noexcept {
+  constexpr std::uint64_t not_hashed = UINT64_MAX;
+  if (const auto kept = at<std::uint64_t>(text + text_hash); kept != not_hashed) return kept;
   const Characters characters = characters_of(text, layout);
-  return hash_bytes(hash, reinterpret_cast<const void*>(characters.start),
-                    characters.count * characters.bytes_each);
+  return hash_of_contents(characters.start, characters.count * characters.bytes_each);
 }
 
 // Returns a hash of all that a report says of a code object's frames.
-[[gnu::noinline]] std::uint64_t hash_of_code(std::uint64_t code, const Layout& layout) noexcept {
-  const auto file = at<std::uint64_t>(code + layout.code_file),
-             name = at<std::uint64_t>(code + layout.code_name),
-             lines = at<std::uint64_t>(code + layout.code_lines);
-  std::uint64_t hash = hash_text(at<std::uint32_t>(code + layout.code_first_line), file, layout);
-  hash = hash_text(hash, name, layout);
-  return hash_bytes(hash, reinterpret_cast<const void*>(lines + bytes_start),
-                    at<std::uint64_t>(lines + object_length));
+__attribute__((always_inline)) inline std::uint64_t hash_of_code(std::uint64_t code,
+                                                                 const Layout& layout) noexcept {
+  const std::uint64_t file = hash_of_text(at<std::uint64_t>(code + layout.code_file), layout),
+                      name = hash_of_text(at<std::uint64_t>(code + layout.code_name), layout),
+                      lines = at<std::uint64_t>(code + layout.code_lines);
+  return fold_product(file ^ hash_salt[0], name ^ hash_salt[1]) +
+         hash_of_contents(lines + bytes_start, at<std::uint64_t>(lines + object_length)) +
+         at<std::uint32_t>(code + layout.code_first_line);
+}
+
+[[gnu::noinline]] std::uint64_t hash_of_unnumbered(std::uint64_t code,
+                                                   const Layout& layout) noexcept {
+  return hash_of_code(code, layout);
 }
 
 // Code objects come and go, and one may get the address of another. From 3.12 on, each has a number
 // of its own. Before that, and once the numbers have run out, its parts are compared.
 __attribute__((always_inline)) inline std::uint64_t stamp_of(std::uint64_t code,
                                                              const Layout& layout) noexcept {
-  if (layout.code_version != Layout::none) {
-    const std::uint64_t version = at<std::uint32_t>(code + layout.code_version);
-    if (version != 0) return version << 32 | at<std::uint32_t>(code + layout.code_first_line);
-  }
-  return hash_of_code(code, layout);
+  if (layout.code_version == Layout::none) return hash_of_code(code, layout);
+  const std::uint64_t version = at<std::uint32_t>(code + layout.code_version);
+  if (version == 0) [[unlikely]]
+    return hash_of_unnumbered(code, layout);
+  return version << 32 | at<std::uint32_t>(code + layout.code_first_line);
 }
 
 __attribute__((always_inline)) inline std::uint64_t code_of(std::uint64_t frame,
@@ -145,47 +177,52 @@ __attribute__((always_inline)) inline std::uint64_t code_of(std::uint64_t frame,
 __attribute__((always_inline)) inline PythonFrame frame_at(std::uint64_t frame,
                                                            const Layout& layout) noexcept {
   const std::uint64_t code = code_of(frame, layout);
-  std::uint64_t instruction = 0;
+  const std::uint64_t position =
+      layout.has_frame_objects()
+          ? static_cast<std::uint32_t>(at<std::int32_t>(frame + layout.frame_instruction))
+          : at<std::uint64_t>(frame + layout.frame_instruction);
+  return {code, position, stamp_of(code, layout)};
+}
+
+// Returns Interpreter::instruction_of().
+std::uint64_t instruction_at(const PythonFrame& frame, const Layout& layout) noexcept {
   if (layout.has_frame_objects()) {
     // The number of bytes in 3.9, of instructions in 3.10; -1 before the first one.
-    const auto last = std::max(at<std::int32_t>(frame + layout.frame_instruction), 0);
-    instruction = static_cast<std::uint64_t>(layout.version < 0x030a ? last / 2 : last);
-  } else {
-    // Before the first one, it may lie right before the bytecode.
-    const auto start = code + layout.code_instructions;
-    const auto now = at<std::uint64_t>(frame + layout.frame_instruction);
-    instruction = now > start ? (now - start) / 2 : 0;
+    const auto last = std::max(static_cast<std::int32_t>(frame.position), 0);
+    return static_cast<std::uint64_t>(layout.version < 0x030a ? last / 2 : last);
   }
-  return {code, instruction, stamp_of(code, layout)};
+  // Before the first one, it may lie right before the bytecode.
+  const std::uint64_t start = frame.code + layout.code_instructions;
+  return frame.position > start ? (frame.position - start) / 2 : 0;
 }
 
 // False for a frame that has not begun, or that the interpreter uses for itself: Python does not
 // show it, either (_PyFrame_IsIncomplete).
-__attribute__((always_inline)) inline bool is_shown(std::uint64_t frame, const PythonFrame& now,
-                                                    const Layout& layout) noexcept {
+bool is_shown(std::uint64_t frame, const PythonFrame& now, const Layout& layout) noexcept {
   return at<std::uint8_t>(frame + layout.frame_owner) == Layout::owned_by_generator ||
-         now.instruction >= at<std::uint32_t>(now.code + layout.code_first_shown);
+         instruction_at(now, layout) >= at<std::uint32_t>(now.code + layout.code_first_shown);
 }
 
 // Each frame is run by a C function of its own. From 3.10 on, the function's CFrame lies in it.
-template <std::size_t index>
-void walk_frame_objects(std::uint64_t state, FrameChain& chain) noexcept {
-  constexpr Layout layout = layouts[index];
+// Takers are what the walks below give the frames to: add() returns false to end the walk.
+template <std::size_t index, class Taker>
+void walk_frame_objects(std::uint64_t state, Taker& taker) noexcept {
+  static constexpr Layout layout = layouts[index];
   std::uint64_t cframe =
       layout.state_cframe == Layout::none ? 0 : at<std::uint64_t>(state + layout.state_cframe);
   for (auto frame = at<std::uint64_t>(state + layout.state_frame); frame != 0;
        frame = at<std::uint64_t>(frame + layout.frame_previous)) {
-    if (!chain.add(frame_at(frame, layout))) return;
-    chain.end_group(cframe);
+    if (!taker.add(frame_at(frame, layout), [] { return true; })) return;
+    taker.end_group(cframe);
     if (cframe != 0) cframe = at<std::uint64_t>(cframe + layout.cframe_previous);
   }
 }
 
 // A group ends with the frame that C code has entered (3.11), or before a frame that lies on the C
 // stack and is no Python code (later versions).
-template <std::size_t index>
-void walk_frames(std::uint64_t state, FrameChain& chain) noexcept {
-  constexpr Layout layout = layouts[index];
+template <std::size_t index, class Taker>
+void walk_frames(std::uint64_t state, Taker& taker) noexcept {
+  static constexpr Layout layout = layouts[index];
   std::uint64_t cframe = 0, frame = 0;
   if constexpr (layout.cframe_frame == Layout::none) {
     frame = at<std::uint64_t>(state + layout.state_frame);
@@ -196,35 +233,73 @@ void walk_frames(std::uint64_t state, FrameChain& chain) noexcept {
   for (; frame != 0; frame = at<std::uint64_t>(frame + layout.frame_previous)) {
     if constexpr (layout.frame_is_entry == Layout::none) {
       if (at<std::uint8_t>(frame + layout.frame_owner) >= Layout::owned_by_c_stack) {
-        chain.end_group(frame);
+        taker.end_group(frame);
         continue;
       }
     }
     const PythonFrame now = frame_at(frame, layout);
-    if (is_shown(frame, now, layout) && !chain.add(now)) break;
+    if (!taker.add(now, [&] { return is_shown(frame, now, layout); })) break;
     if constexpr (layout.frame_is_entry != Layout::none) {
       if (at<std::uint8_t>(frame + layout.frame_is_entry) == 0) continue;
-      chain.end_group(cframe);
+      taker.end_group(cframe);
       cframe = at<std::uint64_t>(cframe + layout.cframe_previous);
     }
   }
   // A group that was cut off is still run by this CFrame's function; later versions do not tell.
-  chain.end_group(cframe);
+  taker.end_group(cframe);
 }
+
+// Takes the frames into a chain.
+struct Filling {
+  FrameChain& chain;
+  bool add(const PythonFrame& frame, const auto& shown) noexcept {
+    return !shown() || chain.add(frame);
+  }
+  void end_group(std::uint64_t inside) noexcept { chain.end_group(inside); }
+};
+
+// Compares the frames with known ones. A frame that equals a known one is shown, as that one was.
+struct Comparing {
+  std::span<const PythonFrame> known;
+  std::size_t met = 0;
+  bool differs = false;
+  bool add(const PythonFrame& frame, const auto& shown) noexcept {
+    if (met < known.size() && frame == known[met]) {
+      ++met;
+      return true;
+    }
+    // A chain that is full has lost outer frames.
+    if (met == FrameChain::most_frames) return false;
+    differs = shown();
+    return !differs;
+  }
+  void end_group(std::uint64_t) noexcept {}
+};
 
 // The walk of each layout is compiled for its positions: the loop is the greater part of the time
 // that a stack with Python frames takes.
-using Walk = void (*)(std::uint64_t state, FrameChain&) noexcept;
-template <std::size_t index>
-constexpr Walk walk_of() {
+template <std::size_t index, class Taker>
+__attribute__((always_inline)) inline void walk(std::uint64_t state, Taker& taker) noexcept {
   if constexpr (layouts[index].has_frame_objects())
-    return walk_frame_objects<index>;
+    walk_frame_objects<index>(state, taker);
   else
-    return walk_frames<index>;
+    walk_frames<index>(state, taker);
+}
+template <std::size_t index>
+void fill(std::uint64_t state, FrameChain& chain) noexcept {
+  Filling filling{chain};
+  walk<index>(state, filling);
+}
+template <std::size_t index>
+bool equals(std::uint64_t state, std::span<const PythonFrame> known) noexcept {
+  Comparing comparing{known};
+  walk<index>(state, comparing);
+  return !comparing.differs && comparing.met == known.size();
 }
 template <std::size_t... indexes>
-constexpr std::array<Walk, sizeof...(indexes)> walks_of(std::index_sequence<indexes...>) {
-  return {walk_of<indexes>()...};
+constexpr std::array<Interpreter::Walks, sizeof...(indexes)> walks_of(
+    std::index_sequence<indexes...>) {
+  return {Interpreter::Walks{fill<indexes>, equals<indexes>}...};
 }
 constexpr auto walks = walks_of(std::make_index_sequence<std::size(layouts)>());
 
@@ -235,7 +310,7 @@ constinit thread_local std::uint64_t Interpreter::own_state_ = 0;
 Interpreter::Interpreter(const PythonSymbols& symbols, const Layout& layout) noexcept
     : symbols_(symbols),
       layout_(layout),
-      walk_(walks[static_cast<std::size_t>(&layout - layouts)]) {}
+      walks_(walks[static_cast<std::size_t>(&layout - layouts)]) {}
 
 // A thread's state has the thread's id. The key by which the state is found may be another one's
 // after the interpreter's end.
@@ -279,7 +354,7 @@ bool Interpreter::is_plausible(std::uint64_t frame) const noexcept {
     const bool is_python = layout_.frame_owner == Layout::none ||
                            at<std::uint8_t>(frame + layout_.frame_owner) < Layout::owned_by_c_stack;
     if (is_python && (!is_plausible_code(code_of(frame, layout_)) ||
-                      frame_at(frame, layout_).instruction > longest_table))
+                      instruction_at(frame_at(frame, layout_), layout_) > longest_table))
       return false;
     frame = at<std::uint64_t>(frame + layout_.frame_previous);
   }
@@ -308,8 +383,12 @@ bool Interpreter::read(std::uint64_t state, FrameChain& chain) noexcept {
     trust_.store(trust, std::memory_order_relaxed);
   }
   if (trust == Trust::none) return false;
-  walk_(state, chain);
+  walks_.fill(state, chain);
   return chain.count != 0;
+}
+
+std::uint64_t Interpreter::instruction_of(const PythonFrame& frame) const noexcept {
+  return instruction_at(frame, layout_);
 }
 
 bool Interpreter::read_code(std::uint64_t code, CodeContents& contents) const noexcept {

@@ -60,6 +60,15 @@ class Interpreter {
   // frame, or if is_implausible() is or becomes true. Returns false, too, if a seccomp filter
   // forbids to check the first frames.
   bool read(std::uint64_t state, FrameChain&) noexcept;
+  // True if read() would give these frames; faster than to read them. The thread must be inside the
+  // interpreter, as for read(). False if read() has given no frames yet. `known`: the frames of a
+  // chain that read() gave, innermost first, not empty.
+  bool has_frames(std::uint64_t state, std::span<const PythonFrame> known) const noexcept {
+    return trust_.load(std::memory_order_relaxed) == Trust::full && walks_.equals(state, known);
+  }
+  // Returns the number of the instruction that a frame has reached: of units of two bytes from the
+  // start of the bytecode. 0 also for a frame that has not begun.
+  std::uint64_t instruction_of(const PythonFrame&) const noexcept;
   // Reads a code object: PythonFrame::code of a frame of the calling thread that read() has given.
   // Returns false if a part of the object cannot be read.
   bool read_code(std::uint64_t code, CodeContents&) const noexcept;
@@ -71,6 +80,12 @@ class Interpreter {
   // Addresses of the interpreter's file.
   const PythonSymbols& symbols() const noexcept { return symbols_; }
   const Layout& layout() const noexcept { return layout_; }
+
+  // Functions that walk the frames of the thread with this state, by a layout's positions.
+  struct Walks {
+    void (*fill)(std::uint64_t state, FrameChain&) noexcept;
+    bool (*equals)(std::uint64_t state, std::span<const PythonFrame> known) noexcept;
+  };
 
  private:
   // Tells if the interpreter's fields are where the layout says.
@@ -87,8 +102,7 @@ class Interpreter {
 
   const PythonSymbols symbols_;
   const Layout& layout_;
-  // Fills a chain with the frames of the thread with this state, by the layout's positions.
-  void (*const walk_)(std::uint64_t state, FrameChain&) noexcept;
+  const Walks walks_;
   std::atomic<Trust> trust_{Trust::unknown};
 
   // Address of the state that is_of_this_thread() last found to be the calling thread's; 0: none.

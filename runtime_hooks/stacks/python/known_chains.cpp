@@ -16,7 +16,7 @@ std::uint64_t KnownChains::hash_of(std::uint32_t native, const FrameChain& chain
   std::uint64_t hash = hash_salt[0] ^ native;
   for (std::uint32_t i = 0; i < chain.count; ++i) {
     const PythonFrame& frame = chain.frames[i];
-    hash = fold_product(hash ^ frame.code, hash_salt[1] ^ frame.instruction) + frame.code;
+    hash = fold_product(hash ^ frame.code, hash_salt[1] ^ frame.position) + frame.code;
   }
   return hash;
 }
@@ -28,13 +28,32 @@ bool KnownChains::is_same(const Entry& entry, std::uint64_t hash, std::uint32_t 
          std::memcmp(entry.frames, chain.frames, chain.count * sizeof(PythonFrame)) == 0;
 }
 
+KnownChains::Table* KnownChains::table_of(ThreadSlot thread) const noexcept {
+  Table* const table = tables_[thread.number].load(std::memory_order_acquire);
+  return table != nullptr && table->tenancy == thread.tenancy ? table : nullptr;
+}
+
+KnownChains::Known KnownChains::last_found(ThreadSlot thread, std::uint32_t native,
+                                           std::uint32_t generation) const noexcept {
+  const Table* const table = table_of(thread);
+  if (table == nullptr) return {};
+  const std::uint32_t last = table->last[native % natives];
+  const Entry& entry = table->entries[last / ways][last % ways];
+  if (entry.native != native || entry.generation != generation) return {};
+  return {{entry.frames, entry.count}, entry.name};
+}
+
 std::uint32_t KnownChains::find(ThreadSlot thread, std::uint32_t native, const FrameChain& chain,
-                                std::uint32_t generation) const noexcept {
-  const Table* const table = tables_[thread.number].load(std::memory_order_acquire);
-  if (table == nullptr || table->tenancy != thread.tenancy) return 0;
+                                std::uint32_t generation) noexcept {
+  Table* const table = table_of(thread);
+  if (table == nullptr) return 0;
   const std::uint64_t hash = hash_of(native, chain);
-  for (const Entry& entry : table->entries[hash % sets])
-    if (is_same(entry, hash, native, chain, generation)) return entry.name;
+  for (std::uint32_t index = hash % sets * ways, end = index + ways; index < end; ++index) {
+    const Entry& entry = table->entries[index / ways][index % ways];
+    if (!is_same(entry, hash, native, chain, generation)) continue;
+    table->last[native % natives] = index;
+    return entry.name;
+  }
   return 0;
 }
 

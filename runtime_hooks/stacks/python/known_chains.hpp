@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/core/thread_slot.hpp"
@@ -20,23 +21,31 @@ class KnownChains {
   KnownChains(const KnownChains&) = delete;
   KnownChains& operator=(const KnownChains&) = delete;
 
+  // Python frames on a native stack, and the name that keep() got for them.
+  struct Known {
+    std::span<const PythonFrame> frames;  // empty: none are known; valid until the next keep()
+    std::uint32_t name = 0;
+  };
+  // Returns the Python frames that find() last found on this native stack for the calling thread;
+  // none if it is not known any more. Parameters: as in find().
+  Known last_found(ThreadSlot, std::uint32_t native, std::uint32_t generation) const noexcept;
   // `ThreadSlot` is the calling thread's. Returns the name that keep() got for these Python frames
   // on this native stack; 0 if there is none. `native`: a number that stands for the native stack.
   // `generation`: as in keep().
   std::uint32_t find(ThreadSlot, std::uint32_t native, const FrameChain&,
-                     std::uint32_t generation) const noexcept;
+                     std::uint32_t generation) noexcept;
   // Remembers the name of a stack, unless the thread has no number. A name is found only with the
   // same `generation`, a number that changes when names become invalid.
   void keep(ThreadSlot, std::uint32_t native, const FrameChain&, std::uint32_t generation,
             std::uint32_t name) noexcept;
 
  private:
-  static constexpr std::size_t sets = 64, ways = 2;
+  static constexpr std::size_t sets = 64, ways = 2, natives = 64;
 
   // One stack. `count`: number of its Python frames; 0: the entry is unused, or being written.
   struct Entry {
-    std::uint64_t
-        hash;  // hash of the native stack's number, and of the frames' code and instructions
+    // Hash of the native stack's number, and of the frames' code and positions.
+    std::uint64_t hash;
     std::uint32_t native, name, generation, count;
     PythonFrame frames[FrameChain::most_frames];
   };
@@ -47,9 +56,14 @@ class KnownChains {
     // Number of stacks so far that found the first entry of their set taken by another stack. It
     // chooses the entry that is overwritten next.
     std::uint32_t turn;
+    // For native stacks, by the remainder of their numbers: the index of the entry that find() last
+    // found, counted through all sets. What it has may have changed since.
+    std::uint32_t last[natives];
     Entry entries[sets][ways];
   };
 
+  // Returns the thread's table; null if it has none.
+  Table* table_of(ThreadSlot) const noexcept;
   static std::uint64_t hash_of(std::uint32_t native, const FrameChain&) noexcept;
   static bool is_same(const Entry&, std::uint64_t hash, std::uint32_t native, const FrameChain&,
                       std::uint32_t generation) noexcept;

@@ -204,6 +204,8 @@ inline constexpr Layout layouts[] = {
 inline constexpr std::uint16_t object_type = 8;     // PyObject: the type
 inline constexpr std::uint16_t object_length = 16;  // PyVarObject, PyASCIIObject: number of items
 inline constexpr std::uint16_t bytes_start = 32;    // PyBytesObject: its first byte
+// PyASCIIObject: the hash of the text; all bits are set if it was not hashed yet.
+inline constexpr std::uint16_t text_hash = 24;
 // PyASCIIObject: bits that say how many bytes each character takes, and if all are ASCII.
 inline constexpr std::uint16_t text_state = 32;
 

@@ -79,7 +79,7 @@ TEST_F(PythonMerging, outer_frames_are_cut_off_after_merging) {
 
 class PythonChains : public PythonMerging {
  protected:
-  std::uint32_t find(std::uint32_t native, std::uint32_t generation = 0) const {
+  std::uint32_t find(std::uint32_t native, std::uint32_t generation = 0) {
     return known.find(thread, native, *chain, generation);
   }
   KnownChains known;
@@ -95,12 +95,33 @@ TEST_F(PythonChains, a_stack_is_recognised_by_all_of_its_python_frames_and_its_n
   EXPECT_EQ(find(7, 1), 0u) << "names of another generation";
   for (std::uint32_t i = 0; i < 5; ++i)
     for (std::uint64_t PythonFrame::*part :
-         {&PythonFrame::code, &PythonFrame::instruction, &PythonFrame::stamp}) {
+         {&PythonFrame::code, &PythonFrame::position, &PythonFrame::stamp}) {
       ++(chain->frames[i].*part);
       EXPECT_EQ(find(7), 0u) << i;
       --(chain->frames[i].*part);
     }
   EXPECT_EQ(find(7), 42u);
+}
+
+TEST_F(PythonChains, the_frames_that_were_last_found_on_a_native_stack_are_remembered) {
+  add_group(5, 1);
+  known.keep(thread, 7, *chain, 0, 42);
+  EXPECT_TRUE(known.last_found(thread, 7, 0).frames.empty());
+  find(7);
+  add_group(1, 1);
+  known.keep(thread, 7, *chain, 0, 43);
+  KnownChains::Known last = known.last_found(thread, 7, 0);
+  EXPECT_EQ(last.name, 42u);
+  ASSERT_EQ(last.frames.size(), 5u);
+  EXPECT_EQ(last.frames[4], chain->frames[4]);
+  find(7);
+  last = known.last_found(thread, 7, 0);
+  EXPECT_EQ(last.name, 43u);
+  EXPECT_EQ(last.frames.size(), 6u);
+  EXPECT_TRUE(known.last_found(thread, 8, 0).frames.empty()) << "another native stack";
+  EXPECT_TRUE(known.last_found(thread, 7, 1).frames.empty()) << "another generation";
+  const ThreadSlot later{.number = 3, .tenancy = 2};
+  EXPECT_TRUE(known.last_found(later, 7, 0).frames.empty()) << "another thread";
 }
 
 TEST_F(PythonChains, a_later_thread_with_the_same_number_knows_nothing) {
