@@ -25,8 +25,8 @@ bool is_entry(std::uint64_t address) noexcept {
 
 }  // namespace
 
-// The code is searched for the bytes of a jump, also inside instructions. What is not a jump leads
-// into another function, if anywhere; what leads into code that begins with a frame is one.
+// The code is searched for the bytes of a jump, also inside other instructions. Bytes that are no
+// jump lead to a function's entry, if to code at all, and so they are passed over.
 CodeRange cold_part_of(CodeRange function) noexcept {
   constexpr std::uint64_t longest_jump = 6;
   CodeRange other;  // where the last jump led that left the function

@@ -7,167 +7,10 @@
 #include <iterator>
 #include <utility>
 
-#include "runtime_hooks/core/hash.hpp"
-#include "runtime_hooks/core/readable.hpp"
+#include "runtime_hooks/stacks/python/object_fields.hpp"
 
 namespace cuwarden::stacks::python {
 namespace {
-
-// Largest plausible line number, length of a text and of a table of lines.
-constexpr std::uint32_t most_lines = 100'000'000;
-constexpr std::uint64_t longest_text = std::uint64_t{1} << 24,
-                        longest_table = std::uint64_t{1} << 20;
-
-// Reads a field at an address that is known to be readable.
-template <class T>
-__attribute__((no_sanitize("address", "thread"), always_inline)) inline T at(
-    std::uint64_t address) noexcept {
-  T value;
-  __builtin_memcpy(&value, reinterpret_cast<const void*>(address), sizeof value);
-  return value;
-}
-
-// True if the bytes from `address` on can be read. They are looked at in steps of 4 KiB.
-bool can_read(std::uint64_t address, std::uint64_t bytes) noexcept {
-  if (address < 4096 || address + bytes < address || address + bytes >= std::uint64_t{1} << 47)
-    return false;
-  for (std::uint64_t offset = 0; offset < bytes; offset += 4096)
-    if (!is_readable(reinterpret_cast<const void*>(address + offset))) return false;
-  return is_readable(
-      reinterpret_cast<const void*>(address + std::max<std::uint64_t>(bytes, 8) - 8));
-}
-
-// True if a structure of `bytes` may begin at the address.
-bool is_structure(std::uint64_t address, std::uint64_t bytes) noexcept {
-  return address % 8 == 0 && can_read(address, bytes);
-}
-
-bool is_object(std::uint64_t address, std::uint64_t bytes, const void* type) noexcept {
-  return type != nullptr && is_structure(address, bytes) &&
-         at<std::uint64_t>(address + object_type) == reinterpret_cast<std::uint64_t>(type);
-}
-
-// The characters of a str object: their address, their number, and the bytes of each.
-struct Characters {
-  std::uint64_t start = 0, count = 0;
-  unsigned bytes_each = 1;
-};
-
-// Bits of PyASCIIObject::state: two for interning, three for the bytes of a character, compact,
-// ASCII. Texts of code objects are compact.
-Characters characters_of(std::uint64_t text, const Layout& layout) noexcept {
-  const auto state = at<std::uint32_t>(text + text_state);
-  Characters found{.count = at<std::uint64_t>(text + object_length)};
-  found.bytes_each = state >> 2 & 7;
-  const bool is_ascii = (state >> 6 & 1) != 0;
-  found.start = text + (is_ascii ? layout.ascii_characters : layout.other_characters);
-  return found;
-}
-
-std::uint32_t character(const Characters& text, std::uint64_t index) noexcept {
-  switch (text.bytes_each) {
-    case 1:
-      return at<std::uint8_t>(text.start + index);
-    case 2:
-      return at<std::uint16_t>(text.start + 2 * index);
-    default:
-      return at<std::uint32_t>(text.start + 4 * index);
-  }
-}
-
-// Writes a str object's text as UTF-8, as far as whole characters fit. Lone surrogates, by which
-// Python stands for undecodable bytes of a file's name, become question marks.
-template <std::size_t room>
-std::string_view text_of(std::uint64_t object, const Layout& layout,
-                         char (&buffer)[room]) noexcept {
-  const Characters text = characters_of(object, layout);
-  std::size_t length = 0;
-  for (std::uint64_t i = 0; i < text.count; ++i) {
-    std::uint32_t code = character(text, i);
-    if ((code >= 0xd800 && code < 0xe000) || code > 0x10ffff) code = '?';
-    const std::size_t bytes = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    if (length + bytes > room) break;
-    if (bytes == 1) {
-      buffer[length++] = static_cast<char>(code);
-      continue;
-    }
-    for (std::size_t part = bytes; part-- > 1; code >>= 6)
-      buffer[length + part] = static_cast<char>(0x80 | (code & 0x3f));
-    buffer[length] = static_cast<char>(0xf00u >> bytes | code);
-    length += bytes;
-  }
-  return {buffer, length};
-}
-
-bool is_text(std::uint64_t address, const PythonSymbols& symbols, const Layout& layout) noexcept {
-  if (!is_object(address, layout.other_characters, symbols.text_type)) return false;
-  const auto state = at<std::uint32_t>(address + text_state);
-  const Characters text = characters_of(address, layout);
-  const bool is_compact = (state >> 5 & 1) != 0;
-  return is_compact && text.count <= longest_text &&
-         (text.bytes_each == 1 || text.bytes_each == 2 || text.bytes_each == 4) &&
-         can_read(text.start, text.count * text.bytes_each);
-}
-
-// Returns a hash of the contents of an object, before which its head lies. The products do not wait
-// for each other, as those of hash_bytes() do: before 3.12, this is the greater part of the time
-// that a frame takes.
-std::uint64_t hash_of_contents(std::uint64_t start, std::uint64_t bytes) noexcept {
-  constexpr std::uint64_t word = sizeof(std::uint64_t);
-  const std::uint64_t end = start + bytes;
-  std::uint64_t hash = bytes;
-  const auto add = [&](std::uint64_t left, std::uint64_t right, std::uint64_t offset) {
-    hash += fold_product(left ^ hash_salt[2], right ^ hash_salt[3] ^ offset) + left;
-  };
-  std::uint64_t offset = 0;
-  for (; offset + 2 * word < bytes; offset += 2 * word)
-    add(at<std::uint64_t>(start + offset), at<std::uint64_t>(start + offset + word), offset);
-  // The last words overlap those before, or the object's head, which is shifted out.
-  const auto last = at<std::uint64_t>(end - word);
-  if (bytes >= 2 * word)
-    add(at<std::uint64_t>(end - 2 * word), last, offset);
-  else if (bytes >= word)
-    add(at<std::uint64_t>(start), last, offset);
-  else if (bytes != 0)
-    add(0, last >> 8 * (word - bytes), offset);
-  return hash;
-}
-
-// Python has mostly hashed the texts of code objects, and keeps the result.
-__attribute__((always_inline)) inline std::uint64_t hash_of_text(std::uint64_t text,
-                                                                 const Layout& layout) noexcept {
-  constexpr std::uint64_t not_hashed = UINT64_MAX;
-  if (const auto kept = at<std::uint64_t>(text + text_hash); kept != not_hashed) return kept;
-  const Characters characters = characters_of(text, layout);
-  return hash_of_contents(characters.start, characters.count * characters.bytes_each);
-}
-
-// Returns a hash of all that a report says of a code object's frames.
-__attribute__((always_inline)) inline std::uint64_t hash_of_code(std::uint64_t code,
-                                                                 const Layout& layout) noexcept {
-  const std::uint64_t file = hash_of_text(at<std::uint64_t>(code + layout.code_file), layout),
-                      name = hash_of_text(at<std::uint64_t>(code + layout.code_name), layout),
-                      lines = at<std::uint64_t>(code + layout.code_lines);
-  return fold_product(file ^ hash_salt[0], name ^ hash_salt[1]) +
-         hash_of_contents(lines + bytes_start, at<std::uint64_t>(lines + object_length)) +
-         at<std::uint32_t>(code + layout.code_first_line);
-}
-
-[[gnu::noinline]] std::uint64_t hash_of_unnumbered(std::uint64_t code,
-                                                   const Layout& layout) noexcept {
-  return hash_of_code(code, layout);
-}
-
-// Code objects come and go, and one may get the address of another. From 3.12 on, each has a number
-// of its own. Before that, and once the numbers have run out, its parts are compared.
-__attribute__((always_inline)) inline std::uint64_t stamp_of(std::uint64_t code,
-                                                             const Layout& layout) noexcept {
-  if (layout.code_version == Layout::none) return hash_of_code(code, layout);
-  const std::uint64_t version = at<std::uint32_t>(code + layout.code_version);
-  if (version == 0) [[unlikely]]
-    return hash_of_unnumbered(code, layout);
-  return version << 32 | at<std::uint32_t>(code + layout.code_first_line);
-}
 
 __attribute__((always_inline)) inline std::uint64_t code_of(std::uint64_t frame,
                                                             const Layout& layout) noexcept {
@@ -322,18 +165,6 @@ bool Interpreter::is_of_this_thread(std::uint64_t state) const noexcept {
   return true;
 }
 
-bool Interpreter::is_plausible_code(std::uint64_t code) const noexcept {
-  if (!is_object(code, layout_.code_instructions + 8u, symbols_.code_type)) return false;
-  const auto file = at<std::uint64_t>(code + layout_.code_file),
-             name = at<std::uint64_t>(code + layout_.code_name),
-             lines = at<std::uint64_t>(code + layout_.code_lines);
-  return at<std::uint32_t>(code + layout_.code_first_line) <= most_lines &&
-         is_text(file, symbols_, layout_) && is_text(name, symbols_, layout_) &&
-         is_object(lines, bytes_start, symbols_.bytes_type) &&
-         at<std::uint64_t>(lines + object_length) <= longest_table &&
-         can_read(lines + bytes_start, at<std::uint64_t>(lines + object_length));
-}
-
 // Returns the innermost frame of the thread with this state; 0 if it has none; nothing if the state
 // is not where the layout says.
 std::optional<std::uint64_t> Interpreter::checked_frame(std::uint64_t state) const noexcept {
@@ -353,7 +184,7 @@ bool Interpreter::is_plausible(std::uint64_t frame) const noexcept {
     if (!is_structure(frame, frame_bytes)) return false;
     const bool is_python = layout_.frame_owner == Layout::none ||
                            at<std::uint8_t>(frame + layout_.frame_owner) < Layout::owned_by_c_stack;
-    if (is_python && (!is_plausible_code(code_of(frame, layout_)) ||
+    if (is_python && (!is_plausible_code(code_of(frame, layout_), symbols_, layout_) ||
                       instruction_at(frame_at(frame, layout_), layout_) > longest_table))
       return false;
     frame = at<std::uint64_t>(frame + layout_.frame_previous);
@@ -374,6 +205,8 @@ bool Interpreter::has_evaluation(std::span<const std::uint64_t> frames) const no
 bool Interpreter::read(std::uint64_t state, FrameChain& chain) noexcept {
   chain.count = chain.groups = 0;
   chain.truncated = false;
+  // An interpreter that ends frees the frames of threads that still run.
+  if (symbols_.is_initialized() == 0) return false;
   Trust trust = trust_.load(std::memory_order_relaxed);
   if (trust == Trust::unknown) {
     if (is_probing_forbidden()) return false;
@@ -389,19 +222,6 @@ bool Interpreter::read(std::uint64_t state, FrameChain& chain) noexcept {
 
 std::uint64_t Interpreter::instruction_of(const PythonFrame& frame) const noexcept {
   return instruction_at(frame, layout_);
-}
-
-bool Interpreter::read_code(std::uint64_t code, CodeContents& contents) const noexcept {
-  if (!is_plausible_code(code)) return false;
-  const auto lines = at<std::uint64_t>(code + layout_.code_lines);
-  contents.file =
-      text_of(at<std::uint64_t>(code + layout_.code_file), layout_, contents.file_buffer);
-  contents.name =
-      text_of(at<std::uint64_t>(code + layout_.code_name), layout_, contents.name_buffer);
-  contents.first_line = at<std::uint32_t>(code + layout_.code_first_line);
-  contents.lines = {reinterpret_cast<const std::uint8_t*>(lines + bytes_start),
-                    at<std::uint64_t>(lines + object_length)};
-  return true;
 }
 
 }  // namespace cuwarden::stacks::python

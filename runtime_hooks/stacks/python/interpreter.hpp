@@ -12,26 +12,13 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string_view>
 
 #include "runtime_hooks/core/python_symbols.hpp"
+#include "runtime_hooks/stacks/python/code_object.hpp"
 #include "runtime_hooks/stacks/python/frame_chain.hpp"
 #include "runtime_hooks/stacks/python/layout.hpp"
 
 namespace cuwarden::stacks::python {
-
-// The contents of a code object, which all of its frames have in common.
-struct CodeContents {
-  static constexpr std::size_t longest_file = 1024, longest_name = 256;
-
-  // File and qualified name of the function, in UTF-8; before 3.11 the plain name. Longer ones are
-  // cut. The text is in the buffers below.
-  std::string_view file, name;
-  std::uint32_t first_line = 0;  // line with which the function begins
-  // The table of lines, in the object's own memory: valid while the object lives.
-  std::span<const std::uint8_t> lines;
-  char file_buffer[longest_file], name_buffer[longest_name];
-};
 
 // Reads Python frames and code objects of one interpreter (libpython, or a program that contains
 // it). All functions may be called by several threads at once, and take no lock.
@@ -57,8 +44,8 @@ class Interpreter {
   // Fills the chain with the calling thread's Python frames, innermost first. The thread must be
   // inside the interpreter: is_run_between() or has_evaluation() is true. `state` is the result
   // of state_of_thread(), not 0. Returns false, with the chain empty, if the thread has no Python
-  // frame, or if is_implausible() is or becomes true. Returns false, too, if a seccomp filter
-  // forbids to check the first frames.
+  // frame, if the interpreter has begun to end, or if is_implausible() is or becomes true. Returns
+  // false, too, if a seccomp filter forbids to check the first frames.
   bool read(std::uint64_t state, FrameChain&) noexcept;
   // True if read() would give these frames; faster than to read them. The thread must be inside the
   // interpreter, as for read(). False if read() has given no frames yet. `known`: the frames of a
@@ -71,7 +58,9 @@ class Interpreter {
   std::uint64_t instruction_of(const PythonFrame&) const noexcept;
   // Reads a code object: PythonFrame::code of a frame of the calling thread that read() has given.
   // Returns false if a part of the object cannot be read.
-  bool read_code(std::uint64_t code, CodeContents&) const noexcept;
+  bool read_code(std::uint64_t code, CodeContents& contents) const noexcept {
+    return read_contents(code, symbols_, layout_, contents);
+  }
 
   // True if the interpreter is another build than its version says: no frames are read any more.
   bool is_implausible() const noexcept {
@@ -98,7 +87,6 @@ class Interpreter {
   bool is_of_this_thread(std::uint64_t state) const noexcept;
   std::optional<std::uint64_t> checked_frame(std::uint64_t state) const noexcept;
   bool is_plausible(std::uint64_t frame) const noexcept;
-  bool is_plausible_code(std::uint64_t code) const noexcept;
 
   const PythonSymbols symbols_;
   const Layout& layout_;

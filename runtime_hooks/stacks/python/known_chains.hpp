@@ -57,7 +57,7 @@ class KnownChains {
     // chooses the entry that is overwritten next.
     std::uint32_t turn;
     // For native stacks, by the remainder of their numbers: the index of the entry that find() last
-    // found, counted through all sets. What it has may have changed since.
+    // found, counted through all sets. The entry may have been overwritten since.
     std::uint32_t last[natives];
     Entry entries[sets][ways];
   };

@@ -210,8 +210,8 @@ inline constexpr std::uint16_t text_hash = 24;
 inline constexpr std::uint16_t text_state = 32;
 
 // Returns the layout of the interpreter with these symbols, one of `layouts`. Returns null if its
-// version is not known, if it was built without a global lock (free-threaded), where code objects
-// look different, or if it says of itself that a field lies elsewhere.
+// version is not known, or if it says of itself that a field lies elsewhere. Returns null, too, if
+// it was built without a global lock (free-threaded), where code objects look different.
 const Layout* layout_of(const PythonSymbols&) noexcept;
 // Returns the interpreter's version, such as 0x030e for 3.14; 0 if it is older than 3.9.
 std::uint32_t version_of(const PythonSymbols&) noexcept;

@@ -45,38 +45,30 @@ every_python = pytest.mark.parametrize(
     "python", INTERPRETERS.values(), ids=INTERPRETERS.keys()
 )
 
-# Allocations of sizes that occur once. allocate() notes the frames that Python itself sees.
-START = """
+WAYS = Path(os.environ["END_TO_END_SOURCE"]) / "tests" / "contract" / "stacks"
+
+# Allocations of sizes that occur once. note() keeps the frames that Python itself sees.
+START = f"""
 import ctypes, json, sys, threading
+sys.path.insert(0, {str(WAYS)!r})
+sys.dont_write_bytecode = True
+import call_ways
+from call_ways import through_c
 cudart = ctypes.CDLL("libcudart.so.13")
 cudart.cudaMalloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-libc = ctypes.CDLL("libc.so.6")
-seen, sizes, lock = {}, iter(range(4096, 1 << 40, 512)), threading.Lock()
+seen, sizes, lock = {{}}, iter(range(4096, 1 << 40, 512)), threading.Lock()
 
 def frames():
-    frame, found = sys._getframe(1), []
-    while frame is not None:
-        code = frame.f_code
-        found.append([code.co_filename, frame.f_lineno, getattr(code, "co_qualname", code.co_name)])
-        frame = frame.f_back
-    return found
+    return [
+        [frame.f_code.co_filename, frame.f_lineno, call_ways.name_of(frame.f_code)]
+        for frame in call_ways.frames(2)
+    ]
 
 def note(stack):
     with lock:
         size = next(sizes)
         seen[size] = stack
     return size
-
-compare = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
-def through_c(function):
-    # The C library's qsort calls back.
-    once = []
-    def called(left, right):
-        if not once:
-            once.append(1)
-            function()
-        return 0
-    libc.qsort((ctypes.c_int * 2)(1, 2), ctypes.c_size_t(2), ctypes.c_size_t(4), compare(called))
 
 out = ctypes.c_void_p()
 """
@@ -311,74 +303,14 @@ def test_stacks_that_differ_far_outside_alone_are_told_apart(workspace, python):
     assert sorted(found.values()) == [20 * 4096, 20 * 8192]
 
 
-# Random trees of calls, of all ways in which one function can call another.
 TREES = """
 import random
 def leaf():
     ALLOCATE
-class Way:
-    def __init__(self, next): self.next = next
-    def method(self): return self.next()
-    @property
-    def value(self): return self.next()
-    def __len__(self): self.next(); return 0
-    def __call__(self): return self.next()
-    def __lt__(self, other): self.next(); return False
-    def __iter__(self): yield self.next()
-    def __enter__(self): self.next(); return self
-    def __exit__(self, *_): pass
-def plain(next): return next()
-def caught(next):
-    try:
-        raise KeyError
-    except KeyError:
-        return next()
-    finally:
-        pass
-def last(next):
-    try:
-        return None
-    finally:
-        next()
-def delegated(next):
-    def inner():
-        yield next()
-    yield from inner()
-def entered(next):
-    with Way(next):
-        pass
-async def awaited(next):
-    next()
-def coroutine(next):
-    try:
-        awaited(next).send(None)
-    except StopIteration:
-        pass
-WAYS = [
-    plain, caught, last, entered, coroutine,
-    lambda next: Way(next).method(),
-    lambda next: Way(next).value,
-    lambda next: len(Way(next)),
-    lambda next: Way(next)(),
-    lambda next: sorted([Way(next), Way(lambda: None)]),
-    lambda next: list(Way(next)),
-    lambda next: list(delegated(next)),
-    lambda next: [next() for _ in range(1)],
-    lambda next: list(map(lambda _: next(), [1])),
-    lambda next: max([1], key=lambda _: next() or 0),
-    lambda next: exec("next()", {"next": next}),
-    lambda next: eval("next()", {"next": next}),
-    through_c,
-]
-def tree(random, depth):
-    if depth == 0:
-        return leaf
-    way, below = random.choice(WAYS), tree(random, depth - 1)
-    return lambda: way(below)
 def work(seed):
     chance = random.Random(seed)
     for _ in range(COUNT):
-        tree(chance, chance.randrange(1, 12))()
+        call_ways.tree(chance, chance.randrange(1, 12), leaf)()
 threads = [threading.Thread(target=work, args=[seed]) for seed in range(8)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()

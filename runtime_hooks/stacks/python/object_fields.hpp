@@ -1,0 +1,42 @@
+// Reads fields of the interpreter's objects in memory.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "runtime_hooks/core/readable.hpp"
+#include "runtime_hooks/stacks/python/layout.hpp"
+
+namespace cuwarden::stacks::python {
+
+// Reads a field at an address that is known to be readable.
+template <class T>
+__attribute__((no_sanitize("address", "thread"), always_inline)) inline T at(
+    std::uint64_t address) noexcept {
+  T value;
+  __builtin_memcpy(&value, reinterpret_cast<const void*>(address), sizeof value);
+  return value;
+}
+
+// True if the bytes from `address` on can be read. They are looked at in steps of 4 KiB.
+inline bool can_read(std::uint64_t address, std::uint64_t bytes) noexcept {
+  if (address < 4096 || address + bytes < address || address + bytes >= std::uint64_t{1} << 47)
+    return false;
+  for (std::uint64_t offset = 0; offset < bytes; offset += 4096)
+    if (!is_readable(reinterpret_cast<const void*>(address + offset))) return false;
+  return is_readable(
+      reinterpret_cast<const void*>(address + std::max<std::uint64_t>(bytes, 8) - 8));
+}
+
+// True if a readable structure of `bytes` may begin at the address: it is aligned.
+inline bool is_structure(std::uint64_t address, std::uint64_t bytes) noexcept {
+  return address % 8 == 0 && can_read(address, bytes);
+}
+
+// True if a readable object of `bytes` with this type lies at the address. `type`: null for none.
+inline bool is_object(std::uint64_t address, std::uint64_t bytes, const void* type) noexcept {
+  return type != nullptr && is_structure(address, bytes) &&
+         at<std::uint64_t>(address + object_type) == reinterpret_cast<std::uint64_t>(type);
+}
+
+}  // namespace cuwarden::stacks::python
