@@ -178,6 +178,25 @@ struct LeakGroup {
                     example_address, unmapped_count)
 };
 
+// Forecast of the moment at which a device is full, if the memory of the groups that grow goes on
+// as before.
+struct Forecast {
+  Id device = 0;      // CUDA ordinal of the device, from 0
+  Figure free_bytes;  // free bytes of the device, as in `devices`
+  // Growth by steps of the program: sum over the groups that grow by steps, and number of steps
+  // that the free bytes last. Null: no group does.
+  Figure growth_bytes_per_step, steps_left;
+  // Growth by time: sum over the groups that have grown for at least a minute and are not judged by
+  // steps, and number of minutes that the free bytes last. Null: no group does.
+  Figure growth_bytes_per_minute, minutes_left;
+  // The group that grows fastest. stack: row of the table `stacks`; null: no stack was recorded.
+  // where: as in `leak_groups` or `framework_sites`.
+  MaybeId stack;
+  Text where;
+  CUWARDEN_FIELDS(device, free_bytes, growth_bytes_per_step, steps_left, growth_bytes_per_minute,
+                  minutes_left, stack, where)
+};
+
 // Memory on one device, or of the host, that a library keeps for itself: the live allocations for
 // which one file of the library asked.
 struct LibraryReserve {

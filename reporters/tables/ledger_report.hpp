@@ -9,6 +9,7 @@
 
 #include "reporters/model/put.hpp"
 #include "reporters/model/report.hpp"
+#include "reporters/tables/forecasts.hpp"
 #include "reporters/tables/fragmentation_tables.hpp"
 #include "reporters/tables/groups/call_frames.hpp"
 #include "reporters/tables/groups/frameworks.hpp"
@@ -115,6 +116,8 @@ void LedgerReport::give(Sink& sink) {
   sink.template part<"leaks">(leaks_of(groups_));
   sink.template table<"leak_groups">(
       [&](auto put) { put_leak_groups(ledger_, groups_, frames_, put); });
+  sink.template table<"forecasts">(
+      [&](auto put) { put_forecasts(ledger_, series_, groups_, blocks_, frames_, put); });
   sink.template table<"library_reserves">(
       [&](auto put) { put_library_reserves(ledger_, groups_, frames_, put); });
   sink.template table<"frameworks">(

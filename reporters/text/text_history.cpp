@@ -92,6 +92,21 @@ Line line_of(const IndexedReport& report, std::string_view kind) {
 
 }  // namespace
 
+void add_forecasts(const IndexedReport& report, const Style& style, std::string& text) {
+  for (const model::Forecast& row : report->forecasts) {
+    const std::string supply = human_supply(row.steps_left, row.minutes_left);
+    if (supply.empty()) continue;
+    const bool by_steps = row.growth_bytes_per_step.has_value();
+    const std::uint64_t rate =
+        (by_steps ? row.growth_bytes_per_step : row.growth_bytes_per_minute).value_or(0);
+    text += "\n" + style.red("GPU " + std::to_string(row.device) + " FILLS UP") + ": " +
+            human_bytes(rate) + (by_steps ? " more with each step" : " more each minute") +
+            ". At this rate its free " + human_bytes(row.free_bytes.value_or(0)) + " last for " +
+            supply + "\n";
+    if (row.where) text += "  most of it at " + printable(*row.where) + "\n";
+  }
+}
+
 void add_peaks(const IndexedReport& report, const Style& style, std::string& text) {
   for (const auto& row : report->totals) {
     if (!is_far_above(row.peak_bytes.value_or(0), row.live_bytes.value_or(0))) continue;

@@ -1,5 +1,6 @@
-// Sections of the text report about the run, in contrast to the memory left at its end: holders of
-// memory at its peak, memory that ends of contexts released, growth of host memory.
+// Sections of the text report about the run, in contrast to the memory left at its end: growth of
+// devices' memory, holders of memory at its peak, memory that ends of contexts released, growth of
+// host memory.
 #pragma once
 
 #include <string>
@@ -7,6 +8,10 @@
 #include "reporters/text/text_elements.hpp"
 
 namespace cuwarden {
+
+// Adds a line to `text` for each device whose live memory grows: how long its free memory lasts if
+// that goes on, and which line of the program's code makes most of it.
+void add_forecasts(const IndexedReport&, const Style&, std::string& text);
 
 // Adds a part to `text` for each kind of memory on each device: the time at which most of its bytes
 // were live (the peak), and up to three call stacks that held most of them. A kind is left out

@@ -164,6 +164,7 @@ std::string text_report(const IndexedReport& report, const TextOptions& options)
   add_library_reserves(report, style, text);
   add_fragmentation(report, style, text);
   add_worst_fragmentation(report, style, text);
+  add_forecasts(report, style, text);
   add_blocks(report, options, style, text);
   add_leaks(report, options, style, text);
   if (options.by == GroupBy::stack) add_peaks(report, style, text);

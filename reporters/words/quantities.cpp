@@ -58,6 +58,16 @@ std::string human_time(std::uint64_t ns) {
   return text;
 }
 
+std::string human_supply(std::optional<std::uint64_t> steps, std::optional<std::uint64_t> minutes) {
+  constexpr std::uint64_t a_minute_ns = 60'000'000'000, most_minutes = 30 * 24 * 60;
+  std::string text;
+  if (steps) text = "about " + human_count(*steps) + (*steps == 1 ? " step" : " steps");
+  if (minutes && *minutes <= most_minutes)
+    text += std::string(text.empty() ? "" : " or ") + "about " +
+            (*minutes < 60 ? human_count(*minutes) + " min" : human_time(*minutes * a_minute_ns));
+  return text;
+}
+
 std::optional<std::uint64_t> parse_size(std::string_view text) {
   double value = 0;
   double scale = 1;

@@ -68,6 +68,15 @@ def test_a_leak_in_each_step_is_told_by_steps(workspace):
     (path,) = workspace.reports.iterdir()
     text = shimmed.cuwarden(workspace, "report", path).stdout
     assert "growing by 2.0 MiB a step since step 3" in text
+    (forecast,) = run.report["forecasts"]
+    (device,) = run.report["devices"]
+    assert forecast["growth_bytes_per_step"] == 2 << 20
+    assert forecast["free_bytes"] == device["free_bytes"]
+    assert forecast["steps_left"] == device["free_bytes"] // (2 << 20)
+    assert forecast["minutes_left"] is None
+    assert (forecast["stack"], forecast["where"]) == (loss["stack"], loss["where"])
+    assert "GPU 0 FILLS UP: 2.0 MiB more with each step" in text
+    assert f"last for about {forecast['steps_left']:,} steps" in text
 
 
 def test_without_marks_growth_is_told_by_times(workspace):
@@ -76,6 +85,7 @@ def test_without_marks_growth_is_told_by_times(workspace):
     loss = leak_of(run.report, "keep_loss")
     assert loss["growth"] == "growing" and loss["growth_bytes_per_minute"] > 0
     assert loss["first_step"] is None and loss["growth_bytes_per_step"] is None
+    assert run.report["forecasts"] == [], "after less than a minute"
 
 
 def test_the_header_of_c_marks_steps(workspace):

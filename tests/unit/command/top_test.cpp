@@ -127,6 +127,26 @@ std::vector<std::string> words_of(const std::string& line) {
   return words;
 }
 
+TEST(TopView, a_device_that_fills_up_says_how_long_its_free_memory_lasts) {
+  GrowingLedger ledger;
+  ledger::DeviceView device;
+  device.ordinal = {0};
+  device.name = "a GPU";
+  device.at = ledger::ReadingAt::last_call;
+  device.total_bytes = std::uint64_t{1} << 30;
+  device.free_bytes = std::uint64_t{600} << 20;
+  ledger.devices.push_back(device);
+  View view(ledger);
+  view.sample(ledger.after(90));
+  TopAnswer answer;
+  add_process(view.process(), answer);
+  ASSERT_EQ(answer.devices.size(), 1u);
+  ASSERT_TRUE(answer.devices[0].minutes_left);
+  EXPECT_NEAR(static_cast<double>(*answer.devices[0].minutes_left), 10, 1);
+  EXPECT_FALSE(answer.devices[0].steps_left);
+  EXPECT_NE(view.text({}).find("in use; at this rate full after about "), std::string::npos);
+}
+
 TEST(TopView, growth_has_one_unit) {
   GrowingLedger ledger;
   View view(ledger);

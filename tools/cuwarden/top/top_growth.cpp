@@ -1,7 +1,9 @@
 #include "tools/cuwarden/top/top_growth.hpp"
 
 #include <memory>
+#include <vector>
 
+#include "reporters/tables/groups/frameworks.hpp"
 #include "reporters/tables/groups/leak_groups.hpp"
 #include "tools/cuwarden/top/top_sample.hpp"
 
@@ -17,11 +19,15 @@ void GrowingGroups::look(const ledger::Reader& reader, std::uint64_t now_ns) {
   if (now_ns < next_look_ns_ || now_ns < start_ns + least_age_ns) return;
   const std::uint64_t begun_ns = monotonic_ns();
   rates_.clear();
+  devices_.clear();
   const auto sums = std::make_unique<ledger::GroupSums>();
-  for (const LeakGroup& group : live_groups(reader, now_ns - start_ns, *sums)) {
-    if (group.released_by_context || group.growth.end_ns < group.growth.first_ns + least_age_ns)
-      continue;
-    if (!group.judged_growth().growing()) continue;
+  std::vector<LeakGroup> groups = live_groups(reader, now_ns - start_ns, *sums);
+  std::erase_if(groups, [](const LeakGroup& group) {
+    return group.released_by_context ||
+           group.growth.end_ns < group.growth.first_ns + least_age_ns ||
+           !group.judged_growth().growing();
+  });
+  for (const LeakGroup& group : groups) {
     Rate rate{group.growth.bytes_per_minute().value_or(0)};
     if (group.is_judged_by_steps()) {
       rate.bytes_per_step = group.by_step.bytes_per_unit();
@@ -29,12 +35,20 @@ void GrowingGroups::look(const ledger::Reader& reader, std::uint64_t now_ns) {
     }
     rates_[group.group.id.value] = rate;
   }
+  const std::vector<LeakGroup> blocks = take_blocks(groups);
+  for (const DeviceGrowth& device : growth_of_devices(groups, blocks))
+    devices_[device.device.value] = device.rates;
   next_look_ns_ = now_ns + (monotonic_ns() - begun_ns) * (share + 1);
 }
 
 std::optional<GrowingGroups::Rate> GrowingGroups::rate_of(std::uint32_t group) const {
   const auto found = rates_.find(group);
   return found == rates_.end() ? std::nullopt : std::optional(found->second);
+}
+
+GrowthRates GrowingGroups::rates_of(DeviceOrdinal device) const {
+  const auto found = devices_.find(device.value);
+  return found == devices_.end() ? GrowthRates{} : found->second;
 }
 
 }  // namespace cuwarden

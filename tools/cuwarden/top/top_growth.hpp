@@ -7,6 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "reporters/tables/forecasts.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
@@ -37,10 +38,13 @@ class GrowingGroups {
   // Returns the growth of a group as the last look() has found it; null if the group does not grow.
   // `group`: the group's row in the ledger.
   std::optional<Rate> rate_of(std::uint32_t group) const;
+  // Returns the growth of a device's live memory as the last look() has found it.
+  GrowthRates rates_of(DeviceOrdinal device) const;
 
  private:
   std::uint64_t next_look_ns_ = 0;  // value of CLOCK_MONOTONIC before which look() does nothing
   std::unordered_map<std::uint32_t, Rate> rates_;  // growing groups, by their row in the ledger
+  std::unordered_map<std::int32_t, GrowthRates> devices_;  // growing devices, by their ordinal
 };
 
 }  // namespace cuwarden

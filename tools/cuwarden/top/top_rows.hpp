@@ -47,7 +47,10 @@ struct DeviceRow {
   // Bytes of the device that all processes together used at the last reading; null: the ledger has
   // no reading.
   model::Figure used_bytes;
-  CUWARDEN_FIELDS(pid, device, name, total_bytes, used_bytes)
+  // Number of the program's steps, and of minutes, after which the device is full if the call
+  // stacks that keep growing go on as before. Null: none grows by steps, or by time.
+  model::Figure steps_left, minutes_left;
+  CUWARDEN_FIELDS(pid, device, name, total_bytes, used_bytes, steps_left, minutes_left)
 };
 
 // Sums over all allocations of one kind on one device, made by one process.

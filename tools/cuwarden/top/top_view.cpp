@@ -160,7 +160,9 @@ void add_head(const TopAnswer& answer, const ViewSize& size, Lines& lines) {
     if (device.used_bytes)
       line +=
           ", " + bytes_of(device.used_bytes) + " of " + bytes_of(device.total_bytes) + " in use";
-    lines.add(line);
+    const std::string full = human_supply(device.steps_left, device.minutes_left);
+    if (!full.empty()) line += "; at this rate full after " + full;
+    lines.add(line, full.empty() ? std::string_view() : bold_colour);
   }
   Columns totals({{22}, {25}}, 2);
   for (const TotalRow& total : answer.totals) {
