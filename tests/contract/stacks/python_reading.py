@@ -1,9 +1,9 @@
 """Compares the Python frames that are read without the interpreter's lock with those that Python sees.
 
-Reads them in random trees of calls, in code objects that come and go, and in threads that start and end.
-Meanwhile, garbage is collected. At last, the interpreter ends under threads that still run.
+    python_reading_test python_reading.py [end]
 
-Run by python_reading_test.
+Reads them in random trees of calls, in code objects that come and go, and in threads that start and end.
+Meanwhile, garbage is collected. With `end`, the interpreter ends under threads that still run.
 """
 
 import ctypes
@@ -82,9 +82,10 @@ def main():
         thread.join()
 
 
-if "end" not in sys.argv:
-    main()
-# The interpreter ends while these are in the midst of their work.
-for _ in range(3):
-    threading.Thread(target=compare_for_ever, daemon=True).start()
-compare()
+def end_under_threads():
+    for _ in range(3):
+        threading.Thread(target=compare_for_ever, daemon=True).start()
+    compare()
+
+
+end_under_threads() if "end" in sys.argv else main()
