@@ -28,7 +28,8 @@ __attribute__((always_inline)) inline PythonFrame frame_at(std::uint64_t frame,
 }
 
 // Returns Interpreter::instruction_of().
-std::uint64_t instruction_at(const PythonFrame& frame, const Layout& layout) noexcept {
+__attribute__((always_inline)) inline std::uint64_t instruction_at(const PythonFrame& frame,
+                                                                   const Layout& layout) noexcept {
   if (layout.has_frame_objects()) {
     // The number of bytes in 3.9, of instructions in 3.10; -1 before the first one.
     const auto last = std::max(static_cast<std::int32_t>(frame.position), 0);
@@ -41,7 +42,8 @@ std::uint64_t instruction_at(const PythonFrame& frame, const Layout& layout) noe
 
 // False for a frame that has not begun, or that the interpreter uses for itself: Python does not
 // show it, either (_PyFrame_IsIncomplete).
-bool is_shown(std::uint64_t frame, const PythonFrame& now, const Layout& layout) noexcept {
+__attribute__((always_inline)) inline bool is_shown(std::uint64_t frame, const PythonFrame& now,
+                                                    const Layout& layout) noexcept {
   return at<std::uint8_t>(frame + layout.frame_owner) == Layout::owned_by_generator ||
          instruction_at(now, layout) >= at<std::uint32_t>(now.code + layout.code_first_shown);
 }

@@ -28,30 +28,14 @@ bool KnownChains::is_same(const Entry& entry, std::uint64_t hash, std::uint32_t 
          std::memcmp(entry.frames, chain.frames, chain.count * sizeof(PythonFrame)) == 0;
 }
 
-KnownChains::Table* KnownChains::table_of(ThreadSlot thread) const noexcept {
-  Table* const table = tables_[thread.number].load(std::memory_order_acquire);
-  return table != nullptr && table->tenancy == thread.tenancy ? table : nullptr;
-}
-
-KnownChains::Known KnownChains::last_found(ThreadSlot thread, std::uint32_t native,
-                                           std::uint32_t generation) const noexcept {
-  const Table* const table = table_of(thread);
-  if (table == nullptr) return {};
-  const std::uint32_t last = table->last[native % natives];
-  const Entry& entry = table->entries[last / ways][last % ways];
-  if (entry.native != native || entry.generation != generation) return {};
-  return {{entry.frames, entry.count}, entry.name};
-}
-
 std::uint32_t KnownChains::find(ThreadSlot thread, std::uint32_t native, const FrameChain& chain,
                                 std::uint32_t generation) noexcept {
   Table* const table = table_of(thread);
   if (table == nullptr) return 0;
   const std::uint64_t hash = hash_of(native, chain);
-  for (std::uint32_t index = hash % sets * ways, end = index + ways; index < end; ++index) {
-    const Entry& entry = table->entries[index / ways][index % ways];
+  for (const Entry& entry : table->entries[hash % sets]) {
     if (!is_same(entry, hash, native, chain, generation)) continue;
-    table->last[native % natives] = index;
+    table->last[native % natives] = &entry;
     return entry.name;
   }
   return 0;

@@ -28,7 +28,14 @@ class KnownChains {
   };
   // Returns the Python frames that find() last found on this native stack for the calling thread;
   // none if it is not known any more. Parameters: as in find().
-  Known last_found(ThreadSlot, std::uint32_t native, std::uint32_t generation) const noexcept;
+  Known last_found(ThreadSlot thread, std::uint32_t native,
+                   std::uint32_t generation) const noexcept {
+    const Table* const table = table_of(thread);
+    if (table == nullptr) return {};
+    const Entry* const entry = table->last[native % natives];
+    if (entry == nullptr || entry->native != native || entry->generation != generation) return {};
+    return {{entry->frames, entry->count}, entry->name};
+  }
   // `ThreadSlot` is the calling thread's. Returns the name that keep() got for these Python frames
   // on this native stack; 0 if there is none. `native`: a number that stands for the native stack.
   // `generation`: as in keep().
@@ -56,14 +63,17 @@ class KnownChains {
     // Number of stacks so far that found the first entry of their set taken by another stack. It
     // chooses the entry that is overwritten next.
     std::uint32_t turn;
-    // For native stacks, by the remainder of their numbers: the index of the entry that find() last
-    // found, counted through all sets. The entry may have been overwritten since.
-    std::uint32_t last[natives];
+    // For native stacks, by the remainder of their numbers: the entry that find() last found. Null:
+    // none yet. The entry may have been overwritten since.
+    const Entry* last[natives];
     Entry entries[sets][ways];
   };
 
   // Returns the thread's table; null if it has none.
-  Table* table_of(ThreadSlot) const noexcept;
+  Table* table_of(ThreadSlot thread) const noexcept {
+    Table* const table = tables_[thread.number].load(std::memory_order_acquire);
+    return table != nullptr && table->tenancy == thread.tenancy ? table : nullptr;
+  }
   static std::uint64_t hash_of(std::uint32_t native, const FrameChain&) noexcept;
   static bool is_same(const Entry&, std::uint64_t hash, std::uint32_t native, const FrameChain&,
                       std::uint32_t generation) noexcept;
