@@ -71,7 +71,7 @@ std::uint64_t hash_of_unnumbered(std::uint64_t code, const Layout& layout) noexc
 
 bool is_plausible_code(std::uint64_t code, const PythonSymbols& symbols,
                        const Layout& layout) noexcept {
-  if (!is_object(code, layout.code_instructions + 8u, symbols.code_type)) return false;
+  if (!is_object(code, layout.code_bytes(), symbols.code_type)) return false;
   const auto file = at<std::uint64_t>(code + layout.code_file),
              name = at<std::uint64_t>(code + layout.code_name),
              lines = at<std::uint64_t>(code + layout.code_lines);

@@ -48,6 +48,9 @@ __attribute__((always_inline)) inline bool is_shown(std::uint64_t frame, const P
          instruction_at(now, layout) >= at<std::uint32_t>(now.code + layout.code_first_shown);
 }
 
+// Frames at which a walk gives up: a damaged chain may go in circles, without a frame that counts.
+constexpr std::size_t most_steps = 4 * FrameChain::most_frames;
+
 // Each frame is run by a C function of its own. From 3.10 on, the function's CFrame lies in it.
 // Takers are what the walks below give the frames to: add() returns false to end the walk.
 template <std::size_t index, class Taker>
@@ -55,7 +58,8 @@ void walk_frame_objects(std::uint64_t state, Taker& taker) noexcept {
   static constexpr Layout layout = layouts[index];
   std::uint64_t cframe =
       layout.state_cframe == Layout::none ? 0 : at<std::uint64_t>(state + layout.state_cframe);
-  for (auto frame = at<std::uint64_t>(state + layout.state_frame); frame != 0;
+  std::size_t left = most_steps;
+  for (auto frame = at<std::uint64_t>(state + layout.state_frame); frame != 0 && left-- != 0;
        frame = at<std::uint64_t>(frame + layout.frame_previous)) {
     if (!taker.add(frame_at(frame, layout), [] { return true; })) return;
     taker.end_group(cframe);
@@ -75,7 +79,8 @@ void walk_frames(std::uint64_t state, Taker& taker) noexcept {
     cframe = at<std::uint64_t>(state + layout.state_cframe);
     frame = at<std::uint64_t>(cframe + layout.cframe_frame);
   }
-  for (; frame != 0; frame = at<std::uint64_t>(frame + layout.frame_previous)) {
+  for (std::size_t left = most_steps; frame != 0 && left-- != 0;
+       frame = at<std::uint64_t>(frame + layout.frame_previous)) {
     if constexpr (layout.frame_is_entry == Layout::none) {
       if (at<std::uint8_t>(frame + layout.frame_owner) >= Layout::owned_by_c_stack) {
         taker.end_group(frame);
@@ -87,7 +92,7 @@ void walk_frames(std::uint64_t state, Taker& taker) noexcept {
     if constexpr (layout.frame_is_entry != Layout::none) {
       if (at<std::uint8_t>(frame + layout.frame_is_entry) == 0) continue;
       taker.end_group(cframe);
-      cframe = at<std::uint64_t>(cframe + layout.cframe_previous);
+      if (cframe != 0) cframe = at<std::uint64_t>(cframe + layout.cframe_previous);
     }
   }
   // A group that was cut off is still run by this CFrame's function; later versions do not tell.
@@ -179,10 +184,20 @@ std::optional<std::uint64_t> Interpreter::checked_frame(std::uint64_t state) con
   return read(*cframe + layout_.cframe_frame);
 }
 
+// True if the CFrames of the thread, which a walk follows beside the frames, can be read.
+bool Interpreter::has_plausible_cframes(std::uint64_t state) const noexcept {
+  if (!layout_.has_cframes()) return true;
+  auto cframe = at<std::uint64_t>(state + layout_.state_cframe);
+  for (std::size_t left = most_steps; cframe != 0 && left-- != 0;
+       cframe = at<std::uint64_t>(cframe + layout_.cframe_previous))
+    if (!is_structure(cframe + layout_.cframe_previous, 8)) return false;
+  return true;
+}
+
 // Walks the chain as read() does, but checks each address before it is read.
 bool Interpreter::is_plausible(std::uint64_t frame) const noexcept {
   constexpr std::uint64_t frame_bytes = 112;
-  for (std::size_t count = 0; frame != 0 && count < FrameChain::most_frames; ++count) {
+  for (std::size_t count = 0; frame != 0 && count < most_steps; ++count) {
     if (!is_structure(frame, frame_bytes)) return false;
     const bool is_python = layout_.frame_owner == Layout::none ||
                            at<std::uint8_t>(frame + layout_.frame_owner) < Layout::owned_by_c_stack;
@@ -214,7 +229,8 @@ bool Interpreter::read(std::uint64_t state, FrameChain& chain) noexcept {
     if (is_probing_forbidden()) return false;
     const auto frame = checked_frame(state);
     if (frame == std::optional<std::uint64_t>(0)) return false;
-    trust = frame && is_plausible(*frame) ? Trust::full : Trust::none;
+    trust =
+        frame && has_plausible_cframes(state) && is_plausible(*frame) ? Trust::full : Trust::none;
     trust_.store(trust, std::memory_order_relaxed);
   }
   if (trust == Trust::none) return false;

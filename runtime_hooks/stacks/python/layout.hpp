@@ -61,6 +61,10 @@ struct Layout {
   static constexpr std::uint16_t none = UINT16_MAX;
   static constexpr std::uint8_t owned_by_generator = 1, owned_by_c_stack = 3;
 
+  // Bytes of a code object up to the last of its fields above.
+  constexpr std::uint64_t code_bytes() const noexcept {
+    return (code_lines > code_instructions ? code_lines : code_instructions) + 8u;
+  }
   // True if a CFrame on the C stack tells which thread runs the innermost frame: 3.10 to 3.12.
   constexpr bool has_cframes() const noexcept { return state_cframe != none; }
   // True if frames are PyFrameObjects, one for each C function that runs one: before 3.11. From

@@ -19,6 +19,7 @@
 #include "runtime_hooks/core/thread_slot.hpp"
 #include "runtime_hooks/stacks/python/interpreter.hpp"
 #include "runtime_hooks/stacks/python/known_chains.hpp"
+#include "tests/contract/stacks/image_writer.hpp"
 
 namespace {
 
@@ -109,6 +110,8 @@ std::string text_of(const FrameChain& chain) {
   return text;
 }
 
+using cuwarden::stacks::python::test::ImageWriter;
+
 std::atomic<std::uint64_t> read_count{0}, recognised{0}, different{0};
 std::mutex difference_mutex;
 std::string difference;
@@ -127,6 +130,18 @@ std::uint32_t name_of(const std::string& text) {
 }  // namespace
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
+
+// Writes an image of the memory that the reading of the calling thread's frames needs, for
+// python_images_test. `expected`: as in compare_frames().
+EXPORTED void record_image(const char* path, const char* expected) {
+  const std::uint64_t state = interpreter().state_of_thread();
+  const auto chain = std::make_unique<FrameChain>();
+  if (state == 0 || !interpreter().read(state, *chain) || text_of(*chain) != expected) {
+    std::puts("the frames cannot be read, or are not those that the script names");
+    std::_Exit(1);
+  }
+  ImageWriter(path, interpreter()).write(state, *chain, expected);
+}
 
 // Reads the calling thread's Python frames `times` times, and compares them with `expected`, the
 // text that text_of() would return. `native` stands for the native stack.

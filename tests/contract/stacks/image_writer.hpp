@@ -1,0 +1,95 @@
+// Writes images of an interpreter's memory: the bytes that the reading of Python frames needs.
+//
+// An image is a text. Each line is a word and its values: `version` and `thread` (as pthread_self()
+// has it), the addresses of `state`, `code_type`, `text_type`, `bytes_type` and `runtime`, a
+// `frame` that is expected (innermost first: name, first line, instruction), and `memory`, an
+// address and the bytes from there on, in hexadecimal.
+#pragma once
+
+#include <pthread.h>
+
+#include <cstdint>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "runtime_hooks/stacks/python/interpreter.hpp"
+#include "runtime_hooks/stacks/python/object_fields.hpp"
+
+namespace cuwarden::stacks::python::test {
+
+// Writes the image of one thread of an interpreter.
+class ImageWriter {
+ public:
+  // `path`: the file, which is overwritten. The interpreter must outlive the object.
+  ImageWriter(const std::string& path, const Interpreter& interpreter)
+      : file_(path), interpreter_(interpreter), layout_(interpreter.layout()) {}
+  // Writes all. `state`: Interpreter::state_of_thread(). `chain`: the frames that read() gave.
+  // `frames`: the frames that are expected, a line for each.
+  void write(std::uint64_t state, const FrameChain& chain, const std::string& frames) {
+    constexpr std::uint64_t state_bytes = 192, description_bytes = 648;
+    const PythonSymbols& symbols = interpreter_.symbols();
+    number("version", layout_.version);
+    number("thread", pthread_self());
+    number("state", state);
+    number("code_type", reinterpret_cast<std::uint64_t>(symbols.code_type));
+    number("text_type", reinterpret_cast<std::uint64_t>(symbols.text_type));
+    number("bytes_type", reinterpret_cast<std::uint64_t>(symbols.bytes_type));
+    number("runtime", reinterpret_cast<std::uint64_t>(symbols.runtime));
+    std::istringstream lines(frames);
+    for (std::string line; std::getline(lines, line);) file_ << "frame " << line << '\n';
+    memory(state, state_bytes);
+    if (layout_.version >= 0x030d)
+      memory(reinterpret_cast<std::uint64_t>(symbols.runtime), description_bytes);
+    write_frames(state);
+    for (std::uint32_t i = 0; i < chain.count; ++i) write_code(chain.frames[i].code);
+  }
+
+ private:
+  void number(const char* name, std::uint64_t value) {
+    file_ << name << " 0x" << std::hex << value << '\n';
+  }
+  // Writes the bytes from the address on, unless they were written before.
+  void memory(std::uint64_t address, std::uint64_t bytes) {
+    if (!written_.insert(address).second) return;
+    static constexpr char digits[] = "0123456789abcdef";
+    file_ << "memory 0x" << std::hex << address << ' ';
+    for (std::uint64_t i = 0; i < bytes; ++i) {
+      const auto byte = at<std::uint8_t>(address + i);
+      file_ << digits[byte >> 4] << digits[byte & 15];
+    }
+    file_ << '\n';
+  }
+  void write_frames(std::uint64_t state) {
+    constexpr std::uint64_t frame_bytes = 112, cframe_bytes = 32;
+    std::uint64_t frame = 0;
+    if (layout_.has_cframes()) {
+      auto cframe = at<std::uint64_t>(state + layout_.state_cframe);
+      if (layout_.cframe_frame != Layout::none)
+        frame = at<std::uint64_t>(cframe + layout_.cframe_frame);
+      for (; cframe != 0; cframe = at<std::uint64_t>(cframe + layout_.cframe_previous))
+        memory(cframe, cframe_bytes);
+    }
+    if (layout_.state_frame != Layout::none) frame = at<std::uint64_t>(state + layout_.state_frame);
+    for (; frame != 0; frame = at<std::uint64_t>(frame + layout_.frame_previous))
+      memory(frame, frame_bytes);
+  }
+  void write_code(std::uint64_t code) {
+    memory(code, layout_.code_bytes());
+    for (const std::uint16_t field : {layout_.code_file, layout_.code_name}) {
+      const auto text = at<std::uint64_t>(code + field);
+      const Characters characters = characters_of(text, layout_);
+      memory(text, characters.start + characters.count * characters.bytes_each - text);
+    }
+    const auto lines = at<std::uint64_t>(code + layout_.code_lines);
+    memory(lines, bytes_start + at<std::uint64_t>(lines + object_length));
+  }
+
+  std::ofstream file_;
+  std::set<std::uint64_t> written_;  // addresses of the memory in the file
+  const Interpreter& interpreter_;
+  const Layout& layout_;
+};
+
+}  // namespace cuwarden::stacks::python::test

@@ -1,0 +1,46 @@
+"""Records an image of the interpreter's memory, for python_images_test.
+
+    setarch -R python_reading_test record_image.py FILE
+
+Run once for each version of CPython, with PYTHON_LIBRARY and PYTHONHOME of that version.
+"""
+
+import ctypes
+import sys
+
+sys.dont_write_bytecode = True
+import call_ways
+
+record = ctypes.CDLL(None).record_image
+record.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
+
+
+def innermost():
+    lines = []
+    for index, frame in enumerate(call_ways.frames()):
+        code = frame.f_code
+        reached = "-" if index == 0 else frame.f_lasti // 2
+        lines.append(f"{call_ways.name_of(code)} {code.co_firstlineno} {reached}\n")
+    record(sys.argv[1].encode(), "".join(lines).encode())
+
+
+def größer():
+    innermost()
+
+
+def 関数():
+    größer()
+
+
+def generated():
+    yield 関数()
+
+
+class Model:
+    def forward(self, depth):
+        if depth:
+            return self.forward(depth - 1)
+        return list(generated())
+
+
+call_ways.through_c(lambda: Model().forward(2))
