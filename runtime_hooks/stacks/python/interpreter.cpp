@@ -184,19 +184,14 @@ std::optional<std::uint64_t> Interpreter::checked_frame(std::uint64_t state) con
   return read(*cframe + layout_.cframe_frame);
 }
 
-// True if the CFrames of the thread, which a walk follows beside the frames, can be read.
-bool Interpreter::has_plausible_cframes(std::uint64_t state) const noexcept {
-  if (!layout_.has_cframes()) return true;
-  auto cframe = at<std::uint64_t>(state + layout_.state_cframe);
-  for (std::size_t left = most_steps; cframe != 0 && left-- != 0;
-       cframe = at<std::uint64_t>(cframe + layout_.cframe_previous))
-    if (!is_structure(cframe + layout_.cframe_previous, 8)) return false;
-  return true;
-}
-
-// Walks the chain as read() does, but checks each address before it is read.
-bool Interpreter::is_plausible(std::uint64_t frame) const noexcept {
+// Walks the chain as read() does, but checks each address before it is read. The outermost CFrame's
+// link has no value in 3.10, and a walk does not follow it.
+bool Interpreter::is_plausible(std::uint64_t state, std::uint64_t frame) const noexcept {
   constexpr std::uint64_t frame_bytes = 112;
+  const bool has_entries = layout_.frame_is_entry != Layout::none;
+  const bool follows_cframes =
+      layout_.has_cframes() && (layout_.has_frame_objects() || has_entries);
+  auto cframe = follows_cframes ? at<std::uint64_t>(state + layout_.state_cframe) : 0;
   for (std::size_t count = 0; frame != 0 && count < most_steps; ++count) {
     if (!is_structure(frame, frame_bytes)) return false;
     const bool is_python = layout_.frame_owner == Layout::none ||
@@ -204,6 +199,10 @@ bool Interpreter::is_plausible(std::uint64_t frame) const noexcept {
     if (is_python && (!is_plausible_code(code_of(frame, layout_), symbols_, layout_) ||
                       instruction_at(frame_at(frame, layout_), layout_) > longest_table))
       return false;
+    if (cframe != 0 && (!has_entries || at<std::uint8_t>(frame + layout_.frame_is_entry) != 0)) {
+      if (!is_structure(cframe + layout_.cframe_previous, 8)) return false;
+      cframe = at<std::uint64_t>(cframe + layout_.cframe_previous);
+    }
     frame = at<std::uint64_t>(frame + layout_.frame_previous);
   }
   return true;
@@ -229,8 +228,7 @@ bool Interpreter::read(std::uint64_t state, FrameChain& chain) noexcept {
     if (is_probing_forbidden()) return false;
     const auto frame = checked_frame(state);
     if (frame == std::optional<std::uint64_t>(0)) return false;
-    trust =
-        frame && has_plausible_cframes(state) && is_plausible(*frame) ? Trust::full : Trust::none;
+    trust = frame && is_plausible(state, *frame) ? Trust::full : Trust::none;
     trust_.store(trust, std::memory_order_relaxed);
   }
   if (trust == Trust::none) return false;

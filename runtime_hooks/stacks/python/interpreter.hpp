@@ -86,8 +86,7 @@ class Interpreter {
 
   bool is_of_this_thread(std::uint64_t state) const noexcept;
   std::optional<std::uint64_t> checked_frame(std::uint64_t state) const noexcept;
-  bool has_plausible_cframes(std::uint64_t state) const noexcept;
-  bool is_plausible(std::uint64_t frame) const noexcept;
+  bool is_plausible(std::uint64_t state, std::uint64_t frame) const noexcept;
 
   const PythonSymbols symbols_;
   const Layout& layout_;

@@ -1,9 +1,10 @@
 // Writes images of an interpreter's memory: the bytes that the reading of Python frames needs.
 //
-// An image is a text. Each line is a word and its values: `version` and `thread` (as pthread_self()
-// has it), the addresses of `state`, `code_type`, `text_type`, `bytes_type` and `runtime`, a
-// `frame` that is expected (innermost first: name, first line, instruction), and `memory`, an
-// address and the bytes from there on, in hexadecimal.
+// An image is a text. Each line is a word and its values. `version` is that of the interpreter,
+// such as 0x30e for 3.14. `thread` is the thread's id, as pthread_self() has it. `state`,
+// `code_type`, `text_type`, `bytes_type` and `runtime` are addresses of the thread's state, of
+// types, and of _PyRuntime. `frame` is an expected frame, innermost first: name, first line,
+// instruction. `memory` is an address, and the bytes from there on in hexadecimal.
 #pragma once
 
 #include <pthread.h>

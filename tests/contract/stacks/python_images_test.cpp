@@ -167,7 +167,7 @@ TEST_P(PythonImages, give_the_frames_that_python_named) {
   EXPECT_GE(chain_->groups, 3u);
 }
 
-TEST_P(PythonImages, of_an_interpreter_that_describes_itself_otherwise_are_not_read) {
+TEST_P(PythonImages, are_not_read_if_the_interpreter_describes_itself_otherwise) {
   if (image_.version() < 0x030d) GTEST_SKIP() << "this version does not describe itself";
   const auto runtime = reinterpret_cast<std::uint64_t>(image_.symbols().runtime);
   constexpr std::uint64_t free_threaded = 16;
@@ -217,6 +217,18 @@ TEST_P(PythonImages, with_frames_that_go_in_circles_end_somewhere) {
     EXPECT_LE(chain_->count, FrameChain::most_frames);
     image_.restore();
   }
+  EXPECT_EQ(read(), image_.frames());
+}
+
+// Python 3.10 never sets the link of a thread's outermost CFrame.
+TEST_P(PythonImages, are_read_whatever_the_link_of_the_outermost_cframe_is) {
+  const Layout* const layout = layout_of(image_.symbols());
+  if (layout == nullptr || !layout->has_cframes()) GTEST_SKIP() << "this version has no CFrames";
+  std::uint64_t outermost = at<std::uint64_t>(state_of_image + layout->state_cframe);
+  const auto link = [&] { return at<std::uint64_t>(outermost + layout->cframe_previous); };
+  while (link() != 0) outermost = link();
+  constexpr std::uint64_t nowhere = 0x1234567;
+  std::memcpy(&Image::at_byte(outermost + layout->cframe_previous), &nowhere, sizeof nowhere);
   EXPECT_EQ(read(), image_.frames());
 }
 
