@@ -22,10 +22,11 @@ struct PythonSymbols {
   bool has_add_type = false;               // true if PyModule_AddType is exported: from 3.9 on
   // Addresses of the file's code and data; `end` is exclusive.
   std::uintptr_t start = 0, end = 0;
-  // The function _PyEval_EvalFrameDefault, which runs Python code, and the part of it that the
-  // compiler has put elsewhere. Empty: not found, or no such part.
+  // The function _PyEval_EvalFrameDefault, which runs Python code; empty if it was not found.
+  // `evaluation_cold`: the part of it that the compiler has put elsewhere; empty if there is none,
+  // or none was found.
   CodeRange evaluation{}, evaluation_cold{};
-  // True if the address lies in the code of that function.
+  // True if the address lies in the code of _PyEval_EvalFrameDefault, as far as it was found.
   bool is_evaluation(std::uint64_t address) const noexcept {
     return evaluation.contains(address) || evaluation_cold.contains(address);
   }

@@ -1,5 +1,7 @@
 #include "runtime_hooks/stacks/cold_part.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -8,41 +10,60 @@
 namespace cuwarden::stacks {
 namespace {
 
-// If the bytes are a jump with a distance of 32 bits, returns the number of bytes before the
-// distance: 1 for "jmp", 2 for the conditional ones. Otherwise returns 0.
-unsigned bytes_before_distance(const std::uint8_t* code) noexcept {
+// If the code from `at` on is a jump with a distance of 32 bits, returns its target; otherwise 0.
+// Nothing from `end` on is read.
+std::uint64_t target_of_jump(std::uint64_t at, std::uint64_t end) noexcept {
   constexpr std::uint8_t jump = 0xe9, two_byte_opcode = 0x0f, conditional_jump = 0x80;
-  if (code[0] == jump) return 1;
-  return code[0] == two_byte_opcode && (code[1] & 0xf0) == conditional_jump ? 2 : 0;
+  const auto* const code = reinterpret_cast<const std::uint8_t*>(at);
+  std::int32_t distance;
+  std::uint64_t opcode_bytes = 0;
+  if (code[0] == jump) opcode_bytes = 1;
+  if (at + 1 < end && code[0] == two_byte_opcode && (code[1] & 0xf0) == conditional_jump)
+    opcode_bytes = 2;
+  if (opcode_bytes == 0 || at + opcode_bytes + sizeof distance > end) return 0;
+  std::memcpy(&distance, code + opcode_bytes, sizeof distance);
+  return at + opcode_bytes + sizeof distance + static_cast<std::uint64_t>(std::int64_t{distance});
 }
 
-// True if the code begins with the frame of a function that was called right before.
-bool is_entry(std::uint64_t address) noexcept {
-  const Rule rule = learn_rule(address, true).rule;
-  return rule.base() == Rule::Base::special ||
-         (rule.base() == Rule::Base::rsp && rule.cfa() == sizeof(void*));
+// True if a jump from `from` to `to` can stay within a function: the frame is the same at both
+// ends, and not that of a function that was called right before.
+bool stays_in_function(std::uint64_t from, std::uint64_t to) noexcept {
+  const Rule rule = learn_rule(to, true).rule;
+  const bool is_entry = rule.base() == Rule::Base::rsp && rule.cfa() == sizeof(void*);
+  return rule.base() != Rule::Base::special && !is_entry &&
+         rule.word() == learn_rule(from, true).rule.word();
 }
+
+// A part of some function, and the number of jumps that lead into it.
+struct Candidate {
+  CodeRange part;
+  std::uint64_t jumps = 0;
+};
 
 }  // namespace
 
-// The code is searched for the bytes of a jump, also inside other instructions. Bytes that are no
-// jump lead to a function's entry, if to code at all, and so they are passed over.
+// The bytes of a jump are looked for at each address, also inside other instructions. So a few
+// targets mean nothing; nearly all of these have another frame.
 CodeRange cold_part_of(CodeRange function) noexcept {
-  constexpr std::uint64_t longest_jump = 6;
-  CodeRange other;  // where the last jump led that left the function
-  for (std::uint64_t at = function.start; at + longest_jump <= function.end; ++at) {
-    const auto* const code = reinterpret_cast<const std::uint8_t*>(at);
-    const unsigned before = bytes_before_distance(code);
-    if (before == 0) continue;
-    std::int32_t distance;
-    std::memcpy(&distance, code + before, sizeof distance);
-    const std::uint64_t target =
-        at + before + sizeof distance + static_cast<std::uint64_t>(std::int64_t{distance});
-    if (function.contains(target) || other.contains(target)) continue;
-    other = described_code(target);
-    if (other.start != 0 && !is_entry(other.start)) return other;
+  constexpr std::size_t most_candidates = 16;
+  Candidate candidates[most_candidates];
+  std::size_t count = 0;
+  for (std::uint64_t at = function.start; at < function.end; ++at) {
+    const std::uint64_t target = target_of_jump(at, function.end);
+    if (target == 0 || function.contains(target) || !stays_in_function(at, target)) continue;
+    Candidate* const known =
+        std::find_if(candidates, candidates + count,
+                     [&](const Candidate& one) { return one.part.contains(target); });
+    if (known != candidates + count)
+      ++known->jumps;
+    else if (const CodeRange part = described_code(target);
+             part.contains(target) && count < most_candidates)
+      candidates[count++] = {part, 1};
   }
-  return {};
+  const Candidate* const best = std::max_element(
+      candidates, candidates + count,
+      [](const Candidate& left, const Candidate& right) { return left.jumps < right.jumps; });
+  return best == candidates + count ? CodeRange{} : best->part;
 }
 
 }  // namespace cuwarden::stacks

@@ -30,7 +30,8 @@ struct Learned {
 Learned learn_rule(std::uint64_t address, bool interrupted) noexcept;
 
 // Returns the code around `address` that one entry of a module's unwind table describes: a
-// function, or a part of one. Returns an empty range if no entry describes the address.
+// function, or a part of one. Returns an empty range if no entry describes the address, or if the
+// entry is malformed.
 CodeRange described_code(std::uint64_t address) noexcept;
 
 }  // namespace cuwarden::stacks

@@ -3,6 +3,7 @@
 #include <alloca.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 
 #include "runtime_hooks/core/errno_guard.hpp"
@@ -81,11 +82,17 @@ GroupId CallSites::group_unguarded(const Caller& caller, Kind kind, DeviceOrdina
   return group_of_unmet(caller, kind, device, native, state);
 }
 
-// A thread mostly comes back with the frames that it had the last time.
+// A thread mostly comes back with the frames that it had the last time. A signal handler may
+// meanwhile have written another stack with equal frames over the known one: the name tells.
 GroupId CallSites::known_with_python(GroupId native, std::uint64_t state,
                                      std::uint32_t generation) noexcept {
-  const auto last = python_.known.last_found(ledger_.threads.slot(), native.value, generation);
-  if (!last.frames.empty() && python_.has_frames(state, last.frames)) return {last.name};
+  const ThreadSlot thread = ledger_.threads.slot();
+  const auto last = python_.known.last_found(thread, native.value, generation);
+  if (!last.frames.empty() && python_.has_frames(state, last.frames)) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (python_.known.last_found(thread, native.value, generation).name == last.name)
+      return {last.name};
+  }
   return find_with_python(native, state, generation);
 }
 

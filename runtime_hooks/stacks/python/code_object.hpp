@@ -1,5 +1,5 @@
-// Reads code objects: the functions of Python frames. Addresses of code objects are those of frames
-// that are live.
+// Reads code objects: the functions of Python frames. Each parameter `code` is the address of a
+// code object that a live Python frame uses.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,8 @@ namespace cuwarden::stacks::python {
 // Greatest plausible length of a table of lines, in bytes, and of the bytecode, in instructions.
 inline constexpr std::uint64_t longest_table = std::uint64_t{1} << 20;
 
-// The contents of a code object, which all of its frames have in common.
+// The contents of a code object, which all of its frames have in common. Not to be copied: the
+// texts point into the object itself.
 struct CodeContents {
   static constexpr std::size_t longest_file = 1024, longest_name = 256;
 
@@ -30,23 +31,26 @@ struct CodeContents {
   char file_buffer[longest_file], name_buffer[longest_name];
 };
 
-// True if a code object lies at the address, with fields that can be read and are plausible.
+// True if a code object lies at the address, and its file, name, first line and table of lines can
+// be read and are plausible. False for all addresses if a seccomp filter forbids the check.
 bool is_plausible_code(std::uint64_t code, const PythonSymbols&, const Layout&) noexcept;
-// Reads a code object. Returns false if a part of it cannot be read.
+// Reads a code object. Returns false if is_plausible_code() does.
 bool read_contents(std::uint64_t code, const PythonSymbols&, const Layout&, CodeContents&) noexcept;
 
-// The characters of a str object: their address, their number, and the bytes of each.
+// The characters of a str object in memory: their address, their number, and the bytes of each (1,
+// 2 or 4).
 struct Characters {
   std::uint64_t start = 0, count = 0;
   unsigned bytes_each = 1;
 };
 
-// Returns the characters of the str object at the address.
+// Returns where the characters of the compact str object at the address lie; names of functions and
+// files are compact. Reads only the object's head.
 Characters characters_of(std::uint64_t text, const Layout&) noexcept;
 
-// Returns a hash of the contents of an object, before which its head lies. The products do not wait
-// for each other, as those of hash_bytes() do: before 3.12, this is the greater part of the time
-// that a frame takes.
+// Returns a hash of the `bytes` bytes from `start` on. The 8 bytes before `start` must be readable,
+// too. The multiplications do not depend on each other, unlike those of hash_bytes(), so that the
+// processor overlaps them: before 3.12, most of the time for reading a frame is spent here.
 inline std::uint64_t hash_of_contents(std::uint64_t start, std::uint64_t bytes) noexcept {
   constexpr std::uint64_t word = sizeof(std::uint64_t);
   const std::uint64_t end = start + bytes;
@@ -68,8 +72,8 @@ inline std::uint64_t hash_of_contents(std::uint64_t start, std::uint64_t bytes) 
   return hash;
 }
 
-// Returns a hash of a str object's text. Python has mostly hashed the texts of code objects, and
-// keeps the result.
+// Returns a hash of a str object's text: Python's own, if Python has hashed the text, as it mostly
+// has. So the result changes once, when Python first hashes the text.
 __attribute__((always_inline)) inline std::uint64_t hash_of_text(std::uint64_t text,
                                                                  const Layout& layout) noexcept {
   constexpr std::uint64_t not_hashed = UINT64_MAX;
@@ -78,7 +82,7 @@ __attribute__((always_inline)) inline std::uint64_t hash_of_text(std::uint64_t t
   return hash_of_contents(characters.start, characters.count * characters.bytes_each);
 }
 
-// Returns a hash of all that a report says of a code object's frames.
+// Returns a hash of a code object's file, name, first line and table of lines.
 __attribute__((always_inline)) inline std::uint64_t hash_of_code(std::uint64_t code,
                                                                  const Layout& layout) noexcept {
   const std::uint64_t file = hash_of_text(at<std::uint64_t>(code + layout.code_file), layout),
@@ -92,9 +96,9 @@ __attribute__((always_inline)) inline std::uint64_t hash_of_code(std::uint64_t c
 // Returns hash_of_code(), for the rare code objects of 3.12 and later that have no number.
 std::uint64_t hash_of_unnumbered(std::uint64_t code, const Layout&) noexcept;
 
-// Returns PythonFrame::stamp. Code objects come and go, and one may get the address of another.
-// From 3.12 on, each has a number of its own. Before that, and once the numbers have run out, its
-// parts are compared.
+// Returns PythonFrame::stamp, which tells a code object from earlier and later ones at its address.
+// From 3.12 on, it consists of the object's own number and its first line. Before that, and for the
+// number 0, it is hash_of_code().
 __attribute__((always_inline)) inline std::uint64_t stamp_of(std::uint64_t code,
                                                              const Layout& layout) noexcept {
   if (layout.code_version == Layout::none) return hash_of_code(code, layout);

@@ -10,10 +10,11 @@ namespace cuwarden::stacks::python {
 struct PythonFrame {
   // Address of the code object of the function.
   std::uint64_t code;
-  // The instruction that the frame has reached, as the interpreter keeps it: an address from 3.11
-  // on, a number before. Interpreter::instruction_of() tells which one it is in the bytecode.
+  // The instruction that the frame has reached, as the interpreter keeps it: from 3.11 on an
+  // address, in 3.10 a number of instructions, in 3.9 a number of bytes. Before the first
+  // instruction of 3.9 and 3.10, it is UINT32_MAX. Interpreter::instruction_of() converts it.
   std::uint64_t position;
-  // Value that differs for two code objects that lie at one address one after the other.
+  // Value that tells the code object from earlier and later ones at the same address: stamp_of().
   std::uint64_t stamp;
   constexpr bool operator==(const PythonFrame&) const = default;
 };

@@ -4,8 +4,12 @@
 // one, which runs frames on it. So the caller makes sure that the thread is inside the interpreter.
 //
 // When an interpreter's frames are read for the first time, each address is checked to be readable,
-// and each field to be plausible. If one is not, the interpreter is another build than its version
-// says, and no Python frames are read in the process any more. Later frames are read directly.
+// and each field to be plausible. If one check fails, the interpreter's structures are not those of
+// its version, and no Python frames are read any more. Later frames are read directly.
+//
+// An interpreter that ends frees the frames of threads that still run. It says so before, some
+// microseconds or more, and is asked right before each reading, which takes a hundredth of that
+// time. A thread that loses its processor between the question and the reading is in danger.
 #pragma once
 
 #include <atomic>
@@ -28,49 +32,55 @@ class Interpreter {
   Interpreter(const PythonSymbols& symbols, const Layout& layout) noexcept;
 
   // Returns the address of the calling thread's state in the interpreter. Returns 0 if the thread
-  // has none, the interpreter is being initialised or has ended, or is_implausible() is true.
+  // has none or another thread's, the interpreter is being initialised or has begun to end, or
+  // is_implausible() is true. Returns 0, too, if a seccomp filter forbids to check the state.
   std::uint64_t state_of_thread() const noexcept {
     if (is_implausible() || symbols_.is_initialized() == 0) return 0;
     const auto state = reinterpret_cast<std::uint64_t>(symbols_.thread_state());
     return state != 0 && (state == own_state_ || is_of_this_thread(state)) ? state : 0;
   }
-  // True if the innermost Python frames of this state are run by a C function whose stack frame
-  // lies from the address `low` on, below `high`. With the bounds of the calling thread's stack,
-  // true means that the calling thread runs these frames. Only for layouts with CFrames. `state` is
-  // the result of state_of_thread(), not 0.
+  // True if the CFrame of the state's innermost Python frames lies from the address `low` on, below
+  // `high`. If these are the bounds of the calling thread's stack, the calling thread runs the
+  // frames. Only if layout().has_cframes(). `state` is the result of state_of_thread(), not 0.
   bool is_run_between(std::uint64_t state, std::uint64_t low, std::uint64_t high) const noexcept;
-  // True if one of the native frames is of the function that runs Python code.
+  // True if one of the addresses lies in _PyEval_EvalFrameDefault, the function that runs Python
+  // code. `frames`: for each native frame, an address inside its call instruction.
   bool has_evaluation(std::span<const std::uint64_t> frames) const noexcept;
   // Fills the chain with the calling thread's Python frames, innermost first. The thread must be
-  // inside the interpreter: is_run_between() or has_evaluation() is true. `state` is the result
-  // of state_of_thread(), not 0. Returns false, with the chain empty, if the thread has no Python
-  // frame, if the interpreter has begun to end, or if is_implausible() is or becomes true. Returns
-  // false, too, if a seccomp filter forbids to check the first frames.
+  // inside the interpreter: is_run_between() or has_evaluation() is true. `state` is the result of
+  // state_of_thread(), not 0. Returns false, with the chain empty, if the thread has no Python
+  // frame or the interpreter has begun to end. Returns false, too, if is_implausible() is true,
+  // also if this call finds it out. The same holds if no frame was checked yet, and a seccomp
+  // filter forbids the check.
   bool read(std::uint64_t state, FrameChain&) noexcept;
-  // True if read() would give these frames; faster than to read them. The thread must be inside the
-  // interpreter, as for read(). False if read() has given no frames yet. `known`: the frames of a
-  // chain that read() gave, innermost first, not empty.
+  // True if the calling thread has these Python frames; faster than read(). Does not compare
+  // groups. Conditions as for read(); to be called right after state_of_thread(). False until a
+  // read() has found the interpreter plausible. `known`: the frames of a chain that read() gave,
+  // innermost first, not empty.
   bool has_frames(std::uint64_t state, std::span<const PythonFrame> known) const noexcept {
-    return trust_.load(std::memory_order_relaxed) == Trust::full && walks_.equals(state, known);
+    return trust_.load(std::memory_order_relaxed) == Trust::full &&
+           symbols_.is_initialized() != 0 && walks_.equals(state, known);
   }
-  // Returns the number of the instruction that a frame has reached: of units of two bytes from the
-  // start of the bytecode. 0 also for a frame that has not begun.
+  // Returns the position in the bytecode that a frame has reached, in units of two bytes: an
+  // instruction, or an entry of a cache. 0 also for a frame that has not begun.
   std::uint64_t instruction_of(const PythonFrame&) const noexcept;
   // Reads a code object: PythonFrame::code of a frame of the calling thread that read() has given.
-  // Returns false if a part of the object cannot be read.
+  // Returns false if a part of the object cannot be read or is implausible.
   bool read_code(std::uint64_t code, CodeContents& contents) const noexcept {
     return read_contents(code, symbols_, layout_, contents);
   }
 
-  // True if the interpreter is another build than its version says: no frames are read any more.
+  // True once read() has found that the interpreter's structures are not those of its version: no
+  // frames are read any more.
   bool is_implausible() const noexcept {
     return trust_.load(std::memory_order_relaxed) == Trust::none;
   }
-  // Addresses of the interpreter's file.
+  // Returns the symbols, and the positions of fields, that were given to the constructor.
   const PythonSymbols& symbols() const noexcept { return symbols_; }
   const Layout& layout() const noexcept { return layout_; }
 
-  // Functions that walk the frames of the thread with this state, by a layout's positions.
+  // Functions that walk the frames of the thread with this state, by a layout's positions. `fill`
+  // adds the frames to an empty chain. `equals` tells if they are `known`.
   struct Walks {
     void (*fill)(std::uint64_t state, FrameChain&) noexcept;
     bool (*equals)(std::uint64_t state, std::span<const PythonFrame> known) noexcept;

@@ -1,5 +1,5 @@
-// Remembers for which Python frames on top of which native stack a name was given, so that a stack
-// that comes again is recognised by comparing its frames.
+// Maps a native stack and the Python frames on it to a name, so that a stack that comes again is
+// recognised by comparing its frames.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,13 @@
 namespace cuwarden::stacks::python {
 
 // Names (numbers other than 0) of stacks with Python frames, a table for each thread, which only
-// the thread itself fills. Functions may be called by several threads at once, and take no lock.
+// the thread itself fills. A later stack may overwrite an earlier one. Functions may be called by
+// several threads at once, and take no lock. A signal handler of the same thread may call them,
+// too.
+//
+// Parameters of all functions: the ThreadSlot is the calling thread's. `native` is a number that
+// stands for the native stack. `generation` is a number that changes when names become invalid: a
+// name is found only with the generation with which it was kept. Chains have at least one frame.
 class KnownChains {
  public:
   KnownChains() = default;
@@ -23,11 +29,12 @@ class KnownChains {
 
   // Python frames on a native stack, and the name that keep() got for them.
   struct Known {
-    std::span<const PythonFrame> frames;  // empty: none are known; valid until the next keep()
+    // Empty: none are known. Valid until the thread's next keep().
+    std::span<const PythonFrame> frames;
     std::uint32_t name = 0;
   };
-  // Returns the Python frames that find() last found on this native stack for the calling thread;
-  // none if it is not known any more. Parameters: as in find().
+  // Returns the Python frames that find() last found on this native stack for the calling thread,
+  // or frames that keep() has written over them. Returns none if there are none any more.
   Known last_found(ThreadSlot thread, std::uint32_t native,
                    std::uint32_t generation) const noexcept {
     const Table* const table = table_of(thread);
@@ -36,17 +43,18 @@ class KnownChains {
     if (entry == nullptr || entry->native != native || entry->generation != generation) return {};
     return {{entry->frames, entry->count}, entry->name};
   }
-  // `ThreadSlot` is the calling thread's. Returns the name that keep() got for these Python frames
-  // on this native stack; 0 if there is none. `native`: a number that stands for the native stack.
-  // `generation`: as in keep().
+  // Returns the name that keep() got for these Python frames on this native stack; 0 if there is
+  // none. last_found() then gives these frames.
   std::uint32_t find(ThreadSlot, std::uint32_t native, const FrameChain&,
                      std::uint32_t generation) noexcept;
-  // Remembers the name of a stack, unless the thread has no number. A name is found only with the
-  // same `generation`, a number that changes when names become invalid.
+  // Remembers the name of a stack. Does nothing if the thread has no number, or if there is no
+  // memory.
   void keep(ThreadSlot, std::uint32_t native, const FrameChain&, std::uint32_t generation,
             std::uint32_t name) noexcept;
 
  private:
+  // Numbers of sets and of entries in each set of a thread's table, and of native stacks whose last
+  // entry is remembered.
   static constexpr std::size_t sets = 64, ways = 2, natives = 64;
 
   // One stack. `count`: number of its Python frames; 0: the entry is unused, or being written.
@@ -63,8 +71,9 @@ class KnownChains {
     // Number of stacks so far that found the first entry of their set taken by another stack. It
     // chooses the entry that is overwritten next.
     std::uint32_t turn;
-    // For native stacks, by the remainder of their numbers: the entry that find() last found. Null:
-    // none yet. The entry may have been overwritten since.
+    // For native stacks: the entry that find() last found, at the index `native % natives`. Stacks
+    // with the same index displace each other. Null: none yet. The entry may have been overwritten
+    // since.
     const Entry* last[natives];
     Entry entries[sets][ways];
   };

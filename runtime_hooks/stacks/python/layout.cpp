@@ -37,7 +37,7 @@ constexpr Described described_3_14[] = {
     {48, &Layout::code_instructions}, {80, &Layout::ascii_characters},
 };
 
-std::span<const Described> description_of(std::uint32_t version) noexcept {
+constexpr std::span<const Described> description_of(std::uint32_t version) noexcept {
   switch (version) {
     case 0x030d:
       return described_3_13;
@@ -47,6 +47,11 @@ std::span<const Described> description_of(std::uint32_t version) noexcept {
       return {};
   }
 }
+
+constexpr std::uint32_t first_described = 0x030d;
+static_assert(std::ranges::all_of(layouts, [](const Layout& layout) {
+  return layout.version < first_described || !description_of(layout.version).empty();
+}));
 
 // True if the interpreter describes itself as the layout does.
 bool agrees(const void* runtime, const Layout& layout) noexcept {

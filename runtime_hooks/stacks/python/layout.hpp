@@ -50,8 +50,8 @@ struct Layout {
   // PyCodeObject: number of the instruction from which on a frame is shown; `none` if the version
   // has no such field.
   std::uint16_t code_first_shown = 0;
-  // PyCodeObject: a number that no other code object of the process has, unless it is 0; `none` if
-  // the version has no such field.
+  // PyCodeObject: a number that no other code object of the interpreter has, unless it is 0; `none`
+  // if the version has no such field. Sub-interpreters have numbers of their own.
   std::uint16_t code_version = 0;
 
   // Bytes before the characters of a str object: with ASCII characters only, and with others.

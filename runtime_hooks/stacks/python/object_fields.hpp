@@ -11,14 +11,14 @@ namespace cuwarden::stacks::python {
 
 // Reads a field at an address that is known to be readable.
 template <class T>
-__attribute__((no_sanitize("address", "thread"), always_inline)) inline T at(
-    std::uint64_t address) noexcept {
+__attribute__((always_inline)) inline T at(std::uint64_t address) noexcept {
   T value;
   __builtin_memcpy(&value, reinterpret_cast<const void*>(address), sizeof value);
   return value;
 }
 
-// True if the bytes from `address` on can be read. They are looked at in steps of 4 KiB.
+// True if `bytes` bytes from `address` on can be read, or eight if there are fewer. The kernel is
+// asked once for each 4 KiB. False for all addresses if a seccomp filter forbids the question.
 inline bool can_read(std::uint64_t address, std::uint64_t bytes) noexcept {
   if (address < 4096 || address + bytes < address || address + bytes >= std::uint64_t{1} << 47)
     return false;
@@ -28,12 +28,13 @@ inline bool can_read(std::uint64_t address, std::uint64_t bytes) noexcept {
       reinterpret_cast<const void*>(address + std::max<std::uint64_t>(bytes, 8) - 8));
 }
 
-// True if a readable structure of `bytes` may begin at the address: it is aligned.
+// True if the address is a multiple of 8, and `bytes` bytes from there on can be read.
 inline bool is_structure(std::uint64_t address, std::uint64_t bytes) noexcept {
   return address % 8 == 0 && can_read(address, bytes);
 }
 
-// True if a readable object of `bytes` with this type lies at the address. `type`: null for none.
+// True if an object of `bytes` bytes with this type can be read at the address. `type`: address of
+// the type; if it is null, the result is false.
 inline bool is_object(std::uint64_t address, std::uint64_t bytes, const void* type) noexcept {
   return type != nullptr && is_structure(address, bytes) &&
          at<std::uint64_t>(address + object_type) == reinterpret_cast<std::uint64_t>(type);

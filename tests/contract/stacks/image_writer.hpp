@@ -26,8 +26,9 @@ class ImageWriter {
   // `path`: the file, which is overwritten. The interpreter must outlive the object.
   ImageWriter(const std::string& path, const Interpreter& interpreter)
       : file_(path), interpreter_(interpreter), layout_(interpreter.layout()) {}
-  // Writes all. `state`: Interpreter::state_of_thread(). `chain`: the frames that read() gave.
-  // `frames`: the frames that are expected, a line for each.
+  // Writes the image of the calling thread, once; the file is complete when the object ends.
+  // `state`: Interpreter::state_of_thread(). `chain`: the frames that read() gave. `frames`: the
+  // frames that are expected, a line for each.
   void write(std::uint64_t state, const FrameChain& chain, const std::string& frames) {
     constexpr std::uint64_t state_bytes = 192, description_bytes = 648;
     const PythonSymbols& symbols = interpreter_.symbols();
@@ -43,7 +44,7 @@ class ImageWriter {
     memory(state, state_bytes);
     if (layout_.version >= 0x030d)
       memory(reinterpret_cast<std::uint64_t>(symbols.runtime), description_bytes);
-    write_frames(state);
+    write_frames(state, chain.count);
     for (std::uint32_t i = 0; i < chain.count; ++i) write_code(chain.frames[i].code);
   }
 
@@ -62,15 +63,18 @@ class ImageWriter {
     }
     file_ << '\n';
   }
-  void write_frames(std::uint64_t state) {
+  // 3.10 has a CFrame for each frame, and the link of the one behind them has no value.
+  void write_frames(std::uint64_t state, std::uint32_t frames) {
     constexpr std::uint64_t frame_bytes = 112, cframe_bytes = 32;
     std::uint64_t frame = 0;
     if (layout_.has_cframes()) {
       auto cframe = at<std::uint64_t>(state + layout_.state_cframe);
       if (layout_.cframe_frame != Layout::none)
         frame = at<std::uint64_t>(cframe + layout_.cframe_frame);
-      for (; cframe != 0; cframe = at<std::uint64_t>(cframe + layout_.cframe_previous))
+      for (std::uint32_t left = frames + 1; cframe != 0 && left != 0; --left) {
         memory(cframe, cframe_bytes);
+        if (left != 1) cframe = at<std::uint64_t>(cframe + layout_.cframe_previous);
+      }
     }
     if (layout_.state_frame != Layout::none) frame = at<std::uint64_t>(state + layout_.state_frame);
     for (; frame != 0; frame = at<std::uint64_t>(frame + layout_.frame_previous))

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 
 #include <algorithm>
 #include <cstring>
@@ -127,7 +128,12 @@ class Image {
 class PythonImages : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (!image_.is_mapped()) GTEST_SKIP() << "other memory lies at the image's addresses";
+    if (image_.is_mapped()) return;
+    // Images were recorded without randomised addresses, which such a process needs itself.
+    constexpr unsigned long ask = 0xffffffff;
+    const bool is_randomised = (personality(ask) & ADDR_NO_RANDOMIZE) == 0;
+    ASSERT_FALSE(is_randomised) << "other memory lies at the image's addresses";
+    GTEST_SKIP() << "addresses are not randomised";
   }
   // Reads all frames as a new interpreter, which believes nothing yet. Returns a line for each, as
   // Image::frames() has them; nothing if they cannot be read.
@@ -218,6 +224,40 @@ TEST_P(PythonImages, with_frames_that_go_in_circles_end_somewhere) {
     image_.restore();
   }
   EXPECT_EQ(read(), image_.frames());
+}
+
+TEST_P(PythonImages, are_recognised_by_all_frames_and_all_that_a_report_says_of_them) {
+  const PythonSymbols symbols = image_.symbols();
+  const Layout& layout = *layout_of(symbols);
+  Interpreter interpreter(symbols, layout);
+  const std::uint64_t state = interpreter.state_of_thread();
+  EXPECT_FALSE(interpreter.has_frames(state, {chain_->frames, 1})) << "nothing was read yet";
+  ASSERT_TRUE(interpreter.read(state, *chain_));
+  const std::vector<PythonFrame> known(chain_->frames, chain_->frames + chain_->count);
+  ASSERT_TRUE(interpreter.has_frames(state, known));
+  EXPECT_FALSE(interpreter.has_frames(state, {known.data(), known.size() - 1}));
+  std::vector<PythonFrame> changed = known;
+  changed.push_back(known.back());
+  EXPECT_FALSE(interpreter.has_frames(state, changed));
+  for (std::size_t i = 0; i < known.size(); ++i)
+    for (std::uint64_t PythonFrame::*part :
+         {&PythonFrame::code, &PythonFrame::position, &PythonFrame::stamp}) {
+      changed = known;
+      changed[i].*part ^= 4;
+      EXPECT_FALSE(interpreter.has_frames(state, changed)) << i;
+    }
+  const std::uint64_t code = known.front().code;
+  Image::at_byte(code + layout.code_first_line) ^= 1;
+  EXPECT_FALSE(interpreter.has_frames(state, known)) << "another first line";
+  image_.restore();
+  if (layout.code_version != Layout::none) return;
+  const auto lines = at<std::uint64_t>(code + layout.code_lines);
+  for (std::uint64_t i = 0; i < at<std::uint64_t>(lines + object_length); ++i) {
+    Image::at_byte(lines + bytes_start + i) ^= 1;
+    EXPECT_FALSE(interpreter.has_frames(state, known)) << "another table of lines, " << i;
+    Image::at_byte(lines + bytes_start + i) ^= 1;
+  }
+  EXPECT_TRUE(interpreter.has_frames(state, known));
 }
 
 // Python 3.10 never sets the link of a thread's outermost CFrame.

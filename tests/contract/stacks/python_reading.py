@@ -2,8 +2,9 @@
 
     python_reading_test python_reading.py [end]
 
-Reads them in random trees of calls, in code objects that come and go, and in threads that start and end.
-Meanwhile, garbage is collected. With `end`, the interpreter ends under threads that still run.
+Reads them in random trees of calls, in functions that are compiled, run and freed, and in threads that
+start and end. Meanwhile, garbage is collected. With `end`, the script only lets the interpreter end under
+threads that still read their frames. LARGE_COUNTS in the environment makes it many times as long.
 """
 
 import ctypes

@@ -2,7 +2,9 @@
 
     setarch -R python_reading_test record_image.py FILE
 
-Run once for each version of CPython, with PYTHON_LIBRARY and PYTHONHOME of that version.
+FILE is images/cpython-VERSION.txt. Run once for each version of CPython, with PYTHON_LIBRARY and PYTHONHOME
+of that version, in a folder whose name may be seen by all. setarch turns off the randomisation of addresses,
+so that the image's addresses are free in most processes.
 """
 
 import ctypes

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime_hooks/stacks/python/code_object.hpp"
 #include "runtime_hooks/stacks/python/known_chains.hpp"
 #include "runtime_hooks/stacks/python/merging.hpp"
 
@@ -154,6 +155,25 @@ TEST_F(PythonChains, chains_of_the_greatest_depth_are_recognised) {
   EXPECT_TRUE(chain->truncated);
   known.keep(thread, 7, *chain, 0, 42);
   EXPECT_EQ(find(7), 42u);
+}
+
+TEST(CodeContents, are_told_apart_by_each_of_their_bytes_and_by_their_number) {
+  constexpr std::size_t head = 8, most = 48;
+  std::vector<std::uint8_t> memory(head + most, 7);
+  const auto start = reinterpret_cast<std::uint64_t>(memory.data() + head);
+  for (std::size_t bytes = 0; bytes <= most; ++bytes) {
+    const std::uint64_t hash = hash_of_contents(start, bytes);
+    EXPECT_EQ(hash, hash_of_contents(start, bytes));
+    if (bytes != 0) {
+      EXPECT_NE(hash, hash_of_contents(start, bytes - 1));
+    }
+    for (std::size_t i = 0; i < memory.size(); ++i) {
+      memory[i] ^= 0x80;
+      const bool is_content = i >= head && i < head + bytes;
+      EXPECT_EQ(hash != hash_of_contents(start, bytes), is_content) << bytes << ", " << i;
+      memory[i] ^= 0x80;
+    }
+  }
 }
 
 }  // namespace
