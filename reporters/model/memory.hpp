@@ -178,21 +178,20 @@ struct LeakGroup {
                     example_address, unmapped_count)
 };
 
-// Forecast of the moment at which a device is full, if the memory of the groups that grow goes on
-// as before.
+// Number of steps or minutes until a device is full, if the growing groups go on growing as before.
 struct Forecast {
-  Id device = 0;      // CUDA ordinal of the device, from 0
-  Figure free_bytes;  // free bytes of the device, as in `devices`
-  // Growth by steps of the program: sum over the groups that grow by steps, and number of steps
-  // that the free bytes last. Null: no group does.
+  Id device = 0;  // CUDA ordinal of the device, from 0
+  // Free bytes of the device, as in `devices`. If blocks of PyTorch grow: with the bytes that
+  // PyTorch holds but has not handed out.
+  Figure free_bytes;
+  // Growth of the groups that are judged by steps of the program, in bytes per step, and number of
+  // steps that the free bytes last, rounded down. Null: there are none.
   Figure growth_bytes_per_step, steps_left;
-  // Growth by time: sum over the groups that have grown for at least a minute and are not judged by
-  // steps, and number of minutes that the free bytes last. Null: no group does.
+  // Growth in bytes per minute of the groups that are not judged by steps and have grown for a
+  // minute, and number of minutes that the free bytes last. Null: there are none.
   Figure growth_bytes_per_minute, minutes_left;
-  // The group that grows fastest. stack: row of the table `stacks`; null: no stack was recorded.
-  // where: as in `leak_groups` or `framework_sites`.
-  MaybeId stack;
-  Text where;
+  MaybeId stack;  // row of `stacks`: stack of the group that grows fastest; null: none was recorded
+  Text where;     // `where` of that group in `leak_groups` or `framework_sites`; null as there
   CUWARDEN_FIELDS(device, free_bytes, growth_bytes_per_step, steps_left, growth_bytes_per_minute,
                   minutes_left, stack, where)
 };

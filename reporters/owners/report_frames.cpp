@@ -77,6 +77,7 @@ void set_locations(model::Report& report, const NamedStacks& stacks) {
   for (model::LeakGroup& group : report.leak_groups) group.where = location_in(group.stack);
   for (model::ImplicitGroup& group : report.implicit_groups) group.where = location_in(group.stack);
   for (model::FrameworkSite& site : report.framework_sites) site.where = location_in(site.stack);
+  for (model::Forecast& row : report.forecasts) row.where = location_in(row.stack);
 }
 
 }  // namespace

@@ -93,17 +93,25 @@ Line line_of(const IndexedReport& report, std::string_view kind) {
 }  // namespace
 
 void add_forecasts(const IndexedReport& report, const Style& style, std::string& text) {
+  const bool running = was_running(report);
   for (const model::Forecast& row : report->forecasts) {
     const std::string supply = human_supply(row.steps_left, row.minutes_left);
-    if (supply.empty()) continue;
-    const bool by_steps = row.growth_bytes_per_step.has_value();
-    const std::uint64_t rate =
-        (by_steps ? row.growth_bytes_per_step : row.growth_bytes_per_minute).value_or(0);
-    text += "\n" + style.red("GPU " + std::to_string(row.device) + " FILLS UP") + ": " +
-            human_bytes(rate) + (by_steps ? " more with each step" : " more each minute") +
-            ". At this rate its free " + human_bytes(row.free_bytes.value_or(0)) + " last for " +
-            supply + "\n";
-    if (row.where) text += "  most of it at " + printable(*row.where) + "\n";
+    // After a refused request, there is nothing left to foretell.
+    if (supply.empty() || !report->incidents.empty()) continue;
+    std::string rate;
+    if (row.growth_bytes_per_step)
+      rate = human_bytes(*row.growth_bytes_per_step) + " more with each step";
+    if (row.growth_bytes_per_minute)
+      rate += (rate.empty() ? "" : " and ") + human_bytes(*row.growth_bytes_per_minute) +
+              " more each minute";
+    text += "\n" +
+            style.red("GPU " + std::to_string(row.device) +
+                      (running ? " FILLS UP" : " WAS FILLING UP")) +
+            ": " + rate + ". At this rate its free " + human_bytes(row.free_bytes.value_or(0)) +
+            (running ? " last for " : " would have lasted for ") + supply + "\n";
+    if (row.where)
+      text += std::string(running ? "  grows" : "  grew") + " fastest at " + printable(*row.where) +
+              "\n";
   }
 }
 

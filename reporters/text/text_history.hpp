@@ -10,7 +10,7 @@
 namespace cuwarden {
 
 // Adds a line to `text` for each device whose live memory grows: how long its free memory lasts if
-// that goes on, and which line of the program's code makes most of it.
+// the growth goes on as before, and the line of the program's code at which it grows fastest.
 void add_forecasts(const IndexedReport&, const Style&, std::string& text);
 
 // Adds a part to `text` for each kind of memory on each device: the time at which most of its bytes

@@ -59,13 +59,19 @@ std::string human_time(std::uint64_t ns) {
 }
 
 std::string human_supply(std::optional<std::uint64_t> steps, std::optional<std::uint64_t> minutes) {
-  constexpr std::uint64_t a_minute_ns = 60'000'000'000, most_minutes = 30 * 24 * 60;
-  std::string text;
-  if (steps) text = "about " + human_count(*steps) + (*steps == 1 ? " step" : " steps");
+  constexpr std::uint64_t a_minute_ns = 60'000'000'000, most_minutes = 30 * 24 * 60,
+                          most_steps = 1'000'000;
+  std::string by_steps, by_minutes;
+  if (steps && *steps <= most_steps)
+    by_steps = human_count(*steps) + (*steps == 1 ? " step" : " steps");
   if (minutes && *minutes <= most_minutes)
-    text += std::string(text.empty() ? "" : " or ") + "about " +
-            (*minutes < 60 ? human_count(*minutes) + " min" : human_time(*minutes * a_minute_ns));
-  return text;
+    by_minutes =
+        *minutes < 60 ? human_count(*minutes) + " min" : human_time(*minutes * a_minute_ns);
+  if (by_steps.empty() && by_minutes.empty()) return {};
+  // Both growths go on at once.
+  if (!by_steps.empty() && !by_minutes.empty())
+    return "less than " + by_steps + ", and less than " + by_minutes;
+  return "about " + by_steps + by_minutes;
 }
 
 std::optional<std::uint64_t> parse_size(std::string_view text) {

@@ -66,7 +66,7 @@ class Report:
             assert len(different) == len(self.stacks), "equal stacks are listed twice"
         for frame in self.frames.values():
             assert frame["module"] is None or frame["module"] in self.modules
-        for table in ("leak_groups", "implicit_groups", "peak_holders", "slab_holders"):
+        for table in ("leak_groups", "implicit_groups", "peak_holders", "slab_holders", "forecasts", "framework_sites"):
             for row in self.data[table]:
                 assert row["stack"] is None or row["stack"] in self.stacks
         for table in ("leak_groups", "library_reserves"):

@@ -75,8 +75,8 @@ def test_a_leak_in_each_step_is_told_by_steps(workspace):
     assert forecast["steps_left"] == device["free_bytes"] // (2 << 20)
     assert forecast["minutes_left"] is None
     assert (forecast["stack"], forecast["where"]) == (loss["stack"], loss["where"])
-    assert "GPU 0 FILLS UP: 2.0 MiB more with each step" in text
-    assert f"last for about {forecast['steps_left']:,} steps" in text
+    assert "GPU 0 WAS FILLING UP: 2.0 MiB more with each step" in text
+    assert f"would have lasted for about {forecast['steps_left']:,} steps" in text
 
 
 def test_without_marks_growth_is_told_by_times(workspace):

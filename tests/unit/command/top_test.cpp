@@ -144,7 +144,8 @@ TEST(TopView, a_device_that_fills_up_says_how_long_its_free_memory_lasts) {
   ASSERT_TRUE(answer.devices[0].minutes_left);
   EXPECT_NEAR(static_cast<double>(*answer.devices[0].minutes_left), 10, 1);
   EXPECT_FALSE(answer.devices[0].steps_left);
-  EXPECT_NE(view.text({}).find("in use; at this rate full after about "), std::string::npos);
+  EXPECT_NE(view.text({.columns = 80}).find("GPU 0 FILLS UP: full after about "),
+            std::string::npos);
 }
 
 TEST(TopView, growth_has_one_unit) {

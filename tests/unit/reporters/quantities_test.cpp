@@ -35,9 +35,10 @@ TEST(Quantities, times_are_short) {
   EXPECT_EQ(human_time(59'990'000'000), "1 min 0 s");
   EXPECT_EQ(human_time(6'586'877'545'214), "1 h 49 min");
   EXPECT_EQ(human_supply(2431, {}), "about 2,431 steps");
-  EXPECT_EQ(human_supply(1, 200), "about 1 step or about 3 h 20 min");
+  EXPECT_EQ(human_supply(1, 200), "less than 1 step, and less than 3 h 20 min");
   EXPECT_EQ(human_supply({}, 59), "about 59 min");
   EXPECT_EQ(human_supply({}, 31 * 24 * 60), "");
+  EXPECT_EQ(human_supply(1'000'001, {}), "");
   EXPECT_EQ(human_supply({}, {}), "");
 }
 

@@ -1,5 +1,6 @@
 #include "tools/cuwarden/top/top_growth.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -36,8 +37,8 @@ void GrowingGroups::look(const ledger::Reader& reader, std::uint64_t now_ns) {
     rates_[group.group.id.value] = rate;
   }
   const std::vector<LeakGroup> blocks = take_blocks(groups);
-  for (const DeviceGrowth& device : growth_of_devices(groups, blocks))
-    devices_[device.device.value] = device.rates;
+  devices_ = growth_of_devices(reader, groups, blocks);
+  for (DeviceGrowth& device : devices_) device.fastest = nullptr;  // the groups are gone
   next_look_ns_ = now_ns + (monotonic_ns() - begun_ns) * (share + 1);
 }
 
@@ -46,9 +47,9 @@ std::optional<GrowingGroups::Rate> GrowingGroups::rate_of(std::uint32_t group) c
   return found == rates_.end() ? std::nullopt : std::optional(found->second);
 }
 
-GrowthRates GrowingGroups::rates_of(DeviceOrdinal device) const {
-  const auto found = devices_.find(device.value);
-  return found == devices_.end() ? GrowthRates{} : found->second;
+DeviceGrowth GrowingGroups::growth_of(DeviceOrdinal device) const {
+  const auto found = std::ranges::find(devices_, device, &DeviceGrowth::device);
+  return found == devices_.end() ? DeviceGrowth{} : *found;
 }
 
 }  // namespace cuwarden

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "reporters/tables/forecasts.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
@@ -38,13 +39,15 @@ class GrowingGroups {
   // Returns the growth of a group as the last look() has found it; null if the group does not grow.
   // `group`: the group's row in the ledger.
   std::optional<Rate> rate_of(std::uint32_t group) const;
-  // Returns the growth of a device's live memory as the last look() has found it.
-  GrowthRates rates_of(DeviceOrdinal device) const;
+  // Returns the growth of a device's live memory as the last look() has found it, of groups that
+  // have grown for at least a minute. The rates are 0 for a device that does not grow or is
+  // unknown, and before the first look(). DeviceGrowth::fastest is null.
+  DeviceGrowth growth_of(DeviceOrdinal device) const;
 
  private:
   std::uint64_t next_look_ns_ = 0;  // value of CLOCK_MONOTONIC before which look() does nothing
   std::unordered_map<std::uint32_t, Rate> rates_;  // growing groups, by their row in the ledger
-  std::unordered_map<std::int32_t, GrowthRates> devices_;  // growing devices, by their ordinal
+  std::vector<DeviceGrowth> devices_;              // growing devices; DeviceGrowth::fastest is null
 };
 
 }  // namespace cuwarden

@@ -160,9 +160,12 @@ void add_head(const TopAnswer& answer, const ViewSize& size, Lines& lines) {
     if (device.used_bytes)
       line +=
           ", " + bytes_of(device.used_bytes) + " of " + bytes_of(device.total_bytes) + " in use";
-    const std::string full = human_supply(device.steps_left, device.minutes_left);
-    if (!full.empty()) line += "; at this rate full after " + full;
-    lines.add(line, full.empty() ? std::string_view() : bold_colour);
+    lines.add(line);
+    const std::string supply = human_supply(device.steps_left, device.minutes_left);
+    if (!supply.empty())
+      lines.add("GPU " + (device.device ? std::to_string(*device.device) : "?") +
+                    " FILLS UP: full after " + supply,
+                bold_colour);
   }
   Columns totals({{22}, {25}}, 2);
   for (const TotalRow& total : answer.totals) {

@@ -24,6 +24,8 @@ model::Report two_frames() {
   made.leak_groups[0].stack = 7;
   made.implicit_groups.resize(1);
   made.implicit_groups[0].stack = 7;
+  made.forecasts.resize(1);
+  made.forecasts[0].stack = 7;
   return made;
 }
 
@@ -35,6 +37,7 @@ TEST(ReportFrames, a_report_without_libraries_gets_them_and_the_locations) {
   EXPECT_EQ(old.frames[2].library, std::nullopt);
   EXPECT_EQ(old.leak_groups[0].where, "/home/u/train.py:41 in step");
   EXPECT_EQ(old.implicit_groups[0].where, "/home/u/train.py:41 in step");
+  EXPECT_EQ(old.forecasts[0].where, "/home/u/train.py:41 in step");
 }
 
 TEST(ReportFrames, a_report_with_a_library_stays_as_it_is) {
