@@ -23,6 +23,15 @@ bool fills_device(const LeakGroup& group) {
          kind == Kind::graph_exec || (is_in_device_account(kind) && kind != Kind::imported);
 }
 
+// True if the oldest live allocation is much younger than the group: older ones were all freed, as
+// in a queue of constant length.
+bool rotates(const LeakGroup& group) {
+  const std::uint64_t end = group.growth.end_ns;
+  const std::uint64_t age = end - std::min(group.group.first_ns, end),
+                      oldest_live = end - std::min(group.growth.first_ns, end);
+  return oldest_live < age / 2;
+}
+
 std::uint64_t per_step(const LeakGroup& group) {
   return group.is_judged_by_steps() ? group.by_step.bytes_per_unit().value_or(0) : 0;
 }
@@ -59,9 +68,10 @@ std::uint64_t highest(const ledger::SeriesView& series, std::uint64_t from, std:
   return most;
 }
 
-// Live allocations of all ages are also what a queue of constant length has. So the rates count in
-// the proportion in which the device's live bytes rose: their highest value in the last quarter of
-// the time is compared with that in the first. Kinds without a series are not compared.
+// A queue of constant length that is still young has live allocations of all ages, too. So the
+// rates count in the proportion in which the device's live bytes rose: their highest value in the
+// last quarter of the time is compared with that in the first. Kinds without a series are not
+// compared.
 void keep_real_growth(const ledger::Reader& reader, bool blocks, Sum& sum) {
   const std::uint64_t quarter = (sum.end_ns - std::min(sum.first_ns, sum.end_ns)) / 4;
   std::uint64_t before = 0, after = 0;
@@ -88,7 +98,8 @@ Sums sums_of(const ledger::Reader& reader, const std::vector<LeakGroup>& groups,
   Sums sums;
   for (const LeakGroup& group : groups) {
     const GrowthRates rates = rates_of(group);
-    if (!fills_device(group) || (rates.bytes_per_step == 0 && rates.bytes_per_minute == 0))
+    if (!fills_device(group) || rotates(group) ||
+        (rates.bytes_per_step == 0 && rates.bytes_per_minute == 0))
       continue;
     Sum& sum = sums[group.group.device.value];
     DeviceGrowth& growth = sum.growth;

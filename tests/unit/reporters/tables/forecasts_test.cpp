@@ -94,6 +94,17 @@ TEST_F(Forecasts, a_queue_of_constant_length_does_not_fill_the_device) {
   EXPECT_TRUE(growth(groups).empty());
 }
 
+TEST_F(Forecasts, a_group_whose_older_allocations_were_all_freed_does_not_count) {
+  LeakGroup group = by_step(mib);
+  group.growth.first_ns += 8 * minute;
+  group.growth.end_ns += 8 * minute;
+  group.group.first_ns = 1 * minute;
+  EXPECT_EQ(growth({group}).size(), 1u);
+  group.group.first_ns = 0;
+  group.growth.first_ns += minute;
+  EXPECT_TRUE(growth({group}).empty());
+}
+
 TEST_F(Forecasts, growth_counts_as_far_as_the_live_bytes_rose) {
   const std::vector<LeakGroup> groups = {by_step(10 * mib)};
   add_series({20 * mib, 20 * mib, 30 * mib, 30 * mib, 40 * mib, 40 * mib, 50 * mib, 50 * mib});
