@@ -1,9 +1,9 @@
 #include "runtime_hooks/stacks/python/layout.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <iterator>
-#include <span>
 #include <string_view>
 
 namespace cuwarden::stacks::python {
@@ -14,47 +14,35 @@ namespace {
 constexpr std::string_view cookie = "xdebugpy";
 constexpr std::size_t free_threaded = 2;  // index of the number that is 0 in a build with a lock
 
-// A position in the description, as an index of numbers, and the field of `Layout` that it tells.
-struct Described {
-  std::uint16_t index;
-  std::uint16_t Layout::*field;
+// The positions that are compared, and for each version that describes itself their indexes in the
+// description: offsetof() of CPython's own headers, divided by 8 (3.13.0 and 3.14.10).
+constexpr std::uint16_t Layout::*described_fields[] = {
+    &Layout::state_frame,     &Layout::state_thread,      &Layout::frame_previous,
+    &Layout::frame_code,      &Layout::frame_instruction, &Layout::frame_owner,
+    &Layout::code_file,       &Layout::code_name,         &Layout::code_lines,
+    &Layout::code_first_line, &Layout::code_instructions, &Layout::ascii_characters};
+struct Description {
+  std::uint32_t version;
+  std::array<std::uint16_t, std::size(described_fields)> indexes;
 };
-// The indexes are offsetof() of CPython's own headers, divided by 8: 3.13.0 and 3.14.10.
-constexpr Described described_3_13[] = {
-    {23, &Layout::state_frame},       {24, &Layout::state_thread},
-    {29, &Layout::frame_previous},    {30, &Layout::frame_code},
-    {31, &Layout::frame_instruction}, {33, &Layout::frame_owner},
-    {35, &Layout::code_file},         {37, &Layout::code_name},
-    {38, &Layout::code_lines},        {39, &Layout::code_first_line},
-    {43, &Layout::code_instructions}, {70, &Layout::ascii_characters},
-};
-constexpr Described described_3_14[] = {
-    {26, &Layout::state_frame},       {27, &Layout::state_thread},
-    {32, &Layout::frame_previous},    {33, &Layout::frame_code},
-    {34, &Layout::frame_instruction}, {36, &Layout::frame_owner},
-    {40, &Layout::code_file},         {42, &Layout::code_name},
-    {43, &Layout::code_lines},        {44, &Layout::code_first_line},
-    {48, &Layout::code_instructions}, {80, &Layout::ascii_characters},
+constexpr Description descriptions[] = {
+    {0x030d, {23, 24, 29, 30, 31, 33, 35, 37, 38, 39, 43, 70}},
+    {0x030e, {26, 27, 32, 33, 34, 36, 40, 42, 43, 44, 48, 80}},
 };
 
-constexpr std::span<const Described> description_of(std::uint32_t version) noexcept {
-  switch (version) {
-    case 0x030d:
-      return described_3_13;
-    case 0x030e:
-      return described_3_14;
-    default:
-      return {};
-  }
+// Returns the description of a version; null if it does not describe itself.
+constexpr const Description* description_of(std::uint32_t version) noexcept {
+  const auto* const found = std::ranges::find(descriptions, version, &Description::version);
+  return found == std::end(descriptions) ? nullptr : found;
 }
 
 constexpr std::uint32_t first_described = 0x030d;
 static_assert(std::ranges::all_of(layouts, [](const Layout& layout) {
-  return layout.version < first_described || !description_of(layout.version).empty();
+  return layout.version < first_described || description_of(layout.version) != nullptr;
 }));
 
-// True if the interpreter describes itself as the layout does.
-bool agrees(const void* runtime, const Layout& layout) noexcept {
+// True if the interpreter describes itself as the layout does, and as a build with a lock.
+bool agrees(const void* runtime, const Layout& layout, const Description& description) noexcept {
   const auto number = [&](std::size_t index) {
     std::uint64_t value;
     std::memcpy(&value, static_cast<const char*>(runtime) + index * sizeof value, sizeof value);
@@ -62,9 +50,9 @@ bool agrees(const void* runtime, const Layout& layout) noexcept {
   };
   if (std::memcmp(runtime, cookie.data(), cookie.size()) != 0 || number(free_threaded) != 0)
     return false;
-  return std::ranges::all_of(description_of(layout.version), [&](const Described& position) {
-    return number(position.index) == layout.*position.field;
-  });
+  for (std::size_t i = 0; i < description.indexes.size(); ++i)
+    if (number(description.indexes[i]) != layout.*described_fields[i]) return false;
+  return true;
 }
 
 }  // namespace
@@ -78,9 +66,9 @@ const Layout* layout_of(const PythonSymbols& symbols) noexcept {
   const std::uint32_t version = version_of(symbols);
   const auto* const found = std::ranges::find(layouts, version, &Layout::version);
   if (found == std::end(layouts)) return nullptr;
-  const bool describes_itself = !description_of(version).empty();
-  if (describes_itself && (symbols.runtime == nullptr || !agrees(symbols.runtime, *found)))
-    return nullptr;
+  if (const Description* const description = description_of(version))
+    if (symbols.runtime == nullptr || !agrees(symbols.runtime, *found, *description))
+      return nullptr;
   return found;
 }
 

@@ -17,17 +17,19 @@ enum class LineTable : std::uint32_t {
 
 // Positions of fields, in bytes from the start of their structures.
 struct Layout {
+  static constexpr std::uint16_t none = UINT16_MAX;  // the version has no such field
+
   // The interpreter's version, such as 0x030c for 3.12.
   std::uint32_t version = 0;
 
-  // PyThreadState: the thread's id as pthread_self() has it, and the innermost frame. `state_frame`
-  // is `none` if the innermost frame is found by way of the CFrame: in 3.11 and 3.12.
-  std::uint16_t state_thread = 0, state_frame = 0;
+  // PyThreadState: the thread's id as pthread_self() has it, and the innermost frame, which in 3.11
+  // and 3.12 is found by way of the CFrame.
+  std::uint16_t state_thread = 0, state_frame = none;
   // PyThreadState: the innermost CFrame, which lies on the C stack of the function that runs the
-  // innermost Python frames. `none`: there are no CFrames.
-  std::uint16_t state_cframe = 0;
-  // CFrame: its innermost Python frame (`none`: it has no such field), and the next outer CFrame.
-  std::uint16_t cframe_frame = 0, cframe_previous = 0;
+  // innermost Python frames.
+  std::uint16_t state_cframe = none;
+  // CFrame: its innermost Python frame, and the next outer CFrame.
+  std::uint16_t cframe_frame = none, cframe_previous = none;
 
   // The Python frame: the next outer frame, the code object, and the instruction that was reached.
   // The instruction is an int before 3.11: a number of bytes in 3.9, of units of two bytes in 3.10;
@@ -35,30 +37,27 @@ struct Layout {
   std::uint16_t frame_previous = 0, frame_code = 0, frame_instruction = 0;
   // Bits of the code object's address in a frame that do not belong to the address.
   std::uint16_t code_tag = 0;
-  // The Python frame: a byte that is nonzero if the frame was entered from C code; `none` if the
-  // version has no such field.
-  std::uint16_t frame_is_entry = 0;
-  // The Python frame: a byte that says where the frame lies; `none` if the version has no such
-  // byte. A frame whose byte is `owned_by_c_stack` or more is no Python code. Such a frame lies on
-  // the C stack of the function that runs the next inner frames.
-  std::uint16_t frame_owner = 0;
+  // The Python frame: a byte that is nonzero if the frame was entered from C code.
+  std::uint16_t frame_is_entry = none;
+  // The Python frame: a byte that says where the frame lies. A frame whose byte is
+  // `owned_by_c_stack` or more is no Python code. Such a frame lies on the C stack of the function
+  // that runs the next inner frames.
+  std::uint16_t frame_owner = none;
 
   // PyCodeObject: file name, function name, first line, table of lines.
   std::uint16_t code_file = 0, code_name = 0, code_first_line = 0, code_lines = 0;
   // PyCodeObject: the bytecode; an array from 3.11 on, before that a pointer to a bytes object.
   std::uint16_t code_instructions = 0;
-  // PyCodeObject: number of the instruction from which on a frame is shown; `none` if the version
-  // has no such field.
-  std::uint16_t code_first_shown = 0;
-  // PyCodeObject: a number that no other code object of the interpreter has, unless it is 0; `none`
-  // if the version has no such field. Sub-interpreters have numbers of their own.
-  std::uint16_t code_version = 0;
+  // PyCodeObject: number of the instruction from which on a frame is shown.
+  std::uint16_t code_first_shown = none;
+  // PyCodeObject: a number that no other code object of the interpreter has, unless it is 0.
+  // Sub-interpreters have numbers of their own.
+  std::uint16_t code_version = none;
 
   // Bytes before the characters of a str object: with ASCII characters only, and with others.
   std::uint16_t ascii_characters = 0, other_characters = 0;
   LineTable lines = LineTable::pairs;  // format of the table of lines
 
-  static constexpr std::uint16_t none = UINT16_MAX;
   static constexpr std::uint8_t owned_by_generator = 1, owned_by_c_stack = 3;
 
   // Bytes of a code object up to the last of its fields above.
@@ -73,26 +72,20 @@ struct Layout {
 };
 
 // The layouts of the versions that can be read. The numbers are offsetof() of CPython's own
-// headers: 3.9.18, 3.10.13, 3.11.7, 3.12.1, 3.13.0, 3.14.10.
+// headers: 3.9.18, 3.10.13, 3.11.7, 3.12.1, 3.13.0, 3.14.10. A row leaves out fields that its
+// version does not have.
 inline constexpr Layout layouts[] = {
     {.version = 0x0309,
      .state_thread = 176,
      .state_frame = 24,
-     .state_cframe = Layout::none,
-     .cframe_frame = Layout::none,
-     .cframe_previous = Layout::none,
      .frame_previous = 24,
      .frame_code = 32,
      .frame_instruction = 104,
-     .frame_is_entry = Layout::none,
-     .frame_owner = Layout::none,
      .code_file = 104,
      .code_name = 112,
      .code_first_line = 40,
      .code_lines = 120,
      .code_instructions = 48,
-     .code_first_shown = Layout::none,
-     .code_version = Layout::none,
      .ascii_characters = 48,
      .other_characters = 72,
      .lines = LineTable::pairs},
@@ -100,26 +93,20 @@ inline constexpr Layout layouts[] = {
      .state_thread = 176,
      .state_frame = 24,
      .state_cframe = 48,
-     .cframe_frame = Layout::none,
      .cframe_previous = 8,
      .frame_previous = 24,
      .frame_code = 32,
      .frame_instruction = 96,
-     .frame_is_entry = Layout::none,
-     .frame_owner = Layout::none,
      .code_file = 104,
      .code_name = 112,
      .code_first_line = 40,
      .code_lines = 120,
      .code_instructions = 48,
-     .code_first_shown = Layout::none,
-     .code_version = Layout::none,
      .ascii_characters = 48,
      .other_characters = 72,
      .lines = LineTable::ranges},
     {.version = 0x030b,
      .state_thread = 152,
-     .state_frame = Layout::none,
      .state_cframe = 56,
      .cframe_frame = 8,
      .cframe_previous = 16,
@@ -134,20 +121,17 @@ inline constexpr Layout layouts[] = {
      .code_lines = 136,
      .code_instructions = 184,
      .code_first_shown = 168,
-     .code_version = Layout::none,
      .ascii_characters = 48,
      .other_characters = 72,
      .lines = LineTable::locations},
     {.version = 0x030c,
      .state_thread = 136,
-     .state_frame = Layout::none,
      .state_cframe = 56,
      .cframe_frame = 0,
      .cframe_previous = 8,
      .frame_previous = 8,
      .frame_code = 0,
      .frame_instruction = 56,
-     .frame_is_entry = Layout::none,
      .frame_owner = 70,
      .code_file = 112,
      .code_name = 128,
@@ -162,13 +146,9 @@ inline constexpr Layout layouts[] = {
     {.version = 0x030d,
      .state_thread = 152,
      .state_frame = 72,
-     .state_cframe = Layout::none,
-     .cframe_frame = Layout::none,
-     .cframe_previous = Layout::none,
      .frame_previous = 8,
      .frame_code = 0,
      .frame_instruction = 56,
-     .frame_is_entry = Layout::none,
      .frame_owner = 70,
      .code_file = 112,
      .code_name = 128,
@@ -183,14 +163,10 @@ inline constexpr Layout layouts[] = {
     {.version = 0x030e,
      .state_thread = 152,
      .state_frame = 72,
-     .state_cframe = Layout::none,
-     .cframe_frame = Layout::none,
-     .cframe_previous = Layout::none,
      .frame_previous = 8,
      .frame_code = 0,
      .frame_instruction = 56,
      .code_tag = 1,
-     .frame_is_entry = Layout::none,
      .frame_owner = 74,
      .code_file = 112,
      .code_name = 128,
