@@ -20,11 +20,10 @@ struct PythonSymbols {
   const unsigned long* version = nullptr;  // Py_Version: 0x030c01f0 for 3.12.1; from 3.11 on
   bool has_iterator_send = false;          // true if PyIter_Send is exported: from 3.10 on
   bool has_add_type = false;               // true if PyModule_AddType is exported: from 3.9 on
-  // Addresses of the file's code and data; `end` is exclusive.
-  std::uintptr_t start = 0, end = 0;
+  CodeRange file{};                        // addresses of the file's code and data
   // The function _PyEval_EvalFrameDefault, which runs Python code; empty if it was not found.
   // `evaluation_cold`: the part of it that the compiler has put elsewhere; empty if there is none,
-  // or none was found.
+  // none was found, or nobody has looked for it.
   CodeRange evaluation{}, evaluation_cold{};
   // True if the address lies in the code of _PyEval_EvalFrameDefault, as far as it was found.
   bool is_evaluation(std::uint64_t address) const noexcept {

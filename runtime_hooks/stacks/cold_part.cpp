@@ -50,15 +50,14 @@ CodeRange cold_part_of(CodeRange function) noexcept {
   std::size_t count = 0;
   for (std::uint64_t at = function.start; at < function.end; ++at) {
     const std::uint64_t target = target_of_jump(at, function.end);
-    if (target == 0 || function.contains(target) || !stays_in_function(at, target)) continue;
+    if (target == 0 || function.contains(target)) continue;
     Candidate* const known =
         std::find_if(candidates, candidates + count,
                      [&](const Candidate& one) { return one.part.contains(target); });
     if (known != candidates + count)
       ++known->jumps;
-    else if (const CodeRange part = described_code(target);
-             part.contains(target) && count < most_candidates)
-      candidates[count++] = {part, 1};
+    else if (count < most_candidates && stays_in_function(at, target))
+      candidates[count++] = {described_code(target), 1};
   }
   const Candidate* const best = std::max_element(
       candidates, candidates + count,

@@ -11,7 +11,7 @@ namespace cuwarden::stacks {
 // the frame is the same before and after the jump, and is already set up. Of several such parts,
 // the one with the most jumps counts. Returns an empty range (0, 0) if there is none. `function`:
 // the main part, with the address and size of the symbol table; its bytes must be readable. Takes
-// about a microsecond for each jump that leaves the function.
+// about a microsecond for each jump that leaves the function and leads to another function.
 CodeRange cold_part_of(CodeRange function) noexcept;
 
 }  // namespace cuwarden::stacks

@@ -2,6 +2,7 @@
 
 #include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/ledger/write/stacks/python_table.hpp"
+#include "runtime_hooks/stacks/cold_part.hpp"
 #include "runtime_hooks/stacks/stack_bounds.hpp"
 
 namespace cuwarden::tracking {
@@ -21,10 +22,14 @@ PythonStacks::PythonStacks(ledger::Writer& ledger, HostProcess* process, bool re
   if (process == nullptr || !process->find_python(symbols)) return;
   is_initialized_ = symbols.is_initialized;
   if (!reads_frames) return;
-  if (const python::Layout* const layout = python::layout_of(symbols))
-    python_.emplace(symbols, *layout);
-  else
+  const python::Layout* const layout = python::layout_of(symbols);
+  if (layout == nullptr) {
     process->python_not_read(python::version_of(symbols));
+    return;
+  }
+  // With CFrames, nobody asks which native frames run Python code.
+  if (!layout->has_cframes()) symbols.evaluation_cold = stacks::cold_part_of(symbols.evaluation);
+  python_.emplace(symbols, *layout);
 }
 
 PythonStacks::Runs PythonStacks::runs(std::uint64_t state, std::uint32_t native,

@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "runtime_hooks/stacks/cold_part.hpp"
 #include "shim/support/loaded_objects.hpp"
 
 namespace cuwarden::shim {
@@ -55,12 +54,10 @@ bool read(const LoadedObject& object, PythonSymbols& found) {
   found.version = static_cast<const unsigned long*>(first_of("Py_Version"));
   found.has_iterator_send = object.find("PyIter_Send") != nullptr;
   found.has_add_type = object.find("PyModule_AddType") != nullptr;
-  found.start = object.start();
-  found.end = object.end();
+  found.file = {object.start(), object.end()};
   const auto evaluation = object.find_any("_PyEval_EvalFrameDefault");
   const auto evaluation_start = reinterpret_cast<std::uintptr_t>(evaluation.address);
   found.evaluation = {evaluation_start, evaluation_start + evaluation.bytes};
-  found.evaluation_cold = stacks::cold_part_of(found.evaluation);
   found.has_interpreter_alone =
       object.path().empty() ? is_program_python() : object.soname().starts_with("libpython");
   return true;

@@ -51,8 +51,10 @@ __attribute__((always_inline)) inline bool is_shown(std::uint64_t frame, const P
 // Frames at which a walk gives up: a damaged chain may go in circles, without a frame that counts.
 constexpr std::size_t most_steps = 4 * FrameChain::most_frames;
 
+// The walks below give each frame to a taker: Filling or Comparing. Its add() returns false to end
+// the walk.
+//
 // Each frame is run by a C function of its own. From 3.10 on, the function's CFrame lies in it.
-// Takers are what the walks below give the frames to: add() returns false to end the walk.
 template <std::size_t index, class Taker>
 void walk_frame_objects(std::uint64_t state, Taker& taker) noexcept {
   static constexpr Layout layout = layouts[index];

@@ -31,7 +31,7 @@ Merged merge(const NativeStack& native, const FrameChain& chain,
       add_group();
       continue;
     }
-    const bool is_interpreter = pc >= symbols.start && pc < symbols.end;
+    const bool is_interpreter = symbols.file.contains(pc);
     if (!is_interpreter || !symbols.has_interpreter_alone) add(pc);
   }
   while (group < chain.groups) add_group();

@@ -14,7 +14,7 @@ namespace {
 
 // The interpreter's code lies from 1000 to 1999, the function that runs Python code from 1500 on.
 constexpr PythonSymbols only_interpreter{
-    .start = 1000, .end = 2000, .evaluation = {1500, 1600}, .has_interpreter_alone = true};
+    .file = {1000, 2000}, .evaluation = {1500, 1600}, .has_interpreter_alone = true};
 
 class PythonMerging : public testing::Test {
  protected:
