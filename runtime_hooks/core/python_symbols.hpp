@@ -23,7 +23,7 @@ struct PythonSymbols {
   CodeRange file{};                        // addresses of the file's code and data
   // The function _PyEval_EvalFrameDefault, which runs Python code; empty if it was not found.
   // `evaluation_cold`: the part of it that the compiler has put elsewhere; empty if there is none,
-  // none was found, or nobody has looked for it.
+  // or if it was not found or not looked for.
   CodeRange evaluation{}, evaluation_cold{};
   // True if the address lies in the code of _PyEval_EvalFrameDefault, as far as it was found.
   bool is_evaluation(std::uint64_t address) const noexcept {

@@ -27,7 +27,7 @@ PythonStacks::PythonStacks(ledger::Writer& ledger, HostProcess* process, bool re
     process->python_not_read(python::version_of(symbols));
     return;
   }
-  // With CFrames, nobody asks which native frames run Python code.
+  // With CFrames, the native frames that run Python code need not be known.
   if (!layout->has_cframes()) symbols.evaluation_cold = stacks::cold_part_of(symbols.evaluation);
   python_.emplace(symbols, *layout);
 }
