@@ -16,6 +16,10 @@
 
 namespace cuwarden {
 
+// Time for which a group must have grown before its growth by time is foretold. Over a shorter
+// time, the allocations of a program's start look like growth.
+inline constexpr std::uint64_t least_growth_ns = 60'000'000'000;
+
 // The live allocations of one call stack, kind, function and device, counted by the time at which
 // they were made, or by the number of the program's step. first_ns and end_ns are set before the
 // first add().

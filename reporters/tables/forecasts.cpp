@@ -7,20 +7,21 @@
 #include "reporters/model/device_id.hpp"
 #include "reporters/model/each_row.hpp"
 #include "reporters/owners/users_frame.hpp"
+#include "reporters/tables/groups/frameworks.hpp"
 #include "reporters/tables/memory_tables.hpp"
 
 namespace cuwarden {
 namespace {
 
-// Over a shorter time, the allocations of a program's start look like growth.
-constexpr std::uint64_t least_time_ns = 60'000'000'000;
+// True if the program asks for memory of this kind, and live memory of it takes the device's.
+bool takes_device_memory(Kind kind) { return is_in_device_account(kind) && kind != Kind::imported; }
 
-// True if live memory of the group takes the device's memory, or is a block in such memory.
+// True if the group's live memory takes the device's memory, or lies in such memory as a block.
 bool fills_device(const LeakGroup& group) {
   const Kind kind = group.group.kind;
   if (group.released_by_context || group.group.device.value < 0 || group.is_code) return false;
-  return kind == Kind::framework_block || kind == Kind::stream || kind == Kind::module ||
-         kind == Kind::graph_exec || (is_in_device_account(kind) && kind != Kind::imported);
+  return takes_device_memory(kind) || kind == Kind::framework_block || kind == Kind::stream ||
+         kind == Kind::module || kind == Kind::graph_exec;
 }
 
 // True if the oldest live allocation is much younger than the group: older ones were all freed, as
@@ -37,7 +38,7 @@ std::uint64_t per_step(const LeakGroup& group) {
 }
 
 std::uint64_t per_minute(const LeakGroup& group) {
-  const bool is_long = group.growth.end_ns >= group.growth.first_ns + least_time_ns;
+  const bool is_long = group.growth.end_ns >= group.growth.first_ns + least_growth_ns;
   return is_long && !group.is_judged_by_steps() ? group.growth.bytes_per_minute().value_or(0) : 0;
 }
 
@@ -52,12 +53,13 @@ bool grows_faster(const GrowthRates& left, const GrowthRates& right) {
 // The growing groups of a device, and what their live allocations tell.
 struct Sum {
   DeviceGrowth growth;
-  std::uint64_t bytes = 0;                          // live bytes of the groups
-  std::uint64_t first_ns = UINT64_MAX, end_ns = 0;  // time from the oldest of them to the end
+  std::uint64_t bytes = 0;  // live bytes of the groups
+  // Times of the oldest and the newest live allocation, in ns since the process's start.
+  std::uint64_t first_ns = UINT64_MAX, last_ns = 0;
 };
 using Sums = std::map<std::int32_t, Sum>;  // by the device's ordinal
 
-// Returns the highest live bytes of a series between two times.
+// Returns the highest live bytes of a series from one time on until before another.
 std::uint64_t highest(const ledger::SeriesView& series, std::uint64_t from, std::uint64_t to) {
   std::uint64_t most = 0;
   for (std::size_t i = 0; i < series.buckets_used && i < ledger::bucket_count; ++i) {
@@ -68,30 +70,34 @@ std::uint64_t highest(const ledger::SeriesView& series, std::uint64_t from, std:
   return most;
 }
 
-// A queue of constant length that is still young has live allocations of all ages, too. So the
-// rates count in the proportion in which the device's live bytes rose: their highest value in the
-// last quarter of the time is compared with that in the first. Kinds without a series are not
-// compared.
-void keep_real_growth(const ledger::Reader& reader, bool blocks, Sum& sum) {
-  const std::uint64_t quarter = (sum.end_ns - std::min(sum.first_ns, sum.end_ns)) / 4;
-  std::uint64_t before = 0, after = 0;
+// Reduces the rates in the proportion in which the device's live bytes rose less than the groups
+// say. A young queue of constant length, for example, has live allocations of all ages, but the
+// live bytes do not rise. Compares the highest live bytes in the first and the last quarter of the
+// time in which the live allocations were made. Does nothing if the series are too coarse for
+// that. Memory that is taken unasked has no series, and so no part in the comparison.
+void reduce_to_rise(const ledger::Reader& reader, bool blocks, Sum& sum) {
+  const std::uint64_t quarter = (sum.last_ns - std::min(sum.first_ns, sum.last_ns)) / 4;
+  std::uint64_t before = 0, after = 0, widest = 0;
   each_row(reader, ledger::RegionId::series, &ledger::Reader::series, [&](const auto& series) {
-    if (series.host_rss || series.device != sum.growth.device) return;
-    if (blocks ? series.kind != Kind::framework_block : !is_in_device_account(series.kind)) return;
+    const bool counts =
+        blocks ? series.kind == Kind::framework_block : takes_device_memory(series.kind);
+    if (series.host_rss || series.device != sum.growth.device || !counts) return;
     before += highest(series, sum.first_ns, sum.first_ns + quarter);
-    after += highest(series, sum.end_ns - quarter, sum.end_ns);
+    after += highest(series, sum.last_ns - quarter, sum.last_ns + 1);
+    if (series.buckets_used != 0) widest = std::max(widest, series.buckets[0].width_ns);
   });
-  if (after == 0) return;
-  const double expected = 0.75 * static_cast<double>(sum.bytes);
-  const double rise = after > before ? static_cast<double>(after - before) : 0;
-  // The series are coarse: a rise that is nearly as great as expected is.
-  constexpr double near = 0.75;
-  const double share = rise < near * expected ? rise / expected : 1;
-  const auto scale = [&](std::uint64_t& rate) {
-    rate = static_cast<std::uint64_t>(static_cast<double>(rate) * share);
+  if (widest == 0 || widest > quarter) return;
+  // Three quarters of the bytes came between the middles of both. The series are coarse, so that a
+  // rise of most of it counts as all of it.
+  constexpr double between = 0.75, most = 0.75;
+  const double expected = between * static_cast<double>(sum.bytes),
+               rise = after > before ? static_cast<double>(after - before) : 0;
+  if (rise >= most * expected) return;
+  const auto reduce = [&](std::uint64_t& rate) {
+    rate = static_cast<std::uint64_t>(static_cast<double>(rate) * rise / expected);
   };
-  scale(sum.growth.rates.bytes_per_step);
-  scale(sum.growth.rates.bytes_per_minute);
+  reduce(sum.growth.rates.bytes_per_step);
+  reduce(sum.growth.rates.bytes_per_minute);
 }
 
 Sums sums_of(const ledger::Reader& reader, const std::vector<LeakGroup>& groups, bool blocks) {
@@ -108,24 +114,13 @@ Sums sums_of(const ledger::Reader& reader, const std::vector<LeakGroup>& groups,
     growth.rates.bytes_per_minute += rates.bytes_per_minute;
     if (growth.fastest == nullptr || grows_faster(rates, rates_of(*growth.fastest)))
       growth.fastest = &group;
+    if (is_implicit(group.group.kind)) continue;
     sum.bytes += group.bytes;
     sum.first_ns = std::min(sum.first_ns, group.growth.first_ns);
-    sum.end_ns = std::max(sum.end_ns, group.growth.end_ns);
+    sum.last_ns = std::max(sum.last_ns, group.last_ns.value_or(group.growth.end_ns));
   }
-  for (auto& [device, sum] : sums) keep_real_growth(reader, blocks, sum);
+  for (auto& [device, sum] : sums) reduce_to_rise(reader, blocks, sum);
   return sums;
-}
-
-// Returns the bytes that frameworks hold on the device, and have not handed out.
-std::uint64_t idle_of_frameworks(const ledger::Reader& reader, DeviceOrdinal device) {
-  std::uint64_t idle = 0;
-  each_row(reader, ledger::RegionId::frameworks, &ledger::Reader::framework_pool,
-           [&](const auto& pool) {
-             if (pool.device == device && pool.incident.value == 0 && pool.stack.value == 0 &&
-                 pool.framework == "PyTorch" && pool.reserved_bytes > pool.allocated_bytes)
-               idle += pool.reserved_bytes - pool.allocated_bytes;
-           });
-  return idle;
 }
 
 }  // namespace
@@ -139,7 +134,7 @@ std::vector<DeviceGrowth> growth_of_devices(const ledger::Reader& reader,
     // The call stack of a block says more than that of the memory in which it lies.
     if (!grows_faster(growth.rates, sum.growth.rates)) {
       growth = sum.growth;
-      growth.idle_bytes = idle_of_frameworks(reader, growth.device);
+      growth.idle_bytes = idle_of_pytorch(reader, growth.device);
     }
   }
   std::vector<DeviceGrowth> result;

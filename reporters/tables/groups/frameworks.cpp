@@ -195,6 +195,21 @@ std::uint64_t reserved_by_pytorch(const ledger::Reader& reader, DeviceOrdinal de
   return asked && *asked >= allocated_bytes ? std::min(reported_bytes, *asked) : reported_bytes;
 }
 
+std::uint64_t idle_of_pytorch(const ledger::Reader& reader, DeviceOrdinal device) {
+  std::uint64_t idle = 0;
+  each_row(reader, RegionId::frameworks, &ledger::Reader::framework_pool, [&](const auto& pool) {
+    if (pool.framework != pytorch || !pool.pool.empty() || pool.device != device ||
+        pool.incident.value != 0 || pool.stack.value != 0)
+      return;
+    const model::Figure reserved = known(pool.reserved_bytes),
+                        allocated = known(pool.allocated_bytes);
+    if (!reserved || !allocated) return;
+    idle = reserved_by_pytorch(reader, device, *reserved, *allocated);
+    idle -= std::min(idle, *allocated);
+  });
+  return idle;
+}
+
 std::optional<FreeBlocks> free_blocks_of_pytorch(const ledger::Reader& reader,
                                                  DeviceOrdinal device) {
   SegmentGroups asked(reader, device);

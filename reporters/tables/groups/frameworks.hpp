@@ -26,6 +26,10 @@ std::vector<LeakGroup> take_blocks(std::vector<LeakGroup>& leaks);
 std::uint64_t reserved_by_pytorch(const ledger::Reader&, DeviceOrdinal,
                                   std::uint64_t reported_bytes, std::uint64_t allocated_bytes);
 
+// Returns the bytes that PyTorch's allocator holds on the device now, and has not handed out; 0 if
+// it has given no figures.
+std::uint64_t idle_of_pytorch(const ledger::Reader&, DeviceOrdinal);
+
 // The free memory in the segments that PyTorch's allocator has taken from CUDA on one device.
 struct FreeBlocks {
   // Number and bytes of holes: free blocks in segments of which another part is in use.

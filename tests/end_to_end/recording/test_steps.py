@@ -79,6 +79,19 @@ def test_a_leak_in_each_step_is_told_by_steps(workspace):
     assert f"would have lasted for about {forecast['steps_left']:,} steps" in text
 
 
+def test_a_queue_of_constant_length_does_not_fill_the_device(workspace):
+    """Its live allocations are of all ages, as a leak's are."""
+    queue = "import collections, ctypes, cuwarden\nqueue = collections.deque()"
+    mark = (
+        "cuwarden.step(); queue.append(take(4 << 20)); "
+        "len(queue) > 12 and cudart.cudaFree(queue.popleft()); continue"
+    )
+    run = run_loop(workspace, marking=queue, mark=mark, steps=60)
+    (group,) = [group for group in run.report["leak_groups"] if group["bytes"] == 12 * (4 << 20)]
+    assert group["count"] == 12
+    assert run.report["forecasts"] == []
+
+
 def test_without_marks_growth_is_told_by_times(workspace):
     run = run_loop(workspace, mark="pass")
     assert run.report["process"]["steps"] is None

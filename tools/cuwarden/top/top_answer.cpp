@@ -47,9 +47,9 @@ DeviceRow device_row(const WatchedProcess& watched, const ledger::DeviceView& de
   if (device.at != ledger::ReadingAt::never && device.total_bytes >= device.free_bytes) {
     row.total_bytes = device.total_bytes;
     row.used_bytes = device.total_bytes - device.free_bytes;
-    const Exhaustion left =
-        exhaustion_of(device.free_bytes, watched.growing->growth_of(device.ordinal));
     if (!watched.ended) {
+      const Exhaustion left =
+          exhaustion_of(device.free_bytes, watched.growing->growth_of(device.ordinal));
       row.steps_left = left.steps;
       row.minutes_left = left.minutes;
     }

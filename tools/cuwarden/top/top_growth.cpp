@@ -17,7 +17,7 @@ constexpr std::uint64_t share = 50;
 
 void GrowingGroups::look(const ledger::Reader& reader, std::uint64_t now_ns) {
   const std::uint64_t start_ns = reader.process().start_monotonic_ns;
-  if (now_ns < next_look_ns_ || now_ns < start_ns + least_age_ns) return;
+  if (now_ns < next_look_ns_ || now_ns < start_ns + least_growth_ns) return;
   const std::uint64_t begun_ns = monotonic_ns();
   rates_.clear();
   devices_.clear();
@@ -25,7 +25,7 @@ void GrowingGroups::look(const ledger::Reader& reader, std::uint64_t now_ns) {
   std::vector<LeakGroup> groups = live_groups(reader, now_ns - start_ns, *sums);
   std::erase_if(groups, [](const LeakGroup& group) {
     return group.released_by_context ||
-           group.growth.end_ns < group.growth.first_ns + least_age_ns ||
+           group.growth.end_ns < group.growth.first_ns + least_growth_ns ||
            !group.judged_growth().growing();
   });
   for (const LeakGroup& group : groups) {

@@ -17,14 +17,10 @@ namespace cuwarden {
 // call stack, one function, one kind of memory and one device; its id is its row in the ledger.
 class GrowingGroups {
  public:
-  // Nanoseconds for which a group must have grown to count as growing, and least age of its
-  // process. Over a shorter time, the allocations of a program's start look like growth.
-  static constexpr std::uint64_t least_age_ns = 60'000'000'000;
-
   // Finds the growing groups anew, by a look at each live allocation in the process's ledger.
   // `Reader`: reads that ledger. `now_ns`: present time of CLOCK_MONOTONIC, in nanoseconds. Keeps
-  // the earlier result and returns at once if the process is younger than least_age_ns, or if looks
-  // would take more than about a fiftieth of this command's time.
+  // the earlier result and returns at once if the process is younger than least_growth_ns, or if
+  // looks would take more than about a fiftieth of this command's time.
   void look(const ledger::Reader&, std::uint64_t now_ns);
 
   // True if no growing group is known: the last look() has found none, or no look() was made yet.

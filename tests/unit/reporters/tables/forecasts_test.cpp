@@ -43,8 +43,10 @@ struct Forecasts : testing::Test {
     ledger::SeriesView series;
     series.kind = kind;
     series.device = {0};
-    for (const std::uint64_t bytes : highest)
-      series.buckets[series.buckets_used++] = {series.buckets_used * minute, minute, bytes, bytes};
+    for (const std::uint64_t bytes : highest) {
+      series.buckets[series.buckets_used] = {series.buckets_used * minute, minute, bytes, bytes};
+      ++series.buckets_used;
+    }
     ledger.series.push_back(series);
   }
   test::FakeLedger ledger;
@@ -94,6 +96,20 @@ TEST_F(Forecasts, a_queue_of_constant_length_does_not_fill_the_device) {
   EXPECT_TRUE(growth(groups).empty());
 }
 
+TEST_F(Forecasts, a_queue_does_not_fill_the_device_if_the_program_rests_at_its_end) {
+  LeakGroup group = by_step(10 * mib);
+  group.last_ns = group.growth.end_ns;
+  group.growth.end_ns += 30 * minute;
+  add_series({80 * mib, 80 * mib, 80 * mib, 80 * mib, 80 * mib, 80 * mib, 80 * mib, 80 * mib});
+  EXPECT_TRUE(growth({group}).empty());
+}
+
+TEST_F(Forecasts, growth_counts_in_full_if_the_series_are_too_coarse_to_tell) {
+  LeakGroup group = by_time(10 * mib, 3);
+  add_series({80 * mib, 80 * mib, 80 * mib, 80 * mib});
+  EXPECT_EQ(growth({group}).size(), 1u);
+}
+
 TEST_F(Forecasts, a_group_whose_older_allocations_were_all_freed_does_not_count) {
   LeakGroup group = by_step(mib);
   group.growth.first_ns += 8 * minute;
@@ -134,6 +150,9 @@ TEST_F(Forecasts, blocks_fill_what_their_framework_holds_before_they_fill_the_de
   pool.device = {0};
   pool.reserved_bytes = 60 * mib;
   pool.allocated_bytes = 10 * mib;
+  ledger.framework_pools.push_back(pool);
+  pool.pool = "pinned";
+  pool.reserved_bytes = ledger::unknown_value;
   ledger.framework_pools.push_back(pool);
   const auto blocks = growth({}, {by_step(10 * mib, 0, Kind::framework_block)});
   ASSERT_EQ(blocks.size(), 1u);
