@@ -21,6 +21,19 @@ def name_of(code):
     return getattr(code, "co_qualname", code.co_name)
 
 
+def text_of_frames(depth=1):
+    """Returns a line for each frame that frames() returns: function, its first line, instruction.
+
+    The instruction is left out of the innermost frame, which goes on before its frames are read.
+    """
+    lines = []
+    for index, frame in enumerate(frames(depth + 1)):
+        code = frame.f_code
+        reached = "-" if index == 0 else frame.f_lasti // 2
+        lines.append(f"{name_of(code)} {code.co_firstlineno} {reached}\n")
+    return "".join(lines)
+
+
 def through_c(function):
     """Has the C library's qsort() call the function."""
     once = []

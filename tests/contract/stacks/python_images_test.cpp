@@ -17,6 +17,7 @@
 
 #include "runtime_hooks/stacks/python/interpreter.hpp"
 #include "runtime_hooks/stacks/python/object_fields.hpp"
+#include "tests/contract/stacks/frames_text.hpp"
 
 namespace cuwarden::stacks::python {
 namespace {
@@ -145,20 +146,11 @@ class PythonImages : public testing::TestWithParam<const char*> {
     const std::uint64_t state = interpreter.state_of_thread();
     if (state == 0 || !interpreter.read(state, *chain_)) return {};
     is_recognised_ = interpreter.has_frames(state, {chain_->frames, chain_->count});
-    std::string text;
-    for (std::uint32_t i = 0; i < chain_->count; ++i) {
-      const PythonFrame& frame = chain_->frames[i];
-      if (!interpreter.read_code(frame.code, *contents_)) return {};
-      text += std::string(contents_->name) + ' ' + std::to_string(contents_->first_line) + ' ' +
-              (i == 0 ? "-" : std::to_string(interpreter.instruction_of(frame))) + '\n';
-      files_ += std::string(contents_->file) + '\n';
-    }
-    return text;
+    return test::text_of_frames(interpreter, *chain_, &files_).value_or("");
   }
 
   Image image_{std::string(CUWARDEN_TEST_IMAGES) + "/cpython-" + GetParam() + ".txt"};
   const std::unique_ptr<FrameChain> chain_ = std::make_unique<FrameChain>();
-  const std::unique_ptr<CodeContents> contents_ = std::make_unique<CodeContents>();
   std::string files_;
   bool is_recognised_ = false;
 };

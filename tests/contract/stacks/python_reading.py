@@ -28,12 +28,7 @@ compare_frames.argtypes = [ctypes.c_char_p, ctypes.c_uint32, ctypes.c_int]
 
 
 def compare(times=READINGS, native=1):
-    lines = []
-    for index, frame in enumerate(call_ways.frames()):
-        code = frame.f_code
-        reached = "-" if index == 0 else frame.f_lasti // 2
-        lines.append(f"{call_ways.name_of(code)} {code.co_firstlineno} {reached}\n")
-    compare_frames("".join(lines).encode(), native, times)
+    compare_frames(call_ways.text_of_frames().encode(), native, times)
 
 
 def walk_trees(seed):

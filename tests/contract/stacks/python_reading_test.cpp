@@ -19,6 +19,7 @@
 #include "runtime_hooks/core/thread_slot.hpp"
 #include "runtime_hooks/stacks/python/interpreter.hpp"
 #include "runtime_hooks/stacks/python/known_chains.hpp"
+#include "tests/contract/stacks/frames_text.hpp"
 #include "tests/contract/stacks/image_writer.hpp"
 
 namespace {
@@ -96,18 +97,9 @@ class Slot {
   cuwarden::ThreadSlot slot_;
 };
 
-// The frames as text: a line for each, with the name, the first line and the instruction. That of
-// the innermost frame is left out, because the script cannot know it before the call.
+// Returns the text of the frames for the comparison.
 std::string text_of(const FrameChain& chain) {
-  std::string text;
-  const auto contents = std::make_unique<CodeContents>();
-  for (std::uint32_t i = 0; i < chain.count; ++i) {
-    const PythonFrame& frame = chain.frames[i];
-    if (!interpreter().read_code(frame.code, *contents)) return "a function cannot be read";
-    text += std::string(contents->name) + ' ' + std::to_string(contents->first_line) + ' ' +
-            (i == 0 ? "-" : std::to_string(interpreter().instruction_of(frame))) + '\n';
-  }
-  return text;
+  return test::text_of_frames(interpreter(), chain).value_or("a function cannot be read");
 }
 
 using cuwarden::stacks::python::test::ImageWriter;

@@ -18,12 +18,7 @@ record.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
 
 
 def innermost():
-    lines = []
-    for index, frame in enumerate(call_ways.frames()):
-        code = frame.f_code
-        reached = "-" if index == 0 else frame.f_lasti // 2
-        lines.append(f"{call_ways.name_of(code)} {code.co_firstlineno} {reached}\n")
-    record(sys.argv[1].encode(), "".join(lines).encode())
+    record(sys.argv[1].encode(), call_ways.text_of_frames().encode())
 
 
 def größer():
