@@ -39,9 +39,12 @@ struct Framework {
 struct FrameworkSite {
   std::string framework;  // name of the framework, such as "PyTorch"
   MaybeId device;         // CUDA ordinal of the device; null for host memory
-  Text where;             // line of the program's own code, as in LeakGroup; null: unknown
-  MaybeId stack;          // row of the table `stacks`; null: no stack was recorded
-  Figure count, bytes;    // number of the blocks; their bytes
+  // Name that is the same in two builds, as in LeakGroup, with kind "framework_block" and the
+  // framework's name for the function. Null: the report is older than this field.
+  Text fingerprint;
+  Text where;           // line of the program's own code, as in LeakGroup; null: unknown
+  MaybeId stack;        // row of the table `stacks`; null: no stack was recorded
+  Figure count, bytes;  // number of the blocks; their bytes
   // Null, as all that follows, if the framework itself has given the figures of the stack.
   Figure allocations;  // number of blocks that this stack ever got, given back or not
   // Times at which the oldest and the newest of the blocks were handed out, in ns since the
@@ -50,8 +53,9 @@ struct FrameworkSite {
   // Growth of the blocks, as in LeakGroup.
   Text growth;
   Figure first_step, growth_bytes_per_step, growth_bytes_per_minute;
-  CUWARDEN_FIELDS(framework, device, where, stack, count, bytes, allocations, first_ns, last_ns,
-                  growth, first_step, growth_bytes_per_step, growth_bytes_per_minute)
+  CUWARDEN_FIELDS(framework, device, fingerprint, where, stack, count, bytes, allocations, first_ns,
+                  last_ns, growth, first_step, growth_bytes_per_step, growth_bytes_per_minute)
+  CUWARDEN_MAY_LACK(fingerprint)
 };
 
 }  // namespace cuwarden::model

@@ -114,6 +114,11 @@ struct Leaks {
 // Allocations that the program did not free, of one call stack, kind, function and device. If
 // `released_by` is set, the end of their context released them, so they are no leaks.
 struct LeakGroup {
+  // Name of the group that is the same in two builds, in two runs and on two machines: 16
+  // hexadecimal digits, a hash of the kind, the function, and the functions and modules of the
+  // stack's frames. Groups that differ only in lines, offsets or devices have the same one. Null:
+  // the report is older than this field.
+  Text fingerprint;
   // Line of the program's own code that led to the allocations: the innermost frame of the stack
   // whose Frame::library is null, such as "/home/u/train.py:41 in step". If there is none, the
   // innermost frame outside CUDA's libraries. Null: no stack, or all frames are CUDA's.
@@ -169,11 +174,12 @@ struct LeakGroup {
   // released. Handles that were never mapped count, too. Null for all kinds but virtual memory, if
   // the end of a context released the group, and in reports that are older than this field.
   Figure unmapped_count;
-  CUWARDEN_FIELDS(where, stack, kind, api, device, count, bytes, first_ns, last_ns, module,
-                  allocations, growth, first_step, growth_bytes_per_step, growth_bytes_per_minute,
-                  count_by_quarter, lost_count, lost_bytes, reachable_count, reachable_bytes,
-                  released_by, suppressed, example_address, unmapped_count)
-  CUWARDEN_MAY_LACK(where, first_step, growth_bytes_per_step, growth_bytes_per_minute,
+  CUWARDEN_FIELDS(fingerprint, where, stack, kind, api, device, count, bytes, first_ns, last_ns,
+                  module, allocations, growth, first_step, growth_bytes_per_step,
+                  growth_bytes_per_minute, count_by_quarter, lost_count, lost_bytes,
+                  reachable_count, reachable_bytes, released_by, suppressed, example_address,
+                  unmapped_count)
+  CUWARDEN_MAY_LACK(fingerprint, where, first_step, growth_bytes_per_step, growth_bytes_per_minute,
                     count_by_quarter, lost_count, lost_bytes, reachable_count, reachable_bytes,
                     example_address, unmapped_count)
 };

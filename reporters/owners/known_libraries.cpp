@@ -23,8 +23,6 @@ constexpr KnownLibrary known_libraries[] = {
 #undef KNOWN_LIBRARY
 };
 
-constexpr std::string_view interpreter = "Python", system = "system libraries";
-
 bool is_file_of(const KnownLibrary& library, std::string_view path) noexcept {
   const std::string_view pattern = library.pattern;
   // A user's file may have a name that begins like a library's: "xla_train.py".
@@ -60,10 +58,11 @@ std::string_view library_of_function(std::string_view function) {
     std::string_view space, library;
   };
   constexpr std::array rows = {
-      Row{"std::", system},          Row{"__gnu_cxx::", system},    Row{"pybind11::", "pybind11"},
-      Row{"nanobind::", "nanobind"}, Row{"at::", "PyTorch"},        Row{"c10::", "PyTorch"},
-      Row{"torch::", "PyTorch"},     Row{"thrust::", cuda_library}, Row{"cub::", cuda_library},
-      Row{"rmm::", "RMM"},
+      Row{"std::", system_libraries}, Row{"__gnu_cxx::", system_libraries},
+      Row{"pybind11::", "pybind11"},  Row{"nanobind::", "nanobind"},
+      Row{"at::", "PyTorch"},         Row{"c10::", "PyTorch"},
+      Row{"torch::", "PyTorch"},      Row{"thrust::", cuda_library},
+      Row{"cub::", cuda_library},     Row{"rmm::", "RMM"},
   };
   const std::string name = name_alone(function);
   const auto* const found =
@@ -92,8 +91,8 @@ std::string_view KnownLibraries::library_of_file(std::string_view path) {
   if (further != further_.end()) return name = *further;
   for (const KnownLibrary& library : known_libraries)
     if (is_file_of(library, path)) return name = library.name;
-  if (is_interpreter(path)) return name = interpreter;
-  return name = is_system_library(path) ? system : std::string_view{};
+  if (is_interpreter(path)) return name = interpreter_library;
+  return name = is_system_library(path) ? system_libraries : std::string_view{};
 }
 
 std::string_view KnownLibraries::library_of(const NamedFrame& frame) {

@@ -8,6 +8,10 @@ namespace cuwarden {
 
 // NamedFrame::library of code of CUDA and of cuwarden.
 inline constexpr std::string_view cuda_library = "CUDA";
+// NamedFrame::library of code of Python's interpreter and its standard library.
+inline constexpr std::string_view interpreter_library = "Python";
+// NamedFrame::library of code of glibc, and of the libraries of compilers.
+inline constexpr std::string_view system_libraries = "system libraries";
 
 // A frame of a call stack, with the names that are known of it. The texts are not owned.
 struct NamedFrame {

@@ -6,9 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "reporters/owners/fingerprint.hpp"
 #include "reporters/owners/group_label.hpp"
 #include "reporters/owners/known_libraries.hpp"
 #include "reporters/owners/users_frame.hpp"
+#include "runtime_hooks/core/kind.hpp"
 
 namespace cuwarden {
 namespace {
@@ -80,6 +82,19 @@ void set_locations(model::Report& report, const NamedStacks& stacks) {
   for (model::Forecast& row : report.forecasts) row.where = location_in(row.stack);
 }
 
+// Sets the fingerprints of the report's groups; of those without one alone if `only_missing` is
+// true.
+void set_fingerprints(model::Report& report, const NamedStacks& stacks, bool only_missing) {
+  Fingerprints fingerprints;
+  const auto set = [&](auto& row, std::string_view kind, std::string_view api) {
+    if (!only_missing || !row.fingerprint)
+      row.fingerprint = fingerprints.of(kind, api, stacks.frames(row.stack));
+  };
+  for (model::LeakGroup& group : report.leak_groups) set(group, group.kind, view_of(group.api));
+  for (model::FrameworkSite& site : report.framework_sites)
+    set(site, kind_name(Kind::framework_block), site.framework);
+}
+
 }  // namespace
 
 NamedFrame named_frame(const model::Frame& frame, std::string_view module_path) {
@@ -102,14 +117,17 @@ void label_report(model::Report& report) {
     if (!label.api.empty()) group.api = std::move(label.api);
     if (label.module != 0) group.module = label.module;
   }
+  // The names in a redacted report are not those of the process.
+  set_fingerprints(report, stacks, report.redacted);
 }
 
 void label_old_report(model::Report& report) {
-  if (std::ranges::any_of(report.frames,
-                          [](const auto& frame) { return frame.library.has_value(); }))
-    return;
-  set_libraries(report);
-  set_locations(report, NamedStacks(report));
+  const bool has_libraries = std::ranges::any_of(
+      report.frames, [](const auto& frame) { return frame.library.has_value(); });
+  if (!has_libraries) set_libraries(report);
+  const NamedStacks stacks(report);
+  if (!has_libraries) set_locations(report, stacks);
+  set_fingerprints(report, stacks, true);
 }
 
 }  // namespace cuwarden

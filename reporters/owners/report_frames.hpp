@@ -13,10 +13,11 @@ namespace cuwarden {
 NamedFrame named_frame(const model::Frame&, std::string_view module_path);
 
 // Sets, by the names of the report's frames, the library of each frame, and the fields `api`,
-// `module` and `where` of the report's groups.
+// `module`, `where` and `fingerprint` of the report's groups. A redacted report keeps the
+// fingerprints that it has.
 void label_report(model::Report&);
 // Sets the libraries of the report's frames, and `where` of its groups, if the report is older than
-// these fields: if no frame has a library.
+// these fields: if no frame has a library. Sets `fingerprint` of groups that have none.
 void label_old_report(model::Report&);
 
 }  // namespace cuwarden

@@ -18,6 +18,7 @@
 
 #include "reporters/model/code.hpp"
 #include "reporters/model/put.hpp"
+#include "reporters/owners/fingerprint.hpp"
 #include "reporters/owners/known_libraries.hpp"
 #include "reporters/owners/named_frame.hpp"
 #include "reporters/symbols/symbolizer.hpp"
@@ -82,6 +83,12 @@ class CallFrames {
   // Returns the frames of the stack with their names and libraries, innermost first; none if `id`
   // is null. The texts belong to this object. To be called after name_all().
   std::vector<NamedFrame> named_frames(model::MaybeId id) const;
+  // Returns the fingerprint (Fingerprints::of()) of a group of allocations. `frames`: its call
+  // stack, from named_frames().
+  std::string fingerprint(std::string_view kind, std::string_view api,
+                          std::span<const NamedFrame> frames) const {
+    return fingerprints_.of(kind, api, frames);
+  }
 
  private:
   // A code address in a stack that was added. The address has one frame in frames_, or, if
@@ -147,6 +154,7 @@ class CallFrames {
   std::optional<KnownLibraries> libraries_;
   // Names of functions and files to which rows of frames_ point.
   std::unordered_set<std::string> texts_;
+  mutable Fingerprints fingerprints_;  // keeps what was made up of the names of frames_
 };
 
 }  // namespace cuwarden

@@ -176,6 +176,13 @@ void put_at_incidents(const std::vector<IncidentCase>& incidents, Put<model::Fra
   }
 }
 
+// Sets the fields of the row that follow from its stack and its framework.
+void name_site(const CallFrames& frames, model::FrameworkSite& row) {
+  const std::vector<NamedFrame> named = frames.named_frames(row.stack);
+  row.fingerprint = frames.fingerprint(kind_name(Kind::framework_block), row.framework, named);
+  row.where = users_location(named);
+}
+
 }  // namespace
 
 std::vector<LeakGroup> take_blocks(std::vector<LeakGroup>& leaks) {
@@ -286,7 +293,7 @@ void put_framework_sites(const ledger::Reader& reader, const std::vector<LeakGro
     row.framework = site.framework;
     row.device = device_id(site.device);
     row.stack = frames.known_stack(site.stack);
-    row.where = users_location(frames.named_frames(row.stack));
+    name_site(frames, row);
     row.count = known(site.allocated_count);
     row.bytes = known(site.allocated_bytes);
     put(row);
@@ -297,7 +304,7 @@ void put_framework_sites(const ledger::Reader& reader, const std::vector<LeakGro
     row.framework = pytorch;
     row.device = device_id(block.group.device);
     row.stack = frames.known_stack(block.group.stack);
-    row.where = users_location(frames.named_frames(row.stack));
+    name_site(frames, row);
     row.count = block.count;
     row.bytes = block.bytes;
     row.allocations = block.group.allocations;

@@ -167,6 +167,7 @@ void put_leak_groups(const ledger::Reader& reader, const std::vector<LeakGroup>&
     GroupLabel label = label_group(hook ? hook->name : "", named);
     row.kind = kind_name(leak.group.kind);
     if (!label.api.empty()) row.api = std::move(label.api);
+    row.fingerprint = frames.fingerprint(row.kind, row.api.value_or(""), named);
     row.device = device_id(leak.group.device);
     row.count = leak.count;
     row.bytes = leak.bytes;
