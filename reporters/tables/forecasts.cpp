@@ -71,7 +71,7 @@ std::uint64_t highest(const ledger::SeriesView& series, std::uint64_t from, std:
 }
 
 // Reduces the rates in the proportion in which the device's live bytes rose less than the groups
-// say. A young queue of constant length, for example, has live allocations of all ages, but the
+// say. A young queue of constant length has live allocations of all ages, as a leak has, but the
 // live bytes do not rise. Compares the highest live bytes in the first and the last quarter of the
 // time in which the live allocations were made. Does nothing if the series are too coarse for
 // that. Memory that is taken unasked has no series, and so no part in the comparison.

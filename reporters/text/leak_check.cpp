@@ -9,6 +9,7 @@
 #include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
+#include "runtime_hooks/core/caching_allocators.hpp"
 
 namespace cuwarden {
 
@@ -41,6 +42,13 @@ bool is_in_module(const IndexedReport& report, const model::LeakGroup& group,
     if (module != nullptr && printable(module->path).find(text) != std::string::npos) return true;
   }
   return false;
+}
+
+bool holds_listed_blocks(const IndexedReport& report, const model::LeakGroup& group) {
+  const model::Module* const module = report.module(group.module);
+  return module != nullptr && is_pytorch_allocator(module->path) &&
+         std::ranges::any_of(report->framework_sites,
+                             [](const auto& site) { return site.framework == "PyTorch"; });
 }
 
 std::optional<std::string> lacks_records(const IndexedReport& report) {

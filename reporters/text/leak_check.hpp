@@ -28,6 +28,10 @@ LeakCheck check_leaks(const IndexedReport&, const std::string& module);
 // or the one of the program's own code (calling_module()). False if no module is known.
 bool is_in_module(const IndexedReport&, const model::LeakGroup&, const std::string& text);
 
+// True if the group is memory that a framework has taken to hand out blocks of it, and the report's
+// table `framework_sites` lists these blocks.
+bool holds_listed_blocks(const IndexedReport&, const model::LeakGroup&);
+
 // Returns the first reason why the report may lack allocations: cuwarden lost some, or calls went
 // past its hooks. Null if the report has all allocations. Missing names and lines of functions do
 // not count. In an old report without the field `records`, all reasons of the field `tool` count.

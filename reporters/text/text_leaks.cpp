@@ -16,7 +16,6 @@
 #include "reporters/text/text_stacks.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
-#include "runtime_hooks/core/caching_allocators.hpp"
 #include "runtime_hooks/core/kind.hpp"
 
 namespace cuwarden {
@@ -109,12 +108,6 @@ bool wanted(const IndexedReport& report, const model::LeakGroup& group,
             const TextOptions& options) {
   if (group.bytes.value_or(0) < options.min_bytes) return false;
   return options.module.empty() || is_in_module(report, group, options.module);
-}
-
-// True if PyTorch's allocator of device memory has taken the memory, to hand out blocks of it.
-bool is_segment(const IndexedReport& report, const model::LeakGroup& group) {
-  const model::Module* const module = report.module(group.module);
-  return module != nullptr && is_pytorch_allocator(module->path);
 }
 
 // Returns the blocks of call stacks as rows of leaks, those first that grow, then the largest.
@@ -227,11 +220,9 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const St
   if (options.by == GroupBy::stack) {
     std::uint64_t segment_bytes = 0;
     // The blocks are listed in place of the segments in which they lie.
-    const bool lists_pytorch = std::ranges::any_of(
-        report->framework_sites, [](const auto& site) { return site.framework == "PyTorch"; });
-    if (lists_pytorch && options.module.empty())
+    if (options.module.empty())
       std::erase_if(groups, [&](const model::LeakGroup& group) {
-        if (!is_segment(report, group)) return false;
+        if (!holds_listed_blocks(report, group)) return false;
         segment_bytes += group.bytes.value_or(0);
         return true;
       });

@@ -6,6 +6,7 @@
 #include "reporters/owners/report_frames.hpp"
 #include "reporters/owners/short_names.hpp"
 #include "reporters/owners/users_frame.hpp"
+#include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
 #include "reporters/words/setting_values.hpp"
@@ -104,6 +105,21 @@ model::MaybeId calling_module(const IndexedReport& report, model::MaybeId id) {
   const model::Frame* const users =
       stack == nullptr ? nullptr : users_frame_of(report, frames_of(report, *stack));
   return users == nullptr ? std::nullopt : users->module;
+}
+
+CallingLocation calling_location(const IndexedReport& report, model::MaybeId id) {
+  const model::Stack* const stack = report.stack(id);
+  if (stack == nullptr) return {};
+  const model::Frame* const users = users_frame_of(report, frames_of(report, *stack));
+  if (users == nullptr) return {};
+  const NamedFrame frame = named(report, *users);
+  std::string function = frame.is_python ? std::string(frame.function) : name_alone(frame.function);
+  const std::string_view file = file_name(frame.is_python ? frame.file : frame.path);
+  if (function.empty())
+    function = file;
+  else if (!file.empty())
+    (function += " in ") += file;
+  return {printable(std::move(function)), printable(short_location_text(frame))};
 }
 
 void add_stack(const IndexedReport& report, model::MaybeId id, std::size_t most_lines,

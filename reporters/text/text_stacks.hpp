@@ -23,6 +23,18 @@ std::string calling_frame(const IndexedReport&, model::Id stack);
 // frame is a Python function, if all frames are CUDA's, or if the stack or its module is unknown.
 model::MaybeId calling_module(const IndexedReport&, model::MaybeId stack);
 
+// The location in the program's own code that led to a call, in words. The texts are printable;
+// empty: unknown.
+struct CallingLocation {
+  // Function and module without line and folder: "Cache::insert in libcache.so", "step in
+  // train.py".
+  std::string caller;
+  std::string location;  // short_location_text(): "cache.cpp:41 in Cache::insert(Key const&)"
+};
+
+// Returns the location of the frame of calling_frame(); empty texts if there is no frame.
+CallingLocation calling_location(const IndexedReport&, model::MaybeId stack);
+
 // Adds the frames of a stack to `text`, innermost first, a line each, without the innermost frames
 // that lie inside CUDA's libraries; if all do, all are shown. If the first shown frame is not the
 // one that users_frame() chooses, a line "at FILE:LINE in FUNCTION" comes first. Two or more

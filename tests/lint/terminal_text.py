@@ -38,6 +38,7 @@ MAY_PRINT_LINES = {
     "tools/cuwarden/output/command_output.hpp": "the function itself",
     "tools/cuwarden/verbs/doctor_verb.cpp": "lines that line() has made",
     "tools/cuwarden/main.cpp": "help",
+    "tools/cuwarden/reports/leak_checks.cpp": "the text of a comparison and a baseline, of printable names",
     "tools/cuwarden/verbs/report_verb.cpp": "the text of a report",
     "tools/cuwarden/verbs/run_verb.cpp": "the text of a report",
     "tools/cuwarden/verbs/snapshot_verb.cpp": "the text of a report",

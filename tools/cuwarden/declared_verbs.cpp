@@ -37,6 +37,69 @@ constexpr SettingOption setting_options[] = {
 #include "reporters/words/settings.def"
 };
 
+// Declares the options by which a verb checks leaks. `is_diff`: true for the verb that compares two
+// reports itself.
+void add_checks(CLI::App& verb, CheckOptions& checks, bool is_diff = false) {
+  verb.add_flag("--fail-on-leak", checks.gate.on_leak,
+                "fail (exit with 1) when there are leaks, or when a report is too incomplete to "
+                "tell; memory that was live at a snapshot counts as leaked");
+  CLI::Option* const on_new =
+      verb.add_flag("--fail-on-new", checks.gate.on_new,
+                    is_diff ? "fail when there are leaks in NEW that are not in OLD"
+                            : "fail when there are leaks that are not in the baseline");
+  CLI::Option* const on_growth = verb.add_flag(
+      "--fail-on-growth", checks.gate.on_growth,
+      is_diff ? "fail when leaks have more bytes or allocations in NEW than in OLD"
+              : "fail when leaks have more bytes or allocations than in the baseline");
+  if (!is_diff) {
+    CLI::Option* const baseline = verb.add_option("--baseline", checks.baseline,
+                                                  "compare the leaks with this list of known ones")
+                                      ->type_name("FILE");
+    on_new->needs(baseline);
+    on_growth->needs(baseline);
+  }
+  verb.add_option("--write-baseline", checks.new_baseline,
+                  "write the list of leaks to this file; - for standard output")
+      ->type_name("FILE");
+}
+
+// Declares the option --top, which sets `top`.
+void add_top(CLI::App& verb, std::size_t& top) {
+  verb.add_option_function<std::string>(
+          "--top", [&top](Text text) { top = count_value("--top", text); },
+          "groups to show; 0: all (default 10)")
+      ->type_name("N");
+}
+
+// Declares the options that choose leaks by module and the look of call stacks.
+void add_choice(CLI::App& verb, TextOptions& text) {
+  verb.add_option("--module", text.module,
+                  "show and judge only leaks from modules whose path contains this")
+      ->type_name("TEXT");
+  verb.add_flag("--full-stacks", text.full_stacks,
+                "show all frames of call stacks, also inside libraries, and whole names");
+}
+
+// Declares the option --symbols, which sets `folders`.
+void add_symbols(CLI::App& verb, std::vector<std::string>& folders) {
+  verb.add_option_function<std::vector<std::string>>(
+          "--symbols",
+          [&folders](const std::vector<std::string>& given) {
+            for (const std::string& folder : given) {
+              struct stat status {};
+              if (stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+                throw CLI::ValidationError(
+                    "--symbols takes a folder with files that ran, or their "
+                    "debug files; '" +
+                    folder + "' is none");
+            }
+            folders = given;
+          },
+          "find functions and lines in the debug files in this folder, by build id")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+}
+
 CLI::App* declare_run(CLI::App& app, RunVerb& run) {
   CLI::App* verb = app.add_subcommand("run", "run a program under the shim, show its report");
   set_usage(*verb, "run [OPTIONS] -- CMD...");
@@ -57,6 +120,18 @@ CLI::App* declare_run(CLI::App& app, RunVerb& run) {
           "--simulate", [&run](Text text) { run.simulated_bytes = size_value("--simulate", text); },
           "run on a simulated GPU with SIZE of memory")
       ->type_name("SIZE");
+  add_checks(*verb, run.checks);
+  verb->add_option_function<std::string>(
+          "--error-exitcode",
+          [&run](Text text) {
+            const std::uint64_t status = count_value("--error-exitcode", text);
+            if (status == 0 || status > 255)
+              throw CLI::ValidationError(
+                  "--error-exitcode takes an exit status from 1 to 255, not '" + text + "'");
+            run.failed_check_status = static_cast<int>(status);
+          },
+          "exit status if a check fails and the program's own is 0 (default 1)")
+      ->type_name("N");
   return verb;
 }
 
@@ -104,42 +179,15 @@ CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
           "sum leaks by stack (default), module, api or kind")
       ->type_name("WHAT");
   add_format(*verb, report.format, "show a report");
-  verb->add_option_function<std::string>(
-          "--top", [&report](Text text) { report.text.top = count_value("--top", text); },
-          "groups to show; 0: all (default 10)")
-      ->type_name("N");
+  add_top(*verb, report.text.top);
   verb->add_option_function<std::string>(
           "--min-bytes",
           [&report](Text text) { report.text.min_bytes = size_value("--min-bytes", text); },
           "show no smaller groups")
       ->type_name("SIZE");
-  verb->add_option("--module", report.text.module,
-                   "show and judge only leaks from modules whose path contains this")
-      ->type_name("TEXT");
-  verb->add_flag("--full-stacks", report.text.full_stacks,
-                 "show all frames of call stacks, also inside libraries, and whole names");
-  verb->add_flag(
-      "--fail-on-leak", report.fail_on_leak,
-      "exit with 1 when there are leaks (with --module: in such modules; --min-bytes and --top "
-      "only choose what is shown), or when a report is too incomplete to tell; memory that was "
-      "live "
-      "at a snapshot counts as leaked");
-  verb->add_option_function<std::vector<std::string>>(
-          "--symbols",
-          [&report](const std::vector<std::string>& folders) {
-            for (const std::string& folder : folders) {
-              struct stat status {};
-              if (stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
-                throw CLI::ValidationError(
-                    "--symbols takes a folder with files that ran, or their "
-                    "debug files; '" +
-                    folder + "' is none");
-            }
-            report.symbol_folders = folders;
-          },
-          "find functions and lines in the debug files in this folder, by build id")
-      ->type_name("DIR")
-      ->allow_extra_args(false);
+  add_choice(*verb, report.text);
+  add_checks(*verb, report.checks);
+  add_symbols(*verb, report.symbol_folders);
   CLI::Option* const redact = verb->add_flag(
       "--redact", report.redact,
       "write a copy without host, user, command line, folders and environment, to send to others");
@@ -148,6 +196,22 @@ CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
                    ".redacted before .json)")
       ->type_name("PATH")
       ->needs(redact);
+  return verb;
+}
+
+CLI::App* declare_diff(CLI::App& app, DiffVerb& diff) {
+  CLI::App* verb = app.add_subcommand(
+      "diff", "show which leaks are new, grown, smaller or gone between two reports");
+  set_usage(*verb, "diff [OPTIONS] OLD NEW");
+  verb->add_option("OLD", diff.before,
+                   "the earlier report, or a folder with those of several processes (-: standard "
+                   "input)")
+      ->type_name("");
+  verb->add_option("NEW", diff.now, "the later report, or folder of reports")->type_name("");
+  add_top(*verb, diff.text.top);
+  add_choice(*verb, diff.text);
+  add_checks(*verb, diff.checks, true);
+  add_symbols(*verb, diff.symbol_folders);
   return verb;
 }
 
@@ -243,13 +307,14 @@ CLI::App* declare_version(CLI::App& app) {
 Verbs::Verbs(CLI::App& app)
     : run_app(declare_run(app, run)),
       report_app(declare_report(app, report)),
+      diff_app(declare_diff(app, diff)),
       snapshot_app(declare_snapshot(app, snapshot)),
       recover_app(declare_recover(app, recover)),
       top_app(declare_top(app, top)),
       doctor_app(declare_doctor(app)),
       help_app(declare_help(app, topic)),
       version_app(declare_version(app)) {
-  report.text.colour = wants_colour(STDOUT_FILENO);
+  report.text.colour = diff.text.colour = wants_colour(STDOUT_FILENO);
 }
 
 CLI::App* Verbs::find(const std::string& name) const {

@@ -83,6 +83,20 @@ int start_program(Verbs& verbs, Words& words) {
   return run_verb(verbs.run);
 }
 
+// Runs `diff`. `behind_dashes`: words behind a lone `--`, which may be file names that begin with a
+// dash. Returns the exit status.
+int compare(DiffVerb& diff, const std::vector<std::string>& behind_dashes) {
+  std::vector<std::string> files;
+  for (const std::string& name : {diff.before, diff.now})
+    if (!name.empty()) files.push_back(name);
+  files.insert(files.end(), behind_dashes.begin(), behind_dashes.end());
+  if (files.size() != 2)
+    return usage_error("diff: give two reports, or folders of reports: cuwarden diff OLD NEW");
+  diff.before = files[0];
+  diff.now = files[1];
+  return diff_verb(diff);
+}
+
 // Runs the verb that was parsed. Returns the exit status.
 int run_parsed(Verbs& verbs, Words& words, const std::string& overview) {
   const std::vector<std::string>& command = words.command;
@@ -96,6 +110,7 @@ int run_parsed(Verbs& verbs, Words& words, const std::string& overview) {
       return usage_error("report: --output takes the copy of one report; give one FILE");
     return report_verb(report);
   }
+  if (verbs.diff_app->parsed()) return compare(verbs.diff, command);
   if (verbs.recover_app->parsed()) {
     std::vector<std::string>& locations = verbs.recover.locations;
     locations.insert(locations.end(), command.begin(), command.end());

@@ -296,4 +296,7 @@ def test_runs_options_are_the_shims_settings(cuwarden, workspace):
     shown = cuwarden("run", *words, "--", "/usr/bin/env").stdout.splitlines()
     assert {f"{name}={value}" for name, value in options.values()} <= set(shown), shown
     listed = {word for word in cuwarden("run", "--help").stdout.split() if word.startswith("--")}
-    assert listed - {"--", "-h,--help", "--help"} == {*options, "--simulate"}
+    checks = {
+        "--fail-on-leak", "--fail-on-new", "--fail-on-growth", "--baseline", "--write-baseline", "--error-exitcode",
+    }  # fmt: skip
+    assert listed - {"--", "-h,--help", "--help"} == {*options, "--simulate", *checks}

@@ -202,6 +202,9 @@ def test_a_command_that_a_document_shows_works(command, shown, workspace, live):
     ends_with_1 = ("--fail-on-leak", "--pool on", "SIM_FAIL")
     if "FOLDER" in line:
         line = line.replace("FOLDER", str(workspace.work))
+    if "OLD NEW" in line:
+        assert shown("cuwarden run --report old.json -- ./app").returncode == 0
+        line = line.replace("OLD NEW", "old.json old.json")
     run = shown(line)
     expected = 1 if any(part in line for part in ends_with_1) else 0
     assert run.returncode == expected, run.stdout + run.stderr

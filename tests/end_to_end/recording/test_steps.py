@@ -80,7 +80,7 @@ def test_a_leak_in_each_step_is_told_by_steps(workspace):
 
 
 def test_a_queue_of_constant_length_does_not_fill_the_device(workspace):
-    """Its live allocations are of all ages, as a leak's are."""
+    """The live allocations of a young queue are of all ages, as those of a leak are."""
     queue = "import collections, ctypes, cuwarden\nqueue = collections.deque()"
     mark = (
         "cuwarden.step(); queue.append(take(4 << 20)); "

@@ -80,7 +80,7 @@ class Columns {
   std::vector<Row> rows_;
 };
 
-std::string memory_name(const std::string& kind, const model::MaybeId& device) {
+std::string short_memory_name(const std::string& kind, const model::MaybeId& device) {
   return device ? kind + " " + std::to_string(*device) : kind;
 }
 
@@ -138,7 +138,7 @@ void add_waiting(const TopAnswer& answer, bool names_processes, Lines& lines) {
     }
     line += "waits for memory: " + request.api.value_or("a request") +
             (request.bytes ? " of " + bytes_of(request.bytes) : "") + " (" +
-            memory_name(request.kind, request.device) + "), rung " + request.rung + " for " +
+            short_memory_name(request.kind, request.device) + "), rung " + request.rung + " for " +
             human_time(request.duration_ns.value_or(0));
     if (request.where) line += ": " + *request.where;
     lines.add(line, bold_colour);
@@ -171,7 +171,7 @@ void add_head(const TopAnswer& answer, const ViewSize& size, Lines& lines) {
   for (const TotalRow& total : answer.totals) {
     std::string peak = "peak " + bytes_of(total.peak_bytes);
     if (total.failures.value_or(0) > 0) peak += ", " + count_of(total.failures) + " failed";
-    totals.add({memory_name(total.kind, total.device),
+    totals.add({short_memory_name(total.kind, total.device),
                 bytes_of(total.live_bytes) + " live in " + count_of(total.live_count)},
                std::move(peak));
   }
@@ -229,7 +229,7 @@ std::string process_view(const TopAnswer& answer, SortBy by, const ViewSize& siz
   const std::size_t shown = size.rows == 0 ? stacks.size() : std::min(size.rows, stacks.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const StackRow& stack = stacks[i];
-    const std::string memory = memory_name(stack.kind, stack.device);
+    const std::string memory = short_memory_name(stack.kind, stack.device);
     add({bytes_of(stack.live_bytes), count_of(stack.live_count),
          growth(stack.growth_bytes_per_minute), rate(stack.allocations_per_minute),
          is_wide ? memory : cut(memory, 12)},

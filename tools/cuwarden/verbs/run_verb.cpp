@@ -225,19 +225,27 @@ void correct_end(const std::string& path, const RecoveryRequest& child) {
   ignored = copy->replace();
 }
 
-void show(const std::vector<RunReport>& reports) {
-  ReportNames names;
+// Returns how reports are shown on standard error.
+TextOptions options_of_text() {
   TextOptions options;
   options.colour = wants_colour(STDERR_FILENO);
+  return options;
+}
+
+void show(const std::vector<RunReport>& reports, bool wants_checks, LeakChecks& checks) {
+  ReportNames names;
+  const TextOptions options = options_of_text();
   for (std::size_t i = 0; i < reports.size(); ++i) {
     const auto& [path, content] = reports[i];
     std::string error;
     if (!content) names.complete_file(path);
-    if (i < most_summaries) {
+    if (i < most_summaries || wants_checks) {
       auto report = content ? parse_report(*content, path, error) : load_report(path, error);
       if (report) {
         if (!content) names.complete(*report, names.paths_in(path));
-        print(STDERR_FILENO, "\n" + text_report(IndexedReport(std::move(*report)), options));
+        const IndexedReport indexed(std::move(*report));
+        if (i < most_summaries) print(STDERR_FILENO, "\n" + text_report(indexed, options));
+        checks.add(path, indexed);
       }
     }
     if (error.empty()) {
@@ -245,13 +253,15 @@ void show(const std::vector<RunReport>& reports) {
       print_line(STDERR_FILENO, "report: " + path);
     } else {
       print_error(error);
+      checks.add_doubt(error);
     }
   }
 }
 
-// Shows the reports of the processes that have ended, or one line why there are none.
+// Shows the reports of the processes that have ended, or one line why there are none. Adds them to
+// the checks.
 void tell_reports(const RunVerb& verb, Environment& environment, const TemporaryFile& list,
-                  const RunPaths& run_paths, const RecoveryRequest& child) {
+                  const RunPaths& run_paths, const RecoveryRequest& child, LeakChecks& checks) {
   const auto [reports, said, unwanted] = reports_of_run(list, run_paths, child);
   if (reports.empty() && !said && list.error() == 0) {
     const bool none_wanted = environment.get("CUWARDEN_REPORT") == path_of_no_report;
@@ -259,10 +269,13 @@ void tell_reports(const RunVerb& verb, Environment& environment, const Temporary
                 : unwanted  ? "no report: nothing happened that CUWARDEN_REPORT_IF asks for"
                             : why_no_report(verb, child.signal));
   }
+  // A process without a report has had no leak if CUWARDEN_REPORT_IF=leak is what it goes by.
+  if (said) checks.add_doubt("a process left no report that can be read");
+  if (reports.empty() && !unwanted) checks.add_doubt("there is no report");
   if (child.signal)
     for (const RunReport& report : reports)
       if (!report.content) correct_end(report.path, child);
-  show(reports);
+  show(reports, verb.checks.is_asked_for(), checks);
   // The program of another run was this command.
   if (const char* outer = std::getenv("CUWARDEN_REPORT_LIST"); outer != nullptr && *outer != '\0')
     add_entry(outer, shown_by_inner_run);
@@ -271,6 +284,8 @@ void tell_reports(const RunVerb& verb, Environment& environment, const Temporary
 }  // namespace
 
 int run_verb(const RunVerb& verb) {
+  LeakChecks checks(verb.checks, options_of_text(), STDERR_FILENO);
+  if (!checks.read_baseline()) return 2;
   const auto path = find_program(verb.command.front());
   if (!path) {
     print_error(name_in_a_line(verb.command.front()) + ": no such command");
@@ -303,8 +318,10 @@ int run_verb(const RunVerb& verb) {
   status_without_memory(status);
   list.remove_name();
   if (devices) devices->remove_name();
-  tell_reports(verb, environment, list, run_paths, child);
-  return status;
+  tell_reports(verb, environment, list, run_paths, child, checks);
+  const int checked = verb.checks.is_asked_for() ? checks.finish() : 0;
+  if (status != 0 || checked == 0) return status;
+  return checked == 1 ? verb.failed_check_status : checked;
 }
 
 }  // namespace cuwarden

@@ -13,6 +13,7 @@
 
 #include "reporters/formats/formats.hpp"
 #include "reporters/text/text_report.hpp"
+#include "tools/cuwarden/reports/leak_checks.hpp"
 
 namespace cuwarden {
 
@@ -25,9 +26,8 @@ struct ReportVerb {
   // Format in which a report is shown whole; never null, not owned. If a folder has several
   // reports, each of these reports is shown in one line of text instead.
   const Format* format = &report_formats().front();
-  // True if the exit status is to be 1 when a report shows leaks or is too incomplete to exclude
-  // them. It is then also 1 for a folder with a ledger.
-  bool fail_on_leak = false;
+  // Checks of the leaks of all reports together. A folder with a ledger counts as a doubt.
+  CheckOptions checks;
   // Paths of folders with debug files, which are found by build id.
   std::vector<std::string> symbol_folders;
   bool redact = false;  // true: write a copy without private facts instead of showing the report
@@ -36,10 +36,24 @@ struct ReportVerb {
   std::string output;
 };
 // Runs `cuwarden report`: shows reports, or writes redacted copies of them. To show a ledger, makes
-// its report first and removes the ledger. Returns the command's exit status: 0, 1 if
-// ReportVerb::fail_on_leak is true and the check failed, or 2 if a file could not be read or
-// written. Also 2 if no report has a module that TextOptions::module names.
+// its report first and removes the ledger. Returns the command's exit status: 0, 1 if a check of
+// leaks failed, or 2 if a file could not be read or written. Also 2 if no report has a module that
+// TextOptions::module names.
 int report_verb(const ReportVerb&);
+
+// Options of `cuwarden diff`.
+struct DiffVerb {
+  // Paths of two reports, or of folders with the reports of several processes; "-": standard input.
+  std::string before, now;
+  TextOptions text;     // `module`, `top`, `colour` and `full_stacks` count
+  CheckOptions checks;  // checks of the leaks in `now`; no baseline is read
+  // Paths of folders with debug files, which are found by build id.
+  std::vector<std::string> symbol_folders;
+};
+// Runs `cuwarden diff`: shows which leaks are new, grown, smaller and gone. Returns the command's
+// exit status: 0, 1 if a check failed, or 2 if a report could not be read or the reports are of
+// different programs.
+int diff_verb(const DiffVerb&);
 
 // Options of `cuwarden run`.
 struct RunVerb {
@@ -49,12 +63,16 @@ struct RunVerb {
   std::vector<std::pair<std::string, std::string>> settings;
   // Bytes of memory of the simulated GPU on which the program runs; null: it runs on a real GPU.
   std::optional<std::uint64_t> simulated_bytes;
+  CheckOptions checks;  // checks of the leaks of all processes of the program together
+  // Exit status, from 1 to 255, in place of the program's status 0 if a check fails.
+  int failed_check_status = 1;
 };
 // Runs `cuwarden run`: runs a program with libcuwarden.so preloaded, waits for its end, and shows
 // the reports of its processes. Returns the program's exit status, or 128 plus the signal's number
 // if a signal killed the program. Returns 127 if the program is not found, and 126 if it cannot be
 // run. Returns 2 if it cannot be run with libcuwarden.so, or with the simulated GPU that an option
-// asks for.
+// asks for, or if the baseline cannot be read. Returns RunVerb::failed_check_status if the
+// program's exit status is 0 and a check of leaks failed.
 int run_verb(const RunVerb&);
 
 // Options of `cuwarden snapshot`.

@@ -120,7 +120,7 @@ TEST(Fingerprints, do_not_depend_on_the_depth_of_a_recursion_or_on_nameless_fram
   EXPECT_EQ(fingerprint({walk}), fingerprint({NamedFrame{.offset = 0x7f00}, walk}));
 }
 
-TEST(Fingerprints, of_a_million_stacks_do_not_collide) {
+TEST(Fingerprints, do_not_collide_for_a_million_stacks) {
   std::unordered_set<std::string> met;
   for (int i = 0; i < 1'000'000; ++i) {
     const std::string inner = "inner" + std::to_string(i % 1000),

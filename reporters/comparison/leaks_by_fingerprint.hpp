@@ -1,0 +1,41 @@
+// The leaks of one or several reports, by fingerprint.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "reporters/model/indexed_report.hpp"
+#include "reporters/text/text_elements.hpp"
+
+namespace cuwarden {
+
+// The sum of the leaks that have one fingerprint, in one or several reports or in a baseline. The
+// texts are printable.
+struct FingerprintedLeak {
+  std::string kind;                    // kind of memory, such as "device"
+  std::string api{};                   // CUDA function that the program called; empty: unknown
+  std::uint64_t count = 0, bytes = 0;  // number of allocations that were not freed; their bytes
+  // Function of the program's own code that led to the allocations, and its module, without line
+  // and folder: "Cache::insert in libcache.so". In a baseline, the comment on the line. Empty:
+  // unknown.
+  std::string caller{};
+  // Line of the program's own code that led to the allocations, without its folder: "cache.cpp:41
+  // in Cache::insert". Empty: unknown. In a baseline, the same as `caller`.
+  std::string where{};
+  // Call stack of the allocations as lines of text, each with a line feed; that of the group that
+  // was added first. Empty in a baseline.
+  std::string stack{};
+};
+
+// Leaks by fingerprint (model::LeakGroup::fingerprint).
+using LeaksByFingerprint = std::map<std::string, FingerprintedLeak>;
+
+// Adds the leaks of a report: memory that was not freed, suppressed and released memory left out,
+// and live tensors, where they were recorded, in place of the memory of their framework in which
+// they lie. `module`: if not empty, only leaks of modules whose path contains this text are added,
+// and no tensors. The style is that of FingerprintedLeak::stack.
+void add_leaks_of(const IndexedReport&, const std::string& module, const Style&,
+                  LeaksByFingerprint&);
+
+}  // namespace cuwarden

@@ -1,0 +1,201 @@
+"""Leaks are compared from build to build: `diff`, baselines, and checks that fail a job."""
+
+import subprocess
+
+import pytest
+
+import shimmed
+from shimmed import cuwarden
+
+APPLICATION = """{lines}
+extern "C" int cudaMalloc(void**, unsigned long);
+static void* volatile kept;
+namespace cache {{
+struct Key {{ {type} size; }};
+template <class Size> __attribute__((noinline)) void insert(Size size) {{
+  void* block = nullptr;
+  cudaMalloc(&block, static_cast<unsigned long>(size));
+  kept = block;
+}}
+static inline void fill(int count, Key key) {{
+  for (int i = 0; i < count; ++i) insert(key.size);
+  kept = nullptr;
+}}
+}}
+__attribute__((noinline)) void remember() {{
+  void* block = nullptr;
+  cudaMalloc(&block, 5 << 20);
+  kept = block;
+}}
+int main() {{
+  cache::fill({count}, {{1 << 20}});
+  {more}
+  kept = nullptr;
+}}
+"""
+
+
+@pytest.fixture
+def build(workspace):
+    """Builds the application, each time in a folder of its own; returns its path."""
+
+    def compile(*flags, lines=0, type="int", count=3, more=""):
+        folder = workspace.folder / f"build-{len(list(workspace.folder.iterdir()))}"
+        folder.mkdir()
+        source = folder / "application.cpp"
+        source.write_text(APPLICATION.format(lines="\n" * lines, type=type, count=count, more=more))
+        program = folder / "application"
+        subprocess.run(
+            ["c++", "-g", *flags, source, "-o", program, shimmed.RUNTIME, "-Wl,-z,lazy"], check=True
+        )
+        return program
+
+    return compile
+
+
+def report_of(workspace, program):
+    run = workspace.run([program])
+    assert run.returncode == 0, run.stderr
+    return run.report
+
+
+def fingerprints(report):
+    return sorted({group["fingerprint"] for group in report["leak_groups"]})
+
+
+def test_a_fingerprint_is_the_same_in_two_builds(workspace, build):
+    """Optimisation, inlining, line numbers, sizes and the arguments of templates differ."""
+    builds = [
+        report_of(workspace, build("-O0")),
+        report_of(workspace, build("-O2", lines=30, type="long")),
+        report_of(workspace, build("-O3", "-no-pie", count=40)),
+    ]
+    assert len({report["leak_groups"][0]["where"] for report in builds}) == 3, "the builds are to differ"
+    # A loop that the compiler has unrolled has several call stacks for one line.
+    assert len({name for report in builds for name in fingerprints(report)}) == 1
+
+
+def test_diff_shows_new_grown_and_gone_leaks(workspace, build):
+    old = report_of(workspace, build("-O2"))
+    new = report_of(workspace, build("-O2", lines=7, count=5, more="remember();"))
+    grown = cuwarden(workspace, "diff", old.path, new.path)
+    assert (grown.returncode, grown.stderr) == (0, "")
+    assert "not freed is 10.0 MiB in 6 allocations, before 3.0 MiB in 3 allocations" in grown.stdout
+    assert "leaks: 1 new, 1 grown\n" in grown.stdout
+    added = grown.stdout.split("\nNEW\n")[1].split("\nGROWN\n")[0]
+    assert "5.0 MiB in 1 allocation" in added and "remember()" in added
+    assert "5.0 MiB in 5 allocations, before 3.0 MiB in 3 allocations" in grown.stdout
+
+    back = cuwarden(workspace, "diff", "--fail-on-new", new.path, old.path)
+    assert back.returncode == 0
+    assert "leaks: 1 smaller, 1 gone\n" in back.stdout
+    assert back.stdout.endswith("\nOK: 1 leak, none new\n")
+
+
+def test_a_job_fails_only_on_what_it_asks_for(workspace, build):
+    old = report_of(workspace, build("-O2"))
+    new = report_of(workspace, build("-O2", more="remember();"))
+    grown = report_of(workspace, build("-O2", count=4))
+    for options, reports, status, line in (
+        (["--fail-on-new"], (old, new), 1, "FAIL: 2 leaks, 1 new: application.cpp:18 in remember()"),
+        (["--fail-on-growth"], (old, new), 0, "OK: 2 leaks, none grown"),
+        (["--fail-on-growth"], (old, grown), 1, "FAIL: 1 leak, 1 grown: application.cpp:8 in "),
+        (["--fail-on-new"], (old, grown), 0, "OK: 1 leak, none new"),
+        (["--fail-on-leak"], (old, old), 1, "FAIL: 1 leak: application.cpp:8 in "),
+        (["--fail-on-new", "--fail-on-growth"], (old, old), 0, "OK: 1 leak, none grown, none new"),
+    ):
+        done = cuwarden(workspace, "diff", *options, *(report.path for report in reports))
+        assert done.returncode == status, done.stdout + done.stderr
+        assert done.stdout.splitlines()[-1].startswith(line)
+
+
+def test_a_baseline_keeps_what_is_known(workspace, build):
+    old = report_of(workspace, build("-O0"))
+    baseline = workspace.work / "leaks.txt"
+    written = cuwarden(workspace, "report", "--write-baseline", baseline, old.path)
+    assert written.returncode == 0
+    text = baseline.read_text()
+    assert text.splitlines()[1:] == [
+        f"{fingerprints(old)[0]} count=3 bytes=3145728  # device cudaMalloc: cache::insert in application"
+    ]
+    for part in (str(workspace.folder), "application.cpp", old["process"]["host"]):
+        assert part not in text
+
+    known = cuwarden(workspace, "report", "--baseline", baseline, "--fail-on-new", old.path)
+    assert known.returncode == 0
+    assert f"\n\nCOMPARED WITH {baseline}: " in known.stdout
+    assert known.stdout.endswith("\nOK: 1 leak, none new\n")
+    new = report_of(workspace, build("-O2", lines=3, more="remember();"))
+    added = cuwarden(workspace, "report", "--baseline", baseline, "--fail-on-new", new.path)
+    assert added.returncode == 1
+    assert added.stdout.splitlines()[-1] == "FAIL: 2 leaks, 1 new: application.cpp:21 in remember()"
+
+
+def test_run_checks_the_leaks_of_all_processes(workspace, build):
+    leaking, other = build("-O2"), build("-O2", count=0, more="remember();")
+    baseline = workspace.work / "leaks.txt"
+    both = ["--", "/bin/sh", "-c", f"{leaking}; {other}; exit $STATUS"]
+
+    def run(*options, status=0):
+        return cuwarden(workspace, "run", "--simulate", "4GiB", *options, *both, env={"STATUS": status})
+
+    written = run("--write-baseline", baseline)
+    assert written.returncode == 0 and len(baseline.read_text().splitlines()) == 3
+    known = run("--baseline", baseline, "--fail-on-new", "--fail-on-growth")
+    assert known.returncode == 0
+    assert known.stderr.endswith("\nOK: 2 leaks, none grown, none new\n")
+
+    baseline.write_text("".join(baseline.read_text().splitlines(keepends=True)[:1]))
+    new = run("--baseline", baseline, "--fail-on-new")
+    assert new.returncode == 1
+    assert "\nFAIL: 2 leaks, 2 new: " in new.stderr
+    assert run("--fail-on-leak", "--error-exitcode", 77).returncode == 77
+    # The program's own failure says more.
+    assert run("--fail-on-leak", "--error-exitcode", 77, status=5).returncode == 5
+
+
+def test_a_program_without_a_report_fails_the_check(workspace):
+    done = cuwarden(workspace, "run", "--simulate", "4GiB", "--fail-on-leak", "--", "/bin/true")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("FAIL: no leaks, but leaks may be missing: ")
+
+
+def test_a_baseline_that_is_missing_stops_run_before_the_program(workspace):
+    mark = workspace.work / "ran"
+    done = cuwarden(
+        workspace, "run", "--simulate", "4GiB", "--baseline", "nowhere.txt", "--", "/bin/touch", mark
+    )
+    assert done.returncode == 2 and not mark.exists()
+    assert done.stderr.startswith("cuwarden: nowhere.txt: ") and done.stderr.count("\n") == 1
+
+
+def test_two_snapshots_of_a_process_that_never_ends_are_compared(workspace):
+    script = workspace.work / "server.py"
+    script.write_text(
+        "import ctypes, sys\n"
+        "cudart = ctypes.CDLL('libcudart.so.13')\n"
+        "def serve():\n"
+        "    cudart.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1 << 20))\n"
+        "for line in sys.stdin:\n"
+        "    serve()\n"
+        "    print('served', flush=True)\n"
+    )
+    server = shimmed.start(
+        workspace, ["/usr/bin/python3", script], stdin=subprocess.PIPE
+    )
+
+    def serve_and_look(name):
+        server.stdin.write("request\n")
+        server.stdin.flush()
+        assert server.stdout.readline() == "served\n"
+        path = workspace.work / name
+        done = cuwarden(workspace, "snapshot", "-o", path, server.pid)
+        assert done.returncode == 0, done.stderr
+        return path
+
+    first, second = serve_and_look("first.json"), serve_and_look("second.json")
+    done = cuwarden(workspace, "diff", "--fail-on-growth", first, second)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == "FAIL: 1 leak, 1 grown: server.py:4 in serve"
+    server.stdin.close()
+    assert server.wait() == 0

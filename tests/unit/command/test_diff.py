@@ -1,0 +1,108 @@
+"""`diff`, baselines and checks of leaks: wrong usage and bad input, each in one line."""
+
+import json
+import os
+
+import pytest
+
+from conftest import one_line
+
+
+def test_diff_takes_two_reports(cuwarden, sample_report):
+    for arguments in ((), (sample_report,), (sample_report, sample_report, sample_report)):
+        result = cuwarden("diff", *arguments)
+        assert result.returncode == 2 and one_line(result.stderr), arguments
+    assert cuwarden("diff", sample_report, sample_report).returncode == 0
+    assert cuwarden("diff", sample_report, "--", sample_report).returncode == 0
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"schema": "cuwarden.report/9"}', "[]", None])
+def test_a_report_that_cannot_be_read_is_named(cuwarden, sample_report, tmp_path, content):
+    path = tmp_path / "other.json"
+    if content is not None:
+        path.write_text(content)
+    for arguments in ((sample_report, path), (path, sample_report)):
+        result = cuwarden("diff", "--fail-on-new", *arguments)
+        assert result.returncode == 2 and result.stdout == ""
+        assert one_line(result.stderr) and str(path) in result.stderr
+
+
+def test_an_empty_folder_is_no_report(cuwarden, sample_report, tmp_path):
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    result = cuwarden("diff", sample_report, folder)
+    assert result.returncode == 2 and one_line(result.stderr) and str(folder) in result.stderr
+
+
+def test_reports_of_different_programs_are_not_compared(cuwarden, sample_report, tmp_path):
+    report = json.loads(sample_report.read_text())
+    report["process"]["program"] = "/opt/other/server"
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(report))
+    result = cuwarden("diff", sample_report, other)
+    assert result.returncode == 2 and result.stdout == ""
+    assert one_line(result.stderr) and "server" in result.stderr
+
+
+def test_a_folder_with_several_processes_is_summed(cuwarden, sample_report, tmp_path):
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    for rank in range(3):
+        (folder / f"rank{rank}.json").write_text(sample_report.read_text())
+    result = cuwarden("diff", "--fail-on-growth", sample_report, folder)
+    assert result.returncode == 1
+    assert "24.0 MiB in 24 allocations, before 8.0 MiB in 8 allocations" in result.stdout
+
+
+def test_a_new_leak_is_seen_among_a_thousand_processes(cuwarden, clean_report, sample_report, tmp_path):
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    for number in range(1000):
+        os.link(clean_report, folder / f"{number}.json")
+    (folder / "sub").mkdir()
+    (folder / "sub" / "last.json").write_text(sample_report.read_text())
+    baseline = tmp_path / "leaks.txt"
+    assert cuwarden("report", "--write-baseline", baseline, clean_report).returncode == 0
+    result = cuwarden("report", "--baseline", baseline, "--fail-on-new", folder)
+    assert result.returncode == 1
+    assert result.stdout.splitlines()[-1].startswith("FAIL: ")
+
+
+@pytest.mark.parametrize("verb", ["report", "run"])
+def test_new_leaks_are_told_by_a_baseline_only(cuwarden, sample_report, verb):
+    result = cuwarden(verb, "--fail-on-new", sample_report)
+    assert result.returncode == 2 and one_line(result.stderr) and "--baseline" in result.stderr
+
+
+def test_a_malformed_baseline_is_named_with_its_line(cuwarden, sample_report, tmp_path):
+    baseline = tmp_path / "leaks.txt"
+    baseline.write_text("# cuwarden baseline 1\n<<<<<<< HEAD\n")
+    result = cuwarden("report", "--baseline", baseline, "--fail-on-new", sample_report)
+    assert result.returncode == 2 and result.stdout == ""
+    assert one_line(result.stderr) and f"{baseline}:2: " in result.stderr
+
+
+@pytest.mark.parametrize("path", ["nowhere/leaks.txt", "folder", "/dev/full"])
+def test_a_baseline_that_cannot_be_written_is_wrong_usage(cuwarden, sample_report, tmp_path, path):
+    (tmp_path / "folder").mkdir()
+    result = cuwarden("report", "--write-baseline", path, sample_report)
+    assert result.returncode == 2 and one_line(result.stderr) and path in result.stderr
+    assert sorted(entry.name for entry in (tmp_path / "folder").iterdir()) == []
+
+
+def test_a_baseline_is_replaced_whole_and_keeps_its_permissions(cuwarden, sample_report, tmp_path):
+    kept, link = tmp_path / "kept.txt", tmp_path / "leaks.txt"
+    kept.write_text("old\n")
+    kept.chmod(0o640)
+    link.symlink_to(kept)
+    assert cuwarden("report", "--write-baseline", link, sample_report).returncode == 0
+    assert link.is_symlink() and kept.stat().st_mode & 0o777 == 0o640
+    assert kept.read_text().startswith("# cuwarden baseline 1")
+    shown = cuwarden("report", "--top", "1", "--write-baseline", "-", sample_report)
+    assert shown.stdout.endswith(kept.read_text())
+
+
+@pytest.mark.parametrize("status", ["0", "256", "x", "-1"])
+def test_an_exit_status_is_a_number_from_1_to_255(cuwarden, status):
+    result = cuwarden("run", "--fail-on-leak", "--error-exitcode", status, "--", "true")
+    assert result.returncode == 2 and one_line(result.stderr) and "--error-exitcode" in result.stderr

@@ -1,0 +1,42 @@
+#include "tools/cuwarden/reports/given_reports.hpp"
+
+#include <utility>
+
+#include "reporters/files/file_status.hpp"
+#include "reporters/json/read_report.hpp"
+#include "reporters/words/error_text.hpp"
+#include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/reports/report_folder.hpp"
+
+namespace cuwarden {
+
+std::size_t each_given_report(
+    const std::string& path, ReportNames& names,
+    FunctionRef<void(const std::string& path, const IndexedReport&)> visit, bool& failed) {
+  std::size_t count = 0;
+  const auto fail = [&](const std::string& line) {
+    print_error(line);
+    failed = true;
+  };
+  const auto read = [&](const std::string& file) {
+    std::string error;
+    auto report = load_report(file, error);
+    if (!report) return fail(error);
+    names.complete(*report, names.paths_in(file));
+    visit(file, IndexedReport(std::move(*report)));
+    ++count;
+  };
+  if (path == "-" || !is_folder(path)) {
+    read(path);
+    return count;
+  }
+  const FolderContents contents = contents_of(path);
+  if (contents.error != 0) fail(path + ": " + error_text(contents.error));
+  for (const std::string& line : contents.unreadable) fail(line);
+  for (const std::string& file : contents.reports) read(file);
+  if (contents.error == 0 && contents.reports.empty())
+    fail(path + ": it is a folder without reports; give the folder of CUWARDEN_REPORT");
+  return count;
+}
+
+}  // namespace cuwarden

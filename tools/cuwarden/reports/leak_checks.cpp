@@ -1,0 +1,92 @@
+#include "tools/cuwarden/reports/leak_checks.hpp"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "reporters/comparison/baseline.hpp"
+#include "reporters/files/given_file.hpp"
+#include "reporters/text/leak_check.hpp"
+#include "reporters/words/error_text.hpp"
+#include "reporters/words/quantities.hpp"
+#include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/output/whole_file.hpp"
+
+namespace cuwarden {
+namespace {
+
+constexpr std::size_t largest_baseline = std::size_t{64} << 20;
+
+}  // namespace
+
+LeakChecks::LeakChecks(const CheckOptions& options, const TextOptions& shown, int descriptor)
+    : options_(options),
+      shown_(shown),
+      style_(shown.colour, shown.full_stacks),
+      descriptor_(descriptor) {}
+
+bool LeakChecks::read_baseline() {
+  if (options_.baseline.empty()) return true;
+  std::string content, error = read_text_file(options_.baseline, largest_baseline, content);
+  if (error.empty())
+    before_ = parse_baseline(content, options_.baseline, error);
+  else
+    error = options_.baseline + ": " + error + " (--baseline)";
+  if (!error.empty()) print_error(error);
+  with_ = options_.baseline;
+  is_first_ = false;
+  return before_.has_value();
+}
+
+std::optional<std::string> LeakChecks::doubt_about(const IndexedReport& report) const {
+  const LeakCheck check = check_leaks(report, shown_.module);
+  if (check.doubt) return check.doubt;
+  std::uint64_t listed = 0;
+  for (const model::LeakGroup& group : report->leak_groups)
+    if (!group.released_by && !group.suppressed) listed += group.count.value_or(0);
+  if (listed >= check.count) return std::nullopt;
+  return "its table leak_groups has " + human_count(listed) + " of " + allocations(check.count);
+}
+
+void LeakChecks::add(const std::string& path, const IndexedReport& report) {
+  if (!options_.is_asked_for() && !before_) return;
+  add_leaks_of(report, shown_.module, style_, now_);
+  if (doubt_) return;
+  if (const auto doubt = doubt_about(report)) doubt_ = path + ": " + *doubt;
+}
+
+void LeakChecks::add_doubt(const std::string& reason) {
+  if (doubt_) return;
+  doubt_ = reason;
+  is_doubt_said_ = true;
+}
+
+int LeakChecks::finish() {
+  int status = 0;
+  Difference difference;
+  if (before_) {
+    difference = difference_of(*before_, now_);
+    print(descriptor_, (is_first_ ? "" : "\n") +
+                           difference_text(with_, *before_, now_, difference, shown_.top, style_));
+  }
+  if (!options_.new_baseline.empty()) {
+    const std::string text = baseline_text(now_);
+    if (options_.new_baseline == "-") {
+      print(STDOUT_FILENO, text);
+    } else if (const int error = write_whole_file(options_.new_baseline, text)) {
+      print_error("cannot write the baseline " + options_.new_baseline + ": " + error_text(error));
+      status = 2;
+    } else {
+      print_line(STDERR_FILENO, "baseline: " + options_.new_baseline);
+    }
+  }
+  if (options_.gate.is_asked_for()) {
+    const GateOutcome outcome = judge(options_.gate, now_, difference, doubt_);
+    print_line(descriptor_, outcome.line);
+    if (outcome.by_doubt && !is_doubt_said_) print_error(*doubt_ + " (leaks may be missing)");
+    if (outcome.failed && status == 0) status = 1;
+  }
+  return status;
+}
+
+}  // namespace cuwarden
