@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
-#include "reporters/owners/fingerprint.hpp"
+#include "reporters/labels/fingerprint.hpp"
 #include "reporters/text/leak_check.hpp"
 #include "reporters/text/text_stacks.hpp"
+#include "reporters/words/quantities.hpp"
 #include "runtime_hooks/core/kind.hpp"
 
 namespace cuwarden {
@@ -26,6 +27,7 @@ void add_row(const IndexedReport& report, const Row& row, const std::string& kin
     const CallingLocation calling = calling_location(report, row.stack);
     leak.caller = calling.caller;
     leak.where = calling.location;
+    leak.pattern = calling.pattern;
     add_stack(report, row.stack, most_lines, style, leak.stack);
   }
   leak.count += row.count.value_or(0);
@@ -33,6 +35,27 @@ void add_row(const IndexedReport& report, const Row& row, const std::string& kin
 }
 
 }  // namespace
+
+std::string suppression_lines(const LeaksByFingerprint& leaks) {
+  struct Sum {
+    std::uint64_t count = 0, bytes = 0;
+    std::string caller;
+  };
+  std::map<std::string, Sum> sums;
+  for (const auto& [fingerprint, leak] : leaks) {
+    if (leak.pattern.empty()) continue;
+    Sum& sum = sums[leak.pattern];
+    sum.count += leak.count;
+    sum.bytes += leak.bytes;
+    sum.caller = leak.caller;
+  }
+  std::string text;
+  for (const auto& [pattern, sum] : sums) {
+    text += "# " + sum.caller + ": " + human_bytes(sum.bytes) + " in " + allocations(sum.count);
+    text += "\nleak:" + pattern + "\n";
+  }
+  return text;
+}
 
 void add_leaks_of(const IndexedReport& report, const std::string& module, const Style& style,
                   LeaksByFingerprint& leaks) {

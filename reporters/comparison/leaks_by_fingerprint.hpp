@@ -23,6 +23,8 @@ struct FingerprintedLeak {
   // Line of the program's own code that led to the allocations, without its folder: "cache.cpp:41
   // in Cache::insert". Empty: unknown. In a baseline, the same as `caller`.
   std::string where{};
+  // Pattern of a suppression for the leak; empty in a baseline, and if the stack is unknown.
+  std::string pattern{};
   // Call stack of the allocations as lines of text, each with a line feed; that of the group that
   // was added first. Empty in a baseline.
   std::string stack{};
@@ -30,6 +32,10 @@ struct FingerprintedLeak {
 
 // Leaks by fingerprint (model::LeakGroup::fingerprint).
 using LeaksByFingerprint = std::map<std::string, FingerprintedLeak>;
+
+// Returns lines that suppress these leaks, to be pasted into a file of suppressions: for each leak
+// a comment with its size, and "leak:PATTERN". A pattern occurs once.
+std::string suppression_lines(const LeaksByFingerprint&);
 
 // Adds the leaks of a report: memory that was not freed, suppressed and released memory left out,
 // and live tensors, where they were recorded, in place of the memory of their framework in which

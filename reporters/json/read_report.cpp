@@ -4,7 +4,7 @@
 
 #include "reporters/files/given_file.hpp"
 #include "reporters/json/json_bounds.hpp"
-#include "reporters/owners/report_frames.hpp"
+#include "reporters/labels/report_frames.hpp"
 
 namespace cuwarden {
 namespace {

@@ -105,7 +105,7 @@ struct Leaks {
   // Bytes and number of leaked allocations, which were not freed, not suppressed by the user, and
   // not released by the end of their context.
   Figure bytes, count;
-  Figure suppressed_bytes;  // bytes not freed that are suppressed; always 0 so far
+  Figure suppressed_bytes;  // bytes not freed that the user's suppressions exclude
   // Bytes not freed that the ends of their contexts released.
   Figure released_by_context_bytes;
   CUWARDEN_FIELDS(bytes, count, suppressed_bytes, released_by_context_bytes)
@@ -165,8 +165,7 @@ struct LeakGroup {
   // pointers were looked for.
   Figure reachable_count, reachable_bytes;
   Text released_by;  // "context": the end of their context released them; null: still live
-  // True if a rule of the user's (suppression) excludes the group from the leaks; always false so
-  // far.
+  // True if a rule of the user's (suppression) excludes the group from the leaks.
   bool suppressed = false;
   // Address, in hexadecimal, of one of the allocations that were not freed; null: unknown.
   Text example_address;
@@ -182,6 +181,15 @@ struct LeakGroup {
   CUWARDEN_MAY_LACK(fingerprint, where, first_step, growth_bytes_per_step, growth_bytes_per_minute,
                     count_by_quarter, lost_count, lost_bytes, reachable_count, reachable_bytes,
                     example_address, unmapped_count)
+};
+
+// A rule of the user's (CUWARDEN_SUPPRESSIONS) that excludes known leaks.
+struct Suppression {
+  std::string pattern;  // text behind "leak:" in the rule
+  // Number of leak groups that the rule excludes, of their allocations, and of their bytes. A group
+  // that several rules match counts for the first of them.
+  Figure groups, count, bytes;
+  CUWARDEN_FIELDS(pattern, groups, count, bytes)
 };
 
 // Number of steps or minutes until a device is full, if the growing groups go on growing as before.

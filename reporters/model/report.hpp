@@ -43,6 +43,8 @@ struct Report {
   Leaks leaks;                // sums of the table leak_groups
   // Allocations that were not freed, by call stack, function, kind and device.
   std::vector<LeakGroup> leak_groups;
+  // Rules by which the user excludes leaks; empty: there are none.
+  std::vector<Suppression> suppressions;
   // Devices whose live memory grows, and how long their free memory lasts.
   std::vector<Forecast> forecasts;
   std::vector<LibraryReserve> library_reserves;  // live memory that libraries keep for themselves
@@ -94,20 +96,20 @@ struct Report {
   std::optional<Overhead> overhead;  // cost of recording the process; null: the report does not say
   CUWARDEN_FIELDS(schema, tool, records, names, redacted, process, memory_cgroup, job, settings,
                   environment, coverage, hooks, unhooked_lookups, devices, accounts,
-                  device_processes, totals, leaks, leak_groups, forecasts, library_reserves,
-                  frameworks, framework_sites, implicit_groups, fragmentation, slab_classes,
-                  slab_map, slab_holders, worst_fragmentation, worst_slab_classes, worst_slab_map,
-                  worst_slab_holders, incidents, incident_facts, rungs, rungs_left_out,
-                  incident_holders, incident_fragmentation, incident_slab_classes,
+                  device_processes, totals, leaks, leak_groups, suppressions, forecasts,
+                  library_reserves, frameworks, framework_sites, implicit_groups, fragmentation,
+                  slab_classes, slab_map, slab_holders, worst_fragmentation, worst_slab_classes,
+                  worst_slab_map, worst_slab_holders, incidents, incident_facts, rungs,
+                  rungs_left_out, incident_holders, incident_fragmentation, incident_slab_classes,
                   incident_slab_map, pool, timeline, peak_holders, stacks, frames, modules,
                   overhead)
   CUWARDEN_MAY_LACK(records, names, redacted, memory_cgroup, settings, environment, hooks,
-                    forecasts, library_reserves, frameworks, framework_sites, implicit_groups,
-                    unhooked_lookups, device_processes, slab_classes, slab_map, slab_holders,
-                    worst_fragmentation, worst_slab_classes, worst_slab_map, worst_slab_holders,
-                    incidents, incident_facts, rungs, rungs_left_out, incident_holders,
-                    incident_fragmentation, incident_slab_classes, incident_slab_map, pool,
-                    overhead)
+                    suppressions, forecasts, library_reserves, frameworks, framework_sites,
+                    implicit_groups, unhooked_lookups, device_processes, slab_classes, slab_map,
+                    slab_holders, worst_fragmentation, worst_slab_classes, worst_slab_map,
+                    worst_slab_holders, incidents, incident_facts, rungs, rungs_left_out,
+                    incident_holders, incident_fragmentation, incident_slab_classes,
+                    incident_slab_map, pool, overhead)
 };
 
 }  // namespace cuwarden::model

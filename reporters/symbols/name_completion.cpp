@@ -7,7 +7,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "reporters/owners/report_frames.hpp"
+#include "reporters/labels/report_frames.hpp"
 
 namespace cuwarden {
 namespace {

@@ -4,9 +4,9 @@
 #include <map>
 #include <tuple>
 
+#include "reporters/labels/users_frame.hpp"
 #include "reporters/model/device_id.hpp"
 #include "reporters/model/each_row.hpp"
-#include "reporters/owners/users_frame.hpp"
 #include "reporters/tables/groups/frameworks.hpp"
 #include "reporters/tables/memory_tables.hpp"
 

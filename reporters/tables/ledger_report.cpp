@@ -48,6 +48,7 @@ LedgerReport::LedgerReport(const ledger::Reader& ledger, const ReportOptions& op
   implicit_groups_ =
       implicit_groups(ledger, context_bytes(ledger, series_, fragmentations_), groups_);
   name_frames(options);
+  suppressions_ = suppress_groups(ledger, frames_, groups_);
 }
 
 void LedgerReport::name_frames(const ReportOptions& options) {

@@ -16,6 +16,7 @@
 #include "reporters/tables/groups/implicit_groups.hpp"
 #include "reporters/tables/groups/leak_groups.hpp"
 #include "reporters/tables/groups/library_reserves.hpp"
+#include "reporters/tables/groups/suppressed_groups.hpp"
 #include "reporters/tables/incident_fragmentation.hpp"
 #include "reporters/tables/incident_tables.hpp"
 #include "reporters/tables/ledger_damage.hpp"
@@ -88,6 +89,8 @@ class LedgerReport {
   Reasons nameless_;            // sentences: reasons why functions and lines are missing
   const model::Process about_;  // description of the process
   CallFrames frames_;           // call stacks, frames and modules to which the tables refer
+  // Rules by which the user excludes leaks.
+  std::vector<model::Suppression> suppressions_;
 };
 
 template <class Sink>
@@ -116,6 +119,9 @@ void LedgerReport::give(Sink& sink) {
   sink.template part<"leaks">(leaks_of(groups_));
   sink.template table<"leak_groups">(
       [&](auto put) { put_leak_groups(ledger_, groups_, frames_, put); });
+  sink.template table<"suppressions">([&](auto put) {
+    for (const model::Suppression& row : suppressions_) put(row);
+  });
   sink.template table<"forecasts">(
       [&](auto put) { put_forecasts(ledger_, series_, groups_, blocks_, frames_, put); });
   sink.template table<"library_reserves">(

@@ -141,6 +141,19 @@ std::vector<model::LeakGroup> blocks_of(const IndexedReport& report) {
   return blocks;
 }
 
+// Adds a line for each rule that excludes leaks, and one for each that matched nothing.
+void add_suppressions(const IndexedReport& report, const Style& style, std::string& text) {
+  for (const model::Suppression& rule : report->suppressions) {
+    const std::string words = "    leak:" + printable(rule.pattern);
+    const std::uint64_t count = rule.count.value_or(0);
+    text += style.dim(words + (rule.groups.value_or(0) == 0
+                                   ? " matched nothing"
+                                   : ": " + human_bytes(rule.bytes.value_or(0)) + " in " +
+                                         allocations(count))) +
+            "\n";
+  }
+}
+
 bool anything_recorded(const IndexedReport& report) {
   for (const auto& row : report->totals)
     if (row.allocations.value_or(0) > 0) return true;
@@ -193,7 +206,7 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const St
                         : style.green("no leaks")) +
             ": every recorded allocation was freed" +
             (leaks.released_by_context_bytes.value_or(0) > 0 ? " or went with its context" : "") +
-            "\n";
+            (leaks.suppressed_bytes.value_or(0) > 0 ? " or is suppressed" : "") + "\n";
   } else if (running) {
     // Memory that a process still works with is no leak yet.
     text += style.bold("STILL ALLOCATED") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
@@ -259,6 +272,7 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const St
   if (const std::uint64_t bytes = leaks.suppressed_bytes.value_or(0)) {
     text += "\n  suppressed: " + human_bytes(bytes) + "\n";
   }
+  add_suppressions(report, style, text);
 }
 
 }  // namespace cuwarden

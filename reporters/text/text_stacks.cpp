@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "reporters/owners/report_frames.hpp"
+#include "reporters/labels/report_frames.hpp"
+#include "reporters/labels/users_frame.hpp"
 #include "reporters/owners/short_names.hpp"
-#include "reporters/owners/users_frame.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
@@ -115,11 +115,14 @@ CallingLocation calling_location(const IndexedReport& report, model::MaybeId id)
   const NamedFrame frame = named(report, *users);
   std::string function = frame.is_python ? std::string(frame.function) : name_alone(frame.function);
   const std::string_view file = file_name(frame.is_python ? frame.file : frame.path);
+  std::string pattern = frame.is_python ? function : pattern_of_function(frame.function);
+  if (pattern.empty()) pattern = file;
   if (function.empty())
     function = file;
   else if (!file.empty())
     (function += " in ") += file;
-  return {printable(std::move(function)), printable(short_location_text(frame))};
+  return {printable(std::move(pattern)), printable(std::move(function)),
+          printable(short_location_text(frame))};
 }
 
 void add_stack(const IndexedReport& report, model::MaybeId id, std::size_t most_lines,

@@ -26,6 +26,9 @@ model::MaybeId calling_module(const IndexedReport&, model::MaybeId stack);
 // The location in the program's own code that led to a call, in words. The texts are printable;
 // empty: unknown.
 struct CallingLocation {
+  // Pattern of a suppression (suppressions.hpp) for the call: of the function or, if that is
+  // unknown, of the module.
+  std::string pattern;
   // Function and module without line and folder: "Cache::insert in libcache.so", "step in
   // train.py".
   std::string caller;

@@ -86,6 +86,16 @@ struct Folder : AnyPath {
   static constexpr std::string_view accepted = "a folder";
 };
 
+// Kind of CUWARDEN_SUPPRESSIONS: the path of a file, which is not checked further.
+struct SuppressionFile : AnyPath {
+  // Texts that this kind of setting accepts, in words.
+  static constexpr std::string_view accepted = "the path of a file";
+  // Stores the path, absolute and with a zero byte at its end. Returns false, and stores nothing,
+  // if the text is empty or the absolute path has path_limit bytes or more. If the current folder
+  // is not known, the path stays relative.
+  static bool read(Value&, std::string_view);
+};
+
 // Kind of CUWARDEN_REPORT: a path for which is_report_path() is true.
 struct ReportPath : AnyPath {
   // Texts that this kind of setting accepts, in words.

@@ -5,8 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
+#include "reporters/files/small_file.hpp"
+#include "reporters/labels/suppressions.hpp"
+#include "reporters/words/error_text.hpp"
 #include "reporters/words/near_names.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
 #include "runtime_hooks/stacks/captured.hpp"
@@ -84,6 +90,20 @@ std::string_view setting_text(std::string_view name) {
   return value;
 }
 
+// Complains about the file of suppressions, if it cannot be read or has lines that are no rules.
+void check_suppressions(const char* path, Complain complain) {
+  if (*path == '\0') return;
+  std::string text;
+  if (const int error = read_small_file(path, most_suppression_bytes, text)) {
+    complain(formatted("CUWARDEN_SUPPRESSIONS={}: {}. No leak is suppressed.", path,
+                       error == EFBIG ? "it is larger than 1 MiB" : error_text(error)));
+    return;
+  }
+  std::vector<std::string> errors;
+  parse_suppressions(text, path, errors);
+  for (const std::string& line : errors) complain(line + ". The line is ignored.");
+}
+
 }  // namespace
 
 void read_settings(Settings& settings, Complain complain) {
@@ -95,6 +115,7 @@ void read_settings(Settings& settings, Complain complain) {
     if (equals != std::string_view::npos)
       read_one(settings, text.substr(0, equals), text.substr(equals + 1), complain);
   });
+  check_suppressions(settings.suppressions, complain);
   if (settings.pool == PoolMode::off && (settings.spill.bytes != 0 || settings.spill.percent != 0))
     complain(
         "CUWARDEN_SPILL has no effect with CUWARDEN_POOL=off: refused requests are not spilled");

@@ -187,6 +187,11 @@ CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
       ->type_name("SIZE");
   add_choice(*verb, report.text);
   add_checks(*verb, report.checks);
+  verb->add_option("--suppressions", report.suppressions,
+                   "do not count leaks that this file's leak:PATTERN lines match")
+      ->type_name("FILE");
+  verb->add_flag("--print-suppressions", report.checks.prints_suppressions,
+                 "print lines for such a file that match the leaks");
   add_symbols(*verb, report.symbol_folders);
   CLI::Option* const redact = verb->add_flag(
       "--redact", report.redact,

@@ -23,15 +23,14 @@ std::string hexadecimal(std::span<const std::uint8_t> bytes) {
   return text;
 }
 
-// Returns the value of CUWARDEN_LIBRARIES in the process of the ledger; empty: not set.
-std::string_view further_libraries(const ledger::Reader& reader) {
+}  // namespace
+
+std::string_view setting_of(const ledger::Reader& reader, std::string_view variable) {
   for (std::uint64_t row = 1; row < reader.rows(ledger::RegionId::settings); ++row)
-    if (const auto setting = reader.setting(row); setting && setting->name == "CUWARDEN_LIBRARIES")
+    if (const auto setting = reader.setting(row); setting && setting->name == variable)
       return setting->value;
   return {};
 }
-
-}  // namespace
 
 std::uint32_t CallFrames::module_of(const ledger::ModuleView& view) {
   const std::uint32_t file = view.file.value == 0 ? view.id.value : view.file.value;
@@ -155,7 +154,7 @@ void CallFrames::name_all(Naming* naming, std::vector<std::string>& reasons) {
 }
 
 void CallFrames::name_libraries() {
-  libraries_.emplace(further_libraries(reader_));
+  libraries_.emplace(setting_of(reader_, "CUWARDEN_LIBRARIES"));
   for (NamedFrame& frame : frames_) frame.library = libraries_->library_of(frame);
 }
 

@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "reporters/labels/fingerprint.hpp"
 #include "reporters/model/code.hpp"
 #include "reporters/model/put.hpp"
-#include "reporters/owners/fingerprint.hpp"
 #include "reporters/owners/known_libraries.hpp"
 #include "reporters/owners/named_frame.hpp"
 #include "reporters/symbols/symbolizer.hpp"
@@ -28,6 +28,10 @@
 namespace cuwarden {
 
 class Naming;
+
+// Returns the value of the setting in the process of the ledger; empty: not set, or not known. The
+// text belongs to the ledger. `variable`: name of the setting, such as "CUWARDEN_LIBRARIES".
+std::string_view setting_of(const ledger::Reader&, std::string_view variable);
 
 // A module of the report's table of modules.
 struct ModuleRow {

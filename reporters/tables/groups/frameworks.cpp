@@ -9,11 +9,11 @@
 #include <tuple>
 #include <utility>
 
+#include "reporters/labels/users_frame.hpp"
 #include "reporters/model/device_id.hpp"
 #include "reporters/model/each_row.hpp"
 #include "reporters/owners/cuda_frames.hpp"
 #include "reporters/owners/known_libraries.hpp"
-#include "reporters/owners/users_frame.hpp"
 #include "reporters/tables/groups/library_reserves.hpp"
 #include "runtime_hooks/core/caching_allocators.hpp"
 #include "runtime_hooks/ledger/read/group_sums.hpp"

@@ -5,9 +5,9 @@
 #include <set>
 #include <string>
 
+#include "reporters/labels/users_frame.hpp"
 #include "reporters/model/device_id.hpp"
 #include "reporters/model/each_row.hpp"
-#include "reporters/owners/users_frame.hpp"
 
 namespace cuwarden {
 namespace {

@@ -5,9 +5,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include "reporters/labels/group_label.hpp"
+#include "reporters/labels/users_frame.hpp"
 #include "reporters/model/device_id.hpp"
-#include "reporters/owners/group_label.hpp"
-#include "reporters/owners/users_frame.hpp"
 #include "reporters/tables/groups/step_marks.hpp"
 #include "reporters/words/quantities.hpp"
 
@@ -144,16 +144,18 @@ std::vector<LeakGroup> live_groups(const ledger::Reader& reader, std::uint64_t e
 }
 
 model::Leaks leaks_of(const std::vector<LeakGroup>& groups) {
-  std::uint64_t bytes = 0, count = 0, released = 0;
+  std::uint64_t bytes = 0, count = 0, suppressed = 0, released = 0;
   for (const LeakGroup& leak : groups) {
     if (leak.released_by_context) {
       released += leak.bytes;
+    } else if (leak.is_suppressed) {
+      suppressed += leak.bytes;
     } else {
       bytes += leak.bytes;
       count += leak.count;
     }
   }
-  return {bytes, count, 0, released};
+  return {bytes, count, suppressed, released};
 }
 
 void put_leak_groups(const ledger::Reader& reader, const std::vector<LeakGroup>& groups,
@@ -181,6 +183,7 @@ void put_leak_groups(const ledger::Reader& reader, const std::vector<LeakGroup>&
       set_growth(leak, row);
       std::ranges::copy(leak.growth.by_quarter, row.count_by_quarter.emplace().begin());
     }
+    row.suppressed = leak.is_suppressed;
     if (leak.example) row.example_address = address_text(leak.example->value);
     row.unmapped_count = leak.unmapped_count;
     put(row);

@@ -45,6 +45,8 @@ struct LeakGroup {
   // an equal part of what several objects took together (record_bytes_shared). Only streams,
   // modules and executable graphs have such bytes.
   bool is_uncertain = false, is_shared = false;
+  // True if a rule of the user's (suppression) excludes the group from the leaks.
+  bool is_suppressed = false;
   // Numbers of the differences of which live objects have equal parts (Record::difference), each
   // once. Objects of several groups may have parts of one difference.
   std::set<std::uint16_t> differences;
@@ -93,8 +95,8 @@ std::vector<LeakGroup> leak_groups(const ledger::Reader&, std::uint64_t end_ns, 
 // third parameter, the sums by kind and device.
 std::vector<LeakGroup> live_groups(const ledger::Reader&, std::uint64_t end_ns, ledger::GroupSums&);
 
-// Returns the sums of bytes and allocations over all groups: of live allocations (the leaks), and
-// of those that the ends of contexts released. No bytes count as suppressed.
+// Returns the sums of bytes and allocations over all groups: of live allocations (the leaks), of
+// suppressed ones, and of those that the ends of contexts released.
 model::Leaks leaks_of(const std::vector<LeakGroup>&);
 // Calls the last parameter, with a row of the report, for each group of allocations that were not
 // freed. CallFrames::name_all() must have been called.

@@ -1,5 +1,6 @@
 """Leaks are compared from build to build: `diff`, baselines, and checks that fail a job."""
 
+import re
 import subprocess
 
 import pytest
@@ -199,3 +200,87 @@ def test_two_snapshots_of_a_process_that_never_ends_are_compared(workspace):
     assert done.stdout.splitlines()[-1] == "FAIL: 1 leak, 1 grown: server.py:4 in serve"
     server.stdin.close()
     assert server.wait() == 0
+
+
+def rules(report):
+    return {rule["pattern"]: rule["count"] for rule in report["suppressions"]}
+
+
+def test_suppressed_leaks_do_not_count(workspace, build):
+    suppressions = workspace.work / "known.supp"
+    suppressions.write_text("# Known.\nleak:^void cache::*insert\nleak:libnone.so\n")
+    program = build("-O2", more="remember();")
+    run = workspace.run([program], {"CUWARDEN_SUPPRESSIONS": "known.supp"})
+    report = run.report
+    assert run.said == []
+    assert rules(report) == {"^void cache::*insert": 3, "libnone.so": 0}
+    assert report["leaks"]["bytes"] == 5 << 20 and report["leaks"]["count"] == 1
+    assert report["leaks"]["suppressed_bytes"] == 3 << 20
+    assert {row["suppressed"] for row in report["leak_groups"] if row["bytes"] == 5 << 20} == {False}
+    shown = cuwarden(workspace, "report", "--fail-on-leak", report.path)
+    assert "LEAKS: 5.0 MiB in 1 allocation never freed" in shown.stdout
+    assert "suppressed: 3.0 MiB\n    leak:^void cache::*insert: 3.0 MiB in 3 allocations\n" in shown.stdout
+    assert "leak:libnone.so matched nothing\n" in shown.stdout
+    assert shown.stdout.splitlines()[-1] == "FAIL: 1 leak: application.cpp:18 in remember()"
+
+
+def test_the_lines_that_report_prints_suppress_all_leaks(workspace, build):
+    report = report_of(workspace, build("-O2", more="remember();"))
+    printed = cuwarden(workspace, "report", "--print-suppressions", report.path)
+    lines = printed.stdout[printed.stdout.index("\n# ") + 1 :]
+    assert re.findall("^leak:.*", lines, re.MULTILINE) == ["leak:cache::insert", "leak:remember"]
+    suppressions = workspace.work / "known.supp"
+    suppressions.write_text(lines)
+    checked = cuwarden(
+        workspace, "report", "--suppressions", suppressions, "--fail-on-leak", report.path
+    )
+    assert checked.returncode == 0
+    assert "no leaks: every recorded allocation was freed or is suppressed\n" in checked.stdout
+    assert checked.stdout.endswith("\nOK: no leaks\n")
+    assert cuwarden(workspace, "report", "--fail-on-leak", report.path).returncode == 1
+
+
+def test_names_that_are_found_later_count_for_suppressions(workspace, build):
+    suppressions = workspace.work / "known.supp"
+    suppressions.write_text("leak:application.cpp$\n")
+    env = {"CUWARDEN_SUPPRESSIONS": suppressions, "CUWARDEN_SYMBOL_TIME": "0"}
+    report = workspace.run([build("-O2")], env).report
+    assert report["leaks"]["count"] == 3 and rules(report) == {"application.cpp$": 0}
+    checked = cuwarden(workspace, "report", "--fail-on-leak", report.path)
+    assert checked.returncode == 0
+    assert "leak:application.cpp$: 3.0 MiB in 3 allocations" in checked.stdout
+
+
+def test_a_killed_process_has_its_suppressions(workspace, build):
+    suppressions = workspace.work / "known.supp"
+    suppressions.write_text("leak:cache::insert\n")
+    program = build("-O2", more="__builtin_trap();")
+    options = ["--simulate", "4GiB", "--suppressions", suppressions, "--fail-on-leak"]
+    done = cuwarden(workspace, "run", *options, "--report", "killed.json", "--", program)
+    assert done.returncode == 128 + 4
+    assert "    leak:cache::insert: 3.0 MiB in 3 allocations\n" in done.stderr
+    assert done.stderr.endswith("\nOK: no leaks\n")
+
+
+@pytest.mark.parametrize(
+    "text, line, rest",
+    [
+        (None, "{path}: no such file or folder. No leak is suppressed.", 3),
+        ("leak:\nleak:insert\n", "{path}:1: a suppression is leak:PATTERN, not 'leak:'", 0),
+        ("leak:insert\nrace:f\n", "{path}:2: a suppression is leak:PATTERN, not 'race:f'", 0),
+    ],
+)
+def test_a_wrong_file_of_suppressions_is_one_line(workspace, build, text, line, rest):
+    path = workspace.work / "known.supp"
+    if text is not None:
+        path.write_text(text)
+    program = build("-O2")
+    run = workspace.run([program], {"CUWARDEN_SUPPRESSIONS": path})
+    assert run.returncode == 0
+    assert line.format(path=path) in run.said_about(str(path))
+    assert run.report["leaks"]["count"] == rest
+    for arguments in (("run", "--simulate", "4GiB", "--suppressions", path, "--", program),
+                      ("report", "--suppressions", path, run.report.path)):  # fmt: skip
+        done = cuwarden(workspace, *arguments)
+        assert done.returncode == 2 and done.stdout == ""
+        assert done.stderr.startswith(f"cuwarden: {path}:") and done.stderr.count("\n") == 1

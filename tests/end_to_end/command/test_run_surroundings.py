@@ -279,6 +279,7 @@ def test_runs_options_are_the_shims_settings(cuwarden, workspace):
         "--step-range": ("CUWARDEN_STEP_RANGE", "step *"),
         "--frameworks": ("CUWARDEN_FRAMEWORKS", "off"),
         "--libraries": ("CUWARDEN_LIBRARIES", "/mylib/,libmylib*"),
+        "--suppressions": ("CUWARDEN_SUPPRESSIONS", f"{workspace.work}/known.supp"),
         "--pool": ("CUWARDEN_POOL", "on"),
         "--wait": ("CUWARDEN_WAIT", "1s"),
         "--sync-timeout": ("CUWARDEN_SYNC_TIMEOUT", "3s"),
@@ -292,6 +293,7 @@ def test_runs_options_are_the_shims_settings(cuwarden, workspace):
         "--report-if": ("CUWARDEN_REPORT_IF", "leak,abnormal"),
         "--report-keep": ("CUWARDEN_REPORT_KEEP", "7"),
     }
+    (workspace.work / "known.supp").write_text("leak:cache\n")
     words = [word for option, (_, value) in options.items() for word in (option, value)]
     shown = cuwarden("run", *words, "--", "/usr/bin/env").stdout.splitlines()
     assert {f"{name}={value}" for name, value in options.values()} <= set(shown), shown

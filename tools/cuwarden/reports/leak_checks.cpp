@@ -80,6 +80,7 @@ int LeakChecks::finish() {
       print_line(STDERR_FILENO, "baseline: " + options_.new_baseline);
     }
   }
+  if (options_.prints_suppressions) print(descriptor_, suppression_lines(now_));
   if (options_.gate.is_asked_for()) {
     const GateOutcome outcome = judge(options_.gate, now_, difference, doubt_);
     print_line(descriptor_, outcome.line);

@@ -22,9 +22,10 @@ struct CheckOptions {
   std::string baseline;
   // Path to which a baseline with the leaks is written; "-": standard output; empty: none.
   std::string new_baseline;
+  bool prints_suppressions = false;  // true: print lines that suppress the leaks
   // True if there is anything to do with the leaks.
   bool is_asked_for() const {
-    return gate.is_asked_for() || !baseline.empty() || !new_baseline.empty();
+    return gate.is_asked_for() || !baseline.empty() || !new_baseline.empty() || prints_suppressions;
   }
 };
 

@@ -3,9 +3,9 @@
 #include <thread>
 #include <utility>
 
-#include "reporters/owners/group_label.hpp"
+#include "reporters/labels/group_label.hpp"
+#include "reporters/labels/users_frame.hpp"
 #include "reporters/owners/short_names.hpp"
-#include "reporters/owners/users_frame.hpp"
 #include "reporters/symbols/naming.hpp"
 #include "reporters/tables/groups/call_frames.hpp"
 #include "reporters/words/paths.hpp"

@@ -6,6 +6,7 @@
 
 #include "reporters/files/file_status.hpp"
 #include "reporters/json/read_report.hpp"
+#include "reporters/labels/report_suppressions.hpp"
 #include "reporters/text/leak_check.hpp"
 #include "reporters/text/text_summary.hpp"
 #include "reporters/words/error_text.hpp"
@@ -13,6 +14,7 @@
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/ledgers/recovery.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/reports/given_suppressions.hpp"
 #include "tools/cuwarden/reports/report_folder.hpp"
 #include "tools/cuwarden/reports/report_names.hpp"
 #include "tools/cuwarden/verbs/redact_reports.hpp"
@@ -38,7 +40,10 @@ class Report {
         checks_(verb.checks, verb.text, STDOUT_FILENO) {}
 
   // Reads what is needed before the first report. Returns false after an error line.
-  bool prepare() { return checks_.read_baseline(); }
+  bool prepare() {
+    return checks_.read_baseline() &&
+           (verb_.suppressions.empty() || read_suppressions(verb_.suppressions, suppressions_));
+  }
 
   void show(const std::string& argument) {
     if (argument != "-" && is_folder(argument)) return show_folder(argument);
@@ -86,12 +91,23 @@ class Report {
       return std::nullopt;
     }
     names_.complete(*report, content ? ReportNames::Paths::distrusted : names_.paths_in(path));
+    suppress(*report);
     const IndexedReport indexed(std::move(*report));
     const LeakCheck check = check_leaks(indexed, verb_.text.module);
     std::string text = show_report(indexed, check);
     check_modules(indexed);
     checks_.add(path, indexed);
     return text;
+  }
+
+  // Applies the suppressions that the user gave, beside those of the report itself.
+  void suppress(model::Report& report) const {
+    if (suppressions_.empty()) return;
+    for (const model::Suppression& row : suppression_rows(suppressions_))
+      if (std::ranges::find(report.suppressions, row.pattern, &model::Suppression::pattern) ==
+          report.suppressions.end())
+        report.suppressions.push_back(row);
+    apply_suppressions(report);
   }
 
   void check_modules(const IndexedReport& report) {
@@ -164,6 +180,7 @@ class Report {
   Style style_;
   TimeForUsers time_;
   LeakChecks checks_;
+  std::vector<std::string> suppressions_;  // patterns that the user gave
   KnownModules modules_;
   bool is_filter_known_ = verb_.text.module.empty();  // true once a report has a module of --module
   bool any_read_ = false, first_ = true;

@@ -35,6 +35,7 @@
 #include "tools/cuwarden/program/program_environment.hpp"
 #include "tools/cuwarden/program/program_file.hpp"
 #include "tools/cuwarden/program/sanitizers.hpp"
+#include "tools/cuwarden/reports/given_suppressions.hpp"
 #include "tools/cuwarden/reports/report_names.hpp"
 #include "tools/cuwarden/verbs/run_reports.hpp"
 #include "tools/cuwarden/verbs/temporary_file.hpp"
@@ -90,7 +91,7 @@ std::string independent_of_folder(const std::string& name, const std::string& va
   const auto absolute = [&](const std::string& path) {
     return usable(fs::absolute(path, has_no_path), path);
   };
-  if (name == "CUWARDEN_LEDGER_DIR") return absolute(value);
+  if (name == "CUWARDEN_LEDGER_DIR" || name == "CUWARDEN_SUPPRESSIONS") return absolute(value);
   if (name == "CUWARDEN_REPORT" && !value.starts_with('/')) {
     std::string folder;
     for (const char letter : fs::current_path(has_no_path).string())
@@ -156,6 +157,15 @@ bool set_up(const RunVerb& verb, const ProgramFile& program, const TemporaryFile
     environment.set_if_missing("NVTX_INJECTION64_PATH", *shim);
   if (list.error() == 0) environment.set("CUWARDEN_REPORT_LIST", list.path());
   return true;
+}
+
+// Reads the file of suppressions, if the options name one, so that a wrong one is told before the
+// program runs. Returns false after an error line.
+bool are_suppressions_readable(const RunVerb& verb) {
+  std::vector<std::string> ignored;
+  return std::ranges::all_of(verb.settings, [&](const auto& setting) {
+    return setting.first != "CUWARDEN_SUPPRESSIONS" || read_suppressions(setting.second, ignored);
+  });
 }
 
 // --- the end -----------------------------------------------------------------------------------
@@ -285,7 +295,7 @@ void tell_reports(const RunVerb& verb, Environment& environment, const Temporary
 
 int run_verb(const RunVerb& verb) {
   LeakChecks checks(verb.checks, options_of_text(), STDERR_FILENO);
-  if (!checks.read_baseline()) return 2;
+  if (!checks.read_baseline() || !are_suppressions_readable(verb)) return 2;
   const auto path = find_program(verb.command.front());
   if (!path) {
     print_error(name_in_a_line(verb.command.front()) + ": no such command");

@@ -28,6 +28,8 @@ struct ReportVerb {
   const Format* format = &report_formats().front();
   // Checks of the leaks of all reports together. A folder with a ledger counts as a doubt.
   CheckOptions checks;
+  // Path of a file of suppressions, which are added to those of each report; empty: none.
+  std::string suppressions;
   // Paths of folders with debug files, which are found by build id.
   std::vector<std::string> symbol_folders;
   bool redact = false;  // true: write a copy without private facts instead of showing the report

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "reporters/labels/users_frame.hpp"
 #include "reporters/owners/short_names.hpp"
-#include "reporters/owners/users_frame.hpp"
 
 namespace cuwarden {
 namespace {

@@ -1,5 +1,5 @@
 // Libraries of the frames of a report, and the locations that follow from them.
-#include "reporters/owners/report_frames.hpp"
+#include "reporters/labels/report_frames.hpp"
 
 #include <gtest/gtest.h>
 

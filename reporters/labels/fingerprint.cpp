@@ -1,4 +1,4 @@
-#include "reporters/owners/fingerprint.hpp"
+#include "reporters/labels/fingerprint.hpp"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "reporters/owners/report_frames.hpp"
+#include "reporters/labels/report_frames.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -6,10 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "reporters/owners/fingerprint.hpp"
-#include "reporters/owners/group_label.hpp"
+#include "reporters/labels/fingerprint.hpp"
+#include "reporters/labels/group_label.hpp"
+#include "reporters/labels/named_stacks.hpp"
+#include "reporters/labels/report_suppressions.hpp"
+#include "reporters/labels/users_frame.hpp"
 #include "reporters/owners/known_libraries.hpp"
-#include "reporters/owners/users_frame.hpp"
 #include "runtime_hooks/core/kind.hpp"
 
 namespace cuwarden {
@@ -23,43 +25,9 @@ std::string_view further_libraries(const model::Report& report) {
   return found == report.settings.end() ? std::string_view() : view_of(found->value);
 }
 
-using ModulePaths = std::unordered_map<model::Id, std::string_view>;
-
-ModulePaths module_paths(const model::Report& report) {
-  ModulePaths paths;
-  for (const model::Module& module : report.modules) paths[module.id] = module.path;
-  return paths;
-}
-
-// The report's call stacks with named frames.
-class NamedStacks {
- public:
-  explicit NamedStacks(const model::Report& report) {
-    for (const model::Stack& stack : report.stacks) stacks_[stack.id] = &stack;
-    ModulePaths paths = module_paths(report);
-    for (const model::Frame& frame : report.frames)
-      frames_[frame.id] = named_frame(frame, paths[frame.module.value_or(0)]);
-  }
-
-  // Returns the frames of the stack, innermost first; none if the id is null or unknown.
-  std::vector<NamedFrame> frames(model::MaybeId id) const {
-    std::vector<NamedFrame> named;
-    const auto stack = id ? stacks_.find(*id) : stacks_.end();
-    if (stack == stacks_.end()) return named;
-    for (const model::Id frame_id : stack->second->frames)
-      if (const auto frame = frames_.find(frame_id); frame != frames_.end())
-        named.push_back(frame->second);
-    return named;
-  }
-
- private:
-  std::unordered_map<model::Id, const model::Stack*> stacks_;
-  std::unordered_map<model::Id, NamedFrame> frames_;
-};
-
 void set_libraries(model::Report& report) {
   KnownLibraries libraries(further_libraries(report));
-  ModulePaths paths = module_paths(report);
+  std::unordered_map<model::Id, std::string_view> paths = module_paths(report);
   for (model::Frame& frame : report.frames) {
     // The paths in a redacted report do not tell any more.
     if (report.redacted && frame.library) continue;
@@ -119,6 +87,7 @@ void label_report(model::Report& report) {
   }
   // The names in a redacted report are not those of the process.
   set_fingerprints(report, stacks, report.redacted);
+  if (!report.redacted) apply_suppressions(report);
 }
 
 void label_old_report(model::Report& report) {

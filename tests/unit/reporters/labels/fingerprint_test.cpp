@@ -1,5 +1,5 @@
 // Fingerprints are the same in two builds, and differ for different leaks.
-#include "reporters/owners/fingerprint.hpp"
+#include "reporters/labels/fingerprint.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "reporters/owners/users_frame.hpp"
+#include "reporters/labels/users_frame.hpp"
 
 #include <algorithm>
 

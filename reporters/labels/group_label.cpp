@@ -1,4 +1,4 @@
-#include "reporters/owners/group_label.hpp"
+#include "reporters/labels/group_label.hpp"
 
 #include "reporters/owners/cuda_frames.hpp"
 

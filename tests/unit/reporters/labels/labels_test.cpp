@@ -1,8 +1,8 @@
 // The name and the owner of an allocation: the program's own call, outside CUDA's libraries.
 #include <gtest/gtest.h>
 
+#include "reporters/labels/group_label.hpp"
 #include "reporters/owners/cuda_frames.hpp"
-#include "reporters/owners/group_label.hpp"
 #include "reporters/owners/known_libraries.hpp"
 
 namespace cuwarden {

@@ -1,0 +1,32 @@
+// The call stacks of a report, with named frames.
+#pragma once
+
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "reporters/model/report.hpp"
+#include "reporters/owners/named_frame.hpp"
+
+namespace cuwarden {
+
+// Returns the paths of the report's modules by id. The texts belong to the report.
+std::unordered_map<model::Id, std::string_view> module_paths(const model::Report&);
+
+// Finds the frames of a report's call stacks. The report must outlive the object, and its stacks,
+// frames and modules must not change meanwhile.
+class NamedStacks {
+ public:
+  // Reads the report's tables of stacks, frames and modules.
+  explicit NamedStacks(const model::Report&);
+
+  // Returns the frames of the stack, innermost first; none if the id is null or unknown. The texts
+  // belong to the report.
+  std::vector<NamedFrame> frames(model::MaybeId stack) const;
+
+ private:
+  std::unordered_map<model::Id, const model::Stack*> stacks_;
+  std::unordered_map<model::Id, NamedFrame> frames_;
+};
+
+}  // namespace cuwarden

@@ -1,0 +1,19 @@
+// Applies the suppressions of a process to its leaks.
+#pragma once
+
+#include <vector>
+
+#include "reporters/model/memory.hpp"
+#include "reporters/tables/groups/call_frames.hpp"
+#include "reporters/tables/groups/leak_groups.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
+
+namespace cuwarden {
+
+// Reads the file that CUWARDEN_SUPPRESSIONS named in the process of the ledger, and sets which of
+// the groups are suppressed. Returns a row of the report for each rule in the file; none if there
+// is no file or it cannot be read. CallFrames::name_all() must have been called.
+std::vector<model::Suppression> suppress_groups(const ledger::Reader&, const CallFrames&,
+                                                std::vector<LeakGroup>& groups);
+
+}  // namespace cuwarden

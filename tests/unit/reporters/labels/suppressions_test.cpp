@@ -1,0 +1,86 @@
+// Suppressions are read and matched as LeakSanitizer does it.
+#include "reporters/labels/suppressions.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace cuwarden {
+namespace {
+
+TEST(Suppressions, match_a_part_of_a_text_unless_they_are_anchored) {
+  struct Case {
+    const char *pattern, *text;
+    bool matches;
+  };
+  const Case cases[] = {
+      {"insert", "Cache::insert(Key)", true},
+      {"Insert", "Cache::insert(Key)", false},
+      {"Cache::*Key", "Cache::insert(Key)", true},
+      {"Key*Cache", "Cache::insert(Key)", false},
+      {"^Cache", "Cache::insert", true},
+      {"^insert", "Cache::insert", false},
+      {"insert$", "Cache::insert", true},
+      {"Cache$", "Cache::insert", false},
+      {"^Cache::insert$", "Cache::insert", true},
+      {"^Cache$", "Cache::insert", false},
+      {"^Cache*insert$", "Cache::insert", true},
+      {"^*$", "anything", true},
+      {"a*b*c", "xxaxxbxxcxx", true},
+      {"a*b*c", "xxaxxcxxbxx", false},
+      {"aab", "aaab", true},
+      {"^a*ab$", "aaab", true},
+      {"a*a", "a", false},
+      {"*", "", true},
+      {"x", "", false},
+      {"$", "x", true},
+      {"libcublas*.so", "/usr/lib/libcublasLt.so.13", true},
+  };
+  for (const Case& one : cases)
+    EXPECT_EQ(occurs(one.pattern, one.text), one.matches) << one.pattern << " in " << one.text;
+}
+
+TEST(Suppressions, take_no_long_time_if_they_have_many_stars) {
+  std::string pattern, text(2000, 'a');
+  for (int i = 0; i < 30; ++i) pattern += "a*";
+  EXPECT_FALSE(occurs(pattern + "b", text));
+}
+
+TEST(Suppressions, are_read_from_lines_with_comments_and_blanks) {
+  std::vector<std::string> errors;
+  const auto patterns = parse_suppressions(
+      "# known\n\nleak:Cache::insert\r\n  leak: libfoo.so  \nleak:^main$", "known.supp", errors);
+  EXPECT_EQ(patterns, (std::vector<std::string>{"Cache::insert", "libfoo.so", "^main$"}));
+  EXPECT_TRUE(errors.empty());
+}
+
+TEST(Suppressions, are_named_if_they_are_malformed_and_the_others_count) {
+  std::vector<std::string> errors;
+  const auto patterns =
+      parse_suppressions("leak:\nrace:f\nleak:g\nleak:**\nh", "known.supp", errors);
+  EXPECT_EQ(patterns, std::vector<std::string>{"g"});
+  EXPECT_EQ(errors,
+            (std::vector<std::string>{"known.supp:1: a suppression is leak:PATTERN, not 'leak:'",
+                                      "known.supp:2: a suppression is leak:PATTERN, not 'race:f'",
+                                      "known.supp:4: a suppression is leak:PATTERN, not 'leak:**'",
+                                      "known.supp:5: a suppression is leak:PATTERN, not 'h'"}));
+}
+
+TEST(Suppressions, look_at_function_file_and_module_of_each_frame) {
+  const std::vector<NamedFrame> frames = {
+      {.path = "/lib/libcudart.so.13", .function = "cudaMalloc"},
+      {.path = "/opt/libcache.so", .function = "Cache::insert(Key)", .file = "/src/cache.cpp"},
+      {.path = "/opt/app", .function = "main"}};
+  const auto rule = [&](std::vector<std::string> patterns) {
+    return Suppressions(std::move(patterns)).rule_for(frames);
+  };
+  EXPECT_EQ(rule({"none", "libcache"}), 1u);
+  EXPECT_EQ(rule({"src/cache.cpp$", "main"}), 0u);
+  EXPECT_EQ(rule({"^main$", "^Cache"}), 0u);
+  EXPECT_EQ(rule({"none"}), std::nullopt);
+  EXPECT_EQ(rule({}), std::nullopt);
+}
+
+}  // namespace
+}  // namespace cuwarden
