@@ -193,6 +193,7 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
     if (output->is_same_file()) undo_umask(file.number());
     LedgerReport report(reader, options);
     ledger_is_damaged_ = report.ledger_is_damaged();
+    leaks_ = report.leaks();
     write_report_json(report, *output);
     error = output->finish();
   } catch (...) {

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 
 #include "reporters/tables/report_options.hpp"
@@ -44,6 +45,8 @@ class ReportFile {
   // Returns the number that write() put before the ending of wanted() when it last made a new file,
   // as in "ci.1.json"; 0: none. The number of an adopted file is not known: 0.
   unsigned number() const noexcept { return number_; }
+  // Returns the number of leaked allocations in the report that write() made last; 0 before.
+  std::uint64_t leaks() const noexcept { return leaks_; }
   // Returns one line about the failure of the last write(); empty if it succeeded.
   const std::string& error() const noexcept { return error_; }
   // True if the ledger from which the last report was made is damaged; false before the first
@@ -67,6 +70,7 @@ class ReportFile {
   // failure of the last write(); empty: it succeeded.
   std::string path_, error_;
   unsigned number_ = 0;  // number before the ending of wanted_ in path_, as in "ci.1.json"; 0: none
+  std::uint64_t leaks_ = 0;         // leaked allocations in the last report
   bool ledger_is_damaged_ = false;  // true if the ledger of the last report is damaged
   // Device number of the file at path_; meaningless if path_ is empty.
   dev_t device_ = 0;

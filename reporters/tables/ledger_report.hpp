@@ -50,6 +50,8 @@ class LedgerReport {
   // Returns the whole report. To be called once, instead of give().
   model::Report whole();
 
+  // Returns the number of leaked allocations, as the report has it.
+  std::uint64_t leaks() const { return leaks_of(groups_).count.value_or(0); }
   // True if the ledger is damaged. The report says so, too.
   bool ledger_is_damaged() const { return damage_.any(); }
 

@@ -77,6 +77,11 @@ bool FilePatterns::read(Value& to, std::string_view text) {
 bool ReportIf::read(Value& to, std::string_view text) { return assign(to, parse_report_if(text)); }
 std::string ReportIf::text(const Value& value) { return report_if_text(value); }
 
+bool ExitStatus::read(Value& to, std::string_view text) {
+  return assign(to, parse_number(text, 255));
+}
+std::string ExitStatus::text(Value value) { return std::to_string(value); }
+
 bool ReportKeep::read(Value& to, std::string_view text) {
   return assign(to, parse_report_keep(text));
 }

@@ -133,6 +133,18 @@ struct ReportIf {
   static std::string text(const Value&);
 };
 
+// Kind of CUWARDEN_EXITCODE: an exit status.
+struct ExitStatus {
+  using Value = unsigned;  // 1 to 255; 0: the exit status of the process stays
+  // Texts that this kind of setting accepts, in words.
+  static constexpr std::string_view accepted = "an exit status from 0 to 255";
+  // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
+  // accepted.
+  static bool read(Value&, std::string_view);
+  // Returns the number as text.
+  static std::string text(Value);
+};
+
 // Kind of CUWARDEN_REPORT_KEEP: the number of reports of one program that stay in a folder.
 struct ReportKeep {
   using Value = unsigned;  // 1 or more; 0 if the setting is not set: all reports stay

@@ -73,6 +73,10 @@ void at_exit(int status, void*) {
   }
   Process::get().finish(ledger::EndReason::exit, status & 0xff, true);
   at_exit_handlers.set_done();
+  // In a handler, libc's exit() goes on with the handlers that are left and then flushes the
+  // program's streams, as it would do without this call.
+  const int wanted = Process::get().status_at_end(status & 0xff);
+  if (wanted != (status & 0xff)) real_libc().exit(wanted);
 }
 void wait_at_exit(int, void*) {
   at_exit_handlers.wait([] { on_exit(wait_at_exit, nullptr); });
@@ -88,6 +92,8 @@ constinit bool quick_exit_status_known = false;
 void at_quick_exit_end(void*) {
   Process::get().finish(ledger::EndReason::quick_exit, quick_exit_status, quick_exit_status_known);
   at_quick_exit_handlers.set_done();
+  const int wanted = Process::get().status_at_end(quick_exit_status);
+  if (quick_exit_status_known && wanted != quick_exit_status) real_libc().quick_exit(wanted);
 }
 void wait_at_quick_exit(void*) {
   at_quick_exit_handlers.wait([] { on_quick_exit(wait_at_quick_exit); });
@@ -150,14 +156,14 @@ void cuwarden_exit(int status) {
 [[gnu::visibility("default")]] void _exit(int status) {
   cuwarden::shim::Process::get().finish(cuwarden::ledger::EndReason::underscore_exit, status & 0xff,
                                         true);
-  cuwarden::shim::real_libc()._exit(status);
+  cuwarden::shim::real_libc()._exit(cuwarden::shim::Process::get().status_at_end(status & 0xff));
   __builtin_unreachable();
 }
 
 [[gnu::visibility("default")]] void _Exit(int status) noexcept {
   cuwarden::shim::Process::get().finish(cuwarden::ledger::EndReason::underscore_exit, status & 0xff,
                                         true);
-  cuwarden::shim::real_libc()._Exit(status);
+  cuwarden::shim::real_libc()._Exit(cuwarden::shim::Process::get().status_at_end(status & 0xff));
   __builtin_unreachable();
 }
 

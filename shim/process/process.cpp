@@ -192,6 +192,7 @@ void Process::begin_anew() noexcept {
   confinement_in_fork();
   own_stacks_in_fork();
   end_turn_.reset();
+  leaks_remain_ = false;
   end_budget_.renew(longest_waiting_at_end_ns);
   driver::calling_threads.forked();
   hooks::forget_graphs();
@@ -234,6 +235,7 @@ hooks::Session* Process::start_recording() noexcept {
     }
     end_turn_.set_symbol_time(settings.symbol_time_ns);
     set_up_reports(report_path, std::chrono::nanoseconds(settings.symbol_time_ns));
+    status_of_leaks_ = static_cast<int>(settings.exit_code);
     reserve_own_stack();
     note_beginnings_of_stacks();
     const pool::SpillSettings spill = spill_settings(settings);

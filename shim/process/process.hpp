@@ -106,6 +106,11 @@ class Process final : public tracking::CompletenessListener {
   // if it runs the exit handlers, since the parent cannot run them again.
   void finish(ledger::EndReason, int status, bool status_known,
               Afterwards = Afterwards::ends) noexcept;
+  // Returns the exit status with which the process should end: that of CUWARDEN_EXITCODE if
+  // `status`, the program's, is 0 and finish() has found leaks; otherwise `status`.
+  int status_at_end(int status) const noexcept {
+    return status == 0 && leaks_remain_ && memory_.is_ours() ? status_of_leaks_ : status;
+  }
   // Removes the ledger's file if the last report is on disk; otherwise keeps it. To be called when
   // it is certain that the process ends, after finish() was called with Afterwards::may_return.
   // Does nothing if nothing was recorded, in a child of vfork, and in a thread that a seccomp
@@ -252,6 +257,10 @@ class Process final : public tracking::CompletenessListener {
   // Time for which threads that end the process may still wait for locks, the driver and NVML; at
   // first longest_waiting_at_end_ns.
   WaitBudget end_budget_{longest_waiting_at_end_ns};
+  // Exit status of CUWARDEN_EXITCODE, 1 to 255; 0: the program's status stays.
+  int status_of_leaks_ = 0;
+  // True if the last report is written and shows leaks. Only counted if status_of_leaks_ is set.
+  bool leaks_remain_ = false;
 };
 
 }  // namespace cuwarden::shim

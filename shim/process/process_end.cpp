@@ -167,6 +167,7 @@ void Process::has_ended() noexcept {
 bool Process::write_report() noexcept {
   complete_ledger();
   if (!write_final_report(*ledger_)) return false;
+  leaks_remain_ = status_of_leaks_ != 0 && leaks_at_end(*ledger_) != 0;
   tell(told_of_report());
   return true;
 }

@@ -16,6 +16,7 @@
 #include "reporters/reports/report_policy.hpp"
 #include "reporters/symbols/naming.hpp"
 #include "reporters/symbols/symbol_budget.hpp"
+#include "reporters/tables/ledger_report.hpp"
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 #include "shim/files/ledger_location.hpp"
@@ -292,6 +293,19 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
 } catch (...) {
   log_error("no report: out of memory while writing it");
   return false;
+}
+
+std::uint64_t leaks_at_end(const ledger::Writer& ledger) noexcept try {
+  if (!reports->file.path().empty()) return reports->file.leaks();
+  const auto reader = open_ledger(ledger);
+  if (!reader) return 0;
+  ReportOptions options;
+  options.symbol_time = reports->symbol_time;
+  options.symbol_memory = most_symbol_memory(reports->symbol_time);
+  return LedgerReport(*reader, options).leaks();
+} catch (...) {
+  log_error("the leaks at the end are not counted: out of memory");
+  return 0;
 }
 
 }  // namespace cuwarden::shim
