@@ -27,6 +27,8 @@ void add_row(const IndexedReport& report, const Row& row, const std::string& kin
     const CallingLocation calling = calling_location(report, row.stack);
     leak.caller = calling.caller;
     leak.where = calling.location;
+    leak.file = calling.file;
+    leak.line = calling.line;
     leak.pattern = calling.pattern;
     add_stack(report, row.stack, most_lines, style, leak.stack);
   }

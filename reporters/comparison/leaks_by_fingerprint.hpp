@@ -23,6 +23,10 @@ struct FingerprintedLeak {
   // Line of the program's own code that led to the allocations, without its folder: "cache.cpp:41
   // in Cache::insert". Empty: unknown. In a baseline, the same as `caller`.
   std::string where{};
+  // Path of the source file, and line in it, of the program's own code that led to the allocations;
+  // empty and 0: unknown, as in a baseline.
+  std::string file{};
+  std::uint64_t line = 0;
   // Pattern of a suppression for the leak; empty in a baseline, and if the stack is unknown.
   std::string pattern{};
   // Call stack of the allocations as lines of text, each with a line feed; that of the group that

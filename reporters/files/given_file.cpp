@@ -90,7 +90,6 @@ std::string read_file(const std::string& path, std::size_t most_bytes, std::stri
       begun = true;
     }
   }
-  if (content.empty()) return "the file is empty";
   const char* const reason = is_refused(content);
   return reason == nullptr ? "" : reason;
 }
@@ -100,6 +99,7 @@ std::string read_file(const std::string& path, std::size_t most_bytes, std::stri
 std::string read_object_file(const std::string& path, std::size_t most_bytes,
                              std::string& content) {
   return read_file(path, most_bytes, content, [](std::string_view begin) {
+    if (begin.empty()) return "the file is empty";
     return begins_as_an_object(begin) ? nullptr : "not a cuwarden report (it is no JSON object)";
   });
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "reporters/model/indexed_report.hpp"
@@ -29,6 +30,8 @@ struct CallingLocation {
   // Pattern of a suppression (suppressions.hpp) for the call: of the function or, if that is
   // unknown, of the module.
   std::string pattern;
+  std::string file;        // path of the source file
+  std::uint64_t line = 0;  // line in the source file; 0: unknown
   // Function and module without line and folder: "Cache::insert in libcache.so", "step in
   // train.py".
   std::string caller;

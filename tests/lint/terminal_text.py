@@ -39,6 +39,7 @@ MAY_PRINT_LINES = {
     "tools/cuwarden/verbs/doctor_verb.cpp": "lines that line() has made",
     "tools/cuwarden/main.cpp": "help",
     "tools/cuwarden/reports/leak_checks.cpp": "the text of a comparison and a baseline, of printable names",
+    "tools/cuwarden/verbs/export_verb.cpp": "leaks in a format of lines, of printable names",
     "tools/cuwarden/verbs/report_verb.cpp": "the text of a report",
     "tools/cuwarden/verbs/run_verb.cpp": "the text of a report",
     "tools/cuwarden/verbs/snapshot_verb.cpp": "the text of a report",

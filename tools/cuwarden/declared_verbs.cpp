@@ -135,9 +135,11 @@ CLI::App* declare_run(CLI::App& app, RunVerb& run) {
   return verb;
 }
 
-std::string names_of_formats() {
+// `formats`: those of report_formats() or export_formats().
+template <class Formats>
+std::string names_of_formats(const Formats& formats) {
   std::string names;
-  for (const Format& format : report_formats())
+  for (const auto& format : formats)
     names += (names.empty() ? "" : ", ") + std::string(format.name) + " (" +
              std::string(format.meaning) + ")";
   return names;
@@ -148,10 +150,12 @@ CLI::Option* add_format(CLI::App& verb, const Format*& format, const std::string
   const auto take = [&format](Text text) {
     format = report_format(text);
     if (format == nullptr)
-      throw CLI::ValidationError("--format takes " + names_of_formats() + ", not '" + text + "'");
+      throw CLI::ValidationError("--format takes " + names_of_formats(report_formats()) +
+                                 ", not '" + text + "'");
   };
   return verb
-      .add_option_function<std::string>("--format", take, what + " as " + names_of_formats())
+      .add_option_function<std::string>("--format", take,
+                                        what + " as " + names_of_formats(report_formats()))
       ->type_name("NAME");
 }
 
@@ -217,6 +221,30 @@ CLI::App* declare_diff(CLI::App& app, DiffVerb& diff) {
   add_choice(*verb, diff.text);
   add_checks(*verb, diff.checks, true);
   add_symbols(*verb, diff.symbol_folders);
+  return verb;
+}
+
+CLI::App* declare_export(CLI::App& app, ExportVerb& exported) {
+  CLI::App* verb = app.add_subcommand("export", "write leaks in a format of other programs");
+  set_usage(*verb, "export --format NAME [OPTIONS] FILE-OR-FOLDER...");
+  verb->add_option("FILE", exported.files,
+                   "reports (-: standard input), or folders of reports, whose leaks are added up")
+      ->type_name("");
+  verb->add_option_function<std::string>(
+          "--format",
+          [&exported](Text text) {
+            exported.format = export_format(text);
+            if (exported.format == nullptr)
+              throw CLI::ValidationError("--format takes " + names_of_formats(export_formats()) +
+                                         ", not '" + text + "'");
+          },
+          "format: " + names_of_formats(export_formats()))
+      ->type_name("NAME");
+  verb->add_option("--baseline", exported.baseline, "leaks in this list of known ones do not fail")
+      ->type_name("FILE");
+  verb->add_option("-o,--output", exported.output, "path of the file (default: standard output)")
+      ->type_name("PATH");
+  add_symbols(*verb, exported.symbol_folders);
   return verb;
 }
 
@@ -313,6 +341,7 @@ Verbs::Verbs(CLI::App& app)
     : run_app(declare_run(app, run)),
       report_app(declare_report(app, report)),
       diff_app(declare_diff(app, diff)),
+      export_app(declare_export(app, exported)),
       snapshot_app(declare_snapshot(app, snapshot)),
       recover_app(declare_recover(app, recover)),
       top_app(declare_top(app, top)),

@@ -110,6 +110,13 @@ int run_parsed(Verbs& verbs, Words& words, const std::string& overview) {
       return usage_error("report: --output takes the copy of one report; give one FILE");
     return report_verb(report);
   }
+  if (verbs.export_app->parsed()) {
+    ExportVerb& exported = verbs.exported;
+    exported.files.insert(exported.files.end(), command.begin(), command.end());
+    if (exported.files.empty() || exported.format == nullptr)
+      return usage_error("export: usage: cuwarden export --format NAME FILE-OR-FOLDER...");
+    return export_verb(exported);
+  }
   if (verbs.diff_app->parsed()) return compare(verbs.diff, command);
   if (verbs.recover_app->parsed()) {
     std::vector<std::string>& locations = verbs.recover.locations;

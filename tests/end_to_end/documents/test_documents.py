@@ -228,3 +228,37 @@ def test_the_example_of_a_reclaimer_in_python_runs(shown):
     (example,) = blocks("python", RECLAIMERS)
     run = shown(f"python3 - <<'END'\nmy_cache = None\n{example}END")
     assert run.returncode == 0, run.stderr
+
+
+def test_the_script_against_new_leaks_passes_and_fails_as_its_page_says(shown, workspace):
+    page = (shimmed.SOURCE / "docs" / "leaks-in-ci.md").read_text()
+    (script, without_command) = blocks("bash", page)
+    (write,) = blocks("sh", page)
+    (workspace.work / "check.sh").write_text(script)
+    (workspace.work / "known.supp").write_text("")
+
+    def take(sample):
+        shutil.copy(shimmed.sample(sample), workspace.work / "tests")
+
+    def check():
+        done = shown("sh check.sh")
+        return done.returncode, done.stderr.splitlines()[-1], (workspace.work / "leaks.xml").read_text()
+
+    (workspace.work / "libvendor_filter.so").symlink_to(shimmed.SAMPLES / "libvendor_filter.so")
+    take("lost_on_throw")
+    assert shown(write).returncode == 0
+    for _ in range(3):
+        assert check()[:2] == (0, "OK: 1 leak, none new")
+    take("library_leak")
+    status, line, results = check()
+    assert (status, line) == (1, "FAIL: 1 leak, 1 new: vendor_filter_apply in libvendor_filter.so")
+    assert 'failures="1"' in results and "vendor_filter_apply" in results
+    (patterns,) = re.findall(r"```\n([^`]*leak:[^`]*)```", page)
+    (workspace.work / "known.supp").write_text(patterns)
+    status, line, results = check()
+    assert (status, line) == (0, "OK: no leaks, none new")
+    assert 'failures="0"' in results
+
+    line = without_command.replace("/path/to/libcuwarden.so", f'"{shimmed.SHIM}:{shimmed.DRIVER}:{shimmed.RUNTIME}"')
+    assert shown(line).returncode == 0
+    assert shown(line.replace("known.supp", "empty.supp")).returncode == 23

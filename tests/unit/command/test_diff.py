@@ -2,6 +2,7 @@
 
 import json
 import os
+import xml.etree.ElementTree
 
 import pytest
 
@@ -106,3 +107,29 @@ def test_a_baseline_is_replaced_whole_and_keeps_its_permissions(cuwarden, sample
 def test_an_exit_status_is_a_number_from_1_to_255(cuwarden, status):
     result = cuwarden("run", "--fail-on-leak", "--error-exitcode", status, "--", "true")
     assert result.returncode == 2 and one_line(result.stderr) and "--error-exitcode" in result.stderr
+
+
+def test_exports_are_read_by_other_programs(cuwarden, sample_report, clean_report, tmp_path):
+    junit = cuwarden("export", "--format", "junit", sample_report, clean_report)
+    assert (junit.returncode, junit.stderr) == (0, "")
+    (suite,) = xml.etree.ElementTree.fromstring(junit.stdout)
+    assert suite.get("tests") == suite.get("failures") == str(len(suite)) != "0"
+    baseline, path = tmp_path / "leaks.txt", tmp_path / "leaks.xml"
+    assert cuwarden("report", "--write-baseline", baseline, sample_report).returncode == 0
+    known = cuwarden("export", "--format", "junit", "--baseline", baseline, "-o", path, sample_report)
+    assert (known.returncode, known.stdout) == (0, "")
+    (suite,) = xml.etree.ElementTree.parse(path).getroot()
+    assert suite.get("failures") == "0" and suite.get("skipped") == str(len(suite))
+    github = cuwarden("export", "--format", "github", sample_report)
+    assert all(line.startswith("::error ") for line in github.stdout.splitlines())
+
+
+@pytest.mark.parametrize("arguments", [(), ("--format", "junit"), ("--format", "yaml", "a.json")])
+def test_an_export_needs_a_format_and_a_report(cuwarden, arguments):
+    result = cuwarden("export", *arguments)
+    assert result.returncode == 2 and one_line(result.stderr)
+
+
+def test_an_export_of_a_part_is_none(cuwarden, sample_report, tmp_path):
+    result = cuwarden("export", "--format", "junit", sample_report, tmp_path / "nowhere.json")
+    assert result.returncode == 2 and result.stdout == "" and one_line(result.stderr)

@@ -5,20 +5,14 @@
 #include <utility>
 
 #include "reporters/comparison/baseline.hpp"
-#include "reporters/files/given_file.hpp"
 #include "reporters/text/leak_check.hpp"
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/quantities.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/whole_file.hpp"
+#include "tools/cuwarden/reports/given_baseline.hpp"
 
 namespace cuwarden {
-namespace {
-
-constexpr std::size_t largest_baseline = std::size_t{64} << 20;
-
-}  // namespace
-
 LeakChecks::LeakChecks(const CheckOptions& options, const TextOptions& shown, int descriptor)
     : options_(options),
       shown_(shown),
@@ -27,12 +21,7 @@ LeakChecks::LeakChecks(const CheckOptions& options, const TextOptions& shown, in
 
 bool LeakChecks::read_baseline() {
   if (options_.baseline.empty()) return true;
-  std::string content, error = read_text_file(options_.baseline, largest_baseline, content);
-  if (error.empty())
-    before_ = parse_baseline(content, options_.baseline, error);
-  else
-    error = options_.baseline + ": " + error + " (--baseline)";
-  if (!error.empty()) print_error(error);
+  before_ = cuwarden::read_baseline(options_.baseline);
   with_ = options_.baseline;
   is_first_ = false;
   return before_.has_value();

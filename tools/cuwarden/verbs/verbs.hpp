@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "reporters/exports/exports.hpp"
 #include "reporters/formats/formats.hpp"
 #include "reporters/text/text_report.hpp"
 #include "tools/cuwarden/reports/leak_checks.hpp"
@@ -56,6 +57,22 @@ struct DiffVerb {
 // exit status: 0, 1 if a check failed, or 2 if a report could not be read or the reports are of
 // different programs.
 int diff_verb(const DiffVerb&);
+
+// Options of `cuwarden export`.
+struct ExportVerb {
+  // Paths of reports, or of folders with reports; "-": standard input. The leaks of all are added
+  // up.
+  std::vector<std::string> files;
+  const ExportFormat* format = nullptr;  // format that is written; never null; not owned
+  std::string baseline;  // path of a baseline whose leaks are no failures; empty: none
+  std::string output;    // path of the file; empty or "-": standard output
+  // Paths of folders with debug files, which are found by build id.
+  std::vector<std::string> symbol_folders;
+};
+// Runs `cuwarden export`: writes the leaks of reports in a format of other programs. Returns the
+// command's exit status: 0, or 2 if a report or the baseline could not be read, or the file not be
+// written.
+int export_verb(const ExportVerb&);
 
 // Options of `cuwarden run`.
 struct RunVerb {

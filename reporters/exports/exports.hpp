@@ -1,0 +1,38 @@
+// The formats in which `cuwarden export` writes the leaks of reports for other programs.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "reporters/comparison/leaks_by_fingerprint.hpp"
+
+namespace cuwarden {
+
+// Leaks to be written.
+struct ExportedLeaks {
+  LeaksByFingerprint leaks;
+  LeaksByFingerprint known;  // leaks of the baseline, which are no failures; empty: none
+};
+
+// Declares, for each format, the function of the format's name, which returns the leaks in this
+// format.
+namespace exports {
+#define EXPORT(name, meaning) std::string name(const ExportedLeaks&);
+#include "reporters/exports/exports.def"
+}  // namespace exports
+
+// A format in which `cuwarden export` writes leaks.
+struct ExportFormat {
+  // Name for the option --format; meaning of the format, as text for the help.
+  std::string_view name, meaning;
+  std::string (*write)(const ExportedLeaks&);  // returns the leaks in the format
+};
+
+// Returns all formats, in the order of exports.def. The span is valid for ever.
+std::span<const ExportFormat> export_formats();
+
+// Returns the format of this name, which is never destroyed; null if there is none.
+const ExportFormat* export_format(std::string_view name);
+
+}  // namespace cuwarden

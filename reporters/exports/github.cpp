@@ -1,0 +1,43 @@
+// Annotations of GitHub's workflows: a command in each line of a job's output, which GitHub shows
+// beside the line of source.
+#include "reporters/exports/exports.hpp"
+#include "reporters/words/quantities.hpp"
+#include "reporters/words/replace_all.hpp"
+
+namespace cuwarden {
+namespace {
+
+// Returns the text as the message of a command.
+std::string message(std::string text) {
+  replace_all(text, "%", "%25");
+  replace_all(text, "\r", "%0D");
+  replace_all(text, "\n", "%0A");
+  return text;
+}
+
+// Returns the text as the value of a command's property.
+std::string property(std::string text) {
+  text = message(std::move(text));
+  replace_all(text, ":", "%3A");
+  replace_all(text, ",", "%2C");
+  return text;
+}
+
+}  // namespace
+
+std::string exports::github(const ExportedLeaks& given) {
+  std::string text;
+  for (const auto& [fingerprint, leak] : given.leaks) {
+    text += given.known.contains(fingerprint) ? "::notice " : "::error ";
+    if (!leak.file.empty()) text += "file=" + property(leak.file) + ",";
+    if (!leak.file.empty() && leak.line != 0) text += "line=" + std::to_string(leak.line) + ",";
+    text += "title=" + property("GPU memory leak " + fingerprint) + "::" +
+            message(human_bytes(leak.bytes) + " in " + counted(leak.count, leak.kind) +
+                    " never freed" + (leak.api.empty() ? "" : " (" + leak.api + ")") +
+                    (leak.where.empty() ? "" : ": " + leak.where)) +
+            "\n";
+  }
+  return text;
+}
+
+}  // namespace cuwarden
