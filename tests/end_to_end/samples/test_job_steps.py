@@ -2,6 +2,7 @@
 show which ranks share a device.
 """
 
+import re
 import sys
 
 import pytest
@@ -145,6 +146,24 @@ def test_the_text_names_the_ranks_job_and_the_device_behind_its_number(workspace
         )
         # If the rank itself holds most, another device would not help.
         assert (hint in text) == (rank != 0), text
+
+
+def test_the_view_of_a_folder_says_which_rank_was_refused_first(workspace, tmp_path, cuwarden):
+    facts, reports = run_step(workspace, tmp_path, 3, "16GiB")
+    refused = {rank: report["incidents"][0]["time_ns"] for rank, report in reports.items()}
+    starts = {report["process"]["start"] for report in reports.values()}
+    lines = cuwarden("report", workspace.reports).stdout.splitlines()
+    first = re.fullmatch(
+        r"FIRST OUT OF MEMORY: rank (\d) at [\d:]{8}, cudaMalloc of .* failed: (\w+), slurm_step.cpp:\d+ in take_block",
+        lines[0],
+    )
+    rank = int(first[1])
+    assert first[2] == reports[rank]["incidents"][0]["verdict"]
+    assert len(starts) > 1 or refused[rank] == min(refused.values())
+    assert re.match("  2 other processes followed within ", lines[1])
+    others = [f"rank {other} " for other in reports if other != rank]
+    assert all(name in lines[2] for name in others) and f"by: rank {rank} itself " in lines[2]
+    assert "NOT FREED IN SEVERAL PROCESSES" in lines
 
 
 def test_unlisted_ranks_are_unlisted_owners(workspace, tmp_path):

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "reporters/comparison/job_summary.hpp"
 #include "reporters/files/file_status.hpp"
 #include "reporters/json/read_report.hpp"
 #include "reporters/labels/report_suppressions.hpp"
@@ -161,18 +162,26 @@ class Report {
     if (contents.reports.size() == 1) return show_whole(contents.reports.front());
 
     DeviceSummary devices;
-    bool first_of_folder = !first_;
+    JobSummary job(style_);
+    std::string lines;
     for (const std::string& path : contents.reports) {
       const auto line = read(path, [&](const IndexedReport& report, const LeakCheck& check) {
         devices.add(report);
+        job.add(report);
         return process_line(report, check, style_);
       });
       if (!line) continue;
       const std::size_t name_at = folder.size() + (folder.ends_with('/') ? 0 : 1);
-      put((first_of_folder ? "\n" : "") + printable(path.substr(name_at)) + ": " + *line + "\n");
-      first_of_folder = first_ = false;
+      lines += printable(path.substr(name_at)) + ": " + *line + "\n";
     }
-    if (const std::string lines = devices.lines(); !lines.empty()) put("\n" + lines);
+    // The sentence that matters comes first.
+    std::string text;
+    for (const std::string& part : {job.first_refusal() + job.idle_devices(), lines,
+                                    devices.lines(), job.common_leaks(verb_.text.top)})
+      if (!part.empty()) text += (text.empty() && first_ ? "" : "\n") + part;
+    if (lines.empty()) return;
+    put(text);
+    first_ = false;
   }
 
   const ReportVerb& verb_;
