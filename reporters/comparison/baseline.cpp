@@ -76,7 +76,9 @@ std::string baseline_text(const LeaksByFingerprint& leaks) {
 
 std::optional<LeaksByFingerprint> parse_baseline(std::string_view text, const std::string& path,
                                                  std::string& error) {
-  if (!text.starts_with(heading)) {
+  const std::string_view version =
+      text.substr(0, text.find_first_not_of("0123456789", heading.size()));
+  if (!text.starts_with(heading) || version.size() != heading.size()) {
     error = path + ": not a baseline: its first line does not begin with '" + std::string(heading) +
             "'; --write-baseline writes one";
     return std::nullopt;

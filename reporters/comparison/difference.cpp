@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
-#include <tuple>
 #include <utility>
 
 #include "reporters/words/quantities.hpp"
@@ -85,12 +84,10 @@ Difference difference_of(const LeaksByFingerprint& before, const LeaksByFingerpr
       continue;
     }
     const FingerprintedLeak& old = known->second;
-    const auto figures_now = std::tuple(leak.bytes, leak.count),
-               figures_before = std::tuple(old.bytes, old.count);
-    if (figures_now == figures_before)
+    if (leak.bytes == old.bytes && leak.count == old.count)
       ++difference.unchanged;
     else
-      (figures_now > figures_before ? difference.grown : difference.shrunk)
+      (leak.bytes > old.bytes || leak.count > old.count ? difference.grown : difference.shrunk)
           .push_back({&fingerprint, &old, &leak});
   }
   for (const auto& [fingerprint, leak] : before)
@@ -103,8 +100,8 @@ Difference difference_of(const LeaksByFingerprint& before, const LeaksByFingerpr
 std::string difference_text(const std::string& with, const LeaksByFingerprint& before,
                             const LeaksByFingerprint& now, const Difference& difference,
                             std::size_t top, const Style& style) {
-  std::string text = style.bold("COMPARED WITH " + printable(with)) + ": not freed is " +
-                     sums(now) + ", before " + sums(before) + "\n";
+  std::string text = style.bold("COMPARED WITH " + printable(with)) + ": " + sums(now) +
+                     " not freed, before " + sums(before) + "\n";
   const std::string kinds = parts({{difference.added.size(), "new"},
                                    {difference.grown.size(), "grown"},
                                    {difference.shrunk.size(), "smaller"},

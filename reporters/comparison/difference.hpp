@@ -17,7 +17,7 @@ struct ChangedLeak {
 };
 
 // The leaks that changed, the largest first: by their bytes, for changed figures by the change. A
-// leak has grown if it has more bytes than before or, with the same bytes, more allocations.
+// leak has grown if it has more bytes or more allocations than before.
 struct Difference {
   std::vector<ChangedLeak> added, grown, shrunk, gone;
   std::size_t unchanged = 0;  // number of fingerprints whose figures are the same

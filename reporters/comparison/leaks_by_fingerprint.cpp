@@ -45,7 +45,8 @@ std::string suppression_lines(const LeaksByFingerprint& leaks) {
   };
   std::map<std::string, Sum> sums;
   for (const auto& [fingerprint, leak] : leaks) {
-    if (leak.pattern.empty()) continue;
+    // Suppressions do not apply to tensors.
+    if (leak.pattern.empty() || leak.kind == kind_name(Kind::framework_block)) continue;
     Sum& sum = sums[leak.pattern];
     sum.count += leak.count;
     sum.bytes += leak.bytes;
@@ -54,7 +55,9 @@ std::string suppression_lines(const LeaksByFingerprint& leaks) {
   std::string text;
   for (const auto& [pattern, sum] : sums) {
     text += "# " + sum.caller + ": " + human_bytes(sum.bytes) + " in " + allocations(sum.count);
-    text += "\nleak:" + pattern + "\n";
+    // Every call stack of the main thread has this function.
+    text += pattern == "^main$" ? "; the line would suppress all leaks below main\n# " : "\n";
+    text += "leak:" + pattern + "\n";
   }
   return text;
 }

@@ -38,7 +38,8 @@ struct FingerprintedLeak {
 using LeaksByFingerprint = std::map<std::string, FingerprintedLeak>;
 
 // Returns lines that suppress these leaks, to be pasted into a file of suppressions: for each leak
-// a comment with its size, and "leak:PATTERN". A pattern occurs once.
+// a comment with its size, and "leak:PATTERN". A pattern occurs once. Tensors have no line, and the
+// line for main() is a comment.
 std::string suppression_lines(const LeaksByFingerprint&);
 
 // Adds the leaks of a report: memory that was not freed, suppressed and released memory left out,

@@ -35,6 +35,16 @@ std::string stable_module_name(std::string_view path) {
   return std::string(stem) + ".so";
 }
 
+// Returns the sign of the last operator that the name has: "()" of "Less::operator()(int) const".
+std::string_view sign_of_operator(std::string_view function) {
+  constexpr std::string_view word = "operator";
+  const std::size_t at = function.rfind(word);
+  if (at == function.npos) return {};
+  const std::string_view rest = function.substr(at + word.size());
+  if (rest.starts_with("()")) return "()";
+  return rest.substr(0, rest.find('('));
+}
+
 // Removes the numbers by which compilers tell lambdas and unnamed types of one function apart:
 // "f::{lambda#2}" and Clang's "f::$_1" become "f::{lambda}".
 std::string without_numbers_of_lambdas(std::string_view name) {
@@ -60,11 +70,26 @@ std::string without_numbers_of_lambdas(std::string_view name) {
   return result;
 }
 
+// Returns the name without the endings by which compilers name copies and parts of a function:
+// "fill" of "fill.constprop.0" and of "fill.cold".
+std::string_view without_endings_of_copies(std::string_view name) {
+  for (const std::string_view ending :
+       {".constprop.", ".isra.", ".part.", ".cold", ".lto_priv.", ".llvm.", ".localalias"})
+    if (const std::size_t at = name.find(ending); at != name.npos && at != 0)
+      name = name.substr(0, at);
+  // Parts that are run in parallel are numbered: "main._omp_fn.0".
+  const std::size_t last = name.find_last_not_of("0123456789");
+  if (last != name.npos && last + 1 < name.size() && name[last] == '.') name = name.substr(0, last);
+  return name;
+}
+
 // Returns the qualified name of a function without what a compiler adds to it.
 std::string stable_function_name(std::string_view function) {
   std::string name = name_alone(function);
-  // Copies and parts of functions: "fill.constprop.0", "fill.cold".
-  if (const std::size_t dot = name.find('.'); dot != 0 && dot != name.npos) name.resize(dot);
+  // The operators of a class are different functions.
+  if (const std::size_t at = name.rfind("operator"); at != name.npos && name.size() == at + 8)
+    name += sign_of_operator(function);
+  name = without_endings_of_copies(name);
   // Rust adds a hash of the crate: "cache::insert::h0123456789abcdef".
   const std::size_t last = name.rfind("::h");
   if (last != name.npos && name.size() - last == 19 && is_hash(name.substr(last + 3)))
@@ -77,8 +102,8 @@ std::string line_of(const NamedFrame& frame) {
   std::string module, function;
   if (frame.is_python) {
     module = file_name(frame.file);
-    // Before Python 3.11, a function does not know its class.
-    function = frame.function.substr(frame.function.rfind('.') + 1);
+    // Functions of Python 3.10 and older do not know their class.
+    function = frame.function;
   } else {
     module = stable_module_name(frame.path);
     function = stable_function_name(frame.function);

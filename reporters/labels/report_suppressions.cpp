@@ -24,13 +24,17 @@ void apply_suppressions(model::Report& report) {
   if (report.suppressions.empty()) return;
   std::vector<std::string> patterns;
   for (const model::Suppression& row : report.suppressions) patterns.push_back(row.pattern);
-  report.suppressions = suppression_rows(patterns);
+  // The names in a redacted report are not those that its rules have matched.
+  if (!report.redacted) report.suppressions = suppression_rows(patterns);
   Suppressions rules(std::move(patterns));
   const NamedStacks stacks(report);
   std::uint64_t count = 0, bytes = 0, suppressed_bytes = 0;
   for (model::LeakGroup& group : report.leak_groups) {
-    group.suppressed = false;
     if (group.released_by) continue;
+    if (report.redacted && group.suppressed) {
+      suppressed_bytes += group.bytes.value_or(0);
+      continue;
+    }
     const auto rule = rules.rule_for(stacks.frames(group.stack));
     group.suppressed = rule.has_value();
     if (rule) {

@@ -14,7 +14,8 @@ std::vector<model::Suppression> suppression_rows(const std::vector<std::string>&
 void count_suppressed(model::Suppression&, model::Figure count, model::Figure bytes);
 
 // Sets, by the patterns of the report's table `suppressions`, which leak groups are suppressed, the
-// figures of that table, and the sums in `leaks`. Does nothing if the table is empty.
+// figures of that table, and the sums in `leaks`. In a redacted report, groups that are suppressed
+// stay so. Does nothing if the table is empty.
 void apply_suppressions(model::Report&);
 
 }  // namespace cuwarden

@@ -2,8 +2,13 @@
 
 #include <algorithm>
 
+#include "reporters/owners/short_names.hpp"
+
 namespace cuwarden {
 namespace {
+
+// Most wrong lines of a file that are named.
+constexpr std::size_t most_named = 5;
 
 constexpr std::string_view rule_word = "leak:", blanks = " \t\r";
 
@@ -41,6 +46,9 @@ bool begins_with(std::string_view pattern, std::string_view text, bool whole) no
 std::vector<std::string> parse_suppressions(std::string_view text, const std::string& path,
                                             std::vector<std::string>& errors) {
   std::vector<std::string> patterns;
+  std::size_t wrong = 0;
+  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::string_view whole = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(whole.size() + 1, text.size()));
@@ -51,12 +59,15 @@ std::vector<std::string> parse_suppressions(std::string_view text, const std::st
     // A pattern without a letter would suppress every leak.
     if (pattern.find_first_not_of("*^$") != pattern.npos) {
       patterns.emplace_back(pattern);
-    } else {
+    } else if (++wrong <= most_named) {
       errors.push_back(path + ":" + std::to_string(number) +
                        ": a suppression is leak:PATTERN, not '" + std::string(line.substr(0, 80)) +
                        "'");
     }
   }
+  if (wrong > most_named)
+    errors.push_back(path + ": " + std::to_string(wrong - most_named) +
+                     " further lines are no suppressions");
   return patterns;
 }
 
@@ -83,11 +94,18 @@ std::size_t Suppressions::first_in(std::string_view text) {
   return known->second;
 }
 
+std::string_view Suppressions::bare_name(const NamedFrame& frame) {
+  if (frame.is_python || frame.function.empty()) return {};
+  const auto [known, is_new] = bare_names_.try_emplace(frame.function);
+  if (is_new) known->second = name_alone(frame.function);
+  return known->second;
+}
+
 std::optional<std::size_t> Suppressions::rule_for(std::span<const NamedFrame> frames) {
   if (patterns_.empty()) return std::nullopt;
   std::size_t first = patterns_.size();
   for (const NamedFrame& frame : frames)
-    for (const std::string_view text : {frame.function, frame.file, frame.path})
+    for (const std::string_view text : {frame.function, bare_name(frame), frame.file, frame.path})
       first = std::min(first, first_in(text));
   return first == patterns_.size() ? std::nullopt : std::optional(first);
 }

@@ -92,6 +92,7 @@ std::string name_alone(std::string_view function) {
   }
   std::string_view name(bare);
   name = name.substr(0, name.find(" [clone"));
+  name = name.substr(0, name.find(" requires "));
   for (const std::string_view end : {" &&", " &", " volatile", " const"})
     if (name.ends_with(end)) name.remove_suffix(end.size());
   // The name of an operator may have spaces: "Buffer::operator std::vector".
@@ -102,16 +103,6 @@ std::string name_alone(std::string_view function) {
     }
   // The result's type comes first.
   return std::string(name.substr(name.rfind(' ') + 1));
-}
-
-std::string pattern_of_function(std::string_view function) {
-  std::string pattern = with_lists(function, [](std::string_view) { return "*"; });
-  for (const std::string_view words : {" const", " volatile", " &&", " &"})
-    if (pattern.ends_with(words)) pattern.resize(pattern.size() - words.size());
-  // The result's type comes first.
-  pattern.erase(0, pattern.rfind(' ') + 1);
-  pattern.resize(pattern.find_last_not_of('*') + 1);
-  return pattern;
 }
 
 }  // namespace cuwarden

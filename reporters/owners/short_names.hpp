@@ -15,8 +15,4 @@ std::string short_name(std::string_view function);
 // parameters: "void std::vector<int>::resize(unsigned long)" becomes "std::vector::resize".
 std::string name_alone(std::string_view function);
 
-// Returns a pattern (occurs(), suppressions.hpp) that matches the function with all arguments of
-// its templates and all parameters: "cache*::insert" for "void cache<int>::insert(Key)".
-std::string pattern_of_function(std::string_view function);
-
 }  // namespace cuwarden

@@ -47,8 +47,10 @@ bool is_in_module(const IndexedReport& report, const model::LeakGroup& group,
 bool holds_listed_blocks(const IndexedReport& report, const model::LeakGroup& group) {
   const model::Module* const module = report.module(group.module);
   return module != nullptr && is_pytorch_allocator(module->path) &&
-         std::ranges::any_of(report->framework_sites,
-                             [](const auto& site) { return site.framework == "PyTorch"; });
+         std::ranges::any_of(report->framework_sites, [&](const auto& site) {
+           return site.framework == "PyTorch" && site.device == group.device &&
+                  site.count.value_or(0) != 0;
+         });
 }
 
 std::optional<std::string> lacks_records(const IndexedReport& report) {
@@ -85,6 +87,15 @@ std::vector<std::string> KnownModules::nearest(const std::string& text) const {
   for (const auto& [edits, name] : names)
     if (nearest.size() < 3) nearest.push_back(name);
   return nearest;
+}
+
+std::string line_about_unknown_module(const std::string& module, const KnownModules& modules) {
+  const std::vector<std::string> nearest = modules.nearest(module);
+  std::string line = "--module " + module +
+                     ": no recorded allocation was made through a module with this in its path";
+  for (std::size_t i = 0; i < nearest.size(); ++i)
+    line += (i == 0 ? "; the nearest are " : i + 1 == nearest.size() ? " and " : ", ") + nearest[i];
+  return line;
 }
 
 }  // namespace cuwarden

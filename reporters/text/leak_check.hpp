@@ -52,4 +52,8 @@ class KnownModules {
   std::set<std::string> paths_;  // paths of the modules of all added reports
 };
 
+// Returns a line that says that no report has the module that --module names, and which are like
+// it.
+std::string line_about_unknown_module(const std::string& module, const KnownModules&);
+
 }  // namespace cuwarden

@@ -115,8 +115,7 @@ CallingLocation calling_location(const IndexedReport& report, model::MaybeId id)
   const NamedFrame frame = named(report, *users);
   std::string function = frame.is_python ? std::string(frame.function) : name_alone(frame.function);
   const std::string_view file = file_name(frame.is_python ? frame.file : frame.path);
-  std::string pattern = frame.is_python ? function : pattern_of_function(frame.function);
-  if (pattern.empty()) pattern = file;
+  std::string pattern = function.empty() ? std::string(file) + "$" : "^" + function + "$";
   if (function.empty())
     function = file;
   else if (!file.empty())

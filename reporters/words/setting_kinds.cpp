@@ -1,10 +1,9 @@
 #include "reporters/words/setting_kinds.hpp"
 
-#include <unistd.h>
-
 #include <cstring>
 #include <optional>
 
+#include "runtime_hooks/core/files/absolute_path.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
 
 namespace cuwarden::setting_kinds {
@@ -53,17 +52,7 @@ bool AnyPath::read(Value& to, std::string_view text) { return copy(to, text); }
 std::string AnyPath::text(const Value& value) { return value; }
 
 bool SuppressionFile::read(Value& to, std::string_view text) {
-  char folder[path_limit];
-  if (text.empty() || text.front() == '/' || getcwd(folder, sizeof folder) == nullptr ||
-      folder[0] != '/')
-    return copy(to, text);
-  const std::size_t length = std::strlen(folder);
-  if (length + 1 + text.size() >= path_limit) return false;
-  std::memcpy(to, folder, length);
-  to[length] = '/';
-  std::memcpy(to + length + 1, text.data(), text.size());
-  to[length + 1 + text.size()] = '\0';
-  return true;
+  return !text.empty() && copy(to, absolute_path(std::string(text)));
 }
 
 bool ReportPath::read(Value& to, std::string_view text) {

@@ -6,6 +6,7 @@
 #include "reporters/tables/process_facts.hpp"
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/setting_values.hpp"
+#include "runtime_hooks/core/files/absolute_path.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
 #include "runtime_hooks/driver/hook_list.hpp"
 #include "shim/files/old_ledgers.hpp"

@@ -12,6 +12,7 @@
 
 #include "reporters/files/file_name_limits.hpp"
 #include "reporters/words/setting_values.hpp"
+#include "runtime_hooks/core/files/absolute_path.hpp"
 #include "runtime_hooks/core/job.hpp"
 #include "shim/support/log.hpp"
 #include "shim/support/settings.hpp"
@@ -160,14 +161,6 @@ std::string expand_report_path(std::string_view pattern, std::string_view ledger
   }
   path = with_fitting_names(path);
   return can_be_opened(path) ? path : in_another_folder(path, ledger_folder);
-}
-
-std::string absolute_path(std::string path) {
-  // libc's getcwd is not used, because it walks up through all folders if the folder has no path.
-  char folder[PATH_MAX];
-  if (path.starts_with('/') || syscall(SYS_getcwd, folder, sizeof folder) <= 0 || folder[0] != '/')
-    return path;
-  return std::string(folder) + "/" + path;
 }
 
 }  // namespace cuwarden::shim

@@ -16,8 +16,4 @@ namespace cuwarden::shim {
 // CUWARDEN_LEDGER_DIR, or empty), $TMPDIR or /tmp. A warning says so.
 std::string expand_report_path(std::string_view pattern, std::string_view ledger_folder, int pid);
 
-// Returns `path` itself if it is absolute; otherwise the path below the present working directory.
-// If the working directory has no path, because it was removed, returns `path` unchanged.
-std::string absolute_path(std::string path);
-
 }  // namespace cuwarden::shim

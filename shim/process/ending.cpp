@@ -73,8 +73,8 @@ void at_exit(int status, void*) {
   }
   Process::get().finish(ledger::EndReason::exit, status & 0xff, true);
   at_exit_handlers.set_done();
-  // In a handler, libc's exit() goes on with the handlers that are left and then flushes the
-  // program's streams, as it would do without this call.
+  // Called from an exit handler, libc's exit() runs the handlers that are left and flushes the
+  // program's streams.
   const int wanted = Process::get().status_at_end(status & 0xff);
   if (wanted != (status & 0xff)) real_libc().exit(wanted);
 }
@@ -89,14 +89,20 @@ void on_quick_exit(void (*handler)(void*)) { __cxa_at_quick_exit(handler, nullpt
 
 constinit int quick_exit_status = 0;
 constinit bool quick_exit_status_known = false;
+// Ends the process if its leaks change the exit status. Each thread that runs the handlers does so,
+// because any of them may be the one that ends the process.
+void leave_quick_exit_with_status_of_leaks() {
+  const int wanted = Process::get().status_at_end(quick_exit_status);
+  if (quick_exit_status_known && wanted != quick_exit_status) real_libc()._exit(wanted);
+}
 void at_quick_exit_end(void*) {
   Process::get().finish(ledger::EndReason::quick_exit, quick_exit_status, quick_exit_status_known);
   at_quick_exit_handlers.set_done();
-  const int wanted = Process::get().status_at_end(quick_exit_status);
-  if (quick_exit_status_known && wanted != quick_exit_status) real_libc().quick_exit(wanted);
+  leave_quick_exit_with_status_of_leaks();
 }
 void wait_at_quick_exit(void*) {
   at_quick_exit_handlers.wait([] { on_quick_exit(wait_at_quick_exit); });
+  leave_quick_exit_with_status_of_leaks();
 }
 
 [[gnu::constructor]] void register_ends() {
@@ -173,7 +179,8 @@ void cuwarden_exit(int status) {
   cuwarden::shim::Process::get().quick_exit_is_called(cuwarden::shim::at_quick_exit_handlers.done);
   cuwarden::shim::quick_exit_status = status & 0xff;
   cuwarden::shim::quick_exit_status_known = true;
-  cuwarden::shim::real_libc().quick_exit(status);
+  cuwarden::shim::real_libc().quick_exit(
+      cuwarden::shim::Process::get().status_at_end(status & 0xff));
   __builtin_unreachable();
 }
 

@@ -133,6 +133,7 @@ hooks::Session* Process::start() noexcept {
     if (state == State::recording) return session_;
     if (state == State::ended) {
       if (state_.compare_exchange_strong(state, State::recording)) {
+        leaks_remain_ = false;
         ledger_->header().report_written.store(0, std::memory_order_relaxed);
         ledger_->set_end(ledger::EndReason::running, 0, false);
       }

@@ -109,7 +109,7 @@ class Process final : public tracking::CompletenessListener {
   // Returns the exit status with which the process should end: that of CUWARDEN_EXITCODE if
   // `status`, the program's, is 0 and finish() has found leaks; otherwise `status`.
   int status_at_end(int status) const noexcept {
-    return status == 0 && leaks_remain_ && memory_.is_ours() ? status_of_leaks_ : status;
+    return status == 0 && leaks_remain_ && memory_.belongs_to_caller() ? status_of_leaks_ : status;
   }
   // Removes the ledger's file if the last report is on disk; otherwise keeps it. To be called when
   // it is certain that the process ends, after finish() was called with Afterwards::may_return.
@@ -259,7 +259,7 @@ class Process final : public tracking::CompletenessListener {
   WaitBudget end_budget_{longest_waiting_at_end_ns};
   // Exit status of CUWARDEN_EXITCODE, 1 to 255; 0: the program's status stays.
   int status_of_leaks_ = 0;
-  // True if the last report is written and shows leaks. Only counted if status_of_leaks_ is set.
+  // True if leaks were found at the end of the process. Only looked for if status_of_leaks_ is set.
   bool leaks_remain_ = false;
 };
 

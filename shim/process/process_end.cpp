@@ -166,8 +166,9 @@ void Process::has_ended() noexcept {
 // Returns true if there is a report, with symbols or without.
 bool Process::write_report() noexcept {
   complete_ledger();
-  if (!write_final_report(*ledger_)) return false;
+  const bool is_written = write_final_report(*ledger_);
   leaks_remain_ = status_of_leaks_ != 0 && leaks_at_end(*ledger_) != 0;
+  if (!is_written) return false;
   tell(told_of_report());
   return true;
 }

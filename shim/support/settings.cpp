@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "reporters/files/small_file.hpp"
+#include "reporters/files/setting_file.hpp"
 #include "reporters/labels/suppressions.hpp"
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/near_names.hpp"
@@ -94,7 +94,7 @@ std::string_view setting_text(std::string_view name) {
 void check_suppressions(const char* path, Complain complain) {
   if (*path == '\0') return;
   std::string text;
-  if (const int error = read_small_file(path, most_suppression_bytes, text)) {
+  if (const int error = read_setting_file(path, most_suppression_bytes, text)) {
     complain(formatted("CUWARDEN_SUPPRESSIONS={}: {}. No leak is suppressed.", path,
                        error == EFBIG ? "it is larger than 1 MiB" : error_text(error)));
     return;

@@ -38,8 +38,9 @@ def test_a_process_that_left_a_report_by_a_jump_goes_on_being_recorded(
     workspace, what, milliseconds
 ):
     run = workspace.run([built(END_TO_END / "end_left"), what, milliseconds], timeout_s=20)
-    if what == "exit" and run.returncode == 1:
-        # The report was written before the signal came, and exit(1) was not left.
+    if what == "exit" and run.returncode in (1, 2):
+        # The report was written before the signal came. Either exit(1) was not left, or the driver's
+        # own exit handler was, and the driver refused the later calls.
         assert (run.said, run.report["leaks"]["count"]) == ([], 30_000)
         return
     assert (run.returncode, run.said) == (5, [])

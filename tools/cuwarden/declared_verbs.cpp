@@ -37,6 +37,21 @@ constexpr SettingOption setting_options[] = {
 #include "reporters/words/settings.def"
 };
 
+// Declares an option that names a file, and refuses an empty name, as an unset variable of a script
+// gives it.
+CLI::Option* add_file(CLI::App& verb, const char* option, std::string& file, const char* help) {
+  return verb
+      .add_option_function<std::string>(
+          option,
+          [&file, option](Text text) {
+            if (text.empty())
+              throw CLI::ValidationError(std::string(option) + " takes a path, not ''");
+            file = text;
+          },
+          help)
+      ->type_name("FILE");
+}
+
 // Declares the options by which a verb checks leaks. `is_diff`: true for the verb that compares two
 // reports itself.
 void add_checks(CLI::App& verb, CheckOptions& checks, bool is_diff = false) {
@@ -52,15 +67,13 @@ void add_checks(CLI::App& verb, CheckOptions& checks, bool is_diff = false) {
       is_diff ? "fail when leaks have more bytes or allocations in NEW than in OLD"
               : "fail when leaks have more bytes or allocations than in the baseline");
   if (!is_diff) {
-    CLI::Option* const baseline = verb.add_option("--baseline", checks.baseline,
-                                                  "compare the leaks with this list of known ones")
-                                      ->type_name("FILE");
+    CLI::Option* const baseline = add_file(verb, "--baseline", checks.baseline,
+                                           "compare the leaks with this list of known ones");
     on_new->needs(baseline);
     on_growth->needs(baseline);
   }
-  verb.add_option("--write-baseline", checks.new_baseline,
-                  "write the list of leaks to this file; - for standard output")
-      ->type_name("FILE");
+  add_file(verb, "--write-baseline", checks.new_baseline,
+           "write the list of leaks to this file; - for standard output, and nothing else there");
 }
 
 // Declares the option --top, which sets `top`.
@@ -129,8 +142,10 @@ CLI::App* declare_run(CLI::App& app, RunVerb& run) {
               throw CLI::ValidationError(
                   "--error-exitcode takes an exit status from 1 to 255, not '" + text + "'");
             run.failed_check_status = static_cast<int>(status);
+            run.has_failed_check_status = true;
           },
-          "exit status if a check fails and the program's own is 0 (default 1)")
+          "exit status if a check fails and the program's own is 0 (default 1); without another "
+          "check, that of --fail-on-leak")
       ->type_name("N");
   return verb;
 }
@@ -191,11 +206,10 @@ CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
       ->type_name("SIZE");
   add_choice(*verb, report.text);
   add_checks(*verb, report.checks);
-  verb->add_option("--suppressions", report.suppressions,
-                   "do not count leaks that this file's leak:PATTERN lines match")
-      ->type_name("FILE");
+  add_file(*verb, "--suppressions", report.suppressions,
+           "do not count leaks that this file's leak:PATTERN lines match");
   verb->add_flag("--print-suppressions", report.checks.prints_suppressions,
-                 "print lines for such a file that match the leaks");
+                 "print lines for such a file that match the leaks, and nothing else");
   add_symbols(*verb, report.symbol_folders);
   CLI::Option* const redact = verb->add_flag(
       "--redact", report.redact,
@@ -205,6 +219,10 @@ CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
                    ".redacted before .json)")
       ->type_name("PATH")
       ->needs(redact);
+  for (const char* const check :
+       {"--fail-on-leak", "--fail-on-new", "--fail-on-growth", "--baseline", "--write-baseline",
+        "--suppressions", "--print-suppressions"})
+    redact->excludes(verb->get_option(check));
   return verb;
 }
 
@@ -240,8 +258,7 @@ CLI::App* declare_export(CLI::App& app, ExportVerb& exported) {
           },
           "format: " + names_of_formats(export_formats()))
       ->type_name("NAME");
-  verb->add_option("--baseline", exported.baseline, "leaks in this list of known ones do not fail")
-      ->type_name("FILE");
+  add_file(*verb, "--baseline", exported.baseline, "leaks in this list of known ones do not fail");
   verb->add_option("-o,--output", exported.output, "path of the file (default: standard output)")
       ->type_name("PATH");
   add_symbols(*verb, exported.symbol_folders);

@@ -81,7 +81,7 @@ def test_diff_shows_new_grown_and_gone_leaks(workspace, build):
     new = report_of(workspace, build("-O2", lines=7, count=5, more="remember();"))
     grown = cuwarden(workspace, "diff", old.path, new.path)
     assert (grown.returncode, grown.stderr) == (0, "")
-    assert "not freed is 10.0 MiB in 6 allocations, before 3.0 MiB in 3 allocations" in grown.stdout
+    assert "10.0 MiB in 6 allocations not freed, before 3.0 MiB in 3 allocations" in grown.stdout
     assert "leaks: 1 new, 1 grown\n" in grown.stdout
     added = grown.stdout.split("\nNEW\n")[1].split("\nGROWN\n")[0]
     assert "5.0 MiB in 1 allocation" in added and "remember()" in added
@@ -161,6 +161,22 @@ def test_a_program_without_a_report_fails_the_check(workspace):
     assert done.stderr.splitlines()[-1].startswith("FAIL: no leaks, but leaks may be missing: ")
 
 
+def test_a_report_that_is_not_wanted_leaves_the_leaks_unknown(workspace, build):
+    leaking = build("-O2")
+    clean = build("-O2", count=0, more="void* none = nullptr; cudaMalloc(&none, 0);")
+
+    def check(program, *more):
+        options = ["--simulate", "4GiB", "--error-exitcode", 77, *more]
+        done = cuwarden(workspace, "run", *options, "--", program)
+        return done.returncode, [line for line in done.stderr.splitlines() if line.startswith(("OK", "FAIL"))]
+
+    for option in ("--report-if", "incident"), ("--report", "/dev/null"):
+        status, (outcome,) = check(leaking, *option)
+        assert status == 77 and outcome.startswith("FAIL: no leaks, but leaks may be missing: ")
+    assert check(clean, "--report-if", "leak") == (0, ["OK: no leaks"])
+    assert check(leaking, "--report-if", "leak")[0] == 77
+
+
 def test_a_baseline_that_is_missing_stops_run_before_the_program(workspace):
     mark = workspace.work / "ran"
     done = cuwarden(
@@ -227,10 +243,13 @@ def test_suppressed_leaks_do_not_count(workspace, build):
 def test_the_lines_that_report_prints_suppress_all_leaks(workspace, build):
     report = report_of(workspace, build("-O2", more="remember();"))
     printed = cuwarden(workspace, "report", "--print-suppressions", report.path)
-    lines = printed.stdout[printed.stdout.index("\n# ") + 1 :]
-    assert re.findall("^leak:.*", lines, re.MULTILINE) == ["leak:cache::insert", "leak:remember"]
+    lines = printed.stdout.splitlines()
+    assert [line for line in lines if not line.startswith("#")] == ["leak:^cache::insert$", "leak:^remember$"]
     suppressions = workspace.work / "known.supp"
-    suppressions.write_text(lines)
+    suppressions.write_text("leak:^remember$\n")
+    one = cuwarden(workspace, "report", "--suppressions", suppressions, "--fail-on-leak", report.path)
+    assert one.stdout.splitlines()[-1].startswith("FAIL: 1 leak: application.cpp:8 in ")
+    suppressions.write_text(printed.stdout)
     checked = cuwarden(
         workspace, "report", "--suppressions", suppressions, "--fail-on-leak", report.path
     )

@@ -10,6 +10,7 @@ PROGRAM = """
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <thread>
 extern "C" int cudaMalloc(void**, unsigned long);
@@ -24,8 +25,16 @@ int main(int count, char** words) {
   const int status = atoi(words[2]);
   if (count > 3 && !strcmp(words[3], "free")) cudaFree(block);
   if (!strcmp(end, "fork")) {
-    if (const pid_t child = fork(); child == 0) exit(0);
-    cudaFree(block);
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    int child_status = -1;
+    waitpid(child, &child_status, 0);
+    return WEXITSTATUS(child_status);
+  }
+  if (!strcmp(end, "many_quick_exits")) {
+    fflush(stdout);
+    for (int i = 0; i < 8; ++i) std::thread([=] { quick_exit(status); }).detach();
+    for (;;) pause();
   }
   if (!strcmp(end, "_exit") || !strcmp(end, "quick_exit")) fflush(stdout);
   if (!strcmp(end, "_exit")) _exit(status);
@@ -98,9 +107,22 @@ def test_leaks_count_without_a_report(workspace, program, report, pattern, statu
 
 
 def test_a_forked_child_without_cuda_calls_keeps_its_status(workspace, program):
-    """The parent frees its block; the child ends by exit() while the parent's block is live."""
-    run = workspace.run([program, "fork", "0"], {"CUWARDEN_EXITCODE": "23"})
-    assert run.returncode == 0
+    """The child ends while the parent's block is live; the parent's status is the child's."""
+    assert workspace.run([program, "fork", "0"], {"CUWARDEN_EXITCODE": "0"}).returncode == 0
+    # The parent's own status is 0, too, unless the child's was not.
+    assert workspace.run([program, "fork", "0", "free"], {"CUWARDEN_EXITCODE": "23"}).returncode == 0
+
+
+def test_threads_that_call_quick_exit_at_once_end_with_the_status(workspace, program):
+    for _ in range(10):
+        run = workspace.run([program, "many_quick_exits", "0"], {"CUWARDEN_EXITCODE": "23"})
+        assert (run.returncode, run.stdout) == (23, OUTPUT)
+
+
+def test_leaks_count_if_the_report_cannot_be_written(workspace, program):
+    limited = ["/bin/bash", "-c", 'ulimit -f 1; exec "$0" return 0', program]
+    run = workspace.run(limited, {"CUWARDEN_EXITCODE": "23"})
+    assert run.returncode == 23 and run.said_about("cannot write the report")
 
 
 @pytest.mark.parametrize("value", ["256", "-1", "x", ""])

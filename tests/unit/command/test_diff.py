@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import xml.etree.ElementTree
 
 import pytest
@@ -35,10 +36,16 @@ def test_an_empty_folder_is_no_report(cuwarden, sample_report, tmp_path):
     assert result.returncode == 2 and one_line(result.stderr) and str(folder) in result.stderr
 
 
-def test_reports_of_different_programs_are_not_compared(cuwarden, sample_report, tmp_path):
+def test_reports_of_different_programs_are_compared_only_if_they_share_a_leak(
+    cuwarden, sample_report, tmp_path
+):
     report = json.loads(sample_report.read_text())
     report["process"]["program"] = "/opt/other/server"
     other = tmp_path / "other.json"
+    other.write_text(json.dumps(report))
+    assert cuwarden("diff", sample_report, other).returncode == 0
+    for group in report["leak_groups"]:
+        group["fingerprint"] = "00" + group["fingerprint"][2:]
     other.write_text(json.dumps(report))
     result = cuwarden("diff", sample_report, other)
     assert result.returncode == 2 and result.stdout == ""
@@ -52,7 +59,7 @@ def test_a_folder_with_several_processes_is_summed(cuwarden, sample_report, tmp_
         (folder / f"rank{rank}.json").write_text(sample_report.read_text())
     result = cuwarden("diff", "--fail-on-growth", sample_report, folder)
     assert result.returncode == 1
-    assert "24.0 MiB in 24 allocations, before 8.0 MiB in 8 allocations" in result.stdout
+    assert "24.0 MiB in 24 allocations not freed, before 8.0 MiB in 8 allocations" in result.stdout
 
 
 def test_a_new_leak_is_seen_among_a_thousand_processes(cuwarden, clean_report, sample_report, tmp_path):
@@ -66,7 +73,8 @@ def test_a_new_leak_is_seen_among_a_thousand_processes(cuwarden, clean_report, s
     assert cuwarden("report", "--write-baseline", baseline, clean_report).returncode == 0
     result = cuwarden("report", "--baseline", baseline, "--fail-on-new", folder)
     assert result.returncode == 1
-    assert result.stdout.splitlines()[-1].startswith("FAIL: ")
+    outcome = result.stdout.splitlines()[-1]
+    assert re.match(r"FAIL: (\d+) leaks?, \1 new: ", outcome), outcome
 
 
 @pytest.mark.parametrize("verb", ["report", "run"])
@@ -100,7 +108,54 @@ def test_a_baseline_is_replaced_whole_and_keeps_its_permissions(cuwarden, sample
     assert link.is_symlink() and kept.stat().st_mode & 0o777 == 0o640
     assert kept.read_text().startswith("# cuwarden baseline 1")
     shown = cuwarden("report", "--top", "1", "--write-baseline", "-", sample_report)
-    assert shown.stdout.endswith(kept.read_text())
+    assert shown.stdout == kept.read_text()
+
+
+def test_a_baseline_behind_a_link_that_leads_nowhere_is_not_written(cuwarden, sample_report, tmp_path):
+    link = tmp_path / "leaks.txt"
+    link.symlink_to("nowhere")
+    result = cuwarden("report", "--write-baseline", link, sample_report)
+    assert result.returncode == 2 and one_line(result.stderr) and link.is_symlink()
+
+
+def test_a_baseline_is_kept_if_leaks_may_be_missing(cuwarden, sample_report, tmp_path):
+    baseline = tmp_path / "leaks.txt"
+    baseline.write_text("old\n")
+    result = cuwarden("report", "--write-baseline", baseline, sample_report, tmp_path / "nowhere.json")
+    assert result.returncode == 2 and baseline.read_text() == "old\n"
+    assert "is not written, because leaks may be missing" in result.stderr
+    result = cuwarden("run", "--write-baseline", baseline, "--", "/bin/true")
+    assert result.returncode == 2 and baseline.read_text() == "old\n"
+
+
+@pytest.mark.parametrize("option", ["--baseline", "--write-baseline", "--suppressions"])
+def test_an_empty_path_is_wrong_usage(cuwarden, sample_report, option):
+    result = cuwarden("report", option, "", sample_report)
+    assert result.returncode == 2 and one_line(result.stderr) and option in result.stderr
+
+
+def test_a_redacted_copy_excludes_checks(cuwarden, sample_report):
+    result = cuwarden("report", "--redact", "--fail-on-leak", sample_report)
+    assert result.returncode == 2 and one_line(result.stderr)
+
+
+def test_a_module_that_no_report_knows_is_wrong_usage(cuwarden, sample_report):
+    result = cuwarden("diff", "--module", "no-such-module", sample_report, sample_report)
+    assert result.returncode == 2 and result.stdout == "" and one_line(result.stderr)
+
+
+def test_a_ledger_in_a_folder_fails_the_check(cuwarden, clean_report, tmp_path):
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    (folder / "a.json").write_text(clean_report.read_text())
+    (folder / "cuwarden-ledger-x").write_bytes(b"CWARDEN1" + bytes(5000))
+    result = cuwarden("diff", "--fail-on-new", clean_report, folder)
+    assert result.returncode == 1
+    assert one_line(result.stderr) and "1 process with a ledger" in result.stderr
+    ledger = cuwarden("diff", clean_report, folder / "cuwarden-ledger-x")
+    assert ledger.returncode == 2 and one_line(ledger.stderr) and "it is a ledger" in ledger.stderr
+    exported = cuwarden("export", "--format", "junit", folder)
+    assert exported.returncode == 2 and exported.stdout == ""
 
 
 @pytest.mark.parametrize("status", ["0", "256", "x", "-1"])

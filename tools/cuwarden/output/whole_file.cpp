@@ -15,10 +15,16 @@
 namespace cuwarden {
 namespace {
 
-// Returns the path of the file to which symbolic links at the path lead.
-std::string behind_links(const std::string& path) {
+// Sets `target` to the path of the file to which symbolic links at the path lead. Returns 0, or the
+// errno of a link that leads nowhere.
+int follow_links(const std::string& path, std::string& target) {
+  target = path;
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return 0;
   const std::unique_ptr<char, decltype(&free)> real(realpath(path.c_str(), nullptr), &free);
-  return real ? std::string(real.get()) : path;
+  if (!real) return errno;
+  target = real.get();
+  return 0;
 }
 
 // Returns the permissions that the file at the path has, or that a new one gets.
@@ -40,7 +46,8 @@ int write_text(const Descriptor& file, mode_t mode, std::string_view text) {
 }  // namespace
 
 int write_whole_file(const std::string& path, std::string_view text) {
-  const std::string target = behind_links(path);
+  std::string target;
+  if (const int error = follow_links(path, target)) return error;
   struct stat status {};
   if (stat(target.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
     return S_ISDIR(status.st_mode) ? EISDIR : ENXIO;

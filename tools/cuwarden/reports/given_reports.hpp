@@ -9,12 +9,19 @@
 
 namespace cuwarden {
 
+// The outcome of reading reports.
+struct GivenReports {
+  std::size_t count = 0;  // number of reports that were read
+  bool failed = false;    // true if a report could not be read, or a folder has none
+  std::string ledgers;    // line about processes with a ledger but no report; empty: there are none
+};
+
 // Calls `visit` with the path and the content of the report at the path, or of each report in the
 // folder at the path and in the folders below it. Completes names of functions and lines. `path`:
-// "-" is standard input. Returns the number of reports; prints an error line, and sets `failed` to
-// true, for each that cannot be read, and for a folder without reports.
-std::size_t each_given_report(
+// "-" is standard input. Prints an error line for each report that cannot be read, for a folder
+// without reports, and about ledgers in the folder.
+GivenReports each_given_report(
     const std::string& path, ReportNames&,
-    FunctionRef<void(const std::string& path, const IndexedReport&)> visit, bool& failed);
+    FunctionRef<void(const std::string& path, const IndexedReport&)> visit);
 
 }  // namespace cuwarden

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "reporters/comparison/baseline.hpp"
@@ -13,11 +14,12 @@
 #include "tools/cuwarden/reports/given_baseline.hpp"
 
 namespace cuwarden {
+
 LeakChecks::LeakChecks(const CheckOptions& options, const TextOptions& shown, int descriptor)
     : options_(options),
       shown_(shown),
       style_(shown.colour, shown.full_stacks),
-      descriptor_(descriptor) {}
+      descriptor_(options.is_output_alone() ? STDERR_FILENO : descriptor) {}
 
 bool LeakChecks::read_baseline() {
   if (options_.baseline.empty()) return true;
@@ -32,7 +34,9 @@ std::optional<std::string> LeakChecks::doubt_about(const IndexedReport& report) 
   if (check.doubt) return check.doubt;
   std::uint64_t listed = 0;
   for (const model::LeakGroup& group : report->leak_groups)
-    if (!group.released_by && !group.suppressed) listed += group.count.value_or(0);
+    if (!group.released_by && !group.suppressed &&
+        (shown_.module.empty() || is_in_module(report, group, shown_.module)))
+      listed += group.count.value_or(0);
   if (listed >= check.count) return std::nullopt;
   return "its table leak_groups has " + human_count(listed) + " of " + allocations(check.count);
 }
@@ -44,10 +48,37 @@ void LeakChecks::add(const std::string& path, const IndexedReport& report) {
   if (const auto doubt = doubt_about(report)) doubt_ = path + ": " + *doubt;
 }
 
+bool LeakChecks::has_nothing_in_common() const {
+  return before_ && !before_->empty() && !now_.empty() &&
+         std::ranges::none_of(now_,
+                              [&](const auto& leak) { return before_->contains(leak.first); });
+}
+
 void LeakChecks::add_doubt(const std::string& reason) {
   if (doubt_) return;
   doubt_ = reason;
   is_doubt_said_ = true;
+}
+
+bool LeakChecks::write_new_baseline() const {
+  const std::string& path = options_.new_baseline;
+  const std::string text = baseline_text(now_);
+  if (doubt_) {
+    // A baseline that lacks leaks would make them new ones.
+    print_error("the baseline " + path +
+                " is not written, because leaks may be missing: " + *doubt_);
+    return false;
+  }
+  if (path == "-") {
+    print(STDOUT_FILENO, text);
+    return true;
+  }
+  if (const int error = write_whole_file(path, text)) {
+    print_error("cannot write the baseline " + path + ": " + error_text(error));
+    return false;
+  }
+  print_line(STDERR_FILENO, "baseline: " + path);
+  return true;
 }
 
 int LeakChecks::finish() {
@@ -58,18 +89,8 @@ int LeakChecks::finish() {
     print(descriptor_, (is_first_ ? "" : "\n") +
                            difference_text(with_, *before_, now_, difference, shown_.top, style_));
   }
-  if (!options_.new_baseline.empty()) {
-    const std::string text = baseline_text(now_);
-    if (options_.new_baseline == "-") {
-      print(STDOUT_FILENO, text);
-    } else if (const int error = write_whole_file(options_.new_baseline, text)) {
-      print_error("cannot write the baseline " + options_.new_baseline + ": " + error_text(error));
-      status = 2;
-    } else {
-      print_line(STDERR_FILENO, "baseline: " + options_.new_baseline);
-    }
-  }
-  if (options_.prints_suppressions) print(descriptor_, suppression_lines(now_));
+  if (!options_.new_baseline.empty() && !write_new_baseline()) status = 2;
+  if (options_.prints_suppressions) print(STDOUT_FILENO, suppression_lines(now_));
   if (options_.gate.is_asked_for()) {
     const GateOutcome outcome = judge(options_.gate, now_, difference, doubt_);
     print_line(descriptor_, outcome.line);

@@ -23,6 +23,8 @@ struct CheckOptions {
   // Path to which a baseline with the leaks is written; "-": standard output; empty: none.
   std::string new_baseline;
   bool prints_suppressions = false;  // true: print lines that suppress the leaks
+  // True if standard output has a baseline or suppressions, and nothing else.
+  bool is_output_alone() const { return prints_suppressions || new_baseline == "-"; }
   // True if there is anything to do with the leaks.
   bool is_asked_for() const {
     return gate.is_asked_for() || !baseline.empty() || !new_baseline.empty() || prints_suppressions;
@@ -34,7 +36,8 @@ class LeakChecks {
  public:
   // Keeps a reference to the options. `shown`: `module` chooses the leaks that count, `colour` and
   // `full_stacks` set the look of call stacks, and `top` limits the leaks of a comparison that are
-  // shown. `descriptor`: where a comparison and the outcome are printed.
+  // shown. `descriptor`: where a comparison and the outcome are printed; standard error if
+  // CheckOptions::is_output_alone().
   LeakChecks(const CheckOptions&, const TextOptions& shown, int descriptor);
 
   // Reads the baseline, if the options name one. Returns false after an error line.
@@ -49,6 +52,8 @@ class LeakChecks {
   // Adds the leaks of a report, if there is anything to do with them. `path`: path of the report,
   // for messages.
   void add(const std::string& path, const IndexedReport&);
+  // True if there are leaks before and now, and no fingerprint is among both.
+  bool has_nothing_in_common() const;
   // Notes that leaks may be missing, for a reason about which an error line was printed. Only the
   // first reason is kept.
   void add_doubt(const std::string& reason);
@@ -59,6 +64,8 @@ class LeakChecks {
   int finish();
 
  private:
+  // Writes the new baseline, unless leaks may be missing. Returns false after an error line.
+  bool write_new_baseline() const;
   // Returns the reason why leaks of the report may be missing; null: none is known.
   std::optional<std::string> doubt_about(const IndexedReport&) const;
 

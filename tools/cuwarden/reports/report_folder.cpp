@@ -132,4 +132,10 @@ FolderContents contents_of(const std::string& folder) {
   return found;
 }
 
+std::string line_about_ledgers(const std::string& folder, const FolderContents& contents) {
+  const std::size_t count = contents.ledgers.size();
+  return folder + ": " + std::to_string(count) + (count == 1 ? " process" : " processes") +
+         " with a ledger but no report";
+}
+
 }  // namespace cuwarden

@@ -17,6 +17,10 @@ struct FolderContents {
   std::vector<std::string> unreadable;
 };
 
+// Returns the beginning of a line about the ledgers of the folder: "FOLDER: 2 processes with a
+// ledger but no report".
+std::string line_about_ledgers(const std::string& folder, const FolderContents&);
+
 // Returns the reports and ledgers in the folder at the path `folder` and in the folders below it
 // (folders_from()), recognised by the first bytes of each file. Symbolic links to files are
 // followed, and a file with several names is listed once. Leaves out reports that are just being

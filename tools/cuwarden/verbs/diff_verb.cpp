@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "reporters/comparison/leaks_by_fingerprint.hpp"
+#include "reporters/text/leak_check.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
@@ -37,29 +38,34 @@ int diff_verb(const DiffVerb& verb) {
   LeakChecks checks(verb.checks, verb.text, STDOUT_FILENO);
   LeaksByFingerprint before;
   Programs programs_before, programs_now;
-  bool failed = false;
+  KnownModules modules;
   const Style style(verb.text.colour, verb.text.full_stacks);
-  each_given_report(
-      verb.before, names,
-      [&](const std::string&, const IndexedReport& report) {
+  const GivenReports old =
+      each_given_report(verb.before, names, [&](const std::string&, const IndexedReport& report) {
         add_leaks_of(report, verb.text.module, style, before);
         add_program(report, programs_before);
-      },
-      failed);
+        modules.add(report);
+      });
   checks.compare_with(verb.before, std::move(before));
-  each_given_report(
-      verb.now, names,
-      [&](const std::string& path, const IndexedReport& report) {
+  const GivenReports young =
+      each_given_report(verb.now, names, [&](const std::string& path, const IndexedReport& report) {
         checks.add(path, report);
         add_program(report, programs_now);
-      },
-      failed);
-  if (failed) return 2;
-  if (are_of_different_programs(programs_before, programs_now)) {
-    print_error("diff: " + verb.before + " is of " + *programs_before.begin() + ", " + verb.now +
-                " of " + *programs_now.begin() + ": give two reports of one program");
+        modules.add(report);
+      });
+  if (old.failed || young.failed) return 2;
+  if (!verb.text.module.empty() && !modules.have(verb.text.module)) {
+    print_error("diff: " + line_about_unknown_module(verb.text.module, modules));
     return 2;
   }
+  if (are_of_different_programs(programs_before, programs_now) && checks.has_nothing_in_common()) {
+    print_error("diff: " + verb.before + " is of " + *programs_before.begin() + ", " + verb.now +
+                " of " + *programs_now.begin() +
+                ", and they have no leak in common: give two reports of one program");
+    return 2;
+  }
+  for (const GivenReports* given : {&old, &young})
+    if (!given->ledgers.empty()) checks.add_doubt(given->ledgers);
   return checks.finish();
 }
 

@@ -20,13 +20,13 @@ int export_verb(const ExportVerb& verb) {
     if (!known) return 2;
     exported.known = std::move(*known);
   }
-  for (const std::string& file : verb.files)
-    each_given_report(
-        file, names,
-        [&](const std::string&, const IndexedReport& report) {
+  for (const std::string& file : verb.files) {
+    const GivenReports given =
+        each_given_report(file, names, [&](const std::string&, const IndexedReport& report) {
           add_leaks_of(report, "", Style(false), exported.leaks);
-        },
-        failed);
+        });
+    failed |= given.failed || !given.ledgers.empty();
+  }
   // Leaks of a part of the reports would look like the leaks of all.
   if (failed) return 2;
   const std::string text = verb.format->write(exported);

@@ -24,13 +24,6 @@
 namespace cuwarden {
 namespace {
 
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
-  return text;
-}
-
 class Report {
  public:
   Report(const ReportVerb& verb, ReportNames& names)
@@ -63,10 +56,7 @@ class Report {
 
   int finish() {
     if (!is_filter_known_ && any_read_) {
-      const std::vector<std::string> nearest = modules_.nearest(verb_.text.module);
-      print_error("report: --module " + verb_.text.module +
-                  ": no recorded allocation was made through a module with this in its path" +
-                  (nearest.empty() ? "" : "; the nearest are " + listed(nearest)));
+      print_error("report: " + line_about_unknown_module(verb_.text.module, modules_));
       return 2;
     }
     // Wrong input alone is no outcome of a check.
@@ -124,7 +114,7 @@ class Report {
   void put(const std::string& text) {
     kept_ += text;
     if (!is_filter_known_) return;
-    print(STDOUT_FILENO, kept_);
+    if (!verb_.checks.is_output_alone()) print(STDOUT_FILENO, kept_);
     kept_.clear();
   }
 
@@ -145,10 +135,7 @@ class Report {
     if (contents.error != 0) return fail(folder + ": " + error_text(contents.error));
     for (const std::string& line : contents.unreadable) fail(line);
     if (!contents.ledgers.empty()) {
-      const std::size_t count = contents.ledgers.size();
-      const std::string without_report = folder + ": " + std::to_string(count) +
-                                         (count == 1 ? " process" : " processes") +
-                                         " with a ledger but no report";
+      const std::string without_report = line_about_ledgers(folder, contents);
       print_error(without_report +
                   ", still running or killed; `cuwarden recover` with this folder makes the "
                   "reports of killed ones");

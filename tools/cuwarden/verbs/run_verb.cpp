@@ -152,6 +152,8 @@ bool set_up(const RunVerb& verb, const ProgramFile& program, const TemporaryFile
   environment.set_if_missing("CUWARDEN_FRAMEWORKS", "on");
   for (const auto& [name, value] : verb.settings)
     environment.set(name, independent_of_folder(name, value));
+  if (const std::string file = environment.get("CUWARDEN_SUPPRESSIONS"); !file.empty())
+    environment.set("CUWARDEN_SUPPRESSIONS", independent_of_folder("CUWARDEN_SUPPRESSIONS", file));
   // NVTX has room for one tool.
   if (!environment.get("CUWARDEN_STEP_RANGE").empty())
     environment.set_if_missing("NVTX_INJECTION64_PATH", *shim);
@@ -279,8 +281,15 @@ void tell_reports(const RunVerb& verb, Environment& environment, const Temporary
                 : unwanted  ? "no report: nothing happened that CUWARDEN_REPORT_IF asks for"
                             : why_no_report(verb, child.signal));
   }
-  // A process without a report has had no leak if CUWARDEN_REPORT_IF=leak is what it goes by.
-  if (said) checks.add_doubt("a process left no report that can be read");
+  // Without a report, nothing is known of a process's leaks, unless leaks are a reason for one.
+  const auto wanted = parse_report_if(environment.get("CUWARDEN_REPORT_IF"));
+  if (unwanted &&
+      !(wanted && wanted->leak && environment.get("CUWARDEN_REPORT") != path_of_no_report))
+    checks.add_doubt(
+        "a process left no report, because CUWARDEN_REPORT_IF or CUWARDEN_REPORT asks for none");
+  if (said)
+    checks.add_doubt(
+        "a process left no report that can be read, or another `cuwarden run` has shown it");
   if (reports.empty() && !unwanted) checks.add_doubt("there is no report");
   if (child.signal)
     for (const RunReport& report : reports)

@@ -85,6 +85,7 @@ struct RunVerb {
   CheckOptions checks;  // checks of the leaks of all processes of the program together
   // Exit status, from 1 to 255, in place of the program's status 0 if a check fails.
   int failed_check_status = 1;
+  bool has_failed_check_status = false;  // true if the user gave failed_check_status
 };
 // Runs `cuwarden run`: runs a program with libcuwarden.so preloaded, waits for its end, and shows
 // the reports of its processes. Returns the program's exit status, or 128 plus the signal's number

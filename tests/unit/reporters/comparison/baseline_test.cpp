@@ -66,7 +66,8 @@ TEST(Baseline, counts_the_larger_figures_of_a_fingerprint_that_occurs_twice) {
 }
 
 TEST(Baseline, is_told_from_other_kinds_of_files) {
-  for (const char* text : {"", "{\"schema\": \"cuwarden.report/1\"}", "leak:Cache", "\n"})
+  for (const char* text :
+       {"", "{\"schema\": \"cuwarden.report/1\"}", "leak:Cache", "\n", "# cuwarden baseline 12\n"})
     EXPECT_EQ(error_of(text),
               "known.txt: not a baseline: its first line does not begin with '# cuwarden baseline "
               "1'; --write-baseline writes one");

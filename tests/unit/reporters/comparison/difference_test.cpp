@@ -25,7 +25,7 @@ const LeaksByFingerprint now = {
     {"same", leak(2, 200)},
     {"more bytes", leak(2, 900, "grow.cpp:3 in g")},
     {"more allocations", leak(3, 200)},
-    {"less", leak(9, 100)},
+    {"less", leak(1, 100)},
     {"small", leak(1, 10)},
     {"large", leak(1, 5000, "cache.cpp:41 in Cache::insert")},
 };
@@ -49,7 +49,7 @@ TEST(Differences, in_text_have_sums_and_a_line_for_each_leak) {
   const std::string text =
       difference_text("old.json", before, now, difference_of(before, now), 1, Style(false));
   EXPECT_EQ(text,
-            "COMPARED WITH old.json: not freed is 6.3 KiB in 18 allocations, before 850 B in 9 "
+            "COMPARED WITH old.json: 6.3 KiB in 10 allocations not freed, before 850 B in 9 "
             "allocations\n"
             "  leaks: 2 new, 2 grown, 1 smaller, 1 unchanged, 1 gone\n"
             "\nNEW\n"
@@ -62,7 +62,7 @@ TEST(Differences, in_text_have_sums_and_a_line_for_each_leak) {
             "       grow.cpp:3 in g\n"
             "  … 1 more; --top 0 shows all\n"
             "\nSMALLER\n"
-            " 1. 100 B in 9 allocations, before 200 B in 2 allocations · device memory · "
+            " 1. 100 B in 1 allocation, before 200 B in 2 allocations · device memory · "
             "cudaMalloc · less\n"
             "       f in app\n"
             "\nGONE\n"
@@ -70,10 +70,16 @@ TEST(Differences, in_text_have_sums_and_a_line_for_each_leak) {
             "       f in app\n");
 }
 
+TEST(Differences, are_growth_if_either_figure_has_grown) {
+  const LeaksByFingerprint old = {{"a", leak(2, 200)}, {"b", leak(2, 200)}};
+  const LeaksByFingerprint young = {{"a", leak(9, 100)}, {"b", leak(1, 300)}};
+  EXPECT_EQ(difference_of(old, young).grown.size(), 2u);
+}
+
 TEST(Differences, are_none_between_equal_leaks) {
   EXPECT_EQ(
       difference_text("old.json", before, before, difference_of(before, before), 10, Style(false)),
-      "COMPARED WITH old.json: not freed is 850 B in 9 allocations, before 850 B in 9 "
+      "COMPARED WITH old.json: 850 B in 9 allocations not freed, before 850 B in 9 "
       "allocations\n"
       "  leaks: 5 unchanged\n");
 }

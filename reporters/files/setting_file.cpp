@@ -1,4 +1,4 @@
-#include "reporters/files/small_file.hpp"
+#include "reporters/files/setting_file.hpp"
 
 #include <cerrno>
 
@@ -6,7 +6,7 @@
 
 namespace cuwarden {
 
-int read_small_file(const std::string& path, std::size_t most_bytes, std::string& text) {
+int read_setting_file(const std::string& path, std::size_t most_bytes, std::string& text) {
   const Descriptor file = open_to_read(path.c_str());
   if (!file) return errno;
   char piece[4096];
