@@ -1,7 +1,9 @@
 #include "reporters/tables/forecasts.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "reporters/labels/users_frame.hpp"
@@ -50,14 +52,7 @@ bool grows_faster(const GrowthRates& left, const GrowthRates& right) {
          std::tie(right.bytes_per_step, right.bytes_per_minute);
 }
 
-// The growing groups of a device, and what their live allocations tell.
-struct Sum {
-  DeviceGrowth growth;
-  std::uint64_t bytes = 0;  // live bytes of the groups
-  // Times of the oldest and the newest live allocation, in ns since the process's start.
-  std::uint64_t first_ns = UINT64_MAX, last_ns = 0;
-};
-using Sums = std::map<std::int32_t, Sum>;  // by the device's ordinal
+using Groups = std::vector<const LeakGroup*>;
 
 // Returns the highest live bytes of a series from one time on until before another.
 std::uint64_t highest(const ledger::SeriesView& series, std::uint64_t from, std::uint64_t to) {
@@ -70,57 +65,96 @@ std::uint64_t highest(const ledger::SeriesView& series, std::uint64_t from, std:
   return most;
 }
 
-// Reduces the rates in the proportion in which the device's live bytes rose less than the groups
-// say. A young queue of constant length has live allocations of all ages, as a leak has, but the
-// live bytes do not rise. Compares the highest live bytes in the first and the last quarter of the
-// time in which the live allocations were made. Does nothing if the series are too coarse for
-// that. Memory that is taken unasked has no series, and so no part in the comparison.
-void reduce_to_rise(const ledger::Reader& reader, bool blocks, Sum& sum) {
-  const std::uint64_t quarter = (sum.last_ns - std::min(sum.first_ns, sum.last_ns)) / 4;
+// The part of the bytes of growing groups by which the live bytes of a device rise from the first
+// to the last quarter of the time in which they were made: from the middle of the one to that of
+// the other.
+constexpr double between = 0.75;
+
+double expected_rise(const Groups& groups) {
+  double bytes = 0;
+  for (const LeakGroup* const group : groups) bytes += static_cast<double>(group->bytes);
+  return between * bytes;
+}
+
+// Returns the bytes by which the live bytes of the groups' device rose in the time in which the
+// live allocations of the groups were made: from the highest in its first quarter to the highest in
+// its last. Null if the series are too coarse to tell. `blocks`: true if the groups are blocks of
+// frameworks.
+std::optional<double> rise_of(const ledger::Reader& reader, const Groups& groups, bool blocks) {
+  std::uint64_t first_ns = UINT64_MAX, last_ns = 0;
+  for (const LeakGroup* const group : groups) {
+    first_ns = std::min(first_ns, group->growth.first_ns);
+    last_ns = std::max(last_ns, group->last_ns.value_or(group->growth.end_ns));
+  }
+  const std::uint64_t quarter = (last_ns - std::min(first_ns, last_ns)) / 4;
   std::uint64_t before = 0, after = 0, widest = 0;
   each_row(reader, ledger::RegionId::series, &ledger::Reader::series, [&](const auto& series) {
     const bool counts =
         blocks ? series.kind == Kind::framework_block : takes_device_memory(series.kind);
-    if (series.host_rss || series.device != sum.growth.device || !counts) return;
-    before += highest(series, sum.first_ns, sum.first_ns + quarter);
-    after += highest(series, sum.last_ns - quarter, sum.last_ns + 1);
+    if (series.host_rss || !counts || groups.empty() ||
+        series.device != groups.front()->group.device)
+      return;
+    before += highest(series, first_ns, first_ns + quarter);
+    after += highest(series, last_ns - quarter, last_ns + 1);
     if (series.buckets_used != 0) widest = std::max(widest, series.buckets[0].width_ns);
   });
-  if (widest == 0 || widest > quarter) return;
-  // Three quarters of the bytes came between the middles of both. The series are coarse, so that a
-  // rise of most of it counts as all of it.
-  constexpr double between = 0.75, most = 0.75;
-  const double expected = between * static_cast<double>(sum.bytes),
-               rise = after > before ? static_cast<double>(after - before) : 0;
-  if (rise >= most * expected) return;
-  const auto reduce = [&](std::uint64_t& rate) {
-    rate = static_cast<std::uint64_t>(static_cast<double>(rate) * rise / expected);
-  };
-  reduce(sum.growth.rates.bytes_per_step);
-  reduce(sum.growth.rates.bytes_per_minute);
+  if (widest == 0 || widest > quarter) return std::nullopt;
+  return after > before ? static_cast<double>(after - before) : 0;
 }
 
-Sums sums_of(const ledger::Reader& reader, const std::vector<LeakGroup>& groups, bool blocks) {
-  Sums sums;
+void add_rates(const Groups& groups, double share, GrowthRates& sum) {
+  const auto part = [&](std::uint64_t rate) {
+    return static_cast<std::uint64_t>(static_cast<double>(rate) * share);
+  };
+  for (const LeakGroup* const group : groups) {
+    sum.bytes_per_step += part(per_step(*group));
+    sum.bytes_per_minute += part(per_minute(*group));
+  }
+}
+
+// Returns the growth of a device by its growing groups.
+//
+// A young queue of constant length has live allocations of all ages, as a leak has, but the live
+// bytes of the device do not rise. If they rose less than the groups say, only the groups count of
+// which nothing was ever freed. If these say too much as well, the rates count in proportion.
+// Objects such as streams have no series of live bytes, and so no part in the comparison.
+DeviceGrowth growth_of(const ledger::Reader& reader, const Groups& groups, bool blocks) {
+  Groups asked_for, implicit, kept;
+  for (const LeakGroup* const group : groups) {
+    (is_implicit(group->group.kind) ? implicit : asked_for).push_back(group);
+    if (!is_implicit(group->group.kind) && group->group.frees == 0) kept.push_back(group);
+  }
+  // The series are coarse: a rise of most of what is expected counts as all of it.
+  constexpr double most = 0.75;
+  const auto rise = rise_of(reader, asked_for, blocks);
+  const auto explain = [&](const Groups& some) {
+    return !rise || *rise >= most * expected_rise(some);
+  };
+  const Groups& counted = kept.empty() || explain(asked_for) ? asked_for : kept;
+  DeviceGrowth growth;
+  growth.device = groups.front()->group.device;
+  add_rates(counted, explain(counted) ? 1 : *rise / expected_rise(counted), growth.rates);
+  add_rates(implicit, 1, growth.rates);
+  for (const Groups* const some : std::initializer_list<const Groups*>{&counted, &implicit})
+    for (const LeakGroup* const group : *some)
+      if (growth.fastest == nullptr || grows_faster(rates_of(*group), rates_of(*growth.fastest)))
+        growth.fastest = group;
+  return growth;
+}
+
+// Returns the growth of each device with growing groups, by the device's ordinal.
+std::map<std::int32_t, DeviceGrowth> growths(const ledger::Reader& reader,
+                                             const std::vector<LeakGroup>& groups, bool blocks) {
+  std::map<std::int32_t, Groups> by_device;
   for (const LeakGroup& group : groups) {
     const GrowthRates rates = rates_of(group);
-    if (!fills_device(group) || rotates(group) ||
-        (rates.bytes_per_step == 0 && rates.bytes_per_minute == 0))
-      continue;
-    Sum& sum = sums[group.group.device.value];
-    DeviceGrowth& growth = sum.growth;
-    growth.device = group.group.device;
-    growth.rates.bytes_per_step += rates.bytes_per_step;
-    growth.rates.bytes_per_minute += rates.bytes_per_minute;
-    if (growth.fastest == nullptr || grows_faster(rates, rates_of(*growth.fastest)))
-      growth.fastest = &group;
-    if (is_implicit(group.group.kind)) continue;
-    sum.bytes += group.bytes;
-    sum.first_ns = std::min(sum.first_ns, group.growth.first_ns);
-    sum.last_ns = std::max(sum.last_ns, group.last_ns.value_or(group.growth.end_ns));
+    if (fills_device(group) && !rotates(group) &&
+        (rates.bytes_per_step != 0 || rates.bytes_per_minute != 0))
+      by_device[group.group.device.value].push_back(&group);
   }
-  for (auto& [device, sum] : sums) reduce_to_rise(reader, blocks, sum);
-  return sums;
+  std::map<std::int32_t, DeviceGrowth> result;
+  for (const auto& [device, some] : by_device) result[device] = growth_of(reader, some, blocks);
+  return result;
 }
 
 }  // namespace
@@ -128,19 +162,19 @@ Sums sums_of(const ledger::Reader& reader, const std::vector<LeakGroup>& groups,
 std::vector<DeviceGrowth> growth_of_devices(const ledger::Reader& reader,
                                             const std::vector<LeakGroup>& groups,
                                             const std::vector<LeakGroup>& blocks) {
-  Sums sums = sums_of(reader, groups, false);
-  for (const auto& [device, sum] : sums_of(reader, blocks, true)) {
-    DeviceGrowth& growth = sums[device].growth;
+  std::map<std::int32_t, DeviceGrowth> all = growths(reader, groups, false);
+  for (const auto& [device, of_blocks] : growths(reader, blocks, true)) {
+    DeviceGrowth& growth = all[device];
     // The call stack of a block says more than that of the memory in which it lies.
-    if (!grows_faster(growth.rates, sum.growth.rates)) {
-      growth = sum.growth;
+    if (!grows_faster(growth.rates, of_blocks.rates)) {
+      growth = of_blocks;
       growth.idle_bytes = idle_of_pytorch(reader, growth.device);
     }
   }
   std::vector<DeviceGrowth> result;
-  for (const auto& [device, sum] : sums)
-    if (sum.growth.rates.bytes_per_step != 0 || sum.growth.rates.bytes_per_minute != 0)
-      result.push_back(sum.growth);
+  for (const auto& [device, growth] : all)
+    if (growth.rates.bytes_per_step != 0 || growth.rates.bytes_per_minute != 0)
+      result.push_back(growth);
   return result;
 }
 

@@ -96,6 +96,27 @@ TEST_F(Forecasts, a_queue_of_constant_length_does_not_fill_the_device) {
   EXPECT_TRUE(growth(groups).empty());
 }
 
+TEST_F(Forecasts, a_leak_beside_a_young_queue_is_told_from_it) {
+  std::vector<LeakGroup> groups = {by_step(10 * mib), by_step(2 * mib),
+                                   by_step(mib, 0, Kind::graph_exec)};
+  groups[0].group.frees = 8;
+  add_series({82 * mib, 84 * mib, 86 * mib, 88 * mib, 90 * mib, 92 * mib, 94 * mib, 96 * mib});
+  const auto found = growth(groups);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].rates.bytes_per_step, 3 * mib);
+  EXPECT_EQ(found[0].fastest, &groups[1]);
+}
+
+TEST_F(Forecasts, a_group_that_frees_some_counts_if_the_live_bytes_rise_by_it) {
+  std::vector<LeakGroup> groups = {by_step(10 * mib), by_step(2 * mib)};
+  groups[0].group.frees = 1;
+  add_series({12 * mib, 24 * mib, 36 * mib, 48 * mib, 60 * mib, 72 * mib, 84 * mib, 96 * mib});
+  const auto found = growth(groups);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].rates.bytes_per_step, 12 * mib);
+  EXPECT_EQ(found[0].fastest, &groups[0]);
+}
+
 TEST_F(Forecasts, a_queue_does_not_fill_the_device_if_the_program_rests_at_its_end) {
   LeakGroup group = by_step(10 * mib);
   group.last_ns = group.growth.end_ns;
