@@ -65,9 +65,8 @@ std::uint64_t highest(const ledger::SeriesView& series, std::uint64_t from, std:
   return most;
 }
 
-// The part of the bytes of growing groups by which the live bytes of a device rise from the first
-// to the last quarter of the time in which they were made: from the middle of the one to that of
-// the other.
+// Share of the bytes of growing groups by which the live bytes of a device rise between two
+// quarters of the time: from the middle of the first to the middle of the last.
 constexpr double between = 0.75;
 
 double expected_rise(const Groups& groups) {
