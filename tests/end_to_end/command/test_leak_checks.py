@@ -214,6 +214,7 @@ def test_two_snapshots_of_a_process_that_never_ends_are_compared(workspace):
     done = cuwarden(workspace, "diff", "--fail-on-growth", first, second)
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1] == "FAIL: 1 leak, 1 grown: server.py:4 in serve"
+    assert re.match(r"two looks at one process, with [\d.]+ m?s between them\n", done.stdout)
     server.stdin.close()
     assert server.wait() == 0
 

@@ -10,6 +10,7 @@
 #include "reporters/text/leak_check.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
+#include "reporters/words/quantities.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/reports/given_reports.hpp"
 #include "tools/cuwarden/verbs/verbs.hpp"
@@ -20,9 +21,29 @@ namespace {
 // The names of the programs whose reports were read.
 using Programs = std::set<std::string>;
 
-void add_program(const IndexedReport& report, Programs& programs) {
-  if (const model::Text& path = report->process.program)
-    programs.insert(printable(std::string(file_name(*path))));
+// Facts about the processes of one side of the comparison.
+struct Side {
+  Programs programs;
+  model::Process last;  // process of the report that was read last
+  GivenReports given;
+
+  void add(const IndexedReport& report) {
+    if (const model::Text& path = report->process.program)
+      programs.insert(printable(std::string(file_name(*path))));
+    last = report->process;
+  }
+};
+
+// Returns the time between two snapshots of one process, as text; empty if the reports are of
+// different processes.
+std::string time_between(const Side& before, const Side& now) {
+  const model::Process &early = before.last, &late = now.last;
+  if (before.given.count != 1 || now.given.count != 1 || early.pid != late.pid ||
+      early.start != late.start || early.host != late.host)
+    return "";
+  const std::uint64_t early_ns = early.end_ns.value_or(0), late_ns = late.end_ns.value_or(0);
+  if (late_ns <= early_ns) return "";
+  return human_time(late_ns - early_ns);
 }
 
 // True if no program is in both sets, so that a comparison would only show that.
@@ -37,35 +58,39 @@ int diff_verb(const DiffVerb& verb) {
   ReportNames names(verb.symbol_folders);
   LeakChecks checks(verb.checks, verb.text, STDOUT_FILENO);
   LeaksByFingerprint before;
-  Programs programs_before, programs_now;
+  Side before_side, now_side;
   KnownModules modules;
   const Style style(verb.text.colour, verb.text.full_stacks);
-  const GivenReports old =
+  before_side.given =
       each_given_report(verb.before, names, [&](const std::string&, const IndexedReport& report) {
         add_leaks_of(report, verb.text.module, style, before);
-        add_program(report, programs_before);
+        before_side.add(report);
         modules.add(report);
       });
   checks.compare_with(verb.before, std::move(before));
-  const GivenReports young =
+  now_side.given =
       each_given_report(verb.now, names, [&](const std::string& path, const IndexedReport& report) {
         checks.add(path, report);
-        add_program(report, programs_now);
+        now_side.add(report);
         modules.add(report);
       });
-  if (old.failed || young.failed) return 2;
+  if (before_side.given.failed || now_side.given.failed) return 2;
   if (!verb.text.module.empty() && !modules.have(verb.text.module)) {
     print_error("diff: " + line_about_unknown_module(verb.text.module, modules));
     return 2;
   }
-  if (are_of_different_programs(programs_before, programs_now) && checks.has_nothing_in_common()) {
-    print_error("diff: " + verb.before + " is of " + *programs_before.begin() + ", " + verb.now +
-                " of " + *programs_now.begin() +
+  if (are_of_different_programs(before_side.programs, now_side.programs) &&
+      checks.has_nothing_in_common()) {
+    print_error("diff: " + verb.before + " is of " + *before_side.programs.begin() + ", " +
+                verb.now + " of " + *now_side.programs.begin() +
                 ", and they have no leak in common: give two reports of one program");
     return 2;
   }
-  for (const GivenReports* given : {&old, &young})
-    if (!given->ledgers.empty()) checks.add_doubt(given->ledgers);
+  for (const Side* side : {&before_side, &now_side})
+    if (!side->given.ledgers.empty()) checks.add_doubt(side->given.ledgers);
+  if (const std::string time = time_between(before_side, now_side);
+      !time.empty() && !verb.checks.is_output_alone())
+    print_line(STDOUT_FILENO, "two looks at one process, with " + time + " between them");
   return checks.finish();
 }
 
