@@ -16,7 +16,7 @@ namespace cuwarden {
 //     6c62272e07bb0142 count=3 bytes=3145728  # device cudaMalloc: Cache::insert in libcache.so
 std::string baseline_text(const LeaksByFingerprint&);
 
-// Reads a baseline. Blank lines and lines that begin with '#' are ignored behind the heading. If a
+// Reads a baseline. After the heading, blank lines and lines that begin with '#' are ignored. If a
 // fingerprint occurs twice, as after a merge of two branches, the larger figures count. Returns
 // null, with `error` set to one line that begins with `path`, if the text has no heading or a line
 // is malformed.

@@ -75,7 +75,8 @@ std::string parts(std::initializer_list<std::pair<std::size_t, const char*>> num
 
 }  // namespace
 
-Difference difference_of(const LeaksByFingerprint& before, const LeaksByFingerprint& now) {
+Difference difference_of(const LeaksByFingerprint& before, const LeaksByFingerprint& now,
+                         const std::set<std::string>& suppressed) {
   Difference difference;
   for (const auto& [fingerprint, leak] : now) {
     const auto known = before.find(fingerprint);
@@ -90,8 +91,13 @@ Difference difference_of(const LeaksByFingerprint& before, const LeaksByFingerpr
       (leak.bytes > old.bytes || leak.count > old.count ? difference.grown : difference.shrunk)
           .push_back({&fingerprint, &old, &leak});
   }
-  for (const auto& [fingerprint, leak] : before)
-    if (!now.contains(fingerprint)) difference.gone.push_back({&fingerprint, &leak, nullptr});
+  for (const auto& [fingerprint, leak] : before) {
+    if (now.contains(fingerprint)) continue;
+    if (suppressed.contains(fingerprint))
+      ++difference.suppressed;
+    else
+      difference.gone.push_back({&fingerprint, &leak, nullptr});
+  }
   for (auto* leaks : {&difference.added, &difference.grown, &difference.shrunk, &difference.gone})
     sort_by_size(*leaks);
   return difference;
@@ -100,12 +106,14 @@ Difference difference_of(const LeaksByFingerprint& before, const LeaksByFingerpr
 std::string difference_text(const std::string& with, const LeaksByFingerprint& before,
                             const LeaksByFingerprint& now, const Difference& difference,
                             std::size_t top, const Style& style) {
-  std::string text = style.bold("COMPARED WITH " + printable(with)) + ": " + sums(now) +
-                     " not freed, before " + sums(before) + "\n";
+  std::string text = style.bold("COMPARED WITH " + printable(with)) + ": " +
+                     (now.empty() ? "no leaks" : sums(now) + " not freed") + ", before " +
+                     sums(before) + "\n";
   const std::string kinds = parts({{difference.added.size(), "new"},
                                    {difference.grown.size(), "grown"},
                                    {difference.shrunk.size(), "smaller"},
                                    {difference.unchanged, "unchanged"},
+                                   {difference.suppressed, "suppressed now"},
                                    {difference.gone.size(), "gone"}});
   if (!kinds.empty()) text += "  leaks: " + kinds + "\n";
   add_leaks("NEW", difference.added, top, style, text);

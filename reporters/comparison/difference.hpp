@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,14 @@ struct ChangedLeak {
 // leak has grown if it has more bytes or more allocations than before.
 struct Difference {
   std::vector<ChangedLeak> added, grown, shrunk, gone;
-  std::size_t unchanged = 0;  // number of fingerprints whose figures are the same
+  std::size_t unchanged = 0;   // number of fingerprints whose figures are the same
+  std::size_t suppressed = 0;  // number of fingerprints that are suppressed now, and so not gone
 };
 
-// Compares the leaks. The result points into both parameters.
-Difference difference_of(const LeaksByFingerprint& before, const LeaksByFingerprint& now);
+// Compares the leaks. The result points into `before` and `now`. `suppressed`: fingerprints of
+// leaks that are suppressed now.
+Difference difference_of(const LeaksByFingerprint& before, const LeaksByFingerprint& now,
+                         const std::set<std::string>& suppressed = {});
 
 // Returns the difference as text: a line with the sums, one with the numbers of changed leaks, then
 // the new, grown, smaller and gone leaks with their fingerprints and, if they are known, call

@@ -32,6 +32,10 @@ GateOutcome judge(const Gate& gate, const LeaksByFingerprint& now, const Differe
     line += ", " + (leaks.empty() ? std::string("none") : human_count(leaks.size())) + " " + word;
     if (!leaks.empty()) culprit = leaks.front().now;
   };
+  // Growth is told even if it does not fail the check, because a second leak in a known function is
+  // growth.
+  if (!gate.on_growth && gate.on_new && !difference.grown.empty())
+    line += ", " + human_count(difference.grown.size()) + " grown";
   count(gate.on_growth, difference.grown, "grown");
   count(gate.on_new, difference.added, "new");
   if (culprit != nullptr)

@@ -26,7 +26,8 @@ class JobSummary {
   void add(const IndexedReport&);
 
   // Returns lines about the process whose request failed for lack of memory first, by the clocks of
-  // the hosts, who held its device then, and how many processes followed; empty if none failed.
+  // the hosts; empty if none failed. The lines also say how many processes failed later, and which
+  // processes held the device at that moment.
   std::string first_refusal() const;
   // Returns a line for each host on which several processes shared a device while devices that were
   // visible to them had no process; empty if there is none. Only hosts whose processes all have the
@@ -67,7 +68,7 @@ class JobSummary {
     std::vector<std::pair<std::uint64_t, std::size_t>> bytes;
   };
 
-  // Returns the name of the process, with its host if the job has several.
+  // Returns the name of the process, with its host if the job ran on several hosts.
   std::string name_of(std::size_t member) const;
   // Returns the process with this pid on the host: its name, or the pid.
   std::string name_of(const std::string& host, std::uint64_t pid) const;

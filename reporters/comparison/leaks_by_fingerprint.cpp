@@ -42,6 +42,7 @@ std::string suppression_lines(const LeaksByFingerprint& leaks) {
   struct Sum {
     std::uint64_t count = 0, bytes = 0;
     std::string caller;
+    bool is_program = false;
   };
   std::map<std::string, Sum> sums;
   for (const auto& [fingerprint, leak] : leaks) {
@@ -51,15 +52,25 @@ std::string suppression_lines(const LeaksByFingerprint& leaks) {
     sum.count += leak.count;
     sum.bytes += leak.bytes;
     sum.caller = leak.caller;
+    // Nothing but the file of the program is known.
+    sum.is_program = leak.pattern.ends_with('$') && !leak.pattern.starts_with('^') &&
+                     leak.pattern.find(".so") == leak.pattern.npos;
   }
   std::string text;
   for (const auto& [pattern, sum] : sums) {
     text += "# " + sum.caller + ": " + human_bytes(sum.bytes) + " in " + allocations(sum.count);
     // Every call stack of the main thread has this function.
-    text += pattern == "^main$" ? "; the line would suppress all leaks below main\n# " : "\n";
+    text += pattern == "^main$" || sum.is_program
+                ? "; the line would suppress all leaks of the program\n# "
+                : "\n";
     text += "leak:" + pattern + "\n";
   }
   return text;
+}
+
+void add_suppressed_of(const IndexedReport& report, std::set<std::string>& fingerprints) {
+  for (const model::LeakGroup& group : report->leak_groups)
+    if (group.suppressed && group.fingerprint) fingerprints.insert(printable(*group.fingerprint));
 }
 
 void add_leaks_of(const IndexedReport& report, const std::string& module, const Style& style,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "reporters/model/indexed_report.hpp"
@@ -41,6 +42,9 @@ using LeaksByFingerprint = std::map<std::string, FingerprintedLeak>;
 // a comment with its size, and "leak:PATTERN". A pattern occurs once. Tensors have no line, and the
 // line for main() is a comment.
 std::string suppression_lines(const LeaksByFingerprint&);
+
+// Adds the fingerprints of the report's suppressed leaks.
+void add_suppressed_of(const IndexedReport&, std::set<std::string>& fingerprints);
 
 // Adds the leaks of a report: memory that was not freed, suppressed and released memory left out,
 // and live tensors, where they were recorded, in place of the memory of their framework in which

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reporters/words/quantities.hpp"
+
 namespace cuwarden {
 namespace {
 
@@ -11,6 +13,15 @@ constexpr ExportFormat all[] = {
 };
 
 }  // namespace
+
+std::string words_about_known(const ExportedLeaks& given, const std::string& fingerprint,
+                              const FingerprintedLeak& leak) {
+  const auto known = given.known.find(fingerprint);
+  if (known == given.known.end()) return "";
+  if (leak.bytes <= known->second.bytes && leak.count <= known->second.count) return "known";
+  return "known, but grown from " + human_bytes(known->second.bytes) + " in " +
+         counted(known->second.count, leak.kind);
+}
 
 std::span<const ExportFormat> export_formats() { return all; }
 

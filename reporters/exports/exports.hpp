@@ -15,7 +15,12 @@ struct ExportedLeaks {
   LeaksByFingerprint known;  // leaks of the baseline, which are no failures; empty: none
 };
 
-// Declares, for each format, the function of the format's name, which returns the leaks in this
+// Returns words about the growth of a known leak, such as "known, before 6.0 MiB in 3 allocations";
+// "known" if it has not grown; empty if it is not known.
+std::string words_about_known(const ExportedLeaks&, const std::string& fingerprint,
+                              const FingerprintedLeak&);
+
+// Declares a function for each format, with the format's name. It returns the leaks as text in that
 // format.
 namespace exports {
 #define EXPORT(name, meaning) std::string name(const ExportedLeaks&);

@@ -28,12 +28,14 @@ std::string property(std::string text) {
 std::string exports::github(const ExportedLeaks& given) {
   std::string text;
   for (const auto& [fingerprint, leak] : given.leaks) {
-    text += given.known.contains(fingerprint) ? "::notice " : "::error ";
+    const std::string known = words_about_known(given, fingerprint, leak);
+    text += known.empty() ? "::error " : "::notice ";
     if (!leak.file.empty()) text += "file=" + property(leak.file) + ",";
     if (!leak.file.empty() && leak.line != 0) text += "line=" + std::to_string(leak.line) + ",";
     text += "title=" + property("GPU memory leak " + fingerprint) + "::" +
-            message(human_bytes(leak.bytes) + " in " + counted(leak.count, leak.kind) +
-                    " never freed" + (leak.api.empty() ? "" : " (" + leak.api + ")") +
+            message((known.empty() ? "" : known + ": ") + human_bytes(leak.bytes) + " in " +
+                    counted(leak.count, leak.kind) + " never freed" +
+                    (leak.api.empty() ? "" : " (" + leak.api + ")") +
                     (leak.where.empty() ? "" : ": " + leak.where)) +
             "\n";
   }

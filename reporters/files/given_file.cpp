@@ -100,6 +100,8 @@ std::string read_object_file(const std::string& path, std::size_t most_bytes,
                              std::string& content) {
   return read_file(path, most_bytes, content, [](std::string_view begin) {
     if (begin.empty()) return "the file is empty";
+    if (begin.starts_with("# cuwarden baseline"))
+      return "it is a baseline: name it by --baseline, beside a report";
     return begins_as_an_object(begin) ? nullptr : "not a cuwarden report (it is no JSON object)";
   });
 }

@@ -52,7 +52,7 @@ std::vector<std::string> parse_suppressions(std::string_view text, const std::st
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::string_view whole = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(whole.size() + 1, text.size()));
-    const std::string_view line = trimmed(whole);
+    const std::string_view line = trimmed(whole.substr(0, whole.find(" #")));
     if (line.empty() || line.front() == '#') continue;
     const std::string_view pattern =
         line.starts_with(rule_word) ? trimmed(line.substr(rule_word.size())) : std::string_view();

@@ -17,10 +17,10 @@ namespace cuwarden {
 // Most bytes of a file of suppressions.
 inline constexpr std::size_t most_suppression_bytes = std::size_t{1} << 20;
 
-// Reads the text of a file of suppressions, a rule in each line: "leak:PATTERN". Blank lines and
-// lines that begin with '#' are ignored. Returns the patterns; adds a line with the path and the
-// number to `errors` for each line that is no rule; for the sixth and all later ones a line
-// together. `path`: path of the file, for these lines.
+// Reads the text of a file of suppressions, a rule in each line: "leak:PATTERN". Blank lines, lines
+// that begin with '#', and what follows a blank and '#' are ignored. Returns the patterns; adds a
+// line with the path and the number to `errors` for each line that is no rule; for the sixth and
+// all later ones a line together. `path`: path of the file, for these lines.
 std::vector<std::string> parse_suppressions(std::string_view text, const std::string& path,
                                             std::vector<std::string>& errors);
 

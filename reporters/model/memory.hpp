@@ -183,11 +183,12 @@ struct LeakGroup {
                     example_address, unmapped_count)
 };
 
-// A rule of the user's (CUWARDEN_SUPPRESSIONS) that excludes known leaks.
+// A rule, from CUWARDEN_SUPPRESSIONS or `cuwarden report --suppressions`, that excludes known
+// leaks.
 struct Suppression {
   std::string pattern;  // text behind "leak:" in the rule
   // Number of leak groups that the rule excludes, of their allocations, and of their bytes. A group
-  // that several rules match counts for the first of them.
+  // that several rules match counts for the first of them in the file. Never null.
   Figure groups, count, bytes;
   CUWARDEN_FIELDS(pattern, groups, count, bytes)
 };

@@ -143,6 +143,8 @@ std::vector<model::LeakGroup> blocks_of(const IndexedReport& report) {
 
 // Adds a line for each rule that excludes leaks, and one for each that matched nothing.
 void add_suppressions(const IndexedReport& report, const Style& style, std::string& text) {
+  if (!report->suppressions.empty() && report->leaks.suppressed_bytes.value_or(0) == 0)
+    text += "\n  suppressed: nothing\n";
   for (const model::Suppression& rule : report->suppressions) {
     const std::string words = "    leak:" + printable(rule.pattern);
     const std::uint64_t count = rule.count.value_or(0);

@@ -15,6 +15,7 @@
 #include "shim/process/reports.hpp"
 #include "shim/process/seccomp_watch.hpp"
 #include "shim/process/stack_room.hpp"
+#include "shim/support/log.hpp"
 #include "shim/support/own_stack.hpp"
 
 namespace cuwarden::shim {
@@ -168,6 +169,9 @@ bool Process::write_report() noexcept {
   complete_ledger();
   const bool is_written = write_final_report(*ledger_);
   leaks_remain_ = status_of_leaks_ != 0 && leaks_at_end(*ledger_) != 0;
+  if (leaks_remain_)
+    log_warn(formatted("leaks remain: exit status {} takes the place of 0 (CUWARDEN_EXITCODE)",
+                       status_of_leaks_));
   if (!is_written) return false;
   tell(told_of_report());
   return true;

@@ -144,8 +144,8 @@ CLI::App* declare_run(CLI::App& app, RunVerb& run) {
             run.failed_check_status = static_cast<int>(status);
             run.has_failed_check_status = true;
           },
-          "exit status if a check fails and the program's own is 0 (default 1); without another "
-          "check, that of --fail-on-leak")
+          "exit status if a check fails and the program's own is 0 (default 1); alone, it turns on "
+          "--fail-on-leak, and with --baseline --fail-on-new")
       ->type_name("N");
   return verb;
 }

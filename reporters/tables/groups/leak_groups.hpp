@@ -32,8 +32,9 @@ struct LeakGroup {
   // Address of the oldest live allocation; null: unknown, or the end of their context released
   // them.
   std::optional<DeviceAddress> example;
-  // Number of handles of virtual memory (cuMemCreate) that were unmapped but never released; null
-  // if unknown, for all other kinds of memory, and if released_by_context.
+  // Number of handles of virtual memory (cuMemCreate) that are mapped nowhere and were not
+  // released; handles that were never mapped count, too. Null if unknown, for all other kinds of
+  // memory, and if released_by_context.
   std::optional<std::uint64_t> unmapped_count;
   // Bytes of streams, modules or executable graphs that have ended, but whose memory the driver
   // keeps for later ones. 0 for all other kinds.
@@ -45,7 +46,7 @@ struct LeakGroup {
   // an equal part of what several objects took together (record_bytes_shared). Only streams,
   // modules and executable graphs have such bytes.
   bool is_uncertain = false, is_shared = false;
-  // True if a rule of the user's (suppression) excludes the group from the leaks.
+  // True if a suppression excludes the group from the leaks.
   bool is_suppressed = false;
   // Numbers of the differences of which live objects have equal parts (Record::difference), each
   // once. Objects of several groups may have parts of one difference.

@@ -101,7 +101,7 @@ def test_a_job_fails_only_on_what_it_asks_for(workspace, build):
         (["--fail-on-new"], (old, new), 1, "FAIL: 2 leaks, 1 new: application.cpp:18 in remember()"),
         (["--fail-on-growth"], (old, new), 0, "OK: 2 leaks, none grown"),
         (["--fail-on-growth"], (old, grown), 1, "FAIL: 1 leak, 1 grown: application.cpp:8 in "),
-        (["--fail-on-new"], (old, grown), 0, "OK: 1 leak, none new"),
+        (["--fail-on-new"], (old, grown), 0, "OK: 1 leak, 1 grown, none new"),
         (["--fail-on-leak"], (old, old), 1, "FAIL: 1 leak: application.cpp:8 in "),
         (["--fail-on-new", "--fail-on-growth"], (old, old), 0, "OK: 1 leak, none grown, none new"),
     ):

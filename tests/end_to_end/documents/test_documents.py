@@ -232,7 +232,7 @@ def test_the_example_of_a_reclaimer_in_python_runs(shown):
 
 def test_the_script_against_new_leaks_passes_and_fails_as_its_page_says(shown, workspace):
     page = (shimmed.SOURCE / "docs" / "leaks-in-ci.md").read_text()
-    (script, without_command) = blocks("bash", page)
+    (script, preloaded, with_status) = blocks("bash", page)
     (write,) = blocks("sh", page)
     (workspace.work / "check.sh").write_text(script)
     (workspace.work / "known.supp").write_text("")
@@ -255,10 +255,19 @@ def test_the_script_against_new_leaks_passes_and_fails_as_its_page_says(shown, w
     assert 'failures="1"' in results and "vendor_filter_apply" in results
     (patterns,) = re.findall(r"```\n([^`]*leak:[^`]*)```", page)
     (workspace.work / "known.supp").write_text(patterns)
+    (workspace.work / "check.sh").write_text(script.replace("--baseline", "--suppressions known.supp --baseline", 1))
     status, line, results = check()
     assert (status, line) == (0, "OK: no leaks, none new")
     assert 'failures="0"' in results
 
-    line = without_command.replace("/path/to/libcuwarden.so", f'"{shimmed.SHIM}:{shimmed.DRIVER}:{shimmed.RUNTIME}"')
-    assert shown(line).returncode == 0
-    assert shown(line.replace("known.supp", "empty.supp")).returncode == 23
+    def preload(block):
+        shim = f'"{shimmed.SHIM}:{shimmed.DRIVER}:{shimmed.RUNTIME}"'
+        return shown(block.replace("/path/to/libcuwarden.so", shim))
+
+    (workspace.work / "reports").mkdir()
+    checked = preload(preloaded)
+    assert checked.returncode == 1 and "\nFAIL: 1 leak, 1 new: " in checked.stdout
+    assert preload(with_status).returncode == 0
+    (workspace.work / "known.supp").write_text("")
+    ended = preload(with_status)
+    assert ended.returncode == 23 and "exit status 23 takes the place of 0" in ended.stderr

@@ -44,6 +44,8 @@ std::optional<std::string> LeakChecks::doubt_about(const IndexedReport& report) 
 void LeakChecks::add(const std::string& path, const IndexedReport& report) {
   if (!options_.is_asked_for() && !before_) return;
   add_leaks_of(report, shown_.module, style_, now_);
+  add_suppressed_of(report, suppressed_);
+  has_reports_ = true;
   if (doubt_) return;
   if (const auto doubt = doubt_about(report)) doubt_ = path + ": " + *doubt;
 }
@@ -84,8 +86,8 @@ bool LeakChecks::write_new_baseline() const {
 int LeakChecks::finish() {
   int status = 0;
   Difference difference;
-  if (before_) {
-    difference = difference_of(*before_, now_);
+  if (before_ && has_reports_) {
+    difference = difference_of(*before_, now_, suppressed_);
     print(descriptor_, (is_first_ ? "" : "\n") +
                            difference_text(with_, *before_, now_, difference, shown_.top, style_));
   }

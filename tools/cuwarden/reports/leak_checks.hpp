@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "reporters/comparison/difference.hpp"
@@ -15,7 +16,7 @@
 
 namespace cuwarden {
 
-// The options by which the user asks for checks of leaks.
+// The checks of leaks that the user asked for, and the files that they read and write.
 struct CheckOptions {
   Gate gate;  // conditions under which the check fails
   // Path of the baseline with which the leaks are compared; empty: none.
@@ -77,6 +78,8 @@ class LeakChecks {
   std::string with_;      // path of the report or baseline with the leaks before_
   bool is_first_ = true;  // true if nothing is printed before the comparison
   LeaksByFingerprint now_;
+  std::set<std::string> suppressed_;  // fingerprints of suppressed leaks
+  bool has_reports_ = false;          // true if a report was added
   std::optional<std::string> doubt_;  // reason why leaks may be missing; null: none
   bool is_doubt_said_ = false;        // true if an error line was printed about doubt_
 };

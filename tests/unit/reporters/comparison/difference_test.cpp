@@ -76,6 +76,16 @@ TEST(Differences, are_growth_if_either_figure_has_grown) {
   EXPECT_EQ(difference_of(old, young).grown.size(), 2u);
 }
 
+TEST(Differences, do_not_take_suppressed_leaks_for_gone_ones) {
+  const Difference difference = difference_of(before, {}, {"gone", "same"});
+  EXPECT_EQ(difference.suppressed, 2u);
+  EXPECT_EQ(names(difference.gone), "less;more allocations;more bytes;");
+  EXPECT_NE(difference_text("old.json", before, {}, difference, 10, Style(false))
+                .find("old.json: no leaks, before 850 B in 9 allocations\n  leaks: 2 suppressed "
+                      "now, 3 gone\n"),
+            std::string::npos);
+}
+
 TEST(Differences, are_none_between_equal_leaks) {
   EXPECT_EQ(
       difference_text("old.json", before, before, difference_of(before, before), 10, Style(false)),
@@ -91,7 +101,7 @@ GateOutcome outcome(Gate gate, const LeaksByFingerprint& leaks,
 
 TEST(Gates, fail_on_what_they_are_asked_for_and_name_the_largest) {
   EXPECT_EQ(outcome({.on_new = true}, now).line,
-            "FAIL: 6 leaks, 2 new: cache.cpp:41 in Cache::insert");
+            "FAIL: 6 leaks, 2 grown, 2 new: cache.cpp:41 in Cache::insert");
   EXPECT_EQ(outcome({.on_growth = true}, now).line, "FAIL: 6 leaks, 2 grown: grow.cpp:3 in g");
   EXPECT_EQ(outcome({.on_new = true, .on_growth = true}, now).line,
             "FAIL: 6 leaks, 2 grown, 2 new: cache.cpp:41 in Cache::insert");
@@ -114,7 +124,7 @@ TEST(Gates, fail_if_leaks_may_be_missing) {
   EXPECT_EQ(doubtful.line,
             "FAIL: 5 leaks, none new, but leaks may be missing: ci.json: records were lost");
   EXPECT_EQ(outcome({.on_new = true}, now, "ci.json: records were lost").line,
-            "FAIL: 6 leaks, 2 new: cache.cpp:41 in Cache::insert");
+            "FAIL: 6 leaks, 2 grown, 2 new: cache.cpp:41 in Cache::insert");
 }
 
 }  // namespace

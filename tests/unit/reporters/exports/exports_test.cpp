@@ -18,7 +18,9 @@ ExportedLeaks hostile_leaks() {
                                         .line = 41,
                                         .stack = "       #0  <script>\xef\xbf\xbf\n"};
   exported.leaks["00000000000000cd"] = {.kind = "stream", .count = 1, .bytes = 4096};
-  exported.known["00000000000000cd"] = {};
+  FingerprintedLeak& known = exported.known["00000000000000cd"];
+  known.count = 1;
+  known.bytes = 1024;
   return exported;
 }
 
@@ -27,7 +29,8 @@ TEST(Exports, as_annotations_have_a_line_for_each_leak) {
             "::error file=/src/a%2Cb%3Ac%25.cpp,line=41,title=GPU memory leak "
             "00000000000000ab::3.0 MiB in 3 allocations never freed (cudaMalloc): "
             "a,b:c%25.cpp:41 in f\n"
-            "::notice title=GPU memory leak 00000000000000cd::4.0 KiB in 1 stream never freed\n");
+            "::notice title=GPU memory leak 00000000000000cd::known, but grown from 1.0 KiB in 1 "
+            "stream: 4.0 KiB in 1 stream never freed\n");
   EXPECT_EQ(exports::github({}), "");
 }
 
@@ -43,7 +46,8 @@ TEST(Exports, as_test_results_have_a_test_for_each_leak) {
       "a,b:c%.cpp:41 in f\n       #0  &lt;script&gt;?\n</failure>\n"
       "    </testcase>\n"
       "    <testcase classname=\"stream\" name=\"00000000000000cd\">\n"
-      "      <skipped message=\"known: 4.0 KiB in 1 stream\"/>\n"
+      "      <skipped message=\"known, but grown from 1.0 KiB in 1 stream: 4.0 KiB in 1 "
+      "stream\"/>\n"
       "    </testcase>\n"
       "  </testsuite>\n"
       "</testsuites>\n");

@@ -49,8 +49,9 @@ TEST(Suppressions, take_no_long_time_if_they_have_many_stars) {
 
 TEST(Suppressions, are_read_from_lines_with_comments_and_blanks) {
   std::vector<std::string> errors;
-  const auto patterns = parse_suppressions(
-      "# known\n\nleak:Cache::insert\r\n  leak: libfoo.so  \nleak:^main$", "known.supp", errors);
+  const auto patterns =
+      parse_suppressions("# known\n\nleak:Cache::insert\r\n  leak: libfoo.so  \nleak:^main$  # why",
+                         "known.supp", errors);
   EXPECT_EQ(patterns, (std::vector<std::string>{"Cache::insert", "libfoo.so", "^main$"}));
   EXPECT_TRUE(errors.empty());
 }
