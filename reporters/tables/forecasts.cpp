@@ -65,39 +65,48 @@ std::uint64_t highest(const ledger::SeriesView& series, std::uint64_t from, std:
   return most;
 }
 
-// Share of the bytes of growing groups by which the live bytes of a device rise between two
-// quarters of the time: from the middle of the first to the middle of the last.
-constexpr double between = 0.75;
+// The last quarter of the time in which the live allocations of growing groups were made, in ns
+// since the process's start.
+struct LastQuarter {
+  explicit LastQuarter(const Groups& groups) {
+    std::uint64_t first_ns = UINT64_MAX;
+    for (const LeakGroup* const group : groups) {
+      first_ns = std::min(first_ns, group->growth.first_ns);
+      end_ns = std::max(end_ns, group->last_ns.value_or(group->growth.end_ns));
+    }
+    length_ns = (end_ns - std::min(first_ns, end_ns)) / 4;
+  }
+  std::uint64_t end_ns = 0, length_ns = 0;
+};
 
-double expected_rise(const Groups& groups) {
+// Returns the bytes by which the groups grow in the quarter if each has grown evenly since its
+// oldest live allocation.
+double expected_rise(const Groups& groups, const LastQuarter& quarter) {
   double bytes = 0;
-  for (const LeakGroup* const group : groups) bytes += static_cast<double>(group->bytes);
-  return between * bytes;
+  for (const LeakGroup* const group : groups) {
+    const std::uint64_t age_ns = quarter.end_ns - std::min(group->growth.first_ns, quarter.end_ns);
+    bytes += static_cast<double>(group->bytes) * static_cast<double>(quarter.length_ns) /
+             static_cast<double>(std::max(age_ns, quarter.length_ns));
+  }
+  return bytes;
 }
 
-// Returns the bytes by which the live bytes of the groups' device rose in the time in which the
-// live allocations of the groups were made: from the highest in its first quarter to the highest in
-// its last. Null if the series are too coarse to tell. `blocks`: true if the groups are blocks of
-// frameworks.
-std::optional<double> rise_of(const ledger::Reader& reader, const Groups& groups, bool blocks) {
-  std::uint64_t first_ns = UINT64_MAX, last_ns = 0;
-  for (const LeakGroup* const group : groups) {
-    first_ns = std::min(first_ns, group->growth.first_ns);
-    last_ns = std::max(last_ns, group->last_ns.value_or(group->growth.end_ns));
-  }
-  const std::uint64_t quarter = (last_ns - std::min(first_ns, last_ns)) / 4;
+// Returns the bytes by which the live bytes of the device rose in the quarter: from the highest in
+// the quarter before it to the highest in it. Null if the series are too coarse to tell. `blocks`:
+// true if the live blocks of frameworks are meant.
+std::optional<double> rise_in(const ledger::Reader& reader, DeviceOrdinal device,
+                              const LastQuarter& quarter, bool blocks) {
+  const std::uint64_t begin_ns = quarter.end_ns - quarter.length_ns;
   std::uint64_t before = 0, after = 0, widest = 0;
   each_row(reader, ledger::RegionId::series, &ledger::Reader::series, [&](const auto& series) {
     const bool counts =
         blocks ? series.kind == Kind::framework_block : takes_device_memory(series.kind);
-    if (series.host_rss || !counts || groups.empty() ||
-        series.device != groups.front()->group.device)
-      return;
-    before += highest(series, first_ns, first_ns + quarter);
-    after += highest(series, last_ns - quarter, last_ns + 1);
+    if (series.host_rss || !counts || series.device != device) return;
+    before += highest(series, begin_ns - std::min(quarter.length_ns, begin_ns), begin_ns);
+    after += highest(series, begin_ns, quarter.end_ns + 1);
     if (series.buckets_used != 0) widest = std::max(widest, series.buckets[0].width_ns);
   });
-  if (widest == 0 || widest > quarter) return std::nullopt;
+  if (widest == 0 || widest > quarter.length_ns) return std::nullopt;
   return after > before ? static_cast<double>(after - before) : 0;
 }
 
@@ -125,14 +134,15 @@ DeviceGrowth growth_of(const ledger::Reader& reader, const Groups& groups, bool 
   }
   // The series are coarse: a rise of most of what is expected counts as all of it.
   constexpr double most = 0.75;
-  const auto rise = rise_of(reader, asked_for, blocks);
+  const LastQuarter quarter(asked_for);
+  const auto rise = rise_in(reader, groups.front()->group.device, quarter, blocks);
   const auto explain = [&](const Groups& some) {
-    return !rise || *rise >= most * expected_rise(some);
+    return !rise || *rise >= most * expected_rise(some, quarter);
   };
   const Groups& counted = kept.empty() || explain(asked_for) ? asked_for : kept;
   DeviceGrowth growth;
   growth.device = groups.front()->group.device;
-  add_rates(counted, explain(counted) ? 1 : *rise / expected_rise(counted), growth.rates);
+  add_rates(counted, explain(counted) ? 1 : *rise / expected_rise(counted, quarter), growth.rates);
   add_rates(implicit, 1, growth.rates);
   for (const Groups* const some : std::initializer_list<const Groups*>{&counted, &implicit})
     for (const LeakGroup* const group : *some)

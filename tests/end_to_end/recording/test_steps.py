@@ -92,6 +92,20 @@ def test_a_queue_of_constant_length_does_not_fill_the_device(workspace):
     assert run.report["forecasts"] == []
 
 
+def test_a_leak_beside_a_young_queue_is_told_from_it(workspace):
+    """The queue has filled up in the first half of the run, and takes more in each step than the leak."""
+    both = "import collections, ctypes, cuwarden, time\nqueue, kept = collections.deque(), []"
+    mark = (
+        "time.sleep(0.01); cuwarden.step(); queue.append(take(8 << 20)); kept.append(take(2 << 20)); "
+        "len(queue) > 35 and cudart.cudaFree(queue.popleft()); continue"
+    )
+    run = run_loop(workspace, marking=both, mark=mark, steps=60)
+    (forecast,) = run.report["forecasts"]
+    assert forecast["growth_bytes_per_step"] == 2 << 20
+    (leak,) = [group for group in run.report["leak_groups"] if group["bytes"] == 60 * (2 << 20)]
+    assert forecast["stack"] == leak["stack"]
+
+
 def test_without_marks_growth_is_told_by_times(workspace):
     run = run_loop(workspace, mark="pass")
     assert run.report["process"]["steps"] is None
