@@ -76,6 +76,12 @@ void add_checks(CLI::App& verb, CheckOptions& checks, bool is_diff = false) {
            "write the list of leaks to this file; - for standard output, and nothing else there");
 }
 
+// Declares the option --suppressions, which sets `file`.
+void add_suppressions(CLI::App& verb, std::string& file) {
+  add_file(verb, "--suppressions", file,
+           "do not count leaks that this file's leak:PATTERN lines match");
+}
+
 // Declares the option --top, which sets `top`.
 void add_top(CLI::App& verb, std::size_t& top) {
   verb.add_option_function<std::string>(
@@ -206,8 +212,7 @@ CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
       ->type_name("SIZE");
   add_choice(*verb, report.text);
   add_checks(*verb, report.checks);
-  add_file(*verb, "--suppressions", report.suppressions,
-           "do not count leaks that this file's leak:PATTERN lines match");
+  add_suppressions(*verb, report.suppressions);
   verb->add_flag("--print-suppressions", report.checks.prints_suppressions,
                  "print lines for such a file that match the leaks, and nothing else");
   add_symbols(*verb, report.symbol_folders);
@@ -238,6 +243,7 @@ CLI::App* declare_diff(CLI::App& app, DiffVerb& diff) {
   add_top(*verb, diff.text.top);
   add_choice(*verb, diff.text);
   add_checks(*verb, diff.checks, true);
+  add_suppressions(*verb, diff.suppressions);
   add_symbols(*verb, diff.symbol_folders);
   return verb;
 }
@@ -258,6 +264,7 @@ CLI::App* declare_export(CLI::App& app, ExportVerb& exported) {
           },
           "format: " + names_of_formats(export_formats()))
       ->type_name("NAME");
+  add_suppressions(*verb, exported.suppressions);
   add_file(*verb, "--baseline", exported.baseline, "leaks in this list of known ones do not fail");
   verb->add_option("-o,--output", exported.output, "path of the file (default: standard output)")
       ->type_name("PATH");

@@ -119,6 +119,11 @@ def test_a_baseline_keeps_what_is_known(workspace, build):
     assert text.splitlines()[1:] == [
         f"{fingerprints(old)[0]} count=3 bytes=3145728  # device cudaMalloc: cache::insert in application"
     ]
+    failing = build("-O0", more="return 7;")
+    options = ["--simulate", "4GiB", "--write-baseline", workspace.work / "other.txt"]
+    failed = cuwarden(workspace, "run", *options, "--", failing)
+    assert failed.returncode == 7
+    assert failed.stderr.splitlines()[-1].startswith("cuwarden: the program ended with status 7: ")
     for part in (str(workspace.folder), "application.cpp", old["process"]["host"]):
         assert part not in text
 
@@ -257,6 +262,10 @@ def test_the_lines_that_report_prints_suppress_all_leaks(workspace, build):
     assert checked.returncode == 0
     assert "no leaks: every recorded allocation was freed or is suppressed\n" in checked.stdout
     assert checked.stdout.endswith("\nOK: no leaks\n")
+    exported = cuwarden(workspace, "export", "--format", "github", "--suppressions", suppressions, report.path)
+    assert (exported.returncode, exported.stdout) == (0, "")
+    compared = cuwarden(workspace, "diff", "--suppressions", suppressions, report.path, report.path)
+    assert compared.stdout.startswith(f"COMPARED WITH {report.path}: no leaks, before nothing\n")
     assert cuwarden(workspace, "report", "--fail-on-leak", report.path).returncode == 1
 
 

@@ -7,12 +7,13 @@
 #include "reporters/words/error_text.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/reports/given_suppressions.hpp"
 #include "tools/cuwarden/reports/report_folder.hpp"
 
 namespace cuwarden {
 
 GivenReports each_given_report(
-    const std::string& path, ReportNames& names,
+    const std::string& path, ReportNames& names, const std::vector<std::string>& patterns,
     FunctionRef<void(const std::string& path, const IndexedReport&)> visit) {
   GivenReports given;
   const auto fail = [&](const std::string& line) {
@@ -24,6 +25,7 @@ GivenReports each_given_report(
     auto report = load_report(file, error);
     if (!report) return fail(error);
     names.complete(*report, names.paths_in(file));
+    suppress_leaks(*report, patterns);
     visit(file, IndexedReport(std::move(*report)));
     ++given.count;
   };

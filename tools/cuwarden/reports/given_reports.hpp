@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "reporters/model/indexed_report.hpp"
 #include "runtime_hooks/core/function_ref.hpp"
@@ -17,11 +18,11 @@ struct GivenReports {
 };
 
 // Calls `visit` with the path and the content of the report at the path, or of each report in the
-// folder at the path and in the folders below it. Completes names of functions and lines. `path`:
-// "-" is standard input. Prints an error line for each report that cannot be read, for a folder
-// without reports, and about ledgers in the folder.
+// folder at the path and in the folders below it. Completes names of functions and lines, and
+// suppresses leaks by the patterns. `path`: "-" is standard input. Prints an error line for each
+// report that cannot be read, for a folder without reports, and about ledgers in the folder.
 GivenReports each_given_report(
-    const std::string& path, ReportNames&,
+    const std::string& path, ReportNames&, const std::vector<std::string>& patterns,
     FunctionRef<void(const std::string& path, const IndexedReport&)> visit);
 
 }  // namespace cuwarden

@@ -1,8 +1,10 @@
 #include "tools/cuwarden/reports/given_suppressions.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "reporters/files/setting_file.hpp"
+#include "reporters/labels/report_suppressions.hpp"
 #include "reporters/labels/suppressions.hpp"
 #include "reporters/words/error_text.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
@@ -22,6 +24,15 @@ bool read_suppressions(const std::string& path, std::vector<std::string>& patter
                      " (--suppressions)");
   for (const std::string& line : errors) print_error(line);
   return errors.empty();
+}
+
+void suppress_leaks(model::Report& report, const std::vector<std::string>& patterns) {
+  if (patterns.empty()) return;
+  for (const model::Suppression& row : suppression_rows(patterns))
+    if (std::ranges::find(report.suppressions, row.pattern, &model::Suppression::pattern) ==
+        report.suppressions.end())
+      report.suppressions.push_back(row);
+  apply_suppressions(report);
 }
 
 }  // namespace cuwarden

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "reporters/comparison/leaks_by_fingerprint.hpp"
 #include "reporters/text/leak_check.hpp"
@@ -13,6 +14,7 @@
 #include "reporters/words/quantities.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/reports/given_reports.hpp"
+#include "tools/cuwarden/reports/given_suppressions.hpp"
 #include "tools/cuwarden/verbs/verbs.hpp"
 
 namespace cuwarden {
@@ -58,22 +60,24 @@ int diff_verb(const DiffVerb& verb) {
   ReportNames names(verb.symbol_folders);
   LeakChecks checks(verb.checks, verb.text, STDOUT_FILENO);
   LeaksByFingerprint before;
+  std::vector<std::string> patterns;
+  if (!verb.suppressions.empty() && !read_suppressions(verb.suppressions, patterns)) return 2;
   Side before_side, now_side;
   KnownModules modules;
   const Style style(verb.text.colour, verb.text.full_stacks);
-  before_side.given =
-      each_given_report(verb.before, names, [&](const std::string&, const IndexedReport& report) {
-        add_leaks_of(report, verb.text.module, style, before);
-        before_side.add(report);
-        modules.add(report);
-      });
+  before_side.given = each_given_report(verb.before, names, patterns,
+                                        [&](const std::string&, const IndexedReport& report) {
+                                          add_leaks_of(report, verb.text.module, style, before);
+                                          before_side.add(report);
+                                          modules.add(report);
+                                        });
   checks.compare_with(verb.before, std::move(before));
-  now_side.given =
-      each_given_report(verb.now, names, [&](const std::string& path, const IndexedReport& report) {
-        checks.add(path, report);
-        now_side.add(report);
-        modules.add(report);
-      });
+  now_side.given = each_given_report(verb.now, names, patterns,
+                                     [&](const std::string& path, const IndexedReport& report) {
+                                       checks.add(path, report);
+                                       now_side.add(report);
+                                       modules.add(report);
+                                     });
   if (before_side.given.failed || now_side.given.failed) return 2;
   if (!verb.text.module.empty() && !modules.have(verb.text.module)) {
     print_error("diff: " + line_about_unknown_module(verb.text.module, modules));

@@ -7,6 +7,7 @@
 #include "tools/cuwarden/output/whole_file.hpp"
 #include "tools/cuwarden/reports/given_baseline.hpp"
 #include "tools/cuwarden/reports/given_reports.hpp"
+#include "tools/cuwarden/reports/given_suppressions.hpp"
 #include "tools/cuwarden/verbs/verbs.hpp"
 
 namespace cuwarden {
@@ -20,9 +21,11 @@ int export_verb(const ExportVerb& verb) {
     if (!known) return 2;
     exported.known = std::move(*known);
   }
+  std::vector<std::string> patterns;
+  if (!verb.suppressions.empty() && !read_suppressions(verb.suppressions, patterns)) return 2;
   for (const std::string& file : verb.files) {
-    const GivenReports given =
-        each_given_report(file, names, [&](const std::string&, const IndexedReport& report) {
+    const GivenReports given = each_given_report(
+        file, names, patterns, [&](const std::string&, const IndexedReport& report) {
           add_leaks_of(report, "", Style(false), exported.leaks);
         });
     failed |= given.failed || !given.ledgers.empty();

@@ -7,7 +7,6 @@
 #include "reporters/comparison/job_summary.hpp"
 #include "reporters/files/file_status.hpp"
 #include "reporters/json/read_report.hpp"
-#include "reporters/labels/report_suppressions.hpp"
 #include "reporters/text/leak_check.hpp"
 #include "reporters/text/text_summary.hpp"
 #include "reporters/words/error_text.hpp"
@@ -82,23 +81,13 @@ class Report {
       return std::nullopt;
     }
     names_.complete(*report, content ? ReportNames::Paths::distrusted : names_.paths_in(path));
-    suppress(*report);
+    suppress_leaks(*report, suppressions_);
     const IndexedReport indexed(std::move(*report));
     const LeakCheck check = check_leaks(indexed, verb_.text.module);
     std::string text = show_report(indexed, check);
     check_modules(indexed);
     checks_.add(path, indexed);
     return text;
-  }
-
-  // Applies the suppressions that the user gave, beside those of the report itself.
-  void suppress(model::Report& report) const {
-    if (suppressions_.empty()) return;
-    for (const model::Suppression& row : suppression_rows(suppressions_))
-      if (std::ranges::find(report.suppressions, row.pattern, &model::Suppression::pattern) ==
-          report.suppressions.end())
-        report.suppressions.push_back(row);
-    apply_suppressions(report);
   }
 
   void check_modules(const IndexedReport& report) {

@@ -339,6 +339,9 @@ int run_verb(const RunVerb& verb) {
   if (devices) devices->remove_name();
   tell_reports(verb, environment, list, run_paths, child, checks);
   const int checked = verb.checks.is_asked_for() ? checks.finish() : 0;
+  if (status != 0 && !verb.checks.new_baseline.empty())
+    print_error("the program ended with status " + std::to_string(status) +
+                ": the baseline may lack leaks, or have memory that was in use");
   if (status != 0 || checked == 0) return status;
   return checked == 1 ? verb.failed_check_status : checked;
 }

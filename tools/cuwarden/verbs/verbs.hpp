@@ -48,8 +48,9 @@ int report_verb(const ReportVerb&);
 struct DiffVerb {
   // Paths of two reports, or of folders with the reports of several processes; "-": standard input.
   std::string before, now;
-  TextOptions text;     // `module`, `top`, `colour` and `full_stacks` count
-  CheckOptions checks;  // checks of the leaks in `now`; no baseline is read
+  TextOptions text;          // `module`, `top`, `colour` and `full_stacks` count
+  CheckOptions checks;       // checks of the leaks in `now`; no baseline is read
+  std::string suppressions;  // path of a file of suppressions for both; empty: none
   // Paths of folders with debug files, which are found by build id.
   std::vector<std::string> symbol_folders;
 };
@@ -64,8 +65,9 @@ struct ExportVerb {
   // up.
   std::vector<std::string> files;
   const ExportFormat* format = nullptr;  // format that is written; never null; not owned
-  std::string baseline;  // path of a baseline whose leaks are no failures; empty: none
-  std::string output;    // path of the file; empty or "-": standard output
+  std::string baseline;      // path of a baseline whose leaks are no failures; empty: none
+  std::string output;        // path of the file; empty or "-": standard output
+  std::string suppressions;  // path of a file of suppressions; empty: none
   // Paths of folders with debug files, which are found by build id.
   std::vector<std::string> symbol_folders;
 };
