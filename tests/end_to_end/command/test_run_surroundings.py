@@ -297,7 +297,7 @@ def test_runs_options_are_the_shims_settings(cuwarden, workspace):
     words = [word for option, (_, value) in options.items() for word in (option, value)]
     shown = cuwarden("run", *words, "--", "/usr/bin/env").stdout.splitlines()
     assert {f"{name}={value}" for name, value in options.values()} <= set(shown), shown
-    listed = {word for word in cuwarden("run", "--help").stdout.split() if word.startswith("--")}
+    listed = {word.rstrip(",") for word in cuwarden("run", "--help").stdout.split() if word.startswith("--")}
     checks = {
         "--fail-on-leak", "--fail-on-new", "--fail-on-growth", "--baseline", "--write-baseline", "--error-exitcode",
     }  # fmt: skip
