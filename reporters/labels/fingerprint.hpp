@@ -2,13 +2,15 @@
 // reports can be compared.
 #pragma once
 
-#include <map>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "reporters/owners/named_frame.hpp"
+#include "runtime_hooks/core/hash.hpp"
 
 namespace cuwarden {
 
@@ -35,8 +37,15 @@ class Fingerprints {
   // Returns the line for a frame; empty if neither its module nor its function is known.
   const std::string& line(const NamedFrame&);
 
-  // The line of each frame that was met, by the addresses of the texts of its function and file.
-  std::map<std::pair<const char*, const char*>, std::string> lines_;
+  // Addresses of the texts of a frame's function and file.
+  using Key = std::pair<const char*, const char*>;
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const {
+      return hash_pair(reinterpret_cast<std::uintptr_t>(key.first),
+                       reinterpret_cast<std::uintptr_t>(key.second));
+    }
+  };
+  std::unordered_map<Key, std::string, KeyHash> lines_;  // the line of each frame that was met
 };
 
 }  // namespace cuwarden
