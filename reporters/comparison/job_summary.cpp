@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "reporters/comparison/leaks_by_fingerprint.hpp"
 #include "reporters/text/text_stacks.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/quantities.hpp"
@@ -96,17 +95,20 @@ void JobSummary::add(const IndexedReport& report) {
   }
   visible_[member.host].insert(text_or(report->job.visible_devices, ""));
   add_refusal(report);
-  LeaksByFingerprint leaks;
-  add_leaks_of(report, "", style_, leaks);
-  for (auto& [fingerprint, leak] : leaks) {
-    Leak& known = leaks_[fingerprint];
-    if (known.bytes.empty()) {
-      known.heading =
-          memory_name(leak.kind, std::nullopt) + (leak.api.empty() ? "" : " · " + leak.api);
-      known.stack = std::move(leak.stack);
-    }
-    known.bytes.emplace_back(leak.bytes, members_.size() - 1);
+  each_leak(report, "", [&](const LeakRow& row) { add_leak(report, row); });
+}
+
+void JobSummary::add_leak(const IndexedReport& report, const LeakRow& row) {
+  Leak& leak = leaks_[printable(std::string(row.fingerprint))];
+  const std::size_t member = members_.size() - 1;
+  if (leak.bytes.empty()) {
+    const std::string api = printable(std::string(row.api));
+    leak.heading =
+        memory_name(std::string(row.kind), std::nullopt) + (api.empty() ? "" : " · " + api);
+    add_stack(report, row.stack, most_compared_frames, style_, leak.stack);
   }
+  if (leak.bytes.empty() || leak.bytes.back().second != member) leak.bytes.emplace_back(0, member);
+  leak.bytes.back().first += row.bytes;
 }
 
 std::string JobSummary::first_refusal() const {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "reporters/comparison/leaks_by_fingerprint.hpp"
 #include "reporters/model/indexed_report.hpp"
 #include "reporters/text/text_elements.hpp"
 
@@ -74,6 +75,8 @@ class JobSummary {
   std::string name_of(const std::string& host, std::uint64_t pid) const;
   // Adds the first request of the process that failed.
   void add_refusal(const IndexedReport&);
+  // Adds a leak of the process that was added last.
+  void add_leak(const IndexedReport&, const LeakRow&);
   // Returns the bytes of a leak as text: "4.0 MiB each", or the least, the median and the most.
   std::string spread(const Leak&) const;
 

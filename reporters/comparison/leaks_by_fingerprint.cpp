@@ -1,39 +1,41 @@
 #include "reporters/comparison/leaks_by_fingerprint.hpp"
 
-#include <algorithm>
+#include <utility>
 
-#include "reporters/labels/fingerprint.hpp"
 #include "reporters/text/leak_check.hpp"
 #include "reporters/text/text_stacks.hpp"
+#include "reporters/words/paths.hpp"
 #include "reporters/words/quantities.hpp"
 #include "runtime_hooks/core/kind.hpp"
 
 namespace cuwarden {
 namespace {
 
-// Most lines for the frames of one stack; `cuwarden report` shows more.
-constexpr std::size_t most_lines = 12;
+// True if the pattern matches all call stacks of the main thread of the report's program: that of
+// main(), and that of the program's file.
+bool is_of_program(const IndexedReport& report, const std::string& pattern) {
+  const std::string program(file_name(report->process.program.value_or("")));
+  return pattern == "^main$" || pattern == printable(program) + "$";
+}
 
-// Adds a row of `leak_groups` or `framework_sites` of the report.
-template <class Row>
-void add_row(const IndexedReport& report, const Row& row, const std::string& kind,
-             const std::string& api, const Style& style, LeaksByFingerprint& leaks) {
-  if (!row.fingerprint) return;
-  const auto [known, is_new] = leaks.try_emplace(printable(*row.fingerprint));
+void add_row(const IndexedReport& report, const LeakRow& row, const Style& style,
+             LeaksByFingerprint& leaks) {
+  const auto [known, is_new] = leaks.try_emplace(printable(std::string(row.fingerprint)));
   FingerprintedLeak& leak = known->second;
   if (is_new) {
-    leak.kind = printable(kind);
-    leak.api = printable(api);
-    const CallingLocation calling = calling_location(report, row.stack);
-    leak.caller = calling.caller;
-    leak.where = calling.location;
-    leak.file = calling.file;
+    leak.kind = printable(std::string(row.kind));
+    leak.api = printable(std::string(row.api));
+    CallingLocation calling = calling_location(report, row.stack);
+    leak.is_pattern_of_program = is_of_program(report, calling.pattern);
+    leak.pattern = std::move(calling.pattern);
+    leak.caller = std::move(calling.caller);
+    leak.where = std::move(calling.location);
+    leak.file = std::move(calling.file);
     leak.line = calling.line;
-    leak.pattern = calling.pattern;
-    add_stack(report, row.stack, most_lines, style, leak.stack);
+    add_stack(report, row.stack, most_compared_frames, style, leak.stack);
   }
-  leak.count += row.count.value_or(0);
-  leak.bytes += row.bytes.value_or(0);
+  leak.count += row.count;
+  leak.bytes += row.bytes;
 }
 
 }  // namespace
@@ -41,8 +43,7 @@ void add_row(const IndexedReport& report, const Row& row, const std::string& kin
 std::string suppression_lines(const LeaksByFingerprint& leaks) {
   struct Sum {
     std::uint64_t count = 0, bytes = 0;
-    std::string caller;
-    bool is_program = false;
+    const FingerprintedLeak* first = nullptr;
   };
   std::map<std::string, Sum> sums;
   for (const auto& [fingerprint, leak] : leaks) {
@@ -51,16 +52,13 @@ std::string suppression_lines(const LeaksByFingerprint& leaks) {
     Sum& sum = sums[leak.pattern];
     sum.count += leak.count;
     sum.bytes += leak.bytes;
-    sum.caller = leak.caller;
-    // Nothing but the file of the program is known.
-    sum.is_program = leak.pattern.ends_with('$') && !leak.pattern.starts_with('^') &&
-                     leak.pattern.find(".so") == leak.pattern.npos;
+    if (sum.first == nullptr) sum.first = &leak;
   }
   std::string text;
   for (const auto& [pattern, sum] : sums) {
-    text += "# " + sum.caller + ": " + human_bytes(sum.bytes) + " in " + allocations(sum.count);
-    // Every call stack of the main thread has this function.
-    text += pattern == "^main$" || sum.is_program
+    text +=
+        "# " + sum.first->caller + ": " + human_bytes(sum.bytes) + " in " + allocations(sum.count);
+    text += sum.first->is_pattern_of_program
                 ? "; the line would suppress all leaks of the program\n# "
                 : "\n";
     text += "leak:" + pattern + "\n";
@@ -73,20 +71,28 @@ void add_suppressed_of(const IndexedReport& report, std::set<std::string>& finge
     if (group.suppressed && group.fingerprint) fingerprints.insert(printable(*group.fingerprint));
 }
 
-void add_leaks_of(const IndexedReport& report, const std::string& module, const Style& style,
-                  LeaksByFingerprint& leaks) {
+void each_leak(const IndexedReport& report, const std::string& module,
+               FunctionRef<void(const LeakRow&)> visit) {
+  const auto give = [&](const auto& row, std::string_view kind, std::string_view api) {
+    const std::uint64_t count = row.count.value_or(0);
+    if (row.fingerprint && count != 0)
+      visit({*row.fingerprint, kind, api, row.stack, count, row.bytes.value_or(0)});
+  };
   const bool has_tensors = !report->framework_sites.empty() && module.empty();
   for (const model::LeakGroup& group : report->leak_groups) {
-    if (group.released_by || group.suppressed || group.count.value_or(0) == 0) continue;
+    if (group.released_by || group.suppressed) continue;
     if (!module.empty() && !is_in_module(report, group, module)) continue;
     if (has_tensors && holds_listed_blocks(report, group)) continue;
-    add_row(report, group, group.kind, group.api.value_or(""), style, leaks);
+    give(group, group.kind, group.api ? std::string_view(*group.api) : std::string_view());
   }
   if (!has_tensors) return;
   for (const model::FrameworkSite& site : report->framework_sites)
-    if (site.count.value_or(0) != 0)
-      add_row(report, site, std::string(kind_name(Kind::framework_block)), site.framework, style,
-              leaks);
+    give(site, kind_name(Kind::framework_block), site.framework);
+}
+
+void add_leaks_of(const IndexedReport& report, const std::string& module, const Style& style,
+                  LeaksByFingerprint& leaks) {
+  each_leak(report, module, [&](const LeakRow& row) { add_row(report, row, style, leaks); });
 }
 
 }  // namespace cuwarden

@@ -5,9 +5,11 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "reporters/model/indexed_report.hpp"
 #include "reporters/text/text_elements.hpp"
+#include "runtime_hooks/core/function_ref.hpp"
 
 namespace cuwarden {
 
@@ -30,6 +32,8 @@ struct FingerprintedLeak {
   std::uint64_t line = 0;
   // Pattern of a suppression for the leak; empty in a baseline, and if the stack is unknown.
   std::string pattern{};
+  // True if `pattern` matches all call stacks of the program's main thread.
+  bool is_pattern_of_program = false;
   // Call stack of the allocations as lines of text, each with a line feed; that of the group that
   // was added first. Empty in a baseline.
   std::string stack{};
@@ -43,13 +47,29 @@ using LeaksByFingerprint = std::map<std::string, FingerprintedLeak>;
 // line for main() is a comment.
 std::string suppression_lines(const LeaksByFingerprint&);
 
+// A leak of a report: a row of its table `leak_groups` or `framework_sites`. The texts belong to
+// the report.
+struct LeakRow {
+  std::string_view fingerprint, kind;
+  std::string_view api;  // CUDA function that the program called, or framework; empty: unknown
+  model::MaybeId stack;  // row of the table `stacks`; null: no stack was recorded
+  std::uint64_t count = 0, bytes = 0;  // number of allocations that were not freed; their bytes
+};
+
+// Most lines for the frames of one stack in a comparison; `cuwarden report FILE` shows more.
+inline constexpr std::size_t most_compared_frames = 12;
+
+// Calls `visit` with each leak of the report: memory that was not freed, suppressed and released
+// memory left out, and live tensors, where they were recorded, in place of the memory of their
+// framework in which they lie. `module`: if not empty, only leaks of modules whose path contains
+// this text are visited, and no tensors.
+void each_leak(const IndexedReport&, const std::string& module,
+               FunctionRef<void(const LeakRow&)> visit);
+
 // Adds the fingerprints of the report's suppressed leaks.
 void add_suppressed_of(const IndexedReport&, std::set<std::string>& fingerprints);
 
-// Adds the leaks of a report: memory that was not freed, suppressed and released memory left out,
-// and live tensors, where they were recorded, in place of the memory of their framework in which
-// they lie. `module`: if not empty, only leaks of modules whose path contains this text are added,
-// and no tensors. The style is that of FingerprintedLeak::stack.
+// Adds the leaks that each_leak() visits. The style is that of FingerprintedLeak::stack.
 void add_leaks_of(const IndexedReport&, const std::string& module, const Style&,
                   LeaksByFingerprint&);
 
