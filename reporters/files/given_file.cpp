@@ -54,11 +54,18 @@ bool begins_as_an_object(std::string_view content) {
   return first != content.npos && content[first] == '{';
 }
 
-// Reads a whole file, whose beginning `is_refused` looks at once some of it is there: it returns
-// the reason why the file is not read further, or null. Parameters and result are those of
-// read_object_file().
-std::string read_file(const std::string& path, std::size_t most_bytes, std::string& content,
-                      const char* (*is_refused)(std::string_view begin)) {
+// Returns the reason why a file that begins so is no report; null if it may be one.
+const char* why_no_report(std::string_view begin) {
+  if (begin.empty()) return "the file is empty";
+  if (begin.starts_with("# cuwarden baseline"))
+    return "it is a baseline: name it by --baseline, beside a report";
+  return begins_as_an_object(begin) ? nullptr : "not a cuwarden report (it is no JSON object)";
+}
+
+}  // namespace
+
+std::string read_object_file(const std::string& path, std::size_t most_bytes,
+                             std::string& content) {
   const bool is_own = is_own_descriptor(path);
   // Standard input is already open, and the command may wait for it. Another pipe or terminal
   // must not block the command.
@@ -86,29 +93,12 @@ std::string read_file(const std::string& path, std::size_t most_bytes, std::stri
     if (content.size() > most_bytes) return too_large(most_bytes);
     // A pipe may deliver single bytes, so the beginning is checked once enough bytes are there.
     if (!begun && content.size() >= sizeof piece) {
-      if (const char* const reason = is_refused(content)) return reason;
+      if (const char* const reason = why_no_report(content)) return reason;
       begun = true;
     }
   }
-  const char* const reason = is_refused(content);
+  const char* const reason = why_no_report(content);
   return reason == nullptr ? "" : reason;
-}
-
-}  // namespace
-
-std::string read_object_file(const std::string& path, std::size_t most_bytes,
-                             std::string& content) {
-  return read_file(path, most_bytes, content, [](std::string_view begin) {
-    if (begin.empty()) return "the file is empty";
-    if (begin.starts_with("# cuwarden baseline"))
-      return "it is a baseline: name it by --baseline, beside a report";
-    return begins_as_an_object(begin) ? nullptr : "not a cuwarden report (it is no JSON object)";
-  });
-}
-
-std::string read_text_file(const std::string& path, std::size_t most_bytes, std::string& content) {
-  return read_file(path, most_bytes, content,
-                   [](std::string_view) -> const char* { return nullptr; });
 }
 
 }  // namespace cuwarden

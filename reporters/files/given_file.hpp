@@ -19,7 +19,4 @@ inline constexpr std::size_t largest_report = std::size_t{1} << 30;
 // are failures. `content` may then hold a part of the file. The JSON is not checked further.
 std::string read_object_file(const std::string& path, std::size_t most_bytes, std::string& content);
 
-// Reads a text of any content, which may be empty, as read_object_file() reads an object.
-std::string read_text_file(const std::string& path, std::size_t most_bytes, std::string& content);
-
 }  // namespace cuwarden

@@ -5,14 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
-#include "reporters/files/setting_file.hpp"
+#include "reporters/files/plain_file.hpp"
 #include "reporters/labels/suppressions.hpp"
-#include "reporters/words/error_text.hpp"
 #include "reporters/words/near_names.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
 #include "runtime_hooks/stacks/captured.hpp"
@@ -94,9 +92,9 @@ std::string_view setting_text(std::string_view name) {
 void check_suppressions(const char* path, Complain complain) {
   if (*path == '\0') return;
   std::string text;
-  if (const int error = read_setting_file(path, most_suppression_bytes, text)) {
-    complain(formatted("CUWARDEN_SUPPRESSIONS={}: {}. No leak is suppressed.", path,
-                       error == EFBIG ? "it is larger than 1 MiB" : error_text(error)));
+  if (const std::string error = read_plain_file(path, most_suppression_bytes, text);
+      !error.empty()) {
+    complain(formatted("CUWARDEN_SUPPRESSIONS={}: {}. No leak is suppressed.", path, error));
     return;
   }
   std::vector<std::string> errors;

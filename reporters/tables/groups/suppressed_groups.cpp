@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "reporters/files/setting_file.hpp"
+#include "reporters/files/plain_file.hpp"
 #include "reporters/labels/report_suppressions.hpp"
 #include "reporters/labels/suppressions.hpp"
 
@@ -13,7 +13,7 @@ std::vector<model::Suppression> suppress_groups(const ledger::Reader& reader,
                                                 std::vector<LeakGroup>& groups) {
   const std::string path(setting_of(reader, "CUWARDEN_SUPPRESSIONS"));
   std::string text;
-  if (path.empty() || read_setting_file(path, most_suppression_bytes, text) != 0) return {};
+  if (path.empty() || !read_plain_file(path, most_suppression_bytes, text).empty()) return {};
   std::vector<std::string> errors;  // the process has named malformed lines at its start
   Suppressions rules(parse_suppressions(text, path, errors));
   std::vector<model::Suppression> rows = suppression_rows(rules.patterns());

@@ -1,7 +1,7 @@
 #include "tools/cuwarden/reports/given_baseline.hpp"
 
 #include "reporters/comparison/baseline.hpp"
-#include "reporters/files/given_file.hpp"
+#include "reporters/files/plain_file.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 
 namespace cuwarden {
@@ -12,7 +12,7 @@ constexpr std::size_t largest_baseline = std::size_t{64} << 20;
 }  // namespace
 
 std::optional<LeaksByFingerprint> read_baseline(const std::string& path) {
-  std::string content, error = read_text_file(path, largest_baseline, content);
+  std::string content, error = read_plain_file(path, largest_baseline, content);
   std::optional<LeaksByFingerprint> known;
   if (error.empty())
     known = parse_baseline(content, path, error);

@@ -1,12 +1,10 @@
 #include "tools/cuwarden/reports/given_suppressions.hpp"
 
 #include <algorithm>
-#include <cerrno>
 
-#include "reporters/files/setting_file.hpp"
+#include "reporters/files/plain_file.hpp"
 #include "reporters/labels/report_suppressions.hpp"
 #include "reporters/labels/suppressions.hpp"
-#include "reporters/words/error_text.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 
 namespace cuwarden {
@@ -15,13 +13,11 @@ bool read_suppressions(const std::string& path, std::vector<std::string>& patter
   std::string text;
   std::vector<std::string> errors;
   // The process that is to read the file opens it anew, so that a pipe would not do.
-  const int error = read_setting_file(path, most_suppression_bytes, text);
-  if (error == 0)
+  const std::string error = read_plain_file(path, most_suppression_bytes, text);
+  if (error.empty())
     patterns = parse_suppressions(text, path, errors);
   else
-    errors.push_back(path + ": " +
-                     (error == EFBIG ? "it is larger than 1 MiB" : error_text(error)) +
-                     " (--suppressions)");
+    errors.push_back(path + ": " + error + " (--suppressions)");
   for (const std::string& line : errors) print_error(line);
   return errors.empty();
 }
