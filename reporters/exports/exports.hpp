@@ -15,8 +15,8 @@ struct ExportedLeaks {
   LeaksByFingerprint known;  // leaks of the baseline, which are no failures; empty: none
 };
 
-// Returns words about the growth of a known leak, such as "known, before 6.0 MiB in 3 allocations";
-// "known" if it has not grown; empty if it is not known.
+// Returns "known" for a leak of the baseline, or "known, but grown from 6.0 MiB in 3 allocations";
+// empty if the baseline does not have the fingerprint.
 std::string words_about_known(const ExportedLeaks&, const std::string& fingerprint,
                               const FingerprintedLeak&);
 

@@ -17,8 +17,7 @@ using ledger::EndReason;
 using ledger::RegionId;
 
 // Returns true if the count that `leaks` has in the report is not 0. Suppressions do not count,
-// because functions are not named yet. `end_ns`: end of the process,
-// in ns since its start.
+// because functions are not named yet. `end_ns`: end of the process, in ns since its start.
 bool has_leaks(const ledger::Reader& reader, std::uint64_t end_ns) {
   const std::uint64_t rows = reader.rows(RegionId::records);
   bool has_objects = false;

@@ -148,7 +148,6 @@ CLI::App* declare_run(CLI::App& app, RunVerb& run) {
               throw CLI::ValidationError(
                   "--error-exitcode takes an exit status from 1 to 255, not '" + text + "'");
             run.failed_check_status = static_cast<int>(status);
-            run.has_failed_check_status = true;
           },
           "exit status if a check fails and the program's own is 0 (default 1); alone, it turns on "
           "--fail-on-leak, and with --baseline --fail-on-new")

@@ -338,12 +338,12 @@ int run_verb(const RunVerb& verb) {
   list.remove_name();
   if (devices) devices->remove_name();
   tell_reports(verb, environment, list, run_paths, child, checks);
-  const int checked = verb.checks.is_asked_for() ? checks.finish() : 0;
+  const int checked = checks.finish();
   if (status != 0 && !verb.checks.new_baseline.empty())
     print_error("the program ended with status " + std::to_string(status) +
                 ": the baseline may lack leaks, or have memory that was in use");
   if (status != 0 || checked == 0) return status;
-  return checked == 1 ? verb.failed_check_status : checked;
+  return checked == 1 ? verb.failed_check_status.value_or(1) : checked;
 }
 
 }  // namespace cuwarden

@@ -85,9 +85,8 @@ struct RunVerb {
   // Bytes of memory of the simulated GPU on which the program runs; null: it runs on a real GPU.
   std::optional<std::uint64_t> simulated_bytes;
   CheckOptions checks;  // checks of the leaks of all processes of the program together
-  // Exit status, from 1 to 255, in place of the program's status 0 if a check fails.
-  int failed_check_status = 1;
-  bool has_failed_check_status = false;  // true if the user gave failed_check_status
+  // Exit status, from 1 to 255, in place of the program's status 0 if a check fails; null: 1.
+  std::optional<int> failed_check_status;
 };
 // Runs `cuwarden run`: runs a program with libcuwarden.so preloaded, waits for its end, and shows
 // the reports of its processes. Returns the program's exit status, or 128 plus the signal's number
