@@ -5,7 +5,7 @@
 #include <span>
 
 #include "reporters/model/each_row.hpp"
-#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
 
 namespace cuwarden {
 namespace {

@@ -10,9 +10,9 @@
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"
+#include "runtime_hooks/core/memory/wiped_page.hpp"
 #include "runtime_hooks/core/signal_mask.hpp"
 #include "runtime_hooks/core/thread_id.hpp"
-#include "runtime_hooks/core/wiped_page.hpp"
 
 namespace cuwarden::driver {
 namespace {

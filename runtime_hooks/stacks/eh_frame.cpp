@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "runtime_hooks/core/readable.hpp"
+#include "runtime_hooks/core/memory/readable.hpp"
 #include "runtime_hooks/stacks/cfa_program.hpp"
 #include "runtime_hooks/stacks/cursor.hpp"
 

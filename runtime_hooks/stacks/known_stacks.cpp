@@ -5,7 +5,7 @@
 #include <bit>
 
 #include "runtime_hooks/core/atomic_field.hpp"
-#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
 
 namespace cuwarden::stacks {
 namespace {

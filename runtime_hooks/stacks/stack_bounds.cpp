@@ -8,8 +8,8 @@
 #include <atomic>
 
 #include "runtime_hooks/core/confinement.hpp"
-#include "runtime_hooks/core/mapping.hpp"
-#include "runtime_hooks/core/readable.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
+#include "runtime_hooks/core/memory/readable.hpp"
 
 // The loader's symbol: the stack pointer with which the process began.
 extern "C" void* __libc_stack_end;

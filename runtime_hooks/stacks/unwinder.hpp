@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
 #include "runtime_hooks/stacks/captured.hpp"
 #include "runtime_hooks/stacks/known_stacks.hpp"
 #include "runtime_hooks/stacks/rule_table.hpp"

@@ -13,7 +13,7 @@
 #include "runtime_hooks/core/files/cgroup_memory.hpp"
 #include "runtime_hooks/core/files/meminfo.hpp"
 #include "runtime_hooks/core/files/small_file.hpp"
-#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/ledger/write/own_cgroup.hpp"
 

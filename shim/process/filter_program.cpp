@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime_hooks/core/readable.hpp"
+#include "runtime_hooks/core/memory/readable.hpp"
 
 namespace cuwarden::shim {
 namespace {

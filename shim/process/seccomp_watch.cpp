@@ -13,7 +13,7 @@
 #include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "runtime_hooks/core/readable.hpp"
+#include "runtime_hooks/core/memory/readable.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/threads.hpp"

@@ -10,7 +10,7 @@
 
 #include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
 #include "runtime_hooks/stacks/captured.hpp"
 #include "shim/interpose/driver_table.hpp"
 #include "shim/support/loaded_objects.hpp"

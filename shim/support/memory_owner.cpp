@@ -11,7 +11,7 @@
 #include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"
-#include "runtime_hooks/core/wiped_page.hpp"
+#include "runtime_hooks/core/memory/wiped_page.hpp"
 
 namespace cuwarden::shim {
 namespace {

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "runtime_hooks/core/confinement.hpp"
+#include "runtime_hooks/core/memory/own_memory.hpp"
 #include "runtime_hooks/stacks/stack_bounds.hpp"
 #include "shim/support/held_signals.hpp"
 
@@ -55,7 +56,9 @@ void* make_stack() noexcept {
     munmap(stack, bytes);
     stack = MAP_FAILED;
   }
-  return stack == MAP_FAILED ? nullptr : stack;
+  if (stack == MAP_FAILED) return nullptr;
+  OwnMemory::add(stack, bytes);
+  return stack;
 }
 
 constinit void* spare = nullptr;
@@ -102,6 +105,7 @@ void own_stacks_in_fork() noexcept { spare_is_used.store(false); }
 bool call_on_own_stack(void (*work)(void*), void* argument) noexcept {
   if (void* const stack = make_stack()) {
     call_on(stack, work, argument);
+    OwnMemory::remove(stack);
     munmap(stack, bytes);
     return true;
   }

@@ -18,7 +18,8 @@
 #include <cstring>
 
 #include "runtime_hooks/core/futex_lock.hpp"
-#include "runtime_hooks/core/wiped_page.hpp"
+#include "runtime_hooks/core/memory/own_memory.hpp"
+#include "runtime_hooks/core/memory/wiped_page.hpp"
 
 namespace cuwarden::shim {
 namespace {
@@ -77,7 +78,9 @@ bool begin_anew(Heap& stuck) {
 
 void* map(std::size_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
+  if (memory == MAP_FAILED) return nullptr;
+  OwnMemory::add(memory, bytes);
+  return memory;
 }
 
 BlockHead* head_of(void* block) { return static_cast<BlockHead*>(block) - 1; }
@@ -121,6 +124,7 @@ void release(void* block) {
   BlockHead* head = head_of(block);
   if (head->size_class == mapped) {
     const int saved = errno;
+    OwnMemory::remove(head);
     munmap(head, head->bytes + sizeof(BlockHead));
     errno = saved;
     return;

@@ -14,7 +14,7 @@
 
 #include "reporters/json/write_report.hpp"
 #include "reporters/symbols/naming.hpp"
-#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
 #include "runtime_hooks/ledger/format/geometry.hpp"
 #include "tests/fuzz/whole_ledger.hpp"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from source_files import source_files
 
-CORE = ["runtime_hooks/core", "runtime_hooks/core/files"]
+CORE = ["runtime_hooks/core", "runtime_hooks/core/memory", "runtime_hooks/core/files"]
 FORMAT = ["runtime_hooks/ledger/format"]
 # The ledger's readers and its writer both know the format. Neither side may include the other.
 READ = FORMAT + ["runtime_hooks/ledger/read"]
@@ -30,13 +30,13 @@ HOOKS_KNOW = RESCUE + SERVING + TRACKING + POOL + DRIVER + WRITE + STACKS + CORE
 HOOK_ROOMS = ["call", "execution", "frameworks", "graphs", "memory"]
 
 # Rooms of the shim, in the same order.
-SHIM_ROOMS = ["support", "interpose", "probes", "python", "policy", "files", "turns", "process", "exports"]
+SHIM_ROOMS = ["support", "interpose", "probes", "python", "policy", "files", "turns", "reachability", "process", "exports"]
 
 # Rooms of the command, in the same order.
 COMMAND_ROOMS = ["output", "program", "ledgers", "reports", "verbs", "top"]
 
 # Rooms of the reporters, in the same order.
-REPORTER_ROOMS = ["words", "files", "model", "owners", "labels", "symbols", "verdicts", "tables/groups", "tables", "json", "text", "comparison", "exports", "formats", "reports"]
+REPORTER_ROOMS = ["words", "files", "model", "owners", "labels", "reachability", "symbols", "verdicts", "tables/groups", "tables", "json", "text", "comparison", "exports", "formats", "reports"]
 
 SIMULATED_DEVICE = ["tools/simulated_gpu/hardware", "tools/simulated_gpu/device"]
 
@@ -44,6 +44,7 @@ SIMULATED_DEVICE = ["tools/simulated_gpu/hardware", "tools/simulated_gpu/device"
 # one would hide that its folder has two roles.
 ALLOWED = {
     "runtime_hooks/core": [],
+    "runtime_hooks/core/memory": ["runtime_hooks/core"],
     "runtime_hooks/core/files": ["runtime_hooks/core"],
     # Replacements for functions of newer glibcs. Products link them; only the shim also includes them.
     "glibc_floor": CORE,

@@ -9,7 +9,7 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
-#include "runtime_hooks/core/readable.hpp"
+#include "runtime_hooks/core/memory/readable.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 
 namespace cuwarden::hooks {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/memory/own_memory.hpp"
 #include "runtime_hooks/hooks/graphs/memory_nodes.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
@@ -52,12 +53,16 @@ class Mapped {
   explicit Mapped(std::size_t limit) : bytes_(limit * sizeof(Value)) {
     void* const memory =
         mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory != MAP_FAILED) values_ = static_cast<Value*>(memory);
+    if (memory == MAP_FAILED) return;
+    values_ = static_cast<Value*>(memory);
+    OwnMemory::add(values_, bytes_);
   }
   Mapped(const Mapped&) = delete;
   Mapped& operator=(const Mapped&) = delete;
   ~Mapped() {
-    if (values_ != nullptr) munmap(values_, bytes_);
+    if (values_ == nullptr) return;
+    OwnMemory::remove(values_);
+    munmap(values_, bytes_);
   }
   Value* values() const { return values_; }  // null if there was no memory for them
 

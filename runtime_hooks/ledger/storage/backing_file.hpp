@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "runtime_hooks/core/files/open_file.hpp"
-#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
 #include "runtime_hooks/ledger/format/geometry.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "runtime_hooks/core/futex_lock.hpp"
-#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
 
 namespace cuwarden::ledger {
 

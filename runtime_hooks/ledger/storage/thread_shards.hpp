@@ -10,7 +10,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/core/thread_slot.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"

@@ -14,7 +14,7 @@
 #include "runtime_hooks/core/files/boot_id.hpp"
 #include "runtime_hooks/core/files/proc_stat.hpp"
 #include "runtime_hooks/core/files/small_file.hpp"
-#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
 #include "runtime_hooks/ledger/write/own_cgroup.hpp"
 
 namespace cuwarden::ledger {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
 #include "runtime_hooks/core/thread_slot.hpp"
 #include "runtime_hooks/stacks/python/frame_chain.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "runtime_hooks/core/readable.hpp"
+#include "runtime_hooks/core/memory/readable.hpp"
 #include "runtime_hooks/stacks/python/layout.hpp"
 
 namespace cuwarden::stacks::python {

@@ -15,7 +15,7 @@
 
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/hash.hpp"
-#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/record_fields.hpp"

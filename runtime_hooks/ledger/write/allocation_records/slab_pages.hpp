@@ -17,7 +17,7 @@
 #include <cstdint>
 
 #include "runtime_hooks/core/futex_lock.hpp"
-#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"
 #include "runtime_hooks/ledger/storage/thread_shards.hpp"

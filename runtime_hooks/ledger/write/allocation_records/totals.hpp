@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "runtime_hooks/core/futex_lock.hpp"
-#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/ledger/storage/live_bytes.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"

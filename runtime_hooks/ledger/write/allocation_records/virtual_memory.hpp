@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "runtime_hooks/core/futex_lock.hpp"
-#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
 #include "runtime_hooks/ledger/storage/process_time.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/record_index.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/threads.hpp"

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "runtime_hooks/core/hash.hpp"
-#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
 
 namespace cuwarden::ledger {
 namespace {

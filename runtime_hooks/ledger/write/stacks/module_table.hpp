@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "runtime_hooks/core/futex_lock.hpp"
-#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"
 
 struct dl_phdr_info;

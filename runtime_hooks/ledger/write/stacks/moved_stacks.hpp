@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
 
 namespace cuwarden::ledger {

@@ -10,6 +10,7 @@
 
 #include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/memory/own_memory.hpp"
 
 namespace cuwarden {
 
@@ -27,7 +28,9 @@ class Mapping {
   // Takes over the range of `bytes` at `start`, which mmap returned: the destructor unmaps it. A
   // `start` of MAP_FAILED gives an empty mapping.
   Mapping(void* start, std::size_t bytes) noexcept
-      : start_(start == MAP_FAILED ? nullptr : start), bytes_(start_ == nullptr ? 0 : bytes) {}
+      : start_(start == MAP_FAILED ? nullptr : start), bytes_(start_ == nullptr ? 0 : bytes) {
+    OwnMemory::add(start_, bytes_);
+  }
   ~Mapping() { reset(); }
   // Takes over the other object's range, so that the other object is empty afterwards.
   Mapping(Mapping&& other) noexcept
@@ -113,6 +116,7 @@ class Mapping {
   void reset() noexcept {
     if (start_ == nullptr) return;
     const ErrnoGuard guard;
+    OwnMemory::remove(start_);
     munmap(start_, bytes_);
     release();
   }
