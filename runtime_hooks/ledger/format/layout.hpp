@@ -20,6 +20,7 @@
 #include "runtime_hooks/ledger/format/framework_layout.hpp"
 #include "runtime_hooks/ledger/format/incident_layout.hpp"
 #include "runtime_hooks/ledger/format/python_layout.hpp"
+#include "runtime_hooks/ledger/format/reach.hpp"
 #include "runtime_hooks/ledger/format/series_layout.hpp"
 #include "runtime_hooks/ledger/format/slab_layout.hpp"
 #include "runtime_hooks/ledger/format/step_layout.hpp"
@@ -29,7 +30,7 @@ namespace cuwarden::ledger {
 
 // First 8 bytes of a ledger's file: "CWARDEN1" in memory.
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;
-inline constexpr std::uint32_t layout_version = 25;  // readers reject files of other versions
+inline constexpr std::uint32_t layout_version = 26;  // readers reject files of other versions
 
 // Number of enumerators of stacks::Exception, the reasons why a stack was not walked to its end.
 inline constexpr std::size_t stack_exceptions = 6;
@@ -186,7 +187,10 @@ struct Header {
   // Number of stack walks that ended before the outermost frame, by the reason (stacks::Exception).
   std::atomic<std::uint64_t> stacks_cut[stack_exceptions];
   std::atomic<std::uint64_t> steps;  // number of steps that the program has marked
-  Region regions[region_count];      // the parts of the file, indexed by RegionId
+  // The latest search for pointers to allocations: a ReachSearch, which tells how it ended; the
+  // bytes of memory that were looked at; and the time that it took.
+  std::atomic<std::uint64_t> reach_search, reach_scanned_bytes, reach_ns;
+  Region regions[region_count];  // the parts of the file, indexed by RegionId
 };
 
 // One live allocation. The writer makes `state` odd (by a release store) once the row is filled,
@@ -209,7 +213,7 @@ struct Record {
   // of memory by an IPC handle, openings. 0: the record counts none.
   std::uint32_t references;
   Space space;         // kind of number that `address` is, such as a pointer or a handle
-  std::uint8_t flags;  // RecordFlag bits
+  std::uint8_t flags;  // RecordFlag bits, and a Reach in the bits above them
   // Number of the latest difference of which a record with record_bytes_shared has a part. A
   // difference is the device memory that several objects took together, as a reading of the device
   // showed. 0: none, or one after the 65,535 that are numbered.
@@ -230,6 +234,9 @@ enum RecordFlag : std::uint8_t {
   // together, and `bytes` has an equal part of it.
   record_bytes_shared = 1u << 4,
 };
+// The three highest bits of Record::flags are a Reach: what a search for pointers found.
+inline constexpr unsigned record_reach_shift = 5;
+inline constexpr std::uint8_t record_reach_bits = 7u << record_reach_shift;
 
 // The counters of one group of allocations in one shard, from process start on. A shard belongs to
 // one thread, which alone changes its counters; only shard 0 is shared by several threads.

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "runtime_hooks/core/atomic_field.hpp"
-#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
 #include "runtime_hooks/ledger/format/geometry.hpp"
 #include "runtime_hooks/ledger/format/group_counts.hpp"
 #include "runtime_hooks/ledger/read/reader_rows.hpp"
@@ -159,6 +159,10 @@ ProcessView Reader::process() const noexcept {
   view.command_line = text(process.command_line, longest_text);
   view.report_path = text(process.report_path, longest_path);
   view.steps = get(header.steps);
+  const std::uint64_t search = get(header.reach_search);
+  if (search < reach_search_count) view.reach_search = static_cast<ReachSearch>(search);
+  view.reach_scanned_bytes = get(header.reach_scanned_bytes);
+  view.reach_ns = get(header.reach_ns);
   const std::uint32_t end = get(header.end_reason);
   view.report_written = get(header.report_written) != 0;
   if (const std::uint32_t number = get(header.report_number)) view.report_number = number - 1;
@@ -212,7 +216,10 @@ std::optional<RecordView> Reader::record(std::uint64_t index) const noexcept {
     view.mappings = load_field(found->mappings);
     view.references = load_field(found->references);
     view.space = load_field(found->space);
-    view.flags = load_field(found->flags);
+    const std::uint8_t flags = load_field(found->flags);
+    view.flags = flags & static_cast<std::uint8_t>(~record_reach_bits);
+    const auto reach = static_cast<std::uint8_t>(flags >> record_reach_shift);
+    view.reach = reach < reach_count ? static_cast<Reach>(reach) : Reach::unknown;
     view.difference = load_field(found->difference);
     if (get(found->state) != state) continue;
     if (view.space > Space::framework_block) return std::nullopt;

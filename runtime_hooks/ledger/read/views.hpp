@@ -14,6 +14,7 @@
 #include "runtime_hooks/ledger/format/implicit_bytes.hpp"
 #include "runtime_hooks/ledger/format/incident_facts.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
+#include "runtime_hooks/ledger/format/reach.hpp"
 
 namespace cuwarden::ledger {
 
@@ -39,6 +40,7 @@ struct RecordView {
   std::uint32_t references = 0;
   Space space{};                 // kind of number that `address` is, such as a pointer or a handle
   std::uint8_t flags = 0;        // bits of RecordFlag
+  Reach reach{};                 // what a search for pointers to the allocation found
   std::uint16_t difference = 0;  // number of the difference that it shares; as in Record
 };
 // A copy of a Group: all allocations of one kind, by one CUDA function, on one device, from one
@@ -336,7 +338,11 @@ struct ProcessView {
   std::string_view command_line;
   // Absolute path of the report to be written; /dev/null: none; empty: unknown.
   std::string_view report_path;
-  std::uint64_t steps = 0;                    // number of steps that the program has marked
+  std::uint64_t steps = 0;  // number of steps that the program has marked
+  // The latest search for pointers to allocations: how it ended, the bytes of memory that it looked
+  // at, and the time that it took.
+  ReachSearch reach_search = ReachSearch::not_made;
+  std::uint64_t reach_scanned_bytes = 0, reach_ns = 0;
   EndReason end_reason = EndReason::unknown;  // reason of the end; `running`: no end was noted
   bool report_written = false;                // true: the final report is complete on disk
   // Number in the report's file name; 0: the name has no number. Null: there is no report.

@@ -29,9 +29,9 @@ struct RecordFields {
   std::uint16_t difference = 0;
 };
 
-// A change of what is known about the bytes of an object.
+// A change of what is known about an allocation.
 struct CertaintyChange {
-  // Bits of RecordFlag to be set and to be cleared in the record. Bits in both end up cleared.
+  // Bits of Record::flags to be set and to be cleared in the record. Bits in both end up cleared.
   std::uint8_t set = 0, clear = 0;
   // Number of the difference (RecordFields::difference) of which the object gets a part; 0: the
   // record's number stays.

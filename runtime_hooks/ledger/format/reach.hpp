@@ -1,0 +1,49 @@
+// Results of a search of the process's memory for pointers to its allocations.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace cuwarden {
+
+// Result of a search of the process's memory for pointers to an allocation. The ledger stores these
+// values.
+enum class Reach : std::uint8_t {
+  not_looked_for,  // no search was made, or the allocation was made after it
+  reachable,       // a pointer to the allocation's start, or its handle, was found
+  interior,        // only pointers into the allocation, behind its start, were found
+  lost,            // no pointer was found
+  unknown,         // the search was not complete
+};
+inline constexpr std::uint8_t reach_count = 5;  // number of enumerators of Reach
+
+// Returns the name in reports; empty if no search was made.
+constexpr std::string_view reach_name(Reach reach) {
+  switch (reach) {
+    case Reach::not_looked_for:
+      break;
+    case Reach::reachable:
+      return "reachable";
+    case Reach::interior:
+      return "interior";
+    case Reach::lost:
+      return "lost";
+    case Reach::unknown:
+      return "unknown";
+  }
+  return "";
+}
+
+// End of a search for pointers. The ledger stores these values.
+enum class ReachSearch : std::uint8_t {
+  not_made,         // no search was made
+  complete,         // all memory was looked at
+  switched_off,     // CUWARDEN_REACHABILITY=off
+  out_of_time,      // the time was over, or pages in swap space were not looked at
+  pages_unknown,    // the kernel did not tell which pages are in memory
+  records_unknown,  // the driver's own records of blocks could not be learned
+  no_memory,        // there was too little memory for the search
+};
+inline constexpr std::uint8_t reach_search_count = 7;  // number of enumerators of ReachSearch
+
+}  // namespace cuwarden
