@@ -1,0 +1,197 @@
+#include "reporters/reachability/pointer_search.hpp"
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <utility>
+
+#include "reporters/reachability/driver_records.hpp"
+#include "reporters/reachability/memory_pass.hpp"
+#include "reporters/reachability/present_memory.hpp"
+
+namespace cuwarden::reachability {
+
+namespace {
+
+// Blocks of memory pools begin at 12 GiB, so that other pairs of numbers look like addresses in
+// them. Such are instructions of a GPU in host memory, whose second word has the highest bits of no
+// address. (Measured with driver 580: "0x30200780c 0xfe20003f05070".)
+constexpr std::uint64_t end_of_low_addresses = std::uint64_t{1} << 36;
+bool is_coincidence(const Hit& hit) {
+  if (hit.word >= end_of_low_addresses || hit.word == hit.block->start) return false;
+  const bool is_instruction = hit.next >> 47 != 0 && hit.next >> 56 == 0;
+  return is_instruction || hit.word % sizeof hit.word != 0;
+}
+
+// Pointers that were found to an allocation, the weakest result first.
+enum class Found : std::uint8_t { nothing, inside, start };
+
+// Keeps hits until the driver's records are known, with the words around them.
+class KeptHits {
+ public:
+  // Keeps a hit. Returns false if there is no room for it.
+  bool keep(const Hit& hit) {
+    if (words_.capacity() == 0) words_.reserve(most_words);
+    if (words_.size() + hit.around.size() > most_words) return false;
+    Hit& kept = hits_.emplace_back(hit);
+    const std::size_t first = words_.size();
+    words_.insert(words_.end(), hit.around.begin(), hit.around.end());
+    kept.around = std::span(words_).subspan(first);
+    return true;
+  }
+  const std::vector<Hit>& hits() const { return hits_; }
+
+ private:
+  static constexpr std::size_t most_words = std::size_t{1} << 22;  // 32 MiB
+  std::vector<Hit> hits_;
+  std::vector<std::uint64_t> words_;  // never moves: its capacity stays
+};
+
+class Search {
+ public:
+  Search(const PointerSearch& given, FunctionRef<bool()> may_go_on)
+      : given_(given), may_go_on_(may_go_on), memory_(given.pid), found_(given.allocations) {}
+
+  FoundPointers run() {
+    if (!memory_) return end(ReachSearch::pages_unknown);
+    look_around();
+    if (around_.areas.empty()) return end(ReachSearch::pages_unknown);
+    // Numbers from `allocations` on stand for probes.
+    std::vector<Block> blocks = given_.probes;
+    for (Block& probe : blocks) probe.id += given_.allocations;
+    blocks.insert(blocks.end(), given_.blocks.begin(), given_.blocks.end());
+    const BlockIndex all(blocks);
+    // The areas that tell pointers from numbers stay as they are now.
+    const std::vector<Area> areas = around_.areas;
+    DriverRecords records(areas, all);
+    records_ = &records;
+    if (!find_all(all, records)) return end(ReachSearch::out_of_time);
+    if (!has_rested()) {
+      // A pointer that a thread has moved meanwhile may have been missed.
+      std::vector<Block> missed;
+      for (const Block& block : given_.blocks)
+        if (found_[block.id] != Found::start) missed.push_back(block);
+      if (!find(missed)) return end(ReachSearch::out_of_time);
+    }
+    return end(records.empty() && needs_records_ ? ReachSearch::records_unknown
+                                                 : ReachSearch::complete);
+  }
+
+ private:
+  // Reads which memory and which threads the process has now.
+  void look_around() {
+    around_.areas = memory_areas(
+        given_.pid, [&](std::uint64_t start, auto words) { return memory_.read(start, words); });
+    around_.threads = thread_states(given_.pid, threads_are_known_);
+    if (given_.stack_pointer == 0) return;
+    ThreadState own;
+    own.stack_pointer = given_.stack_pointer;
+    own.is_caller = true;
+    around_.threads.push_back(own);
+  }
+
+  // True if no thread but the calling one has run since look_around().
+  bool has_rested() {
+    const std::vector<ThreadState> before = around_.threads;
+    look_around();
+    return threads_are_known_ && have_rested(before, around_.threads);
+  }
+
+  bool pass(const BlockIndex& blocks, FunctionRef<void(const Hit&)> visit) {
+    words_of_records_.clear();
+    MemoryPass pass(memory_, around_, blocks, visit, may_go_on_);
+    if (given_.excluded != nullptr) around_.excluded = given_.excluded();
+    const bool is_whole = pass.run();
+    scanned_bytes_ += pass.scanned_bytes();
+    return is_whole;
+  }
+
+  // Finds pointers to all blocks, and learns the driver's records, in one pass. The pass is
+  // repeated if too many words may be the driver's.
+  bool find_all(const BlockIndex& all, DriverRecords& records) {
+    KeptHits kept;
+    bool has_all = true;
+    const bool is_whole = pass(all, [&](const Hit& hit) {
+      if (hit.block->id >= given_.allocations) return records.learn(hit);
+      if (!may_be_drivers(hit)) return note(hit);
+      needs_records_ = true;
+      if (found_[hit.block->id] != Found::start && has_all) has_all = kept.keep(hit);
+    });
+    if (!is_whole) return false;
+    if (!has_all) return find(given_.blocks);
+    for (const Hit& hit : kept.hits())
+      if (!is_drivers(hit)) note(hit);
+    return true;
+  }
+
+  bool find(const std::vector<Block>& blocks) {
+    return pass(BlockIndex(blocks), [&](const Hit& hit) {
+      if (!may_be_drivers(hit) || !is_drivers(hit)) note(hit);
+    });
+  }
+
+  void note(const Hit& hit) {
+    const Found found = hit.word == hit.block->start ? Found::start : Found::inside;
+    Found& known = found_[hit.block->id];
+    if (known < found && !is_coincidence(hit)) known = found;
+  }
+
+  static bool may_be_drivers(const Hit& hit) {
+    return hit.location != HitLocation::certain && hit.block->kind != no_records;
+  }
+
+  // True if the word is one of the driver's own. A word of the form of the driver's records is not,
+  // if the driver's records of a block have fewer such words than were found.
+  bool is_drivers(const Hit& hit) {
+    if (records_->empty()) return true;  // it cannot be told, and the allocation will be unknown
+    const DriverRecords::FormNumber form = records_->form_of(hit);
+    if (form == DriverRecords::no_form) return false;
+    if (form == DriverRecords::in_table) return true;
+    const std::uint32_t most = records_->most_of(form, hit.block->kind);
+    if (most == DriverRecords::any_number) return true;
+    return ++words_of_records_[{hit.block->start, form}] <= most;
+  }
+
+  FoundPointers end(ReachSearch outcome) {
+    FoundPointers result;
+    result.outcome = outcome;
+    result.scanned_bytes = scanned_bytes_;
+    result.reach.assign(given_.allocations, Reach::not_looked_for);
+    const bool is_known = outcome == ReachSearch::complete;
+    for (const Block& block : given_.blocks) {
+      Reach& reach = result.reach[block.id];
+      switch (found_[block.id]) {
+        case Found::start:
+          reach = Reach::reachable;
+          break;
+        case Found::inside:
+          reach = is_known ? Reach::interior : Reach::unknown;
+          break;
+        case Found::nothing:
+          reach = is_known ? Reach::lost : Reach::unknown;
+          break;
+      }
+    }
+    return result;
+  }
+
+  const PointerSearch& given_;
+  const FunctionRef<bool()> may_go_on_;
+  PresentMemory memory_;
+  Surroundings around_;
+  bool threads_are_known_ = false;  // true if `around_` has all threads
+  bool needs_records_ = false;      // true if a word was found that may be the driver's
+  const DriverRecords* records_ = nullptr;
+  std::vector<Found> found_;  // by index of the allocation
+  // Number of words of a form that lead to a block, in this pass.
+  std::map<std::pair<std::uint64_t, DriverRecords::FormNumber>, std::uint32_t> words_of_records_;
+  std::uint64_t scanned_bytes_ = 0;
+};
+
+}  // namespace
+
+FoundPointers search_pointers(const PointerSearch& given, FunctionRef<bool()> may_go_on) {
+  return Search(given, may_go_on).run();
+}
+
+}  // namespace cuwarden::reachability
