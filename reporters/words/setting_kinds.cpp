@@ -99,6 +99,13 @@ std::string Pool::text(Value value) {
   return std::string(pool_mode_names[static_cast<int>(value)]);
 }
 
+bool Reachability::read(Value& to, std::string_view text) {
+  return assign(to, parse_reachability_mode(text));
+}
+std::string Reachability::text(Value value) {
+  return std::string(reachability_mode_names[static_cast<int>(value)]);
+}
+
 bool Mesh::read(Value& to, std::string_view text) { return assign(to, parse_mesh_mode(text)); }
 std::string Mesh::text(const Value& value) {
   return std::string(!value.moves     ? "off"

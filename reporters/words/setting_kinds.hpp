@@ -198,6 +198,18 @@ struct Pool {
   static std::string text(Value);
 };
 
+// Kind of CUWARDEN_REACHABILITY: whether pointers to allocations are searched at the process's end.
+struct Reachability {
+  using Value = ReachabilityMode;  // whether and how long pointers are searched
+  // Texts that this kind of setting accepts, in words.
+  static constexpr std::string_view accepted = accepted_reachability_mode;
+  // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
+  // accepted.
+  static bool read(Value&, std::string_view);
+  // Returns the value as text: "off", "on" or "auto".
+  static std::string text(Value);
+};
+
 // Kind of CUWARDEN_MESH: how the pool's memory may be moved.
 struct Mesh {
   // Four choices: whether memory is moved, whether copies are compared with the originals, whether

@@ -45,6 +45,10 @@ std::optional<PoolMode> parse_pool_mode(std::string_view text) {
   return named<PoolMode>(pool_mode_names, text);
 }
 
+std::optional<ReachabilityMode> parse_reachability_mode(std::string_view text) {
+  return named<ReachabilityMode>(reachability_mode_names, text);
+}
+
 std::optional<MeshMode> parse_mesh_mode(std::string_view text) {
   if (text == "off") return MeshMode{.moves = false};
   MeshMode mode;

@@ -18,10 +18,16 @@ enum class LogLevel { off, error, warn, info, debug };
 // and small or badly rounded device requests come from the pool once much memory is locked in the
 // driver's slabs (2 MiB pages of small requests).
 enum class PoolMode { off, rescue, on, automatic };
+// The value of CUWARDEN_REACHABILITY. `off`: pointers to allocations are not searched. `on`: they
+// are, however long it takes. `automatic`: they are, for two seconds at most.
+enum class ReachabilityMode { off, on, automatic };
 // Texts for the enumerators of LogLevel in the setting CUWARDEN_LOG, in the enumerators' order.
 inline constexpr std::string_view log_level_names[] = {"off", "error", "warn", "info", "debug"};
 // Texts for the enumerators of PoolMode in the setting CUWARDEN_POOL, in the enumerators' order.
 inline constexpr std::string_view pool_mode_names[] = {"off", "rescue", "on", "auto"};
+// Texts for the enumerators of ReachabilityMode in the setting CUWARDEN_REACHABILITY, in the
+// enumerators' order.
+inline constexpr std::string_view reachability_mode_names[] = {"off", "on", "auto"};
 
 // The value of CUWARDEN_SPILL: the host memory that refused device requests of the process may use.
 // Given in bytes, or in percent of the host's RAM. Both are 0 if no request may use host memory.
@@ -66,6 +72,8 @@ std::optional<LogLevel> parse_log_level(std::string_view text);
 // Parses a value of CUWARDEN_POOL: "off", "rescue", "on" or "auto". Returns null for any other
 // text.
 std::optional<PoolMode> parse_pool_mode(std::string_view text);
+// Parses a value of CUWARDEN_REACHABILITY: "off", "on" or "auto". Returns null for any other text.
+std::optional<ReachabilityMode> parse_reachability_mode(std::string_view text);
 // Parses a value of CUWARDEN_MESH: "off", "on" or "verify". The last two may have ":kernel" behind
 // them, and then ":visible". Returns null for any other text.
 std::optional<MeshMode> parse_mesh_mode(std::string_view text);
@@ -109,6 +117,7 @@ inline constexpr char accepted_file_patterns[] =
 inline constexpr char accepted_log[] = "off, error, warn, info or debug, with :FILE into a file";
 // Words for the accepted values of CUWARDEN_POOL, in messages about other values.
 inline constexpr char accepted_pool_mode[] = "off, rescue, on or auto";
+inline constexpr char accepted_reachability_mode[] = "auto, on or off";
 // Words for the accepted values of CUWARDEN_MESH, in messages about other values.
 inline constexpr char accepted_mesh_mode[] =
     "on, off or verify; behind on or verify, :kernel, :visible or :kernel:visible";

@@ -137,6 +137,16 @@ void finish_abort(Process::Afterwards afterwards) {
   Process::get().finish(ledger::EndReason::abort, 0, false, afterwards);
 }
 
+int (*main_of_program)(int, char**, char**) = nullptr;
+
+// Calls the program's main(). libc calls exit() afterwards, by a call that no export can catch. An
+// exception of the program passes through.
+int call_main(int count, char** arguments, char** environment) {
+  const int status = main_of_program(count, arguments, environment);
+  Process::get().exit_is_called(status & 0xff);
+  return status;
+}
+
 }  // namespace
 
 void expect_exit() noexcept {
@@ -147,15 +157,30 @@ void expect_exit() noexcept {
 
 }  // namespace cuwarden::shim
 
-// The declarations are libc's; none returns.
 extern "C" {
+
+// Has call_main() stand in for the program's main(). The types of the other functions are not
+// known: they have changed with glibc's versions.
+[[gnu::visibility("default")]] int __libc_start_main(int (*main)(int, char**, char**), int count,
+                                                     char** arguments, void (*init)(),
+                                                     void (*fini)(), void (*rtld_fini)(),
+                                                     void* stack_end);
+int __libc_start_main(int (*main)(int, char**, char**), int count, char** arguments, void (*init)(),
+                      void (*fini)(), void (*rtld_fini)(), void* stack_end) {
+  const bool is_recorded = cuwarden::shim::Process::get().enabled();
+  if (is_recorded) cuwarden::shim::main_of_program = main;
+  return cuwarden::shim::real_libc().start_main(is_recorded ? cuwarden::shim::call_main : main,
+                                                count, arguments, init, fini, rtld_fini, stack_end);
+}
+
+// The declarations of the next functions are libc's; none returns.
 
 // Serves threads that arrive when no handler that waits is left. Jumps to libc's own function: an
 // exit handler may end its thread, and then no frame of the shim is in the way of the unwinding. (A
 // call of a function that is declared not to return would be no jump.)
 [[gnu::visibility("default")]] void cuwarden_exit(int status) asm("exit");
 void cuwarden_exit(int status) {
-  cuwarden::shim::Process::get().exit_is_called();
+  cuwarden::shim::Process::get().exit_is_called(status & 0xff);
   cuwarden::shim::real_libc().exit(status);
 }
 

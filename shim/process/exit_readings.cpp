@@ -59,6 +59,12 @@ std::uint64_t difference_of(const tracking::DeviceReadings::FreeBytes& one,
 
 }  // namespace
 
+bool may_ask_driver(hooks::Session& session, const void* frame, const WaitBudget& budget) noexcept {
+  return !driver::device_is_lost.load(std::memory_order_relaxed) && is_clear(session, frame) &&
+         driver::calling_threads.are_all_outside(
+             now_ns() + std::min(budget.left_ns(), longest_wait_for_threads_ns));
+}
+
 // The list of other processes and the reading of a device belong together only if the device's
 // memory rested in between.
 void take_exit_readings(hooks::Session& session, const void* frame, WaitBudget& budget) noexcept {

@@ -7,6 +7,13 @@
 
 namespace cuwarden::shim {
 
+// True if the driver will probably answer now: no device is lost, the calling thread has
+// interrupted neither the driver nor a signal handler's program, and other threads are not inside
+// the driver. Waits up to 20 ms for threads that are. `frame`: __builtin_frame_address(0) of the
+// calling function, from which the stack is searched for a signal handler. False, too, if the
+// calling thread's stack cannot be walked to its end.
+bool may_ask_driver(hooks::Session&, const void* frame, const WaitBudget&) noexcept;
+
 // Asks the driver for the last time, in exit(), how much memory of each device is free, and writes
 // the answers to the ledger. Asks NVML for the memory of other processes if more than 1 GiB in use
 // on a device is unexplained.

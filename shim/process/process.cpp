@@ -15,9 +15,10 @@
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"
+#include "runtime_hooks/core/memory/own_memory.hpp"
+#include "runtime_hooks/core/memory/wiped_page.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/core/wait_budget.hpp"
-#include "runtime_hooks/core/wiped_page.hpp"
 #include "runtime_hooks/driver/calling_threads.hpp"
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
 #include "runtime_hooks/hooks/graphs/graph_memory.hpp"
@@ -134,6 +135,8 @@ hooks::Session* Process::start() noexcept {
     if (state == State::ended) {
       if (state_.compare_exchange_strong(state, State::recording)) {
         leaks_remain_ = false;
+        begins_with_report_ = false;
+        lost_are_found_.store(false, std::memory_order_relaxed);
         ledger_->header().report_written.store(0, std::memory_order_relaxed);
         ledger_->set_end(ledger::EndReason::running, 0, false);
       }
@@ -194,6 +197,9 @@ void Process::begin_anew() noexcept {
   own_stacks_in_fork();
   end_turn_.reset();
   leaks_remain_ = false;
+  begins_with_report_ = false;
+  lost_are_found_.store(false, std::memory_order_relaxed);
+  OwnMemory::forget_all();
   end_budget_.renew(longest_waiting_at_end_ns);
   driver::calling_threads.forked();
   hooks::forget_graphs();
@@ -237,6 +243,7 @@ hooks::Session* Process::start_recording() noexcept {
     end_turn_.set_symbol_time(settings.symbol_time_ns);
     set_up_reports(report_path, std::chrono::nanoseconds(settings.symbol_time_ns));
     status_of_leaks_ = static_cast<int>(settings.exit_code);
+    reachability_ = settings.reachability;
     reserve_own_stack();
     note_beginnings_of_stacks();
     const pool::SpillSettings spill = spill_settings(settings);

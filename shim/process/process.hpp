@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "reporters/words/setting_values.hpp"
 #include "runtime_hooks/core/wait_budget.hpp"
 #include "runtime_hooks/hooks/call/session.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
@@ -130,8 +131,10 @@ class Process final : public tracking::CompletenessListener {
   // process, or if the calling thread must not wait (another_leads_the_end()). A later thread waits
   // 50 ms at most for a thread to reach the shim's exit handler. If one reaches it, also waits
   // until that thread has ended or is stuck (EndTurn::wait_for_leader()). To be called by each
-  // thread that calls exit(), before libc's own function.
-  void exit_is_called() noexcept;
+  // thread that calls exit(), before libc's own function, and to which main() returns. The thread
+  // that runs exit() also searches for allocations to which no pointer is left. `status`: exit
+  // status, 0 to 255.
+  void exit_is_called(int status) noexcept;
   // If another thread has called quick_exit() before, waits until that thread has written the
   // report and set `done` to nonzero, has ended, or is stuck. Returns at once in the
   // thread that calls first, or if the calling thread must not wait (another_leads_the_end()). To
@@ -189,6 +192,11 @@ class Process final : public tracking::CompletenessListener {
   // report could not be written or none is wanted. To be called inside an OwnWork (a scope of
   // cuwarden's own work).
   bool report_at_exit(int status, bool with_names) noexcept;
+  // Searches for pointers to the live allocations, and stores in the ledger which are lost; only
+  // the first call does so. Writes a report before it, and sets begins_with_report_. `status`: exit
+  // status, 0 to 255. `frame`: __builtin_frame_address(0) of the calling function; the stack above
+  // it is the program's. To be called inside an OwnWork (a scope of cuwarden's own work).
+  void find_lost(int status, const void* frame) noexcept;
   // True if a call of abort() that a SIGABRT handler may leave by a jump needs no further report.
   // Either an earlier report already contains all that was recorded, or reports of such calls have
   // taken more than one second in all. Then only the ledger stores that the process ends.
@@ -257,6 +265,12 @@ class Process final : public tracking::CompletenessListener {
   // Time for which threads that end the process may still wait for locks, the driver and NVML; at
   // first longest_waiting_at_end_ns.
   WaitBudget end_budget_{longest_waiting_at_end_ns};
+  // Value of CUWARDEN_REACHABILITY.
+  ReachabilityMode reachability_ = ReachabilityMode::off;
+  // True once find_lost() was called; false again when recording is resumed.
+  std::atomic<bool> lost_are_found_{false};
+  // True once find_lost() has written a report, so that exit_begins() need not begin with one.
+  bool begins_with_report_ = false;
   // Exit status of CUWARDEN_EXITCODE, 1 to 255; 0: the program's status stays.
   int status_of_leaks_ = 0;
   // True if leaks were found at the end of the process. Only looked for if status_of_leaks_ is set.

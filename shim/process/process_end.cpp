@@ -15,10 +15,18 @@
 #include "shim/process/reports.hpp"
 #include "shim/process/seccomp_watch.hpp"
 #include "shim/process/stack_room.hpp"
+#include "shim/reachability/lost_allocations.hpp"
 #include "shim/support/log.hpp"
 #include "shim/support/own_stack.hpp"
 
 namespace cuwarden::shim {
+namespace {
+
+// Registers that a function has to preserve lie in so many bytes below its frame's address, where
+// the compiler has stored them.
+constexpr std::uint64_t bytes_of_registers = 64;
+
+}  // namespace
 
 // Writes a report before the driver is asked anything, since the driver may never answer.
 [[gnu::noinline]] void Process::exit_begins(int status) noexcept {
@@ -35,13 +43,35 @@ namespace cuwarden::shim {
   const WaitBudget::Scope bounded(&end_budget_);
   session_->process_is_ending();
   end_turn_.leads_the_end();
-  const hooks::OwnWork own(__builtin_frame_address(0));
-  if (report_at_exit(status, false)) {
+  const void* const frame = __builtin_frame_address(0);
+  const hooks::OwnWork own(frame);
+  find_lost(status, frame);
+  if (begins_with_report_ || report_at_exit(status, false)) {
     take_exit_readings(*session_, __builtin_frame_address(0), end_budget_);
     // Names are looked up before the program's destructors run: other threads and signal
     // handlers still use objects that the destructors are about to destroy.
     report_at_exit(status, true);
   }
+}
+
+// A report is written first, because the driver may never answer.
+void Process::find_lost(int status, const void* frame) noexcept {
+  if (lost_are_found_.exchange(true)) return;
+  if (!report_at_exit(status, false)) return;
+  begins_with_report_ = true;
+  struct Task {
+    std::uint64_t stack_pointer;
+    bool may_ask;
+  } task{reinterpret_cast<std::uint64_t>(frame) - bytes_of_registers,
+         may_ask_driver(*session_, frame, end_budget_)};
+  call_with_room(
+      session_->sites,
+      [](void* argument) {
+        const Task& given = *static_cast<const Task*>(argument);
+        find_lost_allocations(*get().session_, given.stack_pointer, given.may_ask,
+                              get().reachability_);
+      },
+      &task);
 }
 
 bool Process::report_at_exit(int status, bool with_names) noexcept {
@@ -96,9 +126,11 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
   if (returns && has_reported_enough()) return leave_end(reason, status, status_known);
   if (reason == ledger::EndReason::exit) end_turn_.leads_the_end();
   const hooks::OwnWork own(__builtin_frame_address(0));
+  const WaitBudget::Scope bounded(&end_budget_);
+  if (reason == ledger::EndReason::underscore_exit || reason == ledger::EndReason::quick_exit)
+    find_lost(status, __builtin_frame_address(0));
   if (!end_turn_.take(true)) return;
   const std::uint64_t begin_ns = now_ns();
-  const WaitBudget::Scope bounded(&end_budget_);
   ledger_->set_end(reason, status, status_known);
   bool written = false;
   call_with_room(
@@ -140,12 +172,22 @@ bool Process::another_leads_the_end() const noexcept {
   return may_wait_at_end() && end_turn_.another_leads_the_end();
 }
 
-void Process::exit_is_called() noexcept {
+// Searches for pointers before the program's destructors run, which free what holds them. The
+// builtin stores the registers of the caller in this function's frame.
+[[gnu::noinline]] void Process::exit_is_called(int status) noexcept {
+  __builtin_unwind_init();
   if (!may_wait_at_end()) return;
   const ErrnoGuard keep;
   const Uncancelled whole;
   end_turn_.enter_exit();
   end_turn_.wait_for_leader();
+  if (is_confined_unnoticed()) return;
+  end_turn_.leads_the_end();
+  const void* const frame = __builtin_frame_address(0);
+  hooks::forget_left_driver_call(frame);
+  const WaitBudget::Scope bounded(&end_budget_);
+  const hooks::OwnWork own(frame);
+  find_lost(status, frame);
 }
 
 void Process::quick_exit_is_called(std::atomic<std::uint32_t>& done) noexcept {

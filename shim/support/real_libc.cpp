@@ -56,6 +56,7 @@ const RealLibc& real_libc() {
   fill(functions.quick_exit, behind_the_shim("quick_exit"));
   fill(functions.abort, behind_the_shim("abort"));
   fill(functions.assert_fail, behind_the_shim("__assert_fail"));
+  fill(functions.start_main, behind_the_shim("__libc_start_main"));
   fill(functions.pthread_getattr_np, function_in_libc("pthread_getattr_np"));
   fill(functions.pthread_attr_getstack, function_in_libc("pthread_attr_getstack"));
   fill(functions.pthread_attr_destroy, function_in_libc("pthread_attr_destroy"));

@@ -55,6 +55,10 @@ struct RealLibc {
   // libc's __assert_fail, which a failed assert() calls, or the wrapper of another preloaded
   // library. It does not return.
   void (*assert_fail)(const char*, const char*, unsigned, const char*);
+  // libc's __libc_start_main, which calls main() and then exit(), or the wrapper of another
+  // preloaded library.
+  int (*start_main)(int (*)(int, char**, char**), int, char**, void (*)(), void (*)(), void (*)(),
+                    void*);
   // libc's own function, never a wrapper. Before glibc 2.34 it is libpthread's, and the pointer is
   // null if libpthread was not loaded yet when real_libc() filled the table; then the process had
   // one thread only.

@@ -46,6 +46,7 @@ OTHER_EXPORTS = {
     "quick_exit",
     "abort",
     "__assert_fail",
+    "__libc_start_main",
     "prctl",
     "syscall",
     "cuwarden_1_ask_frameworks",

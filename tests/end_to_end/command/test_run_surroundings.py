@@ -279,6 +279,7 @@ def test_runs_options_are_the_shims_settings(cuwarden, workspace):
         "--step-range": ("CUWARDEN_STEP_RANGE", "step *"),
         "--frameworks": ("CUWARDEN_FRAMEWORKS", "off"),
         "--libraries": ("CUWARDEN_LIBRARIES", "/mylib/,libmylib*"),
+        "--reachability": ("CUWARDEN_REACHABILITY", "on"),
         "--suppressions": ("CUWARDEN_SUPPRESSIONS", f"{workspace.work}/known.supp"),
         "--pool": ("CUWARDEN_POOL", "on"),
         "--wait": ("CUWARDEN_WAIT", "1s"),

@@ -1,0 +1,137 @@
+#include "shim/reachability/driver_probes.hpp"
+
+#include <array>
+#include <bit>
+
+namespace cuwarden::shim {
+
+namespace {
+
+// Blocks of 2 MiB and more have records that smaller ones have not (measured).
+constexpr std::uint64_t large = std::uint64_t{2} << 20;
+// Two blocks of 1 MiB fill a slab, so that half of these begin one.
+constexpr std::array<std::uint64_t, 10> sizes{4 << 10,  1 << 20, 1 << 20, 1 << 20,   1 << 20,
+                                              64 << 10, large,   large,   2 * large, 2 * large};
+constexpr std::size_t few = 6;
+
+}  // namespace
+
+DriverProbes::DriverProbes(const driver::RealDriver& real, DeviceOrdinal device, unsigned kinds)
+    : real_(real) {
+  if ((kinds & probe_device) != 0) add_linear();
+  if ((kinds & probe_pinned) != 0) add_pinned();
+  if ((kinds & probe_managed) != 0) add_managed();
+  if ((kinds & probe_stream_ordered) != 0) add_stream_ordered();
+  if ((kinds & probe_vmm) != 0) add_vmm(device);
+  if ((kinds & probe_array) != 0) add_arrays();
+}
+
+// A small block that begins a slab of the driver has the slab's records, too.
+std::uint8_t DriverProbes::kind_of(ProbeKinds kind, std::uint64_t start, std::uint64_t bytes) {
+  const int size = bytes >= large ? 2 : start % large == 0 ? 1 : 0;
+  return static_cast<std::uint8_t>(3 * std::countr_zero(unsigned{kind}) + size);
+}
+
+void DriverProbes::add(std::uint64_t start, std::uint64_t bytes, ProbeKinds kind) {
+  blocks_.push_back(
+      {start, bytes, static_cast<std::uint32_t>(blocks_.size()), kind_of(kind, start, bytes)});
+  kinds_.push_back(kind);
+}
+
+void DriverProbes::add_linear() {
+  if (real_.cuMemAlloc_v2 == nullptr || real_.cuMemFree_v2 == nullptr) return;
+  for (const std::uint64_t bytes : sizes)
+    if (CUdeviceptr block = 0; real_.cuMemAlloc_v2(&block, bytes) == CUDA_SUCCESS)
+      add(block, bytes, probe_device);
+}
+
+void DriverProbes::add_pinned() {
+  if (real_.cuMemHostAlloc == nullptr || real_.cuMemFreeHost == nullptr) return;
+  for (std::size_t i = 0; i < few; ++i) {
+    const std::uint64_t bytes = i % 3 == 0 ? large : sizes[i];
+    if (void* block = nullptr; real_.cuMemHostAlloc(&block, bytes, 0) == CUDA_SUCCESS)
+      add(reinterpret_cast<std::uint64_t>(block), bytes, probe_pinned);
+  }
+}
+
+void DriverProbes::add_managed() {
+  if (real_.cuMemAllocManaged == nullptr || real_.cuMemFree_v2 == nullptr) return;
+  for (std::size_t i = 0; i < few; ++i)
+    if (CUdeviceptr block = 0;
+        real_.cuMemAllocManaged(&block, sizes[i], CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS)
+      add(block, sizes[i], probe_managed);
+}
+
+void DriverProbes::add_stream_ordered() {
+  if (real_.cuMemAllocAsync == nullptr || real_.cuMemFreeAsync == nullptr) return;
+  for (std::size_t i = 0; i < few; ++i)
+    if (CUdeviceptr block = 0; real_.cuMemAllocAsync(&block, sizes[i], nullptr) == CUDA_SUCCESS)
+      add(block, sizes[i], probe_stream_ordered);
+}
+
+void DriverProbes::add_vmm(DeviceOrdinal device) {
+  if (real_.cuMemCreate == nullptr || real_.cuMemAddressReserve == nullptr ||
+      real_.cuMemMap == nullptr || real_.cuMemSetAccess == nullptr || real_.cuMemUnmap == nullptr ||
+      real_.cuMemAddressFree == nullptr || real_.cuMemRelease == nullptr)
+    return;
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device.value};
+  const CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  for (std::size_t i = 0; i < few; ++i) {
+    Mapped made{};
+    if (real_.cuMemCreate(&made.handle, large, &properties, 0) != CUDA_SUCCESS) return;
+    add(made.handle, 1, probe_vmm);
+    if (real_.cuMemAddressReserve(&made.address, large, 0, 0, 0) == CUDA_SUCCESS) {
+      if (real_.cuMemMap(made.address, large, 0, made.handle, 0) == CUDA_SUCCESS &&
+          real_.cuMemSetAccess(made.address, large, &access, 1) == CUDA_SUCCESS)
+        add(made.address, large, probe_vmm);
+    }
+    mapped_.push_back(made);
+  }
+}
+
+void DriverProbes::add_arrays() {
+  if (real_.cuArrayCreate_v2 == nullptr || real_.cuArrayDestroy == nullptr) return;
+  for (std::size_t i = 0; i < few; ++i) {
+    CUDA_ARRAY_DESCRIPTOR descriptor{};
+    descriptor.Width = std::size_t{16} << i;
+    descriptor.Height = std::size_t{16} << (i % 2);
+    descriptor.Format = CU_AD_FORMAT_FLOAT;
+    descriptor.NumChannels = 1;
+    if (CUarray array = nullptr; real_.cuArrayCreate_v2(&array, &descriptor) == CUDA_SUCCESS)
+      add(reinterpret_cast<std::uint64_t>(array), 1, probe_array);
+  }
+}
+
+DriverProbes::~DriverProbes() {
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    const std::uint64_t start = blocks_[i].start;
+    switch (kinds_[i]) {
+      case probe_device:
+      case probe_managed:
+        real_.cuMemFree_v2(start);
+        break;
+      case probe_pinned:
+        real_.cuMemFreeHost(reinterpret_cast<void*>(start));
+        break;
+      case probe_stream_ordered:
+        real_.cuMemFreeAsync(start, nullptr);
+        break;
+      case probe_array:
+        real_.cuArrayDestroy(reinterpret_cast<CUarray>(start));
+        break;
+      case probe_vmm:
+        break;
+    }
+  }
+  for (const Mapped& made : mapped_) {
+    if (made.address != 0) {
+      real_.cuMemUnmap(made.address, large);
+      real_.cuMemAddressFree(made.address, large);
+    }
+    real_.cuMemRelease(made.handle);
+  }
+}
+
+}  // namespace cuwarden::shim

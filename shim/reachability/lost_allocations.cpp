@@ -1,0 +1,159 @@
+#include "shim/reachability/lost_allocations.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "reporters/reachability/pointer_search.hpp"
+#include "runtime_hooks/core/clock.hpp"
+#include "runtime_hooks/core/memory/own_memory.hpp"
+#include "runtime_hooks/driver/context_idle.hpp"
+#include "runtime_hooks/driver/inside_context.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
+#include "shim/reachability/driver_probes.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+using ledger::RegionId;
+
+// Longest search, if the user has not asked for a whole one.
+constexpr std::uint64_t longest_search_ns = 2'000'000'000;
+
+// The allocations to search for, and the kinds of probes that they need.
+struct Wanted {
+  std::vector<reachability::Block> blocks;
+  std::vector<ledger::RecordView> records;
+  unsigned kinds = 0;
+  ContextId context;  // a context that one of the allocations belongs to; 0: none has one
+};
+
+ProbeKinds probe_of(Kind kind) {
+  switch (kind) {
+    case Kind::pinned:
+    case Kind::registered:
+      return probe_pinned;
+    case Kind::managed:
+      return probe_managed;
+    case Kind::stream_ordered:
+      return probe_stream_ordered;
+    case Kind::vmm:
+      return probe_vmm;
+    case Kind::array:
+      return probe_array;
+    default:
+      return probe_device;
+  }
+}
+
+bool is_handle(Space space) {
+  return space != Space::pointer && space != Space::registered && space != Space::vmm_mapping;
+}
+
+Wanted wanted_of(const ledger::Reader& reader) {
+  Wanted wanted;
+  const std::uint64_t rows = reader.rows(RegionId::records);
+  for (std::uint64_t row = 1; row < rows; ++row) {
+    const auto record = reader.record(row);
+    if (!record) continue;
+    // The addresses at which virtual memory is mapped belong to the record of its handle.
+    const bool counts_elsewhere = (record->flags & ledger::record_counts_no_bytes) != 0;
+    const auto counted = counts_elsewhere ? reader.record(record->related) : record;
+    const auto group = counted ? reader.group(counted->group.value) : std::nullopt;
+    if (!group || !is_asked_for(group->kind)) continue;
+    const bool is_drivers = (record->flags & ledger::record_in_pool) == 0;
+    reachability::Block block;
+    block.start = record->address.value;
+    block.bytes = is_handle(record->space) ? 1 : record->bytes.value;
+    block.id = static_cast<std::uint32_t>(counts_elsewhere ? record->related : row);
+    block.kind = is_drivers ? DriverProbes::kind_of(probe_of(group->kind), block.start, block.bytes)
+                            : reachability::no_records;
+    wanted.blocks.push_back(block);
+    if (!counts_elsewhere) wanted.records.push_back(*record);
+    if (is_drivers) wanted.kinds |= probe_of(group->kind);
+    if (record->context.value != 0) wanted.context = record->context;
+  }
+  return wanted;
+}
+
+std::vector<reachability::Range> own_ranges() {
+  std::vector<reachability::Range> ranges;
+  OwnMemory::each([&](std::uint64_t start, std::uint64_t bytes) {
+    ranges.push_back({start, start + bytes});
+  });
+  std::ranges::sort(ranges, {}, &reachability::Range::start);
+  return ranges;
+}
+
+// Stores the result in the ledger's records, those that have not changed meanwhile.
+void store(ledger::Writer& ledger, const ledger::Reader& reader, const Wanted& wanted,
+           const reachability::FoundPointers& found) {
+  for (const ledger::RecordView& record : wanted.records) {
+    const auto present = reader.record(record.id.value);
+    if (!present || present->address.value != record.address.value ||
+        present->time_ns != record.time_ns)
+      continue;
+    const auto reach = static_cast<unsigned>(found.reach[record.id.value]);
+    ledger::CertaintyChange change;
+    change.set = static_cast<std::uint8_t>(reach << ledger::record_reach_shift);
+    change.clear = static_cast<std::uint8_t>(ledger::record_reach_bits & ~change.set);
+    ledger.allocations.grow(record.space, record.address, 0, change);
+  }
+}
+
+// Allocates the probes if the driver is idle, so that it can be asked without a long wait.
+void make_probes(hooks::Session& session, const Wanted& wanted,
+                 std::optional<DriverProbes>& probes) {
+  const DeviceOrdinal device = session.contexts.device_of(wanted.context);
+  if (device == no_device || session.captures.any()) return;
+  driver::in_context(session.real, wanted.context, [&] {
+    if (driver::is_idle(session.real, wanted.context))
+      probes.emplace(session.real, device, wanted.kinds);
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
+void find_lost_allocations(hooks::Session& session, std::uint64_t stack_pointer,
+                           bool may_ask_driver, ReachabilityMode mode) noexcept {
+  ledger::Header& header = session.ledger.header();
+  const auto note_outcome = [&](ReachSearch outcome) {
+    header.reach_search.store(static_cast<std::uint64_t>(outcome), std::memory_order_relaxed);
+  };
+  if (mode == ReachabilityMode::off) return note_outcome(ReachSearch::switched_off);
+  const std::uint64_t begun_ns = now_ns();
+  try {
+    ledger::ReadError error;
+    const auto reader = ledger::Reader::open(session.ledger.bytes(), error);
+    if (!reader) return;
+    Wanted wanted = wanted_of(*reader);
+    reachability::FoundPointers found;
+    if (wanted.blocks.empty()) {
+      found.outcome = ReachSearch::complete;
+    } else {
+      std::optional<DriverProbes> probes;
+      if (may_ask_driver && wanted.kinds != 0) make_probes(session, wanted, probes);
+      reachability::PointerSearch search;
+      search.blocks = std::move(wanted.blocks);
+      search.allocations = static_cast<std::uint32_t>(reader->rows(RegionId::records));
+      if (probes) search.probes = probes->blocks();
+      search.excluded = own_ranges;
+      search.stack_pointer = stack_pointer;
+      const auto may_go_on = [&] {
+        return mode == ReachabilityMode::on || now_ns() - begun_ns < longest_search_ns;
+      };
+      found = reachability::search_pointers(search, may_go_on);
+      store(session.ledger, *reader, wanted, found);
+    }
+    header.reach_scanned_bytes.store(found.scanned_bytes, std::memory_order_relaxed);
+    note_outcome(found.outcome);
+  } catch (...) {
+    note_outcome(ReachSearch::no_memory);
+  }
+  header.reach_ns.store(now_ns() - begun_ns, std::memory_order_relaxed);
+}
+
+}  // namespace cuwarden::shim
