@@ -19,6 +19,27 @@ const FingerprintedLeak* largest(const LeaksByFingerprint& leaks) {
   return found == leaks.end() ? nullptr : &found->second;
 }
 
+// Returns the leak with the most lost bytes, and adds words about lost and unknown memory to the
+// line; null if nothing is lost.
+const FingerprintedLeak* largest_lost(const LeaksByFingerprint& leaks, std::string& line) {
+  const FingerprintedLeak* found = nullptr;
+  std::size_t lost = 0;
+  std::uint64_t unknown_count = 0, unknown_bytes = 0;
+  for (const auto& [fingerprint, leak] : leaks) {
+    unknown_count += leak.unknown_count;
+    unknown_bytes += leak.unknown_bytes;
+    if (leak.lost_count == 0) continue;
+    ++lost;
+    if (found == nullptr || leak.lost_bytes > found->lost_bytes) found = &leak;
+  }
+  if (!leaks.empty())
+    line += ", " + (lost == 0 ? std::string("none") : human_count(lost)) + " lost";
+  if (unknown_count != 0)
+    line +=
+        " (not known of " + human_bytes(unknown_bytes) + " in " + allocations(unknown_count) + ")";
+  return found;
+}
+
 }  // namespace
 
 GateOutcome judge(const Gate& gate, const LeaksByFingerprint& now, const Difference& difference,
@@ -26,7 +47,8 @@ GateOutcome judge(const Gate& gate, const LeaksByFingerprint& now, const Differe
   std::string line = number_of_leaks(now.size());
   // The leak that fails the check; the line names it.
   const FingerprintedLeak* culprit = nullptr;
-  if (gate.on_leak) culprit = largest(now);
+  if (gate.on_leak == FailingLeaks::all) culprit = largest(now);
+  if (gate.on_leak == FailingLeaks::lost) culprit = largest_lost(now, line);
   const auto count = [&](bool is_asked, const std::vector<ChangedLeak>& leaks, const char* word) {
     if (!is_asked) return;
     line += ", " + (leaks.empty() ? std::string("none") : human_count(leaks.size())) + " " + word;

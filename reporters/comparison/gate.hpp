@@ -9,13 +9,16 @@
 
 namespace cuwarden {
 
+// The leaks that fail a check: none; those with allocations to which no pointer is left; all.
+enum class FailingLeaks { none, lost, all };
+
 // The checks that the user asks for.
 struct Gate {
-  bool on_leak = false;    // true: a leak fails the check
+  FailingLeaks on_leak = FailingLeaks::none;  // leaks that fail the check
   bool on_new = false;     // true: a leak that was not there before fails the check
   bool on_growth = false;  // true: a leak that is larger than before fails the check
   // True if any check is asked for.
-  bool is_asked_for() const { return on_leak || on_new || on_growth; }
+  bool is_asked_for() const { return on_leak != FailingLeaks::none || on_new || on_growth; }
 };
 
 // The outcome of the checks.

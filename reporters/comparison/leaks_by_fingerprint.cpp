@@ -1,5 +1,6 @@
 #include "reporters/comparison/leaks_by_fingerprint.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "reporters/text/leak_check.hpp"
@@ -36,6 +37,10 @@ void add_row(const IndexedReport& report, const LeakRow& row, const Style& style
   }
   leak.count += row.count;
   leak.bytes += row.bytes;
+  leak.lost_count += row.lost_count;
+  leak.lost_bytes += row.lost_bytes;
+  leak.unknown_count += row.unknown_count;
+  leak.unknown_bytes += row.unknown_bytes;
 }
 
 }  // namespace
@@ -75,8 +80,19 @@ void each_leak(const IndexedReport& report, const std::string& module,
                FunctionRef<void(const LeakRow&)> visit) {
   const auto give = [&](const auto& row, std::string_view kind, std::string_view api) {
     const std::uint64_t count = row.count.value_or(0);
-    if (row.fingerprint && count != 0)
-      visit({*row.fingerprint, kind, api, row.stack, count, row.bytes.value_or(0)});
+    if (!row.fingerprint || count == 0) return;
+    LeakRow leak{*row.fingerprint, kind, api, row.stack, count, row.bytes.value_or(0)};
+    if constexpr (requires { row.lost_count; }) {
+      leak.lost_count = row.lost_count.value_or(0);
+      leak.lost_bytes = row.lost_bytes.value_or(0);
+      const std::uint64_t known =
+          leak.lost_count + row.interior_count.value_or(0) + row.reachable_count.value_or(0);
+      const std::uint64_t known_bytes =
+          leak.lost_bytes + row.interior_bytes.value_or(0) + row.reachable_bytes.value_or(0);
+      leak.unknown_count = count - std::min(known, count);
+      leak.unknown_bytes = leak.bytes - std::min(known_bytes, leak.bytes);
+    }
+    visit(leak);
   };
   const bool has_tensors = !report->framework_sites.empty() && module.empty();
   for (const model::LeakGroup& group : report->leak_groups) {

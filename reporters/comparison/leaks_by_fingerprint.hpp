@@ -19,6 +19,9 @@ struct FingerprintedLeak {
   std::string kind;                    // kind of memory, such as "device"
   std::string api{};                   // CUDA function that the program called; empty: unknown
   std::uint64_t count = 0, bytes = 0;  // number of allocations that were not freed; their bytes
+  // Number and bytes of those to which no pointer was found, and of those of which it is not known
+  // whether there are pointers. 0 in a baseline.
+  std::uint64_t lost_count = 0, lost_bytes = 0, unknown_count = 0, unknown_bytes = 0;
   // Function of the program's own code that led to the allocations, and its module, without line
   // and folder: "Cache::insert in libcache.so". In a baseline, the comment on the line. Empty:
   // unknown.
@@ -54,6 +57,8 @@ struct LeakRow {
   std::string_view api;  // CUDA function that the program called, or framework; empty: unknown
   model::MaybeId stack;  // row of the table `stacks`; null: no stack was recorded
   std::uint64_t count = 0, bytes = 0;  // number of allocations that were not freed; their bytes
+  // As in FingerprintedLeak.
+  std::uint64_t lost_count = 0, lost_bytes = 0, unknown_count = 0, unknown_bytes = 0;
 };
 
 // Most lines for the frames of one stack in a comparison; `cuwarden report FILE` shows more.

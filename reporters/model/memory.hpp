@@ -158,12 +158,17 @@ struct LeakGroup {
   // process's end in which they were made. Null: the end of a context released them, or the report
   // is older than this field.
   std::optional<std::array<Figure, 4>> count_by_quarter;
-  // Number and bytes of allocations to which no pointer was found in the process's memory; null: no
-  // pointers were looked for.
+  // Result of the search for pointers (struct PointerSearch): "lost" if no pointer to one or more
+  // of the allocations was found; else "interior" if only pointers into one of them, behind its
+  // start, were found; else "unknown" if the search was not complete; else "reachable". Null: no
+  // pointers were looked for, or the report is older than this field.
+  Text reachability;
+  // Number and bytes of the allocations with each of these results. Null: no pointers were looked
+  // for. Allocations that were made after the search have none.
   Figure lost_count, lost_bytes;
-  // Number and bytes of allocations to which a pointer was found in the process's memory; null: no
-  // pointers were looked for.
+  Figure interior_count, interior_bytes;
   Figure reachable_count, reachable_bytes;
+  Figure unknown_count, unknown_bytes;
   Text released_by;  // "context": the end of their context released them; null: still live
   // True if a rule of the user's (suppression) excludes the group from the leaks.
   bool suppressed = false;
@@ -175,12 +180,23 @@ struct LeakGroup {
   Figure unmapped_count;
   CUWARDEN_FIELDS(fingerprint, where, stack, kind, api, device, count, bytes, first_ns, last_ns,
                   module, allocations, growth, first_step, growth_bytes_per_step,
-                  growth_bytes_per_minute, count_by_quarter, lost_count, lost_bytes,
-                  reachable_count, reachable_bytes, released_by, suppressed, example_address,
-                  unmapped_count)
+                  growth_bytes_per_minute, count_by_quarter, reachability, lost_count, lost_bytes,
+                  interior_count, interior_bytes, reachable_count, reachable_bytes, unknown_count,
+                  unknown_bytes, released_by, suppressed, example_address, unmapped_count)
   CUWARDEN_MAY_LACK(fingerprint, where, first_step, growth_bytes_per_step, growth_bytes_per_minute,
-                    count_by_quarter, lost_count, lost_bytes, reachable_count, reachable_bytes,
+                    count_by_quarter, reachability, lost_count, lost_bytes, interior_count,
+                    interior_bytes, reachable_count, reachable_bytes, unknown_count, unknown_bytes,
                     example_address, unmapped_count)
+};
+
+// The search for pointers to live allocations in the process's memory.
+struct PointerSearch {
+  bool is_complete = false;  // true if all memory was looked at
+  Text reason;               // sentence: reason why it is not complete; null: it is
+  // Bytes of memory that were looked at, in all passes together.
+  Figure scanned_bytes;
+  Figure taken_ns;  // time that the search took
+  CUWARDEN_FIELDS(is_complete, reason, scanned_bytes, taken_ns)
 };
 
 // A rule, from CUWARDEN_SUPPRESSIONS or `cuwarden report --suppressions`, that excludes known

@@ -41,6 +41,8 @@ struct Report {
   std::vector<DeviceProcess> device_processes;  // other processes that held memory of devices
   std::vector<Total> totals;  // sums of all allocations by kind of memory and device
   Leaks leaks;                // sums of the table leak_groups
+  // Search for pointers to live allocations; null: none was made, or the report is older than it.
+  std::optional<PointerSearch> pointer_search;
   // Allocations that were not freed, by call stack, function, kind and device.
   std::vector<LeakGroup> leak_groups;
   // Rules by which the user excludes leaks; empty: there are none.
@@ -96,19 +98,19 @@ struct Report {
   std::optional<Overhead> overhead;  // cost of recording the process; null: the report does not say
   CUWARDEN_FIELDS(schema, tool, records, names, redacted, process, memory_cgroup, job, settings,
                   environment, coverage, hooks, unhooked_lookups, devices, accounts,
-                  device_processes, totals, leaks, leak_groups, suppressions, forecasts,
-                  library_reserves, frameworks, framework_sites, implicit_groups, fragmentation,
-                  slab_classes, slab_map, slab_holders, worst_fragmentation, worst_slab_classes,
-                  worst_slab_map, worst_slab_holders, incidents, incident_facts, rungs,
-                  rungs_left_out, incident_holders, incident_fragmentation, incident_slab_classes,
-                  incident_slab_map, pool, timeline, peak_holders, stacks, frames, modules,
-                  overhead)
+                  device_processes, totals, leaks, pointer_search, leak_groups, suppressions,
+                  forecasts, library_reserves, frameworks, framework_sites, implicit_groups,
+                  fragmentation, slab_classes, slab_map, slab_holders, worst_fragmentation,
+                  worst_slab_classes, worst_slab_map, worst_slab_holders, incidents, incident_facts,
+                  rungs, rungs_left_out, incident_holders, incident_fragmentation,
+                  incident_slab_classes, incident_slab_map, pool, timeline, peak_holders, stacks,
+                  frames, modules, overhead)
   CUWARDEN_MAY_LACK(records, names, redacted, memory_cgroup, settings, environment, hooks,
-                    suppressions, forecasts, library_reserves, frameworks, framework_sites,
-                    implicit_groups, unhooked_lookups, device_processes, slab_classes, slab_map,
-                    slab_holders, worst_fragmentation, worst_slab_classes, worst_slab_map,
-                    worst_slab_holders, incidents, incident_facts, rungs, rungs_left_out,
-                    incident_holders, incident_fragmentation, incident_slab_classes,
+                    pointer_search, suppressions, forecasts, library_reserves, frameworks,
+                    framework_sites, implicit_groups, unhooked_lookups, device_processes,
+                    slab_classes, slab_map, slab_holders, worst_fragmentation, worst_slab_classes,
+                    worst_slab_map, worst_slab_holders, incidents, incident_facts, rungs,
+                    rungs_left_out, incident_holders, incident_fragmentation, incident_slab_classes,
                     incident_slab_map, pool, overhead)
 };
 

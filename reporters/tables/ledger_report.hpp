@@ -119,6 +119,7 @@ void LedgerReport::give(Sink& sink) {
       [&](auto put) { put_device_processes(ledger_, incidents_, put); });
   sink.template table<"totals">([&](auto put) { put_totals(series_, put); });
   sink.template part<"leaks">(leaks_of(groups_));
+  sink.template part<"pointer_search">(pointer_search_of(process_));
   sink.template table<"leak_groups">(
       [&](auto put) { put_leak_groups(ledger_, groups_, frames_, put); });
   sink.template table<"suppressions">([&](auto put) {

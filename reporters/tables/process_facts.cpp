@@ -144,6 +144,37 @@ std::optional<model::MemoryCgroup> memory_cgroup_of(const ledger::ProcessView& p
   return row;
 }
 
+std::optional<model::PointerSearch> pointer_search_of(const ledger::ProcessView& process) {
+  const auto reason = [&]() -> const char* {
+    switch (process.reach_search) {
+      case ReachSearch::not_made:
+      case ReachSearch::complete:
+      case ReachSearch::switched_off:
+        break;
+      case ReachSearch::out_of_time:
+        return "the process has more memory than could be searched within two seconds; "
+               "CUWARDEN_REACHABILITY=on sets no limit";
+      case ReachSearch::pages_unknown:
+        return "the kernel did not tell which pages are in memory (/proc/self/pagemap)";
+      case ReachSearch::records_unknown:
+        return "the driver could not be asked for blocks, by which its own records are told from "
+               "the program's pointers";
+      case ReachSearch::no_memory:
+        return "there was too little memory for the search";
+    }
+    return nullptr;
+  }();
+  if (process.reach_search == ReachSearch::not_made ||
+      process.reach_search == ReachSearch::switched_off)
+    return std::nullopt;
+  model::PointerSearch row;
+  row.is_complete = process.reach_search == ReachSearch::complete;
+  if (reason != nullptr) row.reason = reason;
+  row.scanned_bytes = process.reach_scanned_bytes;
+  row.taken_ns = process.reach_ns;
+  return row;
+}
+
 model::Job job_of(const ledger::Reader& reader) {
   const Job job = job_from([&](std::string_view name) -> std::optional<std::string_view> {
     for (std::uint64_t row = 1; row < reader.rows(RegionId::environment); ++row) {

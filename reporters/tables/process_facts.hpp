@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reporters/model/memory.hpp"
 #include "reporters/model/process.hpp"
 #include "reporters/model/put.hpp"
 #include "reporters/tables/ledger_damage.hpp"
@@ -23,6 +24,8 @@ model::Process process_of(const ledger::ProcessView&, const ReportOptions&, std:
 // Returns limit, peak and OOM kills of the process's memory cgroup, as the kernel gives them now.
 // Null if they are unknown, or if the process ran on another machine or before the last boot.
 std::optional<model::MemoryCgroup> memory_cgroup_of(const ledger::ProcessView&);
+// Returns how the search for pointers to live allocations went; null if none was made.
+std::optional<model::PointerSearch> pointer_search_of(const ledger::ProcessView&);
 // Returns the batch job of the process (scheduler, ids, rank), by the environment variables that
 // the ledger keeps. Fields that no variable gives are null.
 model::Job job_of(const ledger::Reader&);

@@ -61,6 +61,12 @@ void merge_figures(const IndexedReport& report, const std::vector<const Row*>& r
   add_up(&Row::bytes);
   if constexpr (requires { &Row::allocations; }) add_up(&Row::allocations);
   if constexpr (requires { &Row::unmapped_count; }) add_up(&Row::unmapped_count);
+  if constexpr (requires { &Row::lost_count; }) {
+    for (const auto figure :
+         {&Row::lost_count, &Row::lost_bytes, &Row::interior_count, &Row::interior_bytes,
+          &Row::reachable_count, &Row::reachable_bytes, &Row::unknown_count, &Row::unknown_bytes})
+      add_up(figure);
+  }
   if constexpr (requires { &Row::released_count; }) add_up(&Row::released_count);
   if constexpr (requires { &Row::kept_bytes; }) add_up(&Row::kept_bytes);
   if constexpr (requires { &Row::locked_bytes; }) add_up(&Row::locked_bytes);

@@ -37,6 +37,16 @@ std::string growth_of(const model::LeakGroup& group) {
   return "growing by " + human_bytes(rate) + " a minute";
 }
 
+// Returns words for what a search for pointers found of the group; empty: nothing is known.
+std::string reachability_of(const model::LeakGroup& group, const Style& style) {
+  const std::uint64_t count = group.count.value_or(0), lost = group.lost_count.value_or(0);
+  if (lost != 0)
+    return style.red(lost >= count ? "lost"
+                                   : human_count(lost) + " of " + human_count(count) + " lost");
+  if (group.interior_count.value_or(0) != 0) return "only pointers behind its start";
+  return group.reachable_count.value_or(0) >= std::max<std::uint64_t>(count, 1) ? "reachable" : "";
+}
+
 void add_group(const IndexedReport& report, const model::LeakGroup& group, std::size_t rank,
                const Style& style, std::string& text) {
   const bool growing = group.growth == "growing";
@@ -46,6 +56,8 @@ void add_group(const IndexedReport& report, const model::LeakGroup& group, std::
           memory_name(group.kind, group.device) + " · " + text_or(group.api, "unknown call");
   // A framework that lists its blocks itself does not tell when they were made.
   if (group.growth) text += " · " + (growing ? style.red(growth_of(group)) : "one time");
+  if (const std::string found = reachability_of(group, style); !found.empty())
+    text += " · " + found;
   const std::string module = printable(report.module_name(calling_module(report, group.stack)));
   if (!module.empty()) text += " · " + module;
   text += "\n";
@@ -156,6 +168,31 @@ void add_suppressions(const IndexedReport& report, const Style& style, std::stri
   }
 }
 
+// Adds a line about lost memory, and one about a search for pointers that was not complete.
+void add_pointer_search(const IndexedReport& report, const Style& style, std::string& text) {
+  std::uint64_t bytes = 0, count = 0;
+  for (const model::LeakGroup& group : report->leak_groups) {
+    if (group.released_by || group.suppressed) continue;
+    bytes += group.lost_bytes.value_or(0);
+    count += group.lost_count.value_or(0);
+  }
+  if (count != 0)
+    text += "  " + style.red("LOST") + ": " + human_bytes(bytes) + " in " + allocations(count) +
+            ", since no pointer to " + (count == 1 ? "it" : "them") +
+            " was found in the process's memory\n";
+  if (report->pointer_search && !report->pointer_search->is_complete)
+    text += style.dim("  The search for pointers is not complete: " +
+                      printable(report->pointer_search->reason.value_or("no reason is known"))) +
+            "\n";
+}
+
+// Returns a number by which the list of groups is sorted: lost and growing ones come first, then
+// lost ones, then growing ones.
+int rank_of(const model::LeakGroup& group) {
+  const bool is_lost = group.lost_count.value_or(0) != 0, grows = group.growth == "growing";
+  return is_lost && grows ? 0 : is_lost ? 1 : grows ? 2 : 3;
+}
+
 bool anything_recorded(const IndexedReport& report) {
   for (const auto& row : report->totals)
     if (row.allocations.value_or(0) > 0) return true;
@@ -222,6 +259,8 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const St
             allocations(count) + " never freed\n";
   }
 
+  if (count != 0) add_pointer_search(report, style, text);
+
   std::vector<model::LeakGroup> groups;
   std::uint64_t hidden_bytes = 0, hidden = 0;
   for (model::LeakGroup& group : merged_leaks(report)) {
@@ -232,6 +271,7 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const St
       hidden_bytes += group.bytes.value_or(0);
     }
   }
+  std::ranges::stable_sort(groups, {}, rank_of);
   if (options.by == GroupBy::stack) {
     std::uint64_t segment_bytes = 0;
     // The blocks are listed in place of the segments in which they lie.

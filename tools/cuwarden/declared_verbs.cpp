@@ -55,9 +55,12 @@ CLI::Option* add_file(CLI::App& verb, const char* option, std::string& file, con
 // Declares the options by which a verb checks leaks. `is_diff`: true for the verb that compares two
 // reports itself.
 void add_checks(CLI::App& verb, CheckOptions& checks, bool is_diff = false) {
-  verb.add_flag("--fail-on-leak", checks.gate.on_leak,
+  verb.add_flag("--fail-on-leak{all}", checks.gate.on_leak,
                 "fail (exit with 1) when there are leaks, or when a report is too incomplete to "
-                "tell; memory that was live at a snapshot counts as leaked");
+                "tell; memory that was live at a snapshot counts as leaked. With =lost, only "
+                "memory to which no pointer is left counts")
+      ->type_name("[=lost|all]")
+      ->transform(CLI::Validator(numbered_failing_leaks, ""));
   CLI::Option* const on_new =
       verb.add_flag("--fail-on-new", checks.gate.on_new,
                     is_diff ? "fail when there are leaks in NEW that are not in OLD"

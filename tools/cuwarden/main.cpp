@@ -81,8 +81,12 @@ int start_program(Verbs& verbs, Words& words) {
     return usage_error("run: no program is given; usage: cuwarden run [options] -- CMD...");
   // The number alone asks for a check, as it does with other tools.
   CheckOptions& checks = verbs.run.checks;
-  if (verbs.run.failed_check_status && !checks.gate.is_asked_for())
-    (checks.baseline.empty() ? checks.gate.on_leak : checks.gate.on_new) = true;
+  if (verbs.run.failed_check_status && !checks.gate.is_asked_for()) {
+    if (checks.baseline.empty())
+      checks.gate.on_leak = FailingLeaks::all;
+    else
+      checks.gate.on_new = true;
+  }
   verbs.run.command = std::move(words.command);
   return run_verb(verbs.run);
 }

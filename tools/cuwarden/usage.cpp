@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "reporters/comparison/gate.hpp"
 #include "reporters/words/quantities.hpp"
 
 namespace cuwarden {
@@ -15,6 +16,11 @@ class UsageFormatter : public CLI::Formatter {
   explicit UsageFormatter(std::string usage) : usage_(std::move(usage)) { column_width(26); }
   std::string make_usage(const CLI::App*, std::string) const override {
     return "Usage: cuwarden " + usage_ + "\n";
+  }
+  // CLI11 writes the value that an option has without one in braces.
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    const std::string name = CLI::Formatter::make_option_name(option, is_positional);
+    return name.substr(0, name.find('{'));
   }
 
  private:
@@ -73,6 +79,16 @@ std::uint64_t count_value(const char* option, const std::string& text) {
     throw CLI::ValidationError(std::string(option) + " takes a whole number, not '" + text + "'");
   }
   return value;
+}
+
+std::string numbered_failing_leaks(std::string& text) {
+  FailingLeaks leaks = FailingLeaks::all;
+  if (text == "lost")
+    leaks = FailingLeaks::lost;
+  else if (text != "all")
+    return "takes lost or all, not '" + text + "'";
+  text = std::to_string(static_cast<int>(leaks));
+  return {};
 }
 
 }  // namespace cuwarden

@@ -27,5 +27,8 @@ std::uint64_t size_value(const char* option, const std::string& text);
 // option's name in its message, for any other text and for numbers of 2^64 or more. `option`: name
 // of the option, such as "--top".
 std::uint64_t count_value(const char* option, const std::string& text);
+// Replaces a value of --fail-on-leak by the number of its FailingLeaks in decimal digits, as CLI11
+// needs it. Returns an error for any other value; empty: there is none.
+std::string numbered_failing_leaks(std::string& text);
 
 }  // namespace cuwarden

@@ -22,6 +22,7 @@ struct Live {
   bool is_code = false, is_uncertain = false, is_shared = false, steps_cover = false;
   std::set<std::uint16_t> differences;
   Growth growth, by_step;
+  std::array<LeakGroup::Sum, reach_count> by_reach{};
 };
 
 // Fewest steps by which growth is judged: one in each quarter of them.
@@ -52,6 +53,9 @@ std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& read
     if (record.difference != 0) live.differences.insert(record.difference);
     ++live.count;
     live.bytes += record.bytes.value;
+    LeakGroup::Sum& sum = live.by_reach[static_cast<std::size_t>(record.reach)];
+    ++sum.count;
+    sum.bytes += record.bytes.value;
     if (record.space == Space::vmm_handle && record.mappings == 0 && record.references > 0) {
       ++live.unmapped;
     }
@@ -101,6 +105,7 @@ std::vector<LeakGroup> groups_of(const ledger::Reader& reader, std::uint64_t end
         leak.is_shared = live->second.is_shared;
         leak.differences = live->second.differences;
         leak.growth = live->second.growth;
+        leak.by_reach = live->second.by_reach;
         leak.by_step = live->second.by_step;
         leak.steps_cover = live->second.steps_cover;
       }
@@ -158,6 +163,26 @@ model::Leaks leaks_of(const std::vector<LeakGroup>& groups) {
   return {bytes, count, suppressed, released};
 }
 
+namespace {
+
+// Sets the fields that tell what a search for pointers found of the group's allocations.
+void set_reachability(const LeakGroup& leak, model::LeakGroup& row) {
+  const auto sum = [&](Reach reach) { return leak.by_reach[static_cast<std::size_t>(reach)]; };
+  for (const Reach reach : {Reach::reachable, Reach::unknown, Reach::interior, Reach::lost})
+    if (sum(reach).count != 0) row.reachability = std::string(reach_name(reach));
+  if (!row.reachability) return;
+  const auto set = [&](Reach reach, model::Figure& count, model::Figure& bytes) {
+    count = sum(reach).count;
+    bytes = sum(reach).bytes;
+  };
+  set(Reach::lost, row.lost_count, row.lost_bytes);
+  set(Reach::interior, row.interior_count, row.interior_bytes);
+  set(Reach::reachable, row.reachable_count, row.reachable_bytes);
+  set(Reach::unknown, row.unknown_count, row.unknown_bytes);
+}
+
+}  // namespace
+
 void put_leak_groups(const ledger::Reader& reader, const std::vector<LeakGroup>& groups,
                      const CallFrames& frames, Put<model::LeakGroup> put) {
   for (const LeakGroup& leak : groups) {
@@ -181,6 +206,7 @@ void put_leak_groups(const ledger::Reader& reader, const std::vector<LeakGroup>&
       row.released_by = "context";
     } else {
       set_growth(leak, row);
+      set_reachability(leak, row);
       std::ranges::copy(leak.growth.by_quarter, row.count_by_quarter.emplace().begin());
     }
     row.suppressed = leak.is_suppressed;

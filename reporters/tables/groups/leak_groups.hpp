@@ -2,6 +2,7 @@
 // only the end of their context released.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -11,6 +12,7 @@
 #include "reporters/model/memory.hpp"
 #include "reporters/model/put.hpp"
 #include "reporters/tables/groups/call_frames.hpp"
+#include "runtime_hooks/ledger/format/reach.hpp"
 #include "runtime_hooks/ledger/read/group_sums.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
@@ -36,6 +38,11 @@ struct LeakGroup {
   // released; handles that were never mapped count, too. Null if unknown, for all other kinds of
   // memory, and if released_by_context.
   std::optional<std::uint64_t> unmapped_count;
+  // Number and bytes of the live allocations by what a search for pointers found of them.
+  struct Sum {
+    std::uint64_t count = 0, bytes = 0;
+  };
+  std::array<Sum, reach_count> by_reach{};
   // Bytes of streams, modules or executable graphs that have ended, but whose memory the driver
   // keeps for later ones. 0 for all other kinds.
   std::uint64_t kept_bytes = 0;

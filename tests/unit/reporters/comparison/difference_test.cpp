@@ -105,12 +105,13 @@ TEST(Gates, fail_on_what_they_are_asked_for_and_name_the_largest) {
   EXPECT_EQ(outcome({.on_growth = true}, now).line, "FAIL: 6 leaks, 2 grown: grow.cpp:3 in g");
   EXPECT_EQ(outcome({.on_new = true, .on_growth = true}, now).line,
             "FAIL: 6 leaks, 2 grown, 2 new: cache.cpp:41 in Cache::insert");
-  EXPECT_EQ(outcome({.on_leak = true}, now).line, "FAIL: 6 leaks: cache.cpp:41 in Cache::insert");
-  EXPECT_TRUE(outcome({.on_leak = true}, now).failed);
+  EXPECT_EQ(outcome({.on_leak = FailingLeaks::all}, now).line,
+            "FAIL: 6 leaks: cache.cpp:41 in Cache::insert");
+  EXPECT_TRUE(outcome({.on_leak = FailingLeaks::all}, now).failed);
 }
 
 TEST(Gates, pass_without_such_leaks) {
-  EXPECT_EQ(outcome({.on_leak = true}, {}).line, "OK: no leaks");
+  EXPECT_EQ(outcome({.on_leak = FailingLeaks::all}, {}).line, "OK: no leaks");
   EXPECT_EQ(outcome({.on_new = true, .on_growth = true}, before).line,
             "OK: 5 leaks, none grown, none new");
   EXPECT_FALSE(outcome({.on_new = true, .on_growth = true}, before).failed);
