@@ -14,11 +14,13 @@ bool AddressArena::prepare() {
 }
 
 bool AddressArena::add_region(std::size_t size) {
-  void* base = mmap(nullptr, size + kPage, PROT_READ | PROT_WRITE,
+  void* base = mmap(nullptr, size + 2 * kPage, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return false;
-  const CUdeviceptr start = round_up(reinterpret_cast<CUdeviceptr>(base), kPage);
-  regions_.emplace_back(start, size);
+  // The first page is never given out, so that the list of regions points to no allocation.
+  const CUdeviceptr first = round_up(reinterpret_cast<CUdeviceptr>(base), kPage);
+  const CUdeviceptr start = first + kPage;
+  regions_.emplace_back(first, size + kPage);
   insert_gap(start, size);
   return true;
 }
