@@ -57,15 +57,18 @@ WordClass DriverRecords::class_of(std::uint64_t word) const {
 void DriverRecords::learn(const Hit& hit) {
   const std::uint32_t block = hit.block->id;
   const std::uint8_t kind = hit.block->kind;
-  if (hit.location == HitLocation::certain) return;
+  if (hit.location != HitLocation::chunk) {
+    if (hit.location == HitLocation::unknown) outside_chunks_.insert(hit.block->id);
+    return;
+  }
   learned_from_[kind].insert(block);
-  if (hit.chunk != 0) tables_[hit.chunk].insert(block);
+  tables_[hit.chunk].insert(block);
   if (hit.around.empty()) return;
   const auto [known, is_new] =
       numbers_.try_emplace(Key{hit.chunk_bytes, hit.index}, static_cast<FormNumber>(forms_.size()));
   if (is_new) {
     forms_.emplace_back();
-    forms_.back().is_counted = hit.chunk_bytes != 0 && hit.chunk_bytes <= largest_counted_chunk;
+    forms_.back().is_counted = hit.chunk_bytes <= largest_counted_chunk;
   }
   Form& form = forms_[known->second];
   std::vector<std::uint8_t> contents;
@@ -86,13 +89,19 @@ bool DriverRecords::has_contents(const Form& form, const Hit& hit, std::size_t w
   });
 }
 
+bool DriverRecords::are_known() const {
+  std::size_t in_chunks = 0;
+  for (const std::set<std::uint32_t>& blocks : learned_from_) in_chunks += blocks.size();
+  return in_chunks > outside_chunks_.size();
+}
+
 std::uint32_t DriverRecords::most_of(FormNumber form, std::uint8_t kind) const {
   return forms_[form].is_counted ? forms_[form].most_learned[kind] : any_number;
 }
 
 DriverRecords::FormNumber DriverRecords::form_of(const Hit& hit) const {
   const std::uint8_t kind = hit.block->kind;
-  if (hit.location == HitLocation::certain) return no_form;
+  if (hit.location != HitLocation::chunk) return no_form;
   // A chunk that has words of two blocks which the driver alone knows is a table of the driver's.
   const auto table = tables_.find(hit.chunk);
   if (table != tables_.end() && table->second.size() > 1) return in_table;
@@ -108,7 +117,6 @@ DriverRecords::FormNumber DriverRecords::form_of(const Hit& hit) const {
     return has_contents(forms_[known->second], hit, words) ? known->second : no_form;
   };
   FormNumber number = number_of(hit.chunk_bytes);
-  if (hit.chunk_bytes == 0) return number;
   if (number == no_form) number = number_of(hit.chunk_bytes - chunk_step);
   if (number == no_form) number = number_of(hit.chunk_bytes + chunk_step);
   return number;

@@ -42,8 +42,9 @@ class DriverRecords {
   // Learns that the driver keeps a record of the form of the hit, which points to a block that the
   // driver alone knows. Throws std::bad_alloc.
   void learn(const Hit& hit);
-  // True if nothing has been learned.
-  bool empty() const { return forms_.empty() && tables_.empty(); }
+  // True if the forms of most records are known. False if nothing was learned, or if records lie
+  // outside of chunks: malloc is not glibc's then, and the records' bounds are not known.
+  bool are_known() const;
 
   // The number of a form, or of several that are alike in size and in the offset of the address.
   using FormNumber = std::uint32_t;
@@ -67,7 +68,7 @@ class DriverRecords {
     std::array<std::uint32_t, most_kinds> blocks{};
     std::array<std::uint32_t, most_kinds> most_learned{};  // highest of these numbers, by kind
   };
-  // Size of the chunk in bytes, 0 without a chunk; and the index of the word in it.
+  // Size of the chunk in bytes, and the index of the word in it.
   using Key = std::pair<std::uint64_t, std::size_t>;
 
   WordClass class_of(std::uint64_t word) const;
@@ -80,6 +81,8 @@ class DriverRecords {
   std::vector<Form> forms_;
   // For each kind, the blocks from which records were learned.
   std::array<std::set<std::uint32_t>, most_kinds> learned_from_;
+  // The blocks to which words outside of chunks point, and from which nothing was learned.
+  std::set<std::uint32_t> outside_chunks_;
   // For each chunk from which was learned: the blocks to which its words point.
   std::map<std::uint64_t, std::set<std::uint32_t>> tables_;
 };

@@ -26,8 +26,8 @@ struct Hit {
   // `chunk`.
   std::uint64_t chunk_bytes = 0;
   std::uint64_t chunk = 0;  // address of the chunk; 0 if `location` is not `chunk`
-  // The chunk's words that its user may write, or a few words around the word. Empty for a chunk of
-  // more than largest_shape_bytes.
+  // The chunk's words that its user may write. Empty for a chunk of more than largest_shape_bytes,
+  // and if `location` is not `chunk`.
   std::span<const std::uint64_t> around;
   std::size_t index = 0;  // index of the word in `around`
 };

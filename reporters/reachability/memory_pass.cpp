@@ -23,10 +23,6 @@ constexpr std::uint64_t largest_listed_chunk = 0x420;
 // Size and alignment of the memory that glibc reserves for a heap of a thread.
 constexpr std::uint64_t thread_heap_bytes = std::uint64_t{64} << 20;
 
-// Words before and behind a word that tell the driver's records from other data, in memory without
-// known chunks.
-constexpr std::size_t words_before = 4, words_behind = 8;
-
 bool is_sound_size(std::uint64_t size, std::uint64_t most) {
   return size >= smallest_chunk && size % header_bytes == 0 && size <= most;
 }
@@ -135,11 +131,6 @@ void MemoryPass::scan_words(std::span<const std::uint64_t> words, HitLocation lo
     hit.location = location;
     hit.word = words[i];
     hit.next = i + 1 < words.size() ? words[i + 1] : 0;
-    if (location == HitLocation::unknown) {
-      const std::size_t first = i - std::min(i, words_before);
-      hit.around = words.subspan(first, std::min(words.size() - first, i - first + words_behind));
-      hit.index = i - first;
-    }
     give(hit);
   });
 }

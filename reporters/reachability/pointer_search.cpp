@@ -73,8 +73,8 @@ class Search {
         if (found_[block.id] != Found::start) missed.push_back(block);
       if (!find(missed)) return end(ReachSearch::out_of_time);
     }
-    return end(records.empty() && needs_records_ ? ReachSearch::records_unknown
-                                                 : ReachSearch::complete);
+    return end(!records.are_known() && needs_records_ ? ReachSearch::records_unknown
+                                                      : ReachSearch::complete);
   }
 
  private:
@@ -103,6 +103,7 @@ class Search {
     if (given_.excluded != nullptr) around_.excluded = given_.excluded();
     const bool is_whole = pass.run();
     scanned_bytes_ += pass.scanned_bytes();
+    ++passes_;
     return is_whole;
   }
 
@@ -143,7 +144,8 @@ class Search {
   // True if the word is one of the driver's own. A word of the form of the driver's records is not,
   // if the driver's records of a block have fewer such words than were found.
   bool is_drivers(const Hit& hit) {
-    if (records_->empty()) return true;  // it cannot be told, and the allocation will be unknown
+    if (!records_->are_known())
+      return true;  // it cannot be told, and the allocation will be unknown
     const DriverRecords::FormNumber form = records_->form_of(hit);
     if (form == DriverRecords::no_form) return false;
     if (form == DriverRecords::in_table) return true;
@@ -156,6 +158,7 @@ class Search {
     FoundPointers result;
     result.outcome = outcome;
     result.scanned_bytes = scanned_bytes_;
+    result.passes = passes_;
     result.reach.assign(given_.allocations, Reach::not_looked_for);
     const bool is_known = outcome == ReachSearch::complete;
     for (const Block& block : given_.blocks) {
@@ -186,6 +189,7 @@ class Search {
   // Number of words of a form that lead to a block, in this pass.
   std::map<std::pair<std::uint64_t, DriverRecords::FormNumber>, std::uint32_t> words_of_records_;
   std::uint64_t scanned_bytes_ = 0;
+  int passes_ = 0;
 };
 
 }  // namespace

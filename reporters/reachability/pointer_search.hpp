@@ -40,6 +40,7 @@ struct FoundPointers {
   std::vector<Reach> reach;                     // by index of the allocation
   ReachSearch outcome = ReachSearch::not_made;  // how the search ended
   std::uint64_t scanned_bytes = 0;              // memory that was looked at, in all passes
+  int passes = 0;                               // number of passes over the memory
 };
 
 // Searches for the pointers, in two or three passes over the process's memory. `may_go_on`: false

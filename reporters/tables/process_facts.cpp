@@ -157,8 +157,8 @@ std::optional<model::PointerSearch> pointer_search_of(const ledger::ProcessView&
       case ReachSearch::pages_unknown:
         return "the kernel did not tell which pages are in memory (/proc/self/pagemap)";
       case ReachSearch::records_unknown:
-        return "the driver could not be asked for blocks, by which its own records are told from "
-               "the program's pointers";
+        return "the driver's own records could not be told from the program's pointers: the driver "
+               "was busy, or the process does not use glibc's malloc";
       case ReachSearch::no_memory:
         return "there was too little memory for the search";
     }

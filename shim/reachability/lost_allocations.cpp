@@ -13,6 +13,7 @@
 #include "runtime_hooks/ledger/read/reader.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "shim/reachability/driver_probes.hpp"
+#include "shim/support/log.hpp"
 
 namespace cuwarden::shim {
 namespace {
@@ -125,6 +126,7 @@ void find_lost_allocations(hooks::Session& session, std::uint64_t stack_pointer,
   };
   if (mode == ReachabilityMode::off) return note_outcome(ReachSearch::switched_off);
   const std::uint64_t begun_ns = now_ns();
+  std::uint64_t probes_ns = 0;
   try {
     ledger::ReadError error;
     const auto reader = ledger::Reader::open(session.ledger.bytes(), error);
@@ -136,6 +138,7 @@ void find_lost_allocations(hooks::Session& session, std::uint64_t stack_pointer,
     } else {
       std::optional<DriverProbes> probes;
       if (may_ask_driver && wanted.kinds != 0) make_probes(session, wanted, probes);
+      probes_ns = now_ns() - begun_ns;
       reachability::PointerSearch search;
       search.blocks = std::move(wanted.blocks);
       search.allocations = static_cast<std::uint32_t>(reader->rows(RegionId::records));
@@ -148,6 +151,9 @@ void find_lost_allocations(hooks::Session& session, std::uint64_t stack_pointer,
       found = reachability::search_pointers(search, may_go_on);
       store(session.ledger, *reader, wanted, found);
     }
+    log_debug(
+        formatted("searched {} MiB for pointers in {} passes; {} us went to blocks of the driver's",
+                  found.scanned_bytes >> 20, found.passes, probes_ns / 1000));
     header.reach_scanned_bytes.store(found.scanned_bytes, std::memory_order_relaxed);
     note_outcome(found.outcome);
   } catch (...) {

@@ -7,6 +7,7 @@ from test_situations import MIB, call_at, check_account, run_alike
 
 SAMPLES = {
     "lost_on_throw": ["7", "70000"],
+    "reachable_cache": ["5", "70000"],
     "library_leak": ["9", "300000"],
     "context_reset": ["5", "4194304"],
     "pinned_leak": ["12", "262144"],

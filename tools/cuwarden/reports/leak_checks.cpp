@@ -32,6 +32,9 @@ bool LeakChecks::read_baseline() {
 std::optional<std::string> LeakChecks::doubt_about(const IndexedReport& report) const {
   const LeakCheck check = check_leaks(report, shown_.module);
   if (check.doubt) return check.doubt;
+  if (options_.gate.on_leak == FailingLeaks::lost && check.count != 0 && !report->pointer_search)
+    return "no search for pointers was made, since the process was killed or still ran, or " +
+           std::string("CUWARDEN_REACHABILITY is off");
   std::uint64_t listed = 0;
   for (const model::LeakGroup& group : report->leak_groups)
     if (!group.released_by && !group.suppressed &&

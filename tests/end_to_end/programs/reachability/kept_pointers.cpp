@@ -1,0 +1,189 @@
+// Allocates memory of several kinds, and keeps the pointers to it in containers of all sorts, or
+// loses them. The function that allocates a block tells what becomes of its pointer: lost_device()
+// loses the pointer to device memory, held_pinned() keeps the one to page-locked memory, and so on.
+//
+// usage: kept_pointers SEED [exit]
+//
+// `exit`: ends by exit() in the main thread; otherwise main() returns. In both cases the containers
+// that are variables of functions are destroyed before the process ends, without freeing anything.
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+namespace {
+
+std::mt19937_64 random_numbers;
+
+std::size_t any_of(std::size_t count) { return random_numbers() % count; }
+
+void require(int result) {
+  if (result == 0) return;
+  std::fprintf(stderr, "a call of CUDA failed: %d\n", result);
+  std::_Exit(1);
+}
+
+std::size_t any_size() {
+  constexpr std::array<std::size_t, 7> sizes{512, 4096, 65536, 1 << 20, 2 << 20, 16 << 20, 40000};
+  return sizes[any_of(sizes.size())];
+}
+
+void* allocate_device() {
+  void* block = nullptr;
+  require(cudaMalloc(&block, any_size()));
+  return block;
+}
+void* allocate_pinned() {
+  void* block = nullptr;
+  require(cudaMallocHost(&block, any_size() % (1 << 20) + 64));
+  return block;
+}
+void* allocate_managed() {
+  void* block = nullptr;
+  require(cudaMallocManaged(&block, any_size() % (1 << 20) + 64));
+  return block;
+}
+void* allocate_virtual() {
+  constexpr std::size_t bytes = 2 << 20;
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  const CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUmemGenericAllocationHandle handle = 0;
+  CUdeviceptr address = 0;
+  require(cuMemCreate(&handle, bytes, &properties, 0));
+  require(cuMemAddressReserve(&address, bytes, 0, 0, 0));
+  require(cuMemMap(address, bytes, 0, handle, 0));
+  require(cuMemSetAccess(address, bytes, &access, 1));
+  return reinterpret_cast<void*>(address);
+}
+
+// Returns what `allocate` returns. The caller keeps its frame, since this is no tail call.
+[[gnu::always_inline]] inline void* block_of(void* (*allocate)()) {
+  void* block = allocate();
+  asm volatile("" : "+r"(block));
+  return block;
+}
+
+// Defines a function WHAT(), which calls one of WHAT_device(), WHAT_pinned() and so on, at random.
+#define DEFINE_ALLOCATING(what)                                                             \
+  [[gnu::noinline]] void* what##_device() { return block_of(allocate_device); }             \
+  [[gnu::noinline]] void* what##_pinned() { return block_of(allocate_pinned); }             \
+  [[gnu::noinline]] void* what##_managed() { return block_of(allocate_managed); }           \
+  [[gnu::noinline]] void* what##_virtual() { return block_of(allocate_virtual); }           \
+  void* what() {                                                                            \
+    constexpr std::array all{what##_device, what##_pinned, what##_managed, what##_virtual}; \
+    return all[any_of(all.size())]();                                                       \
+  }
+DEFINE_ALLOCATING(lost)
+DEFINE_ALLOCATING(held)
+DEFINE_ALLOCATING(inside)
+DEFINE_ALLOCATING(freed)
+
+struct Node {
+  int number;
+  void* block;
+  std::uint64_t rest;
+};
+// A container that is destroyed at the process's end, before the handlers that CUDA has registered.
+std::vector<void*>& early_destroyed() {
+  static std::vector<void*> blocks;
+  return blocks;
+}
+std::map<int, void*>* by_number;
+std::unordered_map<void*, int>* numbers;
+std::list<void*>* listed;
+std::vector<void*>* in_row;
+std::deque<void*>* queued;
+std::set<void*>* sorted;
+std::vector<std::function<void*()>>* captured;
+std::array<void* volatile, 8> variables;
+thread_local std::array<void* volatile, 4> of_thread;
+std::atomic<bool> is_thread_ready{false};
+
+// The thread has a pointer on its stack alone, and sleeps until the process ends.
+void keep_on_stack() {
+  void* volatile block = held();
+  is_thread_ready = true;
+  for (;;) {
+    pause();
+    std::printf("%p\n", block);  // keeps the variable alive
+  }
+}
+
+// Malloc and free of other data, so that records of all sorts lie side by side.
+void make_noise() {
+  static std::array<void*, 256> kept;
+  for (int i = 0; i < 20; ++i) {
+    void*& block = kept[any_of(kept.size())];
+    if (block != nullptr) {
+      std::free(block);
+      block = nullptr;
+    } else {
+      block = std::calloc(1, 16 + any_of(1500));
+    }
+  }
+}
+
+[[gnu::noinline]] void keep_and_lose(int round) {
+  make_noise();
+  for (int i = 0; i < 3; ++i) lost();
+  (*by_number)[round] = held();
+  (*numbers)[held()] = round;
+  listed->push_back(held());
+  in_row->push_back(held());
+  queued->push_back(held());
+  sorted->insert(held());
+  captured->push_back([block = held()] { return block; });
+  in_row->push_back(new Node{round, held(), 0});
+  if (round < 8) variables[static_cast<std::size_t>(round)] = held();
+  if (round % 4 == 0) early_destroyed().push_back(held());
+  in_row->push_back(static_cast<char*>(inside()) + 8 * (1 + any_of(7)));
+  auto* const node = new Node{round, freed(), 0};
+  delete node;
+}
+
+[[gnu::noinline]] void clear_stack() {
+  volatile char bytes[1 << 16];
+  for (volatile char& byte : bytes) byte = 1;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count < 2) return 2;
+  random_numbers.seed(std::strtoull(arguments[1], nullptr, 10));
+  by_number = new std::map<int, void*>;
+  numbers = new std::unordered_map<void*, int>;
+  listed = new std::list<void*>;
+  in_row = new std::vector<void*>;
+  queued = new std::deque<void*>;
+  sorted = new std::set<void*>;
+  captured = new std::vector<std::function<void*()>>;
+  std::thread(keep_on_stack).detach();
+  while (!is_thread_ready) usleep(1000);
+  for (void* volatile& block : of_thread) block = held();
+  for (int round = 0; round < 12; ++round) keep_and_lose(round);
+  clear_stack();
+  std::puts("done");
+  if (count > 2 && std::string_view(arguments[2]) == "exit") std::exit(3);
+  return 0;
+}

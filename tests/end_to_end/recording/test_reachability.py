@@ -1,0 +1,93 @@
+"""Lost allocations are told from those to which a pointer is left when the process begins to end."""
+
+import collections
+import json
+import re
+
+import pytest
+
+from shimmed import program, sample
+
+FOUND = ("lost", "interior", "reachable", "unknown")
+
+
+def found_by_function(report):
+    """Returns, for each of the functions lost, held and so on, how many allocations had each result."""
+    sums = collections.defaultdict(collections.Counter)
+    for group in report["leak_groups"]:
+        names = " ".join(name or "" for name, _ in report.functions(group))
+        match = re.search(r"\b(lost|held|inside|freed)_(device|pinned|managed|virtual)\b", names)
+        for found in FOUND:
+            sums[match[1]][found] += group[f"{found}_count"]
+    return sums
+
+
+@pytest.mark.parametrize("pool", ["off", "on"])
+@pytest.mark.parametrize("end", ["return", "exit"])
+def test_lost_memory_is_told_from_memory_that_containers_hold(run_both, end, pool):
+    total = collections.defaultdict(collections.Counter)
+    for seed in range(3):
+        run = run_both([program("kept_pointers"), str(seed), end], {"CUWARDEN_POOL": pool})
+        assert run.returncode == (3 if end == "exit" else 0), run.stderr
+        assert run.report["pointer_search"]["is_complete"], run.report["pointer_search"]
+        for function, sums in found_by_function(run.report).items():
+            total[function] += sums
+    # A word of a program's container may look like a record of the driver, and the other way round.
+    held, lost = total["held"], total["lost"]
+    assert held["lost"] <= 0.01 * held.total(), total
+    assert lost["lost"] >= 0.95 * lost.total(), total
+    assert total["inside"]["interior"] >= 0.9 * total["inside"].total(), total
+    assert total["freed"]["lost"] >= 0.9 * total["freed"].total(), total
+
+
+def test_a_cache_is_reachable_and_what_lies_beside_it_is_lost(run_shimmed, cuwarden):
+    run = run_shimmed([sample("reachable_cache")])
+    cached, lost = run.last_line["leaked"]
+    (group,) = run.report.check_leak(cached)
+    assert group["reachability"] == "reachable" and group["reachable_count"] == cached["count"]
+    (group,) = run.report.check_leak(lost)
+    assert group["reachability"] == "lost" and group["lost_count"] == lost["count"]
+    text = cuwarden("report", run.report.path).stdout
+    assert "LOST: 8.0 MiB in 8 allocations, since no pointer to them was found" in text
+    # Lost memory is listed first.
+    assert text.index("one time · lost") < text.index("one time · reachable")
+
+
+@pytest.mark.parametrize(
+    "options, line, status",
+    [
+        ([], "FAIL: 2 leaks: reachable_cache.cpp", 1),
+        (["=all"], "FAIL: 2 leaks: reachable_cache.cpp", 1),
+        (["=lost"], "FAIL: 2 leaks, 1 lost: reachable_cache.cpp", 1),
+    ],
+)
+def test_a_check_fails_on_lost_memory_alone_if_it_is_asked_to(run_shimmed, cuwarden, options, line, status):
+    run = run_shimmed([sample("reachable_cache")])
+    done = cuwarden("report", "--fail-on-leak" + "".join(options), run.report.path)
+    assert done.returncode == status and done.stdout.splitlines()[-1].startswith(line), done.stdout
+
+
+def test_reachable_memory_alone_passes_the_check_for_lost_memory(run_shimmed, cuwarden, workspace):
+    run = run_shimmed([sample("reachable_cache")])
+    data = json.loads(run.report.path.read_text())
+    for group in data["leak_groups"]:
+        group["reachable_count"], group["lost_count"], group["lost_bytes"] = group["count"], 0, 0
+        group["reachable_bytes"] = group["bytes"]
+    (workspace.work / "kept.json").write_text(json.dumps(data))
+    done = cuwarden("report", "--fail-on-leak=lost", workspace.work / "kept.json")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "OK: 2 leaks, none lost")
+    done = cuwarden("report", "--fail-on-leak=some", workspace.work / "kept.json")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "cuwarden: report: --fail-on-leak: takes lost or all, not 'some'; see cuwarden report --help\n"
+    )
+
+
+def test_without_a_search_a_check_for_lost_memory_fails_and_says_why(run_shimmed, cuwarden):
+    run = run_shimmed([sample("reachable_cache")], {"CUWARDEN_REACHABILITY": "off"})
+    assert run.report["pointer_search"] is None
+    assert all(group["reachability"] is None for group in run.report["leak_groups"])
+    done = cuwarden("report", "--fail-on-leak=lost", run.report.path)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1].startswith("FAIL: 2 leaks, none lost (not known of 16.0 MiB in 16 allocations)")
+    assert "no search for pointers was made" in done.stdout.splitlines()[-1]
