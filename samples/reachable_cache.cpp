@@ -1,6 +1,5 @@
-// A cache that is never freed, and a bug beside it: the cache still points to all of its buffers
-// when the program ends, but the request for a buffer that is already cached overwrites the only
-// pointer to the new buffer.
+// A cache that is never freed, and a bug beside it. The cache still points to all of its buffers
+// when the program ends. The bug overwrites the only pointer to a buffer by one from the cache.
 //
 // cuwarden lists both as not freed. It calls the second `lost`, because no pointer to it is left,
 // and the first `reachable`.

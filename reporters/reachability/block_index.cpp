@@ -12,10 +12,15 @@ namespace {
 constexpr std::uint64_t most_granules = std::uint64_t{1} << 16;
 constexpr unsigned smallest_granule_shift = 12;
 
+// Returns the number of granules of 2^shift bytes in which blocks lie. `blocks`: sorted by start.
 std::uint64_t granules(const std::vector<Block>& blocks, unsigned shift) {
-  std::uint64_t sum = 0;
-  for (const Block& block : blocks)
-    sum += ((block.start + block.bytes - 1) >> shift) - (block.start >> shift) + 1;
+  std::uint64_t sum = 0, next = 0;  // granules before `next` are counted
+  for (const Block& block : blocks) {
+    const std::uint64_t first = std::max(block.start >> shift, next);
+    const std::uint64_t behind = ((block.start + block.bytes - 1) >> shift) + 1;
+    if (behind > first) sum += behind - first;
+    next = std::max(next, behind);
+  }
   return sum;
 }
 

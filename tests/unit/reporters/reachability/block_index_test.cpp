@@ -48,6 +48,15 @@ TEST(BlockIndex, holds_blocks_of_any_size) {
   EXPECT_FALSE(index.contains(0x7008));
 }
 
+TEST(BlockIndex, holds_more_blocks_than_the_filter_has_room_for) {
+  std::vector<Block> blocks;
+  for (std::uint32_t i = 0; i < 300'000; ++i)
+    blocks.push_back({0x7f00'0000'0000 + i * 0x20'0000ULL, 4096, i});
+  const BlockIndex index(blocks);
+  EXPECT_EQ(ids_at(index, blocks[299'999].start + 4095), std::set<std::uint32_t>{299'999});
+  EXPECT_EQ(ids_at(index, blocks[299'999].start + 4096), std::set<std::uint32_t>{});
+}
+
 // Compares with a search through all blocks, for words near blocks and for other ones, at all
 // lengths of the last vector.
 TEST(BlockIndex, candidates_hold_each_word_that_points_to_a_block) {
