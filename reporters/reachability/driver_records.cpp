@@ -8,6 +8,8 @@ namespace {
 
 // A chunk may be one step larger than was asked for, where the rest would be no chunk.
 constexpr std::uint64_t chunk_step = 16;
+// Memory that the driver takes for a memory pool begins at a multiple of this.
+constexpr std::uint64_t bytes_of_device_page = std::uint64_t{2} << 20;
 // One of so many words may be of another class than in the records that were learned from. (Records
 // of 800 bytes hold pointers to memory that is freed at times.)
 constexpr std::size_t words_by_exception = 32;
@@ -110,11 +112,15 @@ DriverRecords::FormNumber DriverRecords::form_of(const Hit& hit) const {
   const auto table = tables_.find(hit.chunk);
   if (table != tables_.end() && table->second.size() > 1) return in_table;
   if (hit.around.empty()) return no_form;
+  // A block of a memory pool may lie in two parts of the pool's memory, so that a record of another
+  // kind points to where the second part begins.
+  const bool is_other_page = hit.word != hit.block->start && hit.word % bytes_of_device_page == 0;
   const auto number_of = [&](std::uint64_t chunk_bytes) -> FormNumber {
     const auto known = numbers_.find({chunk_bytes, hit.index});
     if (known == numbers_.end()) return no_form;
     // A record that few blocks have may look like a container of the program.
-    if (forms_[known->second].blocks[kind] * 2 < learned_from_[kind].size()) return no_form;
+    if (!is_other_page && forms_[known->second].blocks[kind] * 2 < learned_from_[kind].size())
+      return no_form;
     // The last words of the larger chunk are not the record's.
     const std::size_t words =
         hit.around.size() - (chunk_bytes == hit.chunk_bytes ? 0 : chunk_step / 8);

@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t end_of_low_addresses = std::uint64_t{1} << 36;
 bool is_coincidence(const Hit& hit) {
   if (hit.word >= end_of_low_addresses || hit.word == hit.block->start) return false;
-  const bool is_instruction = hit.next >> 47 != 0 && hit.next >> 56 == 0;
+  const bool is_instruction = hit.next >> 47 != 0 && hit.next >> 60 == 0;
   return is_instruction || hit.word % sizeof hit.word != 0;
 }
 

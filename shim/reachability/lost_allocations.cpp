@@ -12,6 +12,7 @@
 #include "runtime_hooks/driver/inside_context.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
+#include "runtime_hooks/pool/packing/pages.hpp"
 #include "shim/reachability/driver_probes.hpp"
 #include "shim/support/log.hpp"
 
@@ -64,16 +65,24 @@ Wanted wanted_of(const ledger::Reader& reader) {
     const auto counted = counts_elsewhere ? reader.record(record->related) : record;
     const auto group = counted ? reader.group(counted->group.value) : std::nullopt;
     if (!group || !is_asked_for(group->kind)) continue;
-    const bool is_drivers = (record->flags & ledger::record_in_pool) == 0;
+    // The driver does not know the blocks of cuwarden's pool, but the pages that some of them
+    // begin.
+    const bool is_in_pool = (record->flags & ledger::record_in_pool) != 0;
+    const bool is_drivers = !is_in_pool || record->address.value % pool::page_bytes == 0;
+    const ProbeKinds kind =
+        is_in_pool && group->kind == Kind::device ? probe_vmm : probe_of(group->kind);
     reachability::Block block;
     block.start = record->address.value;
     block.bytes = is_handle(record->space) ? 1 : record->bytes.value;
     block.id = static_cast<std::uint32_t>(counts_elsewhere ? record->related : row);
-    block.kind = is_drivers ? DriverProbes::kind_of(probe_of(group->kind), block.start, block.bytes)
+    block.kind = is_drivers ? DriverProbes::kind_of(kind, block.start,
+                                                    is_in_pool ? pool::page_bytes : block.bytes)
                             : reachability::no_records;
     wanted.blocks.push_back(block);
     if (!counts_elsewhere) wanted.records.push_back(*record);
-    if (is_drivers) wanted.kinds |= probe_of(group->kind);
+    if (is_drivers) wanted.kinds |= kind;
+    // A memory pool takes its memory from the driver as virtual memory.
+    if (kind == probe_stream_ordered) wanted.kinds |= probe_vmm;
     if (record->context.value != 0) wanted.context = record->context;
   }
   return wanted;
