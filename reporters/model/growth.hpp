@@ -1,8 +1,12 @@
-// Tells a leak that grows from one that happened once, by the times at which the allocations that
-// are still live were made. The time from the oldest of them to the end of the process is cut into
-// four equal quarters. A leak that goes on leaves live allocations in most quarters. A cache that
-// fills at start, or a buffer that is made once per library, leaves them in one or two. At least
-// four allocations must be live, so that three chance survivors never count as growth.
+// Tells leaks that grow from memory that is in use, by the times at which the allocations that are
+// still live were made, and by how long those lived that were freed.
+//
+// A survivor is a live allocation that is older than any freed one of its call stack became, by
+// half: it will probably never be freed. A leak that goes on leaves survivors in many parts of the
+// time from the first of them on, until near the end. A table that is filled once leaves them in
+// few. Where there are hardly any survivors, what is live is in use. At least eight survivors make
+// growth, so that a handful over a run never counts. Programs that mark steps tell more of
+// themselves: there, four survivors in three quarters of the steps are enough.
 //
 // The speed of growth follows from the bytes that were added after the first quarter: much of what
 // is allocated in the first quarter stays for good reasons.
@@ -13,6 +17,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <tuple>
 
 namespace cuwarden {
 
@@ -33,7 +38,23 @@ struct Growth {
   // Bytes of the live allocations that were made after the first quarter of the time from first_ns
   // to end_ns.
   std::uint64_t later_bytes = 0;
+  // Longest life of the call stack's freed allocations, in ns (LongestLife::ns()), and number of
+  // them; 0: none was freed.
+  std::uint64_t longest_life_ns = 0, frees = 0;
+  // True if the quarters alone tell about growth: numbers of steps stand for the times, and only
+  // survivors are added, or the times are known by quarters.
+  bool has_quarters_only = false;
+  // Number of survivors, time at which the newest of them was made, and their number in each of
+  // twelve parts of the time in which survivors can have been made.
+  std::uint64_t survivors = 0, last_survivor_ns = 0;
+  std::array<std::uint64_t, 12> survivors_by_part{};
 
+  // Returns the time before which an allocation must have been made in order to be a survivor; 0:
+  // none can be one.
+  constexpr std::uint64_t survivors_end_ns() const {
+    const std::uint64_t young = longest_life_ns + longest_life_ns / 2;
+    return end_ns - std::min(young, end_ns);
+  }
   // Returns the length of a quarter of the time from first_ns to end_ns, rounded down, and 1 ns
   // more, so that four quarters cover the whole time.
   constexpr std::uint64_t quarter_ns() const { return (end_ns - first_ns) / 4 + 1; }
@@ -53,10 +74,32 @@ struct Growth {
     const std::uint64_t quarter = quarter_of(birth_ns - first_ns);
     by_quarter[quarter] += births;
     if (quarter > 0) later_bytes += bytes * births;
+    const std::uint64_t until_ns = survivors_end_ns();
+    if (birth_ns >= until_ns) return;
+    survivors += births;
+    last_survivor_ns = std::max(last_survivor_ns, birth_ns);
+    __extension__ using Wide = unsigned __int128;
+    constexpr std::size_t parts = std::tuple_size_v<decltype(survivors_by_part)>;
+    const auto part =
+        static_cast<std::size_t>(Wide{birth_ns - first_ns} * parts / (until_ns - first_ns));
+    survivors_by_part[std::min(part, parts - 1)] += births;
   }
   // True if there are at least four live allocations, made in at least three quarters (of four)
   // of the time from first_ns to end_ns.
-  constexpr bool growing() const { return count >= 4 && std::ranges::count(by_quarter, 0u) <= 1; }
+  constexpr bool is_in_most_quarters() const {
+    return count >= 4 && std::ranges::count(by_quarter, 0u) <= 1;
+  }
+  // True if survivors go on to be made. With has_quarters_only, the same as is_in_most_quarters().
+  constexpr bool growing() const {
+    if (has_quarters_only) return is_in_most_quarters();
+    if (survivors < fewest_survivors) return are_even();
+    const std::uint64_t span_ns = survivors_end_ns() - first_ns;
+    const std::uint64_t rest_ns = survivors_end_ns() - last_survivor_ns;
+    const auto parts = std::ranges::count_if(survivors_by_part, [](auto n) { return n != 0; });
+    // Few survivors cannot lie in many parts.
+    return (parts >= 6 && rest_ns < span_ns / 3) ||
+           (survivors < few_survivors && parts >= 4 && rest_ns < span_ns / 4);
+  }
   // Returns the rate at which the live bytes grew after the first quarter of the time from first_ns
   // to end_ns, in bytes per minute, 2^53 at most. Returns null if growing() is false.
   constexpr std::optional<std::uint64_t> bytes_per_minute() const {
@@ -73,8 +116,31 @@ struct Growth {
     const std::uint64_t first_quarter = (end_ns - first_ns + 3) / 4;
     return later_bytes / std::max<std::uint64_t>(end_ns - first_ns - first_quarter, 1);
   }
-  // Returns the report's word for growing(): "growing" or "one_time".
-  constexpr std::string_view name() const { return growing() ? "growing" : "one_time"; }
+  // Returns the report's word: "growing"; "burst" if many survivors were made in a part of the
+  // time; "steady" if allocations are freed, and most live ones are no survivors; else "one_time".
+  constexpr std::string_view name() const {
+    if (growing()) return "growing";
+    if (has_quarters_only) return "one_time";
+    if (survivors >= fewest_survivors) return "burst";
+    return frees >= count && survivors <= count / 2 ? "steady" : "one_time";
+  }
+
+ private:
+  // True if five survivors or more lie in as many parts of the time, at about even distances, until
+  // the end.
+  constexpr bool are_even() const {
+    if (survivors < 5) return false;
+    std::uint64_t parts = 0, empty = 0, most_empty = 0;
+    for (const std::uint64_t here : survivors_by_part) {
+      if (here != 0) ++parts;
+      empty = here == 0 ? empty + 1 : 0;
+      most_empty = std::max(most_empty, empty);
+    }
+    return parts == survivors && most_empty <= survivors_by_part.size() / survivors;
+  }
+  // Fewest survivors that make growth or a burst, and number from which on they must lie in more
+  // parts of the time.
+  static constexpr std::uint64_t fewest_survivors = 8, few_survivors = 40;
 };
 
 }  // namespace cuwarden

@@ -137,10 +137,10 @@ struct LeakGroup {
   // Number of allocations that this stack ever made with this function, kind and device, freed or
   // not.
   Figure allocations;
-  // "growing" if at least four allocations were not freed, and were made in at least three of the
-  // four quarters of the time from first_ns to the process's end; else "one_time". If the program
-  // marked four steps or more, quarters of the steps from `first_step` on count instead, unless the
-  // group grew on after the last step. Null: the end of a context released them.
+  // "growing", "burst", "steady" or "one_time", as Growth::name() judges the times at which live
+  // allocations were made, and the lives of freed ones. If the program marked four steps or more,
+  // quarters of the steps from `first_step` on count instead, unless the group grew on after the
+  // last step. Null: the end of a context released them.
   Text growth;
   // Number of the program's step in which the oldest allocation that was not freed was made; 0:
   // before the first step. Null: the group is not judged by steps, or the end of a context
@@ -260,9 +260,7 @@ struct ImplicitGroup {
   // Times at which the first and the last of all objects were made, in ns since the process's
   // start.
   Figure first_ns, last_ns;
-  // "growing" if at least four objects are left, and were made in at least three of the four
-  // quarters of the time from first_ns to the process's end; else "one_time". Quarters of steps
-  // count as in LeakGroup. Null: no object is left.
+  // "growing", "burst", "steady" or "one_time", as in LeakGroup. Null: no object is left.
   Text growth;
   // Growth of the bytes after the first quarter of the time from first_ns to the process's end, in
   // bytes per minute; null if `growth` is not "growing", or is by steps alone.

@@ -52,7 +52,9 @@ void judge_growth(const IndexedReport& report, const std::vector<const model::Le
   }
   if (std::ranges::any_of(rows, [](const auto* row) { return row->first_step.has_value(); }))
     return;
-  Growth all{.first_ns = merged.first_ns.value_or(0), .end_ns = report->process.end_ns.value_or(0)};
+  Growth all{.first_ns = merged.first_ns.value_or(0),
+             .end_ns = report->process.end_ns.value_or(0),
+             .has_quarters_only = true};
   for (const model::LeakGroup* row : rows) add_births(*row, all);
   if (!all.growing()) return;
   merged.growth = all.name();

@@ -24,6 +24,27 @@ namespace {
 // Most lines for the frames of one stack; the report has all frames.
 constexpr std::size_t most_leak_lines = 24;
 
+// Returns words for how often an allocation of a growing group is never freed; empty: no other is
+// freed, or most are.
+std::string share_of(const model::LeakGroup& group) {
+  const std::uint64_t left = group.count.value_or(0), made = group.allocations.value_or(0);
+  if (left == 0 || made < 2 * left) return "";
+  return ", 1 in " + human_count((made + left / 2) / left) + " is never freed";
+}
+
+// Returns words for a group of many survivors that were made in a part of the time.
+std::string burst_of(const model::LeakGroup& group) {
+  const std::uint64_t first = group.first_ns.value_or(0), last = group.last_ns.value_or(0);
+  return "burst: " + human_count(group.count.value_or(0)) + " in " + human_time(last - first) +
+         ", then none";
+}
+
+// Returns words for the growth of a group that does not grow.
+std::string kept_of(const model::LeakGroup& group) {
+  if (group.growth == "burst") return burst_of(group);
+  return group.growth == "steady" ? "steady" : "one time";
+}
+
 // Returns the growth by steps if the program marked four or more. Otherwise returns that by the
 // minute if the group was watched for some seconds; a shorter time gives only a guess.
 std::string growth_of(const model::LeakGroup& group) {
@@ -55,7 +76,8 @@ void add_group(const IndexedReport& report, const model::LeakGroup& group, std::
           counted(group.count.value_or(0), group.kind) + " · " +
           memory_name(group.kind, group.device) + " · " + text_or(group.api, "unknown call");
   // A framework that lists its blocks itself does not tell when they were made.
-  if (group.growth) text += " · " + (growing ? style.red(growth_of(group)) : "one time");
+  if (group.growth)
+    text += " · " + (growing ? style.red(growth_of(group)) + share_of(group) : kept_of(group));
   if (const std::string found = reachability_of(group, style); !found.empty())
     text += " · " + found;
   const std::string module = printable(report.module_name(calling_module(report, group.stack)));

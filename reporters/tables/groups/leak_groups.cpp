@@ -67,12 +67,17 @@ std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& read
     live.steps_cover = steps.cover(live.last_ns);
     live.by_step.first_ns = steps.at(live.first_ns);
     live.by_step.end_ns = steps.count() + 1;
+    live.by_step.has_quarters_only = true;
+    if (const auto row = reader.group(group)) {
+      live.growth.longest_life_ns = row->longest_life.ns(end_ns);
+      live.growth.frees = row->frees;
+    }
   }
   each_live_record(reader, [&](const ledger::RecordView& record) {
     const auto known = groups.find(record.group.value);  // a live ledger may have new groups
     if (known == groups.end()) return;
     known->second.growth.add(record.time_ns, record.bytes.value);
-    if (steps.count() >= fewest_steps)
+    if (steps.count() >= fewest_steps && record.time_ns < known->second.growth.survivors_end_ns())
       known->second.by_step.add(steps.at(record.time_ns), record.bytes.value);
   });
   return groups;

@@ -6,6 +6,7 @@
 
 #include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
+#include "runtime_hooks/ledger/format/longest_life.hpp"
 
 namespace cuwarden::ledger {
 
@@ -25,6 +26,7 @@ struct GroupCounts {
   // their context.
   std::uint64_t live_count = 0, live_bytes = 0;
   std::uint64_t last_ns = 0;  // time of the last allocation, since process start; 0: there was none
+  LongestLife longest_life;   // longest life of the allocations that the program has freed
 };
 
 // Returns the sums of a group's counters over all shards (each thread's part of the counters). If
@@ -73,9 +75,11 @@ GroupCounts counts_of(const Group& group, std::uint32_t group_row, ShardAt shard
   for (int attempt = 0; attempt < attempts; ++attempt) {
     const Gone before = gone;
     sum.allocations = sum.allocated_bytes = 0;
+    sum.longest_life = LongestLife();
     for_each([&](const Counters& counters) {
       sum.allocations += get(counters.allocations);
       sum.allocated_bytes += get(counters.allocated_bytes);
+      sum.longest_life.add(LongestLife(get(counters.longest_life)));
       if (const std::uint64_t last = get(counters.last_ns); last > sum.last_ns) sum.last_ns = last;
     });
     gone = sum_gone();

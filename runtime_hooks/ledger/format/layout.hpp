@@ -244,6 +244,8 @@ struct Counters {
   std::atomic<std::uint64_t> allocations, allocated_bytes;  // number and bytes of allocations
   std::atomic<std::uint64_t> frees, freed_bytes;  // frees by the program, not by ends of contexts
   std::atomic<std::uint64_t> last_ns;  // time of the last allocation since process start; 0: none
+  std::atomic<std::uint64_t>
+      longest_life;  // LongestLife::word() of the allocations that were freed
 };
 
 // All allocations with the same call stack, CUDA function, kind and device. An allocation is live
@@ -270,7 +272,6 @@ struct Group {
   // Number and bytes of the group's live allocations when the live bytes of its series were
   // highest, or up to 1 % lower.
   std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;
-  std::uint64_t reserved;
 };
 static_assert(offsetof(Group, counters) == 64 && sizeof(Group) == 128);
 
@@ -282,7 +283,6 @@ struct GroupShard {
   std::uint32_t next;   // row of the group's next GroupShard; 0 ends the list
   std::uint32_t reserved;
   Counters counters;  // allocations and frees that the shard's thread has counted in the group
-  std::uint64_t reserved2;
 };
 static_assert(sizeof(GroupShard) == 64);
 

@@ -244,6 +244,7 @@ std::optional<GroupView> Reader::group(std::uint64_t index) const noexcept {
   });
   view.allocations = counts.allocations;
   view.frees = counts.frees;
+  view.longest_life = counts.longest_life;
   view.live_count = counts.live_count;
   view.live_bytes = counts.live_bytes;
   view.allocated_bytes = counts.allocated_bytes;

@@ -14,6 +14,7 @@
 #include "runtime_hooks/ledger/format/implicit_bytes.hpp"
 #include "runtime_hooks/ledger/format/incident_facts.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
+#include "runtime_hooks/ledger/format/longest_life.hpp"
 #include "runtime_hooks/ledger/format/reach.hpp"
 
 namespace cuwarden::ledger {
@@ -56,6 +57,7 @@ struct GroupView {
   // Number and bytes of all allocations since process start.
   std::uint64_t allocations = 0, allocated_bytes = 0;
   std::uint64_t frees = 0;     // allocations that the program has freed since process start
+  LongestLife longest_life;    // longest life of the allocations that the program has freed
   std::uint64_t failures = 0;  // requests that failed for lack of memory since process start
   // Number and bytes of the allocations that ended with their context, not by a free.
   std::uint64_t released_count = 0, released_bytes = 0;

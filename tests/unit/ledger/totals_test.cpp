@@ -40,7 +40,7 @@ TEST_F(TotalsTest, series_are_kept_by_kind_and_device) {
 TEST_F(TotalsTest, the_peak_names_the_groups_that_held_it) {
   totals.allocated(group(1), 1000, 1 * ms);
   totals.allocated(group(2), 500, 2 * ms);
-  totals.freed(group(1), 1000, 3 * ms);
+  totals.freed(group(1), 1000, 3 * ms, 0);
   totals.allocated(group(3), 800, 4 * ms);
   const SeriesView all = series();
   EXPECT_EQ(all.peak_bytes, 1500u);
@@ -64,7 +64,7 @@ TEST_F(TotalsTest, the_copied_peak_is_within_one_percent) {
 
 TEST_F(TotalsTest, quiet_buckets_show_the_bytes_that_were_live_before) {
   totals.allocated(group(1), 100, 0);
-  totals.freed(group(1), 100, 5 * ms);
+  totals.freed(group(1), 100, 5 * ms, 0);
   totals.allocated(group(1), 30, 9 * ms);
   const SeriesView all = series();
   ASSERT_EQ(all.buckets_used, 10u);
@@ -80,7 +80,7 @@ TEST_F(TotalsTest, quiet_buckets_show_the_bytes_that_were_live_before) {
 TEST_F(TotalsTest, a_long_run_folds_its_buckets_and_loses_no_maximum) {
   totals.allocated(group(1), 100, 10 * ms);
   totals.allocated(group(1), 900, 20 * ms);
-  totals.freed(group(1), 900, 21 * ms);
+  totals.freed(group(1), 900, 21 * ms, 0);
   totals.allocated(group(1), 5, 3'600'000 * ms);  // an hour later
   const SeriesView all = series();
   EXPECT_LE(all.buckets_used, bucket_count);
@@ -102,7 +102,7 @@ TEST_F(TotalsTest, folding_agrees_with_a_recount) {
   for (std::uint64_t t = 0; t < 5000; ++t) {
     seed = seed * 6364136223846793005 + 1442695040888963407;
     if (live > 0 && (seed >> 33) % 2 == 0) {
-      totals.freed(group(1), 10, t * ms);
+      totals.freed(group(1), 10, t * ms, 0);
       live -= 10;
     } else {
       totals.allocated(group(1), 10, t * ms);

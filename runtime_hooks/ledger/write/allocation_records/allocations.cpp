@@ -1,5 +1,7 @@
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 
+#include <algorithm>
+
 #include "runtime_hooks/core/atomic_field.hpp"
 
 namespace cuwarden::ledger {
@@ -36,7 +38,7 @@ void Allocations::add(NewRecord& given) noexcept {
     storage_.add_reason(reason_superseded);
     const Record& old = records_.row(made.replaced);
     if ((old.flags & record_counts_no_bytes) == 0) {
-      totals_.freed(GroupId{old.group}, old.bytes, now);
+      totals_.freed(GroupId{old.group}, old.bytes, now, 0);
       if (may_be_in_slab(old.flags))
         slabs_.freed(GroupId{old.group}, given.address, old.bytes, now);
     }
@@ -51,7 +53,8 @@ TakenRecord Allocations::take(Space space, DeviceAddress address) noexcept {
     taken.address = address;
     taken.taken_ns = time_.recently_ns();
     if ((taken.fields.flags & record_counts_no_bytes) == 0) {
-      totals_.freed(taken.fields.group, taken.fields.bytes.value, taken.taken_ns);
+      totals_.freed(taken.fields.group, taken.fields.bytes.value, taken.taken_ns,
+                    taken.taken_ns - std::min(taken.fields.time_ns, taken.taken_ns));
       if (may_be_in_slab(taken.fields.flags))
         slabs_.freed(taken.fields.group, address, taken.fields.bytes.value, taken.taken_ns);
     }
@@ -82,7 +85,7 @@ void Allocations::put_back(const TakenRecord& taken) noexcept {
       break;
   }
   if (!counts) return;
-  totals_.freed(fields.group, fields.bytes.value, now);
+  totals_.freed(fields.group, fields.bytes.value, now, 0);
   if (may_be_in_slab(fields.flags))
     slabs_.freed(fields.group, taken.address, fields.bytes.value, now);
 }

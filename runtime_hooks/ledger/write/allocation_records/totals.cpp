@@ -115,12 +115,18 @@ void Totals::undo_allocated(GroupId id, std::uint64_t bytes, std::uint64_t now_n
   shard.add(counters.allocations, -std::uint64_t{1});
 }
 
-void Totals::freed(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+void Totals::freed(GroupId id, std::uint64_t bytes, std::uint64_t now_ns,
+                   std::uint64_t life_ns) noexcept {
   ThreadShard& shard = thread_shards_.mine();
   Counters& counters = thread_shards_.counters_of(shard, row(id), id);
   lower(shard, row(id), bytes, now_ns);
   shard.add(counters.freed_bytes, bytes);
   shard.add(counters.frees, 1);
+  if (life_ns == 0) return;
+  // Threads that share a shard may lose one another's life, which the next free makes up for.
+  LongestLife longest(counters.longest_life.load(relaxed));
+  longest.freed(now_ns, life_ns);
+  counters.longest_life.store(longest.word(), relaxed);
 }
 
 void Totals::undo_freed(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noexcept {

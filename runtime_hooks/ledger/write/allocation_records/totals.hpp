@@ -35,8 +35,9 @@ class Totals {
   // arguments equal those of that call.
   void undo_allocated(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   // Counts the free of an allocation of `bytes` in its group and the group's series (all memory of
-  // one kind on one device). `now_ns`: time since process start.
-  void freed(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  // one kind on one device). `now_ns`: time since process start. `life_ns`: time since the
+  // allocation was made; 0: unknown.
+  void freed(GroupId, std::uint64_t bytes, std::uint64_t now_ns, std::uint64_t life_ns) noexcept;
   // Takes back a call of freed(), because the driver refused the free. The group and `bytes` equal
   // those of that call. `now_ns`: present time since process start.
   void undo_freed(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;

@@ -74,7 +74,9 @@ void VirtualMemory::end_if_unused(RecordId id, Pending entry, std::uint64_t now_
   if (record.references == 0 && record.mappings == 0) {
     records_.end_hidden(id);
     entry.ended = true;
-    if (!is_alias(record)) totals_.freed(GroupId{record.group}, record.bytes, now_ns);
+    if (!is_alias(record))
+      totals_.freed(GroupId{record.group}, record.bytes, now_ns,
+                    now_ns - std::min(record.time_ns, now_ns));
   }
   if (entry.ended || entry.released) remember(entry);
 }
