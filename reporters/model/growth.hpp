@@ -1,5 +1,5 @@
-// Tells leaks that grow from memory that is in use, by the times at which the allocations that are
-// still live were made, and by how long those lived that were freed.
+// Tells leaks that grow from memory that is in use. It goes by the times at which live allocations
+// were made, and by how long freed ones lived.
 //
 // A survivor is a live allocation that is older than any freed one of its call stack became, by
 // half: it will probably never be freed. A leak that goes on leaves survivors in many parts of the

@@ -38,7 +38,11 @@ BlockIndex::BlockIndex(std::span<const Block> blocks)
     return left.start != right.start ? left.start < right.start : left.bytes > right.bytes;
   });
   lowest_ = blocks_.front().start;
-  for (const Block& block : blocks_) span_ = std::max(span_, block.start + block.bytes - lowest_);
+  ends_.reserve(blocks_.size());
+  std::uint64_t end = 0;
+  for (const Block& block : blocks_)
+    ends_.push_back(end = std::max(end, block.start + block.bytes));
+  span_ = end - lowest_;
   granule_shift_ = smallest_granule_shift;
   while (granules(blocks_, granule_shift_) > most_granules) ++granule_shift_;
   for (const Block& block : blocks_) {
@@ -50,12 +54,9 @@ BlockIndex::BlockIndex(std::span<const Block> blocks)
   }
 }
 
-const Block* BlockIndex::first_at(std::uint64_t word) const {
+std::size_t BlockIndex::count_up_to(std::uint64_t word) const {
   const auto above = std::ranges::upper_bound(blocks_, word, {}, &Block::start);
-  if (above == blocks_.begin()) return nullptr;
-  const std::uint64_t start = std::prev(above)->start;
-  const auto first = std::ranges::lower_bound(blocks_.begin(), above, start, {}, &Block::start);
-  return word - start < first->bytes ? &*first : nullptr;
+  return static_cast<std::size_t>(above - blocks_.begin());
 }
 
 void BlockIndex::each_candidate(std::span<const std::uint64_t> words,

@@ -26,22 +26,27 @@ inline constexpr std::uint8_t most_kinds = 32, no_records = UINT8_MAX;
 // The blocks that a scan looks for. Does not change once it is made.
 class BlockIndex {
  public:
-  // Copies the blocks. A block that ends before a later one begins inside it is found by its part
-  // before that one only. Throws std::bad_alloc.
+  // Copies the blocks. Blocks may overlap. Throws std::bad_alloc.
   explicit BlockIndex(std::span<const Block> blocks);
 
   // True if there is no block.
   bool empty() const { return blocks_.empty(); }
   // True if the word points to or into a block.
-  bool contains(std::uint64_t word) const { return may_contain(word) && first_at(word) != nullptr; }
-  // Calls visit(block) for each block that the word points to or into: all that begin at the
-  // highest start that is not above the word.
+  bool contains(std::uint64_t word) const {
+    bool does = false;
+    each_block_at(word, [&](const Block&) { does = true; });
+    return does;
+  }
+  // Calls visit(block) for each block that the word points to or into. If more than 64 blocks begin
+  // between the start of a block and the word, that block may be left out.
   template <class Visit>
   void each_block_at(std::uint64_t word, const Visit& visit) const {
     if (!may_contain(word)) return;
-    for (const Block* block = first_at(word); block != nullptr && block != end(); ++block) {
-      if (block->start > word) break;
-      if (word - block->start < block->bytes) visit(*block);
+    std::size_t i = count_up_to(word);
+    // A block that ends before the word may lie inside another one that does not.
+    for (std::size_t tries = 0; i > 0 && ends_[i - 1] > word && tries < most_nested; ++tries) {
+      const Block& block = blocks_[--i];
+      if (word - block.start < block.bytes) visit(block);
     }
   }
   // Calls visit(i) for each words[i] that may point to or into a block. Leaves out most words that
@@ -53,10 +58,10 @@ class BlockIndex {
   // Number of bits of filter_: 128 KiB, which a core's second cache holds.
   static constexpr unsigned filter_bits = 20;
 
-  const Block* end() const { return blocks_.data() + blocks_.size(); }
-  // Returns the first of the blocks with the highest start that is not above the word; null if that
-  // start's longest block ends before the word, or if there is none.
-  const Block* first_at(std::uint64_t word) const;
+  static constexpr std::size_t most_nested = 64;
+
+  // Returns the number of blocks that begin at or before the word.
+  std::size_t count_up_to(std::uint64_t word) const;
   // Returns the bit of filter_ for the granule of addresses that holds the word.
   std::size_t bit_of(std::uint64_t word) const {
     return static_cast<std::size_t>(((word >> granule_shift_) * 0x9e37'79b9'7f4a'7c15ULL) >>
@@ -74,7 +79,8 @@ class BlockIndex {
   void each_candidate_avx2(std::span<const std::uint64_t> words,
                            const FunctionRef<void(std::size_t)>& visit) const;
 
-  std::vector<Block> blocks_;  // by `start`, the longest first among equal ones
+  std::vector<Block> blocks_;        // by `start`
+  std::vector<std::uint64_t> ends_;  // for each block, the highest end of it and all before it
   // A bit for each granule of addresses in which a block lies, by its hash.
   std::vector<std::uint64_t> filter_;
   unsigned granule_shift_ = 0;  // binary logarithm of the granules' size in bytes

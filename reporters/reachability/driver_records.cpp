@@ -119,7 +119,8 @@ DriverRecords::FormNumber DriverRecords::form_of(const Hit& hit) const {
     const auto known = numbers_.find({chunk_bytes, hit.index});
     if (known == numbers_.end()) return no_form;
     // A record that few blocks have may look like a container of the program.
-    if (!is_other_page && forms_[known->second].blocks[kind] * 2 < learned_from_[kind].size())
+    if (!is_other_page && (learned_from_[kind].empty() ||
+                           forms_[known->second].blocks[kind] * 2 < learned_from_[kind].size()))
       return no_form;
     // The last words of the larger chunk are not the record's.
     const std::size_t words =

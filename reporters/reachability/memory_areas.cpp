@@ -46,7 +46,9 @@ AreaUse use_of(std::string_view path) {
   if (path.starts_with("[anon")) return AreaUse::anonymous;
   if (path.starts_with('[')) return AreaUse::not_looked_at;
   // Page-locked memory of the driver's is "/dev/zero (deleted)".
-  if (path.starts_with("/dev/zero") || path.starts_with("/dev/shm/")) return AreaUse::anonymous;
+  if (path.starts_with("/dev/zero") || path.starts_with("/dev/shm/") ||
+      path.starts_with("/dev/hugepages"))
+    return AreaUse::anonymous;
   if (path.starts_with("/dev/")) return AreaUse::not_looked_at;
   const std::string_view name = last_part(path);
   if (name.starts_with("libcuwarden.so")) return AreaUse::own;
@@ -145,10 +147,20 @@ const Area* area_at(const std::vector<Area>& areas, std::uint64_t address) {
 
 namespace {
 
+// True if the CUDA driver gives this name to its threads: "cuda-EvtHandlr", or "cuda" and eleven
+// hexadecimal digits. (Seen with driver 580.)
+bool is_drivers_name(std::string_view name) {
+  name = name.substr(0, name.find('\n'));
+  if (name == "cuda-EvtHandlr") return true;
+  constexpr std::size_t digits = 11;
+  return name.starts_with("cuda") && name.size() == 4 + digits &&
+         name.find_first_not_of("0123456789abcdef", 4) == name.npos;
+}
+
 // Fills in the state of a thread. `folder`: /proc/PID/task/TID.
 void read_state(const std::string& folder, ThreadState& thread) {
   char text[512];
-  thread.is_drivers = read_small_file((folder + "/comm").c_str(), text).starts_with("cuda");
+  thread.is_drivers = is_drivers_name(read_small_file((folder + "/comm").c_str(), text));
   std::string_view times = read_small_file((folder + "/schedstat").c_str(), text);
   thread.ran_ns = take_number(times).value_or(0);
   // "running", or the number of the system call, six arguments, stack pointer and program counter;
@@ -187,11 +199,17 @@ std::vector<ThreadState> thread_states(int pid, bool& is_whole) {
 }
 
 bool have_rested(const std::vector<ThreadState>& before, const std::vector<ThreadState>& after) {
-  return std::ranges::all_of(after, [&](const ThreadState& now) {
-    if (now.is_drivers || now.is_caller) return true;
-    const auto then = std::ranges::find(before, now.id, &ThreadState::id);
-    return then != before.end() && now.ran_ns != 0 && then->ran_ns == now.ran_ns;
-  });
+  const auto of_program = [](const ThreadState& thread) {
+    return !thread.is_drivers && !thread.is_caller;
+  };
+  return std::ranges::count_if(before, of_program) == std::ranges::count_if(after, of_program) &&
+         std::ranges::all_of(after, [&](const ThreadState& now) {
+           if (!of_program(now)) return true;
+           const auto then = std::ranges::find(before, now.id, &ThreadState::id);
+           // A thread that runs has no known stack pointer.
+           return then != before.end() && then->stack_pointer != 0 && now.stack_pointer != 0 &&
+                  now.ran_ns != 0 && then->ran_ns == now.ran_ns;
+         });
 }
 
 }  // namespace cuwarden::reachability

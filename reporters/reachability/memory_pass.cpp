@@ -22,6 +22,7 @@ constexpr std::uint64_t previous_is_in_use = 1;
 constexpr std::uint64_t largest_listed_chunk = 0x420;
 // Size and alignment of the memory that glibc reserves for a heap of a thread.
 constexpr std::uint64_t thread_heap_bytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t bytes_below_stack_pointer = 128;
 
 bool is_sound_size(std::uint64_t size, std::uint64_t most) {
   return size >= smallest_chunk && size % header_bytes == 0 && size <= most;
@@ -59,6 +60,13 @@ bool MemoryPass::run() {
 }
 
 void MemoryPass::scan_area(const Area& area) {
+  if (area.use == AreaUse::not_looked_at && area.is_writable) {
+    for (const Range& managed : surroundings_.managed) {
+      const Range part{std::max(managed.start, area.range.start),
+                       std::min(managed.end, area.range.end)};
+      if (part.start < part.end) scan_plain(part, HitLocation::unknown, false);
+    }
+  }
   if (!area.is_readable || area.use == AreaUse::not_looked_at || area.use == AreaUse::own ||
       area.use == AreaUse::driver_library)
     return;
@@ -67,11 +75,22 @@ void MemoryPass::scan_area(const Area& area) {
   HitLocation location = area.use == AreaUse::library || area.use == AreaUse::stack
                              ? HitLocation::certain
                              : HitLocation::unknown;
+  // A coroutine's stack may lie in a heap, and several stacks in one area.
+  const bool has_heaps = area.use == AreaUse::anonymous && area.is_writable && !area.is_shared &&
+                         !thread_heaps(range).empty();
+  std::uint64_t lowest = UINT64_MAX;
+  bool is_drivers = true;
   for (const ThreadState& thread : surroundings_.threads) {
-    if (!may_be_stack || thread.stack_pointer < range.start || thread.stack_pointer >= range.end)
+    if (!may_be_stack || has_heaps || thread.stack_pointer < range.start ||
+        thread.stack_pointer >= range.end)
       continue;
-    if (thread.is_drivers) return;
-    range.start = thread.stack_pointer / sizeof(std::uint64_t) * sizeof(std::uint64_t);
+    is_drivers = is_drivers && thread.is_drivers;
+    lowest = std::min(lowest, thread.stack_pointer);
+  }
+  if (lowest != UINT64_MAX) {
+    if (is_drivers) return;
+    // A function that calls no other one may use the memory below its stack pointer.
+    range.start = std::max(range.start, (lowest - bytes_below_stack_pointer) / 8 * 8);
     location = HitLocation::certain;
   }
   if (area.use == AreaUse::heap) {
@@ -102,6 +121,10 @@ void MemoryPass::each_part(Range range, const Scan& scan) const {
 
 void MemoryPass::scan_plain(Range whole, HitLocation location, bool only_own) {
   each_part(whole, [&](Range part) {
+    constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
+    part.start = (part.start + word_bytes - 1) / word_bytes * word_bytes;
+    part.end = part.end / word_bytes * word_bytes;
+    if (part.start >= part.end) return;
     const bool all_seen = memory_.each_present(part, only_own, [&](Range run) {
       while (run.start < run.end && is_whole_) {
         if (!may_go_on_()) {
@@ -237,7 +260,7 @@ bool MemoryPass::is_in_free_list(std::uint64_t chunk, std::uint64_t bytes,
   // One kind of list has the addresses of chunks, the other one those of contents.
   for (const std::uint64_t header : {next + 8, next - 8}) {
     std::array<std::uint64_t, 1> size{};
-    if (memory_.read(header, size) == 1 && (size[0] & size_bits) == bytes) return true;
+    if (memory_.read_present(header, size) == 1 && (size[0] & size_bits) == bytes) return true;
   }
   return false;
 }
@@ -247,7 +270,7 @@ bool MemoryPass::begins_chunks(std::uint64_t start, std::uint64_t end) const {
   for (int i = 0; i < enough; ++i) {
     std::array<std::uint64_t, 2> header{};
     if (start % header_bytes != 0 || start + smallest_chunk > end ||
-        memory_.read(start, header) != header.size() ||
+        memory_.read_present(start, header) != header.size() ||
         !is_sound_size(header[1] & size_bits, end - start))
       return false;
     start += header[1] & size_bits;
@@ -265,10 +288,8 @@ std::vector<MemoryPass::Heap> MemoryPass::thread_heaps(Range area) const {
   std::uint64_t base = (area.start + thread_heap_bytes - 1) / thread_heap_bytes * thread_heap_bytes;
   for (; base < area.end && base >= area.start; base += thread_heap_bytes) {
     std::array<std::uint64_t, 4> words{};
-    // Reading a page that was never touched would bring it in.
-    bool is_present = false;
-    memory_.each_present({base, base + bytes_of_page}, false, [&](Range) { is_present = true; });
-    if (!is_present || memory_.read(base, words) != words.size()) continue;
+    if (!may_go_on_()) break;
+    if (memory_.read_present(base, words) != words.size()) continue;
     const auto [arena, previous, size, accessible] = words;
     if (arena == 0 || arena % 8 != 0 || previous % thread_heap_bytes != 0 || size < bytes_of_page ||
         size > thread_heap_bytes || size % bytes_of_page != 0 || accessible < size ||

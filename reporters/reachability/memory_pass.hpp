@@ -20,6 +20,7 @@ struct Surroundings {
   // Words that lie in no memory, such as the contents of registers.
   std::vector<std::uint64_t> registers;
   std::vector<Range> excluded;  // memory that is left out, by address
+  std::vector<Range> managed;   // managed memory, by address
 };
 
 // The search for pointers to blocks, in all memory of a process that may hold any.

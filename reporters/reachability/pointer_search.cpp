@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -14,17 +15,21 @@ namespace cuwarden::reachability {
 namespace {
 
 // Blocks of memory pools begin at 12 GiB, so that other pairs of numbers look like addresses in
-// them. Such are instructions of a GPU in host memory, whose second word has the highest bits of no
-// address. (Measured with driver 580: "0x30200780c 0xfe20003f05070".)
+// them.
 constexpr std::uint64_t end_of_low_addresses = std::uint64_t{1} << 36;
-bool is_coincidence(const Hit& hit) {
-  if (hit.word >= end_of_low_addresses || hit.word == hit.block->start) return false;
-  const bool is_instruction = hit.next >> 47 != 0 && hit.next >> 60 == 0;
-  return is_instruction || hit.word % sizeof hit.word != 0;
+bool may_be_coincidence(const Hit& hit) {
+  return hit.word < end_of_low_addresses && hit.word != hit.block->start &&
+         hit.location != HitLocation::certain;
+}
+// True for an instruction of a GPU that lies in host memory. Its second word has bits that no
+// address has. (Measured with driver 580: "0x30200780c 0xfe20003f05070".)
+bool is_instruction(const Hit& hit) {
+  return may_be_coincidence(hit) && hit.next >> 60 == 0 && (hit.next >> 48 & 0xf) == 0xf;
 }
 
-// Pointers that were found to an allocation, the weakest result first.
-enum class Found : std::uint8_t { nothing, inside, start };
+// Pointers that were found to an allocation, the weakest result first. `doubtful`: numbers that may
+// be pointers into it by chance.
+enum class Found : std::uint8_t { nothing, doubtful, inside, start };
 
 // Keeps hits until the driver's records are known, with the words around them.
 class KeptHits {
@@ -32,7 +37,7 @@ class KeptHits {
   // Keeps a hit. Returns false if there is no room for it.
   bool keep(const Hit& hit) {
     if (words_.capacity() == 0) words_.reserve(most_words);
-    if (words_.size() + hit.around.size() > most_words) return false;
+    if (words_.size() + hit.around.size() > most_words || hits_.size() == most_hits) return false;
     Hit& kept = hits_.emplace_back(hit);
     const std::size_t first = words_.size();
     words_.insert(words_.end(), hit.around.begin(), hit.around.end());
@@ -43,6 +48,7 @@ class KeptHits {
 
  private:
   static constexpr std::size_t most_words = std::size_t{1} << 22;  // 32 MiB
+  static constexpr std::size_t most_hits = std::size_t{1} << 18;   // 20 MiB
   std::vector<Hit> hits_;
   std::vector<std::uint64_t> words_;  // never moves: its capacity stays
 };
@@ -50,7 +56,10 @@ class KeptHits {
 class Search {
  public:
   Search(const PointerSearch& given, FunctionRef<bool()> may_go_on)
-      : given_(given), may_go_on_(may_go_on), memory_(given.pid), found_(given.allocations) {}
+      : given_(given),
+        may_go_on_(may_go_on),
+        memory_(given.pid, may_go_on),
+        found_(given.allocations) {}
 
   FoundPointers run() {
     if (!memory_) return end(ReachSearch::pages_unknown);
@@ -65,23 +74,31 @@ class Search {
     const std::vector<Area> areas = around_.areas;
     DriverRecords records(areas, all);
     records_ = &records;
-    if (!find_all(all, records)) return end(ReachSearch::out_of_time);
+    if (!find_all(all, records)) return end(reason());
     if (!has_rested()) {
       // A pointer that a thread has moved meanwhile may have been missed.
       std::vector<Block> missed;
       for (const Block& block : given_.blocks)
         if (found_[block.id] != Found::start) missed.push_back(block);
-      if (!find(missed)) return end(ReachSearch::out_of_time);
+      if (!find(missed)) return end(reason());
     }
+    if (memory_.was_refused() || memory_.has_swapped_pages()) return end(reason());
     return end(!records.are_known() && needs_records_ ? ReachSearch::records_unknown
                                                       : ReachSearch::complete);
   }
 
  private:
+  // Returns why some memory was not looked at.
+  ReachSearch reason() const {
+    return memory_.was_refused()         ? ReachSearch::pages_unknown
+           : memory_.has_swapped_pages() ? ReachSearch::pages_swapped
+                                         : ReachSearch::out_of_time;
+  }
   // Reads which memory and which threads the process has now.
   void look_around() {
     around_.areas = memory_areas(
         given_.pid, [&](std::uint64_t start, auto words) { return memory_.read(start, words); });
+    around_.managed = given_.managed;
     around_.threads = thread_states(given_.pid, threads_are_known_);
     if (given_.stack_pointer == 0) return;
     ThreadState own;
@@ -116,25 +133,39 @@ class Search {
       if (hit.block->id >= given_.allocations) return records.learn(hit);
       if (!may_be_drivers(hit)) return note(hit);
       needs_records_ = true;
-      if (found_[hit.block->id] != Found::start && has_all) has_all = kept.keep(hit);
+      if (found_[hit.block->id] == Found::start || !has_all) return;
+      // One such word is enough, because it has no form.
+      if (hit.location == HitLocation::unknown &&
+          !outside_chunks_.insert({hit.block->start, hit.word == hit.block->start}).second)
+        return;
+      has_all = kept.keep(hit);
     });
     if (!is_whole) return false;
     if (!has_all) return find(given_.blocks);
-    for (const Hit& hit : kept.hits())
+    std::size_t done = 0;
+    for (const Hit& hit : kept.hits()) {
+      if (++done % hits_between_looks == 0 && !may_go_on_()) return false;
       if (!is_drivers(hit)) note(hit);
+    }
     return true;
   }
 
   bool find(const std::vector<Block>& blocks) {
     return pass(BlockIndex(blocks), [&](const Hit& hit) {
-      if (!may_be_drivers(hit) || !is_drivers(hit)) note(hit);
+      if (!may_be_drivers(hit)) return note(hit);
+      needs_records_ = true;
+      if (!is_drivers(hit)) note(hit);
     });
   }
 
   void note(const Hit& hit) {
-    const Found found = hit.word == hit.block->start ? Found::start : Found::inside;
+    if (is_instruction(hit)) return;
+    const bool is_odd = may_be_coincidence(hit) && hit.word % sizeof hit.word != 0;
+    const Found found = hit.word == hit.block->start ? Found::start
+                        : is_odd                     ? Found::doubtful
+                                                     : Found::inside;
     Found& known = found_[hit.block->id];
-    if (known < found && !is_coincidence(hit)) known = found;
+    known = std::max(known, found);
   }
 
   static bool may_be_drivers(const Hit& hit) {
@@ -167,6 +198,9 @@ class Search {
         case Found::start:
           reach = Reach::reachable;
           break;
+        case Found::doubtful:
+          reach = Reach::unknown;
+          break;
         case Found::inside:
           reach = is_known ? Reach::interior : Reach::unknown;
           break;
@@ -183,7 +217,11 @@ class Search {
   PresentMemory memory_;
   Surroundings around_;
   bool threads_are_known_ = false;  // true if `around_` has all threads
-  bool needs_records_ = false;      // true if a word was found that may be the driver's
+  // Hits that are judged between two looks at the time.
+  static constexpr std::size_t hits_between_looks = 4096;
+  // Blocks to which a word outside of chunks points, and whether to their starts.
+  std::set<std::pair<std::uint64_t, bool>> outside_chunks_;
+  bool needs_records_ = false;  // true if a word was found that may be the driver's
   const DriverRecords* records_ = nullptr;
   std::vector<Found> found_;  // by index of the allocation
   // Number of words of a form that lead to a block, in this pass.

@@ -30,6 +30,8 @@ struct PointerSearch {
   // Returns memory that is left out, by address: the searching program's own. Called before each
   // pass, because the search allocates memory itself. Null: no memory is left out.
   std::vector<Range> (*excluded)() = nullptr;
+  // Managed memory, by address. The parts of it that are in host memory are searched, too.
+  std::vector<Range> managed;
   // Stack pointer of the calling thread, if the process is this one: its stack above belongs to the
   // program. 0: the process is another one.
   std::uint64_t stack_pointer = 0;

@@ -7,7 +7,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <string>
+#include <string_view>
+
+#include "runtime_hooks/core/files/small_file.hpp"
 
 namespace cuwarden::reachability {
 
@@ -38,18 +42,31 @@ Descriptor open_of_process(int pid, const char* file) {
 
 }  // namespace
 
-PresentMemory::PresentMemory(int pid)
+PresentMemory::PresentMemory(int pid, FunctionRef<bool()> may_go_on)
     : pid_(pid == 0 ? getpid() : pid),
+      may_go_on_(may_go_on),
       pages_(open_of_process(pid, "pagemap")),
       memory_(open_of_process(pid, "mem")),
-      entries_(pages_at_once) {}
+      entries_(pages_at_once),
+      uses_swap_(uses_swap()) {}
+
+bool PresentMemory::uses_swap() const {
+  char text[4096];
+  const std::string path = "/proc/" + std::to_string(pid_) + "/status";
+  std::string_view status = read_small_file(path.c_str(), text);
+  constexpr std::string_view name = "VmSwap:";
+  const std::size_t at = status.find(name);
+  if (at == status.npos) return true;
+  status.remove_prefix(at + name.size());
+  return take_number(status).value_or(1) != 0;
+}
 
 bool PresentMemory::each_present(Range range, bool only_own, FunctionRef<void(Range)> visit) {
   if (scans_) {
     const bool is_whole = scan_present(range, only_own, visit, scans_);
     if (scans_) return is_whole;
   }
-  return read_present(range, only_own, visit);
+  return list_present(range, only_own, visit);
 }
 
 bool PresentMemory::scan_present(Range range, bool only_own, const FunctionRef<void(Range)>& visit,
@@ -58,7 +75,6 @@ bool PresentMemory::scan_present(Range range, bool only_own, const FunctionRef<v
     std::uint64_t start, end, categories;
   };
   std::array<Region, 256> regions;
-  bool is_whole = true;
   ScanRequest request{};
   request.bytes = sizeof request;
   request.start = range.start / bytes_of_page * bytes_of_page;
@@ -74,7 +90,7 @@ bool PresentMemory::scan_present(Range range, bool only_own, const FunctionRef<v
       return false;
     }
     for (const Region& region : std::span(regions).first(static_cast<std::size_t>(count))) {
-      if ((region.categories & category_swapped) != 0) is_whole = false;
+      if ((region.categories & category_swapped) != 0) has_swapped_pages_ |= uses_swap_;
       const bool is_wanted = (region.categories & category_present) != 0 &&
                              (region.categories & category_zero) == 0 &&
                              !(only_own && (region.categories & category_file) != 0);
@@ -82,13 +98,13 @@ bool PresentMemory::scan_present(Range range, bool only_own, const FunctionRef<v
     }
     if (request.walked_to <= request.start) break;
     request.start = request.walked_to;
+    if (!may_go_on_()) return false;
   }
-  return is_whole;
+  return true;
 }
 
-bool PresentMemory::read_present(Range range, bool only_own,
+bool PresentMemory::list_present(Range range, bool only_own,
                                  const FunctionRef<void(Range)>& visit) {
-  bool is_whole = true;
   std::uint64_t page = range.start / bytes_of_page;
   const std::uint64_t end = (range.end + bytes_of_page - 1) / bytes_of_page;
   while (page < end) {
@@ -101,7 +117,7 @@ bool PresentMemory::read_present(Range range, bool only_own,
       const auto is_wanted = [&](std::uint64_t entry) {
         return (entry & page_is_present) != 0 && !(only_own && (entry & page_is_shared) != 0);
       };
-      if ((entries_[i] & page_is_in_swap) != 0) is_whole = false;
+      if ((entries_[i] & page_is_in_swap) != 0) has_swapped_pages_ |= uses_swap_;
       std::size_t j = i;
       while (j < count && is_wanted(entries_[j])) ++j;
       if (j > i)
@@ -110,18 +126,33 @@ bool PresentMemory::read_present(Range range, bool only_own,
       i = std::max(i + 1, j);
     }
     page += count;
+    if (!may_go_on_()) return false;
   }
-  return is_whole;
+  return true;
 }
 
 std::size_t PresentMemory::read(std::uint64_t start, std::span<std::uint64_t> words) const {
   const iovec here{words.data(), words.size_bytes()};
   const iovec there{reinterpret_cast<void*>(start), words.size_bytes()};
   ssize_t got = syscall(SYS_process_vm_readv, pid_, &here, 1, &there, 1, 0);
+  bool is_unmapped = got < 0 && errno == EFAULT;
   // A sandbox may forbid the call, and still allow to read the file.
-  if (got < 0 && memory_)
+  if (got < 0 && !is_unmapped && memory_) {
     got = pread(memory_.number(), words.data(), words.size_bytes(), static_cast<off_t>(start));
+    is_unmapped = got < 0 && errno == EIO;
+  }
+  if (got < 0 && !is_unmapped) was_refused_ = true;
   return got < 0 ? 0 : static_cast<std::size_t>(got) / sizeof(std::uint64_t);
+}
+
+std::size_t PresentMemory::read_present(std::uint64_t start, std::span<std::uint64_t> words) {
+  const Range wanted{start, start + words.size_bytes()};
+  std::uint64_t present = 0;
+  if (wanted.end <= wanted.start ||
+      !each_present(wanted, false, [&](Range run) { present += run.bytes(); }) ||
+      present != wanted.bytes())
+    return 0;
+  return read(start, words);
 }
 
 }  // namespace cuwarden::reachability

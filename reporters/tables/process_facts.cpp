@@ -154,8 +154,10 @@ std::optional<model::PointerSearch> pointer_search_of(const ledger::ProcessView&
       case ReachSearch::out_of_time:
         return "the process has more memory than could be searched within two seconds; "
                "CUWARDEN_REACHABILITY=on sets no limit";
+      case ReachSearch::pages_swapped:
+        return "a part of the process's memory was in swap space";
       case ReachSearch::pages_unknown:
-        return "the kernel did not tell which pages are in memory (/proc/self/pagemap)";
+        return "the system did not allow to look at the process's memory (/proc/self/pagemap)";
       case ReachSearch::records_unknown:
         return "the driver's own records could not be told from the program's pointers: the driver "
                "was busy, or the process does not use glibc's malloc";

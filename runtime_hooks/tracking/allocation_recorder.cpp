@@ -65,7 +65,10 @@ void AllocationRecorder::settle(const ledger::TakenRecord& taken, CUresult resul
     if (result == CUDA_SUCCESS) unknown_free();
     return;
   }
-  if (!gone) ledger_.allocations.put_back(taken);
+  if (gone)
+    freed_addresses.add(taken.address.value);
+  else
+    ledger_.allocations.put_back(taken);
   if (implicit_.any_span()) implicit_.disturb(ledger_.groups.device_of(taken.fields.group));
   give_notice();
   if (result == CUDA_SUCCESS) readings_.read_now_and_then(taken.taken_ns);

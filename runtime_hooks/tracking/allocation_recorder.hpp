@@ -12,6 +12,7 @@
 #include "runtime_hooks/tracking/devices/device_queries.hpp"
 #include "runtime_hooks/tracking/devices/device_readings.hpp"
 #include "runtime_hooks/tracking/devices/live_contexts.hpp"
+#include "runtime_hooks/tracking/freed_addresses.hpp"
 #include "runtime_hooks/tracking/implicit_memory.hpp"
 
 namespace cuwarden::tracking {
@@ -79,6 +80,9 @@ class AllocationRecorder {
     if ((reasons & noteworthy & ~noticed_.load(std::memory_order_relaxed)) != 0)
       give_notice_of(reasons & noteworthy);
   }
+
+  // Addresses that the program has freed. Old pointers to them may be left in its memory.
+  FreedAddresses freed_addresses;
 
  private:
   void give_notice_of(std::uint32_t reasons) noexcept;

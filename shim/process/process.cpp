@@ -135,7 +135,7 @@ hooks::Session* Process::start() noexcept {
     if (state == State::ended) {
       if (state_.compare_exchange_strong(state, State::recording)) {
         leaks_remain_ = false;
-        begins_with_report_ = false;
+        begins_with_report_.store(false, std::memory_order_relaxed);
         lost_are_found_.store(false, std::memory_order_relaxed);
         ledger_->header().report_written.store(0, std::memory_order_relaxed);
         ledger_->set_end(ledger::EndReason::running, 0, false);
@@ -197,7 +197,7 @@ void Process::begin_anew() noexcept {
   own_stacks_in_fork();
   end_turn_.reset();
   leaks_remain_ = false;
-  begins_with_report_ = false;
+  begins_with_report_.store(false, std::memory_order_relaxed);
   lost_are_found_.store(false, std::memory_order_relaxed);
   OwnMemory::forget_all();
   end_budget_.renew(longest_waiting_at_end_ns);

@@ -270,7 +270,7 @@ class Process final : public tracking::CompletenessListener {
   // True once find_lost() was called; false again when recording is resumed.
   std::atomic<bool> lost_are_found_{false};
   // True once find_lost() has written a report, so that exit_begins() need not begin with one.
-  bool begins_with_report_ = false;
+  std::atomic<bool> begins_with_report_{false};
   // Exit status of CUWARDEN_EXITCODE, 1 to 255; 0: the program's status stays.
   int status_of_leaks_ = 0;
   // True if leaks were found at the end of the process. Only looked for if status_of_leaks_ is set.

@@ -46,7 +46,7 @@ constexpr std::uint64_t bytes_of_registers = 64;
   const void* const frame = __builtin_frame_address(0);
   const hooks::OwnWork own(frame);
   find_lost(status, frame);
-  if (begins_with_report_ || report_at_exit(status, false)) {
+  if (begins_with_report_.load() || report_at_exit(status, false)) {
     take_exit_readings(*session_, __builtin_frame_address(0), end_budget_);
     // Names are looked up before the program's destructors run: other threads and signal
     // handlers still use objects that the destructors are about to destroy.
@@ -57,8 +57,13 @@ constexpr std::uint64_t bytes_of_registers = 64;
 // A report is written first, because the driver may never answer.
 void Process::find_lost(int status, const void* frame) noexcept {
   if (lost_are_found_.exchange(true)) return;
-  if (!report_at_exit(status, false)) return;
-  begins_with_report_ = true;
+  if (!report_at_exit(status, false)) {
+    lost_are_found_.store(false);
+    return;
+  }
+  begins_with_report_.store(true);
+  // The search is work of the end: another thread that calls exit() waits for it.
+  if (!end_turn_.take(false)) return;
   struct Task {
     std::uint64_t stack_pointer;
     bool may_ask;
@@ -72,6 +77,7 @@ void Process::find_lost(int status, const void* frame) noexcept {
                               get().reachability_);
       },
       &task);
+  end_turn_.give_back(false);
 }
 
 bool Process::report_at_exit(int status, bool with_names) noexcept {

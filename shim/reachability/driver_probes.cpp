@@ -12,12 +12,17 @@ constexpr std::uint64_t large = std::uint64_t{2} << 20;
 // Two blocks of 1 MiB fill a slab, so that half of these begin one.
 constexpr std::array<std::uint64_t, 10> sizes{4 << 10,  1 << 20, 1 << 20, 1 << 20,   1 << 20,
                                               64 << 10, large,   large,   2 * large, 2 * large};
+constexpr std::array<std::uint64_t, 7> few_sizes{4 << 10, 1 << 20, 1 << 20, 64 << 10,
+                                                 large,   large,   large};
 constexpr std::size_t few = 6;
+// Most blocks that are allocated for one whose address was never freed.
+constexpr int most_attempts = 24;
 
 }  // namespace
 
-DriverProbes::DriverProbes(const driver::RealDriver& real, DeviceOrdinal device, unsigned kinds)
-    : real_(real) {
+DriverProbes::DriverProbes(const driver::RealDriver& real, DeviceOrdinal device, unsigned kinds,
+                           const tracking::FreedAddresses& freed)
+    : real_(real), freed_(freed) {
   if ((kinds & probe_device) != 0) add_linear();
   if ((kinds & probe_pinned) != 0) add_pinned();
   if ((kinds & probe_managed) != 0) add_managed();
@@ -32,41 +37,59 @@ std::uint8_t DriverProbes::kind_of(ProbeKinds kind, std::uint64_t start, std::ui
   return static_cast<std::uint8_t>(3 * std::countr_zero(unsigned{kind}) + size);
 }
 
-void DriverProbes::add(std::uint64_t start, std::uint64_t bytes, ProbeKinds kind) {
+bool DriverProbes::add(std::uint64_t start, std::uint64_t bytes, ProbeKinds kind) {
+  if (kind != probe_vmm) made_.emplace_back(start, kind);
+  if (freed_.may_contain(start)) return false;
   blocks_.push_back(
       {start, bytes, static_cast<std::uint32_t>(blocks_.size()), kind_of(kind, start, bytes)});
-  kinds_.push_back(kind);
+  return true;
+}
+
+void DriverProbes::add_fresh(std::uint64_t bytes, ProbeKinds kind,
+                             FunctionRef<std::uint64_t()> allocate) {
+  for (int i = 0; i < most_attempts; ++i) {
+    const std::uint64_t start = allocate();
+    if (start == 0 || add(start, bytes, kind)) return;
+  }
 }
 
 void DriverProbes::add_linear() {
   if (real_.cuMemAlloc_v2 == nullptr || real_.cuMemFree_v2 == nullptr) return;
   for (const std::uint64_t bytes : sizes)
-    if (CUdeviceptr block = 0; real_.cuMemAlloc_v2(&block, bytes) == CUDA_SUCCESS)
-      add(block, bytes, probe_device);
+    add_fresh(bytes, probe_device, [&] {
+      CUdeviceptr block = 0;
+      return real_.cuMemAlloc_v2(&block, bytes) == CUDA_SUCCESS ? block : 0;
+    });
 }
 
 void DriverProbes::add_pinned() {
   if (real_.cuMemHostAlloc == nullptr || real_.cuMemFreeHost == nullptr) return;
-  for (std::size_t i = 0; i < few; ++i) {
-    const std::uint64_t bytes = i % 3 == 0 ? large : sizes[i];
-    if (void* block = nullptr; real_.cuMemHostAlloc(&block, bytes, 0) == CUDA_SUCCESS)
-      add(reinterpret_cast<std::uint64_t>(block), bytes, probe_pinned);
-  }
+  for (const std::uint64_t bytes : few_sizes)
+    add_fresh(bytes, probe_pinned, [&]() -> std::uint64_t {
+      void* block = nullptr;
+      return real_.cuMemHostAlloc(&block, bytes, 0) == CUDA_SUCCESS
+                 ? reinterpret_cast<std::uint64_t>(block)
+                 : 0;
+    });
 }
 
 void DriverProbes::add_managed() {
   if (real_.cuMemAllocManaged == nullptr || real_.cuMemFree_v2 == nullptr) return;
-  for (std::size_t i = 0; i < few; ++i)
-    if (CUdeviceptr block = 0;
-        real_.cuMemAllocManaged(&block, sizes[i], CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS)
-      add(block, sizes[i], probe_managed);
+  for (const std::uint64_t bytes : few_sizes)
+    add_fresh(bytes, probe_managed, [&] {
+      CUdeviceptr block = 0;
+      return real_.cuMemAllocManaged(&block, bytes, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS ? block
+                                                                                          : 0;
+    });
 }
 
 void DriverProbes::add_stream_ordered() {
   if (real_.cuMemAllocAsync == nullptr || real_.cuMemFreeAsync == nullptr) return;
-  for (std::size_t i = 0; i < few; ++i)
-    if (CUdeviceptr block = 0; real_.cuMemAllocAsync(&block, sizes[i], nullptr) == CUDA_SUCCESS)
-      add(block, sizes[i], probe_stream_ordered);
+  for (const std::uint64_t bytes : few_sizes)
+    add_fresh(bytes, probe_stream_ordered, [&] {
+      CUdeviceptr block = 0;
+      return real_.cuMemAllocAsync(&block, bytes, nullptr) == CUDA_SUCCESS ? block : 0;
+    });
 }
 
 void DriverProbes::add_vmm(DeviceOrdinal device) {
@@ -99,15 +122,18 @@ void DriverProbes::add_arrays() {
     descriptor.Height = std::size_t{16} << (i % 2);
     descriptor.Format = CU_AD_FORMAT_FLOAT;
     descriptor.NumChannels = 1;
-    if (CUarray array = nullptr; real_.cuArrayCreate_v2(&array, &descriptor) == CUDA_SUCCESS)
-      add(reinterpret_cast<std::uint64_t>(array), 1, probe_array);
+    add_fresh(1, probe_array, [&]() -> std::uint64_t {
+      CUarray array = nullptr;
+      return real_.cuArrayCreate_v2(&array, &descriptor) == CUDA_SUCCESS
+                 ? reinterpret_cast<std::uint64_t>(array)
+                 : 0;
+    });
   }
 }
 
 DriverProbes::~DriverProbes() {
-  for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    const std::uint64_t start = blocks_[i].start;
-    switch (kinds_[i]) {
+  for (const auto& [start, kind] : made_) {
+    switch (kind) {
       case probe_device:
       case probe_managed:
         real_.cuMemFree_v2(start);

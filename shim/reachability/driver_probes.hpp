@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "reporters/reachability/block_index.hpp"
+#include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
+#include "runtime_hooks/tracking/freed_addresses.hpp"
 
 namespace cuwarden::shim {
 
@@ -21,14 +24,17 @@ enum ProbeKinds : unsigned {
   probe_array = 1u << 5,           // cuArrayCreate
 };
 
-// Blocks that the driver alone knows; the destructor frees them. Calls the driver's own functions,
-// so that nothing is recorded. The context must be idle: freeing a block waits for its work.
+// Blocks that the driver alone knows; the destructor frees them, with the context of the
+// constructor current. Calls the driver's own functions, so that nothing is recorded. The context
+// must be idle: freeing a block waits for its work.
 class DriverProbes {
  public:
   // Allocates blocks of these kinds in the current context. `kinds`: bits of ProbeKinds. `device`:
-  // the context's device. A kind of which the driver refuses a block is left out. Takes 20 MiB of
-  // the device's memory for a moment. Throws std::bad_alloc.
-  DriverProbes(const driver::RealDriver& real, DeviceOrdinal device, unsigned kinds);
+  // the context's device. `freed`: addresses that the program has freed; old pointers to them may
+  // be left in its memory, so they serve for nothing. A kind of which the driver refuses a block is
+  // left out. Takes about 30 MiB of the device's memory. Throws std::bad_alloc.
+  DriverProbes(const driver::RealDriver& real, DeviceOrdinal device, unsigned kinds,
+               const tracking::FreedAddresses& freed);
   ~DriverProbes();
   DriverProbes(const DriverProbes&) = delete;
   DriverProbes& operator=(const DriverProbes&) = delete;
@@ -37,10 +43,16 @@ class DriverProbes {
   static std::uint8_t kind_of(ProbeKinds kind, std::uint64_t start, std::uint64_t bytes);
   // Returns the blocks, each with another number. They belong to this object.
   const std::vector<reachability::Block>& blocks() const { return blocks_; }
+  // Leaves the blocks to the end of the process: the destructor frees nothing.
+  void abandon() { made_.clear(), mapped_.clear(); }
 
  private:
-  // Stores a block that the driver has given. `free`: how it is freed.
-  void add(std::uint64_t start, std::uint64_t bytes, ProbeKinds free);
+  // Stores a block that the driver has given, to be freed as a block of `kind`. Returns false if
+  // its address was freed before by the program.
+  bool add(std::uint64_t start, std::uint64_t bytes, ProbeKinds kind);
+  // Calls allocate() for a block of `bytes` until it gives one with an address that was never
+  // freed, a few times at most. `allocate`: returns the address; 0: the driver has refused.
+  void add_fresh(std::uint64_t bytes, ProbeKinds kind, FunctionRef<std::uint64_t()> allocate);
   // Allocate blocks of one kind.
   void add_linear();
   void add_pinned();
@@ -56,8 +68,10 @@ class DriverProbes {
   };
   const driver::RealDriver& real_;
   std::vector<reachability::Block> blocks_;
-  std::vector<ProbeKinds> kinds_;  // kind of each block
+  // Start and kind of all blocks that are to be freed, but the mapped ones.
+  std::vector<std::pair<std::uint64_t, ProbeKinds>> made_;
   std::vector<Mapped> mapped_;
+  const tracking::FreedAddresses& freed_;
 };
 
 }  // namespace cuwarden::shim

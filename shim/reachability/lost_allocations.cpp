@@ -7,8 +7,10 @@
 
 #include "reporters/reachability/pointer_search.hpp"
 #include "runtime_hooks/core/clock.hpp"
+#include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/core/memory/own_memory.hpp"
 #include "runtime_hooks/driver/context_idle.hpp"
+#include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/driver/inside_context.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
@@ -29,6 +31,7 @@ struct Wanted {
   std::vector<reachability::Block> blocks;
   std::vector<ledger::RecordView> records;
   unsigned kinds = 0;
+  std::vector<reachability::Range> managed;  // managed memory, by address
   ContextId context;  // a context that one of the allocations belongs to; 0: none has one
 };
 
@@ -79,19 +82,23 @@ Wanted wanted_of(const ledger::Reader& reader) {
                                                     is_in_pool ? pool::page_bytes : block.bytes)
                             : reachability::no_records;
     wanted.blocks.push_back(block);
+    if (group->kind == Kind::managed)
+      wanted.managed.push_back({block.start, block.start + block.bytes});
     if (!counts_elsewhere) wanted.records.push_back(*record);
     if (is_drivers) wanted.kinds |= kind;
     // A memory pool takes its memory from the driver as virtual memory.
     if (kind == probe_stream_ordered) wanted.kinds |= probe_vmm;
     if (record->context.value != 0) wanted.context = record->context;
   }
+  std::ranges::sort(wanted.managed, {}, &reachability::Range::start);
   return wanted;
 }
 
 std::vector<reachability::Range> own_ranges() {
   std::vector<reachability::Range> ranges;
   OwnMemory::each([&](std::uint64_t start, std::uint64_t bytes) {
-    ranges.push_back({start, start + bytes});
+    // Memory is mapped in whole pages.
+    ranges.push_back({start, round_up(start + bytes, cuwarden::page_bytes)});
   });
   std::ranges::sort(ranges, {}, &reachability::Range::start);
   return ranges;
@@ -113,16 +120,41 @@ void store(ledger::Writer& ledger, const ledger::Reader& reader, const Wanted& w
   }
 }
 
-// Allocates the probes if the driver is idle, so that it can be asked without a long wait.
-void make_probes(hooks::Session& session, const Wanted& wanted,
-                 std::optional<DriverProbes>& probes) {
-  const DeviceOrdinal device = session.contexts.device_of(wanted.context);
-  if (device == no_device || session.captures.any()) return;
-  driver::in_context(session.real, wanted.context, [&] {
-    if (driver::is_idle(session.real, wanted.context))
-      probes.emplace(session.real, device, wanted.kinds);
+// Calls work() in the context of the allocations if the driver is idle there, so that it can be
+// asked without a long wait. Returns true if it did.
+bool when_idle(hooks::Session& session, ContextId context, FunctionRef<void()> work) noexcept {
+  if (session.captures.any()) return false;
+  bool is_done = false;
+  driver::in_context(session.real, context, [&] {
+    const driver::RelaxedCaptures relaxed(session.real);
+    if (!relaxed || !driver::is_idle(session.real, context)) return CUDA_SUCCESS;
+    work();
+    is_done = true;
     return CUDA_SUCCESS;
   });
+  return is_done;
+}
+
+// Allocates the probes. Without memory for their list, there are none.
+void make_probes(hooks::Session& session, const Wanted& wanted,
+                 std::optional<DriverProbes>& probes) noexcept {
+  const DeviceOrdinal device = session.contexts.device_of(wanted.context);
+  if (device == no_device) return;
+  when_idle(session, wanted.context, [&] {
+    try {
+      probes.emplace(session.real, device, wanted.kinds, session.allocations.freed_addresses);
+    } catch (...) {
+      probes.reset();
+    }
+  });
+}
+
+// Frees the probes. If the driver has got work meanwhile, they are left to the end of the process.
+void free_probes(hooks::Session& session, const Wanted& wanted,
+                 std::optional<DriverProbes>& probes) noexcept {
+  if (!probes || when_idle(session, wanted.context, [&] { probes.reset(); })) return;
+  probes->abandon();
+  probes.reset();
 }
 
 }  // namespace
@@ -157,7 +189,14 @@ void find_lost_allocations(hooks::Session& session, std::uint64_t stack_pointer,
       const auto may_go_on = [&] {
         return mode == ReachabilityMode::on || now_ns() - begun_ns < longest_search_ns;
       };
-      found = reachability::search_pointers(search, may_go_on);
+      search.managed = std::move(wanted.managed);
+      try {
+        found = reachability::search_pointers(search, may_go_on);
+      } catch (...) {
+        found.outcome = ReachSearch::no_memory;
+        found.reach.assign(search.allocations, Reach::unknown);
+      }
+      free_probes(session, wanted, probes);
       store(session.ledger, *reader, wanted, found);
     }
     log_debug(

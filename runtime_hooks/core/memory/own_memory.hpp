@@ -45,7 +45,10 @@ class OwnMemory {
     const std::size_t used = used_.load(std::memory_order_relaxed);
     for (std::size_t i = 0; i < used; ++i) {
       const std::uint64_t start = entries_[i].start.load(std::memory_order_acquire);
-      if (start > being_filled) visit(start, entries_[i].bytes.load(std::memory_order_relaxed));
+      const std::uint64_t bytes = entries_[i].bytes.load(std::memory_order_acquire);
+      // Another range may have got the entry meanwhile.
+      if (start > being_filled && entries_[i].start.load(std::memory_order_relaxed) == start)
+        visit(start, bytes);
     }
   }
 

@@ -22,35 +22,36 @@ class LongestLife {
   // Counts a free at `now_ns` since process start of an allocation that has lived for `life_ns`.
   constexpr void freed(std::uint64_t now_ns, std::uint64_t life_ns) {
     const std::uint64_t now = code_of(now_ns), life = code_of(life_ns);
-    if (now == period())
-      set(now, std::max(in_period(), life), before());
+    if (now == interval())
+      set(now, std::max(in_interval(), life), before());
     else
-      set(now, life, std::max(in_period(), before()));
+      set(now, life, std::max(in_interval(), before()));
   }
   // Adds the frees that another word counts.
   constexpr void add(LongestLife other) {
-    if (other.period() > period()) std::swap(word_, other.word_);
-    if (other.period() == period())
-      set(period(), std::max(in_period(), other.in_period()), std::max(before(), other.before()));
+    if (other.interval() > interval()) std::swap(word_, other.word_);
+    if (other.interval() == interval())
+      set(interval(), std::max(in_interval(), other.in_interval()),
+          std::max(before(), other.before()));
     else
-      set(period(), in_period(), std::max({before(), other.before(), other.in_period()}));
+      set(interval(), in_interval(), std::max({before(), other.before(), other.in_interval()}));
   }
   // Returns the longest life in ns, rounded up; 0: nothing was freed. `end_ns`: end of the process,
   // or present time, since its start. Leaves out frees in the last 3 to 6 % of that time.
   constexpr std::uint64_t ns(std::uint64_t end_ns) const {
-    const bool is_late = period() + 1 >= code_of(end_ns);
-    const std::uint64_t code = is_late ? before() : std::max(before(), in_period());
+    const bool is_late = interval() + 1 >= code_of(end_ns);
+    const std::uint64_t code = is_late ? before() : std::max(before(), in_interval());
     return code == 0 ? 0 : time_of(code + 1);
   }
 
  private:
-  // The word has three codes of times, of 16 bits each: the period of the latest free, the longest
-  // life of frees in that period, and the longest life of those before it.
-  constexpr std::uint64_t period() const { return word_ & 0xffff; }
-  constexpr std::uint64_t in_period() const { return word_ >> 16 & 0xffff; }
+  // The word has three codes of times, of 16 bits each: the interval of the latest free, the
+  // longest life of frees in that interval, and the longest life of those before it.
+  constexpr std::uint64_t interval() const { return word_ & 0xffff; }
+  constexpr std::uint64_t in_interval() const { return word_ >> 16 & 0xffff; }
   constexpr std::uint64_t before() const { return word_ >> 32 & 0xffff; }
-  constexpr void set(std::uint64_t period, std::uint64_t in_period, std::uint64_t before) {
-    word_ = period | in_period << 16 | before << 32;
+  constexpr void set(std::uint64_t interval, std::uint64_t in_interval, std::uint64_t before) {
+    word_ = interval | in_interval << 16 | before << 32;
   }
   // A code has the exponent of a time as a floating-point number and the five highest bits of its
   // fraction, plus 1.

@@ -39,11 +39,12 @@ enum class ReachSearch : std::uint8_t {
   not_made,         // no search was made
   complete,         // all memory was looked at
   switched_off,     // CUWARDEN_REACHABILITY=off
-  out_of_time,      // the time was over, or pages in swap space were not looked at
-  pages_unknown,    // the kernel did not tell which pages are in memory
+  out_of_time,      // the time was over before all memory was looked at
+  pages_swapped,    // pages were in swap space, and were not looked at
+  pages_unknown,    // the kernel did not tell which pages are in memory, or refused to read them
   records_unknown,  // the driver's own records of blocks could not be learned
   no_memory,        // there was too little memory for the search
 };
-inline constexpr std::uint8_t reach_search_count = 7;  // number of enumerators of ReachSearch
+inline constexpr std::uint8_t reach_search_count = 8;  // number of enumerators of ReachSearch
 
 }  // namespace cuwarden

@@ -101,7 +101,7 @@ def test_a_number_of_contexts_that_grows_is_a_leak(run_both, cuwarden):
 def test_contexts_that_were_made_at_once_are_no_leak(run_both, cuwarden):
     run, _ = ran(run_both, "early", 20)
     (group,) = [row for row in run.report["implicit_groups"] if row["count"] == 20]
-    assert group["growth"] == "one_time"
+    assert group["growth"] == "burst"
     assert run.report["leak_groups"] == []
     assert cuwarden("report", "--fail-on-leak", run.report.path).returncode == 0
 

@@ -92,7 +92,7 @@ def test_a_number_of_objects_that_grows_is_a_leak(run_both, cuwarden, kind):
 def test_objects_that_were_made_at_once_are_no_leak(run_both, cuwarden, kind):
     run, groups, _ = made(run_both, kind, "early")
     (group,) = [row for row in groups if row["api"] == APIS[kind]]
-    assert (group["count"], group["growth"]) == (40, "one_time")
+    assert (group["count"], group["growth"]) == (40, "burst")
     assert run.report["leak_groups"] == []
     assert cuwarden("report", "--fail-on-leak", run.report.path).returncode == 0
 

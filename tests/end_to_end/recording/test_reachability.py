@@ -50,7 +50,7 @@ def test_a_cache_is_reachable_and_what_lies_beside_it_is_lost(run_shimmed, cuwar
     text = cuwarden("report", run.report.path).stdout
     assert "LOST: 8.0 MiB in 8 allocations, since no pointer to them was found" in text
     # Lost memory is listed first.
-    assert text.index("one time · lost") < text.index("one time · reachable")
+    assert text.index(" · lost · ") < text.index(" · reachable · ")
 
 
 @pytest.mark.parametrize(
