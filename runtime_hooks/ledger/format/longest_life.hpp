@@ -1,8 +1,8 @@
 // The longest life of the allocations of a group that the program has freed, in one word.
 // Allocations that are live for longer than that will probably never be freed.
 //
-// Programs free what they still have when they end. Those frees say nothing about how long a block
-// is in use. So the longest life is known with and without the last few percent of the run.
+// Programs free what they still have when they end, which says nothing about how long a block is in
+// use. So the longest life is known with and without the last few percent of the run.
 #pragma once
 
 #include <algorithm>

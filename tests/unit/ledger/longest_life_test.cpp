@@ -7,7 +7,7 @@
 namespace cuwarden::ledger {
 namespace {
 
-constexpr std::uint64_t second = 1'000'000'000;
+constexpr std::uint64_t a_second = 1'000'000'000;
 
 // Times are kept to within 1/32, and rounded up.
 void expect_about(std::uint64_t ns, std::uint64_t wanted) {
@@ -15,37 +15,37 @@ void expect_about(std::uint64_t ns, std::uint64_t wanted) {
   EXPECT_LE(ns, wanted + wanted / 16);
 }
 
-TEST(LongestLife, without_frees_is_zero) { EXPECT_EQ(LongestLife().ns(100 * second), 0u); }
+TEST(LongestLife, without_frees_is_zero) { EXPECT_EQ(LongestLife().ns(100 * a_second), 0u); }
 
 TEST(LongestLife, is_that_of_the_allocation_that_lived_longest) {
   LongestLife longest;
-  longest.freed(10 * second, 2 * second);
-  longest.freed(20 * second, 5 * second);
-  longest.freed(40 * second, 3 * second);
-  expect_about(longest.ns(100 * second), 5 * second);
+  longest.freed(10 * a_second, 2 * a_second);
+  longest.freed(20 * a_second, 5 * a_second);
+  longest.freed(40 * a_second, 3 * a_second);
+  expect_about(longest.ns(100 * a_second), 5 * a_second);
 }
 
 TEST(LongestLife, leaves_out_frees_at_the_end_of_the_run) {
   LongestLife longest;
-  for (std::uint64_t time = 1; time < 99; ++time) longest.freed(time * second, second);
-  longest.freed(99 * second + second / 2, 90 * second);
-  expect_about(longest.ns(100 * second), second);
+  for (std::uint64_t time = 1; time < 99; ++time) longest.freed(time * a_second, a_second);
+  longest.freed(99 * a_second + a_second / 2, 90 * a_second);
+  expect_about(longest.ns(100 * a_second), a_second);
   // Later, when the process still runs, the free counts.
-  expect_about(longest.ns(150 * second), 90 * second);
+  expect_about(longest.ns(150 * a_second), 90 * a_second);
 }
 
-TEST(LongestLife, of_two_threads_is_the_longer_one) {
+TEST(LongestLife, the_longer_one_of_two_threads_counts) {
   LongestLife one, other;
-  one.freed(50 * second, 7 * second);
-  other.freed(99 * second, 80 * second);
-  other.freed(20 * second, 4 * second);
+  one.freed(50 * a_second, 7 * a_second);
+  other.freed(99 * a_second, 80 * a_second);
+  other.freed(20 * a_second, 4 * a_second);
   one.add(other);
-  expect_about(one.ns(1000 * second), 80 * second);
+  expect_about(one.ns(1000 * a_second), 80 * a_second);
   LongestLife late, early;
-  late.freed(99 * second, 80 * second);
-  early.freed(50 * second, 7 * second);
+  late.freed(99 * a_second, 80 * a_second);
+  early.freed(50 * a_second, 7 * a_second);
   late.add(early);
-  expect_about(late.ns(100 * second), 7 * second);
+  expect_about(late.ns(100 * a_second), 7 * a_second);
 }
 
 TEST(LongestLife, keeps_times_of_all_magnitudes) {
