@@ -16,7 +16,7 @@ namespace {
 
 // Blocks of memory pools begin at 12 GiB, so that other pairs of numbers look like addresses in
 // them.
-constexpr std::uint64_t end_of_low_addresses = std::uint64_t{1} << 36;
+constexpr std::uint64_t end_of_low_addresses = std::uint64_t{1} << 40;
 bool may_be_coincidence(const Hit& hit) {
   return hit.word < end_of_low_addresses && hit.word != hit.block->start &&
          hit.location != HitLocation::certain;
