@@ -656,7 +656,7 @@ def steady():
 
     # --- sawtooth: collected, then freed together (8); `phase` is where in the cycle the end lies
     def saw(label, reason, end, cycles, n, size=512, steps_per=0, shape=poisson, t0=0):
-        """`cycles` may be broken: 7.9 means the end lies at 90 % of the eighth period."""
+        """`cycles` may be broken: 7.9 means the end lies at 90 % of the eighth cycle."""
         h = History("steady", label, reason, end, size)
         p = (end - t0) / cycles
         for t in shape(h.rng, t0, end, n):
