@@ -59,13 +59,13 @@ TEST(Growth, many_that_are_kept_from_the_start_are_a_burst) {
 TEST(Growth, a_handful_is_no_growth_wherever_it_lies) {
   EXPECT_FALSE(growth_of(10'000, 50, [](auto time) { return time % 4000 == 7; }).growing());
   Growth growth{.end_ns = 400};
-  for (const std::uint64_t birth : {0, 10, 20, 180, 240, 300, 310}) growth.add(birth);
+  for (const std::uint64_t birth : {0u, 10u, 20u, 180u, 240u, 300u, 310u}) growth.add(birth);
   EXPECT_EQ(growth.name(), "one_time");
 }
 
 TEST(Growth, five_at_even_distances_until_the_end_grow) {
   Growth growth{.end_ns = 400};
-  for (const std::uint64_t birth : {0, 80, 160, 240, 320}) growth.add(birth);
+  for (const std::uint64_t birth : {0u, 80u, 160u, 240u, 320u}) growth.add(birth);
   EXPECT_EQ(growth.name(), "growing");
 }
 
