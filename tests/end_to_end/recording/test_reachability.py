@@ -40,6 +40,12 @@ def test_lost_memory_is_told_from_memory_that_containers_hold(run_both, end, poo
     assert total["freed"]["lost"] >= 0.9 * total["freed"].total(), total
 
 
+def test_the_search_brings_in_no_page(run_both):
+    run = run_both([program("untouched_pages")])
+    assert run.stdout == "mapped: 1, allocated: 2\n"
+    assert run.report["pointer_search"]["is_complete"]
+
+
 def test_a_cache_is_reachable_and_what_lies_beside_it_is_lost(run_shimmed, cuwarden):
     run = run_shimmed([sample("reachable_cache")])
     cached, lost = run.last_line["leaked"]
