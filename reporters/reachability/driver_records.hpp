@@ -57,6 +57,8 @@ class DriverRecords {
   // Returns how many words of a form with a number lead to one block of the kind at most;
   // `any_number` if that is not bounded.
   std::uint32_t most_of(FormNumber form, std::uint8_t kind) const;
+  // Returns the number of forms; the numbers of forms are below it.
+  std::size_t forms() const { return forms_.size(); }
 
  private:
   // Records of one size, with the block's address at one offset.

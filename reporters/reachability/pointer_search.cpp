@@ -1,10 +1,7 @@
 #include "reporters/reachability/pointer_search.hpp"
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <span>
-#include <utility>
 
 #include "reporters/reachability/driver_records.hpp"
 #include "reporters/reachability/memory_pass.hpp"
@@ -59,6 +56,7 @@ class Search {
       : given_(given),
         may_go_on_(may_go_on),
         memory_(given.pid, may_go_on),
+        outside_chunks_(given.allocations),
         found_(given.allocations) {}
 
   FoundPointers run() {
@@ -115,7 +113,7 @@ class Search {
   }
 
   bool pass(const BlockIndex& blocks, FunctionRef<void(const Hit&)> visit) {
-    words_of_records_.clear();
+    words_of_records_.clear();  // in this pass, the words are counted anew
     MemoryPass pass(memory_, around_, blocks, visit, may_go_on_);
     if (given_.excluded != nullptr) around_.excluded = given_.excluded();
     const bool is_whole = pass.run();
@@ -135,9 +133,12 @@ class Search {
       needs_records_ = true;
       if (found_[hit.block->id] == Found::start || !has_all) return;
       // One such word is enough, because it has no form.
-      if (hit.location == HitLocation::unknown &&
-          !outside_chunks_.insert({hit.block->start, hit.word == hit.block->start}).second)
-        return;
+      if (hit.location == HitLocation::unknown) {
+        std::uint8_t& seen = outside_chunks_[hit.block->id];
+        const std::uint8_t kind = hit.word == hit.block->start ? 1 : 2;
+        if ((seen & kind) != 0) return;
+        seen |= kind;
+      }
       has_all = kept.keep(hit);
     });
     if (!is_whole) return false;
@@ -182,7 +183,12 @@ class Search {
     if (form == DriverRecords::in_table) return true;
     const std::uint32_t most = records_->most_of(form, hit.block->kind);
     if (most == DriverRecords::any_number) return true;
-    return ++words_of_records_[{hit.block->start, form}] <= most;
+    const std::size_t wanted = std::size_t{given_.allocations} * records_->forms();
+    if (wanted > most_counters) return true;
+    words_of_records_.resize(wanted);
+    std::uint8_t& words = words_of_records_[hit.block->id * records_->forms() + form];
+    if (words < UINT8_MAX) ++words;
+    return words <= most;
   }
 
   FoundPointers end(ReachSearch outcome) {
@@ -219,13 +225,15 @@ class Search {
   bool threads_are_known_ = false;  // true if `around_` has all threads
   // Hits that are judged between two looks at the time.
   static constexpr std::size_t hits_between_looks = 4096;
-  // Blocks to which a word outside of chunks points, and whether to their starts.
-  std::set<std::pair<std::uint64_t, bool>> outside_chunks_;
+  // For each allocation, 1 if a word outside of chunks points to its start, and 2 for behind it.
+  std::vector<std::uint8_t> outside_chunks_;
   bool needs_records_ = false;  // true if a word was found that may be the driver's
   const DriverRecords* records_ = nullptr;
   std::vector<Found> found_;  // by index of the allocation
-  // Number of words of a form that lead to a block, in this pass.
-  std::map<std::pair<std::uint64_t, DriverRecords::FormNumber>, std::uint32_t> words_of_records_;
+  // Number of words of each form that lead to an allocation, in this pass; by allocation and form.
+  // (Vectors, since small blocks of the shim's heap are never given back to the system.)
+  std::vector<std::uint8_t> words_of_records_;
+  static constexpr std::size_t most_counters = std::size_t{1} << 26;
   std::uint64_t scanned_bytes_ = 0;
   int passes_ = 0;
 };
