@@ -17,7 +17,8 @@ bool AddressArena::add_region(std::size_t size) {
   void* base = mmap(nullptr, size + 2 * kPage, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return false;
-  // The first page is never given out, so that the list of regions points to no allocation.
+  // AddressArena never gives out the first page of a region, so that no entry of the list of
+  // regions points to an allocation.
   const CUdeviceptr first = round_up(reinterpret_cast<CUdeviceptr>(base), kPage);
   const CUdeviceptr start = first + kPage;
   regions_.emplace_back(first, size + kPage);
