@@ -76,12 +76,13 @@ void MemoryPass::scan_area(const Area& area) {
                              ? HitLocation::certain
                              : HitLocation::unknown;
   // A coroutine's stack may lie in a heap, and several stacks in one area.
-  const bool has_heaps = area.use == AreaUse::anonymous && area.is_writable && !area.is_shared &&
-                         !thread_heaps(range).empty();
+  std::vector<Heap> heaps;
+  if (area.use == AreaUse::anonymous && area.is_writable && !area.is_shared)
+    heaps = thread_heaps(range);
   std::uint64_t lowest = UINT64_MAX;
   bool is_drivers = true;
   for (const ThreadState& thread : surroundings_.threads) {
-    if (!may_be_stack || has_heaps || thread.stack_pointer < range.start ||
+    if (!may_be_stack || !heaps.empty() || thread.stack_pointer < range.start ||
         thread.stack_pointer >= range.end)
       continue;
     is_drivers = is_drivers && thread.is_drivers;
@@ -95,12 +96,11 @@ void MemoryPass::scan_area(const Area& area) {
   }
   if (area.use == AreaUse::heap) {
     if (begins_chunks(range.start, range.end)) return scan_heap(range, range.start);
-  } else if (area.use == AreaUse::anonymous && area.is_writable && !area.is_shared) {
-    for (const Heap& heap : thread_heaps(range)) {
-      scan_plain({range.start, heap.range.start}, location, false);
-      scan_heap(heap.range, heap.first_chunk);
-      range.start = heap.range.end;
-    }
+  }
+  for (const Heap& heap : heaps) {
+    scan_plain({range.start, heap.range.start}, location, false);
+    scan_heap(heap.range, heap.first_chunk);
+    range.start = heap.range.end;
   }
   // A page that cannot be written holds a pointer only if it was written before, by this process.
   const bool only_own = !area.is_writable;
