@@ -5,8 +5,9 @@
 // half: it will probably never be freed. A leak that goes on leaves survivors in many parts of the
 // time from the first of them on, until near the end. A table that is filled once leaves them in
 // few. Where there are hardly any survivors, what is live is in use. At least eight survivors make
-// growth, so that a handful over a run never counts. Programs that mark steps tell more of
-// themselves: there, four survivors in three quarters of the steps are enough.
+// growth, or five at about even distances, so that a handful in one place never counts. Programs
+// that mark steps tell more of themselves: there, four survivors in three quarters of the steps are
+// enough.
 //
 // The speed of growth follows from the bytes that were added after the first quarter: much of what
 // is allocated in the first quarter stays for good reasons.
