@@ -40,7 +40,7 @@ TEST_F(SlabPagesTest, the_end_of_a_context_does_not_speak_against_the_driver_for
   ASSERT_GT(worst().holders_ns, 0u);
   EXPECT_FALSE(worst().as_counted) << "as long as it lasts";
   for (std::uint64_t i = 0; i < pieces; ++i) {
-    slabs.freed(here, {base + i * page + 4096}, 4096, 8);
+    slabs.freed(here, {base + i * page + 4096}, 4096, late_ns);
     RecordFields fields;
     EXPECT_TRUE(records.take(Space::pointer, {base + i * page + 4096}, fields));
   }
