@@ -1,4 +1,5 @@
-"""Counts the results of test runs: `N passed, N failed, N skipped`. Status 1 where one failed.
+"""Names the tests that failed, and counts the results: `N passed, N failed, N skipped`. Status 1
+where one failed.
 
 A program that runs many tests counts each of them: Meson's log has those of GoogleTest, and pytest
 writes a file of its own for each run into BUILD/test-results.
@@ -58,11 +59,16 @@ def count(build):
         cases = cases_in(build / "test-results" / f"{suite}-{name}.xml")
         cases = cases or gtest_cases(build, test["name"])
         counts = Counter(map(outcome_of, cases)) or Counter({result: 1})
+        for case in cases:
+            if outcome_of(case) == "failed":
+                print(f"{build}: {name}: {case.get('classname')}.{case.get('name')} failed")
         if test["duration"] > LONG_S and suite != "fuzz":
             print(f"{name} took {test['duration']:.0f} s", file=sys.stderr)
         # A program that died before it could say which of its tests failed.
         if result == "failed" and counts["failed"] == 0:
             counts["failed"] = 1
+        if result == "failed" and "failed" not in map(outcome_of, cases):
+            print(f"{build}: {name} failed")
         total += counts
     return total
 
