@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "runtime_hooks/core/atomic_field.hpp"
-#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
@@ -19,9 +18,10 @@ constexpr std::uint64_t longest_confirmed_ns = 100'000'000;
 }  // namespace
 
 std::optional<driver::DeviceReading> ImplicitSpan::read() noexcept {
-  const std::uint64_t begin_ns = now_ns();
+  ImplicitMemory& implicit = call_.execution().implicit;
+  const std::uint64_t begin_ns = implicit.neighbours.now_ns();
   const auto reading = driver::read_current_device(call_.real());
-  call_.execution().implicit.reading_took(now_ns() - begin_ns);
+  implicit.reading_took(implicit.neighbours.now_ns() - begin_ns);
   return reading;
 }
 

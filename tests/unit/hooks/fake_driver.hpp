@@ -13,6 +13,7 @@
 
 #include "runtime_hooks/hooks/call/hooks.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
+#include "tests/unit/manual_clock.hpp"
 #include "tests/unit/quiet_shim.hpp"
 
 namespace cuwarden::hooks {
@@ -263,8 +264,10 @@ class HooksTest : public ::testing::Test {
       noticed.push_back(reason);
     }
   } shim;
+  // The session's clock. Readings of a device take no time by it, however slow the machine is.
+  ManualClock still;
   // The session that records the hooks' calls.
-  Session session{*writer, real, shim.around(), {}};
+  Session session{*writer, real, shim.around(still), {}};
 };
 
 }  // namespace cuwarden::hooks
