@@ -137,15 +137,18 @@ std::optional<Finding<LargerProof>> larger_than_device(const Shortage& shortage)
   if (!is_larger(shortage)) return std::nullopt;
   const auto total = shortage.fact(Fact::total_bytes);
   const std::string& slice = shortage.given().slice;
+  LargerProof proof;
+  proof.total_bytes = total;
+  proof.requested_bytes = shortage.requested_bytes();
   if (slice.empty())
-    return Finding<LargerProof>{
-        {total, {}, {}, shortage.requested_bytes()},
-        "the whole device has " + human_bytes(total.value_or(0)) +
-            ": split the request, or use several devices or managed memory" +
-            alternative_of_spilling(shortage)};
+    return Finding{proof, "the whole device has " + human_bytes(total.value_or(0)) +
+                              ": split the request, or use several devices or managed memory" +
+                              alternative_of_spilling(shortage)};
   const auto whole = shortage.incident().fact(Fact::whole_device_bytes);
-  return Finding<LargerProof>{
-      {total, slice, whole, shortage.requested_bytes()},
+  proof.slice = slice;
+  proof.whole_device_bytes = whole;
+  return Finding{
+      proof,
       slice_of(shortage) +
           (whole ? "which has no more than " + human_bytes(*whole) +
                        " itself: split the request, or use several devices or managed memory"
