@@ -5,7 +5,7 @@
 // half: it will probably never be freed. A leak that goes on leaves survivors in many parts of the
 // time from the first of them on, until near the end. A table that is filled once leaves them in
 // few. Where there are hardly any survivors, what is live is in use. At least eight survivors make
-// growth, or five at about even distances, so that a handful in one place never counts. Programs
+// growth, or five at about even distances, so that a handful of one moment never counts. Programs
 // that mark steps tell more of themselves: there, four survivors in three quarters of the steps are
 // enough.
 //
@@ -32,8 +32,10 @@ inline constexpr std::uint64_t least_growth_ns = 60'000'000'000;
 struct Growth {
   // Time at which the oldest live allocation was made, in ns since the process's start.
   std::uint64_t first_ns = 0;
-  std::uint64_t end_ns = 0;  // end of the process, in ns since its start
-  std::uint64_t count = 0;   // number of the call stack's live allocations
+  // End of the process, or the refused request after which its leaks could not grow, in ns since
+  // the process's start.
+  std::uint64_t end_ns = 0;
+  std::uint64_t count = 0;  // number of the call stack's live allocations
   // Number of live allocations that were made in each quarter of the time from first_ns to end_ns.
   std::array<std::uint64_t, 4> by_quarter{};
   // Bytes of the live allocations that were made after the first quarter of the time from first_ns
