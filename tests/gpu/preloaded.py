@@ -50,7 +50,8 @@ def library_folders():
         "/usr/local/cuda/lib64",
         *glob.glob(os.path.join(sys.prefix, "lib/python3*/site-packages/nvidia/*/lib")),
     ]
-    wanted = ("libcudart.so.*", "libcublas.so.*", "libcufft.so.*", "libnccl.so.*")
+    wanted = ("libcudart.so.*", "libcublas.so.*", "libcufft.so.*", "libcusparse.so.*",
+              "libnccl.so.*")
     return [
         folder
         for folder in dict.fromkeys(candidates)

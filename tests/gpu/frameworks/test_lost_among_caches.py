@@ -1,0 +1,67 @@
+"""Programs with caches that live until the end, and one leak each: the text names the leak first.
+
+The programs are those in programs/lost, here and in ../programs. A comment, `# planted` or `// planted`,
+marks the line that a person would name. Each loses the only pointer to its memory on a path that is
+taken now and then. Its caches, and those of the libraries, hold more memory than it loses.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from framework_checks import TIMEOUT_S
+from preloaded import BUILD, FRAMEWORKS, SIMULATED, SOURCE, program
+
+pytestmark = pytest.mark.skipif(SIMULATED, reason="the libraries need the genuine driver")
+
+SCRIPTS = FRAMEWORKS / "lost"
+SOURCES = SOURCE / "tests" / "gpu" / "programs" / "lost"
+JAX = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+CASES = {
+    "torch_trainer": {},
+    "cupy_spectra": {},
+    "jax_model": JAX,
+    "triton_rows": {},
+    "sparse_solver": {},
+    "gradient_buckets": {},
+    "inference_service": {},
+    "tile_server": {},
+}
+
+
+def planted_line(source):
+    (number,) = [
+        number
+        for number, line in enumerate(source.read_text().splitlines(), 1)
+        if re.search(r"(?:#|//) planted\b", line)
+    ]
+    return f"{source.name}:{number}"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_first_entry_of_the_text_is_the_planted_leak(workspace, name):
+    script, source = SCRIPTS / f"{name}.py", SOURCES / f"{name}.cu"
+    if script.exists():
+        pytest.importorskip(name.split("_")[0])
+        command, source = [sys.executable, script], script
+    else:
+        command = [program(name)]
+    run = workspace.run(command, CASES[name], timeout_s=TIMEOUT_S)
+    assert run.returncode == 0, run.stderr[-3000:]
+    text = subprocess.run(
+        [BUILD / "cuwarden", "report", run.report.path], capture_output=True, text=True
+    ).stdout
+    print(text)
+    leaks = re.split(r"\n +\d+\. ", text.split("LEAKS: ")[1])
+    first = leaks[1]
+    assert planted_line(source) in first, first
+    assert "lost" in first.splitlines()[0], first
+    (group,) = [
+        group for group in run.report.groups() if planted_line(source) in (group["where"] or "")
+    ]
+    others = sum(other["bytes"] for other in run.report.groups()) - group["bytes"]
+    assert others > group["bytes"], "the caches are no larger than the leak"
+    print(f"{name}: first of {len(leaks) - 1}, {group['lost_count']} of {group['count']} lost")
