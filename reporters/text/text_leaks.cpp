@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "reporters/text/leak_check.hpp"
+#include "reporters/text/library_memory.hpp"
 #include "reporters/text/merged_rows.hpp"
 #include "reporters/text/text_elements.hpp"
 #include "reporters/text/text_history.hpp"
@@ -84,6 +85,10 @@ void add_group(const IndexedReport& report, const model::LeakGroup& group, std::
   if (!module.empty()) text += " · " + module;
   text += "\n";
   add_stack(report, group.stack, most_leak_lines, style, text);
+  if (const LibraryMemory asked = library_memory(report, group); asked.use == LibraryUse::cache)
+    text += style.dim("       grew the cache of " + asked.library +
+                      ", which may hold other lines' memory there now") +
+            "\n";
   std::string life;
   if (group.first_ns) {
     const std::uint64_t first = group.first_ns.value_or(0), last = group.last_ns.value_or(0);
@@ -215,6 +220,44 @@ int rank_of(const model::LeakGroup& group) {
   return is_lost && grows ? 0 : is_lost ? 1 : grows ? 2 : 3;
 }
 
+// Memory that libraries and frameworks keep for themselves, which the list of leaks sums up in a
+// line at its end.
+class KeptByLibraries {
+ public:
+  // Returns true if the group is such memory, and adds it to the sums.
+  bool take(const IndexedReport& report, const model::LeakGroup& group) {
+    const LibraryMemory asked = library_memory(report, group);
+    if (asked.use != LibraryUse::workspace && asked.use != LibraryUse::idle_cache) return false;
+    Sum& sum = asked.use == LibraryUse::workspace ? workspaces_ : idle_;
+    sum.bytes += group.bytes.value_or(0);
+    ++sum.stacks;
+    sum.libraries.insert(asked.library);
+    return true;
+  }
+  // Adds a line for each sum that is not empty.
+  void add_lines(const Style& style, std::string& text) const {
+    add_line(workspaces_, "workspaces that libraries took once", style, text);
+    add_line(idle_, "caches of which the framework uses nothing", style, text);
+  }
+
+ private:
+  struct Sum {
+    std::uint64_t bytes = 0;
+    std::size_t stacks = 0;
+    std::set<std::string> libraries;
+  };
+  static void add_line(const Sum& sum, const char* what, const Style& style, std::string& text) {
+    if (sum.stacks == 0) return;
+    std::string names;
+    for (const std::string& name : sum.libraries) names += (names.empty() ? "" : ", ") + name;
+    text += "\n  " + human_bytes(sum.bytes) + " from " + human_count(sum.stacks) +
+            (sum.stacks == 1 ? " stack: " : " stacks: ") + what + " (" + names + ")" +
+            style.dim("; --full-stacks lists them") + "\n";
+  }
+
+  Sum workspaces_, idle_;
+};
+
 bool anything_recorded(const IndexedReport& report) {
   for (const auto& row : report->totals)
     if (row.allocations.value_or(0) > 0) return true;
@@ -308,6 +351,10 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const St
           style.dim("  " + human_bytes(segment_bytes) +
                     " of these are segments of PyTorch's: LIVE TENSORS lists the blocks in them") +
           "\n";
+    KeptByLibraries kept;
+    const auto last = std::ranges::stable_partition(
+        groups, [&](const auto& group) { return !kept.take(report, group); });
+    if (!style.shows_full_stacks()) groups.erase(last.begin(), last.end());
     const std::size_t shown =
         options.top == 0 ? groups.size() : std::min(options.top, groups.size());
     for (std::size_t i = 0; i < shown; ++i) add_group(report, groups[i], i + 1, style, text);
@@ -319,6 +366,7 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const St
                         human_bytes(rest) + "; --top 0 shows all") +
               "\n";
     }
+    if (!style.shows_full_stacks()) kept.add_lines(style, text);
   } else {
     add_sums(report, groups, options, style, text);
   }

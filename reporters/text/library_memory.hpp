@@ -1,0 +1,33 @@
+// Tells leaks from memory that libraries and frameworks keep for themselves, by the module that
+// asked for it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "reporters/model/indexed_report.hpp"
+
+namespace cuwarden {
+
+// The use that the library which asked for a leak group's memory makes of it.
+enum class LibraryUse : std::uint8_t {
+  none,  // nothing is known: the program's own code asked, or the group may be a leak of the
+         // library
+  // The library took the memory for itself, and goes on using it: it neither grows nor is lost.
+  workspace,
+  // A framework took the memory to hand out blocks of it, of which the report knows nothing.
+  cache,
+  idle_cache,  // the same, and the framework says that it has handed out nothing of its memory
+};
+
+// The library that asked for the memory of a leak group, and what it does with it.
+struct LibraryMemory {
+  LibraryUse use = LibraryUse::none;
+  std::string library;  // name of the library, printable, such as "cuBLAS"; empty for `none`
+};
+
+// Returns what the report says about the library that asked for the group's memory: the module of
+// the innermost frame that does not only pass requests on to CUDA (is_between_cuda_and_asker()).
+LibraryMemory library_memory(const IndexedReport&, const model::LeakGroup&);
+
+}  // namespace cuwarden
