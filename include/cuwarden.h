@@ -10,7 +10,8 @@
  *
  * Steps are parts of a program's work that repeat, such as iterations of a training loop. If they
  * are marked, the report says of a leak that grows how many bytes each step adds, and since which
- * step.
+ * step. Steps can have names, such as those of tests. The report then names the steps in which
+ * leaked memory was allocated.
  *
  * No library needs to be linked. In a process that does not run under cuwarden, the functions of
  * this header do nothing. The header is C99 and C++11. Before glibc 2.34, link with -ldl. */
@@ -101,9 +102,7 @@ static inline int cuwarden_unregister_reclaimer(int number) {
  * training loop. To be called once in each iteration; the step lasts until the next call.
  *
  * Steps are counted from 1 in the whole process, whichever thread calls. A report judges leaks by
- * steps if there were four or more. A process without a CUDA call has no report. Steps should take
- * 10 ms or more: times of allocations are known to some milliseconds, so that shorter steps cannot
- * be told apart.
+ * steps if there were four or more. A process without a CUDA call has no report.
  *
  * Any thread may call this at any time, except from a signal handler. */
 static inline void cuwarden_step(void) {
@@ -111,6 +110,22 @@ static inline void cuwarden_step(void) {
   void* const found = dlsym(0 /* RTLD_DEFAULT */, "cuwarden_1_step");
   memcpy(&marking, &found, sizeof found);
   if (found) marking();
+}
+
+/* Marks the start of a step that has a name, such as a test. The report lists for each leak the
+ * named steps in which its allocations were made, whichever thread made them. cuwarden_step() marks
+ * the end of a named step whose end is not the start of another one.
+ *
+ * name      text in UTF-8, of which 255 bytes are kept; copied. Null or "": as cuwarden_step()
+ *
+ * Each named step takes about 100 bytes of the recording's file; after some 100,000 of them,
+ * further steps have no names. Any thread may call this at any time, except from a signal handler.
+ */
+static inline void cuwarden_named_step(const char* name) {
+  void (*marking)(const char*) = 0;
+  void* const found = dlsym(0 /* RTLD_DEFAULT */, "cuwarden_1_named_step");
+  memcpy(&marking, &found, sizeof found);
+  if (found) marking(name);
 }
 
 #ifdef __cplusplus

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "reporters/model/named_steps.hpp"
 #include "reporters/text/leak_check.hpp"
 #include "reporters/text/text_stacks.hpp"
 #include "reporters/words/paths.hpp"
@@ -41,6 +42,7 @@ void add_row(const IndexedReport& report, const LeakRow& row, const Style& style
   leak.lost_bytes += row.lost_bytes;
   leak.unknown_count += row.unknown_count;
   leak.unknown_bytes += row.unknown_bytes;
+  model::add_named_steps(row.named_steps, leak.named_steps);
 }
 
 }  // namespace
@@ -92,6 +94,7 @@ void each_leak(const IndexedReport& report, const std::string& module,
       leak.unknown_count = count - std::min(known, count);
       leak.unknown_bytes = leak.bytes - std::min(known_bytes, leak.bytes);
     }
+    if constexpr (requires { row.named_steps; }) leak.named_steps = row.named_steps;
     visit(leak);
   };
   const bool has_tensors = !report->framework_sites.empty() && module.empty();

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reporters/model/indexed_report.hpp"
 #include "reporters/text/text_elements.hpp"
@@ -35,6 +37,9 @@ struct FingerprintedLeak {
   std::uint64_t line = 0;
   // Pattern of a suppression for the leak; empty in a baseline, and if the stack is unknown.
   std::string pattern{};
+  // Named steps (such as tests) in which the allocations were made, most bytes first. Empty in a
+  // baseline.
+  std::vector<model::NamedStep> named_steps{};
   // True if `pattern` matches all call stacks of the program's main thread.
   bool is_pattern_of_program = false;
   // Call stack of the allocations as lines of text, each with a line feed; that of the group that
@@ -59,6 +64,7 @@ struct LeakRow {
   std::uint64_t count = 0, bytes = 0;  // number of allocations that were not freed; their bytes
   // As in FingerprintedLeak.
   std::uint64_t lost_count = 0, lost_bytes = 0, unknown_count = 0, unknown_bytes = 0;
+  std::span<const model::NamedStep> named_steps{};
 };
 
 // Most lines for the frames of one stack in a comparison; `cuwarden report FILE` shows more.

@@ -37,8 +37,10 @@ std::string test_of(const std::string& fingerprint, const FingerprintedLeak& lea
   if (!known.empty()) {
     text += "      <skipped" + attribute("message", known + ": " + size) + "/>\n";
   } else {
+    std::string steps = words_of_steps(leak.named_steps);
+    if (!steps.empty()) steps = "made " + steps + "\n";
     text += "      <failure type=\"leak\"" + attribute("message", size + " never freed") + ">" +
-            escaped(leak.where + "\n" + leak.stack) + "</failure>\n";
+            escaped(leak.where + "\n" + steps + leak.stack) + "</failure>\n";
   }
   return text + "    </testcase>\n";
 }

@@ -111,6 +111,14 @@ struct Leaks {
   CUWARDEN_FIELDS(bytes, count, suppressed_bytes, released_by_context_bytes)
 };
 
+// Live allocations of a leak group that were made in a step to which the program gave a name, such
+// as a test.
+struct NamedStep {
+  std::string name;     // name of the step, such as "test_cache.py::test_evicts"
+  Figure count, bytes;  // number of the allocations; their bytes
+  CUWARDEN_FIELDS(name, count, bytes)
+};
+
 // Allocations that the program did not free, of one call stack, kind, function and device. If
 // `released_by` is set, the end of their context released them, so they are no leaks.
 struct LeakGroup {
@@ -150,6 +158,10 @@ struct LeakGroup {
   // of the steps from `first_step` on, by step of the other three quarters. Null if `growth` is not
   // "growing", or the group is not judged by steps.
   Figure growth_bytes_per_step;
+  // Named steps in which allocations that were not freed were made, most bytes first. Steps of one
+  // name are one row. Empty: there are none, the end of a context released the allocations, or the
+  // report is older than this field.
+  std::vector<NamedStep> named_steps;
   // Growth in bytes per minute: bytes that were not freed and were allocated after the first
   // quarter of the time from first_ns to the process's end, by minute of the other three quarters.
   // Null if `growth` is not "growing", or is by steps alone.
@@ -179,14 +191,14 @@ struct LeakGroup {
   // the end of a context released the group, and in reports that are older than this field.
   Figure unmapped_count;
   CUWARDEN_FIELDS(fingerprint, where, stack, kind, api, device, count, bytes, first_ns, last_ns,
-                  module, allocations, growth, first_step, growth_bytes_per_step,
+                  module, allocations, growth, first_step, growth_bytes_per_step, named_steps,
                   growth_bytes_per_minute, count_by_quarter, reachability, lost_count, lost_bytes,
                   interior_count, interior_bytes, reachable_count, reachable_bytes, unknown_count,
                   unknown_bytes, released_by, suppressed, example_address, unmapped_count)
-  CUWARDEN_MAY_LACK(fingerprint, where, first_step, growth_bytes_per_step, growth_bytes_per_minute,
-                    count_by_quarter, reachability, lost_count, lost_bytes, interior_count,
-                    interior_bytes, reachable_count, reachable_bytes, unknown_count, unknown_bytes,
-                    example_address, unmapped_count)
+  CUWARDEN_MAY_LACK(fingerprint, where, first_step, growth_bytes_per_step, named_steps,
+                    growth_bytes_per_minute, count_by_quarter, reachability, lost_count, lost_bytes,
+                    interior_count, interior_bytes, reachable_count, reachable_bytes, unknown_count,
+                    unknown_bytes, example_address, unmapped_count)
 };
 
 // The search for pointers to live allocations in the process's memory.

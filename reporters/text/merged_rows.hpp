@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "reporters/model/indexed_report.hpp"
+#include "reporters/model/named_steps.hpp"
 
 namespace cuwarden {
 
@@ -66,6 +67,10 @@ void merge_figures(const IndexedReport& report, const std::vector<const Row*>& r
          {&Row::lost_count, &Row::lost_bytes, &Row::interior_count, &Row::interior_bytes,
           &Row::reachable_count, &Row::reachable_bytes, &Row::unknown_count, &Row::unknown_bytes})
       add_up(figure);
+  }
+  if constexpr (requires { &Row::named_steps; }) {
+    merged.named_steps.clear();
+    for (const Row* row : rows) model::add_named_steps(row->named_steps, merged.named_steps);
   }
   if constexpr (requires { &Row::released_count; }) add_up(&Row::released_count);
   if constexpr (requires { &Row::kept_bytes; }) add_up(&Row::kept_bytes);

@@ -1,5 +1,8 @@
 #include "reporters/text/text_elements.hpp"
 
+#include <algorithm>
+#include <cstddef>
+
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
 
@@ -21,6 +24,21 @@ std::string counted(std::uint64_t count, const std::string& kind) {
   if (kind == "graph_exec") return number + " executable graph" + plural;
   if (kind == "framework_block") return number + " block" + plural;
   return allocations(count);
+}
+
+std::string words_of_steps(const std::vector<model::NamedStep>& steps) {
+  constexpr std::size_t most_named = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(steps.size(), most_named); ++i) {
+    text += (text.empty() ? "in " : ", ") + printable(steps[i].name);
+    if (steps.size() > 1)
+      text += " (" + human_bytes(steps[i].bytes.value_or(0)) + " in " +
+              allocations(steps[i].count.value_or(0)) + ")";
+  }
+  if (steps.size() > most_named)
+    text += ", and in " + human_count(steps.size() - most_named) +
+            " more (field `named_steps` of the report)";
+  return text;
 }
 
 std::string memory_name(const std::string& kind, model::MaybeId device) {

@@ -106,6 +106,8 @@ void add_group(const IndexedReport& report, const model::LeakGroup& group, std::
             (unmapped == 1 ? " handle is" : " handles are") + " unmapped but never released";
   }
   if (!life.empty()) text += style.dim("       " + life) + "\n";
+  if (const std::string steps = words_of_steps(group.named_steps); !steps.empty())
+    text += "       made " + steps + "\n";
 }
 
 void add_sums(const IndexedReport& report, const std::vector<model::LeakGroup>& groups,

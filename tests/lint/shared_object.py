@@ -52,6 +52,7 @@ OTHER_EXPORTS = {
     "cuwarden_1_ask_frameworks",
     "cuwarden_1_framework_figures",
     "cuwarden_1_framework_site",
+    "cuwarden_1_named_step",
     "cuwarden_1_register_reclaimer",
     "cuwarden_1_step",
     "cuwarden_1_unregister_reclaimer",

@@ -114,17 +114,18 @@ def _library():
     return library
 
 
-_mark_step = getattr(ctypes.CDLL(None), "cuwarden_1_step", None)
+_mark_step = getattr(ctypes.CDLL(None), "cuwarden_1_named_step", None)
 
 
-def step():
+def step(name=""):
     """Marks the start of a step, which lasts until the next call: an iteration of a training loop.
 
     A report judges leaks by steps if there were four or more: it says how many bytes each step adds, and
-    since which step.
+    since which step. It also lists the steps with a name in which leaked memory was allocated. `name` is a
+    str, of which 255 bytes are kept, such as the name of a test.
     """
     if _mark_step is not None:
-        _mark_step()
+        _mark_step(name.encode(errors="replace"))
 
 
 def register_reclaimer(name, modules, give_back):

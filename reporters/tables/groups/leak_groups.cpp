@@ -8,6 +8,7 @@
 #include "reporters/labels/group_label.hpp"
 #include "reporters/labels/users_frame.hpp"
 #include "reporters/model/device_id.hpp"
+#include "reporters/model/named_steps.hpp"
 #include "reporters/tables/groups/step_marks.hpp"
 #include "reporters/words/quantities.hpp"
 
@@ -22,7 +23,9 @@ struct Live {
   bool is_code = false, is_uncertain = false, is_shared = false, steps_cover = false;
   std::set<std::uint16_t> differences;
   Growth growth, by_step;
+  std::uint64_t survivors_of_steps_end_ns = 0;
   std::array<LeakGroup::Sum, reach_count> by_reach{};
+  std::map<std::string, LeakGroup::Sum> by_named_step;
 };
 
 // Fewest steps by which growth is judged: one in each quarter of them.
@@ -72,13 +75,23 @@ std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& read
       live.growth.longest_life_ns = row->longest_life.ns(end_ns);
       live.growth.frees = row->frees;
     }
+    // A queue that the program leaves behind after its last step is as old as it was in that step.
+    Growth in_steps = live.growth;
+    in_steps.end_ns = std::min(in_steps.end_ns, steps.end_ns());
+    live.survivors_of_steps_end_ns = in_steps.survivors_end_ns();
   }
   each_live_record(reader, [&](const ledger::RecordView& record) {
     const auto known = groups.find(record.group.value);  // a live ledger may have new groups
     if (known == groups.end()) return;
     known->second.growth.add(record.time_ns, record.bytes.value);
-    if (steps.count() >= fewest_steps && record.time_ns < known->second.growth.survivors_end_ns())
+    if (steps.count() >= fewest_steps && record.time_ns < known->second.survivors_of_steps_end_ns)
       known->second.by_step.add(steps.at(record.time_ns), record.bytes.value);
+    if (!steps.have_names()) return;
+    const std::string_view name = steps.name_at(record.time_ns);
+    if (name.empty()) return;
+    LeakGroup::Sum& sum = known->second.by_named_step[std::string(name)];
+    ++sum.count;
+    sum.bytes += record.bytes.value;
   });
   return groups;
 }
@@ -112,6 +125,7 @@ std::vector<LeakGroup> groups_of(const ledger::Reader& reader, std::uint64_t end
         leak.growth = live->second.growth;
         leak.by_reach = live->second.by_reach;
         leak.by_step = live->second.by_step;
+        leak.by_named_step = live->second.by_named_step;
         leak.steps_cover = live->second.steps_cover;
       }
       if (is_running) {
@@ -186,6 +200,14 @@ void set_reachability(const LeakGroup& leak, model::LeakGroup& row) {
   set(Reach::unknown, row.unknown_count, row.unknown_bytes);
 }
 
+// Returns the named steps in which the group's live allocations were made, most bytes first.
+std::vector<model::NamedStep> named_steps_of(const LeakGroup& leak) {
+  std::vector<model::NamedStep> steps, sorted;
+  for (const auto& [name, sum] : leak.by_named_step) steps.push_back({name, sum.count, sum.bytes});
+  model::add_named_steps(steps, sorted);
+  return sorted;
+}
+
 }  // namespace
 
 void put_leak_groups(const ledger::Reader& reader, const std::vector<LeakGroup>& groups,
@@ -212,6 +234,7 @@ void put_leak_groups(const ledger::Reader& reader, const std::vector<LeakGroup>&
     } else {
       set_growth(leak, row);
       set_reachability(leak, row);
+      row.named_steps = named_steps_of(leak);
       std::ranges::copy(leak.growth.by_quarter, row.count_by_quarter.emplace().begin());
     }
     row.suppressed = leak.is_suppressed;

@@ -4,8 +4,10 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "reporters/model/growth.hpp"
@@ -58,6 +60,9 @@ struct LeakGroup {
   // Numbers of the differences of which live objects have equal parts (Record::difference), each
   // once. Objects of several groups may have parts of one difference.
   std::set<std::uint16_t> differences;
+  // Live allocations by the named step (such as a test) in which they were made. Those that were
+  // made in none are left out.
+  std::map<std::string, Sum> by_named_step;
   // Growth of the live allocations; with no allocation if unknown or released_by_context.
   Growth growth;
   // Growth of the live allocations by steps of the program: numbers of steps stand for times, and

@@ -11,26 +11,46 @@ StepMarks::StepMarks(const ledger::Reader& reader) {
   each_row(reader, ledger::RegionId::steps, &ledger::Reader::step_mark, [&](const auto& mark) {
     const bool follows = marks_.empty() || (mark.number > marks_.back().number &&
                                             mark.time_ns >= marks_.back().time_ns);
-    if (follows && mark.number <= model::largest_number) marks_.push_back(mark);
+    if (!follows || mark.number > model::largest_number) return;
+    have_names_ = have_names_ || !mark.name.empty();
+    marks_.push_back(mark);
   });
   if (marks_.empty()) return;
   const std::uint64_t counted = reader.process().steps;
   count_ = std::max(marks_.back().number, counted <= model::largest_number ? counted : 0);
 }
 
-std::uint64_t StepMarks::at(std::uint64_t time_ns) const {
+const ledger::StepMarkView* StepMarks::last_before(std::uint64_t time_ns) const {
   const auto next = std::ranges::upper_bound(marks_, time_ns, {}, &ledger::StepMarkView::time_ns);
-  return next == marks_.begin() ? 0 : std::prev(next)->number;
+  return next == marks_.begin() ? nullptr : &*std::prev(next);
+}
+
+std::uint64_t StepMarks::at(std::uint64_t time_ns) const {
+  const ledger::StepMarkView* const found = last_before(time_ns);
+  return found == nullptr ? 0 : found->number;
+}
+
+std::string_view StepMarks::name_at(std::uint64_t time_ns) const {
+  const ledger::StepMarkView* const found = last_before(time_ns);
+  return found == nullptr ? std::string_view() : found->name;
+}
+
+std::uint64_t StepMarks::usual_ns() const {
+  if (marks_.size() < 2) return 0;
+  const ledger::StepMarkView &first = marks_.front(), &last = marks_.back();
+  return (last.time_ns - first.time_ns) / (last.number - first.number);
+}
+
+std::uint64_t StepMarks::end_ns() const {
+  return marks_.size() < 2 ? 0 : marks_.back().time_ns + usual_ns();
 }
 
 bool StepMarks::cover(std::uint64_t time_ns) const {
   if (marks_.size() < 2) return false;
-  const ledger::StepMarkView &first = marks_.front(), &last = marks_.back();
-  const std::uint64_t usual_ns = (last.time_ns - first.time_ns) / (last.number - first.number);
-  // The clock has ticks of some milliseconds. Rows are missing for less than 1 / exact_steps of the
-  // steps.
+  const ledger::StepMarkView& last = marks_.back();
+  // Rows are missing for less than 1 / exact_steps of the steps.
   const std::uint64_t missing = last.number / ledger::exact_steps;
-  const std::uint64_t tolerance_ns = (4 + missing) * usual_ns + 20'000'000;
+  const std::uint64_t tolerance_ns = (4 + missing) * usual_ns() + 20'000'000;
   return time_ns <= last.time_ns || time_ns - last.time_ns <= tolerance_ns;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "runtime_hooks/ledger/read/reader.hpp"
@@ -21,13 +22,28 @@ class StepMarks {
   // 0: none had. Exact for the first ledger::exact_steps steps, and to 1 / exact_steps for later
   // ones.
   std::uint64_t at(std::uint64_t time_ns) const;
+  // Returns the time at which the last step ends if it is as long as the others are in the mean, in
+  // ns since the process's start; 0: fewer than two steps have begun.
+  std::uint64_t end_ns() const;
+  // Returns the name of the step that had begun last at a time, in ns since the process's start.
+  // Empty: none had, or the step has no name. The text points into the ledger.
+  std::string_view name_at(std::uint64_t time_ns) const;
+  // True if the program gave one of its steps a name.
+  bool have_names() const { return have_names_; }
   // True if the program still marked steps at a time, in ns since the process's start: the last
   // step had begun at most four usual steps before.
   bool cover(std::uint64_t time_ns) const;
 
  private:
+  // Returns the mean length of a step in ns; 0: fewer than two steps have begun.
+  std::uint64_t usual_ns() const;
+  // Returns the mark of the step that had begun last at a time, in ns since the process's start;
+  // null: none had.
+  const ledger::StepMarkView* last_before(std::uint64_t time_ns) const;
+
   std::vector<ledger::StepMarkView> marks_;  // in the order of their numbers and times
   std::uint64_t count_ = 0;                  // number of steps that have begun
+  bool have_names_ = false;                  // true if a step has a name
 };
 
 }  // namespace cuwarden

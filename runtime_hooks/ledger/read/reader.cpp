@@ -334,7 +334,8 @@ std::optional<HookView> Reader::hook(std::uint64_t index) const noexcept {
 std::optional<StepMarkView> Reader::step_mark(std::uint64_t index) const noexcept {
   const auto* const found = published<StepMark>(RegionId::steps, index);
   if (found == nullptr) return std::nullopt;
-  return StepMarkView{load_field(found->number), load_field(found->time_ns)};
+  return StepMarkView{load_field(found->number), load_field(found->time_ns),
+                      text(found->name, longest_step_name)};
 }
 
 std::optional<FrameworkPoolView> Reader::framework_pool(std::uint64_t index) const noexcept {

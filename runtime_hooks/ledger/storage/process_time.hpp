@@ -1,6 +1,8 @@
 // The ledger's times: nanoseconds since the recorded process began.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 
 #include "runtime_hooks/core/clock.hpp"
@@ -17,8 +19,20 @@ class ProcessTime {
   // Returns the nanoseconds since the process began.
   std::uint64_t now_ns() const noexcept { return cuwarden::now_ns() - start_ns_; }
   // Returns the nanoseconds from the beginning of the process to the kernel's last tick
-  // (tick_ns()).
-  std::uint64_t recently_ns() const noexcept { return since_start(tick_ns()); }
+  // (tick_ns()), or to the last boundary() if that is later.
+  std::uint64_t recently_ns() const noexcept {
+    return std::max(since_start(tick_ns()), boundary_ns_.load(std::memory_order_relaxed));
+  }
+  // Returns the present time as nanoseconds since the process began. It divides what happened
+  // before from what happens after, within a tick as well. Earlier results of recently_ns() are not
+  // later, and later results are not earlier.
+  std::uint64_t boundary() noexcept {
+    const std::uint64_t now = now_ns();
+    std::uint64_t last = boundary_ns_.load(std::memory_order_relaxed);
+    while (last < now && !boundary_ns_.compare_exchange_weak(last, now)) {
+    }
+    return std::max(now, last);
+  }
   // Returns a time of now_ns() or tick_ns() as nanoseconds since the process began.
   std::uint64_t since_start(std::uint64_t monotonic_ns) const noexcept {
     return monotonic_ns > start_ns_ ? monotonic_ns - start_ns_ : 0;
@@ -26,6 +40,7 @@ class ProcessTime {
 
  private:
   std::uint64_t start_ns_ = 0;  // start of the process by CLOCK_MONOTONIC, in nanoseconds
+  std::atomic<std::uint64_t> boundary_ns_{0};  // last result of boundary(); 0: there is none
 };
 
 }  // namespace cuwarden::ledger

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/ledger/storage/process_time.hpp"
@@ -15,6 +16,7 @@ struct EarlierSteps {
   std::uint64_t count = 0;  // number of the steps; 0: there were none
   // Time at which the last of them began (tick_ns()).
   std::uint64_t last_monotonic_ns = 0;
+  std::string_view last_name;  // name of the last of them; empty: none
 };
 
 // Counts the program's steps, and stores when they began. All threads may call the function at any
@@ -22,20 +24,22 @@ struct EarlierSteps {
 class Steps {
  public:
   // `storage`: the memory of the ledger; `time`: its clock. Both must outlive the object.
-  Steps(Storage& storage, const ProcessTime& time) noexcept : storage_(storage), time_(time) {}
-  // Counts a step that begins now and ends where the next one begins, and stores its time if it has
-  // a row by StepMark's rule. Without room for the row, the step is counted only. Also counts
-  // `earlier` steps; if no step has a row yet, the last of them gets one.
-  void begin(const EarlierSteps& earlier = {}) noexcept;
+  Steps(Storage& storage, ProcessTime& time) noexcept : storage_(storage), time_(time) {}
+  // Counts a step that begins now and ends where the next one begins, and stores its time and its
+  // name (empty: none; cut after longest_step_name bytes) if it has a row by StepMark's rule.
+  // Without room for the row, the step is counted only. Also counts `earlier` steps; if no step has
+  // a row yet, the last of them gets one.
+  void begin(std::string_view name = {}, const EarlierSteps& earlier = {}) noexcept;
 
  private:
   // Stores the mark of a step, which began at `time_ns` since process start.
-  void store(std::uint64_t number, std::uint64_t time_ns) noexcept;
+  void store(std::uint64_t number, std::uint64_t time_ns, std::string_view name) noexcept;
 
-  Storage& storage_;         // the memory of the ledger, with its tables
-  const ProcessTime& time_;  // clock of the ledger's times
-  FutexLock lock_;           // held while a step is counted
-  std::uint64_t last_ = 0;   // number of the last step with a row; 0: none
+  Storage& storage_;            // the memory of the ledger, with its tables
+  ProcessTime& time_;           // clock of the ledger's times
+  FutexLock lock_;              // held while a step is counted
+  std::uint64_t last_ = 0;      // number of the last step with a row; 0: none
+  bool last_has_name_ = false;  // true if the last step with a row has a name
 };
 
 }  // namespace cuwarden::ledger

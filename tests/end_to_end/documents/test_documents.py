@@ -6,6 +6,7 @@ import re
 import shutil
 import stat
 import subprocess
+import sys
 
 import pytest
 
@@ -228,6 +229,50 @@ def test_the_example_of_a_reclaimer_in_python_runs(shown):
     (example,) = blocks("python", RECLAIMERS)
     run = shown(f"python3 - <<'END'\nmy_cache = None\n{example}END")
     assert run.returncode == 0, run.stderr
+
+
+# A library that leaks where a file is missing, for the page's tests.
+MY_LIBRARY = """
+import ctypes
+cudart = ctypes.CDLL("libcudart.so.13")
+cudart.cudaMalloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+
+class Image:
+    def __init__(self, memory):
+        self.memory = memory
+
+    def close(self):
+        assert cudart.cudaFree(self.memory) == 0
+
+def load(path):
+    memory = ctypes.c_void_p()
+    assert cudart.cudaMalloc(ctypes.byref(memory), 4 << 20) == 0
+    return None if "missing" in path else Image(memory)
+"""
+
+
+def test_the_page_on_tests_that_leak_shows_what_is_said(shown, workspace):
+    page = (shimmed.SOURCE / "docs" / "leaking-tests.md").read_text()
+    (command,), (tests,) = blocks("bash", page), blocks("python", page)
+    entry, last = blocks("text", page)
+    (workspace.work / "my_library.py").write_text(MY_LIBRARY)
+    (workspace.work / "test_cache.py").write_text(tests)
+    command = command.replace("tools/python", str(shimmed.SOURCE / "tools" / "python"))
+    run = shown(command.replace(" python3 ", f" {sys.executable} "))
+    said = (run.stdout + run.stderr).replace(f"{workspace.work}/", "")
+    assert run.returncode == 1 and "2 passed" in said
+    assert said.splitlines()[-1] == last.strip()
+    place = 0
+    for line in entry.splitlines():
+        place = said.find(line.strip(), place)
+        assert place >= 0, f"{line}\nis not in\n{said}"
+
+
+def test_the_listener_that_the_page_shows_compiles(tmp_path):
+    (example,) = blocks("cpp", (shimmed.SOURCE / "docs" / "leaking-tests.md").read_text())
+    (tmp_path / "example.cpp").write_text(example)
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{shimmed.SOURCE / 'include'}"]
+    subprocess.run(["c++", *flags, tmp_path / "example.cpp"], check=True)
 
 
 def test_the_script_against_new_leaks_passes_and_fails_as_its_page_says(shown, workspace):

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -46,16 +47,17 @@ TEST_F(LedgerTest, many_steps_need_few_rows_and_their_numbers_err_by_at_most_1_i
 
 TEST_F(LedgerTest, steps_from_before_the_ledger_are_counted_once_and_the_last_has_a_row) {
   const std::uint64_t now_ns = writer->header().process.start_monotonic_ns + 70;
-  writer->steps.begin({5, now_ns});
+  writer->steps.begin({}, {5, now_ns, "warm-up"});
   writer->steps.begin();
   const Reader reader = read(*writer);
   EXPECT_EQ(reader.process().steps, 7u);
   EXPECT_EQ(reader.step_mark(1)->number, 5u);
   EXPECT_EQ(reader.step_mark(1)->time_ns, 70u);
+  EXPECT_EQ(reader.step_mark(1)->name, "warm-up");
   EXPECT_EQ(reader.step_mark(2)->number, 6u);
   EXPECT_EQ(reader.step_mark(3)->number, 7u);
   // A slower thread brings earlier steps, too.
-  writer->steps.begin({2, now_ns});
+  writer->steps.begin({}, {2, now_ns, "late"});
   EXPECT_EQ(read(*writer).process().steps, 10u);
   EXPECT_EQ(read(*writer).step_mark(4)->number, 10u);
 }
@@ -68,6 +70,53 @@ TEST_F(LedgerTest, steps_of_several_threads_are_each_counted_once) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(read(*writer).process().steps, 40'000u);
+}
+
+TEST_F(LedgerTest, each_step_with_a_name_has_a_row_and_so_has_the_one_that_ends_it) {
+  for (std::uint64_t step = 0; step < 1'000'000; ++step) writer->steps.begin();
+  const std::uint64_t before = read(*writer).rows(RegionId::steps);
+  writer->steps.begin("test one");
+  writer->steps.begin();
+  writer->steps.begin();
+  writer->steps.begin("test two");
+  writer->steps.begin(std::string(1000, 'x'));
+  const Reader reader = read(*writer);
+  ASSERT_EQ(reader.rows(RegionId::steps), before + 4);
+  const std::uint64_t numbers[] = {1'000'001, 1'000'002, 1'000'004, 1'000'005};
+  const std::string names[] = {"test one", "", "test two", std::string(longest_step_name, 'x')};
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    const auto mark = reader.step_mark(before + i);
+    ASSERT_TRUE(mark);
+    EXPECT_EQ(mark->number, numbers[i]);
+    EXPECT_EQ(mark->name, names[i]);
+  }
+}
+
+TEST_F(LedgerTest, a_mark_divides_what_happens_before_it_from_what_happens_after_it) {
+  ProcessTime time;
+  time.set_start(now_ns() - 1'000'000'000);
+  for (int i = 0; i < 100'000; ++i) {
+    const std::uint64_t before = time.recently_ns(), boundary = time.boundary();
+    ASSERT_LE(before, boundary);
+    ASSERT_GE(time.recently_ns(), boundary);
+    ASSERT_LT(before, time.boundary()) << "also within a tick of the clock";
+  }
+}
+
+TEST_F(LedgerTest, where_the_rows_come_to_an_end_the_last_step_with_a_name_still_ends) {
+  const std::uint64_t most = 400'000;
+  for (std::uint64_t step = 0; step < most; ++step) writer->steps.begin("test");
+  const Reader reader = read(*writer);
+  const std::uint64_t rows = reader.rows(RegionId::steps);
+  ASSERT_LT(rows, most);
+  std::uint64_t last_named = 0;
+  for (std::uint64_t row = 1; row < rows; ++row)
+    if (!reader.step_mark(row)->name.empty()) last_named = row;
+  ASSERT_GT(last_named, 100'000u);
+  ASSERT_LT(last_named + 1, rows);
+  EXPECT_EQ(reader.step_mark(last_named + 1)->number, reader.step_mark(last_named)->number + 1);
+  EXPECT_EQ(reader.process().steps, most);
+  EXPECT_EQ(reader.process().reasons, 0u);
 }
 
 }  // namespace
