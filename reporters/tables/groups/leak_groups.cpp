@@ -8,6 +8,7 @@
 #include "reporters/labels/group_label.hpp"
 #include "reporters/labels/users_frame.hpp"
 #include "reporters/model/device_id.hpp"
+#include "reporters/model/each_row.hpp"
 #include "reporters/model/named_steps.hpp"
 #include "reporters/tables/groups/step_marks.hpp"
 #include "reporters/words/quantities.hpp"
@@ -30,6 +31,20 @@ struct Live {
 
 // Fewest steps by which growth is judged: one in each quarter of them.
 constexpr std::uint64_t fewest_steps = 4;
+
+// Returns the moment until which the process could have leaked more: the first failed request after
+// which no live allocation was made, otherwise `end_ns`, the process's end. A process that has run
+// out of memory may go on for a while, in which its leaks cannot grow. `newest_ns`: time at which
+// the newest live allocation was made. All times are in ns since the process's start.
+std::uint64_t end_of_growth(const ledger::Reader& reader, std::uint64_t newest_ns,
+                            std::uint64_t end_ns) {
+  std::uint64_t end = end_ns;
+  each_row(reader, RegionId::incidents, &ledger::Reader::incident, [&](const auto& incident) {
+    if (incident.failed > incident.recovered && incident.time_ns >= newest_ns)
+      end = std::min(end, incident.time_ns);
+  });
+  return end;
+}
 
 template <class Visit>
 void each_live_record(const ledger::Reader& reader, const Visit& visit) {
@@ -64,15 +79,18 @@ std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& read
     }
   });
   const StepMarks steps(reader);
+  std::uint64_t newest_ns = 0;
+  for (const auto& [group, live] : groups) newest_ns = std::max(newest_ns, live.last_ns);
+  const std::uint64_t growth_end_ns = end_of_growth(reader, newest_ns, end_ns);
   for (auto& [group, live] : groups) {
     live.growth.first_ns = live.first_ns;
-    live.growth.end_ns = end_ns;
+    live.growth.end_ns = growth_end_ns;
     live.steps_cover = steps.cover(live.last_ns);
     live.by_step.first_ns = steps.at(live.first_ns);
     live.by_step.end_ns = steps.count() + 1;
     live.by_step.has_quarters_only = true;
     if (const auto row = reader.group(group)) {
-      live.growth.longest_life_ns = row->longest_life.ns(end_ns);
+      live.growth.longest_life_ns = row->longest_life.ns(growth_end_ns);
       live.growth.frees = row->frees;
     }
     // A queue that the program leaves behind after its last step is as old as it was in that step.
