@@ -1,7 +1,9 @@
 #include "shim/reachability/driver_probes.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 
 namespace cuwarden::shim {
 
@@ -9,7 +11,9 @@ namespace {
 
 // Blocks of 2 MiB and more have records that smaller ones have not (measured).
 constexpr std::uint64_t large = std::uint64_t{2} << 20;
-// Two blocks of 1 MiB fill a slab, so that half of these begin one.
+// Two blocks of 1 MiB fill a slab, so that half of these begin one. Two of this size leave room in
+// it: the driver has a record more of such a slab.
+constexpr std::uint64_t leaves_room = 960 << 10;
 constexpr std::array<std::uint64_t, 10> sizes{4 << 10,  1 << 20, 1 << 20, 1 << 20,   1 << 20,
                                               64 << 10, large,   large,   2 * large, 2 * large};
 constexpr std::array<std::uint64_t, 7> few_sizes{4 << 10, 1 << 20, 1 << 20, 64 << 10,
@@ -53,13 +57,31 @@ void DriverProbes::add_fresh(std::uint64_t bytes, ProbeKinds kind,
   }
 }
 
+void DriverProbes::add_slabs_with_room(ProbeKinds kind, FunctionRef<std::uint64_t()> allocate) {
+  const auto begin_slabs = [&](auto has_size) {
+    return std::ranges::count_if(blocks_, [&](const reachability::Block& block) {
+      return block.kind == kind_of(kind, 0, leaves_room) && has_size(block.bytes);
+    });
+  };
+  const auto full = begin_slabs([](std::uint64_t bytes) { return bytes != leaves_room; });
+  for (int i = 0; i < most_attempts; ++i) {
+    const auto with_room = begin_slabs([](std::uint64_t bytes) { return bytes == leaves_room; });
+    if (with_room >= std::max<std::ptrdiff_t>(full, 1)) return;
+    const std::uint64_t start = allocate();
+    if (start == 0) return;
+    add(start, leaves_room, kind);
+  }
+}
+
 void DriverProbes::add_linear() {
   if (real_.cuMemAlloc_v2 == nullptr || real_.cuMemFree_v2 == nullptr) return;
+  const auto allocate = [&](std::uint64_t bytes) -> std::uint64_t {
+    CUdeviceptr block = 0;
+    return real_.cuMemAlloc_v2(&block, bytes) == CUDA_SUCCESS ? block : 0;
+  };
   for (const std::uint64_t bytes : sizes)
-    add_fresh(bytes, probe_device, [&] {
-      CUdeviceptr block = 0;
-      return real_.cuMemAlloc_v2(&block, bytes) == CUDA_SUCCESS ? block : 0;
-    });
+    add_fresh(bytes, probe_device, [&] { return allocate(bytes); });
+  add_slabs_with_room(probe_device, [&] { return allocate(leaves_room); });
 }
 
 void DriverProbes::add_pinned() {
@@ -75,12 +97,13 @@ void DriverProbes::add_pinned() {
 
 void DriverProbes::add_managed() {
   if (real_.cuMemAllocManaged == nullptr || real_.cuMemFree_v2 == nullptr) return;
+  const auto allocate = [&](std::uint64_t bytes) -> std::uint64_t {
+    CUdeviceptr block = 0;
+    return real_.cuMemAllocManaged(&block, bytes, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS ? block : 0;
+  };
   for (const std::uint64_t bytes : few_sizes)
-    add_fresh(bytes, probe_managed, [&] {
-      CUdeviceptr block = 0;
-      return real_.cuMemAllocManaged(&block, bytes, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS ? block
-                                                                                          : 0;
-    });
+    add_fresh(bytes, probe_managed, [&] { return allocate(bytes); });
+  add_slabs_with_room(probe_managed, [&] { return allocate(leaves_room); });
 }
 
 void DriverProbes::add_stream_ordered() {

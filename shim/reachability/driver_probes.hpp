@@ -32,7 +32,7 @@ class DriverProbes {
   // Allocates blocks of these kinds in the current context. `kinds`: bits of ProbeKinds. `device`:
   // the context's device. `freed`: addresses that the program has freed; old pointers to them may
   // be left in its memory, so they serve for nothing. A kind of which the driver refuses a block is
-  // left out. Takes about 30 MiB of the device's memory. Throws std::bad_alloc.
+  // left out. Takes about 34 MiB of the device's memory. Throws std::bad_alloc.
   DriverProbes(const driver::RealDriver& real, DeviceOrdinal device, unsigned kinds,
                const tracking::FreedAddresses& freed);
   ~DriverProbes();
@@ -53,6 +53,10 @@ class DriverProbes {
   // Calls allocate() for a block of `bytes` until it gives one with an address that was never
   // freed, a few times at most. `allocate`: returns the address; 0: the driver has refused.
   void add_fresh(std::uint64_t bytes, ProbeKinds kind, FunctionRef<std::uint64_t()> allocate);
+  // Calls allocate() for blocks of 960 KiB until as many of them as of the other blocks of the kind
+  // begin a slab of the driver, one at least. Gives up after some attempts.
+  // `allocate`: as for add_fresh().
+  void add_slabs_with_room(ProbeKinds kind, FunctionRef<std::uint64_t()> allocate);
   // Allocate blocks of one kind.
   void add_linear();
   void add_pinned();

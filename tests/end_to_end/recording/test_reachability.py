@@ -46,6 +46,17 @@ def test_the_search_brings_in_no_page(run_both):
     assert run.report["pointer_search"]["is_complete"]
 
 
+def test_blocks_that_begin_a_slab_are_lost_if_the_slab_is_full_and_if_it_has_room(run_both):
+    """The driver's records of a slab hold the address of its first block, and are no pointers to it."""
+    run = run_both([program("lost_in_slabs")])
+    facts = run.last_line
+    assert facts["in_front"] >= 4
+    assert run.report["pointer_search"]["is_complete"], run.report["pointer_search"]
+    groups = run.report["leak_groups"]
+    assert sum(group["count"] for group in groups) == facts["lost"]
+    assert sum(group["lost_count"] for group in groups) == facts["lost"]
+
+
 def test_a_cache_is_reachable_and_what_lies_beside_it_is_lost(run_shimmed, cuwarden):
     run = run_shimmed([sample("reachable_cache")])
     cached, lost = run.last_line["leaked"]
