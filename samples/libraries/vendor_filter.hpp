@@ -4,11 +4,26 @@
 #include <cstddef>
 
 extern "C" {
-// Allocates 64 KiB of device memory for tables. Returns 0; -1 if that fails.
-int vendor_filter_open();
-// Allocates a work space of `bytes` bytes of device memory, and fills it with zeros. Forgets that
-// of the last call without freeing it: a leak. Returns 0; -1 if that fails.
-int vendor_filter_apply(std::size_t bytes);
-// Frees the tables of vendor_filter_open(). Returns 0; -1 if that fails.
-int vendor_filter_close();
+// Results of vendor_filter_sharpen().
+enum VendorFilterResult {
+  VENDOR_FILTER_DONE = 0,
+  VENDOR_FILTER_ODD_WIDTH = 1,    // The library filters only images whose width is even.
+  VENDOR_FILTER_CUDA_FAILED = 2,  // A call of CUDA failed, such as for lack of memory.
+};
+
+// Device memory that the library keeps for later calls.
+struct VendorFilterMemory {
+  std::size_t buffers;  // Number of its buffers, the work space included.
+  std::size_t bytes;    // Bytes of these buffers.
+};
+
+// Sharpens an image. `pixels` and `sharpened` point to `width` times `height` bytes of host memory,
+// a byte a pixel. Takes device memory for a work space at the first call, and keeps it. Keeps up to
+// three buffers for the intermediate images of later calls, too. Not thread-safe.
+VendorFilterResult vendor_filter_sharpen(const unsigned char* pixels, std::size_t width,
+                                         std::size_t height, unsigned char* sharpened);
+// Returns the memory that the library keeps now.
+VendorFilterMemory vendor_filter_memory();
+// Returns the library's version, such as "2.3.0".
+const char* vendor_filter_version();
 }

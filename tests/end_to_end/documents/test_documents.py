@@ -296,8 +296,8 @@ def test_the_script_against_new_leaks_passes_and_fails_as_its_page_says(shown, w
         assert check()[:2] == (0, "OK: 1 leak, none new")
     take("library_leak")
     status, line, results = check()
-    assert (status, line) == (1, "FAIL: 1 leak, 1 new: vendor_filter_apply in libvendor_filter.so")
-    assert 'failures="1"' in results and "vendor_filter_apply" in results
+    assert (status, line) == (1, "FAIL: 3 leaks, 3 new: vendor_filter_sharpen in libvendor_filter.so")
+    assert 'failures="3"' in results and "vendor_filter_sharpen" in results
     (patterns,) = re.findall(r"```\n([^`]*leak:[^`]*)```", page)
     (workspace.work / "known.supp").write_text(patterns)
     (workspace.work / "check.sh").write_text(script.replace("--baseline", "--suppressions known.supp --baseline", 1))
@@ -311,7 +311,7 @@ def test_the_script_against_new_leaks_passes_and_fails_as_its_page_says(shown, w
 
     (workspace.work / "reports").mkdir()
     checked = preload(preloaded)
-    assert checked.returncode == 1 and "\nFAIL: 1 leak, 1 new: " in checked.stdout
+    assert checked.returncode == 1 and "\nFAIL: 3 leaks, 3 new: " in checked.stdout
     assert preload(with_status).returncode == 0
     (workspace.work / "known.supp").write_text("")
     ended = preload(with_status)
