@@ -12,7 +12,7 @@ namespace {
 // Blocks of 2 MiB and more have records that smaller ones have not (measured).
 constexpr std::uint64_t large = std::uint64_t{2} << 20;
 // Two blocks of 1 MiB fill a slab, so that half of these begin one. Two of this size leave room in
-// it: the driver has a record more of such a slab.
+// it. A driver may keep a further record of a slab with room, as the simulated one does.
 constexpr std::uint64_t leaves_room = 960 << 10;
 constexpr std::array<std::uint64_t, 10> sizes{4 << 10,  1 << 20, 1 << 20, 1 << 20,   1 << 20,
                                               64 << 10, large,   large,   2 * large, 2 * large};
