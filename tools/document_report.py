@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Prints docs/report.md: every table and field of the report, out of its JSON Schema.
+"""Prints docs/report.md or docs/merged-report.md: every table and field, out of the JSON Schema.
 
-usage: document_report.py REPORT_SCHEMA >docs/report.md
+usage: document_report.py reporters/report.schema.json >docs/report.md
+       document_report.py reporters/merged.schema.json >docs/merged-report.md
 """
 
 import json
 import sys
 
-HEAD = """# Fields of the report
+# The head of the page of each schema, by the name of the format.
+HEADS = {}
+HEADS["cuwarden.report/1"] = """# Fields of the report
 
 A report is one JSON object. [Words](words.md) explains terms such as ledger, incident, rung, slab and verdict. This page is
 made from `reporters/report.schema.json` by `tools/document_report.py`.
@@ -19,6 +22,20 @@ made from `reporters/report.schema.json` by `tools/document_report.py`.
 - An incident is a request that was refused for lack of memory. Rows of `rungs`, `incident_holders` and `incident_facts`
   have the number of their incident in `incident`.
 - Unknown is null, never 0.
+- A later version may add tables and fields; it changes no meaning of what is here.
+"""
+
+HEADS["cuwarden.merged/1"] = """# Fields of the merged report
+
+`cuwarden merge` writes many reports as one JSON object: a merged report. It has what `cuwarden report` shows of a folder, as
+data. [Words](words.md) explains terms such as incident and verdict, [commands](commands.md#merge) the command. This page is
+made from `reporters/merged.schema.json` by `tools/document_report.py`.
+
+- Units are in names: `_bytes`, `_ns`. Times are texts in UTC (ISO 8601), by the clock of the host. No number passes 2^53.
+- Tables are arrays of flat objects, which refer to each other by id. `process` is the id of a row of `processes`, and
+  `device` that of a row of `devices`. `leak` and `stack` are ids of rows of `leaks` and `stacks`.
+- Unknown is null, never 0.
+- Details of one process, such as its timeline and the account of a device, are in the process's own report only.
 - A later version may add tables and fields; it changes no meaning of what is here.
 """
 
@@ -45,7 +62,7 @@ def rows_of(fields, definitions, prefix=""):
 
 
 def document(schema):
-    yield HEAD
+    yield HEADS[schema["properties"]["schema"]["const"]]
     for name, table in schema["properties"].items():
         yield f"\n## {name}\n\n{table['description']}\n"
         fields = fields_of(table)

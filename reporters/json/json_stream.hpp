@@ -39,6 +39,20 @@ class JsonStream {
     key(name);
     write(value);
   }
+  // Writes a property as value() does, but a list of structs as a table, with a row on each line.
+  template <class Value>
+  void part(std::string_view name, const Value& value) {
+    if constexpr (requires {
+                    requires model::Object<typename Value::value_type>;
+                    value.size();
+                  }) {
+      begin_table(name);
+      for (const auto& each : value) row(each);
+      end_table();
+    } else {
+      this->value(name, value);
+    }
+  }
   // Begins a property of the JSON object whose value is an array, to be filled by row() and ended
   // by end_table(). `name` is written as it is, without escapes.
   void begin_table(std::string_view name) {

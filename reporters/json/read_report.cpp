@@ -13,14 +13,23 @@ constexpr const char* advice = "; give the path of a report that cuwarden wrote"
 
 }  // namespace
 
+std::string name_of_input(const std::string& path) {
+  return path == "-" ? "standard input" : path.empty() ? "''" : path;
+}
+
+std::optional<std::string> load_content(const std::string& path, std::string& error,
+                                        std::size_t most_bytes) {
+  std::optional<std::string> content(std::in_place);
+  const std::string wrong = read_object_file(path, std::min(most_bytes, largest_report), *content);
+  if (wrong.empty()) return content;
+  error = name_of_input(path) + ": " + wrong + advice;
+  return std::nullopt;
+}
+
 std::optional<model::Report> load_report(const std::string& path, std::string& error,
                                          std::size_t most_bytes) {
-  const std::string name = path == "-" ? "standard input" : path.empty() ? "''" : path;
-  std::string content;
-  const std::string wrong = read_object_file(path, std::min(most_bytes, largest_report), content);
-  if (wrong.empty()) return parse_report(content, name, error);
-  error = name + ": " + wrong + advice;
-  return std::nullopt;
+  const auto content = load_content(path, error, most_bytes);
+  return content ? parse_report(*content, name_of_input(path), error) : std::nullopt;
 }
 
 std::optional<model::Report> parse_report(std::string_view content, const std::string& path,
@@ -31,6 +40,11 @@ std::optional<model::Report> parse_report(std::string_view content, const std::s
   }
   Json root = Json::parse(content, nullptr, false);
   const auto schema = root.find("schema");
+  if (schema != root.end() && schema->is_string() &&
+      schema->get_ref<const std::string&>().starts_with("cuwarden.merged/")) {
+    error = path + ": it is a merged report, and this needs the reports themselves";
+    return std::nullopt;
+  }
   if (schema == root.end() || !schema->is_string() ||
       !schema->get_ref<const std::string&>().starts_with("cuwarden.report/")) {
     error = path + ": not a cuwarden report (it has no \"schema\": \"cuwarden.report/1\")";

@@ -10,6 +10,15 @@
 
 namespace cuwarden {
 
+// Reads the file at `path`, which must begin as a JSON object does; "-" is standard input. Returns
+// null, with `error` set to one line, if the file cannot be read or is larger than `most_bytes` or
+// 1 GiB.
+std::optional<std::string> load_content(const std::string& path, std::string& error,
+                                        std::size_t most_bytes = SIZE_MAX);
+
+// Returns the path for messages: "standard input" for "-", and two single quotes if it is empty.
+std::string name_of_input(const std::string& path);
+
 // Reads and parses the report file at `path`; "-" is standard input. Returns null, with `error` set
 // to one line, in three cases: the file cannot be read, it is larger than `most_bytes` or 1 GiB, or
 // parse_report() refuses its content.

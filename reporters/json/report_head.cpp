@@ -40,6 +40,8 @@ class HeadParser : public nlohmann::json_sax<json> {
     }
     if (is_field("program")) {
       head_.program = std::move(text);
+    } else if (is_field("host")) {
+      head_.host = std::move(text);
     } else if (is_field("start")) {
       head_.start = std::move(text);
     } else if (is_field("end_reason")) {

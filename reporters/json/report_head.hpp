@@ -11,6 +11,7 @@ namespace cuwarden {
 struct ReportHead {
   std::string program;    // path of the executable of the process; empty: unknown
   std::uint64_t pid = 0;  // id of the process that the report is about; 0: unknown
+  std::string host;       // name of the host of the process; empty: unknown
   std::string start;      // start of the process, as ISO 8601 text in UTC; empty: unknown
   // End of the process, or moment of the report if the process still ran, in ns since the process's
   // start; 0: unknown.

@@ -35,6 +35,17 @@ LeakCheck check_leaks(const IndexedReport& report, const std::string& module) {
   return check;
 }
 
+std::optional<std::string> unlisted_leaks(const IndexedReport& report, const std::string& module,
+                                          const LeakCheck& check) {
+  std::uint64_t listed = 0;
+  for (const model::LeakGroup& group : report->leak_groups)
+    if (!group.released_by && !group.suppressed &&
+        (module.empty() || is_in_module(report, group, module)))
+      listed += group.count.value_or(0);
+  if (listed >= check.count) return std::nullopt;
+  return "its table leak_groups has " + human_count(listed) + " of " + allocations(check.count);
+}
+
 bool is_in_module(const IndexedReport& report, const model::LeakGroup& group,
                   const std::string& text) {
   for (const model::MaybeId id : {group.module, calling_module(report, group.stack)}) {

@@ -24,6 +24,11 @@ struct LeakCheck {
 // not empty, only leaks of modules (programs or libraries) whose path contains that text count.
 LeakCheck check_leaks(const IndexedReport&, const std::string& module);
 
+// Returns the reason why the report's table `leak_groups` does not list all leaks that
+// check_leaks() has counted for the module; null if it does.
+std::optional<std::string> unlisted_leaks(const IndexedReport&, const std::string& module,
+                                          const LeakCheck&);
+
 // True if `text` is a part of the path of a module that led to the leak: the one that called CUDA,
 // or the one of the program's own code (calling_module()). False if no module is known.
 bool is_in_module(const IndexedReport&, const model::LeakGroup&, const std::string& text);

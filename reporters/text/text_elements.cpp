@@ -59,9 +59,11 @@ std::optional<std::string> visible_devices(const IndexedReport& report) {
 
 bool was_running(const IndexedReport& report) { return report->process.end_reason == "running"; }
 
-bool was_at_work(const IndexedReport& report) {
-  const std::string reason = report->process.end_reason.value_or("");
+bool is_end_at_work(const model::Text& end_reason) {
+  const std::string reason = end_reason.value_or("");
   return reason == "signal" || reason == "abort" || reason.empty();
 }
+
+bool was_at_work(const IndexedReport& report) { return is_end_at_work(report->process.end_reason); }
 
 }  // namespace cuwarden

@@ -63,8 +63,10 @@ std::string memory_name(const std::string& kind, model::MaybeId device);
 std::optional<std::string> visible_devices(const IndexedReport&);
 // True if the report's process was still running when the report was made.
 bool was_running(const IndexedReport&);
-// True if the report's process ended in the midst of its work: it aborted, was killed by a signal,
-// or ended for an unknown reason.
+// True if a process with this model::Process::end_reason ended in the midst of its work: it
+// aborted, was killed by a signal, or ended for an unknown reason.
+bool is_end_at_work(const model::Text& end_reason);
+// True if the report's process ended in the midst of its work (is_end_at_work()).
 bool was_at_work(const IndexedReport&);
 
 }  // namespace cuwarden

@@ -3,13 +3,13 @@
 #include <csignal>
 #include <vector>
 
+#include "reporters/text/process_ending.hpp"
 #include "reporters/text/text_elements.hpp"
 #include "reporters/text/text_history.hpp"
 #include "reporters/text/text_implicit.hpp"
 #include "reporters/text/text_incidents.hpp"
 #include "reporters/text/text_leaks.hpp"
 #include "reporters/text/text_memory.hpp"
-#include "reporters/text/text_summary.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
@@ -40,7 +40,8 @@ void add_header(const IndexedReport& report, const Style& style, std::string& te
   const std::string program = text_or(process.program, "unknown program");
   text += style.bold(std::string(file_name(program))) + " (pid " +
           std::to_string(process.pid.value_or(0)) + " on " +
-          text_or(process.host, "an unknown host") + ") " + process_ending(process) + " after " +
+          text_or(process.host, "an unknown host") + ") " +
+          process_ending(process.end_reason, process.exit_status, process.signal) + " after " +
           human_time(process.end_ns.value_or(0)) + "\n";
   std::string command;
   for (const std::string& word : process.command_line) command += " " + printable(word);

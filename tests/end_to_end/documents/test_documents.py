@@ -111,12 +111,13 @@ def test_readme_is_read_in_one_sitting():
     assert len((shimmed.SOURCE / "README.md").read_text().splitlines()) < 150
 
 
-def test_the_page_of_the_reports_fields_is_made_from_the_schema():
+@pytest.mark.parametrize("page, schema", [("report", "report"), ("merged-report", "merged")])
+def test_the_page_of_the_reports_fields_is_made_from_the_schema(page, schema):
     made = subprocess.run(
-        [shimmed.SOURCE / "tools" / "document_report.py", shimmed.SOURCE / "reporters" / "report.schema.json"],
+        [shimmed.SOURCE / "tools" / "document_report.py", shimmed.SOURCE / "reporters" / f"{schema}.schema.json"],
         text=True, capture_output=True, check=True,
     )  # fmt: skip
-    assert (shimmed.SOURCE / "docs" / "report.md").read_text() == made.stdout
+    assert (shimmed.SOURCE / "docs" / f"{page}.md").read_text() == made.stdout
 
 
 def test_the_page_of_settings_is_made_from_the_list_of_settings():

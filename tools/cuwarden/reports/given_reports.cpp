@@ -4,6 +4,8 @@
 
 #include "reporters/files/file_status.hpp"
 #include "reporters/json/read_report.hpp"
+#include "reporters/merging/leaks_of_merged.hpp"
+#include "reporters/merging/merged_json.hpp"
 #include "reporters/words/error_text.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
@@ -12,8 +14,19 @@
 
 namespace cuwarden {
 
+std::optional<std::string> OptionsForReports::refusal(const std::string& path) const {
+  const char* const option = module         ? "--module"
+                             : suppressions ? "--suppressions"
+                             : symbols      ? "--symbols"
+                                            : nullptr;
+  if (option == nullptr) return std::nullopt;
+  return path + ": it is a merged report, and " + option +
+         " needs the reports themselves: give those";
+}
+
 GivenReports each_given_report(
     const std::string& path, ReportNames& names, const std::vector<std::string>& patterns,
+    const OptionsForReports& options,
     FunctionRef<void(const std::string& path, const IndexedReport&)> visit) {
   GivenReports given;
   const auto fail = [&](const std::string& line) {
@@ -22,7 +35,18 @@ GivenReports each_given_report(
   };
   const auto read = [&](const std::string& file) {
     std::string error;
-    auto report = load_report(file, error);
+    const auto content = load_content(file, error);
+    if (!content) return fail(error);
+    const std::string name = name_of_input(file);
+    if (is_merged_report(*content)) {
+      if (const auto refusal = options.refusal(name)) return fail(*refusal);
+      const auto merged = parse_merged_report(*content, name, error);
+      if (!merged) return fail(error);
+      visit(file, IndexedReport(leaks_of_merged(*merged)));
+      ++given.count;
+      return;
+    }
+    auto report = parse_report(*content, name, error);
     if (!report) return fail(error);
     names.complete(*report, names.paths_in(file));
     suppress_leaks(*report, patterns);
@@ -44,7 +68,7 @@ GivenReports each_given_report(
     given.ledgers = line_about_ledgers(path, contents);
     print_error(given.ledgers + "; `cuwarden recover` with this folder makes those of killed ones");
   } else if (contents.error == 0 && contents.reports.empty()) {
-    fail(path + ": it is a folder without reports; give the folder of CUWARDEN_REPORT");
+    fail(line_about_no_reports(path, contents));
   }
   return given;
 }

@@ -1,6 +1,7 @@
 // Reads the reports that a person named on a command line.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,23 @@ struct GivenReports {
   std::string ledgers;    // line about processes with a ledger but no report; empty: there are none
 };
 
+// Options that change the leaks of a report, and have no effect on those of a merged report. True:
+// the user gave the option.
+struct OptionsForReports {
+  bool module = false, suppressions = false, symbols = false;
+  // Returns null if none was given; otherwise a line that names the merged report and the option.
+  std::optional<std::string> refusal(const std::string& path) const;
+};
+
 // Calls `visit` with the path and the content of the report at the path, or of each report in the
 // folder at the path and in the folders below it. Completes names of functions and lines, and
-// suppresses leaks by the patterns. `path`: "-" is standard input. Prints an error line for each
-// report that cannot be read, for a folder without reports, and about ledgers in the folder.
+// suppresses leaks by the patterns. For a merged report at the path, calls it with
+// leaks_of_merged(), unless one of the options was given. `path`: "-" is standard input. Prints an
+// error line for each report that cannot be read, for a folder without reports, and about ledgers
+// in the folder.
 GivenReports each_given_report(
     const std::string& path, ReportNames&, const std::vector<std::string>& patterns,
+    const OptionsForReports&,
     FunctionRef<void(const std::string& path, const IndexedReport&)> visit);
 
 }  // namespace cuwarden

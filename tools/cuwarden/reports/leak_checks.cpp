@@ -8,7 +8,6 @@
 #include "reporters/comparison/baseline.hpp"
 #include "reporters/text/leak_check.hpp"
 #include "reporters/words/error_text.hpp"
-#include "reporters/words/quantities.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/whole_file.hpp"
 #include "tools/cuwarden/reports/given_baseline.hpp"
@@ -35,13 +34,7 @@ std::optional<std::string> LeakChecks::doubt_about(const IndexedReport& report) 
   if (options_.gate.on_leak == FailingLeaks::lost && check.count != 0 && !report->pointer_search)
     return "no search for pointers was made, since the process was killed or still ran, or " +
            std::string("CUWARDEN_REACHABILITY is off");
-  std::uint64_t listed = 0;
-  for (const model::LeakGroup& group : report->leak_groups)
-    if (!group.released_by && !group.suppressed &&
-        (shown_.module.empty() || is_in_module(report, group, shown_.module)))
-      listed += group.count.value_or(0);
-  if (listed >= check.count) return std::nullopt;
-  return "its table leak_groups has " + human_count(listed) + " of " + allocations(check.count);
+  return unlisted_leaks(report, shown_.module, check);
 }
 
 void LeakChecks::add(const std::string& path, const IndexedReport& report) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "reporters/files/file_status.hpp"
+#include "reporters/merging/merged_json.hpp"
 #include "reporters/words/error_text.hpp"
 #include "runtime_hooks/core/files/folder_entries.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
@@ -17,7 +18,7 @@
 namespace cuwarden {
 namespace {
 
-enum class Content { report, ledger, empty, other };
+enum class Content { report, merged, ledger, empty, other };
 
 // Tells reports and ledgers by their first bytes. A file that names a report schema counts as a
 // report; reading it later shows if something is wrong with it.
@@ -30,6 +31,7 @@ Content content_of(const Descriptor& file) {
   if (text.starts_with(std::string_view(reinterpret_cast<const char*>(&magic), sizeof magic)))
     return Content::ledger;
   const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (is_merged_report(text)) return Content::merged;
   return first != text.npos && text[first] == '{' && text.find("cuwarden.report/") != text.npos
              ? Content::report
              : Content::other;
@@ -98,6 +100,9 @@ int add_contents(const std::string& folder, FolderContents& found, Seen& seen) {
       case Content::report:
         found.reports.push_back(path);
         break;
+      case Content::merged:
+        found.merged.push_back(path);
+        break;
       case Content::ledger:
         found.ledgers.push_back(path);
         break;
@@ -130,6 +135,17 @@ FolderContents contents_of(const std::string& folder) {
     if (const int error = add_contents(other, found, seen))
       found.unreadable.push_back(other + ": " + error_text(error));
   return found;
+}
+
+std::string path_below(const std::string& folder, const std::string& path) {
+  return path.substr(folder.size() + (folder.ends_with('/') ? 0 : 1));
+}
+
+std::string line_about_no_reports(const std::string& folder, const FolderContents& contents) {
+  if (contents.merged.empty())
+    return folder + ": it is a folder without reports; give the folder of CUWARDEN_REPORT";
+  return folder + ": it is a folder without reports; give the path of its merged report, " +
+         contents.merged.front();
 }
 
 std::string line_about_ledgers(const std::string& folder, const FolderContents& contents) {

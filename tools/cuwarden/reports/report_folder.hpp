@@ -9,13 +9,17 @@ namespace cuwarden {
 // The reports and ledgers that were found in a folder and in the folders below it.
 struct FolderContents {
   int error = 0;  // an errno if the folder itself could not be read; otherwise 0
-  // Paths of the reports, and of the ledgers (files with the allocation records of processes).
-  // Paths in one folder are sorted by name, and come before those in the folders below it.
-  std::vector<std::string> reports, ledgers;
+  // Paths of the reports, of the ledgers (files with the allocation records of processes), and of
+  // merged reports. Paths in one folder are sorted by name, and come before those in the folders
+  // below it.
+  std::vector<std::string> reports, ledgers, merged;
   // A line for each file or folder that could not be read, and for each empty file whose name ends
   // in .json, with its path and the reason.
   std::vector<std::string> unreadable;
 };
+
+// Returns the line about a folder that has no report, which says if it has merged reports.
+std::string line_about_no_reports(const std::string& folder, const FolderContents&);
 
 // Returns the beginning of a line about the ledgers of the folder: "FOLDER: 2 processes with a
 // ledger but no report".
@@ -26,6 +30,9 @@ std::string line_about_ledgers(const std::string& folder, const FolderContents&)
 // followed, and a file with several names is listed once. Leaves out reports that are just being
 // written (.cuwarden-...), and damaged ledgers whose report was made (cuwarden-damaged-ledger-...).
 FolderContents contents_of(const std::string& folder);
+
+// Returns the part of the path behind the folder in which, or below which, the file lies.
+std::string path_below(const std::string& folder, const std::string& path);
 
 // Returns the path `folder` itself and the paths of the folders below it, each before the folders
 // inside it. Leaves out hidden folders, folders behind symbolic links, and those more than eight

@@ -23,9 +23,11 @@ int export_verb(const ExportVerb& verb) {
   }
   std::vector<std::string> patterns;
   if (!verb.suppressions.empty() && !read_suppressions(verb.suppressions, patterns)) return 2;
+  const OptionsForReports options{.suppressions = !verb.suppressions.empty(),
+                                  .symbols = !verb.symbol_folders.empty()};
   for (const std::string& file : verb.files) {
     const GivenReports given = each_given_report(
-        file, names, patterns, [&](const std::string&, const IndexedReport& report) {
+        file, names, patterns, options, [&](const std::string&, const IndexedReport& report) {
           add_leaks_of(report, "", Style(false), exported.leaks);
         });
     failed |= given.failed || !given.ledgers.empty();

@@ -4,16 +4,18 @@
 #include <optional>
 #include <utility>
 
-#include "reporters/comparison/job_summary.hpp"
 #include "reporters/files/file_status.hpp"
 #include "reporters/json/read_report.hpp"
+#include "reporters/merging/leaks_of_merged.hpp"
+#include "reporters/merging/merged_json.hpp"
+#include "reporters/merging/merged_text.hpp"
+#include "reporters/merging/merger.hpp"
 #include "reporters/text/leak_check.hpp"
-#include "reporters/text/text_summary.hpp"
 #include "reporters/words/error_text.hpp"
-#include "reporters/words/printable.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/ledgers/recovery.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/reports/given_reports.hpp"
 #include "tools/cuwarden/reports/given_suppressions.hpp"
 #include "tools/cuwarden/reports/report_folder.hpp"
 #include "tools/cuwarden/reports/report_names.hpp"
@@ -28,7 +30,7 @@ class Report {
   Report(const ReportVerb& verb, ReportNames& names)
       : verb_(verb),
         names_(names),
-        style_(verb.text.colour),
+        style_(verb.text.colour, verb.text.full_stacks),
         time_(usual_time_for_a_ledger),
         checks_(verb.checks, verb.text, STDOUT_FILENO) {}
 
@@ -41,7 +43,7 @@ class Report {
   void show(const std::string& argument) {
     if (argument != "-" && is_folder(argument)) return show_folder(argument);
     // A ledger of a killed process is made into the report that the process would have written.
-    if (argument == "-" || !is_ledger(argument)) return show_whole(argument);
+    if (argument == "-" || !is_ledger(argument)) return show_file(argument);
     const Recovery made =
         recover_as_owner(argument, {.wants_content = true, .always = true}, time_);
     if (made.report.empty()) return fail(argument + ": " + made.text);
@@ -50,7 +52,10 @@ class Report {
                    (made.kept.empty() ? " (made from the ledger, which is removed)"
                                       : " (made from the ledger, which is damaged and stays at " +
                                             made.kept + ")"));
-    show_whole(made.report, made.owner ? std::optional(made.content) : std::nullopt);
+    if (made.owner)
+      show_whole(made.report, {made.content, ReportNames::Paths::distrusted});
+    else
+      show_file(made.report);
   }
 
   int finish() {
@@ -70,24 +75,37 @@ class Report {
     status_ = 2;
   }
 
-  // Reads a report, checks its leaks, and returns the text to show; null after an error line.
-  template <class Show>
-  std::optional<std::string> read(const std::string& path, const Show& show_report,
-                                  std::optional<std::string> content = {}) {
+  // The text of a report's file, and the trust in the paths that it names.
+  struct Content {
+    std::string text;
+    ReportNames::Paths paths;
+  };
+
+  // Returns null after an error line.
+  std::optional<Content> load(const std::string& path) {
     std::string error;
-    auto report = content ? parse_report(*content, path, error) : load_report(path, error);
+    auto text = load_content(path, error);
+    if (text) return Content{std::move(*text), names_.paths_in(path)};
+    fail(error);
+    return std::nullopt;
+  }
+
+  // Reads a report, checks its leaks, and calls show(report). Returns false after an error line.
+  template <class Show>
+  bool read(const std::string& path, const Content& content, const Show& show) {
+    std::string error;
+    auto report = parse_report(content.text, name_of_input(path), error);
     if (!report) {
       fail(error);
-      return std::nullopt;
+      return false;
     }
-    names_.complete(*report, content ? ReportNames::Paths::distrusted : names_.paths_in(path));
+    names_.complete(*report, content.paths);
     suppress_leaks(*report, suppressions_);
     const IndexedReport indexed(std::move(*report));
-    const LeakCheck check = check_leaks(indexed, verb_.text.module);
-    std::string text = show_report(indexed, check);
+    show(indexed);
     check_modules(indexed);
     checks_.add(path, indexed);
-    return text;
+    return true;
   }
 
   void check_modules(const IndexedReport& report) {
@@ -107,15 +125,44 @@ class Report {
     kept_.clear();
   }
 
-  void show_whole(const std::string& path, std::optional<std::string> content = {}) {
-    const auto text = read(
-        path,
-        [&](const IndexedReport& report, const LeakCheck&) {
-          return verb_.format->write(report, verb_.text);
-        },
-        std::move(content));
-    if (!text) return;
-    put((first_ ? "" : "\n") + *text);
+  void show_file(const std::string& path) {
+    const auto content = load(path);
+    if (!content) return;
+    if (is_merged_report(content->text))
+      show_merged(path, content->text);
+    else
+      show_whole(path, *content);
+  }
+
+  void show_whole(const std::string& path, const Content& content) {
+    std::string text;
+    if (!read(path, content,
+              [&](const IndexedReport& report) { text = verb_.format->write(report, verb_.text); }))
+      return;
+    put((first_ ? "" : "\n") + text);
+    first_ = false;
+  }
+
+  void show_merged(const std::string& path, const std::string& content) {
+    const std::string name = name_of_input(path);
+    const OptionsForReports options{.module = !verb_.text.module.empty(),
+                                    .suppressions = !verb_.suppressions.empty(),
+                                    .symbols = !verb_.symbol_folders.empty()};
+    if (const auto refusal = options.refusal(name)) return fail(*refusal);
+    std::string error;
+    const auto merged = parse_merged_report(content, name, error);
+    if (!merged) return fail(error);
+    for (const std::string& reason : merged->tool.reasons)
+      print_error(name + ": it is incomplete: " + reason);
+    any_read_ = true;
+    checks_.add(path, IndexedReport(leaks_of_merged(*merged)));
+    show_processes(*merged);
+  }
+
+  void show_processes(const model::MergedReport& merged) {
+    const std::string text = merged_text(merged, verb_.text.top, style_);
+    if (text.empty()) return;
+    put((first_ ? "" : "\n") + text);
     first_ = false;
   }
 
@@ -131,33 +178,17 @@ class Report {
       checks_.add_doubt(without_report);
     }
     if (contents.reports.empty()) {
-      if (contents.ledgers.empty())
-        fail(folder + ": it is a folder without reports; give the folder of CUWARDEN_REPORT");
+      if (contents.ledgers.empty()) fail(line_about_no_reports(folder, contents));
       return;
     }
-    if (contents.reports.size() == 1) return show_whole(contents.reports.front());
+    if (contents.reports.size() == 1) return show_file(contents.reports.front());
 
-    DeviceSummary devices;
-    JobSummary job(style_);
-    std::string lines;
-    for (const std::string& path : contents.reports) {
-      const auto line = read(path, [&](const IndexedReport& report, const LeakCheck& check) {
-        devices.add(report);
-        job.add(report);
-        return process_line(report, check, style_);
-      });
-      if (!line) continue;
-      const std::size_t name_at = folder.size() + (folder.ends_with('/') ? 0 : 1);
-      lines += printable(path.substr(name_at)) + ": " + *line + "\n";
-    }
-    // The sentence that matters comes first.
-    std::string text;
-    for (const std::string& part : {job.first_refusal() + job.idle_devices(), lines,
-                                    devices.lines(), job.common_leaks(verb_.text.top)})
-      if (!part.empty()) text += (text.empty() && first_ ? "" : "\n") + part;
-    if (lines.empty()) return;
-    put(text);
-    first_ = false;
+    Merger merger(verb_.text.module);
+    for (const std::string& path : contents.reports)
+      if (const auto content = load(path))
+        read(path, *content,
+             [&](const IndexedReport& report) { merger.add(path_below(folder, path), report); });
+    show_processes(merger.finish());
   }
 
   const ReportVerb& verb_;

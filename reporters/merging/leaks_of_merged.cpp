@@ -1,0 +1,73 @@
+#include "reporters/merging/leaks_of_merged.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "reporters/words/paths.hpp"
+
+namespace cuwarden {
+namespace {
+
+model::LeakGroup group_of(const model::MergedLeak& leak) {
+  model::LeakGroup group;
+  group.fingerprint = leak.fingerprint;
+  group.where = leak.where;
+  group.stack = leak.stack;
+  group.kind = leak.kind;
+  group.api = leak.api;
+  group.count = leak.count;
+  group.bytes = leak.bytes;
+  group.lost_count = leak.lost_count;
+  group.lost_bytes = leak.lost_bytes;
+  group.unknown_count = leak.unknown_count;
+  group.unknown_bytes = leak.unknown_bytes;
+  // The allocations that are neither lost nor unknown have pointers.
+  const auto rest = [](model::Figure all, model::Figure lost, model::Figure unknown) {
+    const std::uint64_t others = lost.value_or(0) + unknown.value_or(0);
+    return all.value_or(0) - std::min(others, all.value_or(0));
+  };
+  group.reachable_count = rest(leak.count, leak.lost_count, leak.unknown_count);
+  group.reachable_bytes = rest(leak.bytes, leak.lost_bytes, leak.unknown_bytes);
+  return group;
+}
+
+model::LeakGroup suppressed_group(const std::string& fingerprint) {
+  model::LeakGroup group;
+  group.fingerprint = fingerprint;
+  group.suppressed = true;
+  return group;
+}
+
+}  // namespace
+
+model::Report leaks_of_merged(const model::MergedReport& merged) {
+  model::Report report;
+  report.tool = merged.tool;
+  report.settings = merged.settings;
+  report.stacks = merged.stacks;
+  report.frames = merged.frames;
+  report.modules = merged.modules;
+  std::vector<std::string> doubts = merged.tool.reasons;
+  std::set<std::string> programs;
+  bool is_searched = true;
+  for (const model::MergedProcess& process : merged.processes) {
+    if (process.doubt) doubts.push_back(process.report + ": " + *process.doubt);
+    if (process.program) programs.emplace(file_name(*process.program));
+    is_searched &= process.pointer_search || process.leak_count.value_or(0) == 0;
+  }
+  report.records = model::completeness(std::move(doubts));
+  if (programs.size() == 1) report.process.program = *programs.begin();
+  if (is_searched) report.pointer_search.emplace();
+  report.leaks = {0, 0, 0, 0};
+  for (const model::MergedLeak& leak : merged.leaks) {
+    report.leak_groups.push_back(group_of(leak));
+    report.leaks.bytes = *report.leaks.bytes + leak.bytes.value_or(0);
+    report.leaks.count = *report.leaks.count + leak.count.value_or(0);
+  }
+  for (const std::string& fingerprint : merged.suppressed_fingerprints)
+    report.leak_groups.push_back(suppressed_group(fingerprint));
+  return report;
+}
+
+}  // namespace cuwarden

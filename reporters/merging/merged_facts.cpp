@@ -1,0 +1,121 @@
+#include "reporters/merging/merged_facts.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "reporters/words/wall_clock.hpp"
+
+namespace cuwarden {
+namespace {
+
+// Returns the number of devices in a list such as "0,1,2"; 0 if the text is no list.
+std::size_t devices_in(std::string_view list) {
+  if (list.empty() || list.starts_with('-')) return 0;
+  return static_cast<std::size_t>(std::ranges::count(list, ',')) + 1;
+}
+
+// Returns the device of the host that most processes use, the first of several; null if no process
+// of the host uses a device. `used`: is set to the number of the host's devices.
+const model::MergedDevice* most_used(const model::MergedReport& report, const model::Text& host,
+                                     std::size_t& used) {
+  const model::MergedDevice* most = nullptr;
+  used = 0;
+  for (const model::MergedDevice& device : report.devices) {
+    if (device.host != host) continue;
+    ++used;
+    if (most == nullptr || most->processes < device.processes) most = &device;
+  }
+  return most;
+}
+
+}  // namespace
+
+void find_first_refusal(model::MergedReport& report) {
+  std::vector<std::pair<std::int64_t, const model::Refusal*>> in_order;
+  for (const model::Refusal& refusal : report.refusals)
+    if (const auto time = parse_iso_8601(refusal.time)) in_order.emplace_back(*time, &refusal);
+  if (in_order.empty()) return;
+  std::ranges::stable_sort(in_order, {}, [](const auto& row) { return row.first; });
+  model::FirstRefusal first;
+  first.process = in_order.front().second->process;
+  first.time = in_order.front().second->time;
+  for (const auto& [time, refusal] : in_order)
+    if (refusal->process != first.process) first.followed_by.push_back(refusal->process);
+  if (!first.followed_by.empty())
+    first.followed_within_ns =
+        static_cast<std::uint64_t>(in_order.back().first - in_order.front().first);
+  first.several_clocks =
+      std::ranges::any_of(report.processes, [&](const model::MergedProcess& process) {
+        return process.host != report.processes.front().host;
+      });
+  report.first_refusal = std::move(first);
+}
+
+void find_idle_devices(model::MergedReport& report) {
+  std::map<model::Text, std::set<model::Text>> lists_by_host;
+  for (const model::MergedProcess& process : report.processes)
+    lists_by_host[process.host].insert(process.visible_devices);
+  for (const auto& [host, lists] : lists_by_host) {
+    const std::size_t visible = lists.size() == 1 ? devices_in(lists.begin()->value_or("")) : 0;
+    std::size_t used = 0;
+    const model::MergedDevice* const shared = most_used(report, host, used);
+    if (shared == nullptr || shared->processes < std::uint64_t{2} || visible <= used) continue;
+    report.idle_devices.push_back(
+        {host, visible, used, visible - used, shared->id, shared->processes});
+  }
+}
+
+void find_holders(model::MergedReport& report) {
+  std::map<std::pair<model::Text, std::uint64_t>, std::vector<const model::MergedProcess*>> by_pid;
+  for (const model::MergedProcess& process : report.processes)
+    if (process.pid) by_pid[{process.host, *process.pid}].push_back(&process);
+  for (model::DeviceHolder& holder : report.device_holders) {
+    const model::MergedDevice& device = report.devices[holder.device - 1];
+    if (holder.process || !device.full_process || !device.full_time || !holder.pid) continue;
+    // The refused process saw the holder on its own host.
+    const model::Text& host = report.processes[*device.full_process - 1].host;
+    const auto found = by_pid.find({host, *holder.pid});
+    if (found == by_pid.end()) continue;
+    const model::MergedProcess* last = nullptr;
+    for (const model::MergedProcess* const process : found->second)
+      // Times in one form are ordered as texts are.
+      if (process->start <= *device.full_time && (last == nullptr || last->start < process->start))
+        last = process;
+    if (last != nullptr) holder.process = last->id;
+  }
+}
+
+void sum_up(model::MergedLeak& leak, std::span<const model::LeakOfProcess> processes) {
+  const auto sum_of = [&](model::Figure model::LeakOfProcess::*figure) {
+    std::uint64_t sum = 0;
+    for (const model::LeakOfProcess& row : processes) sum += (row.*figure).value_or(0);
+    return sum;
+  };
+  using Row = model::LeakOfProcess;
+  leak.count = sum_of(&Row::count);
+  leak.bytes = sum_of(&Row::bytes);
+  leak.lost_count = sum_of(&Row::lost_count);
+  leak.lost_bytes = sum_of(&Row::lost_bytes);
+  leak.unknown_count = sum_of(&Row::unknown_count);
+  leak.unknown_bytes = sum_of(&Row::unknown_bytes);
+  leak.processes = processes.size();
+  std::vector<std::pair<std::uint64_t, model::Id>> bytes;
+  for (const Row& row : processes) bytes.emplace_back(row.bytes.value_or(0), row.process);
+  if (bytes.empty()) return;
+  std::ranges::sort(bytes);
+  const std::uint64_t most = bytes.back().first, median = bytes[bytes.size() / 2].first;
+  leak.least_bytes = bytes.front().first;
+  leak.median_bytes = median;
+  leak.most_bytes = most;
+  // A process that holds twice as much as most others stands out.
+  if (bytes.size() > 2 && most / 2 >= median && median != 0) leak.outlier = bytes.back().second;
+}
+
+}  // namespace cuwarden

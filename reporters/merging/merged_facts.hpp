@@ -1,0 +1,27 @@
+// Facts of the merged report that follow from its tables: the first refusal, idle devices, holders
+// of full devices, and the processes that stand out by a leak.
+#pragma once
+
+#include <span>
+
+#include "reporters/model/merged_report.hpp"
+
+namespace cuwarden {
+
+// Sets MergedReport::first_refusal from the table `refusals`. A refusal whose time is malformed
+// does not count.
+void find_first_refusal(model::MergedReport&);
+
+// Fills the table `idle_devices`. Only hosts whose processes all have the same
+// CUDA_VISIBLE_DEVICES, a list, are judged.
+void find_idle_devices(model::MergedReport&);
+
+// Sets DeviceHolder::process by the pid where it is null: the process with this pid on the refused
+// process's host that started last before the device was full. Stays null if there is none.
+void find_holders(model::MergedReport&);
+
+// Sets the sums of the leak, and MergedLeak::processes and later fields, from its rows of the table
+// `leaks_of_processes`, of which there is one for each process.
+void sum_up(model::MergedLeak&, std::span<const model::LeakOfProcess>);
+
+}  // namespace cuwarden

@@ -1,0 +1,42 @@
+// The call stacks of the merged report, with the frames and modules that they need.
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "reporters/model/indexed_report.hpp"
+#include "reporters/model/merged_report.hpp"
+
+namespace cuwarden {
+
+// Copies call stacks of many reports into the tables of one. A frame or a module that several
+// stacks have is stored once.
+class MergedStacks {
+ public:
+  // Copies a stack of the report, with its frames and their modules. Returns its id in the merged
+  // tables; null if the report has no such stack.
+  model::MaybeId add(const IndexedReport&, model::MaybeId stack);
+  // Moves the tables into the merged report.
+  void give(model::MergedReport&);
+
+ private:
+  // All fields of a frame but its id. The module is an id of modules_.
+  using FrameKey = std::tuple<model::Text, model::Text, model::Figure, bool, model::MaybeId,
+                              model::Figure, model::Text, model::Text, model::Text>;
+
+  // Returns the id of the frame in frames_, to which it is added if it is new.
+  model::Id id_of(const IndexedReport&, const model::Frame&);
+  // Returns the id of the module in modules_, to which it is added if it is new; null if the report
+  // has no such module.
+  model::MaybeId module_id(const IndexedReport&, model::MaybeId module);
+
+  std::vector<model::Stack> stacks_;
+  std::vector<model::Frame> frames_;
+  std::vector<model::Module> modules_;
+  std::map<FrameKey, model::Id> frame_ids_;
+  std::map<std::pair<std::string, model::Text>, model::Id> module_ids_;  // by path and build id
+};
+
+}  // namespace cuwarden

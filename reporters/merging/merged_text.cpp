@@ -1,0 +1,253 @@
+#include "reporters/merging/merged_text.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "reporters/comparison/leaks_by_fingerprint.hpp"
+#include "reporters/merging/leaks_of_merged.hpp"
+#include "reporters/text/process_ending.hpp"
+#include "reporters/text/text_stacks.hpp"
+#include "reporters/words/paths.hpp"
+#include "reporters/words/quantities.hpp"
+#include "reporters/words/wall_clock.hpp"
+
+namespace cuwarden {
+namespace {
+
+// Most processes that are named as holders of a device.
+constexpr std::size_t most_holders = 8;
+
+std::string host_name(const model::Text& host) { return text_or(host, "an unknown host"); }
+
+std::string program_name(const model::MergedProcess& process) {
+  return std::string(file_name(text_or(process.program, "unknown program")));
+}
+
+// Returns "1 NOUN" or "3 NOUNs"; a noun that ends with s gets "es".
+std::string number_of(std::uint64_t count, const std::string& noun) {
+  return human_count(count) + " " + noun + (count == 1 ? "" : noun.ends_with('s') ? "es" : "s");
+}
+
+// Makes the sections of the text.
+class MergedText {
+ public:
+  MergedText(const model::MergedReport& report, const Style& style)
+      : report_(report), style_(style) {
+    for (const model::MergedProcess& process : report.processes)
+      several_hosts_ |= process.host != report.processes.front().host;
+    devices_of_.resize(report.processes.size());
+    for (const model::DeviceUse& use : report.device_uses)
+      devices_of_[use.process - 1].push_back(use.device);
+  }
+
+  std::string first_refusal() const;
+  std::string idle_devices() const;
+  std::string processes() const;
+  std::string devices() const;
+  std::string common_leaks(std::size_t top) const;
+
+ private:
+  const model::MergedProcess& process(model::Id id) const { return report_.processes[id - 1]; }
+  const model::MergedDevice& device(model::Id id) const { return report_.devices[id - 1]; }
+  // Returns "rank 3" or, without a rank, "app (pid 4711)"; with the host if the job ran on several.
+  std::string name_of(model::Id process) const;
+  std::string leaks_of(const model::MergedProcess&) const;
+  std::string peak_of(const model::MergedProcess&) const;
+  std::string incidents_of(const model::MergedProcess&) const;
+  // Returns ": rank 1 itself 2.0 MiB, rank 0 3.0 MiB", the processes that held the device when it
+  // was full; empty if only the refused process is known.
+  std::string holders_of(const model::MergedDevice&) const;
+  // Returns the bytes of a leak: "4.0 MiB each", or the least, the median and the most.
+  std::string spread(const model::MergedLeak&) const;
+
+  const model::MergedReport& report_;
+  const Style& style_;
+  bool several_hosts_ = false;
+  std::vector<std::vector<model::Id>> devices_of_;  // devices of each process, by its id less 1
+};
+
+std::string MergedText::name_of(model::Id id) const {
+  const model::MergedProcess& found = process(id);
+  const std::string name =
+      found.rank ? "rank " + std::to_string(*found.rank)
+                 : program_name(found) + " (pid " + std::to_string(found.pid.value_or(0)) + ")";
+  return several_hosts_ ? name + " on " + host_name(found.host) : name;
+}
+
+std::string MergedText::holders_of(const model::MergedDevice& full) const {
+  std::vector<const model::DeviceHolder*> holders;
+  for (const model::DeviceHolder& holder : report_.device_holders)
+    if (holder.device == full.id) holders.push_back(&holder);
+  if (holders.size() < 2) return "";
+  std::string text;
+  const std::size_t shown = std::min(holders.size(), most_holders + 1);
+  for (const model::DeviceHolder* const holder : std::span(holders).first(shown)) {
+    text += text.empty() ? ": " : ", ";
+    text += holder->process ? name_of(*holder->process)
+                            : "pid " + std::to_string(holder->pid.value_or(0));
+    const bool is_refused = holder->process && holder->process == full.full_process;
+    text += (is_refused ? " itself " : " ") + (holder->bytes.value_or(0) == 0 && !is_refused
+                                                   ? "unknown"
+                                                   : human_bytes(holder->bytes.value_or(0)));
+  }
+  if (shown < holders.size()) text += ", " + human_count(holders.size() - shown) + " more";
+  return text;
+}
+
+std::string MergedText::first_refusal() const {
+  if (!report_.first_refusal) return "";
+  const model::FirstRefusal& first = *report_.first_refusal;
+  std::string text = style_.red("FIRST OUT OF MEMORY") + ": " +
+                     style_.bold(name_of(first.process)) + " at " +
+                     time_of_day(parse_iso_8601(first.time).value_or(0));
+  const auto refusal = std::ranges::find(report_.refusals, first.process, &model::Refusal::process);
+  const bool is_known = refusal != report_.refusals.end();
+  if (is_known) {
+    text += ", " + text_or(refusal->api, "a request") +
+            (refusal->bytes ? " of " + human_bytes(*refusal->bytes) : "") +
+            " failed: " + printable(refusal->verdict);
+    if (refusal->where) text += ", " + printable(*refusal->where);
+  }
+  text += "\n";
+  if (const std::size_t followed = first.followed_by.size(); followed != 0)
+    text += "  " + number_of(followed, "other process") + " followed within " +
+            human_time(first.followed_within_ns.value_or(0)) +
+            (first.several_clocks ? ", if the clocks of the hosts agree" : "") + "\n";
+  if (!is_known || !refusal->device) return text;
+  const model::MergedDevice& full = device(*refusal->device);
+  if (const std::string holders = holders_of(full); !holders.empty())
+    text += "  " + device_name(full) + " was held by" + holders + "\n";
+  return text;
+}
+
+std::string MergedText::idle_devices() const {
+  std::string text;
+  for (const model::IdleDevices& row : report_.idle_devices) {
+    const std::uint64_t idle = row.idle.value_or(0);
+    text += style_.yellow(number_of(row.processes.value_or(0), "process") + " use " +
+                          device_name(device(row.shared_device))) +
+            ", " + number_of(idle, "visible GPU") + " of " + host_name(row.host) +
+            (idle == 1 ? " is" : " are") +
+            " idle: check how ranks are bound to GPUs, and that each chooses by its local rank\n";
+  }
+  return text;
+}
+
+std::string MergedText::leaks_of(const model::MergedProcess& process) const {
+  const std::uint64_t count = process.leak_count.value_or(0);
+  if (count == 0)
+    return process.doubt ? style_.yellow("no leaks are known, but records are missing")
+                         : style_.green("no leaks");
+  const std::string amount =
+      human_bytes(process.leak_bytes.value_or(0)) + " in " + allocations(count);
+  const std::string reason = process.end_reason.value_or("");
+  if (reason == "running") return amount + " allocated";
+  return amount + style_.red(is_end_at_work(process.end_reason) ? " not freed" : " leaked");
+}
+
+std::string MergedText::peak_of(const model::MergedProcess& process) const {
+  const std::vector<model::Id>& used = devices_of_[process.id - 1];
+  if (used.empty()) return "";
+  return "; peak " + human_bytes(process.peak_bytes.value_or(0)) + " on " +
+         (used.size() == 1 ? device_name(device(used.front())) : number_of(used.size(), "device"));
+}
+
+std::string MergedText::incidents_of(const model::MergedProcess& process) const {
+  const std::uint64_t incidents = process.incidents.value_or(0);
+  if (incidents == 0) return "";
+  std::string text = "; " + human_count(incidents) +
+                     (incidents == 1 ? " request was refused" : " requests were refused");
+  for (const std::string& verdict : process.verdicts)
+    text += (&verdict == &process.verdicts.front() ? ": " : ", ") + printable(verdict);
+  return text;
+}
+
+std::string MergedText::processes() const {
+  std::string text;
+  for (const model::MergedProcess& process : report_.processes) {
+    text += printable(process.report) + ": " + program_name(process) + " (pid " +
+            std::to_string(process.pid.value_or(0)) + " on " + host_name(process.host);
+    if (process.rank) text += ", rank " + std::to_string(*process.rank);
+    text += ") " + process_ending(process.end_reason, process.exit_status, process.signal) + ": " +
+            leaks_of(process) + peak_of(process) + incidents_of(process) + "\n";
+  }
+  return text;
+}
+
+std::string MergedText::devices() const {
+  std::string text;
+  for (const model::MergedDevice& row : report_.devices) {
+    text += device_name(row) + " (" + text_or(row.name, "unknown") + " on " + host_name(row.host) +
+            "): " + number_of(row.processes.value_or(0), "process") + ", " +
+            human_bytes(row.live_bytes.value_or(0)) + " live at the end, peaks of " +
+            human_bytes(row.peak_bytes.value_or(0)) + " in all";
+    if (const std::uint64_t refused = row.refused.value_or(0); refused != 0)
+      text += ", " + number_of(refused, "refused request");
+    text += "\n";
+    // The holders of the device that was full first stand at the beginning of the text.
+    const bool is_told = report_.first_refusal &&
+                         row.full_process == report_.first_refusal->process &&
+                         row.full_time == report_.first_refusal->time;
+    if (row.processes.value_or(0) < 2 || is_told) continue;
+    if (const std::string holders = holders_of(row); !holders.empty())
+      text += "  full at " + time_of_day(parse_iso_8601(row.full_time.value_or("")).value_or(0)) +
+              ", held by" + holders + "\n";
+  }
+  return text;
+}
+
+std::string MergedText::spread(const model::MergedLeak& leak) const {
+  const std::uint64_t least = leak.least_bytes.value_or(0), most = leak.most_bytes.value_or(0),
+                      median = leak.median_bytes.value_or(0);
+  if (least == most) return human_bytes(most) + " each";
+  std::string text = "least " + human_bytes(least) + ", median " + human_bytes(median) + ", most " +
+                     human_bytes(most);
+  if (leak.outlier && median != 0)
+    text += "; " + style_.red(name_of(*leak.outlier) + " holds " + human_count(most / median) +
+                              "× the median");
+  return text;
+}
+
+std::string MergedText::common_leaks(std::size_t top) const {
+  std::vector<const model::MergedLeak*> common;
+  for (const model::MergedLeak& leak : report_.leaks)
+    if (leak.processes.value_or(0) > 1) common.push_back(&leak);
+  if (common.empty()) return "";
+  const IndexedReport stacks(leaks_of_merged(report_));
+  std::string text = style_.bold("NOT FREED IN SEVERAL PROCESSES") + "\n";
+  const std::size_t shown = top == 0 ? common.size() : std::min(top, common.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const model::MergedLeak& leak = *common[i];
+    const std::string api = text_or(leak.api, "");
+    text += padded(std::to_string(i + 1) + ".", 3, true) + " " +
+            style_.bold(human_bytes(leak.bytes.value_or(0))) + " in " +
+            human_count(leak.processes.value_or(0)) + " processes (" + spread(leak) + ") · " +
+            memory_name(leak.kind, std::nullopt) + (api.empty() ? "" : " · " + api) + "\n";
+    add_stack(stacks, leak.stack, most_compared_frames, style_, text);
+  }
+  if (shown < common.size())
+    text +=
+        style_.dim("  … " + std::to_string(common.size() - shown) + " more; --top 0 shows all") +
+        "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string device_name(const model::MergedDevice& device) {
+  if (device.uuid && !device.uuid->empty()) return printable(*device.uuid);
+  return "GPU " + std::to_string(device.device.value_or(0)) + " of " + host_name(device.host);
+}
+
+std::string merged_text(const model::MergedReport& report, std::size_t top, const Style& style) {
+  const MergedText parts(report, style);
+  std::string text;
+  for (const std::string& part : {parts.first_refusal() + parts.idle_devices(), parts.processes(),
+                                  parts.devices(), parts.common_leaks(top)})
+    if (!part.empty()) text += (text.empty() ? "" : "\n") + part;
+  return text;
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,326 @@
+#include "reporters/merging/merger.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "reporters/merging/leaks_of_merged.hpp"
+#include "reporters/merging/merged_facts.hpp"
+#include "reporters/merging/merged_text.hpp"
+#include "reporters/tables/process_facts.hpp"
+#include "reporters/text/leak_check.hpp"
+#include "reporters/text/text_stacks.hpp"
+#include "reporters/words/wall_clock.hpp"
+
+namespace cuwarden {
+namespace {
+
+// Returns the earlier of two incidents, of which `known` may be null.
+const model::Incident* earlier(const model::Incident* known, const model::Incident& other) {
+  return known == nullptr || *other.time_ns < *known->time_ns ? &other : known;
+}
+
+// Adds up figures of the report's totals of a device, or of all devices if `device` is null.
+std::uint64_t sum_of(const IndexedReport& report, model::Figure model::Total::*figure,
+                     model::MaybeId device) {
+  std::uint64_t sum = 0;
+  for (const model::Total& total : report->totals)
+    if (total.device && (!device || total.device == device)) sum += (total.*figure).value_or(0);
+  return sum;
+}
+
+model::MergedProcess row_of(const IndexedReport& report, const std::string& module) {
+  const model::Process& process = report->process;
+  model::MergedProcess row;
+  row.rank = report->job.rank;
+  row.host = process.host;
+  row.pid = process.pid;
+  row.program = process.program;
+  row.start = process.start;
+  row.end_ns = process.end_ns;
+  row.end_reason = process.end_reason;
+  row.exit_status = process.exit_status;
+  row.signal = process.signal;
+  row.job_id = report->job.job_id;
+  row.visible_devices = report->job.visible_devices;
+  for (const model::Device& device : report->devices)
+    if (device.uuid) row.devices.push_back(*device.uuid);
+  row.peak_bytes = sum_of(report, &model::Total::peak_bytes, std::nullopt);
+  const LeakCheck check = check_leaks(report, module);
+  row.leak_count = check.count;
+  row.leak_bytes = check.bytes;
+  row.doubt = check.doubt ? check.doubt : unlisted_leaks(report, module, check);
+  row.pointer_search = report->pointer_search.has_value();
+  row.incidents = report->incidents.size();
+  for (const model::Incident& incident : report->incidents)
+    if (std::ranges::count(row.verdicts, incident.verdict) == 0)
+      row.verdicts.push_back(incident.verdict);
+  return row;
+}
+
+ProcessIdentity identity_of(const model::MergedProcess& process) {
+  return {process.host, process.pid, process.start, process.program};
+}
+
+void add(model::Figure& sum, std::uint64_t part) { sum = sum.value_or(0) + part; }
+
+}  // namespace
+
+model::Id Merger::id_of(model::MergedDevice device) {
+  const auto next = static_cast<model::Id>(devices_.size() + 1);
+  const auto [known, is_new] = device_ids_.try_emplace(device_name(device), next);
+  if (is_new) devices_.push_back({std::move(device), {}});
+  return known->second;
+}
+
+Merger::IdsByOrdinal Merger::add_devices(const IndexedReport& report) {
+  IdsByOrdinal ids;
+  for (const model::Device& device : report->devices) {
+    model::MergedDevice row;
+    row.uuid = device.uuid;
+    if (!device.uuid) row.device = device.device;
+    row.name = device.name;
+    row.host = report->process.host;
+    const model::Id id = id_of(std::move(row));
+    ids[device.device] = id;
+    uses_.push_back({processes_.back().id, id, device.device,
+                     sum_of(report, &model::Total::live_bytes, device.device),
+                     sum_of(report, &model::Total::peak_bytes, device.device),
+                     static_cast<std::uint64_t>(std::ranges::count_if(
+                         report->incidents,
+                         [&](const auto& incident) { return incident.device == device.device; }))});
+  }
+  return ids;
+}
+
+std::vector<model::DeviceHolder> Merger::holders_at(const IndexedReport& report,
+                                                    const model::Incident& incident) const {
+  model::DeviceHolder own;
+  own.process = processes_.back().id;
+  own.pid = report->process.pid;
+  own.program = report->process.program;
+  std::int64_t own_bytes = 0;
+  for (const model::AccountItem& item : report->accounts)
+    if (item.incident == incident.id && item.device == incident.device &&
+        item.item.starts_with("live_"))
+      own_bytes += std::max<std::int64_t>(item.bytes.value_or(0), 0);
+  own.bytes = static_cast<std::uint64_t>(own_bytes);
+  std::vector<model::DeviceHolder> holders{own};
+  for (const model::DeviceProcess& other : report->device_processes)
+    if (other.incident == incident.id && other.device == incident.device && other.pid)
+      holders.push_back({0, std::nullopt, other.pid, other.program, other.used_bytes});
+  std::ranges::stable_sort(holders.begin() + 1, holders.end(), std::greater(),
+                           &model::DeviceHolder::bytes);
+  return holders;
+}
+
+template <class Holders>
+void Merger::keep_if_first(Full& full, std::int64_t realtime_ns, model::Id process,
+                           const Holders& holders) {
+  if (full.process != 0 && full.realtime_ns <= realtime_ns) return;
+  full = {realtime_ns, process, holders()};
+}
+
+void Merger::add_refusals(const IndexedReport& report, const IdsByOrdinal& ids) {
+  const auto start = parse_iso_8601(report->process.start);
+  if (!start) return;
+  const model::Incident* first = nullptr;
+  std::map<model::Id, const model::Incident*> first_by_device;
+  for (const model::Incident& incident : report->incidents) {
+    if (incident.outcome != "failed" || !incident.time_ns) continue;
+    first = earlier(first, incident);
+    const auto id = incident.device ? ids.find(*incident.device) : ids.end();
+    if (id != ids.end())
+      first_by_device[id->second] = earlier(first_by_device[id->second], incident);
+  }
+  if (first == nullptr) return;
+  const auto time_of = [&](const model::Incident& incident) {
+    return *start + static_cast<std::int64_t>(*incident.time_ns);
+  };
+  const model::Id process = processes_.back().id;
+  model::Refusal row;
+  row.process = process;
+  row.time = iso_8601(time_of(*first));
+  row.api = first->api;
+  row.bytes = first->bytes;
+  if (first->device && ids.contains(*first->device)) row.device = ids.at(*first->device);
+  row.verdict = first->verdict;
+  row.where = model::text_or_null(calling_location(report, first->stack).location);
+  refusals_.push_back(std::move(row));
+  for (const auto& [id, incident] : first_by_device)
+    keep_if_first(devices_[id - 1].full, time_of(*incident), process,
+                  [&] { return holders_at(report, *incident); });
+}
+
+Merger::Leak& Merger::leak_of(const IndexedReport& report, const LeakRow& row) {
+  const auto [known, is_new] = leaks_.try_emplace(std::string(row.fingerprint));
+  model::MergedLeak& leak = known->second.row;
+  if (is_new) {
+    leak.fingerprint = known->first;
+    leak.kind = row.kind;
+    leak.api = model::text_or_null(row.api);
+    leak.stack = stacks_.add(report, row.stack);
+    leak.where = model::text_or_null(calling_location(report, row.stack).location);
+  }
+  return known->second;
+}
+
+void Merger::keep_common(const std::vector<model::Setting>& settings) {
+  if (!settings_) {
+    settings_ = settings;
+    return;
+  }
+  std::erase_if(*settings_, [&](const model::Setting& known) {
+    return std::ranges::none_of(settings, [&](const auto& other) { return other == known; });
+  });
+}
+
+void Merger::add(const std::string& name, const IndexedReport& report) {
+  model::MergedProcess process = row_of(report, module_);
+  process.id = static_cast<model::Id>(processes_.size() + 1);
+  process.report = name;
+  known_.add(identity_of(process), process.id);
+  processes_.push_back(std::move(process));
+  add_refusals(report, add_devices(report));
+  each_leak(report, "", [&](const LeakRow& row) {
+    Leak& leak = leak_of(report, row);
+    const model::Id id = processes_.back().id;
+    if (leak.processes.empty() || leak.processes.back().process != id)
+      leak.processes.push_back({0, id, 0, 0, 0, 0, 0, 0});
+    model::LeakOfProcess& own = leak.processes.back();
+    cuwarden::add(own.count, row.count);
+    cuwarden::add(own.bytes, row.bytes);
+    cuwarden::add(own.lost_count, row.lost_count);
+    cuwarden::add(own.lost_bytes, row.lost_bytes);
+    cuwarden::add(own.unknown_count, row.unknown_count);
+    cuwarden::add(own.unknown_bytes, row.unknown_bytes);
+  });
+  add_suppressed_of(report, suppressed_);
+  if (!report->settings.empty()) keep_common(report->settings);
+}
+
+std::size_t Merger::add(const model::MergedReport& merged) {
+  const IndexedReport leaks(leaks_of_merged(merged));
+  // By the old ids less 1: the new ids; null for processes that were known.
+  std::vector<model::MaybeId> processes;
+  std::vector<model::Id> devices;
+  for (const model::MergedProcess& row : merged.processes) {
+    processes.emplace_back();
+    if (knows(identity_of(row))) continue;
+    processes_.push_back(row);
+    processes.back() = processes_.back().id = static_cast<model::Id>(processes_.size());
+    known_.add(identity_of(row), processes_.back().id);
+  }
+  for (const model::MergedDevice& row : merged.devices) {
+    devices.push_back(id_of(row));
+    const auto time = parse_iso_8601(row.full_time.value_or(""));
+    const model::MaybeId process =
+        row.full_process ? processes[*row.full_process - 1] : std::nullopt;
+    if (!time || !process) continue;
+    keep_if_first(devices_[devices.back() - 1].full, *time, *process, [&] {
+      std::vector<model::DeviceHolder> holders;
+      for (const model::DeviceHolder& holder : merged.device_holders) {
+        if (holder.device != row.id) continue;
+        holders.push_back(holder);
+        // The processes are found again, since some may have come with other files.
+        holders.back().process = holder.process == row.full_process ? process : std::nullopt;
+      }
+      return holders;
+    });
+  }
+  // Calls visit(row, id) for each row of a known process, with the new id of the process.
+  const auto each_new = [&](const auto& rows, const auto& visit) {
+    for (auto row : rows) {
+      if (!processes[row.process - 1]) continue;
+      row.process = *processes[row.process - 1];
+      visit(std::move(row));
+    }
+  };
+  each_new(merged.device_uses, [&](model::DeviceUse row) {
+    row.device = devices[row.device - 1];
+    uses_.push_back(row);
+  });
+  each_new(merged.refusals, [&](model::Refusal row) {
+    if (row.device) row.device = devices[*row.device - 1];
+    refusals_.push_back(std::move(row));
+  });
+  each_new(merged.leaks_of_processes, [&](const model::LeakOfProcess& row) {
+    const model::MergedLeak& leak = merged.leaks[row.leak - 1];
+    leak_of(leaks,
+            {leak.fingerprint, leak.kind, leak.api ? std::string_view(*leak.api) : "", leak.stack})
+        .processes.push_back(row);
+  });
+  suppressed_.insert(merged.suppressed_fingerprints.begin(), merged.suppressed_fingerprints.end());
+  reasons_.insert(reasons_.end(), merged.tool.reasons.begin(), merged.tool.reasons.end());
+  keep_common(merged.settings);
+  return static_cast<std::size_t>(std::ranges::count(processes, model::MaybeId()));
+}
+
+void Merger::give_devices(model::MergedReport& report) {
+  std::vector<model::Id> new_ids(devices_.size());
+  for (const auto& [name, old_id] : device_ids_) {
+    Device& device = devices_[old_id - 1];
+    const auto id = static_cast<model::Id>(report.devices.size() + 1);
+    new_ids[old_id - 1] = device.row.id = id;
+    device.row.processes = device.row.live_bytes = device.row.peak_bytes = device.row.refused = 0;
+    device.row.full_time = std::nullopt;
+    device.row.full_process = std::nullopt;
+    if (device.full.process != 0) {
+      device.row.full_time = iso_8601(device.full.realtime_ns);
+      device.row.full_process = device.full.process;
+    }
+    report.devices.push_back(std::move(device.row));
+    for (model::DeviceHolder& holder : device.full.holders) {
+      holder.device = id;
+      report.device_holders.push_back(std::move(holder));
+    }
+  }
+  for (model::DeviceUse& use : uses_) {
+    use.device = new_ids[use.device - 1];
+    model::MergedDevice& device = report.devices[use.device - 1];
+    cuwarden::add(device.processes, 1);
+    cuwarden::add(device.live_bytes, use.live_bytes.value_or(0));
+    cuwarden::add(device.peak_bytes, use.peak_bytes.value_or(0));
+    cuwarden::add(device.refused, use.refused.value_or(0));
+  }
+  report.device_uses = std::move(uses_);
+  for (model::Refusal& refusal : refusals_)
+    if (refusal.device) refusal.device = new_ids[*refusal.device - 1];
+  report.refusals = std::move(refusals_);
+}
+
+void Merger::give_leaks(model::MergedReport& report) {
+  std::vector<Leak*> sorted;
+  for (auto& [fingerprint, leak] : leaks_) {
+    sum_up(leak.row, leak.processes);
+    sorted.push_back(&leak);
+  }
+  std::ranges::stable_sort(sorted, std::greater(),
+                           [](const Leak* leak) { return leak->row.bytes; });
+  for (Leak* const leak : sorted) {
+    leak->row.id = static_cast<model::Id>(report.leaks.size() + 1);
+    for (model::LeakOfProcess& row : leak->processes) {
+      row.leak = leak->row.id;
+      report.leaks_of_processes.push_back(std::move(row));
+    }
+    report.leaks.push_back(std::move(leak->row));
+    leak->processes = {};
+  }
+}
+
+model::MergedReport Merger::finish() {
+  model::MergedReport report;
+  report.tool = {"cuwarden", CUWARDEN_VERSION, reasons_.empty(), std::move(reasons_)};
+  report.processes = std::move(processes_);
+  give_devices(report);
+  give_leaks(report);
+  find_first_refusal(report);
+  find_idle_devices(report);
+  find_holders(report);
+  report.suppressed_fingerprints.assign(suppressed_.begin(), suppressed_.end());
+  if (settings_) report.settings = std::move(*settings_);
+  stacks_.give(report);
+  return report;
+}
+
+}  // namespace cuwarden

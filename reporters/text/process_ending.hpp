@@ -1,0 +1,15 @@
+// The end of a process in words.
+#pragma once
+
+#include <string>
+
+#include "reporters/model/values.hpp"
+
+namespace cuwarden {
+
+// Returns a text about the end of a process, such as "exited with status 0" or "killed by signal 9
+// (SIGKILL)". The parameters are those fields of model::Process.
+std::string process_ending(const model::Text& end_reason, const model::SignedFigure& exit_status,
+                           const model::Figure& signal);
+
+}  // namespace cuwarden

@@ -1,0 +1,109 @@
+// One view over many processes: the first out of memory, idle devices, common leaks.
+#include "reporters/merging/merged_text.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/unit/reporters/merging/job_fixture.hpp"
+
+namespace cuwarden {
+namespace {
+
+using test::mib;
+using test::rank;
+using test::refuse;
+using test::second_ns;
+
+std::string text_of(const std::vector<model::Report>& reports, std::size_t top = 10) {
+  return merged_text(test::merged(reports), top, Style(false));
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+TEST(MergedTexts, name_the_rank_that_ran_out_of_memory_first_by_wall_clock) {
+  std::vector<model::Report> ranks = {rank(0, "a", "GPU-1", 8), rank(1, "a", "GPU-1", 8),
+                                      rank(2, "a", "GPU-2", 8)};
+  refuse(ranks[0], 5 * second_ns);
+  ranks[1].process.start = "2026-11-26T04:28:14.000000000Z";
+  refuse(ranks[1], 6 * second_ns);
+  refuse(ranks[2], 1 * second_ns, "rescued");
+  test::hold(ranks[1], 4711, std::nullopt);
+  test::hold(ranks[1], 100, 3 * mib);
+  ranks[1].accounts = {{0, 1, "live_device", 2 * mib}, {0, 1, "context", 5 * mib}};
+  const std::string text = text_of(ranks);
+  EXPECT_TRUE(text.starts_with("FIRST OUT OF MEMORY: rank 1 at ")) << text;
+  EXPECT_TRUE(has(text, ", cudaMalloc of 64.0 MiB failed: device_full_own\n")) << text;
+  EXPECT_TRUE(has(text, "  1 other process followed within 1.0 s\n")) << text;
+  EXPECT_TRUE(has(text,
+                  "  GPU-1 was held by: rank 1 itself 2.0 MiB, rank 0 3.0 MiB, pid 4711 "
+                  "unknown\n"))
+      << text;
+  EXPECT_FALSE(has(text, "full at")) << "the holders are named once";
+}
+
+TEST(MergedTexts, name_the_holders_of_each_other_device_that_was_full) {
+  std::vector<model::Report> ranks = {rank(0, "a", "GPU-1", 8), rank(1, "a", "GPU-2", 8),
+                                      rank(2, "a", "GPU-2", 8)};
+  refuse(ranks[0], second_ns);
+  refuse(ranks[2], 2 * second_ns);
+  test::hold(ranks[2], 101, 3 * mib);
+  const std::string text = text_of(ranks);
+  EXPECT_TRUE(has(text, ", held by: rank 2 itself 0 B, rank 1 3.0 MiB\n")) << text;
+}
+
+TEST(MergedTexts, say_that_clocks_of_several_hosts_are_compared) {
+  std::vector<model::Report> ranks = {rank(0, "a", "GPU-1", 8), rank(1, "b", "GPU-2", 8)};
+  for (model::Report& report : ranks) refuse(report, second_ns);
+  const std::string text = text_of(ranks);
+  EXPECT_TRUE(has(text, "rank 0 on a at ")) << text;
+  EXPECT_TRUE(has(text, "if the clocks of the hosts agree")) << text;
+}
+
+TEST(MergedTexts, begin_with_the_processes_if_no_request_failed) {
+  std::vector<model::Report> ranks = {rank(0, "a", "GPU-1", 8)};
+  refuse(ranks[0], 1, "recovered_by_caller");
+  EXPECT_TRUE(text_of(ranks).starts_with("0.json: app (pid 100 on a, rank 0) exited: "));
+}
+
+TEST(MergedTexts, have_a_line_for_each_process_with_its_peak_and_verdicts) {
+  std::vector<model::Report> ranks = {rank(0, "a", "GPU-1", 4 * mib)};
+  refuse(ranks[0], 1, "rescued");
+  EXPECT_TRUE(has(text_of(ranks),
+                  "exited: 4.0 MiB in 1 allocation leaked; peak 8.0 MiB on GPU-1; 1 request was "
+                  "refused: device_full_own\n"));
+}
+
+TEST(MergedTexts, name_devices_that_are_idle_while_one_is_shared) {
+  EXPECT_TRUE(text_of({rank(0, "a", "GPU-1", 8), rank(1, "a", "GPU-1", 8), rank(2, "b", "GPU-2", 8),
+                       rank(3, "b", "GPU-3", 8)})
+                  .starts_with("2 processes use GPU-1, 3 visible GPUs of a are idle: check how "
+                               "ranks are bound to GPUs, and that each chooses by its local rank\n"
+                               "\n"));
+}
+
+TEST(MergedTexts, do_not_judge_hosts_whose_ranks_see_different_devices) {
+  std::vector<model::Report> ranks = {rank(0, "a", "GPU-1", 8), rank(1, "a", "GPU-1", 8)};
+  ranks[1].job.visible_devices = "1";
+  EXPECT_FALSE(has(text_of(ranks), "idle"));
+  for (model::Report& report : ranks) report.job.visible_devices = std::nullopt;
+  EXPECT_FALSE(has(text_of(ranks), "idle"));
+}
+
+TEST(MergedTexts, show_leaks_of_several_processes_and_the_one_that_stands_out) {
+  const std::string text =
+      text_of({rank(0, "a", "GPU-1", 4 * mib), rank(1, "a", "GPU-2", 4 * mib),
+               rank(2, "a", "GPU-3", 5 * mib), rank(5, "a", "GPU-4", 12 * mib)});
+  EXPECT_TRUE(has(text,
+                  " 1. 25.0 MiB in 4 processes (least 4.0 MiB, median 5.0 MiB, most 12.0 "
+                  "MiB; rank 5 holds 2× the median) · device memory · cudaMalloc\n"
+                  "       #0  Cache::insert(Key)  /src/cache.cpp:41\n"))
+      << text;
+  EXPECT_TRUE(has(text_of({rank(0, "a", "GPU-1", 4 * mib), rank(1, "a", "GPU-2", 4 * mib)}),
+                  "in 2 processes (4.0 MiB each)"));
+  EXPECT_FALSE(has(text_of({rank(0, "a", "GPU-1", 8)}), "SEVERAL PROCESSES"));
+}
+
+}  // namespace
+}  // namespace cuwarden

@@ -1,0 +1,168 @@
+// The merged report's tables, made of reports and of other merged reports.
+#include "reporters/merging/merger.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "reporters/json/update.hpp"
+#include "reporters/merging/leaks_of_merged.hpp"
+#include "tests/unit/reporters/merging/job_fixture.hpp"
+
+namespace cuwarden {
+namespace {
+
+using test::merged;
+using test::mib;
+using test::rank;
+using test::refuse;
+using test::second_ns;
+
+// Four ranks, of which two share a device and were refused memory of it.
+std::vector<model::Report> job() {
+  std::vector<model::Report> ranks = {
+      rank(0, "a", "GPU-2", 4 * mib), rank(1, "a", "GPU-1", 4 * mib),
+      rank(2, "a", "GPU-1", 5 * mib), rank(3, "b", "GPU-3", 12 * mib)};
+  refuse(ranks[1], 3 * second_ns);
+  refuse(ranks[2], 2 * second_ns);
+  test::hold(ranks[2], 101, 3 * mib);
+  test::hold(ranks[2], 4711, 9 * mib);
+  ranks[3].leak_groups.push_back(ranks[3].leak_groups.front());
+  ranks[3].leak_groups.back().fingerprint = "00000000000000cd";
+  ranks[3].leak_groups.back().bytes = 1;
+  model::LeakGroup suppressed = ranks[0].leak_groups.front();
+  suppressed.fingerprint = "00000000000000ef";
+  suppressed.suppressed = true;
+  ranks[0].leak_groups.push_back(suppressed);
+  for (model::Report& report : ranks) {
+    report.settings = {{"CUWARDEN_POOL", "auto", "default"}};
+    report.settings.push_back({"CUWARDEN_WAIT", std::to_string(*report.job.rank), "environment"});
+  }
+  return ranks;
+}
+
+std::string json(const model::MergedReport& report) {
+  Json made;
+  update(made, report, Unlisted::kept);
+  return made.dump(1);
+}
+
+TEST(MergedReports, name_the_first_refused_process_those_that_followed_and_the_holders) {
+  const model::MergedReport report = merged(job());
+  ASSERT_TRUE(report.first_refusal);
+  EXPECT_EQ(report.first_refusal->process, 3u);
+  EXPECT_EQ(report.first_refusal->time, "2026-11-26T04:28:18.000000000Z");
+  EXPECT_EQ(report.first_refusal->followed_by, std::vector<model::Id>{2});
+  EXPECT_EQ(report.first_refusal->followed_within_ns, second_ns);
+  EXPECT_TRUE(report.first_refusal->several_clocks);
+  ASSERT_EQ(report.devices.size(), 3u);
+  EXPECT_EQ(report.devices[0].uuid, "GPU-1") << "devices are sorted by name";
+  EXPECT_EQ(report.devices[0].processes, 2u);
+  EXPECT_EQ(report.devices[0].full_process, 3u);
+  EXPECT_EQ(report.devices[1].full_time, std::nullopt);
+  std::vector<std::pair<model::MaybeId, model::Figure>> holders;
+  for (const model::DeviceHolder& holder : report.device_holders)
+    holders.emplace_back(holder.process, holder.bytes);
+  EXPECT_EQ(holders, (decltype(holders){{3, 0}, {std::nullopt, 9 * mib}, {2, 3 * mib}}));
+}
+
+TEST(MergedReports, sum_leaks_by_fingerprint_with_the_values_of_each_process) {
+  const model::MergedReport report = merged(job());
+  ASSERT_EQ(report.leaks.size(), 2u);
+  const model::MergedLeak& leak = report.leaks[0];
+  EXPECT_EQ(leak.fingerprint, "00000000000000ab");
+  EXPECT_EQ(leak.bytes, 25 * mib);
+  EXPECT_EQ(leak.lost_bytes, 25 * mib);
+  EXPECT_EQ(leak.processes, 4u);
+  EXPECT_EQ(leak.least_bytes, 4 * mib);
+  EXPECT_EQ(leak.median_bytes, 5 * mib);
+  EXPECT_EQ(leak.most_bytes, 12 * mib);
+  EXPECT_EQ(leak.outlier, 4u);
+  EXPECT_EQ(leak.where, "cache.cpp:41 in Cache::insert(Key)");
+  ASSERT_EQ(report.leaks_of_processes.size(), 5u);
+  EXPECT_EQ(report.leaks_of_processes[2].process, 3u);
+  EXPECT_EQ(report.leaks_of_processes[2].bytes, 5 * mib);
+  EXPECT_EQ(report.suppressed_fingerprints, std::vector<std::string>{"00000000000000ef"});
+  EXPECT_EQ(report.frames.size(), 1u) << "a frame of several stacks is stored once";
+}
+
+TEST(MergedReports, keep_the_settings_that_all_processes_share) {
+  const model::MergedReport report = merged(job());
+  ASSERT_EQ(report.settings.size(), 1u);
+  EXPECT_EQ(report.settings[0].name, "CUWARDEN_POOL");
+}
+
+TEST(MergedReports, made_of_merged_reports_are_those_of_the_reports_themselves) {
+  const std::vector<model::Report> ranks = job();
+  Merger halves[2], whole;
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    halves[i / 2].add(std::to_string(i) + ".json", IndexedReport(ranks[i]));
+  for (Merger& half : halves) EXPECT_EQ(whole.add(half.finish()), 0u);
+  EXPECT_EQ(json(whole.finish()), json(merged(ranks)));
+}
+
+TEST(MergedReports, count_a_process_once_that_two_merged_reports_have) {
+  const std::vector<model::Report> ranks = job();
+  Merger whole;
+  EXPECT_EQ(whole.add(merged({ranks[0], ranks[1], ranks[2]})), 0u);
+  EXPECT_EQ(whole.add(merged({ranks[2], ranks[1], ranks[3]})), 2u);
+  model::MergedReport twice = whole.finish();
+  const model::MergedReport once = merged(ranks);
+  EXPECT_EQ(twice.processes.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) twice.processes[i].report = once.processes[i].report;
+  EXPECT_EQ(json(twice), json(once));
+}
+
+TEST(MergedReports, know_a_process_again_by_pid_start_and_host_if_both_are_known) {
+  Merger merger;
+  merger.add("a.json", IndexedReport(rank(1, "a", "GPU-1", 8)));
+  const std::string start = "2026-11-26T04:28:16.000000000Z";
+  EXPECT_TRUE(merger.knows({"a", 101, start, "/elsewhere/app"}));
+  EXPECT_TRUE(merger.knows({std::nullopt, 101, start, "app"})) << "a redacted report has no host";
+  EXPECT_FALSE(merger.knows({"b", 101, start, "app"}));
+  EXPECT_FALSE(merger.knows({"a", 102, start, "app"}));
+  EXPECT_FALSE(merger.knows({"a", 101, start, "other"})) << "exec() keeps pid and start";
+  EXPECT_FALSE(merger.knows({"a", 101, "", "app"}));
+}
+
+TEST(LeaksOfMergedReports, are_those_of_the_reports) {
+  std::vector<model::Report> ranks = job();
+  ranks[1].leak_groups[0].lost_count = ranks[1].leak_groups[0].lost_bytes = std::nullopt;
+  LeaksByFingerprint expected, leaks;
+  for (const model::Report& report : ranks)
+    add_leaks_of(IndexedReport(report), "", Style(false), expected);
+  add_leaks_of(IndexedReport(leaks_of_merged(merged(ranks))), "", Style(false), leaks);
+  ASSERT_EQ(leaks.size(), expected.size());
+  for (const auto& [fingerprint, leak] : expected) {
+    const FingerprintedLeak& found = leaks.at(fingerprint);
+    EXPECT_EQ(found.count, leak.count);
+    EXPECT_EQ(found.bytes, leak.bytes);
+    EXPECT_EQ(found.lost_bytes, leak.lost_bytes);
+    EXPECT_EQ(found.unknown_count, leak.unknown_count);
+    EXPECT_EQ(found.unknown_bytes, leak.unknown_bytes);
+    EXPECT_EQ(found.caller, leak.caller);
+    EXPECT_EQ(found.pattern, leak.pattern);
+    EXPECT_EQ(found.stack, leak.stack);
+  }
+}
+
+TEST(LeaksOfMergedReports, have_the_doubts_about_each_process) {
+  std::vector<model::Report> ranks = job();
+  EXPECT_TRUE(leaks_of_merged(merged(ranks)).records->complete);
+  ranks[2].leaks.count = 9;
+  const auto records = leaks_of_merged(merged(ranks)).records;
+  EXPECT_EQ(records->reasons,
+            std::vector<std::string>{"2.json: its table leak_groups has 1 of 9 allocations"});
+}
+
+TEST(LeaksOfMergedReports, were_searched_for_pointers_if_those_of_all_processes_were) {
+  std::vector<model::Report> ranks = job();
+  for (std::size_t i = 1; i < ranks.size(); ++i) ranks[i].pointer_search.emplace();
+  EXPECT_FALSE(leaks_of_merged(merged(ranks)).pointer_search);
+  ranks[0].pointer_search.emplace();
+  EXPECT_TRUE(leaks_of_merged(merged(ranks)).pointer_search);
+}
+
+}  // namespace
+}  // namespace cuwarden
