@@ -1,6 +1,5 @@
 #include "tools/cuwarden/declared_verbs.hpp"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <string_view>
 
 #include "reporters/words/setting_kinds.hpp"
+#include "tools/cuwarden/declared_options.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/usage.hpp"
 
@@ -36,91 +36,6 @@ constexpr SettingOption setting_options[] = {
   {option, variable, type, help, is_accepted<setting_kinds::kind>, setting_kinds::kind::accepted},
 #include "reporters/words/settings.def"
 };
-
-// Declares an option that names a file, and refuses an empty name, as an unset variable of a script
-// gives it.
-CLI::Option* add_file(CLI::App& verb, const char* option, std::string& file, const char* help) {
-  return verb
-      .add_option_function<std::string>(
-          option,
-          [&file, option](Text text) {
-            if (text.empty())
-              throw CLI::ValidationError(std::string(option) + " takes a path, not ''");
-            file = text;
-          },
-          help)
-      ->type_name("FILE");
-}
-
-// Declares the options by which a verb checks leaks. `is_diff`: true for the verb that compares two
-// reports itself.
-void add_checks(CLI::App& verb, CheckOptions& checks, bool is_diff = false) {
-  verb.add_flag("--fail-on-leak{all}", checks.gate.on_leak,
-                "fail (exit with 1) when there are leaks, or when a report is too incomplete to "
-                "tell; memory that was live at a snapshot counts as leaked. With =lost, only "
-                "memory to which no pointer is left counts")
-      ->type_name("[=lost|all]")
-      ->transform(CLI::Validator(numbered_failing_leaks, ""));
-  CLI::Option* const on_new =
-      verb.add_flag("--fail-on-new", checks.gate.on_new,
-                    is_diff ? "fail when there are leaks in NEW that are not in OLD"
-                            : "fail when there are leaks that are not in the baseline");
-  CLI::Option* const on_growth = verb.add_flag(
-      "--fail-on-growth", checks.gate.on_growth,
-      is_diff ? "fail when leaks have more bytes or allocations in NEW than in OLD"
-              : "fail when leaks have more bytes or allocations than in the baseline");
-  if (!is_diff) {
-    CLI::Option* const baseline = add_file(verb, "--baseline", checks.baseline,
-                                           "compare the leaks with this list of known ones");
-    on_new->needs(baseline);
-    on_growth->needs(baseline);
-  }
-  add_file(verb, "--write-baseline", checks.new_baseline,
-           "write the list of leaks to this file; - for standard output, and nothing else there");
-}
-
-// Declares the option --suppressions, which sets `file`.
-void add_suppressions(CLI::App& verb, std::string& file) {
-  add_file(verb, "--suppressions", file,
-           "do not count leaks that this file's leak:PATTERN lines match");
-}
-
-// Declares the option --top, which sets `top`.
-void add_top(CLI::App& verb, std::size_t& top) {
-  verb.add_option_function<std::string>(
-          "--top", [&top](Text text) { top = count_value("--top", text); },
-          "groups to show; 0: all (default 10)")
-      ->type_name("N");
-}
-
-// Declares the options that choose leaks by module and the look of call stacks.
-void add_choice(CLI::App& verb, TextOptions& text) {
-  verb.add_option("--module", text.module,
-                  "show and judge only leaks from modules whose path contains this")
-      ->type_name("TEXT");
-  verb.add_flag("--full-stacks", text.full_stacks,
-                "show all frames of call stacks, also inside libraries, and whole names");
-}
-
-// Declares the option --symbols, which sets `folders`.
-void add_symbols(CLI::App& verb, std::vector<std::string>& folders) {
-  verb.add_option_function<std::vector<std::string>>(
-          "--symbols",
-          [&folders](const std::vector<std::string>& given) {
-            for (const std::string& folder : given) {
-              struct stat status {};
-              if (stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
-                throw CLI::ValidationError(
-                    "--symbols takes a folder with files that ran, or their "
-                    "debug files; '" +
-                    folder + "' is none");
-            }
-            folders = given;
-          },
-          "find functions and lines in the debug files in this folder, by build id")
-      ->type_name("DIR")
-      ->allow_extra_args(false);
-}
 
 CLI::App* declare_run(CLI::App& app, RunVerb& run) {
   CLI::App* verb = app.add_subcommand("run", "run a program under the shim, show its report");
@@ -250,6 +165,20 @@ CLI::App* declare_diff(CLI::App& app, DiffVerb& diff) {
   return verb;
 }
 
+CLI::App* declare_merge(CLI::App& app, MergeVerb& merge) {
+  CLI::App* verb = app.add_subcommand(
+      "merge", "write one report of many processes or ranks, which report, diff and export read");
+  set_usage(*verb, "merge [OPTIONS] FILE-OR-FOLDER...");
+  verb->add_option("FILE", merge.files,
+                   "reports (-: standard input), merged reports, or folders of reports")
+      ->type_name("");
+  add_file(*verb, "-o,--output", merge.output,
+           "path of the merged report; - for standard output (default: standard output)");
+  add_suppressions(*verb, merge.suppressions);
+  add_symbols(*verb, merge.symbol_folders);
+  return verb;
+}
+
 CLI::App* declare_export(CLI::App& app, ExportVerb& exported) {
   CLI::App* verb = app.add_subcommand("export", "write leaks in a format of other programs");
   set_usage(*verb, "export --format NAME [OPTIONS] FILE-OR-FOLDER...");
@@ -367,6 +296,7 @@ Verbs::Verbs(CLI::App& app)
     : run_app(declare_run(app, run)),
       report_app(declare_report(app, report)),
       diff_app(declare_diff(app, diff)),
+      merge_app(declare_merge(app, merge)),
       export_app(declare_export(app, exported)),
       snapshot_app(declare_snapshot(app, snapshot)),
       recover_app(declare_recover(app, recover)),

@@ -28,6 +28,7 @@ struct Verbs {
   RunVerb run;            // options of `cuwarden run`
   ReportVerb report;      // options of `cuwarden report`
   DiffVerb diff;          // options of `cuwarden diff`
+  MergeVerb merge;        // options of `cuwarden merge`
   ExportVerb exported;    // options of `cuwarden export`
   SnapshotVerb snapshot;  // options of `cuwarden snapshot`
   RecoverVerb recover;    // options of `cuwarden recover`
@@ -36,6 +37,7 @@ struct Verbs {
   CLI::App* const run_app;       // CLI11's parser of `cuwarden run`; owned by CLI11
   CLI::App* const report_app;    // CLI11's parser of `cuwarden report`; owned by CLI11
   CLI::App* const diff_app;      // CLI11's parser of `cuwarden diff`; owned by CLI11
+  CLI::App* const merge_app;     // CLI11's parser of `cuwarden merge`; owned by CLI11
   CLI::App* const export_app;    // CLI11's parser of `cuwarden export`; owned by CLI11
   CLI::App* const snapshot_app;  // CLI11's parser of `cuwarden snapshot`; owned by CLI11
   CLI::App* const recover_app;   // CLI11's parser of `cuwarden recover`; owned by CLI11
@@ -44,8 +46,9 @@ struct Verbs {
   CLI::App* const help_app;      // CLI11's parser of `cuwarden help`; owned by CLI11
   CLI::App* const version_app;   // CLI11's parser of `cuwarden version`; owned by CLI11
   // CLI11's parsers of all verbs, in the order in which the help names the verbs; owned by CLI11.
-  const std::vector<CLI::App*> all{run_app,     report_app, diff_app,   export_app, snapshot_app,
-                                   recover_app, top_app,    doctor_app, help_app,   version_app};
+  const std::vector<CLI::App*> all{run_app,    report_app,   diff_app,    merge_app,
+                                   export_app, snapshot_app, recover_app, top_app,
+                                   doctor_app, help_app,     version_app};
 };
 
 }  // namespace cuwarden

@@ -118,6 +118,13 @@ int run_parsed(Verbs& verbs, Words& words, const std::string& overview) {
       return usage_error("report: --output takes the copy of one report; give one FILE");
     return report_verb(report);
   }
+  if (verbs.merge_app->parsed()) {
+    MergeVerb& merge = verbs.merge;
+    merge.files.insert(merge.files.end(), command.begin(), command.end());
+    if (merge.files.empty())
+      return usage_error("merge: no file is given; usage: cuwarden merge FILE-OR-FOLDER...");
+    return merge_verb(merge);
+  }
   if (verbs.export_app->parsed()) {
     ExportVerb& exported = verbs.exported;
     exported.files.insert(exported.files.end(), command.begin(), command.end());

@@ -2,11 +2,14 @@
 show which ranks share a device.
 """
 
+import json
 import re
 import sys
 
+import jsonschema
 import pytest
 
+import shimmed
 from shimmed import sample
 from test_situations import OUT_OF_MEMORY, PAGE, call_at, run_alike
 
@@ -180,3 +183,33 @@ def test_a_rank_with_a_device_of_its_own_blames_no_other_rank(workspace, tmp_pat
     for own in facts["ranks"]:
         assert check_rank(facts, own, reports[own["rank"]])["verdict"] == "device_full_own"
         assert reports[own["rank"]]["device_processes"] == []
+
+
+def test_the_merged_report_of_a_step_says_who_held_the_device_and_shows_as_the_folder(workspace, tmp_path, cuwarden):
+    facts, reports = run_step(workspace, tmp_path, 3, "16GiB")
+    path = tmp_path / "step.json"
+    assert cuwarden("merge", workspace.reports, "-o", path).returncode == 0
+    merged = json.loads(path.read_text())
+    jsonschema.validate(merged, json.loads((shimmed.SOURCE / "reporters" / "merged.schema.json").read_text()))
+    rank_of = {row["id"]: row["rank"] for row in merged["processes"]}
+    assert sorted(rank_of.values()) == sorted(reports)
+    for row in merged["processes"]:
+        own = next(own for own in facts["ranks"] if own["rank"] == row["rank"])
+        assert (row["pid"], row["devices"]) == (facts["pids"][row["rank"]], [own["device_uuid"]])
+        assert row["report"] == f"{facts['job_id']}-{row['rank']}.json"
+        assert row["verdicts"] == [reports[row["rank"]]["incidents"][0]["verdict"]]
+    times = {rank_of[row["process"]]: row["time"] for row in merged["refusals"]}
+    assert sorted(times) == sorted(reports)
+    first = merged["first_refusal"]
+    assert first["time"] == min(times.values()) == times[rank_of[first["process"]]]
+    assert [times[rank_of[process]] for process in first["followed_by"]] == sorted(times.values())[1:]
+    (device,) = merged["devices"]
+    assert (device["processes"], device["refused"], device["full_process"]) == (3, 3, first["process"])
+    holders = merged["device_holders"]
+    assert holders[0]["process"] == first["process"]
+    assert {row["process"] for row in holders} == set(rank_of)
+    assert {row["pid"] for row in holders} == set(facts["pids"])
+    for leak in merged["leaks"]:
+        values = [row["bytes"] for row in merged["leaks_of_processes"] if row["leak"] == leak["id"]]
+        assert (sum(values), len(values)) == (leak["bytes"], leak["processes"])
+    assert cuwarden("report", path).stdout == cuwarden("report", workspace.reports).stdout

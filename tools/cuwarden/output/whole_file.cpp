@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <memory>
 
-#include "reporters/files/output.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
 
 namespace cuwarden {
@@ -27,18 +26,22 @@ int follow_links(const std::string& path, std::string& target) {
   return 0;
 }
 
-// Returns the permissions that the file at the path has, or that a new one gets.
-mode_t mode_for(const std::string& path) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) == 0) return status.st_mode & 07777;
+// Returns the permissions that the umask allows to a new file.
+mode_t usual_mode() {
   const mode_t mask = umask(0);
   umask(mask);
   return 0666 & ~mask;
 }
 
-int write_text(const Descriptor& file, mode_t mode, std::string_view text) {
+// Returns the permissions of the file at the path; those of a new one if there is none.
+mode_t mode_for(const std::string& path, mode_t new_mode) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 ? status.st_mode & 07777 : new_mode;
+}
+
+int write_content(const Descriptor& file, mode_t mode, FunctionRef<void(Output&)> write) {
   const auto output = std::make_unique<Output>(file.number());
-  output->write(text);
+  write(*output);
   if (const int error = output->finish()) return error;
   return fchmod(file.number(), mode) == 0 ? 0 : errno;
 }
@@ -46,6 +49,10 @@ int write_text(const Descriptor& file, mode_t mode, std::string_view text) {
 }  // namespace
 
 int write_whole_file(const std::string& path, std::string_view text) {
+  return write_whole_file(path, usual_mode(), [&](Output& output) { output.write(text); });
+}
+
+int write_whole_file(const std::string& path, mode_t new_mode, FunctionRef<void(Output&)> write) {
   std::string target;
   if (const int error = follow_links(path, target)) return error;
   struct stat status {};
@@ -54,7 +61,7 @@ int write_whole_file(const std::string& path, std::string_view text) {
   const std::string temporary = target + ".new-" + std::to_string(getpid());
   const Descriptor file = make_file(AT_FDCWD, temporary.c_str(), O_WRONLY);
   if (!file) return errno;
-  int error = write_text(file, mode_for(target), text);
+  int error = write_content(file, mode_for(target, new_mode), write);
   if (error == 0 && rename(temporary.c_str(), target.c_str()) != 0) error = errno;
   if (error != 0) unlink(temporary.c_str());
   return error;

@@ -20,8 +20,8 @@ namespace cuwarden {
 
 // Options of `cuwarden report`.
 struct ReportVerb {
-  // Paths of reports, of ledgers that killed processes left, or of folders with reports; "-":
-  // standard input.
+  // Paths of reports, of merged reports, of ledgers that killed processes left, or of folders with
+  // reports; "-": standard input.
   std::vector<std::string> files;
   TextOptions text;  // options of the text that shows a report, such as the grouping of leaks
   // Format in which a report is shown whole; never null, not owned. If a folder has several
@@ -46,7 +46,8 @@ int report_verb(const ReportVerb&);
 
 // Options of `cuwarden diff`.
 struct DiffVerb {
-  // Paths of two reports, or of folders with the reports of several processes; "-": standard input.
+  // Paths of two reports, of merged reports, or of folders with the reports of several processes;
+  // "-": standard input.
   std::string before, now;
   TextOptions text;          // `module`, `top`, `colour` and `full_stacks` count
   CheckOptions checks;       // checks of the leaks in `now`; no baseline is read
@@ -59,10 +60,25 @@ struct DiffVerb {
 // different programs.
 int diff_verb(const DiffVerb&);
 
+// Options of `cuwarden merge`.
+struct MergeVerb {
+  // Paths of reports or merged reports, or of folders with reports; "-": standard input.
+  std::vector<std::string> files;
+  std::string output;        // path of the merged report; empty or "-": standard output
+  std::string suppressions;  // path of a file of suppressions; empty: none
+  // Paths of folders with debug files, which are found by build id.
+  std::vector<std::string> symbol_folders;
+};
+// Runs `cuwarden merge`: writes one merged report of many processes. Each process counts once, by
+// the report that was made last. Returns the command's exit status: 0, or 2 if a report could not
+// be read or was given twice, or if the output could not be written. The merged report then has the
+// other processes; without any, it is not written.
+int merge_verb(const MergeVerb&);
+
 // Options of `cuwarden export`.
 struct ExportVerb {
-  // Paths of reports, or of folders with reports; "-": standard input. The leaks of all are added
-  // up.
+  // Paths of reports, of merged reports, or of folders with reports; "-": standard input. The leaks
+  // of all are added up.
   std::vector<std::string> files;
   const ExportFormat* format = nullptr;  // format that is written; never null; not owned
   std::string baseline;      // path of a baseline whose leaks are no failures; empty: none
