@@ -194,9 +194,13 @@ def test_a_command_that_a_document_shows_works(command, shown, workspace, live):
     if line.startswith("LD_PRELOAD=/path/to/libcuwarden.so "):
         simulated = f"{shimmed.SHIM}:{shimmed.DRIVER}:{shimmed.RUNTIME}"
         line = line.replace("/path/to/libcuwarden.so", f'"{simulated}"')
-    if line.startswith("cuwarden report "):
+    if line.startswith(("cuwarden report ", "cuwarden merge ")):
         made = shown("cuwarden run -- ./app")
         assert made.returncode == 0, made.stderr
+    for node in re.findall(r"node\d\.json", line):
+        assert shown(f"cuwarden run --report {node} -- ./app").returncode == 0
+    if line == "cuwarden report job.json":
+        assert shown("cuwarden merge cuwarden-*.json -o job.json").returncode == 0
     if "PID" in line:
         process = live(shimmed.program("dying"), "wait")
         process.stdout.readline()  # the program prints it after its allocations
