@@ -7,9 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <memory>
-
-#include "runtime_hooks/core/files/open_file.hpp"
 
 namespace cuwarden {
 namespace {
@@ -26,45 +23,53 @@ int follow_links(const std::string& path, std::string& target) {
   return 0;
 }
 
-// Returns the permissions that the umask allows to a new file.
-mode_t usual_mode() {
+// Returns the permissions that the file at the path has, or that a new one gets: `new_mode` or, if
+// that is null, those that the umask allows.
+mode_t mode_for(const std::string& path, std::optional<mode_t> new_mode) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) == 0) return status.st_mode & 07777;
+  if (new_mode) return *new_mode;
   const mode_t mask = umask(0);
   umask(mask);
   return 0666 & ~mask;
 }
 
-// Returns the permissions of the file at the path; those of a new one if there is none.
-mode_t mode_for(const std::string& path, mode_t new_mode) {
-  struct stat status {};
-  return stat(path.c_str(), &status) == 0 ? status.st_mode & 07777 : new_mode;
-}
-
-int write_content(const Descriptor& file, mode_t mode, FunctionRef<void(Output&)> write) {
-  const auto output = std::make_unique<Output>(file.number());
-  write(*output);
-  if (const int error = output->finish()) return error;
-  return fchmod(file.number(), mode) == 0 ? 0 : errno;
-}
-
 }  // namespace
 
-int write_whole_file(const std::string& path, std::string_view text) {
-  return write_whole_file(path, usual_mode(), [&](Output& output) { output.write(text); });
+WholeFile::WholeFile(const std::string& path, std::optional<mode_t> new_mode)
+    : new_mode_(new_mode) {
+  error_ = follow_links(path, target_);
+  if (error_ != 0) return;
+  struct stat status {};
+  if (stat(target_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    error_ = S_ISDIR(status.st_mode) ? EISDIR : ENXIO;
+    return;
+  }
+  temporary_ = target_ + ".new-" + std::to_string(getpid());
+  file_ = make_file(AT_FDCWD, temporary_.c_str(), O_WRONLY);
+  if (file_)
+    output_ = std::make_unique<Output>(file_.number());
+  else
+    error_ = errno;
 }
 
-int write_whole_file(const std::string& path, mode_t new_mode, FunctionRef<void(Output&)> write) {
-  std::string target;
-  if (const int error = follow_links(path, target)) return error;
-  struct stat status {};
-  if (stat(target.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-    return S_ISDIR(status.st_mode) ? EISDIR : ENXIO;
-  const std::string temporary = target + ".new-" + std::to_string(getpid());
-  const Descriptor file = make_file(AT_FDCWD, temporary.c_str(), O_WRONLY);
-  if (!file) return errno;
-  int error = write_content(file, mode_for(target, new_mode), write);
-  if (error == 0 && rename(temporary.c_str(), target.c_str()) != 0) error = errno;
-  if (error != 0) unlink(temporary.c_str());
-  return error;
+WholeFile::~WholeFile() {
+  if (output_ != nullptr) unlink(temporary_.c_str());
+}
+
+int WholeFile::finish() {
+  error_ = output_->finish();
+  if (error_ == 0 && fchmod(file_.number(), mode_for(target_, new_mode_)) != 0) error_ = errno;
+  if (error_ == 0 && rename(temporary_.c_str(), target_.c_str()) != 0) error_ = errno;
+  if (error_ == 0) output_.reset();
+  return error_;
+}
+
+int write_whole_file(const std::string& path, std::string_view text) {
+  WholeFile file(path);
+  if (file.error() != 0) return file.error();
+  file.output().write(text);
+  return file.finish();
 }
 
 }  // namespace cuwarden

@@ -3,22 +3,50 @@
 
 #include <sys/types.h>
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "reporters/files/output.hpp"
-#include "runtime_hooks/core/function_ref.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 
 namespace cuwarden {
 
-// Writes the text to the file at the path, whole or not at all: to a temporary file beside it,
-// which is then renamed. A file that is there is replaced, and its permissions are kept; a new file
-// has those that the umask allows. A symbolic link stays, and the file to which it leads is
-// replaced; one that leads nowhere is a failure. Returns 0, or an errno.
-int write_whole_file(const std::string& path, std::string_view text);
+// A file that is written piece by piece, and appears whole or not at all: the pieces go to a
+// temporary file beside it, which is then renamed. A file that is there is replaced, and its
+// permissions are kept. A symbolic link stays, and the file to which it leads is replaced; one that
+// leads nowhere is a failure.
+class WholeFile {
+ public:
+  // Makes the temporary file for the file at the path. `new_mode`: permissions of a new file, such
+  // as 0600, which only its owner may read; null: those that the umask allows.
+  explicit WholeFile(const std::string& path, std::optional<mode_t> new_mode = std::nullopt);
+  WholeFile(const WholeFile&) = delete;
+  WholeFile& operator=(const WholeFile&) = delete;
+  // Removes the temporary file, if finish() did not succeed.
+  ~WholeFile();
 
-// Writes a file as above, with the content that write() gives to the output. `new_mode`:
-// permissions of a new file, such as 0600, which only its owner may read.
-int write_whole_file(const std::string& path, mode_t new_mode, FunctionRef<void(Output&)> write);
+  // Returns the errno of the failure of the constructor or of finish(); 0 if there was none.
+  int error() const { return error_; }
+  // Returns the output that takes the file's content. To be called only if the constructor did not
+  // fail, and not after finish(). Owned by this object.
+  Output& output() { return *output_; }
+  // Writes the last bytes, and renames the temporary file. To be called once, and only if the
+  // constructor did not fail. Returns 0, or the errno of this or of an earlier write; then a file
+  // that was there is as before.
+  int finish();
+
+ private:
+  int error_ = 0;
+  std::string target_, temporary_;  // path of the file, behind symbolic links; that beside it
+  std::optional<mode_t> new_mode_;  // permissions of a new file; null: those that the umask allows
+  Descriptor file_;                 // the temporary file
+  // Null if the temporary file could not be made, and once it was renamed.
+  std::unique_ptr<Output> output_;
+};
+
+// Writes the text to the file at the path, as WholeFile does. Returns 0, or an errno.
+int write_whole_file(const std::string& path, std::string_view text);
 
 }  // namespace cuwarden

@@ -100,9 +100,10 @@ class Merge {
       return status_;
     }
     constexpr mode_t owner_only = 0600;
-    if (const int error = write_whole_file(
-            verb_.output, owner_only, [&](Output& output) { write_merged_json(merged, output); })) {
-      print_error("cannot write " + verb_.output + ": " + error_text(error));
+    WholeFile file(verb_.output, owner_only);
+    if (file.error() == 0) write_merged_json(merged, file.output());
+    if (file.error() != 0 || file.finish() != 0) {
+      print_error("cannot write " + verb_.output + ": " + error_text(file.error()));
       return 2;
     }
     const std::size_t count = merged.processes.size();
