@@ -8,7 +8,7 @@ namespace cuwarden {
 namespace {
 
 constexpr ExportFormat all[] = {
-#define EXPORT(name, meaning) {#name, meaning, exports::name},
+#define EXPORT(name, type, meaning) {#name, meaning, exports::name},
 #include "reporters/exports/exports.def"
 };
 

@@ -1,11 +1,14 @@
-// The formats in which `cuwarden export` writes the leaks of reports for other programs.
+// The formats in which `cuwarden export` writes reports for other programs.
 #pragma once
 
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "reporters/comparison/leaks_by_fingerprint.hpp"
+#include "reporters/files/output.hpp"
+#include "reporters/model/indexed_report.hpp"
 
 namespace cuwarden {
 
@@ -20,18 +23,24 @@ struct ExportedLeaks {
 std::string words_about_known(const ExportedLeaks&, const std::string& fingerprint,
                               const FingerprintedLeak&);
 
-// Declares a function for each format, with the format's name. It returns the leaks as text in that
-// format.
+// Function of a format that has the sums of leaks. Returns the leaks as text in that format.
+using WriteLeaks = std::string(const ExportedLeaks&);
+// Function of a format that is written report by report, so that any number of reports takes the
+// memory of one. Writes the report to the output. `path`: path of the report's file. The caller
+// calls Output::finish() after the last report.
+using WriteReport = void(const IndexedReport&, const std::string& path, Output&);
+
+// Declares a function for each format, with the format's name.
 namespace exports {
-#define EXPORT(name, meaning) std::string name(const ExportedLeaks&);
+#define EXPORT(name, type, meaning) type name;
 #include "reporters/exports/exports.def"
 }  // namespace exports
 
-// A format in which `cuwarden export` writes leaks.
+// A format in which `cuwarden export` writes reports.
 struct ExportFormat {
   // Name for the option --format; meaning of the format, as text for the help.
   std::string_view name, meaning;
-  std::string (*write)(const ExportedLeaks&);  // returns the leaks in the format
+  std::variant<WriteLeaks*, WriteReport*> write;  // the format's function; never null
 };
 
 // Returns all formats, in the order of exports.def. The span is valid for ever.

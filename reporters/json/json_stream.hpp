@@ -2,13 +2,10 @@
 // on each line. So writing a report of any size needs only the memory of one row.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <charconv>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,7 +13,7 @@
 #include <vector>
 
 #include "reporters/files/output.hpp"
-#include "reporters/json/json_text.hpp"
+#include "reporters/json/json_values.hpp"
 #include "reporters/model/fields.hpp"
 #include "reporters/model/values.hpp"
 
@@ -92,24 +89,14 @@ class JsonStream {
     if (std::cmp_greater(value, model::largest_number) ||
         std::cmp_less(value, -static_cast<std::int64_t>(model::largest_number)))
       return output_.write("null");
-    char text[24];
-    const auto end = std::to_chars(text, text + sizeof text, value).ptr;
-    output_.write({text, static_cast<std::size_t>(end - text)});
+    write_json_number(output_, value);
   }
   // Writes null, for a value of a Proof that is unknown.
   void write(std::monostate) { output_.write("null"); }
   // Writes a text that ends with a null byte, in quotes.
   void write(const char* text) { write(std::string_view(text)); }
   // Writes a text in quotes, with the escapes that JSON asks for.
-  void write(std::string_view text) {
-    const auto plain = [](char letter) {
-      return letter >= ' ' && letter <= '~' && letter != '"' && letter != '\\';
-    };
-    if (!std::ranges::all_of(text, plain)) return output_.write(json_text(nlohmann::json(text)));
-    output_.write("\"");
-    output_.write(text);
-    output_.write("\"");
-  }
+  void write(std::string_view text) { write_json_text(output_, text); }
   // Writes the value; null if there is none.
   template <class Value>
   void write(const std::optional<Value>& value) {

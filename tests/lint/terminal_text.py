@@ -25,6 +25,7 @@ MAY_WRITE = {
     "tools/cuwarden/program/child_process.cpp": "a pipe to itself",
     "tools/cuwarden/output/terminal.cpp": "controls of the terminal, of its own",
     "tools/cuwarden/top/top_verb.cpp": "JSON, which escapes all controls",
+    "tools/cuwarden/verbs/export_verb.cpp": "lines of JSON, which escapes all controls",
     "tools/cuwarden/verbs/merge_verb.cpp": "JSON, which escapes all controls",
     "tools/cuwarden/verbs/redact_reports.cpp": "a report in JSON, which escapes all controls",
     "tools/cuwarden/verbs/snapshot_verb.cpp": "a report in JSON, which escapes all controls",

@@ -180,10 +180,9 @@ CLI::App* declare_merge(CLI::App& app, MergeVerb& merge) {
 }
 
 CLI::App* declare_export(CLI::App& app, ExportVerb& exported) {
-  CLI::App* verb = app.add_subcommand("export", "write leaks in a format of other programs");
+  CLI::App* verb = app.add_subcommand("export", "write reports in a format of other programs");
   set_usage(*verb, "export --format NAME [OPTIONS] FILE-OR-FOLDER...");
-  verb->add_option("FILE", exported.files,
-                   "reports (-: standard input), or folders of reports, whose leaks are added up")
+  verb->add_option("FILE", exported.files, "reports (-: standard input), or folders of reports")
       ->type_name("");
   verb->add_option_function<std::string>(
           "--format",

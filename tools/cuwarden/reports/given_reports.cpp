@@ -18,6 +18,7 @@ std::optional<std::string> OptionsForReports::refusal(const std::string& path) c
   const char* const option = module         ? "--module"
                              : suppressions ? "--suppressions"
                              : symbols      ? "--symbols"
+                             : tables       ? "this format"
                                             : nullptr;
   if (option == nullptr) return std::nullopt;
   return path + ": it is a merged report, and " + option +
@@ -27,13 +28,15 @@ std::optional<std::string> OptionsForReports::refusal(const std::string& path) c
 GivenReports each_given_report(
     const std::string& path, ReportNames& names, const std::vector<std::string>& patterns,
     const OptionsForReports& options,
-    FunctionRef<void(const std::string& path, const IndexedReport&)> visit) {
+    FunctionRef<void(const std::string& path, const IndexedReport&)> visit,
+    FunctionRef<bool()> goes_on) {
   GivenReports given;
   const auto fail = [&](const std::string& line) {
     print_error(line);
     given.failed = true;
   };
   const auto read = [&](const std::string& file) {
+    if (!goes_on()) return;
     std::string error;
     const auto content = load_content(file, error);
     if (!content) return fail(error);

@@ -22,6 +22,7 @@ struct GivenReports {
 // the user gave the option.
 struct OptionsForReports {
   bool module = false, suppressions = false, symbols = false;
+  bool tables = false;  // true if the output has all tables of each report, as the format jsonl has
   // Returns null if none was given; otherwise a line that names the merged report and the option.
   std::optional<std::string> refusal(const std::string& path) const;
 };
@@ -31,10 +32,12 @@ struct OptionsForReports {
 // suppresses leaks by the patterns. For a merged report at the path, calls it with
 // leaks_of_merged(), unless one of the options was given. `path`: "-" is standard input. Prints an
 // error line for each report that cannot be read, for a folder without reports, and about ledgers
-// in the folder.
+// in the folder. `goes_on`: asked before each report; if it returns false, no further report is
+// read.
 GivenReports each_given_report(
     const std::string& path, ReportNames&, const std::vector<std::string>& patterns,
     const OptionsForReports&,
-    FunctionRef<void(const std::string& path, const IndexedReport&)> visit);
+    FunctionRef<void(const std::string& path, const IndexedReport&)> visit,
+    FunctionRef<bool()> goes_on = [] { return true; });
 
 }  // namespace cuwarden

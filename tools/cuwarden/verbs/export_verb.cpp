@@ -1,5 +1,11 @@
-// `cuwarden export`: writes the leaks of reports in a format of other programs.
+// `cuwarden export`: writes reports in a format of other programs.
 #include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <variant>
 
 #include "reporters/exports/exports.hpp"
 #include "reporters/words/error_text.hpp"
@@ -11,8 +17,16 @@
 #include "tools/cuwarden/verbs/verbs.hpp"
 
 namespace cuwarden {
+namespace {
 
-int export_verb(const ExportVerb& verb) {
+int cannot_write(const ExportVerb& verb, int error) {
+  print_error("cannot write " + verb.output + ": " + error_text(error));
+  return 2;
+}
+
+// Writes the sums of the leaks of all reports.
+int export_leaks(const ExportVerb& verb, WriteLeaks& write,
+                 const std::vector<std::string>& patterns) {
   ReportNames names(verb.symbol_folders);
   ExportedLeaks exported;
   bool failed = false;
@@ -21,8 +35,6 @@ int export_verb(const ExportVerb& verb) {
     if (!known) return 2;
     exported.known = std::move(*known);
   }
-  std::vector<std::string> patterns;
-  if (!verb.suppressions.empty() && !read_suppressions(verb.suppressions, patterns)) return 2;
   const OptionsForReports options{.suppressions = !verb.suppressions.empty(),
                                   .symbols = !verb.symbol_folders.empty()};
   for (const std::string& file : verb.files) {
@@ -34,14 +46,56 @@ int export_verb(const ExportVerb& verb) {
   }
   // Leaks of a part of the reports would look like the leaks of all.
   if (failed) return 2;
-  const std::string text = verb.format->write(exported);
-  if (verb.output.empty() || verb.output == "-") {
+  const std::string text = write(exported);
+  if (verb.is_to_standard_output()) {
     print(STDOUT_FILENO, text);
   } else if (const int error = write_whole_file(verb.output, text)) {
-    print_error("cannot write " + verb.output + ": " + error_text(error));
-    return 2;
+    return cannot_write(verb, error);
   }
   return 0;
+}
+
+// Writes each report when it was read, also if others cannot be read.
+int export_reports(const ExportVerb& verb, WriteReport& write,
+                   const std::vector<std::string>& patterns) {
+  std::optional<WholeFile> file;
+  if (!verb.is_to_standard_output()) {
+    file.emplace(verb.output);
+    if (file->error() != 0) return cannot_write(verb, file->error());
+  }
+  const auto standard_output = std::make_unique<Output>(STDOUT_FILENO);
+  Output& output = file ? file->output() : *standard_output;
+  ReportNames names(verb.symbol_folders);
+  bool failed = false;
+  const auto goes_on = [&] { return output.error() == 0; };
+  for (const std::string& path : verb.files) {
+    const GivenReports given = each_given_report(
+        path, names, patterns, {.tables = true},
+        [&](const std::string& report_path, const IndexedReport& report) {
+          write(report, report_path, output);
+        },
+        goes_on);
+    failed |= given.failed || !given.ledgers.empty();
+  }
+  const int error = file ? file->finish() : output.finish();
+  if (error != 0 && file) return cannot_write(verb, error);
+  if (error != 0) output_failed(error);
+  return failed ? 2 : 0;
+}
+
+}  // namespace
+
+int export_verb(const ExportVerb& verb) {
+  std::vector<std::string> patterns;
+  if (!verb.suppressions.empty() && !read_suppressions(verb.suppressions, patterns)) return 2;
+  if (WriteLeaks* const* const write = std::get_if<WriteLeaks*>(&verb.format->write))
+    return export_leaks(verb, **write, patterns);
+  if (!verb.baseline.empty()) {
+    print_error("--baseline has no effect on --format " + std::string(verb.format->name) +
+                ", which has the leaks of each report; leave it out");
+    return 2;
+  }
+  return export_reports(verb, *std::get<WriteReport*>(verb.format->write), patterns);
 }
 
 }  // namespace cuwarden

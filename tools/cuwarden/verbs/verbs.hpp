@@ -77,8 +77,7 @@ int merge_verb(const MergeVerb&);
 
 // Options of `cuwarden export`.
 struct ExportVerb {
-  // Paths of reports, of merged reports, or of folders with reports; "-": standard input. The leaks
-  // of all are added up.
+  // Paths of reports, of merged reports, or of folders with reports; "-": standard input.
   std::vector<std::string> files;
   const ExportFormat* format = nullptr;  // format that is written; never null; not owned
   std::string baseline;      // path of a baseline whose leaks are no failures; empty: none
@@ -86,10 +85,13 @@ struct ExportVerb {
   std::string suppressions;  // path of a file of suppressions; empty: none
   // Paths of folders with debug files, which are found by build id.
   std::vector<std::string> symbol_folders;
+  // True if the export goes to standard output, and to no file.
+  bool is_to_standard_output() const { return output.empty() || output == "-"; }
 };
-// Runs `cuwarden export`: writes the leaks of reports in a format of other programs. Returns the
-// command's exit status: 0, or 2 if a report or the baseline could not be read, or the file not be
-// written.
+// Runs `cuwarden export`: writes reports in a format of other programs. Returns the command's exit
+// status: 0, or 2 if a report or the baseline could not be read, or the file not be written. In the
+// format of leaks nothing is written if a report could not be read; in one that is written report
+// by report the others are.
 int export_verb(const ExportVerb&);
 
 // Options of `cuwarden run`.

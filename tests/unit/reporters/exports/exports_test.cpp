@@ -61,7 +61,9 @@ TEST(Exports, as_test_results_have_a_test_that_passes_if_there_is_no_leak) {
 
 TEST(Exports, are_found_by_name) {
   ASSERT_NE(export_format("junit"), nullptr);
-  EXPECT_EQ(export_format("junit")->write, exports::junit);
+  EXPECT_EQ(std::get<WriteLeaks*>(export_format("junit")->write), exports::junit);
+  ASSERT_NE(export_format("jsonl"), nullptr);
+  EXPECT_EQ(std::get<WriteReport*>(export_format("jsonl")->write), exports::jsonl);
   EXPECT_EQ(export_format("yaml"), nullptr);
 }
 
