@@ -13,6 +13,15 @@ stop() {
   exit "${2:-1}"
 }
 
+# is_installed PACKAGE: true if it is, or if another installed package provides it, as some packages of
+# nodejs provide npm.
+is_installed() {
+  dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$' ||
+    dpkg-query -W -f '${db:Status-Status}, ${Provides}\n' | awk -F ', *' -v name="$1" '
+      $1 == "installed" { for (i = 2; i <= NF; i++) { sub(/ .*/, "", $i); if ($i == name) found = 1 } }
+      END { exit !found }'
+}
+
 # Installs what is missing, or says what is and stops (status 2) where we may not install.
 need_packages() {
   local package missing=()
@@ -21,8 +30,7 @@ need_packages() {
     return
   fi
   for package in "$@"; do
-    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' ||
-      missing+=("$package")
+    is_installed "$package" || missing+=("$package")
   done
   [ ${#missing[@]} -eq 0 ] && return
   if [ "$(id -u)" -ne 0 ]; then
