@@ -191,6 +191,12 @@ class Lines {
     for (const std::string& line : lines) (text += text.empty() ? "" : "\n") += line;
     field(name, text);
   }
+  // Names of the steps, a line for each.
+  void field(std::string_view name, const std::vector<model::NamedStep>& steps) {
+    std::vector<std::string> names;
+    for (const model::NamedStep& step : steps) names.push_back(step.name);
+    field(name, names);
+  }
   // Ids of stacks, of which the lines of the program's own code are written.
   void field(std::string_view name, const std::vector<model::Id>& stacks) {
     std::vector<std::string> lines;

@@ -63,8 +63,10 @@ class LongestLife {
            1;
   }
   static constexpr std::uint64_t time_of(std::uint64_t code) {
+    // Greater codes, which only a damaged ledger has, are no numbers of 64 bits.
+    constexpr std::uint64_t largest = 63 * 32 + 32;
     return static_cast<std::uint64_t>(
-        std::bit_cast<double>((code - 1 + code_of_one) << fraction_bits));
+        std::bit_cast<double>((std::min(code, largest) - 1 + code_of_one) << fraction_bits));
   }
 
   std::uint64_t word_;

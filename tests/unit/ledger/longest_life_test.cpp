@@ -56,5 +56,11 @@ TEST(LongestLife, keeps_times_of_all_magnitudes) {
   }
 }
 
+TEST(LongestLife, in_a_damaged_ledger_is_some_time_of_64_bits) {
+  for (const std::uint64_t word : {UINT64_MAX, UINT64_MAX - 0xffff, std::uint64_t{2048} << 32,
+                                   std::uint64_t{2049} << 16, std::uint64_t{4094} << 32})
+    EXPECT_GT(LongestLife(word).ns(UINT64_MAX), std::uint64_t{1} << 62);
+}
+
 }  // namespace
 }  // namespace cuwarden::ledger
