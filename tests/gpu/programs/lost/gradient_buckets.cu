@@ -37,7 +37,7 @@ int main() {
   require(ncclCommInitAll(&communicator, 1, &device));
   cudaStream_t stream = nullptr;
   require(cudaStreamCreate(&stream));
-  std::vector<float*> activations(layers);
+  static std::vector<float*> activations(layers);
   for (float*& activation : activations) require(cudaMalloc(&activation, 8 << 20));
   for (int step = 0; step < steps; ++step) {
     for (int layer = 0; layer < layers; ++layer) {
