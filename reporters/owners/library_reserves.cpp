@@ -10,8 +10,10 @@ namespace cuwarden {
 namespace {
 
 constexpr std::array reserves = {
-#define RESERVE(library, file, memory, holds, gives_back, limited_by) \
-  LibraryReserve{library, file, LibraryReserve::Memory::memory, holds, gives_back, limited_by},
+#define RESERVE(library, file, memory, use, holds, gives_back, limited_by)                    \
+  LibraryReserve{                                                                             \
+      library,    file,      LibraryReserve::Memory::memory, LibraryReserve::Use::use, holds, \
+      gives_back, limited_by},
 #include "reporters/owners/library_reserves.def"
 #undef RESERVE
 };

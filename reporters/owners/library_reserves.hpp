@@ -15,11 +15,15 @@ namespace cuwarden {
 struct LibraryReserve {
   // The memory in which a reserve lies: that of a device, or page-locked memory of the host.
   enum class Memory : unsigned char { device, host };
+  // The use of a reserve: the library works with the memory itself, or hands out parts of it to the
+  // program, such as the memory of tensors.
+  enum class Use : unsigned char { own, handed_out };
 
   std::string_view library;  // name of the library, such as "NCCL"
   // Pattern (matches_file()) of the path of the file with the library's code.
   std::string_view file;
   Memory memory;           // memory in which the reserve lies: a device's or the host's
+  Use use;                 // use of the reserve: the library's own, or the program's
   std::string_view holds;  // content of the reserve, such as "buffers of communicators"
   // Calls by which a program gets unused memory back; empty: there is none.
   std::string_view gives_back;

@@ -40,17 +40,18 @@ bool is_idle(const IndexedReport& report, std::string_view framework, model::May
 LibraryMemory library_memory(const IndexedReport& report, const model::LeakGroup& group) {
   const std::string_view path = asker_of(report, group.stack);
   if (path.empty() || group.kind == kind_name(Kind::imported)) return {};
-  if (is_caching_allocator(path)) {
+  const DeviceOrdinal device =
+      group.device ? DeviceOrdinal{static_cast<std::int32_t>(*group.device)} : no_device;
+  const LibraryReserve* const reserve = reserve_of(path, Kind::device, device);
+  if (is_caching_allocator(path) ||
+      (reserve != nullptr && reserve->use == LibraryReserve::Use::handed_out)) {
     if (holds_listed_blocks(report, group)) return {};
     const std::string name = library_name(path);
     return {is_idle(report, name, group.device) ? LibraryUse::idle_cache : LibraryUse::cache,
             printable(name)};
   }
-  if (group.growth == "growing" || group.lost_count.value_or(0) != 0) return {};
-  const DeviceOrdinal device =
-      group.device ? DeviceOrdinal{static_cast<std::int32_t>(*group.device)} : no_device;
-  const LibraryReserve* const reserve = reserve_of(path, Kind::device, device);
-  if (reserve == nullptr) return {};
+  if (reserve == nullptr || group.growth == "growing" || group.lost_count.value_or(0) != 0)
+    return {};
   return {LibraryUse::workspace, std::string(reserve->library)};
 }
 

@@ -88,6 +88,13 @@ TEST_F(LibraryMemoryTest, is_a_workspace_unless_it_grows_or_is_lost) {
   EXPECT_EQ(use_of(leak), LibraryUse::none);
 }
 
+TEST_F(LibraryMemoryTest, is_a_cache_if_a_framework_hands_out_pinned_memory) {
+  model::LeakGroup& leak = add_leak("/p/torch/lib/libtorch_cuda.so", 4);
+  leak.kind = "pinned";
+  leak.device = std::nullopt;
+  EXPECT_EQ(use_of(leak), LibraryUse::cache);
+}
+
 TEST_F(LibraryMemoryTest, is_an_idle_cache_only_if_the_framework_says_that_it_uses_nothing) {
   const model::LeakGroup leak = add_leak("/p/torch/lib/libc10_cuda.so", 64);
   EXPECT_EQ(use_of(leak), LibraryUse::cache) << "nothing is known";
