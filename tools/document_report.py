@@ -16,27 +16,27 @@ A report is one JSON object. [Words](words.md) explains terms such as ledger, in
 made from `reporters/report.schema.json` by `tools/document_report.py`.
 
 - Units are in names: `_bytes`, `_ns`. Times are nanoseconds since `process.start`.
-- Addresses are strings in hexadecimal. No number passes 2^53.
+- Addresses are strings in hexadecimal. No number exceeds 2^53.
 - Tables are arrays of flat objects, which refer to each other by id. `stack` is the id of a row of `stacks`. The `frames` of
   that row are ids of rows of `frames`, and their `module` is the id of a row of `modules`.
 - An incident is a request that was refused for lack of memory. Rows of `rungs`, `incident_holders` and `incident_facts`
   have the number of their incident in `incident`.
 - Unknown is null, never 0.
-- A later version may add tables and fields; it changes no meaning of what is here.
+- A later version may add tables and fields. Those that are here keep their meaning.
 """
 
 HEADS["cuwarden.merged/1"] = """# Fields of the merged report
 
-`cuwarden merge` writes many reports as one JSON object: a merged report. It has what `cuwarden report` shows of a folder, as
-data. [Words](words.md) explains terms such as incident and verdict, [commands](commands.md#merge) the command. This page is
-made from `reporters/merged.schema.json` by `tools/document_report.py`.
+`cuwarden merge` writes many reports as one JSON object: a merged report. It has the facts that
+`cuwarden report FOLDER` prints, as data. [Words](words.md) explains terms such as incident and verdict, and
+[commands](commands.md#merge) describes the command. This page is made from `reporters/merged.schema.json` by `tools/document_report.py`.
 
-- Units are in names: `_bytes`, `_ns`. Times are texts in UTC (ISO 8601), by the clock of the host. No number passes 2^53.
+- Units are in names: `_bytes`, `_ns`. Times are texts in UTC (ISO 8601), by the clock of the host. No number exceeds 2^53.
 - Tables are arrays of flat objects, which refer to each other by id. `process` is the id of a row of `processes`, and
   `device` that of a row of `devices`. `leak` and `stack` are ids of rows of `leaks` and `stacks`.
-- Unknown is null, never 0.
+- An unknown value is null. If no search for pointers was made, `lost_count` is 0, and `unknown_count` counts all allocations.
 - Details of one process, such as its timeline and the account of a device, are in the process's own report only.
-- A later version may add tables and fields; it changes no meaning of what is here.
+- A later version may add tables and fields. Those that are here keep their meaning.
 """
 
 

@@ -21,8 +21,8 @@ struct FingerprintedLeak {
   std::string kind;                    // kind of memory, such as "device"
   std::string api{};                   // CUDA function that the program called; empty: unknown
   std::uint64_t count = 0, bytes = 0;  // number of allocations that were not freed; their bytes
-  // Number and bytes of those to which no pointer was found, and of those of which it is not known
-  // whether there are pointers. 0 in a baseline.
+  // Number and bytes of allocations to which no pointer was found, and of those for which the
+  // search for pointers has no result. 0 in a baseline.
   std::uint64_t lost_count = 0, lost_bytes = 0, unknown_count = 0, unknown_bytes = 0;
   // Function of the program's own code that led to the allocations, and its module, without line
   // and folder: "Cache::insert in libcache.so". In a baseline, the comment on the line. Empty:
@@ -38,7 +38,7 @@ struct FingerprintedLeak {
   // Pattern of a suppression for the leak; empty in a baseline, and if the stack is unknown.
   std::string pattern{};
   // Named steps (such as tests) in which the allocations were made, most bytes first. Empty in a
-  // baseline.
+  // baseline, for tensors, and for the leaks of a merged report.
   std::vector<model::NamedStep> named_steps{};
   // True if `pattern` matches all call stacks of the program's main thread.
   bool is_pattern_of_program = false;

@@ -36,7 +36,8 @@ class JsonStream {
     key(name);
     write(value);
   }
-  // Writes a property as value() does, but a list of structs as a table, with a row on each line.
+  // Writes a property. A list of structs becomes a JSON array with a struct on each line; all other
+  // values are written as value() does.
   template <class Value>
   void part(std::string_view name, const Value& value) {
     if constexpr (requires {

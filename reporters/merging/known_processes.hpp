@@ -33,7 +33,7 @@ class KnownProcesses {
  private:
   // Hosts and numbers of the processes with one key.
   using Hosts = std::vector<std::pair<model::Text, std::size_t>>;
-  // Returns a text of pid, start and program; empty if pid or start is unknown.
+  // Returns a text of pid, start and the program's file name; empty if pid or start is unknown.
   static std::string key_of(const ProcessIdentity&);
   std::map<std::string, Hosts> by_key_;
 };

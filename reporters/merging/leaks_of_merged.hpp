@@ -1,5 +1,5 @@
-// The leaks of a merged report in the form of a report about one process, so that comparisons,
-// checks and exports of leaks take both.
+// Turns the leaks of a merged report into a report of one process. Comparisons, checks and exports
+// of leaks can then read either kind.
 #pragma once
 
 #include "reporters/model/merged_report.hpp"
@@ -7,11 +7,11 @@
 
 namespace cuwarden {
 
-// Returns a report whose leaks are those of all processes together, and which has the merged
-// report's stacks, frames, modules and settings. Its field `records` has the reasons why leaks may
-// be missing. The program is that of the processes, null if they ran several. The table
-// `pointer_search` is null if the memory of a process with leaks was not searched. Devices,
-// incidents and all other tables are empty.
+// Returns a report with the merged leaks, stacks, frames, modules and settings. Each suppressed
+// fingerprint is a row of `leak_groups` that is marked as suppressed and has no figures. The field
+// `process.program` is the file name of the program that all processes ran; null if they ran
+// different ones. The field `records` has the reasons why leaks may be missing. `pointer_search` is
+// null if the memory of a process with leaks was not searched. All other tables are empty.
 model::Report leaks_of_merged(const model::MergedReport&);
 
 }  // namespace cuwarden

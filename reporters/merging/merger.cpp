@@ -228,7 +228,8 @@ std::size_t Merger::add(const model::MergedReport& merged) {
       return holders;
     });
   }
-  // Calls visit(row, id) for each row of a known process, with the new id of the process.
+  // Calls visit(row) for each row of a process that was not known, after the row has got the
+  // process's new id.
   const auto each_new = [&](const auto& rows, const auto& visit) {
     for (auto row : rows) {
       if (!processes[row.process - 1]) continue;
@@ -252,7 +253,7 @@ std::size_t Merger::add(const model::MergedReport& merged) {
   });
   suppressed_.insert(merged.suppressed_fingerprints.begin(), merged.suppressed_fingerprints.end());
   reasons_.insert(reasons_.end(), merged.tool.reasons.begin(), merged.tool.reasons.end());
-  keep_common(merged.settings);
+  if (!merged.settings.empty()) keep_common(merged.settings);
   return static_cast<std::size_t>(std::ranges::count(processes, model::MaybeId()));
 }
 

@@ -40,7 +40,8 @@ class Merger {
   model::MergedReport finish();
 
  private:
-  // The first request on a device that failed.
+  // The earliest request for memory of a device that failed, and the processes that held the device
+  // then.
   struct Full {
     std::int64_t realtime_ns = 0;  // nanoseconds since 1970; 0: no request failed
     model::Id process = 0;         // process whose request failed

@@ -41,7 +41,7 @@ struct MergedProcess {
   // First reason why leaks of the process may be missing; null: there is none.
   Text doubt;
   bool pointer_search = false;        // true if the process's memory was searched for pointers
-  Figure incidents;                   // number of the process's incidents (refused requests)
+  Figure incidents;                   // number of the process's incidents
   std::vector<std::string> verdicts;  // causes of these incidents, each once, in their order
   CUWARDEN_FIELDS(id, report, rank, host, pid, program, start, end_ns, end_reason, exit_status,
                   signal, job_id, visible_devices, devices, peak_bytes, leak_count, leak_bytes,
@@ -56,7 +56,7 @@ struct Refusal {
   Figure bytes;         // bytes that the request asked for; null: the call does not say
   MaybeId device;       // row of the table `devices`; null: host memory, or an unknown device
   std::string verdict;  // name of the cause, such as "slab_fragmentation"
-  Text where;           // location in the program's own code that led to the request; null: unknown
+  Text where;           // line of the program's own code that led to the request; null: unknown
   CUWARDEN_FIELDS(process, time, api, bytes, device, verdict, where)
 };
 
@@ -83,7 +83,7 @@ struct MergedDevice {
   Figure processes;   // number of processes that used the device
   Figure live_bytes;  // sum of these processes' live bytes at their ends
   Figure peak_bytes;  // sum of the peaks (most live bytes at a time) of each process and kind
-  Figure refused;     // number of incidents (refused requests) on the device
+  Figure refused;     // number of incidents on the device
   Text full_time;  // time of the first request on the device that failed, as ISO 8601 text in UTC;
                    // null: none failed
   MaybeId
@@ -99,7 +99,7 @@ struct DeviceUse {
   Id ordinal = 0;     // CUDA ordinal of the device as the process sees it, from 0
   Figure live_bytes;  // live bytes at the process's end
   Figure peak_bytes;  // sum of the peaks (most live bytes at a time) of each kind of memory
-  Figure refused;     // number of the process's incidents (refused requests) on the device
+  Figure refused;     // number of the process's incidents on the device
   CUWARDEN_FIELDS(process, device, ordinal, live_bytes, peak_bytes, refused)
 };
 
@@ -131,10 +131,10 @@ struct MergedLeak {
   std::string kind;         // kind of memory, such as "device" (core/kind.hpp)
   Text api;                 // CUDA function that the program called, or framework; null: unknown
   MaybeId stack;            // row of the table `stacks`; null: no stack was recorded
-  Text where;  // location in the program's own code that led to the allocations; null: unknown
+  Text where;           // line of the program's own code that led to the allocations; null: unknown
   Figure count, bytes;  // number of allocations that were not freed; their bytes
-  // Number and bytes of those to which no pointer was found, and of those of which it is not known
-  // whether there are pointers.
+  // Number and bytes of allocations to which no pointer was found, and of those for which the
+  // search for pointers has no result.
   Figure lost_count, lost_bytes, unknown_count, unknown_bytes;
   Figure processes;  // number of processes that have the leak
   // Least, median and most bytes of a process that has the leak. The upper of two medians counts.

@@ -14,7 +14,7 @@ enum VendorFilterResult {
 // Device memory that the library keeps for later calls.
 struct VendorFilterMemory {
   std::size_t buffers;  // Number of its buffers, the work space included.
-  std::size_t bytes;    // Bytes of these buffers.
+  std::size_t bytes;    // Bytes of all its buffers.
 };
 
 // Sharpens an image. `pixels` and `sharpened` point to `width` times `height` bytes of host memory,

@@ -15,8 +15,9 @@ namespace cuwarden {
 // gives it. `option`: its names, such as "-o,--output". `file`: gets the value.
 CLI::Option* add_file(CLI::App& verb, const char* option, std::string& file, const char* help);
 
-// Declares the options by which a verb checks leaks. `is_diff`: true for the verb that compares two
-// reports itself.
+// Declares the options by which a verb checks leaks: --fail-on-... and those of baselines.
+// `checks`: gets their values. `is_diff`: true for `cuwarden diff`, which compares with its first
+// report and has no --baseline.
 void add_checks(CLI::App& verb, CheckOptions& checks, bool is_diff = false);
 
 // Declares the option --suppressions, which sets `file`.

@@ -60,8 +60,8 @@ struct LeakGroup {
   // Numbers of the differences of which live objects have equal parts (Record::difference), each
   // once. Objects of several groups may have parts of one difference.
   std::set<std::uint16_t> differences;
-  // Live allocations by the named step (such as a test) in which they were made. Those that were
-  // made in none are left out.
+  // Live allocations by the named step (such as a test) in which they were made. Allocations
+  // outside of such steps are left out.
   std::map<std::string, Sum> by_named_step;
   // Growth of the live allocations; with no allocation if unknown or released_by_context.
   Growth growth;

@@ -22,8 +22,8 @@ class StepMarks {
   // 0: none had. Exact for the first ledger::exact_steps steps, and to 1 / exact_steps for later
   // ones.
   std::uint64_t at(std::uint64_t time_ns) const;
-  // Returns the time at which the last step ends if it is as long as the others are in the mean, in
-  // ns since the process's start; 0: fewer than two steps have begun.
+  // Returns the estimated end of the last step: its start plus the mean length of the earlier
+  // steps, in ns since the process's start. 0: fewer than two steps have begun.
   std::uint64_t end_ns() const;
   // Returns the name of the step that had begun last at a time, in ns since the process's start.
   // Empty: none had, or the step has no name. The text points into the ledger.

@@ -14,9 +14,9 @@ namespace cuwarden::ledger {
 // Steps that the program marked before there was a ledger.
 struct EarlierSteps {
   std::uint64_t count = 0;  // number of the steps; 0: there were none
-  // Time at which the last of them began (tick_ns()).
+  // Time at which the last of these steps began (tick_ns()).
   std::uint64_t last_monotonic_ns = 0;
-  std::string_view last_name;  // name of the last of them; empty: none
+  std::string_view last_name;  // name of the last of these steps; empty: it has none
 };
 
 // Counts the program's steps, and stores when they began. All threads may call the function at any
@@ -32,7 +32,8 @@ class Steps {
   void begin(std::string_view name = {}, const EarlierSteps& earlier = {}) noexcept;
 
  private:
-  // Stores the mark of a step, which began at `time_ns` since process start.
+  // Stores the mark of a step. `number`: the step's number, from 1. `time_ns`: its start, in ns
+  // since process start. `name`: its name; empty: none. Stores nothing if the table has no room.
   void store(std::uint64_t number, std::uint64_t time_ns, std::string_view name) noexcept;
 
   Storage& storage_;            // the memory of the ledger, with its tables

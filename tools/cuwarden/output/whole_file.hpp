@@ -46,7 +46,8 @@ class WholeFile {
   std::unique_ptr<Output> output_;
 };
 
-// Writes the text to the file at the path, as WholeFile does. Returns 0, or an errno.
+// Writes the text to the file at the path, which appears whole or not at all (WholeFile). Returns
+// 0, or the errno of the failure.
 int write_whole_file(const std::string& path, std::string_view text);
 
 }  // namespace cuwarden

@@ -18,8 +18,8 @@ struct GivenReports {
   std::string ledgers;    // line about processes with a ledger but no report; empty: there are none
 };
 
-// Options that change the leaks of a report, and have no effect on those of a merged report. True:
-// the user gave the option.
+// Options that need a process's own report: a merged report is refused if one of them is given.
+// True: the user gave the option.
 struct OptionsForReports {
   bool module = false, suppressions = false, symbols = false;
   bool tables = false;  // true if the output has all tables of each report, as the format jsonl has
@@ -27,13 +27,13 @@ struct OptionsForReports {
   std::optional<std::string> refusal(const std::string& path) const;
 };
 
-// Calls `visit` with the path and the content of the report at the path, or of each report in the
-// folder at the path and in the folders below it. Completes names of functions and lines, and
-// suppresses leaks by the patterns. For a merged report at the path, calls it with
-// leaks_of_merged(), unless one of the options was given. `path`: "-" is standard input. Prints an
-// error line for each report that cannot be read, for a folder without reports, and about ledgers
-// in the folder. `goes_on`: asked before each report; if it returns false, no further report is
-// read.
+// Reads the report at the path, or each report in the folder at the path and in the folders below
+// it, and calls `visit` with its path and content. Completes names of functions and lines, and
+// suppresses leaks by the patterns. A merged report at the path is given to `visit` as
+// leaks_of_merged(); if one of the options is true, it is a failure instead. `path`: "-" is
+// standard input. `goes_on`: is called before each report; if it returns false, no further report
+// is read. Prints a line for each failure, such as a folder without reports, and about ledgers in
+// the folder.
 GivenReports each_given_report(
     const std::string& path, ReportNames&, const std::vector<std::string>& patterns,
     const OptionsForReports&,
