@@ -113,14 +113,16 @@ static inline void cuwarden_step(void) {
 }
 
 /* Marks the start of a step that has a name, such as a test. The report lists for each leak the
- * named steps in which its allocations were made, whichever thread made them. cuwarden_step() marks
- * the end of a named step whose end is not the start of another one.
+ * named steps in which its allocations were made, whichever thread made them. The name lasts until
+ * a step with another name, or until cuwarden_named_step(""). Steps without a name
+ * (cuwarden_step()) do not end it. A forked child goes on in the named step of its parent.
  *
- * name      text in UTF-8, of which 255 bytes are kept; copied. Null or "": as cuwarden_step()
+ * name      text in UTF-8, of which 255 bytes are kept; copied. Null or "": the named step ends,
+ * and no other one begins
  *
- * Each named step takes about 100 bytes of the recording's file; after some 100,000 of them,
- * further steps have no names. Any thread may call this at any time, except from a signal handler.
- */
+ * Each named step takes about 100 bytes of the recording's file. After some 90,000 of them, further
+ * steps have no names, and the report says that names are missing. Any thread may call this at any
+ * time, except from a signal handler. */
 static inline void cuwarden_named_step(const char* name) {
   void (*marking)(const char*) = 0;
   void* const found = dlsym(0 /* RTLD_DEFAULT */, "cuwarden_1_named_step");

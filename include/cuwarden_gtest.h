@@ -10,7 +10,8 @@
  * The report, which is made when the program has ended, says of each leak in which tests its
  * allocations were made. In a process that does not run under cuwarden, the listener does nothing.
  *
- * Set-up and tear-down of a fixture belong to the test, those of a whole test suite to none. */
+ * GoogleTest 1.10 or later is needed. Set-up and tear-down of a fixture belong to the test, those
+ * of a whole test suite to none. */
 #ifndef CUWARDEN_GTEST_H
 #define CUWARDEN_GTEST_H
 
@@ -28,7 +29,7 @@ class StepForEachTest : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo& test) override {
     cuwarden_named_step((std::string(test.test_suite_name()) + "." + test.name()).c_str());
   }
-  void OnTestEnd(const testing::TestInfo&) override { cuwarden_step(); }
+  void OnTestEnd(const testing::TestInfo&) override { cuwarden_named_step(""); }
 };
 
 }  // namespace cuwarden

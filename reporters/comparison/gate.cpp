@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "reporters/words/printable.hpp"
+#include "reporters/text/text_elements.hpp"
 #include "reporters/words/quantities.hpp"
 
 namespace cuwarden {
@@ -41,16 +41,17 @@ const FingerprintedLeak* largest_lost(const LeaksByFingerprint& leaks, std::stri
   return found;
 }
 
-// Returns the line of the program's code that leaks, and the named step (such as a test) with the
-// most bytes of the leak; empty: both are unknown.
-std::string place_of(const FingerprintedLeak& leak) {
-  std::string place = leak.where;
-  if (const std::size_t steps = leak.named_steps.size(); steps != 0) {
-    place += place.empty() ? "in " : ", in ";
-    place += printable(leak.named_steps.front().name);
-    if (steps > 1) place += " and " + human_count(steps - 1) + " more";
+// Returns the line of the program's code that leaks, and the named step (such as a test) with most
+// of the leak's bytes; empty: both are unknown.
+std::string location_of(const FingerprintedLeak& leak) {
+  std::string location = leak.where;
+  if (!leak.named_steps.empty() && leak.named_steps.front().bytes.value_or(0) >= leak.bytes / 2) {
+    location += location.empty() ? "in " : ", in ";
+    location += name_of_step(leak.named_steps.front());
+    if (const std::size_t steps = leak.named_steps.size(); steps > 1)
+      location += " and " + human_count(steps - 1) + " more";
   }
-  return place.empty() ? "" : ": " + place;
+  return location.empty() ? "" : ": " + location;
 }
 
 }  // namespace
@@ -73,7 +74,7 @@ GateOutcome judge(const Gate& gate, const LeaksByFingerprint& now, const Differe
     line += ", " + human_count(difference.grown.size()) + " grown";
   count(gate.on_growth, difference.grown, "grown");
   count(gate.on_new, difference.added, "new");
-  if (culprit != nullptr) return {true, false, "FAIL: " + line + place_of(*culprit)};
+  if (culprit != nullptr) return {true, false, "FAIL: " + line + location_of(*culprit)};
   if (doubt) return {true, true, "FAIL: " + line + ", but leaks may be missing: " + *doubt};
   return {false, false, "OK: " + line};
 }

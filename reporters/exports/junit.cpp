@@ -37,7 +37,7 @@ std::string test_of(const std::string& fingerprint, const FingerprintedLeak& lea
   if (!known.empty()) {
     text += "      <skipped" + attribute("message", known + ": " + size) + "/>\n";
   } else {
-    std::string steps = words_of_steps(leak.named_steps);
+    std::string steps = words_of_steps(leak.named_steps, leak.count);
     if (!steps.empty()) steps = "made " + steps + "\n";
     text += "      <failure type=\"leak\"" + attribute("message", size + " never freed") + ">" +
             escaped(leak.where + "\n" + steps + leak.stack) + "</failure>\n";

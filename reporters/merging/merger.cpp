@@ -147,9 +147,9 @@ void Merger::add_refusals(const IndexedReport& report, const IdsByOrdinal& ids) 
   row.verdict = first->verdict;
   row.where = model::text_or_null(calling_location(report, first->stack).location);
   refusals_.push_back(std::move(row));
-  for (const auto& [id, incident] : first_by_device)
-    keep_if_first(devices_[id - 1].full, time_of(*incident), process,
-                  [&] { return holders_at(report, *incident); });
+  for (const auto& failed : first_by_device)
+    keep_if_first(devices_[failed.first - 1].full, time_of(*failed.second), process,
+                  [&] { return holders_at(report, *failed.second); });
 }
 
 Merger::Leak& Merger::leak_of(const IndexedReport& report, const LeakRow& row) {
@@ -302,7 +302,7 @@ void Merger::give_leaks(model::MergedReport& report) {
     leak->row.id = static_cast<model::Id>(report.leaks.size() + 1);
     for (model::LeakOfProcess& row : leak->processes) {
       row.leak = leak->row.id;
-      report.leaks_of_processes.push_back(std::move(row));
+      report.leaks_of_processes.push_back(row);
     }
     report.leaks.push_back(std::move(leak->row));
     leak->processes = {};

@@ -31,7 +31,7 @@ bool has_leaks(const ledger::Reader& reader, std::uint64_t end_ns) {
   if (!has_objects) return false;
   // Implicit objects are leaks only if their number grows. Their bytes do not matter here.
   const auto sums = std::make_unique<ledger::GroupSums>();  // too large for a small stack
-  std::vector<LeakGroup> groups = leak_groups(reader, end_ns, *sums);
+  std::vector<LeakGroup> groups = leak_groups(reader, {.end_ns = end_ns}, *sums);
   take_blocks(groups);
   implicit_groups(reader, {}, groups);
   return leaks_of(groups).count.value_or(0) != 0;

@@ -1,5 +1,8 @@
 #include "reporters/tables/ledger_report.hpp"
 
+#include <algorithm>
+#include <array>
+#include <csignal>
 #include <memory>
 #include <utility>
 
@@ -26,6 +29,14 @@ class ReportFiller {
   model::Report report;
 };
 
+// True if the process aborted, crashed, or ended with an exit status other than 0. False if another
+// process may have sent the signal that ended it.
+bool has_failed(const model::Process& process) {
+  constexpr std::array<int, 4> sent_by_others{SIGHUP, SIGINT, SIGKILL, SIGTERM};
+  if (process.signal) return std::ranges::count(sent_by_others, *process.signal) == 0;
+  return process.exit_status.value_or(0) != 0;
+}
+
 }  // namespace
 
 LedgerReport::LedgerReport(const ledger::Reader& ledger, const ReportOptions& options)
@@ -42,7 +53,8 @@ LedgerReport::LedgerReport(const ledger::Reader& ledger, const ReportOptions& op
       frames_(ledger) {
   const auto sums = std::make_unique<ledger::GroupSums>();  // 150 KB, too large for a small stack
   const bool is_running = options.end_reason == ledger::EndReason::running;
-  groups_ = is_running ? live_groups(ledger, end_ns_, *sums) : leak_groups(ledger, end_ns_, *sums);
+  groups_ = is_running ? live_groups(ledger, end_ns_, *sums)
+                       : leak_groups(ledger, {end_ns_, has_failed(about_)}, *sums);
   blocks_ = take_blocks(groups_);
   series_ = all_series(ledger, *sums);
   implicit_groups_ =

@@ -51,10 +51,13 @@ std::string allocations(std::uint64_t count);
 // Returns a text such as "3 allocations"; for kinds of implicit memory, such as "3 streams".
 // `kind`: kind of memory, as in reports.
 std::string counted(std::uint64_t count, const std::string& kind);
+// Returns the printable name of the step, in quotation marks if it has a space or a comma.
+std::string name_of_step(const model::NamedStep&);
 // Returns words for the named steps (such as tests) in which allocations were made, such as "in
-// test_cache", or with the part of each if there are several. Shows the first three;
-// empty: there are none.
-std::string words_of_steps(const std::vector<model::NamedStep>&);
+// test_cache"; with the part of each if there are several, or if other allocations were made
+// outside of them. `count`: number of all allocations. Shows the first three steps; empty: there
+// are none.
+std::string words_of_steps(const std::vector<model::NamedStep>&, std::uint64_t count);
 // Returns a text for a kind of memory on a device, such as "device memory (GPU 0)"; without a
 // device, such as "pinned". `kind`: as in reports. `device`: CUDA ordinal; null for host memory.
 std::string memory_name(const std::string& kind, model::MaybeId device);

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "reporters/labels/library_memory.hpp"
 #include "reporters/text/leak_check.hpp"
-#include "reporters/text/library_memory.hpp"
 #include "reporters/text/merged_rows.hpp"
 #include "reporters/text/text_elements.hpp"
 #include "reporters/text/text_history.hpp"
@@ -85,7 +85,8 @@ void add_group(const IndexedReport& report, const model::LeakGroup& group, std::
   if (!module.empty()) text += " · " + module;
   text += "\n";
   add_stack(report, group.stack, most_leak_lines, style, text);
-  if (const LibraryMemory asked = library_memory(report, group); asked.use == LibraryUse::cache)
+  if (const LibraryMemory asked = library_memory(report, group);
+      asked.use == LibraryUse::cache && !holds_listed_blocks(report, group))
     text += style.dim("       grew the cache of " + asked.library +
                       ", which may hold other lines' memory there now") +
             "\n";
@@ -106,7 +107,8 @@ void add_group(const IndexedReport& report, const model::LeakGroup& group, std::
             (unmapped == 1 ? " handle is" : " handles are") + " unmapped but never released";
   }
   if (!life.empty()) text += style.dim("       " + life) + "\n";
-  if (const std::string steps = words_of_steps(group.named_steps); !steps.empty())
+  if (const std::string steps = words_of_steps(group.named_steps, group.count.value_or(0));
+      !steps.empty())
     text += "       made " + steps + "\n";
 }
 
@@ -354,9 +356,9 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const St
                     " of these are segments of PyTorch's: LIVE TENSORS lists the blocks in them") +
           "\n";
     KeptByLibraries kept;
-    const auto last = std::ranges::stable_partition(
-        groups, [&](const auto& group) { return !kept.take(report, group); });
-    if (!style.shows_full_stacks()) groups.erase(last.begin(), last.end());
+    const auto last = std::stable_partition(
+        groups.begin(), groups.end(), [&](const auto& group) { return !kept.take(report, group); });
+    if (!style.shows_full_stacks()) groups.erase(last, groups.end());
     const std::size_t shown =
         options.top == 0 ? groups.size() : std::min(options.top, groups.size());
     for (std::size_t i = 0; i < shown; ++i) add_group(report, groups[i], i + 1, style, text);

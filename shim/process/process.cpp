@@ -50,6 +50,7 @@
 #include "shim/support/message_output.hpp"
 #include "shim/support/own_stack.hpp"
 #include "shim/support/ready_unwinder.hpp"
+#include "shim/support/steps_under_way.hpp"
 #include "shim/support/thread_stack.hpp"
 
 namespace cuwarden::shim {
@@ -277,6 +278,7 @@ hooks::Session* Process::start_recording() noexcept {
     serving::answers_differ.store(spill.visible_bytes != 0, std::memory_order_release);
     note_start(*ledger_, settings);
     early_lookups.tell(*ledger_);
+    steps_under_way.hand_over(owner(), *ledger_);
     tell(ledger_->path());
     say_what_recording_begins_with(settings, ledger_->path(), report_path);
     if (settings.frameworks) interpreter_calls.turn_on();

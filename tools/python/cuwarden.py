@@ -114,18 +114,23 @@ def _library():
     return library
 
 
-_mark_step = getattr(ctypes.CDLL(None), "cuwarden_1_named_step", None)
+_mark_step = getattr(ctypes.CDLL(None), "cuwarden_1_step", None)
+_mark_named_step = getattr(ctypes.CDLL(None), "cuwarden_1_named_step", None)
 
 
-def step(name=""):
+def step(name=None):
     """Marks the start of a step, which lasts until the next call: an iteration of a training loop.
 
     A report judges leaks by steps if there were four or more: it says how many bytes each step adds, and
     since which step. It also lists the steps with a name in which leaked memory was allocated. `name` is a
-    str, of which 255 bytes are kept, such as the name of a test.
+    str, of which 255 bytes are kept, such as the name of a test. The name lasts until a step with another
+    name, or until step(""), which marks no step. Steps without a name do not end it.
     """
-    if _mark_step is not None:
-        _mark_step(name.encode(errors="replace"))
+    if name is None:
+        if _mark_step is not None:
+            _mark_step()
+    elif _mark_named_step is not None:
+        _mark_named_step(name.encode(errors="replace"))
 
 
 def register_reclaimer(name, modules, give_back):

@@ -8,7 +8,7 @@ run under cuwarden, the plugin does nothing.
 
 A test lasts from the set-up of its fixtures to the end of their tear-down. Allocations of a fixture of a
 module or of the session belong to the first test that uses it. Allocations between tests, such as during
-collection, belong to none.
+collection, belong to none. A process that a test forks goes on in the test.
 """
 
 import pytest
@@ -20,4 +20,4 @@ import cuwarden
 def pytest_runtest_protocol(item):
     cuwarden.step(item.nodeid)
     yield
-    cuwarden.step()
+    cuwarden.step("")

@@ -34,13 +34,17 @@ constexpr std::uint64_t fewest_steps = 4;
 
 // Returns the moment until which the process could have leaked more: the first failed request after
 // which no live allocation was made, otherwise `end_ns`, the process's end. A process that has run
-// out of memory may go on for a while, in which its leaks cannot grow. `newest_ns`: time at which
-// the newest live allocation was made. All times are in ns since the process's start.
-std::uint64_t end_of_growth(const ledger::Reader& reader, std::uint64_t newest_ns,
-                            std::uint64_t end_ns) {
-  std::uint64_t end = end_ns;
+// out of memory may go on for a while, in which its leaks cannot grow. A failed request does not
+// count if the process went on for longer than it took to get there, unless it ended by a failure.
+// `first_ns` and `newest_ns`: times at which the oldest and the newest live allocation were made.
+// All times are in ns since the process's start.
+std::uint64_t end_of_growth(const ledger::Reader& reader, std::uint64_t first_ns,
+                            std::uint64_t newest_ns, const EndOfRun& run) {
+  std::uint64_t end = run.end_ns;
   each_row(reader, RegionId::incidents, &ledger::Reader::incident, [&](const auto& incident) {
-    if (incident.failed > incident.recovered && incident.time_ns >= newest_ns)
+    if (incident.failed <= incident.recovered || incident.time_ns < newest_ns) return;
+    if (run.is_failure || run.end_ns - std::min(incident.time_ns, run.end_ns) <=
+                              incident.time_ns - std::min(first_ns, incident.time_ns))
       end = std::min(end, incident.time_ns);
   });
   return end;
@@ -56,7 +60,7 @@ void each_live_record(const ledger::Reader& reader, const Visit& visit) {
 }
 
 std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& reader,
-                                                      std::uint64_t end_ns) {
+                                                      const EndOfRun& run) {
   std::unordered_map<std::uint32_t, Live> groups;
   each_live_record(reader, [&](const ledger::RecordView& record) {
     Live& live = groups[record.group.value];
@@ -79,9 +83,12 @@ std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& read
     }
   });
   const StepMarks steps(reader);
-  std::uint64_t newest_ns = 0;
-  for (const auto& [group, live] : groups) newest_ns = std::max(newest_ns, live.last_ns);
-  const std::uint64_t growth_end_ns = end_of_growth(reader, newest_ns, end_ns);
+  std::uint64_t first_ns = UINT64_MAX, newest_ns = 0;
+  for (const auto& [group, live] : groups) {
+    first_ns = std::min(first_ns, live.first_ns);
+    newest_ns = std::max(newest_ns, live.last_ns);
+  }
+  const std::uint64_t growth_end_ns = end_of_growth(reader, first_ns, newest_ns, run);
   for (auto& [group, live] : groups) {
     live.growth.first_ns = live.first_ns;
     live.growth.end_ns = growth_end_ns;
@@ -114,9 +121,9 @@ std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& read
   return groups;
 }
 
-std::vector<LeakGroup> groups_of(const ledger::Reader& reader, std::uint64_t end_ns,
-                                 bool is_running, ledger::GroupSums& sums) {
-  const auto by_group = live_by_group(reader, end_ns);
+std::vector<LeakGroup> groups_of(const ledger::Reader& reader, const EndOfRun& run, bool is_running,
+                                 ledger::GroupSums& sums) {
+  const auto by_group = live_by_group(reader, run);
   std::vector<LeakGroup> result;
   result.reserve(by_group.size());
   const std::uint64_t rows = reader.rows(RegionId::groups);
@@ -175,14 +182,14 @@ void sort_groups(std::vector<LeakGroup>& groups) {
   });
 }
 
-std::vector<LeakGroup> leak_groups(const ledger::Reader& reader, std::uint64_t end_ns,
+std::vector<LeakGroup> leak_groups(const ledger::Reader& reader, const EndOfRun& run,
                                    ledger::GroupSums& sums) {
-  return groups_of(reader, end_ns, false, sums);
+  return groups_of(reader, run, false, sums);
 }
 
 std::vector<LeakGroup> live_groups(const ledger::Reader& reader, std::uint64_t end_ns,
                                    ledger::GroupSums& sums) {
-  return groups_of(reader, end_ns, true, sums);
+  return groups_of(reader, {end_ns, false}, true, sums);
 }
 
 model::Leaks leaks_of(const std::vector<LeakGroup>& groups) {

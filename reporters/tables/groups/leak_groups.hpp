@@ -95,12 +95,18 @@ void set_growth(const LeakGroup& group, Row& row) {
 // Sorts the groups: the largest first by bytes, then by count.
 void sort_groups(std::vector<LeakGroup>&);
 
+// The end of a process.
+struct EndOfRun {
+  std::uint64_t end_ns = 0;  // time of the end, in ns since the process's start
+  bool is_failure = false;   // true if it aborted, or ended with an exit status other than 0
+};
+
 // Returns the groups of allocations (stack, function, kind, device) that have live allocations, and
 // those that have allocations which the end of a context released: largest first by bytes, then by
-// count. `end_ns`: end of the process, in ns since its start. Adds all groups of the ledger to the
+// count. Adds all groups of the ledger to the
 // third parameter, the sums by kind and device. Reads the records of allocations twice, because
 // Growth needs each group's oldest live allocation first.
-std::vector<LeakGroup> leak_groups(const ledger::Reader&, std::uint64_t end_ns, ledger::GroupSums&);
+std::vector<LeakGroup> leak_groups(const ledger::Reader&, const EndOfRun&, ledger::GroupSums&);
 // Returns the groups of allocations (stack, function, kind, device) that leak_groups() returns, for
 // a process that still runs. Counts and bytes come from the groups' counters, since the records of
 // single allocations change while they are read. The records only give times and addresses.

@@ -12,27 +12,24 @@ StepMarks::StepMarks(const ledger::Reader& reader) {
     const bool follows = marks_.empty() || (mark.number > marks_.back().number &&
                                             mark.time_ns >= marks_.back().time_ns);
     if (!follows || mark.number > model::largest_number) return;
-    have_names_ = have_names_ || !mark.name.empty();
     marks_.push_back(mark);
+    if (mark.name.find_first_not_of(" \t\r\n") != mark.name.npos) named_.push_back(mark);
   });
   if (marks_.empty()) return;
   const std::uint64_t counted = reader.process().steps;
   count_ = std::max(marks_.back().number, counted <= model::largest_number ? counted : 0);
 }
 
-const ledger::StepMarkView* StepMarks::last_before(std::uint64_t time_ns) const {
-  const auto next = std::ranges::upper_bound(marks_, time_ns, {}, &ledger::StepMarkView::time_ns);
-  return next == marks_.begin() ? nullptr : &*std::prev(next);
-}
-
 std::uint64_t StepMarks::at(std::uint64_t time_ns) const {
-  const ledger::StepMarkView* const found = last_before(time_ns);
-  return found == nullptr ? 0 : found->number;
+  const auto next = std::ranges::upper_bound(marks_, time_ns, {}, &ledger::StepMarkView::time_ns);
+  return next == marks_.begin() ? 0 : std::prev(next)->number;
 }
 
 std::string_view StepMarks::name_at(std::uint64_t time_ns) const {
-  const ledger::StepMarkView* const found = last_before(time_ns);
-  return found == nullptr ? std::string_view() : found->name;
+  const auto next = std::ranges::upper_bound(named_, time_ns, {}, &ledger::StepMarkView::time_ns);
+  if (next == named_.begin()) return {};
+  const ledger::StepMarkView& step = *std::prev(next);
+  return step.name_end_ns == 0 || time_ns < step.name_end_ns ? step.name : std::string_view();
 }
 
 std::uint64_t StepMarks::usual_ns() const {

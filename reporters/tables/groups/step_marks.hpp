@@ -25,11 +25,11 @@ class StepMarks {
   // Returns the estimated end of the last step: its start plus the mean length of the earlier
   // steps, in ns since the process's start. 0: fewer than two steps have begun.
   std::uint64_t end_ns() const;
-  // Returns the name of the step that had begun last at a time, in ns since the process's start.
-  // Empty: none had, or the step has no name. The text points into the ledger.
+  // Returns the name of the named step that was under way at a time, in ns since the process's
+  // start. Empty: none was. The text points into the ledger.
   std::string_view name_at(std::uint64_t time_ns) const;
   // True if the program gave one of its steps a name.
-  bool have_names() const { return have_names_; }
+  bool have_names() const { return !named_.empty(); }
   // True if the program still marked steps at a time, in ns since the process's start: the last
   // step had begun at most four usual steps before.
   bool cover(std::uint64_t time_ns) const;
@@ -37,13 +37,9 @@ class StepMarks {
  private:
   // Returns the mean length of a step in ns; 0: fewer than two steps have begun.
   std::uint64_t usual_ns() const;
-  // Returns the mark of the step that had begun last at a time, in ns since the process's start;
-  // null: none had.
-  const ledger::StepMarkView* last_before(std::uint64_t time_ns) const;
-
   std::vector<ledger::StepMarkView> marks_;  // in the order of their numbers and times
   std::uint64_t count_ = 0;                  // number of steps that have begun
-  bool have_names_ = false;                  // true if a step has a name
+  std::vector<ledger::StepMarkView> named_;  // those with a name, in the order of their times
 };
 
 }  // namespace cuwarden

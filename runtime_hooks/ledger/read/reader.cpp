@@ -335,7 +335,8 @@ std::optional<StepMarkView> Reader::step_mark(std::uint64_t index) const noexcep
   const auto* const found = published<StepMark>(RegionId::steps, index);
   if (found == nullptr) return std::nullopt;
   return StepMarkView{load_field(found->number), load_field(found->time_ns),
-                      text(found->name, longest_step_name)};
+                      text(found->name, longest_step_name),
+                      found->name_end_ns.load(std::memory_order_relaxed)};
 }
 
 std::optional<FrameworkPoolView> Reader::framework_pool(std::uint64_t index) const noexcept {

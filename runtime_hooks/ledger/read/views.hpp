@@ -288,6 +288,9 @@ struct StepMarkView {
   std::uint64_t number = 0;   // number of the step, from 1
   std::uint64_t time_ns = 0;  // start of the step, in ns since the process's start
   std::string_view name;      // name that the program gave the step; empty: none
+  // End of the part of the run that has the name, in ns since the process's start; 0: it has not
+  // ended.
+  std::uint64_t name_end_ns = 0;
 };
 // A copy of a FrameworkPool: figures that a framework gives of its own memory. unknown_value: the
 // framework does not give the figure. The texts point into the ledger.

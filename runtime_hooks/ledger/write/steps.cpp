@@ -1,27 +1,55 @@
 #include "runtime_hooks/ledger/write/steps.hpp"
 
+#include <cstddef>
+
 #include "runtime_hooks/core/atomic_field.hpp"
 
 namespace cuwarden::ledger {
 
-void Steps::begin(std::string_view name, const EarlierSteps& earlier) noexcept {
+std::string_view kept_step_name(std::string_view name) noexcept {
+  if (name.size() <= longest_step_name) return name;
+  std::size_t length = longest_step_name;
+  // A character of UTF-8 is kept whole: its bytes but the first begin with the bits 10.
+  while (length > 0 && (static_cast<unsigned char>(name[length]) & 0xc0) == 0x80) --length;
+  return name.substr(0, length);
+}
+
+void Steps::add(const EarlierSteps& earlier) noexcept {
+  const LedgerLocked locked(lock_, storage_);
+  if (!locked || earlier.count == 0) return;
+  std::atomic<std::uint64_t>& count = storage_.header().steps;
+  count.store(count.load(relaxed) + earlier.count, relaxed);
+  if (last_ == 0)
+    store(count.load(relaxed), time_.since_start(earlier.last_monotonic_ns), earlier.last_name);
+}
+
+void Steps::begin(std::string_view name) noexcept {
   const LedgerLocked locked(lock_, storage_);
   if (!locked) return;
   std::atomic<std::uint64_t>& count = storage_.header().steps;
-  if (earlier.count != 0) {
-    count.store(count.load(relaxed) + earlier.count, relaxed);
-    if (last_ == 0)
-      store(count.load(relaxed), time_.since_start(earlier.last_monotonic_ns), earlier.last_name);
-  }
   const std::uint64_t number = count.load(relaxed) + 1;
   count.store(number, relaxed);
-  // Further steps have no names once few rows are left. The next row ends the last step that has a
-  // name, so that what follows is not taken for a part of it.
-  if (storage_.used(RegionId::steps) + rows_for_nameless_steps >=
-      storage_.capacity(RegionId::steps))
+  const std::uint64_t now = time_.boundary();
+  if (!name.empty()) end_name_at(now);
+  // The last rows are kept for steps without names, which need few of them.
+  const std::uint64_t rows = storage_.capacity(RegionId::steps);
+  if (!name.empty() && storage_.used(RegionId::steps) >= rows - rows / share_of_nameless_steps) {
+    storage_.add_reason(reason_names_missing);
     name = {};
-  const bool is_due = number <= exact_steps || number >= last_ + last_ / exact_steps;
-  if (is_due || last_has_name_ || !name.empty()) store(number, time_.boundary(), name);
+  }
+  if (number <= exact_steps || number >= last_ + last_ / exact_steps || !name.empty())
+    store(number, now, name);
+}
+
+void Steps::end_name() noexcept {
+  const LedgerLocked locked(lock_, storage_);
+  if (locked) end_name_at(time_.boundary());
+}
+
+void Steps::end_name_at(std::uint64_t time_ns) noexcept {
+  if (named_row_ == 0) return;
+  storage_.rows<StepMark>(RegionId::steps)[named_row_].name_end_ns.store(time_ns, relaxed);
+  named_row_ = 0;
 }
 
 void Steps::store(std::uint64_t number, std::uint64_t time_ns, std::string_view name) noexcept {
@@ -32,8 +60,8 @@ void Steps::store(std::uint64_t number, std::uint64_t time_ns, std::string_view 
   StepMark& mark = storage_.rows<StepMark>(RegionId::steps)[row];
   mark.number = last_ = number;
   mark.time_ns = time_ns;
-  mark.name = storage_.store(name.substr(0, longest_step_name));
-  last_has_name_ = !name.empty();
+  mark.name = storage_.store(kept_step_name(name));
+  if (mark.name.length != 0) named_row_ = row;
   mark.state.store(1, std::memory_order_release);
 }
 

@@ -267,10 +267,10 @@ def test_the_page_on_tests_that_leak_shows_what_is_said(shown, workspace):
     said = (run.stdout + run.stderr).replace(f"{workspace.work}/", "")
     assert run.returncode == 1 and "2 passed" in said
     assert said.splitlines()[-1] == last.strip()
-    place = 0
+    begin = 0
     for line in entry.splitlines():
-        place = said.find(line.strip(), place)
-        assert place >= 0, f"{line}\nis not in\n{said}"
+        begin = said.find(line.strip(), begin)
+        assert begin >= 0, f"{line}\nis not in\n{said}"
 
 
 def test_the_listener_that_the_page_shows_compiles(tmp_path):

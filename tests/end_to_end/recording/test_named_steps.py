@@ -113,13 +113,93 @@ def test_a_check_that_fails_names_the_test_with_the_leak(workspace):
     assert "made in Cache.keeps_one_block\n" in junit
 
 
-def test_the_name_of_the_step_before_the_first_call_of_cuda_is_kept(workspace):
+def run_python(workspace, program, **how):
     (workspace.work / "taking.py").write_text(TAKING)
-    program = "import cuwarden; cuwarden.step('before'); cuwarden.step('first'); import taking; "
-    program += "taking.take(1 << 20); cuwarden.step('second ' + 300 * 'é'); taking.take(2 << 20); cuwarden.step()"
-    run = workspace.run(["/usr/bin/python3", "-c", program], {"PYTHONPATH": str(PYTHON)})
-    assert run.returncode == 0 and run.report["process"]["steps"] == 4
-    steps = steps_by_size(run.report)
-    assert steps[1 * MIB] == [("first", 1)]
-    ((name, count),) = steps[2 * MIB]
-    assert count == 1 and name.startswith("second ééé") and len(name.encode()) <= 258
+    (workspace.work / "program.py").write_text("import cuwarden\n" + textwrap.dedent(program))
+    return workspace.run(["/usr/bin/python3", "program.py"], {"PYTHONPATH": str(PYTHON)}, **how)
+
+
+def test_the_name_of_the_step_before_the_first_call_of_cuda_is_kept(workspace):
+    run = run_python(
+        workspace,
+        """
+        cuwarden.step("before")
+        cuwarden.step("first")
+        import taking
+        taking.take(1 << 20)
+        """,
+    )
+    assert run.returncode == 0 and run.report["process"]["steps"] == 2
+    assert steps_by_size(run.report) == {1 * MIB: [("first", 1)]}
+
+
+def test_a_name_of_many_bytes_is_cut_between_two_characters(workspace):
+    run = run_python(workspace, "import taking; cuwarden.step('a' + 300 * 'é'); taking.take(1 << 20)")
+    assert steps_by_size(run.report) == {1 * MIB: [("a" + 127 * "é", 1)]}
+
+
+def test_steps_without_names_do_not_end_a_named_step(workspace):
+    run = run_python(
+        workspace,
+        """
+        import taking
+        cuwarden.step("test of a training loop")
+        for _ in range(3):
+            cuwarden.step()
+            taking.take(1 << 20)
+        cuwarden.step("")
+        taking.take(2 << 20)
+        """,
+    )
+    assert run.report["process"]["steps"] == 4
+    assert steps_by_size(run.report) == {1 * MIB: [("test of a training loop", 3)], 2 * MIB: []}
+
+
+def test_a_forked_child_goes_on_in_the_named_step(workspace):
+    run = run_python(
+        workspace,
+        """
+        import os
+        cuwarden.step("parent's test")
+        if os.fork() == 0:
+            import taking
+            taking.take(1 << 20)
+            os._exit(0)
+        os.wait()
+        """,
+    )
+    (report,) = run.reports
+    assert steps_by_size(report) == {1 * MIB: [("parent's test", 1)]}
+
+
+def test_each_test_is_one_step(workspace):
+    (workspace.work / "taking.py").write_text(TAKING)
+    tests = "import pytest, taking\n@pytest.mark.parametrize('n', range(40))\n"
+    tests += "def test_leaks(n):\n    taking.take(1 << 20)\n"
+    (workspace.work / "test_many.py").write_text(tests)
+    plugin = ["-p", "cuwarden_pytest", "-p", "no:cacheprovider"]
+    env = {"PYTHONPATH": str(PYTHON)}
+    run = workspace.run(["/usr/bin/python3", "-m", "pytest", *plugin, "test_many.py"], env)
+    assert run.report["process"]["steps"] == 40
+    (group,) = [group for group in run.report["leak_groups"] if group["count"] == 40]
+    assert (group["growth"], group["first_step"], group["growth_bytes_per_step"]) == ("growing", 1, MIB)
+    assert len(group["named_steps"]) == 40
+
+
+def test_a_test_that_made_a_small_part_of_a_leak_is_not_blamed_for_it(workspace):
+    run = run_python(
+        workspace,
+        """
+        import taking
+        def keep():
+            taking.take(1 << 20)
+        for number in range(9):
+            cuwarden.step("innocent" if number == 4 else "")
+            keep()
+        """,
+    )
+    (path,) = workspace.reports.iterdir()
+    text = shimmed.cuwarden(workspace, "report", "--fail-on-leak", path).stdout
+    assert "made in innocent (1.0 MiB in 1 allocation); 8 allocations outside of named steps" in text
+    assert "innocent" not in text.splitlines()[-1]
+    assert run.returncode == 0

@@ -126,6 +126,8 @@ class Flat:
                 line |= {f"{name}_{i + 1}": value and value[i] for i in range(4)}
             elif name == "shared_with":
                 line[name] = "\n".join(map(self.where, value))
+            elif name == "named_steps":
+                line[name] = "\n".join(step["name"] for step in value)
             elif isinstance(value, list):
                 line[name] = "\n".join(value)
             elif not isinstance(value, dict):

@@ -60,7 +60,7 @@ TEST(GrowingGroups, a_stack_grows_by_steps_if_the_program_marks_them) {
   GrowingLedger ledger;
   const std::uint64_t now = ledger.after(90);
   for (std::uint64_t step = 1; step <= 9; ++step)
-    ledger.steps.push_back({step, step * 10 * second, {}});
+    ledger.steps.push_back({step, step * 10 * second, {}, 0});
   ledger.process.steps = 8;
   GrowingGroups growing;
   growing.look(ledger.reader(), now);

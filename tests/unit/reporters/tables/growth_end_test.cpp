@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
 
-// A program that leaks a block in each of 40 seconds, and ends 1,000 seconds after its start.
+// A program that leaks a block in each of 40 seconds.
 class GrowthEnd : public testing::Test {
  protected:
   GrowthEnd() {
@@ -29,13 +29,16 @@ class GrowthEnd : public testing::Test {
   }
   std::optional<std::string> growth() {
     ReportOptions options;
-    options.end_ns = 1000 * second_ns;
+    options.end_ns = end_s * second_ns;
+    options.end_reason = ledger::EndReason::exit;
+    ledger.process.exit_status = exit_status;
     const ledger::Reader reader = ledger.reader();
     return LedgerReport(reader, options).whole().leak_groups.front().growth;
   }
 
   test::FakeLedger ledger;
-  std::uint64_t next_address = 0x7f0000000000;
+  std::uint64_t next_address = 0x7f0000000000, end_s = 70;
+  std::optional<int> exit_status = 0;
 };
 
 TEST_F(GrowthEnd, is_that_of_the_process_if_no_request_failed) { EXPECT_EQ(growth(), "burst"); }
@@ -43,8 +46,16 @@ TEST_F(GrowthEnd, is_that_of_the_process_if_no_request_failed) { EXPECT_EQ(growt
 TEST_F(GrowthEnd, is_the_failed_request_after_which_nothing_was_leaked) {
   refuse_at(41, 1, 0);
   EXPECT_EQ(growth(), "growing");
-  refuse_at(900, 1, 0);
+  refuse_at(60, 1, 0);
   EXPECT_EQ(growth(), "growing") << "the first of them counts";
+}
+
+TEST_F(GrowthEnd, is_that_of_a_process_that_went_on_for_long_unless_it_failed) {
+  refuse_at(41, 1, 0);
+  end_s = 1000;
+  EXPECT_EQ(growth(), "burst");
+  exit_status = 1;
+  EXPECT_EQ(growth(), "growing");
 }
 
 TEST_F(GrowthEnd, is_that_of_the_process_if_the_failed_request_was_served_later) {
@@ -54,7 +65,8 @@ TEST_F(GrowthEnd, is_that_of_the_process_if_the_failed_request_was_served_later)
 
 TEST_F(GrowthEnd, is_that_of_the_process_if_it_could_allocate_after_the_failed_request) {
   refuse_at(41, 1, 0);
-  leak_at(100);
+  leak_at(55);
+  end_s = 200;
   EXPECT_EQ(growth(), "burst");
 }
 

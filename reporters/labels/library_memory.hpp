@@ -13,9 +13,10 @@ namespace cuwarden {
 enum class LibraryUse : std::uint8_t {
   none,  // nothing is known: the program's own code asked, or the group may be a leak of the
          // library
-  // The library took the memory for itself, and goes on using it: it neither grows nor is lost.
+  // The library took the memory for itself, and goes on using it: a few blocks that neither grow
+  // nor are lost, and that no named step (such as a test) has made.
   workspace,
-  // A framework took the memory to hand out blocks of it, of which the report knows nothing.
+  // A framework took the memory to hand out blocks of it.
   cache,
   idle_cache,  // the same, and the framework says that it has handed out nothing of its memory
 };

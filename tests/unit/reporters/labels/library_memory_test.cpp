@@ -1,5 +1,5 @@
 // Memory that libraries and frameworks keep, in the list of leaks.
-#include "reporters/text/library_memory.hpp"
+#include "reporters/labels/library_memory.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,9 @@
-#include "reporters/text/library_memory.hpp"
+#include "reporters/labels/library_memory.hpp"
 
 #include <string_view>
 
 #include "reporters/owners/known_libraries.hpp"
 #include "reporters/owners/library_reserves.hpp"
-#include "reporters/text/leak_check.hpp"
 #include "reporters/words/printable.hpp"
 #include "runtime_hooks/core/caching_allocators.hpp"
 #include "runtime_hooks/core/kind.hpp"
@@ -45,12 +44,14 @@ LibraryMemory library_memory(const IndexedReport& report, const model::LeakGroup
   const LibraryReserve* const reserve = reserve_of(path, Kind::device, device);
   if (is_caching_allocator(path) ||
       (reserve != nullptr && reserve->use == LibraryReserve::Use::handed_out)) {
-    if (holds_listed_blocks(report, group)) return {};
     const std::string name = library_name(path);
     return {is_idle(report, name, group.device) ? LibraryUse::idle_cache : LibraryUse::cache,
             printable(name)};
   }
-  if (reserve == nullptr || group.growth == "growing" || group.lost_count.value_or(0) != 0)
+  // A handle has a few blocks. More of them, or those of a test, may be a leak.
+  constexpr std::uint64_t most_blocks = 4;
+  if (reserve == nullptr || group.growth != "one_time" || group.lost_count.value_or(0) != 0 ||
+      group.count.value_or(0) > most_blocks || !group.named_steps.empty())
     return {};
   return {LibraryUse::workspace, std::string(reserve->library)};
 }
