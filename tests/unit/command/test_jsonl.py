@@ -288,6 +288,22 @@ def test_nothing_is_written_where_the_file_cannot_be(cuwarden, clean_report, tmp
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.parametrize("name", ["jsonl", "junit"])
+def test_no_input_is_overwritten_by_the_output(cuwarden, clean_report, tmp_path, name):
+    folder = many(tmp_path / "reports", clean_report.read_text(), 2)
+    rules, baseline, report = tmp_path / "rules.txt", tmp_path / "leaks.txt", folder / "0001.json"
+    rules.write_text("leak:x\n")
+    assert cuwarden("report", "--write-baseline", baseline, folder).returncode == 0
+    cases = [(report, report), (report, folder), (rules, "--suppressions", rules, folder)]
+    if name == "junit":
+        cases.append((baseline, "--baseline", baseline, folder))
+    for output, *inputs in cases:
+        before = output.read_text()
+        done = cuwarden("export", "--format", name, *inputs, "-o", output)
+        assert done.returncode == 2 and one_line(done.stderr) and str(output) in done.stderr
+        assert output.read_text() == before
+
+
 def test_a_baseline_is_refused(cuwarden, clean_report, tmp_path):
     baseline = tmp_path / "leaks.txt"
     assert cuwarden("report", "--write-baseline", baseline, clean_report).returncode == 0

@@ -234,11 +234,22 @@ def test_an_output_that_cannot_be_written_is_named(cuwarden, ranks, tmp_path, pa
     assert list((tmp_path / "folder").iterdir()) == []
 
 
-def test_no_report_is_overwritten_by_the_output(cuwarden, ranks):
+def test_no_input_is_overwritten_by_the_output(cuwarden, ranks, tmp_path):
     files = sorted(ranks.iterdir())
-    before = files[0].read_text()
-    result = cuwarden("merge", *files, "-o", files[0])
-    assert result.returncode == 2 and one_line(result.stderr) and files[0].read_text() == before
+    rules, link = tmp_path / "rules.txt", tmp_path / "link.json"
+    rules.write_text("leak:x\n")
+    link.symlink_to(files[0])
+    for output, *inputs in ((files[0], *files), (files[0], ranks), (link, ranks), (rules, "--suppressions", rules, ranks)):
+        before = output.read_text()
+        result = cuwarden("merge", *inputs, "-o", output)
+        assert result.returncode == 2 and one_line(result.stderr) and str(output) in result.stderr
+        assert output.read_text() == before
+
+
+def test_the_merged_report_of_an_earlier_run_in_the_folder_is_replaced(cuwarden, ranks):
+    for _ in range(2):
+        result = cuwarden("merge", ranks, "-o", ranks / "all.json")
+        assert result.returncode == 0 and result.stderr.endswith("(6 processes)\n")
 
 
 def test_reports_of_several_programs_are_merged_and_the_programs_named(cuwarden, ranks):

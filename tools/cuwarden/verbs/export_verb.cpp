@@ -11,6 +11,7 @@
 #include "reporters/words/error_text.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/whole_file.hpp"
+#include "tools/cuwarden/reports/free_output.hpp"
 #include "tools/cuwarden/reports/given_baseline.hpp"
 #include "tools/cuwarden/reports/given_reports.hpp"
 #include "tools/cuwarden/reports/given_suppressions.hpp"
@@ -86,6 +87,9 @@ int export_reports(const ExportVerb& verb, WriteReport& write,
 }  // namespace
 
 int export_verb(const ExportVerb& verb) {
+  std::vector<std::string> inputs = verb.files;
+  inputs.insert(inputs.end(), {verb.suppressions, verb.baseline});
+  if (!is_output_free(verb.output, inputs)) return 2;
   std::vector<std::string> patterns;
   if (!verb.suppressions.empty() && !read_suppressions(verb.suppressions, patterns)) return 2;
   if (WriteLeaks* const* const write = std::get_if<WriteLeaks*>(&verb.format->write))

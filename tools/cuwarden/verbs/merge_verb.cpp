@@ -1,5 +1,4 @@
 // `cuwarden merge`: writes one merged report of many processes or ranks.
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +25,7 @@
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/whole_file.hpp"
+#include "tools/cuwarden/reports/free_output.hpp"
 #include "tools/cuwarden/reports/given_reports.hpp"
 #include "tools/cuwarden/reports/given_suppressions.hpp"
 #include "tools/cuwarden/reports/report_folder.hpp"
@@ -48,7 +48,11 @@ class Merge {
  public:
   explicit Merge(const MergeVerb& verb) : verb_(verb), names_(verb.symbol_folders) {}
 
+  // Returns false after an error line if the merge cannot start.
   bool prepare() {
+    std::vector<std::string> inputs = verb_.files;
+    inputs.push_back(verb_.suppressions);
+    if (!is_output_free(verb_.output, inputs)) return false;
     return verb_.suppressions.empty() || read_suppressions(verb_.suppressions, patterns_);
   }
 
@@ -58,23 +62,6 @@ class Merge {
     if (argument != "-" && is_ledger(argument))
       return fail(argument + ": it is a ledger; `cuwarden report` with it makes its report");
     add_input({argument, name_of_input(argument)});
-  }
-
-  // Returns false after an error line if the output is one of the files that are merged.
-  bool is_output_free() const {
-    struct stat output {};
-    if (writes_to_stdout() || stat(verb_.output.c_str(), &output) != 0) return true;
-    const auto is_output = [&](const Input& each) {
-      struct stat input {};
-      return stat(each.path.c_str(), &input) == 0 && input.st_dev == output.st_dev &&
-             input.st_ino == output.st_ino;
-    };
-    if (std::ranges::none_of(inputs_, [&](const Inputs& of_process) {
-          return std::ranges::any_of(of_process, is_output);
-        }))
-      return true;
-    print_error(verb_.output + ": it is one of the files to merge; name another output");
-    return false;
   }
 
   void read_all() {
@@ -259,7 +246,6 @@ int merge_verb(const MergeVerb& verb) {
   Merge merge(verb);
   if (!merge.prepare()) return 2;
   for (const std::string& argument : verb.files) merge.find(argument);
-  if (!merge.is_output_free()) return 2;
   merge.read_all();
   return merge.finish();
 }
