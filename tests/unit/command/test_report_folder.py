@@ -112,3 +112,33 @@ def test_a_module_filter_holds_for_the_whole_folder(cuwarden, folder, sample_rep
         shutil.copy(report, folder / name)
     result = cuwarden("report", "--fail-on-leak", "--module", "no-such-module", folder)
     assert result.returncode == 2 and result.stdout == "" and one_line(result.stderr)
+
+
+def test_folders_beyond_the_limit_of_depth_are_named(cuwarden, folder, clean_report):
+    deepest = folder.joinpath(*"12345678")
+    (deepest / "9" / "more").mkdir(parents=True)
+    shutil.copy(clean_report, folder / "a.json")
+    shutil.copy(clean_report, deepest / "9" / "lost.json")
+    put(clean_report, deepest / "b.json", pid=12)
+    shown, merged = cuwarden("report", folder), cuwarden("merge", folder)
+    for result in (shown, merged):
+        assert result.returncode == 2 and one_line(result.stderr) and str(deepest / "9") in result.stderr
+    assert "b.json: " in shown.stdout and "lost.json" not in shown.stdout
+    tool = json.loads(merged.stdout)["tool"]
+    assert tool["complete"] is False and str(deepest / "9") in tool["reasons"][0]
+    for verb in (("diff", folder), ("export", "--format", "jsonl")):
+        result = cuwarden(*verb, folder)
+        assert result.returncode == 2 and str(deepest / "9") in result.stderr
+    shutil.rmtree(deepest / "9")
+    assert json.loads(cuwarden("merge", folder).stdout)["tool"]["complete"] is True
+
+
+def test_folders_beyond_the_limit_of_number_are_named(cuwarden, folder, clean_report):
+    shutil.copy(clean_report, folder / "a.json")
+    for number in range(10_000):
+        (folder / f"{number:05}").mkdir()
+    result = cuwarden("merge", folder)
+    assert result.returncode == 2 and one_line(result.stderr) and str(folder / "09999") in result.stderr
+    assert json.loads(result.stdout)["tool"]["complete"] is False
+    (folder / "00000").rmdir()
+    assert cuwarden("merge", folder).returncode == 0

@@ -11,6 +11,7 @@
 #include "reporters/files/file_status.hpp"
 #include "reporters/merging/merged_json.hpp"
 #include "reporters/words/error_text.hpp"
+#include "reporters/words/quantities.hpp"
 #include "runtime_hooks/core/files/folder_entries.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
@@ -61,19 +62,53 @@ std::vector<std::string> names_in(const Descriptor& folder, int& error) {
   return names;
 }
 
-void add_folders_below(const std::string& folder, int levels, std::vector<std::string>& all) {
+// The folders below a folder.
+struct FoldersBelow {
+  std::vector<std::string> paths;
+  // Lines about folders that were left out, one for each limit that was reached.
+  std::vector<std::string> left_out;
+  bool is_too_deep = false, is_too_many = false;  // limits that were reached
+};
+
+// Notes that the folder at the path, and perhaps others, are left out.
+void leave_out(const std::string& path, bool& is_reached, const std::string& limit,
+               FoldersBelow& below) {
+  if (!is_reached)
+    below.left_out.push_back(path + ": not searched, as " + limit +
+                             "; give folders nearer to the reports");
+  is_reached = true;
+}
+
+void add_folders_below(const std::string& folder, int levels, FoldersBelow& below) {
   const Descriptor opened = open_folder_to_list(AT_FDCWD, folder.c_str());
-  if (!opened || levels == 0) return;
+  if (!opened) return;
   int ignored = 0;
   for (const std::string& name : names_in(opened, ignored)) {
+    if (below.is_too_many) return;
     struct stat status {};
-    if (name.starts_with('.') || all.size() >= most_folders ||
+    if (name.starts_with('.') ||
         status_at(opened.number(), name.c_str(), status, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISDIR(status.st_mode))
       continue;
-    all.push_back(path_in(folder, name));
-    add_folders_below(all.back(), levels - 1, all);
+    const std::string path = path_in(folder, name);
+    if (levels == 0) {
+      leave_out(path, below.is_too_deep,
+                "folders more than " + std::to_string(most_levels) + " levels down are left out",
+                below);
+    } else if (below.paths.size() + 1 >= most_folders) {
+      leave_out(path, below.is_too_many,
+                "only the first " + human_count(most_folders) + " folders are searched", below);
+    } else {
+      below.paths.push_back(path);
+      add_folders_below(path, levels - 1, below);
+    }
   }
+}
+
+FoldersBelow folders_below(const std::string& folder) {
+  FoldersBelow below;
+  add_folders_below(folder, most_levels, below);
+  return below;
 }
 
 using Seen = std::set<std::pair<dev_t, ino_t>>;
@@ -119,8 +154,8 @@ int add_contents(const std::string& folder, FolderContents& found, Seen& seen) {
 }  // namespace
 
 std::vector<std::string> folders_from(const std::string& folder) {
-  std::vector<std::string> all{folder};
-  add_folders_below(folder, most_levels, all);
+  std::vector<std::string> all = folders_below(folder).paths;
+  all.insert(all.begin(), folder);
   return all;
 }
 
@@ -129,11 +164,11 @@ FolderContents contents_of(const std::string& folder) {
   Seen seen;
   found.error = add_contents(folder, found, seen);
   if (found.error != 0) return found;
-  std::vector<std::string> below = folders_from(folder);
-  below.erase(below.begin());
-  for (const std::string& other : below)
+  const FoldersBelow below = folders_below(folder);
+  for (const std::string& other : below.paths)
     if (const int error = add_contents(other, found, seen))
       found.unreadable.push_back(other + ": " + error_text(error));
+  found.unreadable.insert(found.unreadable.end(), below.left_out.begin(), below.left_out.end());
   return found;
 }
 
