@@ -70,6 +70,17 @@ def test_standard_output_and_input_carry_a_merged_report(cuwarden, merged, ranks
     assert shown.stdout == cuwarden("report", merged).stdout
 
 
+def test_a_file_named_as_standard_input_is_not_taken_for_it(installed, ranks, tmp_path):
+    shutil.copy(ranks / "rank0000.json", tmp_path / "-")
+    with open(ranks / "rank0001.json", encoding="utf-8") as file:
+        result = subprocess.run(
+            [installed / "cuwarden", "merge", "-", ranks / "rank0000.json"],
+            stdin=file, capture_output=True, text=True, cwd=tmp_path,
+        )  # fmt: skip
+    assert (result.returncode, result.stderr) == (0, "")
+    assert {row["rank"] for row in json.loads(result.stdout)["processes"]} == {0, 1}
+
+
 def test_merged_reports_are_merged_again(cuwarden, merged, ranks, tmp_path):
     parts = []
     for part in range(3):

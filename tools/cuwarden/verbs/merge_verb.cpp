@@ -129,9 +129,9 @@ class Merge {
   }
 
   // Adds the file to those of its process. A file whose process is not known from its head has its
-  // own row.
+  // own row. Standard input can be read only once, so that its head is not read here.
   void add_input(Input input) {
-    const Descriptor file = open_to_read(input.path.c_str());
+    const Descriptor file = input.path == "-" ? Descriptor() : open_to_read(input.path.c_str());
     const auto head = file ? read_report_head(file.number()) : std::nullopt;
     if (!head) {
       inputs_.push_back({std::move(input)});
