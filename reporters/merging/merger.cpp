@@ -15,6 +15,9 @@
 namespace cuwarden {
 namespace {
 
+// Longest time from a process's start to an incident, in ns: 36 years. A longer one is damaged.
+constexpr std::uint64_t longest_ns = std::uint64_t{1} << 60;
+
 // Returns the earlier of two incidents, of which `known` may be null.
 const model::Incident* earlier(const model::Incident* known, const model::Incident& other) {
   return known == nullptr || *other.time_ns < *known->time_ns ? &other : known;
@@ -127,7 +130,8 @@ void Merger::add_refusals(const IndexedReport& report, const IdsByOrdinal& ids) 
   const model::Incident* first = nullptr;
   std::map<model::Id, const model::Incident*> first_by_device;
   for (const model::Incident& incident : report->incidents) {
-    if (incident.outcome != "failed" || !incident.time_ns) continue;
+    if (incident.outcome != "failed" || !incident.time_ns || *incident.time_ns > longest_ns)
+      continue;
     first = earlier(first, incident);
     const auto id = incident.device ? ids.find(*incident.device) : ids.end();
     if (id != ids.end())

@@ -126,6 +126,18 @@ TEST(MergedReports, know_a_process_again_by_pid_start_and_host_if_both_are_known
   EXPECT_FALSE(merger.knows({"a", 101, "", "app"}));
 }
 
+TEST(MergedReports, pass_over_a_refusal_whose_time_is_damaged) {
+  std::vector<model::Report> ranks = {rank(0, "a", "GPU-1", 8), rank(1, "a", "GPU-1", 8)};
+  refuse(ranks[0], ~std::uint64_t{0} - second_ns);
+  refuse(ranks[0], 3 * second_ns);
+  refuse(ranks[1], 2 * second_ns);
+  const model::MergedReport report = merged(ranks);
+  ASSERT_TRUE(report.first_refusal);
+  EXPECT_EQ(report.first_refusal->process, 2u);
+  EXPECT_EQ(report.first_refusal->followed_within_ns, second_ns);
+  EXPECT_EQ(report.devices[0].full_process, 2u);
+}
+
 TEST(LeaksOfMergedReports, are_those_of_the_reports) {
   std::vector<model::Report> ranks = job();
   ranks[1].leak_groups[0].lost_count = ranks[1].leak_groups[0].lost_bytes = std::nullopt;
