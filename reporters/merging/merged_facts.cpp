@@ -52,8 +52,9 @@ void find_first_refusal(model::MergedReport& report) {
     first.followed_within_ns =
         static_cast<std::uint64_t>(in_order.back().first - in_order.front().first);
   first.several_clocks =
+      report.processes.size() > 1 &&
       std::ranges::any_of(report.processes, [&](const model::MergedProcess& process) {
-        return process.host != report.processes.front().host;
+        return !process.host || process.host != report.processes.front().host;
       });
   report.first_refusal = std::move(first);
 }

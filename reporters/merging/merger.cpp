@@ -69,9 +69,11 @@ void add(model::Figure& sum, std::uint64_t part) { sum = sum.value_or(0) + part;
 
 }  // namespace
 
-model::Id Merger::id_of(model::MergedDevice device) {
+model::Id Merger::id_of(model::MergedDevice device, model::Id process) {
   const auto next = static_cast<model::Id>(devices_.size() + 1);
-  const auto [known, is_new] = device_ids_.try_emplace(device_name(device), next);
+  const bool is_nameless = text_or(device.uuid, "").empty() && !device.host;
+  const auto [known, is_new] =
+      device_ids_.try_emplace({device_name(device), is_nameless ? process : 0}, next);
   if (is_new) devices_.push_back({std::move(device), {}});
   return known->second;
 }
@@ -84,7 +86,7 @@ Merger::IdsByOrdinal Merger::add_devices(const IndexedReport& report) {
     if (!device.uuid) row.device = device.device;
     row.name = device.name;
     row.host = report->process.host;
-    const model::Id id = id_of(std::move(row));
+    const model::Id id = id_of(std::move(row), processes_.back().id);
     ids[device.device] = id;
     uses_.push_back({processes_.back().id, id, device.device,
                      sum_of(report, &model::Total::live_bytes, device.device),
@@ -208,15 +210,23 @@ std::size_t Merger::add(const model::MergedReport& merged) {
   // By the old ids less 1: the new ids; null for processes that were known.
   std::vector<model::MaybeId> processes;
   std::vector<model::Id> devices;
+  // By the old ids less 1: the new ids, also those of processes that were known.
+  std::vector<model::Id> all_processes;
   for (const model::MergedProcess& row : merged.processes) {
+    const auto known = known_.find(identity_of(row));
     processes.emplace_back();
-    if (knows(identity_of(row))) continue;
+    all_processes.push_back(static_cast<model::Id>(known.value_or(processes_.size() + 1)));
+    if (known) continue;
     processes_.push_back(row);
-    processes.back() = processes_.back().id = static_cast<model::Id>(processes_.size());
+    processes.back() = processes_.back().id = all_processes.back();
     known_.add(identity_of(row), processes_.back().id);
   }
+  // By the old ids less 1: a process that used the device; 0: none did.
+  std::vector<model::Id> users(merged.devices.size());
+  for (const model::DeviceUse& use : merged.device_uses)
+    if (users[use.device - 1] == 0) users[use.device - 1] = all_processes[use.process - 1];
   for (const model::MergedDevice& row : merged.devices) {
-    devices.push_back(id_of(row));
+    devices.push_back(id_of(row, users[row.id - 1]));
     const auto time = parse_iso_8601(row.full_time.value_or(""));
     const model::MaybeId process =
         row.full_process ? processes[*row.full_process - 1] : std::nullopt;
@@ -263,7 +273,7 @@ std::size_t Merger::add(const model::MergedReport& merged) {
 
 void Merger::give_devices(model::MergedReport& report) {
   std::vector<model::Id> new_ids(devices_.size());
-  for (const auto& [name, old_id] : device_ids_) {
+  for (const auto& [key, old_id] : device_ids_) {
     Device& device = devices_[old_id - 1];
     const auto id = static_cast<model::Id>(report.devices.size() + 1);
     new_ids[old_id - 1] = device.row.id = id;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reporters/comparison/leaks_by_fingerprint.hpp"
@@ -62,8 +63,9 @@ class Merger {
   using IdsByOrdinal = std::map<model::Id, model::Id>;
 
   // Returns the id of the device until finish(), its position in devices_ plus 1. A new device is
-  // added.
-  model::Id id_of(model::MergedDevice device);
+  // added. `process`: a process that used the device. Without UUID and host, devices of different
+  // processes are different ones.
+  model::Id id_of(model::MergedDevice device, model::Id process);
   // Adds the use of the report's devices by the process that was added last.
   IdsByOrdinal add_devices(const IndexedReport&);
   // Adds the first failed requests of the process that was added last: the first of all, and the
@@ -92,7 +94,8 @@ class Merger {
   std::vector<model::MergedProcess> processes_;
   std::vector<model::Refusal> refusals_;
   std::vector<Device> devices_;
-  std::map<std::string, model::Id> device_ids_;  // by device_name()
+  // Ids of devices by device_name() and, without UUID and host, by their process, otherwise 0.
+  std::map<std::pair<std::string, model::Id>, model::Id> device_ids_;
   std::vector<model::DeviceUse> uses_;
   std::map<std::string, Leak> leaks_;                    // by fingerprint
   std::set<std::string> suppressed_;                     // fingerprints of suppressed leaks

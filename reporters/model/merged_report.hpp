@@ -68,7 +68,8 @@ struct FirstRefusal {
   std::vector<Id> followed_by;
   // Nanoseconds from the first refusal to the last process's; null: no process followed.
   Figure followed_within_ns;
-  // True if the processes ran on several hosts, so that the order holds only if their clocks agree.
+  // True if the processes ran on several hosts, or if the host of one of several is unknown. The
+  // order then holds only if the hosts' clocks agree.
   bool several_clocks = false;
   CUWARDEN_FIELDS(process, time, followed_by, followed_within_ns, several_clocks)
 };

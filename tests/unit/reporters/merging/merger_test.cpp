@@ -138,6 +138,38 @@ TEST(MergedReports, pass_over_a_refusal_whose_time_is_damaged) {
   EXPECT_EQ(report.devices[0].full_process, 2u);
 }
 
+// Returns the reports without what redaction takes out.
+std::vector<model::Report> redacted(std::vector<model::Report> reports) {
+  for (model::Report& report : reports) {
+    report.process.host = std::nullopt;
+    report.devices[0].uuid = std::nullopt;
+  }
+  return reports;
+}
+
+TEST(MergedReports, keep_devices_of_redacted_reports_apart) {
+  const std::vector<model::Report> ranks = redacted(job());
+  const model::MergedReport report = merged(ranks);
+  ASSERT_EQ(report.devices.size(), 4u);
+  for (const model::MergedDevice& device : report.devices) EXPECT_EQ(device.processes, 1u);
+  EXPECT_TRUE(report.idle_devices.empty());
+  Merger again;
+  EXPECT_EQ(again.add(merged({ranks[0], ranks[1]})), 0u);
+  EXPECT_EQ(again.add(merged({ranks[1], ranks[2], ranks[3]})), 1u);
+  model::MergedReport twice = again.finish();
+  for (std::size_t i = 0; i < 4; ++i) twice.processes[i].report = report.processes[i].report;
+  EXPECT_EQ(json(twice), json(report));
+}
+
+TEST(MergedReports, compare_several_clocks_if_the_host_of_one_of_several_processes_is_unknown) {
+  std::vector<model::Report> ranks = redacted({rank(0, "a", "GPU-1", 8), rank(1, "a", "GPU-2", 8)});
+  for (model::Report& report : ranks) refuse(report, second_ns);
+  EXPECT_TRUE(merged(ranks).first_refusal->several_clocks);
+  EXPECT_FALSE(merged({ranks[0]}).first_refusal->several_clocks);
+  for (model::Report& report : ranks) report.process.host = "a";
+  EXPECT_FALSE(merged(ranks).first_refusal->several_clocks);
+}
+
 TEST(LeaksOfMergedReports, are_those_of_the_reports) {
   std::vector<model::Report> ranks = job();
   ranks[1].leak_groups[0].lost_count = ranks[1].leak_groups[0].lost_bytes = std::nullopt;
