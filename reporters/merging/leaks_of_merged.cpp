@@ -1,10 +1,14 @@
 #include "reporters/merging/leaks_of_merged.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "reporters/text/text_elements.hpp"
 #include "reporters/words/paths.hpp"
+#include "reporters/words/quantities.hpp"
+#include "runtime_hooks/core/kind.hpp"
 
 namespace cuwarden {
 namespace {
@@ -39,7 +43,36 @@ model::LeakGroup suppressed_group(const std::string& fingerprint) {
   return group;
 }
 
+// Returns a doubt if the processes have more leaks than the tables of leaks; otherwise null.
+std::optional<std::string> unlisted_leaks(const model::MergedReport& merged) {
+  // Tensors are listed in place of the allocations in which they lie, so that counts differ.
+  if (!merged.suppressed_fingerprints.empty() ||
+      std::ranges::count(merged.leaks, kind_name(Kind::framework_block), &model::MergedLeak::kind))
+    return std::nullopt;
+  std::uint64_t leaked = 0, in_leaks = 0, in_processes = 0;
+  for (const model::MergedProcess& process : merged.processes) {
+    // The doubt about a process explains the difference, and stands in its row.
+    if (process.doubt) return std::nullopt;
+    leaked += process.leak_count.value_or(0);
+  }
+  for (const model::MergedLeak& leak : merged.leaks) in_leaks += leak.count.value_or(0);
+  for (const model::LeakOfProcess& row : merged.leaks_of_processes)
+    in_processes += row.count.value_or(0);
+  const std::uint64_t listed = std::min(in_leaks, in_processes);
+  if (leaked <= listed) return std::nullopt;
+  return "a merged report lists " + human_count(listed) + " of " + allocations(leaked) +
+         " that leaked";
+}
+
 }  // namespace
+
+std::vector<std::string> doubts_about(const model::MergedReport& merged) {
+  std::vector<std::string> doubts = merged.tool.reasons;
+  if (!merged.tool.complete && doubts.empty()) doubts.emplace_back("it does not say why");
+  if (merged.processes.empty()) doubts.emplace_back("a merged report has no processes");
+  if (auto unlisted = unlisted_leaks(merged)) doubts.push_back(std::move(*unlisted));
+  return doubts;
+}
 
 model::Report leaks_of_merged(const model::MergedReport& merged) {
   model::Report report;
@@ -48,7 +81,7 @@ model::Report leaks_of_merged(const model::MergedReport& merged) {
   report.stacks = merged.stacks;
   report.frames = merged.frames;
   report.modules = merged.modules;
-  std::vector<std::string> doubts = merged.tool.reasons;
+  std::vector<std::string> doubts = doubts_about(merged);
   std::set<std::string> programs;
   bool is_searched = true;
   for (const model::MergedProcess& process : merged.processes) {

@@ -2,10 +2,17 @@
 // of leaks can then read either kind.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "reporters/model/merged_report.hpp"
 #include "reporters/model/report.hpp"
 
 namespace cuwarden {
+
+// Returns the reasons why the merged report may lack processes or leaks; empty: there is none. The
+// doubts about single processes (MergedProcess::doubt) are not among them.
+std::vector<std::string> doubts_about(const model::MergedReport&);
 
 // Returns a report with the merged leaks, stacks, frames, modules and settings. Each suppressed
 // fingerprint is a row of `leak_groups` that is marked as suppressed and has no figures. The field

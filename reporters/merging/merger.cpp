@@ -266,7 +266,8 @@ std::size_t Merger::add(const model::MergedReport& merged) {
         .processes.push_back(row);
   });
   suppressed_.insert(merged.suppressed_fingerprints.begin(), merged.suppressed_fingerprints.end());
-  reasons_.insert(reasons_.end(), merged.tool.reasons.begin(), merged.tool.reasons.end());
+  const std::vector<std::string> doubts = doubts_about(merged);
+  reasons_.insert(reasons_.end(), doubts.begin(), doubts.end());
   if (!merged.settings.empty()) keep_common(merged.settings);
   return static_cast<std::size_t>(std::ranges::count(processes, model::MaybeId()));
 }

@@ -200,6 +200,51 @@ TEST(LeaksOfMergedReports, have_the_doubts_about_each_process) {
             std::vector<std::string>{"2.json: its table leak_groups has 1 of 9 allocations"});
 }
 
+TEST(LeaksOfMergedReports, have_a_doubt_if_the_merged_report_gives_no_reason_for_its_own) {
+  model::MergedReport report = merged({rank(0, "a", "GPU-1", 8)});
+  EXPECT_TRUE(leaks_of_merged(report).records->complete);
+  report.tool.complete = false;
+  EXPECT_EQ(leaks_of_merged(report).records->reasons,
+            std::vector<std::string>{"it does not say why"});
+  Merger merger;
+  merger.add(report);
+  EXPECT_FALSE(merger.finish().tool.complete);
+}
+
+TEST(LeaksOfMergedReports, have_a_doubt_if_processes_or_leaks_were_taken_out) {
+  EXPECT_FALSE(leaks_of_merged(merged({})).records->complete);
+  const model::MergedReport whole = merged({rank(0, "a", "GPU-1", 8), rank(1, "a", "GPU-1", 8)});
+  model::MergedReport without_leaks = whole, without_rows = whole, suppressed = whole;
+  without_leaks.leaks[0].count = 1;
+  without_rows.leaks_of_processes.pop_back();
+  for (const model::MergedReport& report : {without_leaks, without_rows})
+    EXPECT_EQ(leaks_of_merged(report).records->reasons,
+              std::vector<std::string>{"a merged report lists 1 of 2 allocations that leaked"});
+  suppressed.leaks.clear();
+  suppressed.leaks_of_processes.clear();
+  suppressed.suppressed_fingerprints = {"00000000000000ab"};
+  EXPECT_TRUE(leaks_of_merged(suppressed).records->complete);
+}
+
+TEST(LeaksOfMergedReports, have_no_doubt_if_few_tensors_stand_for_many_allocations) {
+  model::Report report = rank(0, "a", "GPU-1", 8);
+  report.modules[0].path = "/opt/torch/lib/libc10_cuda.so";
+  report.leak_groups[0].module = 3;
+  report.leak_groups[0].device = 0;
+  report.leak_groups[0].count = report.leaks.count = 5;
+  model::FrameworkSite site;
+  site.framework = "PyTorch";
+  site.device = 0;
+  site.count = 1;
+  site.bytes = 8;
+  site.fingerprint = "00000000000000aa";
+  report.framework_sites = {site};
+  const model::MergedReport tensors = merged({report});
+  ASSERT_EQ(tensors.leaks.size(), 1u);
+  EXPECT_EQ(tensors.leaks[0].count, 1u);
+  EXPECT_TRUE(leaks_of_merged(tensors).records->complete);
+}
+
 TEST(LeaksOfMergedReports, were_searched_for_pointers_if_those_of_all_processes_were) {
   std::vector<model::Report> ranks = job();
   for (std::size_t i = 1; i < ranks.size(); ++i) ranks[i].pointer_search.emplace();
