@@ -73,6 +73,13 @@ void find_idle_devices(model::MergedReport& report) {
   }
 }
 
+HoldersByDevice holders_by_device(const model::MergedReport& report) {
+  HoldersByDevice holders(report.devices.size());
+  for (const model::DeviceHolder& holder : report.device_holders)
+    holders[holder.device - 1].push_back(&holder);
+  return holders;
+}
+
 void find_holders(model::MergedReport& report) {
   std::map<std::pair<model::Text, std::uint64_t>, std::vector<const model::MergedProcess*>> by_pid;
   for (const model::MergedProcess& process : report.processes)

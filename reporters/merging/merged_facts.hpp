@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "reporters/model/merged_report.hpp"
 
@@ -15,6 +16,12 @@ void find_first_refusal(model::MergedReport&);
 // Fills the table `idle_devices`. Only hosts whose processes all have the same
 // CUDA_VISIBLE_DEVICES, a list, are judged.
 void find_idle_devices(model::MergedReport&);
+
+// Rows of the table `device_holders` for each device, by the device's id less 1.
+using HoldersByDevice = std::vector<std::vector<const model::DeviceHolder*>>;
+// Returns the holders of each device, in their order. The rows are those of the merged report,
+// which must outlive them unchanged. Its ids must be valid.
+HoldersByDevice holders_by_device(const model::MergedReport&);
 
 // Sets DeviceHolder::process by the pid where it is null: the process with this pid on the refused
 // process's host that started last before the device was full. Stays null if there is none.

@@ -7,6 +7,7 @@
 
 #include "reporters/comparison/leaks_by_fingerprint.hpp"
 #include "reporters/merging/leaks_of_merged.hpp"
+#include "reporters/merging/merged_facts.hpp"
 #include "reporters/text/process_ending.hpp"
 #include "reporters/text/text_stacks.hpp"
 #include "reporters/words/paths.hpp"
@@ -34,7 +35,7 @@ std::string number_of(std::uint64_t count, const std::string& noun) {
 class MergedText {
  public:
   MergedText(const model::MergedReport& report, const Style& style)
-      : report_(report), style_(style) {
+      : report_(report), style_(style), holders_by_device_(holders_by_device(report)) {
     for (const model::MergedProcess& process : report.processes)
       several_hosts_ |= process.host != report.processes.front().host;
     devices_of_.resize(report.processes.size());
@@ -64,6 +65,7 @@ class MergedText {
 
   const model::MergedReport& report_;
   const Style& style_;
+  HoldersByDevice holders_by_device_;
   bool several_hosts_ = false;
   std::vector<std::vector<model::Id>> devices_of_;  // devices of each process, by its id less 1
 };
@@ -77,9 +79,7 @@ std::string MergedText::name_of(model::Id id) const {
 }
 
 std::string MergedText::holders_of(const model::MergedDevice& full) const {
-  std::vector<const model::DeviceHolder*> holders;
-  for (const model::DeviceHolder& holder : report_.device_holders)
-    if (holder.device == full.id) holders.push_back(&holder);
+  const std::vector<const model::DeviceHolder*>& holders = holders_by_device_[full.id - 1];
   if (holders.size() < 2) return "";
   std::string text;
   const std::size_t shown = std::min(holders.size(), most_holders + 1);

@@ -225,6 +225,7 @@ std::size_t Merger::add(const model::MergedReport& merged) {
   std::vector<model::Id> users(merged.devices.size());
   for (const model::DeviceUse& use : merged.device_uses)
     if (users[use.device - 1] == 0) users[use.device - 1] = all_processes[use.process - 1];
+  const auto holders_of = holders_by_device(merged);
   for (const model::MergedDevice& row : merged.devices) {
     devices.push_back(id_of(row, users[row.id - 1]));
     const auto time = parse_iso_8601(row.full_time.value_or(""));
@@ -233,11 +234,10 @@ std::size_t Merger::add(const model::MergedReport& merged) {
     if (!time || !process) continue;
     keep_if_first(devices_[devices.back() - 1].full, *time, *process, [&] {
       std::vector<model::DeviceHolder> holders;
-      for (const model::DeviceHolder& holder : merged.device_holders) {
-        if (holder.device != row.id) continue;
-        holders.push_back(holder);
+      for (const model::DeviceHolder* const holder : holders_of[row.id - 1]) {
+        holders.push_back(*holder);
         // The processes are found again, since some may have come with other files.
-        holders.back().process = holder.process == row.full_process ? process : std::nullopt;
+        holders.back().process = holder->process == row.full_process ? process : std::nullopt;
       }
       return holders;
     });

@@ -8,6 +8,7 @@
 
 #include "reporters/json/update.hpp"
 #include "reporters/merging/leaks_of_merged.hpp"
+#include "reporters/merging/merged_facts.hpp"
 #include "tests/unit/reporters/merging/job_fixture.hpp"
 
 namespace cuwarden {
@@ -168,6 +169,27 @@ TEST(MergedReports, compare_several_clocks_if_the_host_of_one_of_several_process
   EXPECT_FALSE(merged({ranks[0]}).first_refusal->several_clocks);
   for (model::Report& report : ranks) report.process.host = "a";
   EXPECT_FALSE(merged(ranks).first_refusal->several_clocks);
+}
+
+TEST(MergedReports, keep_the_holders_of_each_device_when_their_rows_are_mixed) {
+  std::vector<model::Report> ranks = {rank(0, "a", "GPU-1", 8), rank(1, "a", "GPU-2", 8)};
+  for (model::Report& report : ranks) {
+    refuse(report, second_ns);
+    test::hold(report, 4711 + *report.job.rank, 9 * mib);
+  }
+  const model::MergedReport report = merged(ranks);
+  ASSERT_EQ(report.device_holders.size(), 4u);
+  model::MergedReport mixed = report;
+  std::swap(mixed.device_holders[1], mixed.device_holders[2]);
+  const auto by_device = holders_by_device(mixed);
+  ASSERT_EQ(by_device.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(by_device[i].size(), 2u);
+    EXPECT_EQ(by_device[i][1]->pid, 4711 + i);
+  }
+  Merger merger;
+  merger.add(mixed);
+  EXPECT_EQ(json(merger.finish()), json(report));
 }
 
 TEST(LeaksOfMergedReports, are_those_of_the_reports) {
