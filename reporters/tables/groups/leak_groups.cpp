@@ -1,6 +1,7 @@
 #include "reporters/tables/groups/leak_groups.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -26,7 +27,13 @@ struct Live {
   Growth growth, by_step;
   std::uint64_t survivors_of_steps_end_ns = 0;
   std::array<LeakGroup::Sum, reach_count> by_reach{};
-  std::map<std::string, LeakGroup::Sum> by_named_step;
+};
+
+// The live allocations of the process by group, and those of each group by named step (such as a
+// test). Most processes have no named steps, so these are no part of Live, which is kept small.
+struct LiveGroups {
+  std::unordered_map<std::uint32_t, Live> groups;
+  std::unordered_map<std::uint32_t, std::map<std::string, LeakGroup::Sum>> by_named_step;
 };
 
 // Fewest steps by which growth is judged: one in each quarter of them.
@@ -59,9 +66,9 @@ void each_live_record(const ledger::Reader& reader, const Visit& visit) {
   }
 }
 
-std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& reader,
-                                                      const EndOfRun& run) {
-  std::unordered_map<std::uint32_t, Live> groups;
+LiveGroups live_by_group(const ledger::Reader& reader, const EndOfRun& run) {
+  LiveGroups result;
+  std::unordered_map<std::uint32_t, Live>& groups = result.groups;
   each_live_record(reader, [&](const ledger::RecordView& record) {
     Live& live = groups[record.group.value];
     if (live.count == 0 || record.time_ns < live.first_ns) {
@@ -114,16 +121,25 @@ std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& read
     if (!steps.have_names()) return;
     const std::string_view name = steps.name_at(record.time_ns);
     if (name.empty()) return;
-    LeakGroup::Sum& sum = known->second.by_named_step[std::string(name)];
+    LeakGroup::Sum& sum = result.by_named_step[known->first][std::string(name)];
     ++sum.count;
     sum.bytes += record.bytes.value;
   });
-  return groups;
+  return result;
+}
+
+// Returns the named steps as rows of the report, most bytes first.
+std::vector<model::NamedStep> named_steps_of(const std::map<std::string, LeakGroup::Sum>& sums) {
+  std::vector<model::NamedStep> steps, sorted;
+  for (const auto& [name, sum] : sums) steps.push_back({name, sum.count, sum.bytes});
+  model::add_named_steps(steps, sorted);
+  return sorted;
 }
 
 std::vector<LeakGroup> groups_of(const ledger::Reader& reader, const EndOfRun& run, bool is_running,
                                  ledger::GroupSums& sums) {
-  const auto by_group = live_by_group(reader, run);
+  const LiveGroups all = live_by_group(reader, run);
+  const std::unordered_map<std::uint32_t, Live>& by_group = all.groups;
   std::vector<LeakGroup> result;
   result.reserve(by_group.size());
   const std::uint64_t rows = reader.rows(RegionId::groups);
@@ -150,7 +166,9 @@ std::vector<LeakGroup> groups_of(const ledger::Reader& reader, const EndOfRun& r
         leak.growth = live->second.growth;
         leak.by_reach = live->second.by_reach;
         leak.by_step = live->second.by_step;
-        leak.by_named_step = live->second.by_named_step;
+        if (const auto steps = all.by_named_step.find(live->first);
+            steps != all.by_named_step.end())
+          leak.named_steps = named_steps_of(steps->second);
         leak.steps_cover = live->second.steps_cover;
       }
       if (is_running) {
@@ -225,14 +243,6 @@ void set_reachability(const LeakGroup& leak, model::LeakGroup& row) {
   set(Reach::unknown, row.unknown_count, row.unknown_bytes);
 }
 
-// Returns the named steps in which the group's live allocations were made, most bytes first.
-std::vector<model::NamedStep> named_steps_of(const LeakGroup& leak) {
-  std::vector<model::NamedStep> steps, sorted;
-  for (const auto& [name, sum] : leak.by_named_step) steps.push_back({name, sum.count, sum.bytes});
-  model::add_named_steps(steps, sorted);
-  return sorted;
-}
-
 }  // namespace
 
 void put_leak_groups(const ledger::Reader& reader, const std::vector<LeakGroup>& groups,
@@ -259,7 +269,7 @@ void put_leak_groups(const ledger::Reader& reader, const std::vector<LeakGroup>&
     } else {
       set_growth(leak, row);
       set_reachability(leak, row);
-      row.named_steps = named_steps_of(leak);
+      row.named_steps = leak.named_steps;
       std::ranges::copy(leak.growth.by_quarter, row.count_by_quarter.emplace().begin());
     }
     row.suppressed = leak.is_suppressed;

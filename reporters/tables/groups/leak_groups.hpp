@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -60,9 +59,9 @@ struct LeakGroup {
   // Numbers of the differences of which live objects have equal parts (Record::difference), each
   // once. Objects of several groups may have parts of one difference.
   std::set<std::uint16_t> differences;
-  // Live allocations by the named step (such as a test) in which they were made. Allocations
+  // Named steps (such as tests) in which live allocations were made, most bytes first. Allocations
   // outside of such steps are left out.
-  std::map<std::string, Sum> by_named_step;
+  std::vector<model::NamedStep> named_steps;
   // Growth of the live allocations; with no allocation if unknown or released_by_context.
   Growth growth;
   // Growth of the live allocations by steps of the program: numbers of steps stand for times, and

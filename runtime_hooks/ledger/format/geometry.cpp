@@ -41,7 +41,7 @@ constexpr std::array<Share, region_count> shares = {{
     {128, 64, sizeof(SlabPage)},
     {8192, 16, sizeof(WorstHolder)},
     {512, 64, sizeof(PythonCode)},
-    {2048, 16384, sizeof(StepMark)},
+    {2048, 3072, sizeof(StepMark)},
     {8192, 64, sizeof(FrameworkPool)},
 }};
 
