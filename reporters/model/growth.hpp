@@ -54,9 +54,11 @@ struct Growth {
 
   // Returns the time before which an allocation must have been made in order to be a survivor; 0:
   // none can be one.
-  constexpr std::uint64_t survivors_end_ns() const {
+  constexpr std::uint64_t survivors_end_ns() const { return survivors_end_ns(end_ns); }
+  // Returns the same for a run that ended at `end`, in ns since the process's start.
+  constexpr std::uint64_t survivors_end_ns(std::uint64_t end) const {
     const std::uint64_t young = longest_life_ns + longest_life_ns / 2;
-    return end_ns - std::min(young, end_ns);
+    return end - std::min(young, end);
   }
   // Returns the length of a quarter of the time from first_ns to end_ns, rounded down, and 1 ns
   // more, so that four quarters cover the whole time.

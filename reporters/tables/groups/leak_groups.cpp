@@ -25,7 +25,6 @@ struct Live {
   bool is_code = false, is_uncertain = false, is_shared = false, steps_cover = false;
   std::set<std::uint16_t> differences;
   Growth growth, by_step;
-  std::uint64_t survivors_of_steps_end_ns = 0;
   std::array<LeakGroup::Sum, reach_count> by_reach{};
 };
 
@@ -107,16 +106,15 @@ LiveGroups live_by_group(const ledger::Reader& reader, const EndOfRun& run) {
       live.growth.longest_life_ns = row->longest_life.ns(growth_end_ns);
       live.growth.frees = row->frees;
     }
-    // A queue that the program leaves behind after its last step is as old as it was in that step.
-    Growth in_steps = live.growth;
-    in_steps.end_ns = std::min(in_steps.end_ns, steps.end_ns());
-    live.survivors_of_steps_end_ns = in_steps.survivors_end_ns();
   }
   each_live_record(reader, [&](const ledger::RecordView& record) {
     const auto known = groups.find(record.group.value);  // a live ledger may have new groups
     if (known == groups.end()) return;
     known->second.growth.add(record.time_ns, record.bytes.value);
-    if (steps.count() >= fewest_steps && record.time_ns < known->second.survivors_of_steps_end_ns)
+    // A queue that the program leaves behind after its last step is as old as it was in that step.
+    const std::uint64_t steps_end_ns = std::min(growth_end_ns, steps.end_ns());
+    if (steps.count() >= fewest_steps &&
+        record.time_ns < known->second.growth.survivors_end_ns(steps_end_ns))
       known->second.by_step.add(steps.at(record.time_ns), record.bytes.value);
     if (!steps.have_names()) return;
     const std::string_view name = steps.name_at(record.time_ns);

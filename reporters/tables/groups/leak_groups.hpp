@@ -24,8 +24,6 @@ namespace cuwarden {
 struct LeakGroup {
   // The group's row in the ledger: call stack, function, kind, device and counters.
   ledger::GroupView group;
-  // true: the end of their context released the allocations; false: they are live.
-  bool released_by_context = false;
   // Number and bytes of the allocations that are live, or were released by the end of their
   // context.
   std::uint64_t count = 0, bytes = 0;
@@ -56,6 +54,10 @@ struct LeakGroup {
   bool is_uncertain = false, is_shared = false;
   // True if a suppression excludes the group from the leaks.
   bool is_suppressed = false;
+  // True if the program still marked steps when the newest live allocation was made.
+  bool steps_cover = false;
+  // true: the end of their context released the allocations; false: they are live.
+  bool released_by_context = false;
   // Numbers of the differences of which live objects have equal parts (Record::difference), each
   // once. Objects of several groups may have parts of one difference.
   std::set<std::uint16_t> differences;
@@ -68,8 +70,6 @@ struct LeakGroup {
   // the number after the last step for the end. With no allocation if the program marked fewer than
   // four steps.
   Growth by_step;
-  // True if the program still marked steps when the newest live allocation was made.
-  bool steps_cover = false;
 
   // True if the group is judged by steps: they cover it, or show a growth that times do not show.
   bool is_judged_by_steps() const {
