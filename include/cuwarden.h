@@ -117,8 +117,7 @@ static inline void cuwarden_step(void) {
  * a step with another name, or until cuwarden_named_step(""). Steps without a name
  * (cuwarden_step()) do not end it. A forked child goes on in the named step of its parent.
  *
- * name      text in UTF-8, of which 255 bytes are kept; copied. Null or "": the named step ends,
- * and no other one begins
+ * name      text in UTF-8, of which 255 bytes are kept; copied. Null or "" ends the named step
  *
  * Each named step takes about 100 bytes of the recording's file. After some 90,000 of them, further
  * steps have no names, and the report says that names are missing. Any thread may call this at any

@@ -48,7 +48,7 @@ struct MergedProcess {
                   doubt, pointer_search, incidents, verdicts)
 };
 
-// The first request of a process that the program saw fail for lack of memory.
+// A request that failed for lack of memory: the first one of its process that the program saw fail.
 struct Refusal {
   Id process = 0;       // row of the table `processes`
   std::string time;     // time of the refusal by the clock of the process's host, as ISO 8601 text
