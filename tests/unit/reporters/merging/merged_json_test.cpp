@@ -1,11 +1,9 @@
 // The merged report's JSON: it agrees with its schema, and is read as it was written.
 #include "reporters/merging/merged_json.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -14,6 +12,7 @@
 #include "runtime_hooks/core/files/open_file.hpp"
 #include "tests/unit/reporters/merging/job_fixture.hpp"
 #include "tests/unit/reporters/schema_comparison.hpp"
+#include "tests/unit/temporary_folder.hpp"
 
 namespace cuwarden {
 namespace {
@@ -21,15 +20,14 @@ namespace {
 Json merged_schema() { return Json::parse(std::ifstream(MERGED_SCHEMA)); }
 
 std::string written(const model::MergedReport& report) {
-  std::string path = std::filesystem::temp_directory_path() / "merged-XXXXXX";
-  const Descriptor file(mkstemp(path.data()));
+  const TemporaryFolder folder;
+  const std::string path = std::string(folder.path()) + "/merged.json";
+  const Descriptor file = make_file(AT_FDCWD, path.c_str(), O_WRONLY);
   const auto output = std::make_unique<Output>(file.number());
   write_merged_json(report, *output);
   EXPECT_EQ(output->finish(), 0);
   std::ifstream stream(path);
-  std::string content(std::istreambuf_iterator<char>(stream), {});
-  unlink(path.c_str());
-  return content;
+  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 model::MergedReport two_ranks() {
