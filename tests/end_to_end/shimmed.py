@@ -27,6 +27,18 @@ SAMPLES = BUILD / "samples"
 # this time.
 PATIENCE_S = 240
 
+# Text of a Python program that takes device memory by ctypes.
+TAKE = """
+import ctypes
+cudart = ctypes.CDLL("libcudart.so.13")
+cudart.cudaMalloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+
+def take(size):
+    out = ctypes.c_void_p()
+    assert cudart.cudaMalloc(ctypes.byref(out), size) == 0
+    return out
+"""
+
 
 def until(is_so, process=None):
     """Waits until is_so() returns a true value, and returns it. Fails if `process` ends before."""

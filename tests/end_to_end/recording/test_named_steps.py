@@ -8,16 +8,7 @@ PYTHON = shimmed.SOURCE / "tools" / "python"
 MIB = 1 << 20
 
 # A module that takes device memory, as libraries of the user's do.
-TAKING = """
-import ctypes
-cudart = ctypes.CDLL("libcudart.so.13")
-cudart.cudaMalloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-
-def take(size):
-    out = ctypes.c_void_p()
-    assert cudart.cudaMalloc(ctypes.byref(out), size) == 0
-    return out
-
+TAKING = shimmed.TAKE + """
 def give_back(taken):
     assert cudart.cudaFree(taken) == 0
 """

@@ -10,16 +10,9 @@ PYTHON = shimmed.SOURCE / "tools" / "python"
 
 # A training loop: the first step makes what the later ones use, and from step 3 on each keeps 2 MiB.
 LOOP = """
-import ctypes, time
+import time
 {marking}
-cudart = ctypes.CDLL("libcudart.so.13")
-cudart.cudaMalloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-
-def take(size):
-    out = ctypes.c_void_p()
-    assert cudart.cudaMalloc(ctypes.byref(out), size) == 0
-    return out
-
+{take}
 def keep_loss():
     return take(2 << 20)
 
@@ -40,7 +33,7 @@ for number in range(1, {steps} + 1):
 
 def run_loop(workspace, *, marking="import cuwarden", mark="cuwarden.step()", steps=20, env=None, **how):
     path = workspace.work / "loop.py"
-    path.write_text(textwrap.dedent(LOOP).format(marking=marking, mark=mark, steps=steps))
+    path.write_text(textwrap.dedent(LOOP).format(marking=marking, take=shimmed.TAKE, mark=mark, steps=steps))
     run = workspace.run(["/usr/bin/python3", path], {"PYTHONPATH": str(PYTHON), **(env or {})}, **how)
     assert run.returncode == 0, run.stderr
     return run
