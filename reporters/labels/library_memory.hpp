@@ -9,7 +9,7 @@
 
 namespace cuwarden {
 
-// The use that the library which asked for a leak group's memory makes of it.
+// Kinds of use that a library makes of memory for which it has asked.
 enum class LibraryUse : std::uint8_t {
   none,  // nothing is known: the program's own code asked, or the group may be a leak of the
          // library
