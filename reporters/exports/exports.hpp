@@ -1,6 +1,7 @@
 // The formats in which `cuwarden export` writes reports for other programs.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,6 +31,24 @@ using WriteLeaks = std::string(const ExportedLeaks&);
 // calls Output::finish() after the last report.
 using WriteReport = void(const IndexedReport&, const std::string& path, Output&);
 
+// A file that is written from all reports together, because a part of it, such as a table of names,
+// is common to them.
+class CommonFile {
+ public:
+  CommonFile() = default;
+  CommonFile(const CommonFile&) = delete;
+  CommonFile& operator=(const CommonFile&) = delete;
+  virtual ~CommonFile() = default;
+  // Takes from a report what the file needs; keeps no reference to it. `path`: path of the report's
+  // file.
+  virtual void add(const IndexedReport&, const std::string& path) = 0;
+  // Writes the file about all reports that were added. The caller calls Output::finish() after it.
+  virtual void write(Output&) = 0;
+};
+// Function of a format that is written from all reports together. Returns the file, to which no
+// report was added yet; never null.
+using StartFile = std::unique_ptr<CommonFile>();
+
 // Declares a function for each format, with the format's name.
 namespace exports {
 #define EXPORT(name, type, meaning) type name;
@@ -40,7 +59,7 @@ namespace exports {
 struct ExportFormat {
   // Name for the option --format; meaning of the format, as text for the help.
   std::string_view name, meaning;
-  std::variant<WriteLeaks*, WriteReport*> write;  // the format's function; never null
+  std::variant<WriteLeaks*, WriteReport*, StartFile*> write;  // the format's function; never null
 };
 
 // Returns all formats, in the order of exports.def. The span is valid for ever.

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -56,9 +57,13 @@ int export_leaks(const ExportVerb& verb, WriteLeaks& write,
   return 0;
 }
 
-// Writes each report when it was read, also if others cannot be read.
-int export_reports(const ExportVerb& verb, WriteReport& write,
-                   const std::vector<std::string>& patterns) {
+// Takes a report that was read, and the path of its file.
+using Take = std::function<void(const IndexedReport&, const std::string& path, Output&)>;
+
+// Gives each report to `take` when it was read, also if others cannot be read, and then calls
+// `end`. Both write to the output of the verb.
+int export_reports(const ExportVerb& verb, const std::vector<std::string>& patterns,
+                   const Take& take, const std::function<void(Output&)>& end) {
   std::optional<WholeFile> file;
   if (!verb.is_to_standard_output()) {
     file.emplace(verb.output);
@@ -73,11 +78,12 @@ int export_reports(const ExportVerb& verb, WriteReport& write,
     const GivenReports given = each_given_report(
         path, names, patterns, {.tables = true},
         [&](const std::string& report_path, const IndexedReport& report) {
-          write(report, report_path, output);
+          take(report, report_path, output);
         },
         goes_on);
     failed |= given.failed || !given.ledgers.empty();
   }
+  end(output);
   const int error = file ? file->finish() : output.finish();
   if (error != 0 && file) return cannot_write(verb, error);
   if (error != 0) output_failed(error);
@@ -99,7 +105,15 @@ int export_verb(const ExportVerb& verb) {
                 ", which has the leaks of each report; leave it out");
     return 2;
   }
-  return export_reports(verb, *std::get<WriteReport*>(verb.format->write), patterns);
+  if (WriteReport* const* const write = std::get_if<WriteReport*>(&verb.format->write))
+    return export_reports(verb, patterns, *write, [](Output&) {});
+  const std::unique_ptr<CommonFile> common = std::get<StartFile*>(verb.format->write)();
+  return export_reports(
+      verb, patterns,
+      [&](const IndexedReport& report, const std::string& path, Output&) {
+        common->add(report, path);
+      },
+      [&](Output& output) { common->write(output); });
 }
 
 }  // namespace cuwarden
