@@ -71,7 +71,9 @@ std::string with_lists(std::string_view name, const Shown& shown) {
 
 std::string short_name(std::string_view function) {
   constexpr std::size_t longest_arguments = 24, longest_parameters = 40;
-  return with_lists(function, [&](std::string_view list) -> std::string {
+  std::string named(function);
+  replace_all(named, std::string(nameless) + "::", "");
+  return with_lists(named, [&](std::string_view list) -> std::string {
     const bool are_arguments = list.front() == '<';
     if (list.size() <= (are_arguments ? longest_arguments : longest_parameters))
       return std::string(list);

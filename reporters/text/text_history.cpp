@@ -24,12 +24,12 @@ bool is_far_above(std::uint64_t peak, std::uint64_t live) {
 // Returns a text about all allocations of a stack: short-lived ones show neither at the peak nor at
 // the end. Empty if there are no others.
 template <class Row>
-std::string made_here(const Row& group) {
+std::string made_here(const IndexedReport& report, const Row& group) {
   const std::uint64_t made = group.allocations.value_or(0), last = group.last_ns.value_or(0);
   // Reports of earlier versions do not have this number.
   if (made <= group.count.value_or(0) || last == 0) return {};
   return " · " + human_count(made) + " made here between " +
-         human_time(group.first_ns.value_or(0)) + " and " + human_time(last);
+         short_moment(report, group.first_ns.value_or(0)) + " and " + short_moment(report, last);
 }
 
 // Returns the row's call. Only leak groups have one.
@@ -51,7 +51,7 @@ void add_largest(const IndexedReport& report, const std::vector<const Row*>& row
     text += "    " + style.bold(human_bytes(groups[i].bytes.value_or(0))) + " in " +
             allocations(groups[i].count.value_or(0)) + " · " +
             memory_name(groups[i].kind, groups[i].device) + (api.empty() ? "" : " · " + api) +
-            made_here(groups[i]) + "\n";
+            made_here(report, groups[i]) + "\n";
     add_stack(report, groups[i].stack, most_history_lines, style, text);
   }
   if (shown == groups.size()) return;
@@ -123,10 +123,9 @@ void add_peaks(const IndexedReport& report, const Style& style, std::string& tex
       if (holder.kind == row.kind && holder.device == row.device) holders.push_back(&holder);
     }
     if (holders.empty()) continue;
-    text += "\n  at its peak" +
-            (row.peak_time_ns ? ", after " + human_time(row.peak_time_ns.value_or(0)) : "") + ", " +
-            human_bytes(row.peak_bytes.value_or(0)) + " of " + memory_name(row.kind, row.device) +
-            " were held by\n";
+    text += "\n" + style.bold("PEAK") + " of " + memory_name(row.kind, row.device) + ": " +
+            human_bytes(row.peak_bytes.value_or(0)) +
+            (row.peak_time_ns ? " " + moment_of(report, *row.peak_time_ns) : "") + ", held by\n";
     add_largest(report, holders, style, text);
   }
 }

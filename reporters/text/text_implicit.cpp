@@ -37,7 +37,7 @@ void add_sharers(const IndexedReport& report, const model::ImplicitGroup& group,
                  std::string& text) {
   const std::size_t count = group.shared_with.size(), shown = std::min(count, most_sharers);
   for (std::size_t i = 0; i < shown; ++i) {
-    const std::string frame = calling_frame(report, group.shared_with[i]);
+    const std::string frame = calling_location(report, group.shared_with[i]).location;
     text += style.dim("       shared with a call at " +
                       (frame.empty() ? "an unknown function" : frame)) +
             "\n";
@@ -85,9 +85,8 @@ void add_implicit(const IndexedReport& report, const Style& style, std::string& 
       merged_rows(report, live, [](const model::ImplicitGroup& group) {
         return std::tuple(group.item, group.device, group.api);
       });
-  text += "\n  " + human_bytes(bytes) +
-          " were taken by the driver for contexts, code, kernels, streams and graphs, most of it "
-          "for\n";
+  text += "\n" + style.bold("TAKEN BY THE DRIVER") + ": " + human_bytes(bytes) +
+          " for contexts, code, kernels, streams and graphs, most of it for\n";
   const std::size_t shown = std::min(groups.size(), most_implicit_groups);
   for (std::size_t i = 0; i < shown; ++i) add_group(report, groups[i], style, text);
   if (shown == groups.size()) return;

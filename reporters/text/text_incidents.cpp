@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <vector>
 
-#include "reporters/text/merged_rows.hpp"
+#include "reporters/text/headline/headline.hpp"
+#include "reporters/text/headline/top_holders.hpp"
 #include "reporters/text/text_rungs.hpp"
 #include "reporters/text/text_stacks.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/process_words.hpp"
 #include "reporters/words/quantities.hpp"
-#include "reporters/words/wall_clock.hpp"
-#include "runtime_hooks/core/kind.hpp"
 
 namespace cuwarden {
 namespace {
@@ -22,44 +21,12 @@ std::string times(std::uint64_t count) {
   return count == 1 ? "once" : human_count(count) + " times";
 }
 
-// Returns a text such as "at 14:03:11, 17.8 s into the run", with the date in a long run;
-// "after 17.8 s" if the time of the process's start is unknown. `since_start_ns`: time since that
-// start.
-std::string moment_of(const IndexedReport& report, std::uint64_t since_start_ns) {
-  constexpr std::uint64_t long_ns = 12ull * 3600 * 1'000'000'000;
-  const auto start = parse_iso_8601(report->process.start);
-  const std::string elapsed = human_time(since_start_ns);
-  // A foreign report may claim any number.
-  constexpr std::uint64_t longest_ns = std::uint64_t{1} << 60;
-  if (!start || since_start_ns > longest_ns) return "after " + elapsed;
-  return "at " +
-         time_of_day(*start + static_cast<std::int64_t>(since_start_ns), since_start_ns > long_ns) +
-         ", " + elapsed + " into the run";
-}
-
 // Returns the time that all rungs together took for the incident's first refusal, in nanoseconds.
 std::uint64_t tried_ns(const IndexedReport& report, const model::Incident& incident) {
   std::uint64_t sum = 0;
   for (const auto& rung : report->rungs)
     if (rung.incident == incident.id) sum += rung.duration_ns.value_or(0);
   return sum;
-}
-
-// Returns a text such as "cudaMalloc of 8.0 GiB (GPU 0)" or "cuLaunchKernel needing 2.1 GiB (GPU
-// 0)".
-std::string request_of(const model::Incident& incident) {
-  std::string text = text_or(incident.api, "a request");
-  const std::string asked = text_or(incident.asked_for, "memory");
-  if (incident.bytes)
-    text += (asked == "launch" ? " needing " : " of ") + human_bytes(*incident.bytes);
-  const std::string kind = text_or(incident.kind, "");
-  if (incident.device)
-    text += " (GPU " + std::to_string(*incident.device) + ")";
-  else if (kind == "pinned" || kind == "registered")
-    text += " (host)";
-  if (asked == "context") text += ", making a context,";
-  if (asked == "module") text += ", loading code,";
-  return text;
 }
 
 // Returns the figures of the proof as a text, with sizes such as "1.5 GiB".
@@ -85,47 +52,21 @@ std::string proof_of(const model::Incident& incident) {
   return text;
 }
 
-bool grows(const model::IncidentHolder& holder) {
-  return holder.growth_bytes_per_minute.has_value();
-}
-
-bool is_block(const model::IncidentHolder& holder) {
-  return holder.kind == kind_name(Kind::framework_block);
-}
-
 void add_holders(const IndexedReport& report, const model::Incident& incident, const Style& style,
                  std::string& text) {
-  std::vector<const model::IncidentHolder*> rows;
-  for (const auto& holder : report->incident_holders)
-    if (holder.incident == incident.id) rows.push_back(&holder);
-  if (rows.empty()) return;
-  std::vector<model::IncidentHolder> holders =
-      merged_rows(report, rows, [](const auto& holder) { return holder.kind; });
-  const auto locks_slabs = [](const model::IncidentHolder& holder) {
-    return holder.slab_locked_bytes.value_or(0) > 0;
-  };
-  const bool locked =
-      incident.verdict == "slab_fragmentation" && std::ranges::any_of(holders, locks_slabs);
+  const std::vector<model::IncidentHolder> holders = top_holders(report, incident);
+  if (holders.empty()) return;
+  const bool locked = holders_lock_slabs(incident, holders);
   const bool any_grows = std::ranges::any_of(holders, grows);
-  std::ranges::stable_sort(holders, [locked](const auto& left, const auto& right) {
-    const std::uint64_t left_locked = locked ? left.slab_locked_bytes.value_or(0) : 0,
-                        right_locked = locked ? right.slab_locked_bytes.value_or(0) : 0;
-    if (left_locked != right_locked) return left_locked > right_locked;
-    const bool left_grows = grows(left), right_grows = grows(right);
-    if (left_grows != right_grows) return left_grows;
-    // Blocks tell whose memory it is; the segments in which they lie do not.
-    const bool left_is_block = is_block(left), right_is_block = is_block(right);
-    if (left_is_block != right_is_block) return left_is_block;
-    return left.bytes.value_or(0) > right.bytes.value_or(0);
-  });
   text += locked      ? "  top holders of locked slabs, then of memory, at that moment:\n"
           : any_grows ? "  top holders at that moment, growing ones first:\n"
                       : "  top holders at that moment:\n";
   for (std::size_t i = 0; i < holders.size() && i < most_holders; ++i) {
     text += "    " + style.bold(human_bytes(holders[i].bytes.value_or(0))) + " in " +
             counted(holders[i].count.value_or(0), holders[i].kind) + " · " +
-            (is_block(holders[i]) ? "handed out by PyTorch" : printable(holders[i].kind)) +
-            (locked && locks_slabs(holders[i])
+            (is_block(holders[i]) ? "handed out by PyTorch"
+                                  : memory_name(holders[i].kind, std::nullopt)) +
+            (locked && holders[i].slab_locked_bytes.value_or(0) > 0
                  ? " · locks " + human_bytes(holders[i].slab_locked_bytes.value_or(0))
                  : "") +
             (grows(holders[i]) ? " · " + style.red("growing") : "") + "\n";
@@ -183,8 +124,8 @@ std::string process_line(const model::DeviceProcess& process) {
   return text;
 }
 
-void add_incident(const IndexedReport& report, const model::Incident& incident, const Style& style,
-                  std::string& text) {
+void add_incident(const IndexedReport& report, const model::Incident& incident, bool is_headline,
+                  const Style& style, std::string& text) {
   const std::uint64_t all = incident.repeats.value_or(0) + 1;
   const std::uint64_t recovered = incident.recovered_count.value_or(0),
                       rescued = incident.rescued_count.value_or(0),
@@ -192,16 +133,10 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
                       open = all - std::min(all, rescued + seen);
   constexpr std::uint64_t noticeable_ns = 1'000'000;
   const std::uint64_t took_ns = tried_ns(report, incident);
-  // A compute mode refuses contexts, however much is free.
-  const bool lacked_memory = incident.result == "CUDA_ERROR_OUT_OF_MEMORY";
-  text += "\n" + style.red(lacked_memory ? "OUT OF MEMORY" : "REFUSED") + ": " +
-          style.bold(request_of(incident)) + (seen == all ? " failed" : " was refused") +
-          (all > 1 ? " " + times(all) + ", first" : "") + " " +
-          moment_of(report, incident.time_ns.value_or(0)) +
-          (took_ns >= noticeable_ns ? ", after attempts of " + human_time(took_ns) : "") + ": " +
-          style.bold(printable(incident.verdict)) + "\n";
-  const std::string advice = text_or(incident.advice, "");
-  if (!advice.empty()) text += "  " + printable(advice) + "\n";
+  if (is_headline)
+    text += "\n" + style.bold("EVIDENCE for " + printable(incident.verdict)) + "\n";
+  else
+    add_headline(headline_of_incident(report, incident), style, text);
   if (const std::string sharing = sharing_of(report, incident); !sharing.empty())
     text += "  " + sharing + "\n";
   if (const std::string proof = proof_of(incident); !proof.empty())
@@ -223,6 +158,8 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
                       : human_count(open) + (open == 1 ? " of them was" : " of them were")) +
             " still being tried: the program had not got an answer yet\n";
   add_rungs(report, incident, style, text);
+  if (took_ns >= noticeable_ns)
+    text += style.dim("  the attempts took " + human_time(took_ns)) + "\n";
   if (recovered > 0)
     text += "  the program soon asked again and was served " + times(recovered) + "\n";
   for (const auto& process : report->device_processes)
@@ -235,7 +172,7 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
 void add_rescue(const IndexedReport& report, const model::Incident& incident, const Style& style,
                 std::string& text) {
   const std::uint64_t all = incident.repeats.value_or(0) + 1;
-  text += "\n" + style.yellow("RESCUED") + ": " + style.bold(request_of(incident)) +
+  text += "\n" + style.yellow("RESCUED") + ": " + style.bold(request_words(incident)) +
           " would have failed" + (all > 1 ? " " + times(all) + ", first" : "") + " " +
           moment_of(report, incident.time_ns.value_or(0)) + ": " + printable(incident.verdict) +
           (all > 1 ? ", and all were served, mostly by " : ", and was served by ") +
@@ -253,7 +190,8 @@ void add_rescue(const IndexedReport& report, const model::Incident& incident, co
 
 }  // namespace
 
-void add_incidents(const IndexedReport& report, const Style& style, std::string& text) {
+void add_incidents(const IndexedReport& report, model::MaybeId of_headline, const Style& style,
+                   std::string& text) {
   std::size_t failed = 0;
   std::uint64_t recoveries = 0;
   for (const auto& incident : report->incidents) {
@@ -266,7 +204,10 @@ void add_incidents(const IndexedReport& report, const Style& style, std::string&
       recoveries += incident.repeats.value_or(0) + 1 - served;
       continue;
     }
-    if (failed++ < most_incidents) add_incident(report, incident, style, text);
+    const bool is_headline = incident.id == of_headline;
+    if (is_headline || failed < most_incidents)
+      add_incident(report, incident, is_headline, style, text);
+    ++failed;
   }
   if (failed > most_incidents) {
     text += style.dim("\n  … and requests from " + human_count(failed - most_incidents) +

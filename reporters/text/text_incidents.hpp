@@ -9,7 +9,9 @@
 namespace cuwarden {
 
 // Adds a section to `text` about the report's refused requests: their causes, proofs and advice,
-// the attempts to serve them, and the holders of memory at those moments.
-void add_incidents(const IndexedReport&, const Style&, std::string& text);
+// the attempts to serve them, and the holders of memory at those moments. `of_headline`: incident
+// of which the report's headline has the cause and the advice already; null: none.
+void add_incidents(const IndexedReport&, model::MaybeId of_headline, const Style&,
+                   std::string& text);
 
 }  // namespace cuwarden

@@ -36,27 +36,14 @@ std::string share_of(const model::LeakGroup& group) {
 // Returns words for a group of many survivors that were made in a part of the time.
 std::string burst_of(const model::LeakGroup& group) {
   const std::uint64_t first = group.first_ns.value_or(0), last = group.last_ns.value_or(0);
-  return "burst: " + human_count(group.count.value_or(0)) + " in " + human_time(last - first) +
-         ", then none";
+  return "burst: " + human_count(group.count.value_or(0)) +
+         (last == first ? " at one moment" : " in " + human_time(last - first)) + ", then none";
 }
 
 // Returns words for the growth of a group that does not grow.
 std::string kept_of(const model::LeakGroup& group) {
   if (group.growth == "burst") return burst_of(group);
   return group.growth == "steady" ? "steady" : "one time";
-}
-
-// Returns the growth by steps if the program marked four or more. Otherwise returns that by the
-// minute if the group was watched for some seconds; a shorter time gives only a guess.
-std::string growth_of(const model::LeakGroup& group) {
-  if (const std::uint64_t by_step = group.growth_bytes_per_step.value_or(0))
-    return "growing by " + human_bytes(by_step) + " a step since step " +
-           human_count(group.first_step.value_or(0));
-  constexpr std::uint64_t long_enough_ns = 5'000'000'000;
-  const std::uint64_t rate = group.growth_bytes_per_minute.value_or(0);
-  const std::uint64_t first = group.first_ns.value_or(0), last = group.last_ns.value_or(0);
-  if (rate == 0 || last < first + long_enough_ns) return "growing";
-  return "growing by " + human_bytes(rate) + " a minute";
 }
 
 // Returns words for what a search for pointers found of the group; empty: nothing is known.
@@ -78,7 +65,7 @@ void add_group(const IndexedReport& report, const model::LeakGroup& group, std::
           memory_name(group.kind, group.device) + " · " + text_or(group.api, "unknown call");
   // A framework that lists its blocks itself does not tell when they were made.
   if (group.growth)
-    text += " · " + (growing ? style.red(growth_of(group)) + share_of(group) : kept_of(group));
+    text += " · " + (growing ? style.red(growth_words(group)) + share_of(group) : kept_of(group));
   if (const std::string found = reachability_of(group, style); !found.empty())
     text += " · " + found;
   const std::string module = printable(report.module_name(calling_module(report, group.stack)));
@@ -93,7 +80,7 @@ void add_group(const IndexedReport& report, const model::LeakGroup& group, std::
   std::string life;
   if (group.first_ns) {
     const std::uint64_t first = group.first_ns.value_or(0), last = group.last_ns.value_or(0);
-    const std::string from = human_time(first), to = human_time(last);
+    const std::string from = short_moment(report, first), to = short_moment(report, last);
     life = from == to ? "made at " + from : "made between " + from + " and " + to;
     const std::uint64_t made = group.allocations.value_or(0);
     if (made > group.count.value_or(0)) {
@@ -217,13 +204,6 @@ void add_pointer_search(const IndexedReport& report, const Style& style, std::st
             "\n";
 }
 
-// Returns a number by which the list of groups is sorted: lost and growing ones come first, then
-// lost ones, then growing ones.
-int rank_of(const model::LeakGroup& group) {
-  const bool is_lost = group.lost_count.value_or(0) != 0, grows = group.growth == "growing";
-  return is_lost && grows ? 0 : is_lost ? 1 : grows ? 2 : 3;
-}
-
 // Memory that libraries and frameworks keep for themselves, which the list of leaks sums up in a
 // line at its end.
 class KeptByLibraries {
@@ -262,12 +242,6 @@ class KeptByLibraries {
   Sum workspaces_, idle_;
 };
 
-bool anything_recorded(const IndexedReport& report) {
-  for (const auto& row : report->totals)
-    if (row.allocations.value_or(0) > 0) return true;
-  return false;
-}
-
 }  // namespace
 
 void add_blocks(const IndexedReport& report, const TextOptions& options, const Style& style,
@@ -297,34 +271,24 @@ void add_blocks(const IndexedReport& report, const TextOptions& options, const S
             "\n";
 }
 
-void add_leaks(const IndexedReport& report, const TextOptions& options, const Style& style,
-               std::string& text) {
+void add_leaks(const IndexedReport& report, const TextOptions& options, const Headline& headline,
+               const Style& style, std::string& text) {
   const auto& leaks = report->leaks;
   const std::uint64_t count = leaks.count.value_or(0);
   const bool running = was_running(report);
-  text += "\n";
-  if (!anything_recorded(report)) {
-    text += "nothing to judge: ";
-    text += lacks_records(report) ? "no allocation is known, but records are missing (see above)\n"
-                                  : "no allocation was recorded\n";
-  } else if (count == 0) {
-    const bool doubtful = lacks_records(report).has_value();
-    text += (running    ? "nothing is allocated"
-             : doubtful ? "no leaks are known, but records are missing (see above)"
-                        : style.green("no leaks")) +
-            ": every recorded allocation was freed" +
-            (leaks.released_by_context_bytes.value_or(0) > 0 ? " or went with its context" : "") +
-            (leaks.suppressed_bytes.value_or(0) > 0 ? " or is suppressed" : "") + "\n";
+  if (count == 0) {
+    if (const std::string line = plain_headline(report).line(); line != headline.line())
+      text += "\n" + line + "\n";
   } else if (running) {
     // Memory that a process still works with is no leak yet.
-    text += style.bold("STILL ALLOCATED") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
-            allocations(count) + "\n";
+    text += "\n" + style.bold("STILL ALLOCATED") + ": " + human_bytes(leaks.bytes.value_or(0)) +
+            " in " + allocations(count) + "\n";
   } else if (was_at_work(report)) {
-    text += style.red("NOT FREED") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
+    text += "\n" + style.red("NOT FREED") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
             allocations(count) +
             " when the process ended: growing ones may be leaks, the others may have been in use\n";
   } else {
-    text += style.red("LEAKS") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
+    text += "\n" + style.red("LEAKS") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
             allocations(count) + " never freed\n";
   }
 
@@ -340,7 +304,7 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const St
       hidden_bytes += group.bytes.value_or(0);
     }
   }
-  std::ranges::stable_sort(groups, {}, rank_of);
+  std::ranges::stable_sort(groups, {}, rank_of_leak);
   if (options.by == GroupBy::stack) {
     std::uint64_t segment_bytes = 0;
     // The blocks are listed in place of the segments in which they lie.

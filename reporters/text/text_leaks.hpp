@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "reporters/text/headline/headline.hpp"
 #include "reporters/text/text_elements.hpp"
 #include "reporters/text/text_report.hpp"
 
@@ -18,7 +19,8 @@ void add_blocks(const IndexedReport&, const TextOptions&, const Style&, std::str
 // groups of allocations that were not freed, as the options choose and group them. The line begins
 // with LEAKS; with NOT FREED if the process was killed before its normal end; with STILL ALLOCATED
 // if it was still running. Without such groups, the line says that all memory was freed, or that no
-// allocation was recorded.
-void add_leaks(const IndexedReport&, const TextOptions&, const Style&, std::string& text);
+// allocation was recorded; it is left out if the report's headline, which is given, says so.
+void add_leaks(const IndexedReport&, const TextOptions&, const Headline&, const Style&,
+               std::string& text);
 
 }  // namespace cuwarden

@@ -1,8 +1,8 @@
 #include "reporters/text/text_report.hpp"
 
-#include <csignal>
 #include <vector>
 
+#include "reporters/text/headline/headline.hpp"
 #include "reporters/text/process_ending.hpp"
 #include "reporters/text/text_elements.hpp"
 #include "reporters/text/text_history.hpp"
@@ -10,29 +10,20 @@
 #include "reporters/text/text_incidents.hpp"
 #include "reporters/text/text_leaks.hpp"
 #include "reporters/text/text_memory.hpp"
+#include "reporters/words/fitted.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
+#include "reporters/words/wall_clock.hpp"
 
 namespace cuwarden {
 namespace {
 
-// Returns a text if the kernel's OOM killer may have ended the process: it died unseen or by
-// SIGKILL, and the cgroup counts kills. Empty otherwise.
-std::string oom_killer(const IndexedReport& report) {
-  const auto& process = report->process;
-  const model::MemoryCgroup cgroup = report->memory_cgroup.value_or(model::MemoryCgroup());
-  const std::uint64_t kills = cgroup.oom_kills.value_or(0);
-  const bool died_so = !process.end_reason || process.signal.value_or(0) == SIGKILL;
-  if (kills == 0 || !died_so) return {};
-  const bool limited = cgroup.limit_bytes.value_or(0) != 0;
-  std::string peak;
-  if (cgroup.peak_bytes.value_or(0) != 0)
-    peak = ", peak " + human_bytes(cgroup.peak_bytes.value_or(0));
-  return "the kernel's OOM killer struck in its cgroup" +
-         (limited ? " (limit " + human_bytes(cgroup.limit_bytes.value_or(0)) + peak + "): "
-                  : std::string(", which has no limit: the machine ran out of memory; ")) +
-         human_count(kills) + (kills == 1 ? " process was killed" : " processes were killed");
+// Returns ", started 2026-11-26 14:03:11", in the time zone of this machine; empty if the time is
+// unknown.
+std::string started(const std::string& start) {
+  const auto realtime_ns = parse_iso_8601(start);
+  return realtime_ns ? ", started " + time_of_day(*realtime_ns, true) : "";
 }
 
 void add_header(const IndexedReport& report, const Style& style, std::string& text) {
@@ -42,14 +33,10 @@ void add_header(const IndexedReport& report, const Style& style, std::string& te
           std::to_string(process.pid.value_or(0)) + " on " +
           text_or(process.host, "an unknown host") + ") " +
           process_ending(process.end_reason, process.exit_status, process.signal) + " after " +
-          human_time(process.end_ns.value_or(0)) + "\n";
+          human_time(process.end_ns.value_or(0)) + started(process.start) + "\n";
   std::string command;
   for (const std::string& word : process.command_line) command += " " + printable(word);
   if (!command.empty()) text += style.dim(" " + command) + "\n";
-
-  if (const std::string killer = oom_killer(report); !killer.empty()) {
-    text += "  " + style.red(killer) + "\n";
-  }
 
   std::vector<std::string> facts;
   for (const auto& device : report->devices) {
@@ -93,7 +80,7 @@ void add_pool(const IndexedReport& report, std::string& text) {
   const auto& pool = report->pool;
   if (!pool) return;
   const auto add_row = [&](const char* name, const std::string& now, const std::string& more) {
-    text += "  " + padded(name, 26) + padded(now, 28) + more + "\n";
+    text += "  " + padded(name, 32) + padded(now, 28) + more + "\n";
   };
   if (const std::uint64_t count = pool->spilled_count.value_or(0))
     add_row("of that in host memory", human_bytes_or_nothing(pool->spilled_bytes.value_or(0)),
@@ -115,7 +102,7 @@ void add_totals(const IndexedReport& report, const Style& style, std::string& te
   const auto& totals = report->totals;
   if (totals.empty()) return;
   text += "\n" +
-          style.bold(padded("MEMORY", 28) +
+          style.bold(padded("MEMORY", 34) +
                      padded(was_running(report) ? "live at that moment" : "live at the end", 28) +
                      "peak") +
           "\n";
@@ -124,11 +111,11 @@ void add_totals(const IndexedReport& report, const Style& style, std::string& te
     std::string peak =
         human_bytes(row.peak_bytes.value_or(0)) + " in " + human_count(row.peak_count.value_or(0));
     if (row.peak_time_ns) {
-      peak += " after " + human_time(row.peak_time_ns.value_or(0));
+      peak += " after " + short_moment(report, row.peak_time_ns.value_or(0));
     }
     if (const std::uint64_t made = row.allocations.value_or(0); made > row.peak_count.value_or(0))
       peak += ", " + human_count(made) + " made in all";
-    text += "  " + padded(memory_name(row.kind, row.device), 26) +
+    text += "  " + padded(memory_name(row.kind, row.device), 32) +
             padded(live == 0 ? "nothing"
                              : human_bytes(row.live_bytes.value_or(0)) + " in " + human_count(live),
                    28) +
@@ -137,11 +124,20 @@ void add_totals(const IndexedReport& report, const Style& style, std::string& te
   add_pool(report, text);
 }
 
+// Returns the number of failed requests for this memory that the report's incidents are about.
+std::uint64_t told_by_incidents(const IndexedReport& report, const model::Total& total) {
+  std::uint64_t count = 0;
+  for (const auto& incident : report->incidents)
+    if (incident.kind == total.kind && incident.device == total.device)
+      count += incident.failed_count.value_or(0);
+  return count;
+}
+
 // A failed request leaves nothing behind that a list of leaks would show.
 void add_failures(const IndexedReport& report, const Style& style, std::string& text) {
   for (const auto& row : report->totals) {
     const std::uint64_t failures = row.failures.value_or(0);
-    if (failures == 0) continue;
+    if (failures <= told_by_incidents(report, row)) continue;
     text += "\n" + style.red("FAILED") + ": " + human_count(failures) +
             (failures == 1 ? " request for " : " requests for ") +
             memory_name(row.kind, row.device) + ": the program saw " +
@@ -149,28 +145,38 @@ void add_failures(const IndexedReport& report, const Style& style, std::string& 
   }
 }
 
+// Adds the sections about the memory of each kind and of each device.
+void add_memory(const IndexedReport& report, const Style& style, std::string& text) {
+  add_totals(report, style, text);
+  add_failures(report, style, text);
+  add_accounts(report, style, text);
+  add_fragmentation(report, style, text);
+  add_worst_fragmentation(report, style, text);
+  add_forecasts(report, style, text);
+}
+
 }  // namespace
 
 std::string text_report(const IndexedReport& report, const TextOptions& options) {
   const Style style(options.colour, options.full_stacks);
   std::string text;
+  const Headline headline = headline_of(report);
+  add_headline(headline, style, text);
+  text += "\n";
   add_header(report, style, text);
   add_reasons(report, style, text);
-  add_incidents(report, style, text);
-  add_totals(report, style, text);
-  add_failures(report, style, text);
-  add_accounts(report, style, text);
-  add_implicit(report, style, text);
+  add_incidents(report, headline.incident, style, text);
+  // A request that failed is explained by the device's account; a leak by its call stack.
+  if (headline.incident) add_memory(report, style, text);
+  add_blocks(report, options, style, text);
+  add_leaks(report, options, headline, style, text);
+  if (!headline.incident) add_memory(report, style, text);
   add_frameworks(report, style, text);
   add_library_reserves(report, style, text);
-  add_fragmentation(report, style, text);
-  add_worst_fragmentation(report, style, text);
-  add_forecasts(report, style, text);
-  add_blocks(report, options, style, text);
-  add_leaks(report, options, style, text);
+  add_implicit(report, style, text);
   if (options.by == GroupBy::stack) add_peaks(report, style, text);
   add_host_memory(report, style, text);
-  return text;
+  return fitted(text, {.columns = options.columns, .ascii = options.ascii});
 }
 
 }  // namespace cuwarden

@@ -24,6 +24,9 @@ struct TextOptions {
   // True if call stacks show all frames, and names as they are; false: frames of libraries are
   // folded, and long names are cut.
   bool full_stacks = false;
+  // Columns of the terminal or the page: longer lines are continued in indented ones; 0: never.
+  std::size_t columns = 0;
+  bool ascii = false;  // true if the text has ASCII characters alone
 };
 
 // Returns the text of a report: many lines, the last one with a line feed.

@@ -16,24 +16,43 @@ namespace {
 
 using Frames = std::vector<const model::Frame*>;
 
-std::string frame_line(const IndexedReport& report, const model::Frame& frame, const Style& style) {
-  std::string function = text_or(frame.function, "");
-  if (!style.shows_full_stacks()) function = short_name(function);
-  std::string module = printable(report.module_name(frame.module));
-  if (module.empty()) {
-    module = text_or(frame.address, "unknown code");
+// Returns the path of a source file as people read it: with one folder, such as
+// "samples/churn.cpp"; all of the path if the style shows full stacks.
+std::string_view shown_path(std::string_view path, const Style& style) {
+  if (style.shows_full_stacks()) return path;
+  const std::size_t file = path.size() - file_name(path).size();
+  if (file == 0) return path;
+  return path.substr(path.substr(0, file - 1).rfind('/') + 1);
+}
+
+// A frame in words: where its code is, and the function that the code belongs to.
+struct FrameWords {
+  std::string location, function;  // function: empty if it is unknown
+};
+
+// Returns the frame's words: file and line, or else module and offset, or else the code's address.
+FrameWords words_of(const IndexedReport& report, const model::Frame& frame, const Style& style) {
+  FrameWords words{std::string(shown_path(text_or(frame.file, ""), style)),
+                   text_or(frame.function, "")};
+  if (!style.shows_full_stacks()) words.function = short_name(words.function);
+  if (!words.location.empty()) {
+    if (frame.line.value_or(0) != 0) words.location += ":" + std::to_string(frame.line.value_or(0));
+  } else if (std::string module = printable(report.module_name(frame.module)); !module.empty()) {
+    words.location = std::move(module) + "+" + address_text(frame.offset.value_or(0));
   } else {
-    module += "+" + address_text(frame.offset.value_or(0));
+    words.location = text_or(frame.address, words.function.empty() ? "unknown code" : "");
   }
-  std::string location = text_or(frame.file, "");
-  if (!location.empty() && frame.line.value_or(0) != 0) {
-    location += ":" + std::to_string(frame.line.value_or(0));
-  }
-  if (location.empty() && !function.empty()) location = module;
-  std::string line = function.empty() ? module : function;
-  if (!location.empty()) line += "  " + style.dim(location);
-  if (frame.inlined) line += style.dim(" (inlined)");
-  return line;
+  if (frame.inlined) words.function += " (inlined)";
+  return words;
+}
+
+// Returns a line about the frame. The location is filled with spaces to `width` columns if a
+// function follows.
+std::string frame_line(const IndexedReport& report, const model::Frame& frame, std::size_t width,
+                       const Style& style) {
+  const FrameWords words = words_of(report, frame, style);
+  if (words.function.empty() || words.location.empty()) return words.location + words.function;
+  return padded(words.location, width) + "  " + words.function;
 }
 
 // Returns the reason why the outer frames of a stack are missing. The setting is the reason only if
@@ -78,6 +97,20 @@ std::size_t end_of_library(const Frames& frames, std::size_t first, const Style&
   return end;
 }
 
+// Takes out the frames that say nothing about the program: innermost ones of CUDA's libraries,
+// since the headline names the call, and outermost ones below the program's first function, such as
+// those of libc that call main. If only such frames are there, all stay.
+void leave_out_the_known(Frames& frames) {
+  const auto first = std::ranges::find_if(
+      frames, [](const model::Frame* frame) { return frame->library != cuda_library; });
+  if (first != frames.end()) frames.erase(frames.begin(), first);
+  const auto last = std::ranges::find_if(frames.rbegin(), frames.rend(), [](const auto* frame) {
+    const std::string& function = frame->function ? *frame->function : std::string();
+    return function != "_start" && frame->library != system_libraries;
+  });
+  if (last != frames.rend()) frames.erase(last.base(), frames.end());
+}
+
 void add_location(const IndexedReport& report, const model::Frame& frame, const Style& style,
                   std::string& text) {
   text +=
@@ -88,16 +121,7 @@ void add_location(const IndexedReport& report, const model::Frame& frame, const 
 
 std::string visible_frame(const IndexedReport& report, model::Id id) {
   const model::Frame* const frame = report.frame(id);
-  return frame == nullptr ? "" : frame_line(report, *frame, Style(false, true));
-}
-
-std::string calling_frame(const IndexedReport& report, model::Id id) {
-  const model::Stack* const stack = report.stack(id);
-  if (stack == nullptr) return "";
-  const Frames frames = frames_of(report, *stack);
-  const model::Frame* const users = users_frame_of(report, frames);
-  if (users == nullptr && frames.empty()) return "";
-  return frame_line(report, users == nullptr ? *frames.front() : *users, Style(false));
+  return frame == nullptr ? "" : frame_line(report, *frame, 0, Style(false, true));
 }
 
 model::MaybeId calling_module(const IndexedReport& report, model::MaybeId id) {
@@ -133,31 +157,37 @@ void add_stack(const IndexedReport& report, model::MaybeId id, std::size_t most_
   }
   Frames frames = frames_of(report, *stack);
   const model::Frame* const users = users_frame_of(report, frames);
-  // The headline names the call; the frames of CUDA's libraries inside it are left out.
-  const auto first = std::ranges::find_if(
-      frames, [](const model::Frame* frame) { return frame->library != cuda_library; });
-  if (first != frames.end() && !style.shows_full_stacks()) frames.erase(frames.begin(), first);
-  if (style.shows_full_stacks()) most_lines = frames.size();
+  if (style.shows_full_stacks()) {
+    most_lines = frames.size();
+  } else {
+    leave_out_the_known(frames);
+  }
   if (users != nullptr && users != frames.front()) add_location(report, *users, style, text);
-  std::size_t at = 0;
-  for (std::size_t lines = 0; at < frames.size() && lines < most_lines; ++lines) {
-    const std::size_t end = end_of_library(frames, at, style);
-    if (end - at > 1) {
-      text += style.dim("       … " + std::to_string(end - at) + " frames of " +
-                        text_or(frames[at]->library, "")) +
+  struct Line {
+    std::size_t first, end;  // indices of the line's frames: from `first` to the one before `end`
+  };
+  std::vector<Line> lines;
+  for (std::size_t at = 0; at < frames.size() && lines.size() < most_lines; at = lines.back().end)
+    lines.push_back({at, end_of_library(frames, at, style)});
+  std::size_t width = 0;
+  for (const Line& line : lines)
+    if (line.end - line.first == 1)
+      width = std::max(width, words_of(report, *frames[line.first], style).location.size());
+  constexpr std::size_t most_width = 40;  // so that a long path does not push all functions away
+  for (const Line& line : lines) {
+    if (line.end - line.first > 1)
+      text += style.dim("       … " + std::to_string(line.end - line.first) + " frames of " +
+                        text_or(frames[line.first]->library, "")) +
               "\n";
-    } else {
-      text += "       " + padded("#" + std::to_string(at), 4) +
-              frame_line(report, *frames[at], style) + "\n";
-    }
-    at = end;
+    else
+      text += "       " +
+              frame_line(report, *frames[line.first], std::min(width, most_width), style) + "\n";
   }
-  if (at < frames.size()) {
-    text +=
-        style.dim("       … " + std::to_string(frames.size() - at) +
-                  (frames.size() - at == 1 ? " more frame" : " more frames") + " in the report") +
-        "\n";
-  }
+  const std::size_t left = frames.size() - (lines.empty() ? 0 : lines.back().end);
+  if (left != 0)
+    text += style.dim("       … " + std::to_string(left) +
+                      (left == 1 ? " more frame" : " more frames") + " (--full-stacks)") +
+            "\n";
   if (stack->truncated) {
     text += style.dim(std::string("       … ") + why_cut(report, *stack)) + "\n";
   }

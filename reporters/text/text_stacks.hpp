@@ -10,18 +10,14 @@
 
 namespace cuwarden {
 
-// Returns the text of the report's frame with this id: function, file and line. Module and offset
-// replace an unknown function or file; the code address replaces an unknown module. Empty if the
-// report has no frame with this id.
+// Returns the text of the report's frame with this id: file, line and function. Module and offset
+// replace an unknown file; the code address replaces an unknown module. Empty if the report has no
+// frame with this id.
 std::string visible_frame(const IndexedReport&, model::Id);
 
-// Returns the text of the frame that a person would name for the call: the innermost frame of the
-// program's own code (users_frame()). If all frames are CUDA's, the innermost. Empty if `stack` is
-// unknown or has no frames.
-std::string calling_frame(const IndexedReport&, model::Id stack);
-
-// Returns the module with the frame of calling_frame(): an id of the report's table. Null if the
-// frame is a Python function, if all frames are CUDA's, or if the stack or its module is unknown.
+// Returns the module with the frame that a person would name for the call, the innermost one of the
+// program's own code (users_frame()): an id of the report's table. Null if the frame is a Python
+// function, if all frames are CUDA's, or if the stack or its module is unknown.
 model::MaybeId calling_module(const IndexedReport&, model::MaybeId stack);
 
 // The location in the program's own code that led to a call, in words. The texts are printable;
@@ -38,17 +34,19 @@ struct CallingLocation {
   std::string location;  // short_location_text(): "cache.cpp:41 in Cache::insert(Key const&)"
 };
 
-// Returns the location of the frame of calling_frame(); empty texts if there is no frame.
+// Returns the location of the frame that a person would name for the call (users_frame()); empty
+// texts if there is none.
 CallingLocation calling_location(const IndexedReport&, model::MaybeId stack);
 
-// Adds the frames of a stack to `text`, innermost first, a line each, without the innermost frames
-// that lie inside CUDA's libraries; if all do, all are shown. If the first shown frame is not the
-// one that users_frame() chooses, a line "at FILE:LINE in FUNCTION" comes first. Two or more
-// neighbouring frames of one library are one line with their count. At most `most_lines` lines of
-// frames are shown, and a further line counts the rest. If the style shows full stacks, each frame
-// has a line, CUDA's as well, and `most_lines` has no effect. A last line says if outer frames were
-// not recorded. If `stack` is null or unknown, or has no frames, adds a line that says that no
-// stack was recorded.
+// Adds the frames of a stack to `text`, innermost first, a line each: file and line, or module and
+// offset, then the function. Without the innermost frames that lie inside CUDA's libraries, and
+// without the outermost ones that lie below the program's first function; if all frames are such
+// ones, some stay. If the first shown frame is not the one that users_frame() chooses, a line
+// "at FILE:LINE in FUNCTION" comes first. Two or more neighbouring frames of one library are one
+// line with their count. At most `most_lines` lines of frames are shown, and a further line counts
+// the rest. If the style shows full stacks, each frame has a line with the whole path, and
+// `most_lines` has no effect. A last line says if outer frames were not recorded. If `stack` is
+// null or unknown, or has no frames, adds a line that says that no stack was recorded.
 void add_stack(const IndexedReport&, model::MaybeId stack, std::size_t most_lines, const Style&,
                std::string& text);
 

@@ -89,13 +89,14 @@ std::optional<Finding<FrameworkProof>> framework_fragmentation(const Shortage& s
                        " more, although " + human_bytes(*idle) +
                        " of the memory that it holds are free";
   if (holes && largest && *holes != 0)
-    advice += ": its largest free block has " + human_bytes(*largest) + " (" + human_count(*holes) +
-              (*holes == 1 ? " hole" : " holes") + " in partly used segments)";
+    advice += ", but its largest free block has " + human_bytes(*largest) + " (" +
+              human_count(*holes) + (*holes == 1 ? " hole" : " holes") +
+              " in partly used segments)";
   // Segments that grow are virtual memory.
   advice += given.kind == Kind::vmm
-                ? "; this request cannot use memory that PyTorch keeps for other CUDA streams or "
-                  "for CUDA graphs: delete tensors there"
-                : "; set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True before the program "
+                ? ": delete tensors on other CUDA streams or in CUDA graphs, since this request "
+                  "cannot use memory that PyTorch keeps for them"
+                : ": set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True before the program "
                   "starts, so that segments grow and free memory serves larger requests; or, in "
                   "the same variable, max_split_size_mb:512 (larger blocks are not split) or "
                   "garbage_collection_threshold:0.8 (unused blocks go back earlier)";

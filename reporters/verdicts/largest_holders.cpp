@@ -62,14 +62,13 @@ std::optional<Finding<OwnProof>> device_full_own(const Shortage& shortage) {
   // when the program still ran.
   const std::uint64_t growing = std::min(shortage.given().growing_bytes, own);
   const bool grows = growing >= *shortage.missing();
-  return Finding<OwnProof>{
-      {own, grows ? Figure(growing) : std::nullopt, shortage.free_bytes(),
-       shortage.requested_bytes()},
-      "this process holds " + human_bytes(own) + " itself, all of it live: " +
-          (grows ? human_bytes(growing) +
-                       " of it belong to call stacks that keep growing: check those first"
-                 : "free or shrink what its top holders allocate") +
-          alternative_of_spilling(shortage)};
+  return Finding<OwnProof>{{own, grows ? Figure(growing) : std::nullopt, shortage.free_bytes(),
+                            shortage.requested_bytes()},
+                           "this process holds " + human_bytes(own) + " itself, all of it live" +
+                               (grows ? ", and call stacks that keep growing hold " +
+                                            human_bytes(growing) + " of that: check those first"
+                                      : ": free or shrink what its top holders allocate") +
+                               alternative_of_spilling(shortage)};
 }
 
 std::optional<Finding<ImplicitProof>> implicit_memory(const Shortage& shortage) {

@@ -2,6 +2,9 @@
 
 #include <sys/stat.h>
 
+#include <map>
+
+#include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/usage.hpp"
 
 namespace cuwarden {
@@ -64,6 +67,22 @@ void add_choice(CLI::App& verb, TextOptions& text) {
       ->type_name("TEXT");
   verb.add_flag("--full-stacks", text.full_stacks,
                 "show all frames of call stacks, also inside libraries, and whole names");
+}
+
+void add_colours(CLI::App& verb) {
+  verb.add_option_function<std::string>(
+          "--color",
+          [](const std::string& text) {
+            const std::map<std::string, Colours> wishes{{"auto", Colours::automatic},
+                                                        {"always", Colours::always},
+                                                        {"never", Colours::never}};
+            const auto wish = wishes.find(text);
+            if (wish == wishes.end())
+              throw CLI::ValidationError("--color takes auto, always or never, not '" + text + "'");
+            set_colours(wish->second);
+          },
+          "colours: auto (on a terminal, unless NO_COLOR is set), always or never")
+      ->type_name("WHEN");
 }
 
 void add_symbols(CLI::App& verb, std::vector<std::string>& folders) {

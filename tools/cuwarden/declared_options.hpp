@@ -29,6 +29,9 @@ void add_top(CLI::App& verb, std::size_t& top);
 // Declares the options that choose leaks by module and the look of call stacks.
 void add_choice(CLI::App& verb, TextOptions& text);
 
+// Declares the option --color, which sets the user's wish for colours (set_colours()).
+void add_colours(CLI::App& verb);
+
 // Declares the option --symbols, which sets `folders`.
 void add_symbols(CLI::App& verb, std::vector<std::string>& folders);
 

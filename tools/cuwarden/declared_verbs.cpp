@@ -305,7 +305,15 @@ Verbs::Verbs(CLI::App& app)
       doctor_app(declare_doctor(app)),
       help_app(declare_help(app, topic)),
       version_app(declare_version(app)) {
-  report.text.colour = diff.text.colour = wants_colour(STDOUT_FILENO);
+  for (CLI::App* const verb : {run_app, report_app, diff_app, snapshot_app}) add_colours(*verb);
+}
+
+void Verbs::suit_output() {
+  for (TextOptions* const text : {&report.text, &diff.text}) {
+    text->colour = wants_colour(STDOUT_FILENO);
+    text->columns = columns_for(STDOUT_FILENO);
+    text->ascii = wants_ascii();
+  }
 }
 
 CLI::App* Verbs::find(const std::string& name) const {

@@ -19,6 +19,9 @@ struct Verbs {
   Verbs(const Verbs&) = delete;
   Verbs& operator=(const Verbs&) = delete;
 
+  // Sets the colours, the columns and the characters of the texts for standard output. To be called
+  // after the command line was parsed, since --color counts.
+  void suit_output();
   // Returns CLI11's parser of the verb with this name, which CLI11 owns; null if there is no such
   // verb.
   CLI::App* find(const std::string& name) const;

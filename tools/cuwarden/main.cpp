@@ -108,6 +108,7 @@ int compare(DiffVerb& diff, const std::vector<std::string>& behind_dashes) {
 // Runs the verb that was parsed. Returns the exit status.
 int run_parsed(Verbs& verbs, Words& words, const std::string& overview) {
   const std::vector<std::string>& command = words.command;
+  verbs.suit_output();
   // Behind `--` there may be file names that begin with a dash.
   if (verbs.report_app->parsed()) {
     ReportVerb& report = verbs.report;

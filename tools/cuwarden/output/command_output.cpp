@@ -2,8 +2,11 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <string>
@@ -11,6 +14,7 @@
 #include "reporters/files/output.hpp"
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/printable.hpp"
+#include "reporters/words/setting_values.hpp"
 
 namespace cuwarden {
 
@@ -21,6 +25,8 @@ namespace {
 int stdout_error = 0;  // errno of the first write to standard output that failed
 // Exit status if memory runs out.
 int no_memory_status = 2;
+// The user's wish for colours.
+Colours colours = Colours::automatic;
 
 void write_whole(int descriptor, std::string_view text) {
   while (!text.empty()) {
@@ -78,11 +84,38 @@ void status_without_memory(int status) { no_memory_status = status; }
 
 std::string name_in_a_line(const std::string& name) { return name.empty() ? "''" : name; }
 
+void set_colours(Colours wish) { colours = wish; }
+
 bool wants_colour(int descriptor) {
+  if (colours != Colours::automatic) return colours == Colours::always;
   const char* no_colour = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
   return isatty(descriptor) == 1 && (no_colour == nullptr || *no_colour == 0) &&
          (terminal == nullptr || std::string_view(terminal) != "dumb");
+}
+
+std::size_t columns_for(int descriptor) {
+  constexpr std::size_t least = 20, least_of_terminal = 60, most = 200, of_file = 100;
+  if (const char* const given = std::getenv("COLUMNS"); given != nullptr && *given != '\0')
+    if (const auto columns = parse_number(given, unsigned{1} << 20); columns && *columns >= least)
+      return *columns;
+  winsize size{};
+  if (ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col != 0)
+    return std::clamp<std::size_t>(size.ws_col, least_of_terminal, most);
+  struct stat status {};
+  return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) ? of_file : 0;
+}
+
+bool wants_ascii() {
+  for (const char* const name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* const locale = std::getenv(name);
+    if (locale == nullptr || *locale == '\0') continue;
+    const std::string_view text = locale;
+    constexpr std::string_view names_of_utf8[] = {"UTF-8", "utf-8", "UTF8", "utf8"};
+    return std::ranges::none_of(
+        names_of_utf8, [&](std::string_view charset) { return text.find(charset) != text.npos; });
+  }
+  return false;
 }
 
 void output_failed(int error) {

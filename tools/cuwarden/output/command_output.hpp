@@ -3,6 +3,8 @@
 // contain control sequences, cannot act on the terminal.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -37,9 +39,20 @@ std::string name_in_a_line(const std::string& name);
 // they are put into the text, since a line feed in a name would begin a line. A failed write is
 // ignored, except on standard output: then finish_output() returns a failure.
 void print(int descriptor, std::string_view text);
-// True if output to the descriptor should have colours: the descriptor is a terminal, TERM is not
-// "dumb", and NO_COLOR is unset or empty.
+// The user's wish for colours. automatic: colours on terminals alone.
+enum class Colours : std::uint8_t { automatic, always, never };
+// Sets the wish that wants_colour() heeds; Colours::automatic before.
+void set_colours(Colours);
+// True if output to the descriptor should have colours: the user wants them always; or the user has
+// said nothing, the descriptor is a terminal, TERM is not "dumb", and NO_COLOR is unset or empty.
 bool wants_colour(int descriptor);
+// Returns the columns into which a text for the descriptor should fit: the value of COLUMNS; else
+// those of the terminal, from 60 to 200; 100 for a regular file; 0, which is any number, for a pipe
+// or a device, since programs that read lines expect whole ones.
+std::size_t columns_for(int descriptor);
+// True if only ASCII characters can be shown: LC_ALL, LC_CTYPE or LANG, the first one that is set,
+// names a locale of another character set than UTF-8. If none is set, UTF-8 is taken for granted.
+bool wants_ascii();
 
 // Stores that a write to standard output failed, so that finish_output() returns a failure; only
 // the first error is kept. `error`: the errno. Called by code that writes to standard output

@@ -8,6 +8,7 @@
 #include "reporters/comparison/baseline.hpp"
 #include "reporters/text/leak_check.hpp"
 #include "reporters/words/error_text.hpp"
+#include "reporters/words/fitted.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/whole_file.hpp"
 #include "tools/cuwarden/reports/given_baseline.hpp"
@@ -84,8 +85,10 @@ int LeakChecks::finish() {
   Difference difference;
   if (before_ && has_reports_) {
     difference = difference_of(*before_, now_, suppressed_);
-    print(descriptor_, (is_first_ ? "" : "\n") +
-                           difference_text(with_, *before_, now_, difference, shown_.top, style_));
+    print(descriptor_,
+          (is_first_ ? "" : "\n") +
+              fitted(difference_text(with_, *before_, now_, difference, shown_.top, style_),
+                     {shown_.columns, shown_.ascii}));
   }
   if (!options_.new_baseline.empty() && !write_new_baseline()) status = 2;
   if (options_.prints_suppressions) print(STDOUT_FILENO, suppression_lines(now_));

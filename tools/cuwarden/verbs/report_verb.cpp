@@ -12,6 +12,7 @@
 #include "reporters/merging/merger.hpp"
 #include "reporters/text/leak_check.hpp"
 #include "reporters/words/error_text.hpp"
+#include "reporters/words/fitted.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/ledgers/recovery.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
@@ -162,7 +163,7 @@ class Report {
   void show_processes(const model::MergedReport& merged) {
     const std::string text = merged_text(merged, verb_.text.top, style_);
     if (text.empty()) return;
-    put((first_ ? "" : "\n") + text);
+    put((first_ ? "" : "\n") + fitted(text, {verb_.text.columns, verb_.text.ascii}));
     first_ = false;
   }
 

@@ -241,6 +241,8 @@ void correct_end(const std::string& path, const RecoveryRequest& child) {
 TextOptions options_of_text() {
   TextOptions options;
   options.colour = wants_colour(STDERR_FILENO);
+  options.columns = columns_for(STDERR_FILENO);
+  options.ascii = wants_ascii();
   return options;
 }
 

@@ -45,6 +45,8 @@ int snapshot_verb(const SnapshotVerb& verb) {
   if (verb.format != nullptr) {
     TextOptions text;
     text.colour = wants_colour(STDOUT_FILENO);
+    text.columns = columns_for(STDOUT_FILENO);
+    text.ascii = wants_ascii();
     print(STDOUT_FILENO,
           verb.format->write(IndexedReport(LedgerReport(reader, options).whole()), text));
     return 0;

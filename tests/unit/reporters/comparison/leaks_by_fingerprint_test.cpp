@@ -55,7 +55,7 @@ TEST(LeaksByFingerprints, are_summed_and_named) {
   EXPECT_EQ(leak.bytes, 120u);
   EXPECT_EQ(leak.caller, "Cache::insert in libcache.so.2");
   EXPECT_EQ(leak.where, "cache.cpp:41 in Cache::insert(Key const&)");
-  EXPECT_EQ(leak.stack, "       #0  Cache::insert(Key const&)  /src/cache.cpp:41\n");
+  EXPECT_EQ(leak.stack, "       src/cache.cpp:41  Cache::insert(Key const&)\n");
 }
 
 TEST(LeaksByFingerprints, are_added_up_over_several_reports) {

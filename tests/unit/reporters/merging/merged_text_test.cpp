@@ -98,7 +98,7 @@ TEST(MergedTexts, show_leaks_of_several_processes_and_the_one_that_stands_out) {
   EXPECT_TRUE(has(text,
                   " 1. 25.0 MiB in 4 processes (least 4.0 MiB, median 5.0 MiB, most 12.0 "
                   "MiB; rank 5 holds 2× the median) · device memory · cudaMalloc\n"
-                  "       #0  Cache::insert(Key)  /src/cache.cpp:41\n"))
+                  "       src/cache.cpp:41  Cache::insert(Key)\n"))
       << text;
   EXPECT_TRUE(has(text_of({rank(0, "a", "GPU-1", 4 * mib), rank(1, "a", "GPU-2", 4 * mib)}),
                   "in 2 processes (4.0 MiB each)"));

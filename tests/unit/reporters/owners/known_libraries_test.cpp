@@ -135,7 +135,8 @@ TEST(ShortNames, long_lists_are_cut_and_short_ones_stay) {
             "at::native::copy<…>(…)");
   EXPECT_EQ(short_name("std::vector<int>::resize(unsigned long)"),
             "std::vector<int>::resize(unsigned long)");
-  EXPECT_EQ(short_name("(anonymous namespace)::make(int)"), "(anonymous namespace)::make(int)");
+  EXPECT_EQ(short_name("(anonymous namespace)::make(int)"), "make(int)");
+  EXPECT_EQ(short_name("cache::(anonymous namespace)::make(int)"), "cache::make(int)");
   EXPECT_EQ(short_name("Trainer.fit.<locals>.<lambda>"), "Trainer.fit.<locals>.<lambda>");
   EXPECT_EQ(short_name("a::operator<<(std::ostream&, some::very::long_type const&)"),
             "a::operator<<(…)");

@@ -59,7 +59,7 @@ TEST(TextImplicit, a_row_names_the_calls_with_which_its_objects_share_bytes) {
   report.implicit_groups[0].shared_with = {3};
   std::string text;
   add_implicit(IndexedReport(report), Style(false), text);
-  EXPECT_TRUE(contains(text, "#0  open_streams")) << text;
+  EXPECT_TRUE(contains(text, "       open_streams\n")) << text;
   EXPECT_TRUE(contains(text, "shared with a call at load_code")) << text;
   EXPECT_FALSE(contains(text, "more function")) << text;
 

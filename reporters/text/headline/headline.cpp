@@ -1,0 +1,297 @@
+#include "reporters/text/headline/headline.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "reporters/owners/short_names.hpp"
+#include "reporters/text/headline/top_holders.hpp"
+#include "reporters/text/leak_check.hpp"
+#include "reporters/text/merged_rows.hpp"
+#include "reporters/text/process_ending.hpp"
+#include "reporters/text/text_stacks.hpp"
+#include "reporters/words/quantities.hpp"
+
+namespace cuwarden {
+namespace {
+
+// Returns " at cache.cpp:41 in Cache::insert"; empty if the location is unknown.
+std::string at_location(const IndexedReport& report, model::MaybeId stack) {
+  const std::string location = calling_location(report, stack).location;
+  return location.empty() ? "" : " at " + short_name(location);
+}
+
+// Splits an advice of the form "cause: remedy". An advice without a colon is a cause.
+void split(const std::string& advice, Headline& headline) {
+  constexpr std::string_view between = ": ";
+  const std::size_t end = advice.find(between);
+  headline.cause = advice.substr(0, end);
+  if (end != advice.npos) headline.advice = advice.substr(end + between.size());
+}
+
+// Returns the leak that the list of leaks shows first; null if nothing counts as leaked.
+std::optional<model::LeakGroup> first_leak(const IndexedReport& report) {
+  std::vector<model::LeakGroup> groups = merged_leaks(report);
+  const auto first = std::ranges::min_element(groups, {}, rank_of_leak);
+  if (first == groups.end()) return std::nullopt;
+  return std::move(*first);
+}
+
+// Returns words for allocations of a group, such as "20 allocations of device memory (GPU 0), made
+// at killed.cpp:27 in serve_request, growing". `count`: text of their number.
+std::string made_words(const IndexedReport& report, const model::LeakGroup& group,
+                       const std::string& count) {
+  std::string text = count + " of " + memory_name(group.kind, group.device);
+  const std::string location = at_location(report, group.stack);
+  if (!location.empty()) text += ", made" + location;
+  if (group.growth == "growing") text += ", " + growth_words(group);
+  return text;
+}
+
+// Returns words for all live allocations of a group, such as "20.0 MiB in 20 allocations of device
+// memory (GPU 0), made at killed.cpp:27 in serve_request".
+std::string held_words(const IndexedReport& report, const model::LeakGroup& group) {
+  return human_bytes(group.bytes.value_or(0)) + " in " +
+         made_words(report, group, counted(group.count.value_or(0), group.kind));
+}
+
+bool is_host_memory(const model::LeakGroup& group) {
+  return group.kind == "pinned" || group.kind == "registered" || group.kind == "managed";
+}
+
+// Returns the headline about a process that the kernel's OOM killer may have ended: it died unseen
+// or by SIGKILL, and its cgroup counts kills. Null otherwise.
+std::optional<Headline> oom_killer(const IndexedReport& report) {
+  const auto& process = report->process;
+  const model::MemoryCgroup cgroup = report->memory_cgroup.value_or(model::MemoryCgroup());
+  const std::uint64_t kills = cgroup.oom_kills.value_or(0);
+  const bool died_so = !process.end_reason || process.signal.value_or(0) == SIGKILL;
+  if (kills == 0 || !died_so) return std::nullopt;
+  Headline headline{.gravity = Gravity::alarm, .title = "KILLED BY THE OOM KILLER"};
+  headline.sentence = " " + moment_of(report, process.end_ns.value_or(0)) + ": ";
+  std::uint64_t host_bytes = 0;
+  std::vector<model::LeakGroup> groups = merged_leaks(report);
+  std::erase_if(groups, [](const auto& group) { return !is_host_memory(group); });
+  for (const auto& group : groups) host_bytes += group.bytes.value_or(0);
+  if (const std::uint64_t limit = cgroup.limit_bytes.value_or(0)) {
+    headline.sentence += "the cgroup's limit is " + human_bytes(limit);
+    if (const std::uint64_t peak = cgroup.peak_bytes.value_or(0))
+      headline.sentence += ", its peak was " + human_bytes(peak);
+    headline.advice = "pin less host memory, or raise the limit of the cgroup (container, job)";
+  } else {
+    headline.sentence += "the machine ran out of memory, since the cgroup has no limit";
+    headline.advice = "pin less host memory, or run on a machine with more";
+  }
+  if (!groups.empty()) {
+    const auto most = std::ranges::max_element(
+        groups, {}, [](const auto& group) { return group.bytes.value_or(0); });
+    headline.cause = "the process held " + human_bytes(host_bytes) +
+                     " of pinned host memory, most of it " + held_words(report, *most);
+  } else {
+    headline.cause = "the process held no pinned host memory: other memory filled the cgroup";
+    headline.advice.clear();
+  }
+  if (kills > 1)
+    headline.cause += "; " + human_count(kills) + " processes of the cgroup were killed";
+  return headline;
+}
+
+// Returns the incident that failed last; null if none failed.
+const model::Incident* last_failed(const IndexedReport& report) {
+  const model::Incident* last = nullptr;
+  for (const model::Incident& incident : report->incidents) {
+    if (incident.outcome == "rescued" || incident.outcome == "recovered_by_caller") continue;
+    if (last == nullptr || incident.last_ns.value_or(0) > last->last_ns.value_or(0))
+      last = &incident;
+  }
+  return last;
+}
+
+// Returns the headline about a process that a signal or an abort has ended; null otherwise.
+std::optional<Headline> killed(const IndexedReport& report) {
+  const auto& process = report->process;
+  const bool aborted = process.end_reason == "abort";
+  if (!aborted && process.end_reason != "signal" && process.end_reason) return std::nullopt;
+  Headline headline{.gravity = Gravity::alarm,
+                    .title = aborted              ? "ABORTED"
+                             : process.end_reason ? "KILLED"
+                                                  : "ENDED UNSEEN"};
+  if (!aborted && process.signal)
+    headline.sentence =
+        " " + process_ending(process.end_reason, process.exit_status, process.signal)
+                  .substr(std::string_view("killed ").size());
+  headline.sentence += " " + moment_of(report, process.end_ns.value_or(0));
+  if (const auto group = first_leak(report)) {
+    headline.sentence += ", when " + human_bytes(report->leaks.bytes.value_or(0)) + " in " +
+                         allocations(report->leaks.count.value_or(0)) + " were live";
+    if (rank_of_leak(*group) < 3) headline.cause = "suspicious: " + held_words(report, *group);
+  }
+  return headline;
+}
+
+// Returns the headline about lost or growing memory; null if there is none.
+std::optional<Headline> leak(const IndexedReport& report) {
+  const auto group = first_leak(report);
+  if (!group || rank_of_leak(*group) > 2) return std::nullopt;
+  const std::uint64_t count = group->count.value_or(0), lost = group->lost_count.value_or(0);
+  Headline headline{.gravity = Gravity::alarm, .title = lost != 0 ? "LEAK" : "GROWING MEMORY"};
+  if (lost != 0) {
+    const std::string all = counted(count, group->kind);
+    headline.sentence =
+        ": " + human_bytes(group->lost_bytes.value_or(0)) + " lost: " +
+        made_words(report, *group, lost < count ? human_count(lost) + " of " + all : all);
+    headline.advice = "free it before its last pointer is overwritten or goes out of scope";
+  } else {
+    headline.sentence = ": " + held_words(report, *group);
+    headline.advice =
+        "find the container or the object that keeps it, and free there what is needed no more";
+    if (was_running(report)) headline.gravity = Gravity::caution;
+  }
+  return headline;
+}
+
+// Returns the headline about requests that were rescued; null if there were none.
+std::optional<Headline> rescued(const IndexedReport& report) {
+  std::uint64_t count = 0;
+  const model::Incident* first = nullptr;
+  for (const model::Incident& incident : report->incidents) {
+    count += incident.rescued_count.value_or(0);
+    if (incident.outcome == "rescued" && first == nullptr) first = &incident;
+  }
+  if (first == nullptr || count == 0) return std::nullopt;
+  Headline headline{.gravity = Gravity::caution, .title = "RESCUED"};
+  headline.sentence =
+      ": cuwarden served " + human_count(count) +
+      (count == 1 ? " request that the driver had" : " requests that the driver had") +
+      " refused for lack of memory; the program saw no failure";
+  return headline;
+}
+
+bool anything_recorded(const IndexedReport& report) {
+  return std::ranges::any_of(report->totals,
+                             [](const auto& row) { return row.allocations.value_or(0) > 0; });
+}
+
+// Adds to the cause the line of the program whose allocations matter most, if the process itself
+// holds the memory.
+void add_holder(const IndexedReport& report, const model::Incident& incident, Headline& headline) {
+  const bool is_own =
+      incident.verdict == "device_full_own" || incident.verdict == "slab_fragmentation";
+  const std::vector<model::IncidentHolder> holders = top_holders(report, incident);
+  if (!is_own || holders.empty() || headline.cause.empty()) return;
+  const model::IncidentHolder& top = holders.front();
+  const std::string location = at_location(report, top.stack);
+  if (location.empty()) return;
+  const bool locks = holders_lock_slabs(incident, holders);
+  headline.cause += "; memory made" + location +
+                    (locks        ? " locks "
+                     : grows(top) ? " keeps growing and holds "
+                                  : " holds ") +
+                    human_bytes((locks ? top.slab_locked_bytes : top.bytes).value_or(0));
+}
+
+}  // namespace
+
+std::string request_words(const model::Incident& incident) {
+  std::string text = text_or(incident.api, "a request");
+  const std::string asked = text_or(incident.asked_for, "memory");
+  if (incident.bytes)
+    text += (asked == "launch" ? " needing " : " of ") + human_bytes(*incident.bytes);
+  const std::string kind = text_or(incident.kind, "");
+  if (incident.device)
+    text += " (GPU " + std::to_string(*incident.device) + ")";
+  else if (kind == "pinned" || kind == "registered")
+    text += " (host)";
+  if (asked == "context") text += ", making a context,";
+  if (asked == "module") text += ", loading code,";
+  return text;
+}
+
+Headline headline_of_incident(const IndexedReport& report, const model::Incident& incident) {
+  // A compute mode refuses contexts, however much is free.
+  const bool lacked_memory = incident.result == "CUDA_ERROR_OUT_OF_MEMORY";
+  Headline headline{.gravity = Gravity::alarm,
+                    .title = lacked_memory ? "OUT OF MEMORY" : "REFUSED"};
+  headline.incident = incident.id;
+  const std::uint64_t all = incident.repeats.value_or(0) + 1;
+  const std::uint64_t seen =
+      incident.failed_count.value_or(all - std::min(all, incident.rescued_count.value_or(0)));
+  headline.sentence = " " + moment_of(report, incident.time_ns.value_or(0)) + ": " +
+                      request_words(incident) + (seen == all ? " failed" : " was refused") +
+                      (all > 1 ? " " + human_count(all) + " times from then on" : "") +
+                      at_location(report, incident.stack) + ": " + printable(incident.verdict);
+  split(text_or(incident.advice, ""), headline);
+  add_holder(report, incident, headline);
+  return headline;
+}
+
+void add_headline(const Headline& headline, const Style& style, std::string& text) {
+  const std::string title = headline.gravity == Gravity::alarm     ? style.red(headline.title)
+                            : headline.gravity == Gravity::caution ? style.yellow(headline.title)
+                                                                   : style.green(headline.title);
+  text += title + style.bold(headline.sentence) + "\n";
+  if (!headline.cause.empty()) text += "  " + headline.cause + "\n";
+  if (!headline.advice.empty()) text += "  " + style.bold("To do") + ": " + headline.advice + "\n";
+}
+
+int rank_of_leak(const model::LeakGroup& group) {
+  const bool is_lost = group.lost_count.value_or(0) != 0, grows = group.growth == "growing";
+  return is_lost && grows ? 0 : is_lost ? 1 : grows ? 2 : 3;
+}
+
+std::string growth_words(const model::LeakGroup& group) {
+  if (const std::uint64_t by_step = group.growth_bytes_per_step.value_or(0))
+    return "growing by " + human_bytes(by_step) + " a step since step " +
+           human_count(group.first_step.value_or(0));
+  constexpr std::uint64_t long_enough_ns = 5'000'000'000;
+  const std::uint64_t rate = group.growth_bytes_per_minute.value_or(0);
+  const std::uint64_t first = group.first_ns.value_or(0), last = group.last_ns.value_or(0);
+  if (rate == 0 || last < first + long_enough_ns) return "growing";
+  return "growing by " + human_bytes(rate) + " a minute";
+}
+
+Headline plain_headline(const IndexedReport& report) {
+  const auto& leaks = report->leaks;
+  const bool doubtful = lacks_records(report).has_value();
+  Headline headline;
+  if (doubtful) headline.gravity = Gravity::caution;
+  if (!anything_recorded(report)) {
+    headline.title = "nothing to judge";
+    headline.sentence =
+        doubtful ? ": no allocation is known, but records are missing (lines `incomplete`)"
+                 : ": no allocation was recorded";
+    return headline;
+  }
+  if (const std::uint64_t count = leaks.count.value_or(0)) {
+    headline.gravity = was_running(report) ? Gravity::fine : Gravity::caution;
+    headline.title = was_running(report) ? "STILL ALLOCATED" : "NOT FREED";
+    headline.sentence = ": " + human_bytes(leaks.bytes.value_or(0)) + " in " + allocations(count) +
+                        (was_running(report) ? "" : " at the end");
+    const bool was_searched = report->pointer_search && report->pointer_search->is_complete;
+    headline.sentence += was_searched ? "; none of it grows, and pointers to all of it are left"
+                                      : "; none of it grows";
+    return headline;
+  }
+  headline.title = was_running(report) ? "nothing is allocated"
+                   : doubtful ? "no leaks are known, but records are missing (lines `incomplete`)"
+                              : "no leaks";
+  headline.sentence =
+      std::string(": every recorded allocation was freed") +
+      (leaks.released_by_context_bytes.value_or(0) > 0 ? " or went with its context" : "") +
+      (leaks.suppressed_bytes.value_or(0) > 0 ? " or is suppressed" : "");
+  return headline;
+}
+
+Headline headline_of(const IndexedReport& report) {
+  if (auto headline = oom_killer(report)) return *headline;
+  if (const model::Incident* const incident = last_failed(report))
+    return headline_of_incident(report, *incident);
+  for (const auto& event : {killed, leak, rescued})
+    if (auto headline = event(report)) return *headline;
+  return plain_headline(report);
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,87 @@
+#include "reporters/words/fitted.hpp"
+
+#include <algorithm>
+
+#include "reporters/words/printable.hpp"
+
+namespace cuwarden {
+namespace {
+
+// Returns the text in ASCII characters alone.
+std::string in_ascii(std::string_view text) {
+  struct Mark {
+    std::string_view mark, ascii;
+  };
+  constexpr Mark marks[] = {{"…", "..."}, {"·", "-"}, {"→", "->"}, {"µ", "u"}, {"×", "x"}};
+  std::string result;
+  while (!text.empty()) {
+    const Utf8Letter letter = first_letter(text);
+    const std::string_view bytes = text.substr(0, letter.bytes);
+    const auto* const found = std::ranges::find(marks, bytes, &Mark::mark);
+    if (found != std::end(marks))
+      result += found->ascii;
+    else
+      result += static_cast<unsigned char>(bytes.front()) < 0x80 ? bytes : "?";
+    text.remove_prefix(letter.bytes);
+  }
+  return result;
+}
+
+// Returns the number of columns that the text takes on a terminal.
+std::size_t columns_of(std::string_view text) {
+  std::size_t columns = 0;
+  while (!text.empty()) {
+    const std::size_t colour = leading_colour(text);
+    columns += colour == 0 ? 1 : 0;
+    text.remove_prefix(colour == 0 ? first_letter(text).bytes : colour);
+  }
+  return columns;
+}
+
+// Adds the line to `result` in as many lines as it needs.
+void add_line(std::string_view line, std::size_t columns, std::string& result) {
+  if (columns == 0 || columns_of(line) <= columns) {
+    result += line;
+    return;
+  }
+  constexpr std::size_t most_indent = 16, further = 4;
+  const std::size_t indent = std::min(line.find_first_not_of(' '), most_indent) + further;
+  std::size_t used = 0;
+  bool has_word = false;  // a word that is too long alone needs no line of its own at the start
+  while (!line.empty()) {
+    // A word with the spaces before it.
+    const std::size_t start = std::min(line.find_first_not_of(' '), line.size());
+    const std::size_t end = std::min(line.find(' ', start), line.size());
+    const std::string_view word = line.substr(0, end);
+    const std::size_t width = columns_of(word);
+    if (has_word && used + width > columns) {
+      result += '\n' + std::string(indent, ' ');
+      result += word.substr(start);
+      used = indent + width - start;
+    } else {
+      result += word;
+      used += width;
+    }
+    has_word = true;
+    line.remove_prefix(end);
+  }
+}
+
+}  // namespace
+
+std::string fitted(std::string_view text, const TextSpace& space) {
+  const std::string ascii = space.ascii ? in_ascii(text) : std::string();
+  if (space.ascii) text = ascii;
+  if (space.columns == 0) return std::string(text);
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    add_line(text.substr(0, end), space.columns, result);
+    if (end == text.npos) break;
+    result += '\n';
+    text.remove_prefix(end + 1);
+  }
+  return result;
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,23 @@
+// Fits a text of many lines into the columns and the characters of a terminal.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace cuwarden {
+
+// The columns and the characters that a text may use.
+struct TextSpace {
+  std::size_t columns = 0;  // columns of a line (characters in UTF-8); 0: any number
+  bool ascii = false;       // true if only ASCII characters can be shown
+};
+
+// Returns the text with each line that has more than the given columns continued in further lines,
+// which are indented four columns more than the line itself. Lines are parted at spaces; a word
+// that is too long alone stays whole. cuwarden's own colours (printable.hpp) take no columns. If
+// only ASCII can be shown, marks such as "…" and "·" become "..." and "-", and each other character
+// beyond ASCII a question mark.
+std::string fitted(std::string_view text, const TextSpace&);
+
+}  // namespace cuwarden

@@ -1,0 +1,47 @@
+// Texts that are fitted into the columns and the characters of a terminal.
+#include "reporters/words/fitted.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "reporters/words/printable.hpp"
+
+namespace cuwarden {
+namespace {
+
+TEST(Fitted, short_lines_and_any_line_without_a_limit_stay_as_they_are) {
+  const std::string text = "one two three\n\n  four\n";
+  EXPECT_EQ(fitted(text, {.columns = 13, .ascii = false}), text);
+  EXPECT_EQ(fitted(text, {}), text);
+  EXPECT_EQ(fitted("", {.columns = 10, .ascii = false}), "");
+}
+
+TEST(Fitted, a_long_line_goes_on_in_indented_lines) {
+  EXPECT_EQ(fitted("one two three\n", {.columns = 9, .ascii = false}), "one two\n    three\n");
+  EXPECT_EQ(fitted("  one two three four", {.columns = 12, .ascii = false}),
+            "  one two\n      three\n      four");
+}
+
+TEST(Fitted, a_word_that_is_too_long_stays_whole) {
+  EXPECT_EQ(fitted("a extraordinarily b\n", {.columns = 8, .ascii = false}),
+            "a\n    extraordinarily\n    b\n");
+  EXPECT_EQ(fitted("extraordinarily\n", {.columns = 8, .ascii = false}), "extraordinarily\n");
+}
+
+TEST(Fitted, letters_are_counted_rather_than_bytes_and_colours_take_no_columns) {
+  EXPECT_EQ(fitted("µµµ µµµ", {.columns = 7, .ascii = false}), "µµµ µµµ");
+  const std::string coloured =
+      std::string(red_colour) + "one" + std::string(end_of_colour) + " two";
+  EXPECT_EQ(fitted(coloured, {.columns = 7, .ascii = false}), coloured);
+}
+
+TEST(Fitted, marks_have_forms_in_ascii_and_other_letters_become_question_marks) {
+  EXPECT_EQ(fitted("… 2 more · 3 µs · 2×\n", {.columns = 0, .ascii = true}),
+            "... 2 more - 3 us - 2x\n");
+  EXPECT_EQ(fitted("naïve\n", {.columns = 0, .ascii = true}), "na?ve\n");
+  EXPECT_EQ(fitted("aaa … bbb", {.columns = 9, .ascii = true}), "aaa ...\n    bbb");
+}
+
+}  // namespace
+}  // namespace cuwarden

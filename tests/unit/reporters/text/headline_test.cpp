@@ -1,0 +1,229 @@
+// The headline of a report: which of several events it is about, and what it says of it.
+#include "reporters/text/headline/headline.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+#include <utility>
+
+#include "reporters/words/wall_clock.hpp"
+
+namespace cuwarden {
+namespace {
+
+constexpr std::uint64_t one_mib = std::uint64_t{1} << 20, one_second = 1'000'000'000;
+
+// A report about a process that ran for 20 s and ended by itself.
+class HeadlineTest : public testing::Test {
+ protected:
+  HeadlineTest() {
+    report.process.start = "2026-11-20T08:00:00.000000000Z";
+    report.process.end_ns = 20 * one_second;
+    report.process.end_reason = "exit";
+    report.process.exit_status = 0;
+    report.totals.push_back({.kind = "device",
+                             .device = 0,
+                             .allocations = 10,
+                             .frees = {},
+                             .failures = {},
+                             .live_count = {},
+                             .live_bytes = {},
+                             .peak_count = {},
+                             .peak_bytes = {},
+                             .peak_time_ns = {}});
+    report.leaks = {0, 0, 0, 0};
+  }
+
+  // Adds a stack of one frame. Returns its id.
+  model::Id add_stack(const char* file, std::uint64_t line, const char* function) {
+    const auto id = static_cast<model::Id>(report.stacks.size() + 1);
+    model::Frame frame;
+    frame.id = id;
+    frame.file = file;
+    frame.line = line;
+    frame.function = function;
+    report.frames.push_back(std::move(frame));
+    report.stacks.push_back({id, {id}, false});
+    return id;
+  }
+
+  // Adds a group of live allocations, of 1 MiB each, that were made in `function`.
+  model::LeakGroup& add_leak(const char* kind, std::uint64_t count, const char* function) {
+    model::LeakGroup row;
+    row.stack = add_stack("/src/cache.cpp", 41, function);
+    row.kind = kind;
+    if (std::string(kind) == "device") row.device = 0;
+    row.api = "cudaMalloc";
+    row.count = count;
+    row.bytes = count * one_mib;
+    row.growth = "one_time";
+    report.leaks.count = *report.leaks.count + count;
+    report.leaks.bytes = *report.leaks.bytes + count * one_mib;
+    return report.leak_groups.emplace_back(std::move(row));
+  }
+
+  // Adds a request that failed `since_start` seconds into the run.
+  model::Incident& add_incident(std::uint64_t since_start, const char* function) {
+    model::Incident row;
+    row.id = static_cast<model::Id>(report.incidents.size() + 1);
+    row.time_ns = row.last_ns = since_start * one_second;
+    row.api = "cudaMalloc";
+    row.kind = "device";
+    row.bytes = 8 * one_mib;
+    row.device = 0;
+    row.stack = add_stack("/src/solver.cpp", 7, function);
+    row.result = "CUDA_ERROR_OUT_OF_MEMORY";
+    row.outcome = "failed";
+    row.verdict = "device_full_own";
+    row.repeats = 0;
+    row.failed_count = 1;
+    row.advice = "this process holds it: free or shrink something";
+    return report.incidents.emplace_back(std::move(row));
+  }
+
+  void kill(std::uint64_t signal) {
+    report.process.end_reason = "signal";
+    report.process.exit_status.reset();
+    report.process.signal = signal;
+  }
+
+  Headline headline() const { return headline_of(IndexedReport(report)); }
+  std::string clock(std::uint64_t since_start) const {
+    return time_of_day(*parse_iso_8601(report.process.start) +
+                       static_cast<std::int64_t>(since_start * one_second));
+  }
+
+  model::Report report;
+};
+
+TEST_F(HeadlineTest, says_that_nothing_was_leaked_if_nothing_else_happened) {
+  EXPECT_EQ(headline().line(), "no leaks: every recorded allocation was freed");
+  EXPECT_EQ(headline().gravity, Gravity::fine);
+  report.totals.clear();
+  EXPECT_EQ(headline().line(), "nothing to judge: no allocation was recorded");
+}
+
+TEST_F(HeadlineTest, live_memory_that_is_neither_lost_nor_grows_is_no_alarm) {
+  add_leak("device", 3, "load");
+  EXPECT_EQ(headline().line(), "NOT FREED: 3.0 MiB in 3 allocations at the end; none of it grows");
+  EXPECT_EQ(headline().gravity, Gravity::caution);
+  report.pointer_search = model::PointerSearch{true, {}, 1, 1};
+  EXPECT_TRUE(
+      headline().line().ends_with("; none of it grows, and pointers to all of it are left"));
+}
+
+TEST_F(HeadlineTest, names_the_line_of_lost_memory_before_larger_memory_that_grows) {
+  model::LeakGroup& grown = add_leak("device", 50, "collect");
+  grown.growth = "growing";
+  EXPECT_EQ(headline().line(),
+            "GROWING MEMORY: 50.0 MiB in 50 allocations of device memory (GPU 0), made at "
+            "cache.cpp:41 in collect, growing");
+  model::LeakGroup& lost = add_leak("device", 2, "insert");
+  lost.lost_count = 2;
+  lost.lost_bytes = 2 * one_mib;
+  EXPECT_EQ(headline().line(),
+            "LEAK: 2.0 MiB lost: 2 allocations of device memory (GPU 0), made at cache.cpp:41 in "
+            "insert");
+  EXPECT_FALSE(headline().advice.empty());
+  report.leak_groups.back().lost_count = 1;
+  report.leak_groups.back().lost_bytes = one_mib;
+  EXPECT_TRUE(headline().line().starts_with("LEAK: 1.0 MiB lost: 1 of 2 allocations of "))
+      << headline().line();
+}
+
+TEST_F(HeadlineTest, a_failed_request_has_its_moment_its_line_its_cause_and_the_remedy) {
+  add_leak("device", 2, "insert").lost_count = 2;
+  add_incident(5, "solve");
+  const Headline shown = headline();
+  EXPECT_EQ(shown.line(), "OUT OF MEMORY at " + clock(5) +
+                              ", 5.0 s into the run: cudaMalloc of 8.0 MiB (GPU 0) failed at "
+                              "solver.cpp:7 in solve: device_full_own");
+  EXPECT_EQ(shown.cause, "this process holds it");
+  EXPECT_EQ(shown.advice, "free or shrink something");
+  EXPECT_EQ(shown.incident, 1u);
+}
+
+TEST_F(HeadlineTest, is_about_the_request_that_failed_last) {
+  add_incident(15, "late");
+  add_incident(5, "early");
+  EXPECT_EQ(headline().incident, 1u);
+  report.incidents[1].last_ns = 18 * one_second;
+  EXPECT_EQ(headline().incident, 2u);
+}
+
+TEST_F(HeadlineTest, names_the_holder_that_grows_before_a_larger_one) {
+  add_incident(5, "solve");
+  model::IncidentHolder large;
+  large.incident = 1;
+  large.kind = "device";
+  large.count = 1;
+  large.bytes = 100 * one_mib;
+  large.stack = add_stack("/src/model.cpp", 3, "load");
+  model::IncidentHolder growing = large;
+  growing.bytes = 20 * one_mib;
+  growing.growth_bytes_per_minute = one_mib;
+  growing.stack = add_stack("/src/cache.cpp", 41, "insert");
+  report.incident_holders = {large};
+  EXPECT_TRUE(headline().cause.ends_with("; memory made at model.cpp:3 in load holds 100.0 MiB"));
+  report.incident_holders = {large, growing};
+  EXPECT_TRUE(headline().cause.ends_with(
+      "; memory made at cache.cpp:41 in insert keeps growing and holds 20.0 MiB"));
+}
+
+TEST_F(HeadlineTest, rescued_requests_come_behind_a_leak) {
+  model::Incident& incident = add_incident(5, "solve");
+  incident.outcome = "rescued";
+  incident.rescued_count = 3;
+  EXPECT_EQ(headline().line(),
+            "RESCUED: cuwarden served 3 requests that the driver had refused for lack of memory; "
+            "the program saw no failure");
+  add_leak("device", 1, "insert").lost_count = 1;
+  EXPECT_EQ(headline().title, "LEAK");
+}
+
+TEST_F(HeadlineTest, a_killed_process_is_named_by_its_signal_with_what_was_suspicious) {
+  kill(SIGSEGV);
+  EXPECT_EQ(headline().line(),
+            "KILLED by signal 11 (SIGSEGV) at " + clock(20) + ", 20.0 s into the run");
+  add_leak("device", 4, "insert").growth = "growing";
+  EXPECT_TRUE(headline().line().ends_with(", when 4.0 MiB in 4 allocations were live"));
+  EXPECT_TRUE(headline().cause.starts_with("suspicious: 4.0 MiB")) << headline().cause;
+  report.process.end_reason.reset();
+  report.process.signal.reset();
+  EXPECT_EQ(headline().title, "ENDED UNSEEN");
+}
+
+TEST_F(HeadlineTest, tells_a_kill_for_lack_of_host_memory_from_other_kills) {
+  kill(SIGKILL);
+  report.memory_cgroup = model::MemoryCgroup{"/sys/fs/cgroup/job", 256 * one_mib, 256 * one_mib, 1};
+  add_leak("device", 9, "load");
+  add_leak("pinned", 4, "stage");
+  EXPECT_EQ(headline().line(), "KILLED BY THE OOM KILLER at " + clock(20) +
+                                   ", 20.0 s into the run: the cgroup's limit is 256.0 MiB, its "
+                                   "peak was 256.0 MiB");
+  EXPECT_EQ(headline().cause,
+            "the process held 4.0 MiB of pinned host memory, most of it 4.0 MiB in 4 allocations "
+            "of pinned host memory, made at cache.cpp:41 in stage");
+  report.memory_cgroup->limit_bytes.reset();
+  EXPECT_TRUE(
+      headline().line().ends_with("the machine ran out of memory, since the cgroup has no limit"));
+  report.process.signal = SIGTERM;
+  EXPECT_EQ(headline().title, "KILLED");
+  report.process.signal = SIGKILL;
+  report.memory_cgroup->oom_kills = 0;
+  EXPECT_EQ(headline().title, "KILLED");
+}
+
+TEST_F(HeadlineTest, has_no_line_feed_and_no_control_characters) {
+  add_incident(5, "so\033[31mlve\n");
+  report.incidents[0].advice = "one\ntwo: three\033";
+  const Headline shown = headline();
+  for (const std::string& text : {shown.line(), shown.cause, shown.advice}) {
+    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+    EXPECT_EQ(text.find('\033'), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace cuwarden
