@@ -17,18 +17,16 @@
 
 namespace {
 
-int keeping_line = 0;
-
 [[gnu::noinline]] void serve_request(std::size_t bytes) {
   void* scratch = nullptr;
   void* result = nullptr;
   sample::require(cudaMalloc(&scratch, bytes), "cudaMalloc");
-  keeping_line = __LINE__ + 1;
   sample::require(cudaMalloc(&result, bytes), "cudaMalloc");
   // Stands for the request's computation.
   std::this_thread::sleep_for(std::chrono::milliseconds(2));
   sample::require(cudaFree(scratch), "cudaFree");
 }
+constexpr int keeping_line = __LINE__ - 5;
 
 }  // namespace
 
@@ -36,10 +34,10 @@ int main(int argc, char** argv) {
   const std::size_t requests = sample::argument(argc, argv, 1, 20);
   const std::size_t bytes = sample::argument(argc, argv, 2, std::size_t{1} << 20);
 
-  for (std::size_t request = 0; request < requests; ++request) serve_request(bytes);
-  std::printf("%zu requests, and many more to come\n", requests);
+  std::printf("%zu requests, and then a kill\n", requests);
   sample::print_leaks(
       {{"cudaMalloc", "device", requests, requests * bytes, "serve_request", keeping_line}});
   std::fflush(stdout);
+  for (std::size_t request = 0; request < requests; ++request) serve_request(bytes);
   raise(SIGKILL);
 }

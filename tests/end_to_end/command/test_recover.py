@@ -47,13 +47,13 @@ def test_each_ledger_gives_one_line_and_becomes_its_processs_report(cuwarden, wo
 
 
 def test_the_killed_sample_has_its_report_afterwards(cuwarden, workspace):
-    run = workspace.run([sample("killed"), "9", "70000"])
+    run = workspace.run([sample("killed"), "60", "70000"])
     assert run.returncode == -signal.SIGKILL
     assert run.reports == []
     assert cuwarden("recover", workspace.ledger).returncode == 0
     report = only_report(workspace)
     report.check_leaks(run.last_line["leaked"])
-    assert report.totals()["device"]["frees"] == 9
+    assert report.totals()["device"]["frees"] == 60
     (group,) = report.leaks()
     assert group["growth"] == "growing"
 

@@ -301,5 +301,6 @@ def test_runs_options_are_the_shims_settings(cuwarden, workspace):
     listed = {word.rstrip(",") for word in cuwarden("run", "--help").stdout.split() if word.startswith("--")}
     checks = {
         "--fail-on-leak", "--fail-on-new", "--fail-on-growth", "--baseline", "--write-baseline", "--error-exitcode",
+        "--color",
     }  # fmt: skip
     assert listed - {"--", "-h,--help", "--help"} == {*options, "--simulate", *checks}

