@@ -193,7 +193,7 @@ def test_each_row_of_each_table_is_a_flat_line(cuwarden, sample_report):
                 shown = line["stack"].split("\n")
                 assert len(shown) == len(flat.stack(stack))
                 for text, (function, location) in zip(shown, flat.stack(stack)):
-                    assert text.startswith(function) and location in text, (text, function, location)
+                    assert text.startswith(location) and function in text, (text, function, location)
     assert all(line["fingerprint"] for record in NAMES_A_CALL for line in written[record])
 
 
