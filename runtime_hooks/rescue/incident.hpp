@@ -2,6 +2,7 @@
 // part of cuwarden that knows it. The ledger gets a copy.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "runtime_hooks/ledger/format/incident_facts.hpp"
@@ -34,6 +35,11 @@ struct Incident {
   explicit operator bool() const { return id.value != 0; }
 };
 
+// The outcome of a refused request. served: a rung (an attempt of cuwarden's) has served it.
+// to_be_repeated: the program's caching allocator gets the error, empties its cache and asks again,
+// so that the program may never see an error. failed: the program gets the error.
+enum class Outcome : std::uint8_t { served, to_be_repeated, failed };
+
 // Sources of facts that the CUDA driver does not tell, such as limits of the host and other
 // processes on the device. The shim (the part of cuwarden that is preloaded) implements it.
 class IncidentProbes {
@@ -44,9 +50,11 @@ class IncidentProbes {
   // request, called after the rungs.
   virtual void explain(Incident&) noexcept = 0;
   // Takes note of the outcome of a new incident (a refused request). Called once, before the
-  // refused call returns to the program. `served`: true if a rung (an attempt to serve it) has
-  // served the request.
-  virtual void settled(const Incident&, bool served) noexcept = 0;
+  // refused call returns to the program.
+  virtual void settled(const Incident&, Outcome) noexcept = 0;
+  // Takes note that a request has failed which is counted with an earlier incident, this row of the
+  // ledger. Called before the refused call returns to the program.
+  virtual void failed_again(IncidentId) noexcept = 0;
 
  protected:
   ~IncidentProbes() = default;

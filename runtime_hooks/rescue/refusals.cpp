@@ -99,6 +99,20 @@ std::uint64_t Refusals::implicit_bytes(DeviceOrdinal device,
   return first_context + taken.beside_first_context();
 }
 
+bool Refusals::is_to_be_repeated(const Incident& refusal, IncidentId incident) noexcept {
+  return refusal.request.asked == ledger::Asked::memory &&
+         !last_refused.was_refused_before(serial_, refusal.request, incident) &&
+         asked_by_caching_allocator(parts_.ledger.stacks,
+                                    parts_.ledger.groups.stack_of(refusal.group));
+}
+
+void Refusals::settle(const Incident& incident, IncidentId counted, Outcome outcome) noexcept {
+  if (incident)
+    probes_.settled(incident, outcome);
+  else if (outcome == Outcome::failed && counted.value != 0)
+    probes_.failed_again(counted);
+}
+
 RescueConditions Refusals::conditions_of(const Request& asked, const Incident& begun,
                                          IncidentId incident) noexcept {
   const bool on_device = asked.device != no_device;
@@ -112,10 +126,7 @@ RescueConditions Refusals::conditions_of(const Request& asked, const Incident& b
       .is_last_resort_due = ladder_.has_last_resorts()};
   if (!now.is_last_resort_due) return now;
   now.implicit_bytes = implicit_bytes(asked.device, begun.facts);
-  now.is_last_resort_due =
-      asked.asked != ledger::Asked::memory ||
-      last_refused.was_refused_before(serial_, asked, incident) ||
-      !asked_by_caching_allocator(parts_.ledger.stacks, parts_.ledger.groups.stack_of(begun.group));
+  now.is_last_resort_due = !is_to_be_repeated(begun, incident);
   // Reclaimers cannot make room for a request that the empty device could not serve.
   if (const std::uint64_t total = parts_.queries.total_bytes_of(asked.device); total != 0)
     now.fits_device = asked.bytes <= total;
@@ -203,13 +214,16 @@ Rescued Refusals::rescue(const RefusedCall& call, LeftOut spill_obstacle) {
     last_refused.rescued(serial_, refused.incident, [&](IncidentId id, std::uint32_t times) {
       parts_.ledger.incidents.recovered(id, times);
     });
+    settle(incident, refused.incident, Outcome::served);
   } else {
+    // The failure may be counted with another incident, and would then seem to be a second one.
+    const bool is_repeated = is_to_be_repeated(incident, refused.incident);
     if (tried.has_waited_in_vain())
       parts_.notices.tell_once(serving::Notice::waited_in_vain, asked.device, asked.bytes);
     const Refused failed = note_failure(refused, incident);
     if (failed.first && !refused.first) tried.write(failed.incident);
+    settle(incident, failed.incident, is_repeated ? Outcome::to_be_repeated : Outcome::failed);
   }
-  settle(incident, rescued.served);
   recorder_.give_notice();
   return rescued;
 }
@@ -227,10 +241,12 @@ void Refusals::refused(const tracking::Caller& caller, const Request& request, C
                        LeftOut obstacle, std::uint64_t given_back_bytes) noexcept {
   parts_.readings.meet(request.device);
   Incident incident = refusal_of(caller, request, result, given_back_bytes);
-  note_failure(note_refusal(incident), incident);
+  const Refused known = note_refusal(incident);
+  const bool is_repeated = is_to_be_repeated(incident, known.incident);
+  const Refused failed = note_failure(known, incident);
   TriedRungs(parts_.ledger, {.incident = incident.id, .first = static_cast<bool>(incident)})
       .leave_out_all(obstacle);
-  settle(incident, false);
+  settle(incident, failed.incident, is_repeated ? Outcome::to_be_repeated : Outcome::failed);
   // The program may repeat the request, which may then be served.
   if (parts_.pools.uses_pool()) parts_.pools.give_back_unused(request.device);
   recorder_.give_notice();

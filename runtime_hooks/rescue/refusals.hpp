@@ -105,11 +105,11 @@ class Refusals {
   // Fills the incident with the facts of this moment, and writes them to its row `IncidentId` of
   // the ledger.
   void describe(IncidentId, Incident&) noexcept;
-  // Tells the shim (`probes_`) the outcome of a refused request, if the refusal has begun a new
-  // incident. `served`: true if an attempt of cuwarden's has served the request.
-  void settle(const Incident& incident, bool served) noexcept {
-    if (incident) probes_.settled(incident, served);
-  }
+  // Returns true if the program's caching allocator gets the error of the refused request, and asks
+  // again before the program sees an error. `IncidentId` counts the refusal.
+  bool is_to_be_repeated(const Incident&, IncidentId) noexcept;
+  // Tells the shim (`probes_`) the outcome of a refused request. `IncidentId` counts the refusal.
+  void settle(const Incident&, IncidentId, Outcome) noexcept;
   // Returns the bytes of the device that this process takes beside its live allocations, as far as
   // that is known; 0 for no_device. `facts`: those of the request's incident, if that is a new one.
   std::uint64_t implicit_bytes(DeviceOrdinal, const ledger::IncidentFacts& facts) noexcept;

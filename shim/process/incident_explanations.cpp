@@ -1,8 +1,12 @@
 #include "shim/process/incident_explanations.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <optional>
+#include <string>
 
 #include "reporters/verdicts/verdicts.hpp"
+#include "reporters/words/quantities.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 #include "shim/interpose/caller_tables.hpp"
@@ -27,6 +31,26 @@ std::optional<ledger::Reader> live_tables(const ledger::Writer& ledger) noexcept
   return ledger::Reader::open(ledger.bytes(), error);
 }
 
+// Returns a line such as "cudaMalloc of 10.7 GiB (GPU 0) failed: 13.8 GiB are the unused parts of
+// slabs that are still partly used (slab_fragmentation); report: /tmp/app.json". `report`: path of
+// the report; empty: none was written.
+std::string line_about(const ledger::Reader& live, const rescue::Incident& incident,
+                       const Judgement& judgement, const std::string& report) {
+  const auto hook = live.hook(incident.request.api.value);
+  std::string line(hook ? hook->name : "a request");
+  if (incident.request.bytes != 0) line += " of " + human_bytes(incident.request.bytes);
+  if (incident.request.device != no_device)
+    line += " (GPU " + std::to_string(incident.request.device.value) + ")";
+  line += " failed";
+  // An advice has the form "cause: remedy". The report has both.
+  const std::string cause = judgement.advice.substr(0, judgement.advice.find(": "));
+  line += cause.empty() ? ": " : ": " + cause + " (";
+  line += verdict_name(judgement.verdict);
+  if (!cause.empty()) line += ")";
+  if (!report.empty()) line += "; report: " + report;
+  return line;
+}
+
 }  // namespace
 
 void IncidentExplanations::begin(ledger::Writer& ledger, tracking::CallSites& sites) noexcept {
@@ -34,6 +58,10 @@ void IncidentExplanations::begin(ledger::Writer& ledger, tracking::CallSites& si
   sites_ = &sites;
   explained_.store(0, std::memory_order_relaxed);
   spent_ns_.store(0, std::memory_order_relaxed);
+  warned_.store(0, std::memory_order_relaxed);
+  // The thread that used the line in a forked child's parent is not in the child.
+  kept_.is_in_use.clear();
+  kept_.incident.store(0, std::memory_order_relaxed);
 }
 
 // Explanations stop once they have taken their time, so that a program with many incidents is not
@@ -54,7 +82,32 @@ void IncidentExplanations::add_facts(rescue::Incident& incident) {
   });
 }
 
-void IncidentExplanations::tell_verdict(const rescue::Incident& incident, bool served) {
+void IncidentExplanations::keep(const rescue::Incident& incident, std::uint32_t verdict,
+                                std::string_view line) noexcept {
+  // Another thread's line is as good.
+  if (kept_.is_in_use.test_and_set(std::memory_order_acquire)) return;
+  const std::size_t length = std::min(line.size(), sizeof kept_.text - 1);
+  std::memcpy(kept_.text, line.data(), length);
+  kept_.text[length] = '\0';
+  kept_.verdict = verdict;
+  kept_.incident.store(incident.id.value, std::memory_order_relaxed);
+  kept_.is_in_use.clear(std::memory_order_release);
+}
+
+void IncidentExplanations::warn_once(std::uint32_t verdict, std::string_view line) noexcept {
+  const std::uint32_t bit = 1u << verdict;
+  if ((warned_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0) log_warn(line);
+}
+
+void IncidentExplanations::failed_again(IncidentId id) noexcept {
+  if (kept_.incident.load(std::memory_order_relaxed) != id.value || is_confined_unnoticed()) return;
+  if (kept_.is_in_use.test_and_set(std::memory_order_acquire)) return;
+  if (kept_.incident.exchange(0, std::memory_order_relaxed) == id.value)
+    warn_once(kept_.verdict, kept_.text);
+  kept_.is_in_use.clear(std::memory_order_release);
+}
+
+void IncidentExplanations::tell_verdict(const rescue::Incident& incident, rescue::Outcome outcome) {
   if (explained_.load(std::memory_order_relaxed) > most_explained) return;
   within_the_budget([&] {
     const auto live = live_tables(*ledger_);
@@ -64,11 +117,17 @@ void IncidentExplanations::tell_verdict(const rescue::Incident& incident, bool s
                                incident.others, modules);
     if (!given) return;
     const Judgement judgement = judge(*given);
-    if (served)
+    if (outcome == rescue::Outcome::served)
       return log_info(formatted("a request was rescued: {}", verdict_name(judgement.verdict)));
     log_info(formatted("a request was refused: {}; {}", verdict_name(judgement.verdict),
                        judgement.advice));
-    write_incident_report(*ledger_, *live, static_cast<std::uint32_t>(judgement.verdict));
+    const auto verdict = static_cast<std::uint32_t>(judgement.verdict);
+    const std::string path = write_incident_report(*ledger_, *live, verdict);
+    const std::string line = line_about(*live, incident, judgement, path);
+    if (outcome == rescue::Outcome::failed)
+      warn_once(verdict, line);
+    else
+      keep(incident, verdict, line);
   });
 }
 
@@ -94,21 +153,22 @@ void IncidentExplanations::explain(rescue::Incident& incident) noexcept {
       &task);
 }
 
-void IncidentExplanations::settled(const rescue::Incident& incident, bool served) noexcept {
+void IncidentExplanations::settled(const rescue::Incident& incident,
+                                   rescue::Outcome outcome) noexcept {
   if (is_confined_unnoticed()) return;
   interpreter_calls.ask(incident.id);
   const Uncancelled whole;
   struct Task {
     IncidentExplanations& self;
     const rescue::Incident& incident;
-    bool served;
-  } task{*this, incident, served};
+    rescue::Outcome outcome;
+  } task{*this, incident, outcome};
   call_with_room(
       *sites_,
       [](void* given) {
         const Task& asked = *static_cast<Task*>(given);
         try {
-          asked.self.tell_verdict(asked.incident, asked.served);
+          asked.self.tell_verdict(asked.incident, asked.outcome);
         } catch (...) {
           // Without memory the verdict is only in the report at the end.
         }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string_view>
 
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/rescue/incident.hpp"
@@ -28,11 +29,15 @@ class IncidentExplanations final : public rescue::IncidentProbes {
   // incident begins only then. Also stores the CUDA runtime's version in the ledger. If memory runs
   // out, facts that were added until then stay.
   void explain(rescue::Incident&) noexcept override;
-  // Finds the verdict (the cause) of an incident (a refused request), and writes it to the log. If
-  // the request stays refused, also writes a report, at the first such incident with this verdict.
-  // Called once for each incident, when its outcome is known. `served`: true if cuwarden has served
-  // the request, false if the program gets the error.
-  void settled(const rescue::Incident&, bool served) noexcept override;
+  // Finds the verdict (the cause) of an incident (a refused request). If the request stays refused,
+  // writes a report, at the first such incident with this verdict. If the program gets the error,
+  // warns the user in one line, once for each verdict. If the program's caching allocator repeats
+  // the request first, keeps the line for failed_again(). Called once for each incident, when its
+  // outcome is known.
+  void settled(const rescue::Incident&, rescue::Outcome) noexcept override;
+  // Writes the line about the incident that settled() has kept, if there is one: the program gets
+  // the error now. `IncidentId`: row of the incident in the ledger.
+  void failed_again(IncidentId) noexcept override;
 
  private:
   // Calls work() and adds its time to spent_ns_. Does nothing once spent_ns_, the time that
@@ -42,7 +47,21 @@ class IncidentExplanations final : public rescue::IncidentProbes {
   // Does the work of explain(). May throw std::bad_alloc.
   void add_facts(rescue::Incident&);
   // Does the work of settled(). May throw std::bad_alloc.
-  void tell_verdict(const rescue::Incident&, bool served);
+  void tell_verdict(const rescue::Incident&, rescue::Outcome);
+
+  // A line about an incident whose request the program's allocator repeats. One line is kept, that
+  // of the latest such incident.
+  struct KeptLine {
+    std::atomic_flag is_in_use{};  // set while a thread reads or writes the line
+    // Row of the incident in the ledger; 0: no line is kept. Read without is_in_use, too.
+    std::atomic<std::uint32_t> incident{0};
+    std::uint32_t verdict = 0;  // the cause, a value of the enum Verdict below 32
+    char text[512]{};           // the line, cut if it is longer, with a zero byte at its end
+  };
+  // Keeps the line, in place of an earlier one.
+  void keep(const rescue::Incident&, std::uint32_t verdict, std::string_view line) noexcept;
+  // Warns the user of a failed request by this line, unless a line about the verdict was written.
+  void warn_once(std::uint32_t verdict, std::string_view line) noexcept;
 
   // The ledger that gets the facts; null before begin().
   ledger::Writer* ledger_ = nullptr;
@@ -51,6 +70,8 @@ class IncidentExplanations final : public rescue::IncidentProbes {
   // Number of incidents that were explained since begin(); at most 64 are.
   std::atomic<std::uint32_t> explained_{0};
   std::atomic<std::uint64_t> spent_ns_{0};  // nanoseconds that explanations took in all
+  std::atomic<std::uint32_t> warned_{0};    // verdicts about which a line was written: a bit each
+  KeptLine kept_;                           // line that waits for the allocator's next request
 };
 
 }  // namespace cuwarden::shim

@@ -193,21 +193,22 @@ void leave_half_done(ledger::Writer& ledger, const ledger::Reader& reader) {
   reports = fresh;
 }
 
-void write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader,
-                           std::uint32_t verdict) {
-  if (reports->file.wanted() == path_of_no_report) return;
+std::string write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader,
+                                  std::uint32_t verdict) {
+  if (reports->file.wanted() == path_of_no_report) return {};
   const std::uint32_t bit = 1u << verdict;
-  if ((reports->verdicts.fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return;
+  if ((reports->verdicts.fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return {};
   const MyTurn turn;
-  if (!turn || turn.interrupts()) return;
+  if (!turn || turn.interrupts()) return {};
   if (turn.finds_half_done()) leave_half_done(ledger, reader);
-  if (reports->ended.load() || root_folder() != reports->root_at_start) return;
+  if (reports->ended.load() || root_folder() != reports->root_at_start) return {};
   ReportOptions options;
   options.end_ns = ledger.time.now_ns();
   options.symbol_time = symbol_time_at_incident;
   // A failure is not logged here: the last report is tried again, and logs what is wrong.
-  if (write_report(ledger, reader, options))
-    log_info(formatted("report of an incident written to {}", reports->file.path()));
+  if (!write_report(ledger, reader, options)) return {};
+  log_info(formatted("report of an incident written to {}", reports->file.path()));
+  return reports->file.path();
 }
 
 void write_report_at_exit(ledger::Writer& ledger, bool with_names) noexcept try {

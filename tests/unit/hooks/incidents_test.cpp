@@ -85,7 +85,7 @@ class IncidentsTest : public HooksTest {
   static inline std::vector<IncidentId> told;
   struct Probes final : QuietShim {
     void explain(rescue::Incident& incident) noexcept override { add_facts(incident); }
-    void settled(const rescue::Incident& incident, bool) noexcept override {
+    void settled(const rescue::Incident& incident, rescue::Outcome) noexcept override {
       told.push_back(incident.id);
     }
     std::function<void(rescue::Incident&)> add_facts = [](rescue::Incident&) {};

@@ -65,7 +65,9 @@ class RescuesTest : public HooksTest {
   static inline std::vector<CUstream> synchronised;
   struct Probes final : QuietShim {
     void explain(rescue::Incident&) noexcept override { note(Stage::refused); }
-    void settled(const rescue::Incident&, bool) noexcept override { note(Stage::settled); }
+    void settled(const rescue::Incident&, rescue::Outcome) noexcept override {
+      note(Stage::settled);
+    }
     static void note(Stage stage) {
       stages.push_back(stage);
       attempts_by_then.push_back(attempts);
