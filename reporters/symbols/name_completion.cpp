@@ -37,13 +37,15 @@ class NamelessFrames {
     }
   }
 
-  // Names the frames. `is_whole`: the report says that no names are missing. Returns true if a
-  // frame has changed.
-  bool name_all(Naming& naming, bool is_whole) {
+  // Names the frames. `is_whole`: the report says that no names are missing. `done`: is told the
+  // number of modules that were looked at, and that of all. Returns true if a frame has changed.
+  bool name_all(Naming& naming, bool is_whole, FunctionRef<void(std::size_t, std::size_t)> done) {
     bool changed = false;
+    std::size_t looked_at = 0;
     for (const model::Module& module : report_.modules) {
       const auto rows = rows_.find(module.id);
       if (rows == rows_.end()) continue;
+      done(looked_at++, rows_.size());
       std::vector<std::uint64_t> offsets;
       bool all_have_functions = true;
       for (const auto& [offset, row] : rows->second) {
@@ -117,10 +119,11 @@ bool lacks_names(const model::Report& report) {
                              [](const auto& frame) { return !frame.function && frame.module; });
 }
 
-bool complete_names(model::Report& report, Naming& naming) {
+bool complete_names(model::Report& report, Naming& naming,
+                    FunctionRef<void(std::size_t, std::size_t)> done) {
   const bool was_whole = !lacks_names(report);
   naming.trust_only_unchanged_since(start_of(report.process));
-  const bool changed = NamelessFrames(report).name_all(naming, was_whole);
+  const bool changed = NamelessFrames(report).name_all(naming, was_whole, done);
   if (changed) label_report(report);
   const std::vector<std::string> now = naming.take_reasons();
   const std::vector<std::string> before =

@@ -2,8 +2,11 @@
 // of its frames, by module, offset and build id.
 #pragma once
 
+#include <cstddef>
+
 #include "reporters/model/report.hpp"
 #include "reporters/symbols/naming.hpp"
+#include "runtime_hooks/core/function_ref.hpp"
 
 namespace cuwarden {
 
@@ -18,6 +21,10 @@ bool lacks_names(const model::Report&);
 // true if the report has changed. Restricts the Naming object for good by
 // trust_only_unchanged_since(): to the process's start, or to null if the process ran on another
 // host or its start is unknown. Also takes the Naming object's reasons (take_reasons()).
-bool complete_names(model::Report&, Naming&);
+// `done`: is called with the number of modules that were looked at, and that of all with frames
+// without names, before each of them.
+bool complete_names(
+    model::Report&, Naming&,
+    FunctionRef<void(std::size_t, std::size_t)> done = [](std::size_t, std::size_t) {});
 
 }  // namespace cuwarden

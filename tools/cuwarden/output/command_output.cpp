@@ -15,6 +15,7 @@
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/setting_values.hpp"
+#include "tools/cuwarden/output/progress.hpp"
 
 namespace cuwarden {
 
@@ -29,6 +30,7 @@ int no_memory_status = 2;
 Colours colours = Colours::automatic;
 
 void write_whole(int descriptor, std::string_view text) {
+  hide_progress();
   while (!text.empty()) {
     const ssize_t count = write(descriptor, text.data(), text.size());
     if (count < 0 && (errno == EINTR || (errno == EAGAIN && wait_for_room(descriptor)))) continue;

@@ -9,6 +9,7 @@
 #include "reporters/words/error_text.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/output/progress.hpp"
 #include "tools/cuwarden/reports/given_suppressions.hpp"
 #include "tools/cuwarden/reports/report_folder.hpp"
 
@@ -66,7 +67,11 @@ GivenReports each_given_report(
   const FolderContents contents = contents_of(path);
   if (contents.error != 0) fail(path + ": " + error_text(contents.error));
   for (const std::string& line : contents.unreadable) fail(line);
-  for (const std::string& file : contents.reports) read(file);
+  Progress progress("reading reports", contents.reports.size());
+  for (std::size_t i = 0; i < contents.reports.size(); ++i) {
+    progress.done(i);
+    read(contents.reports[i]);
+  }
   if (!contents.ledgers.empty()) {
     given.ledgers = line_about_ledgers(path, contents);
     print_error(given.ledgers + "; `cuwarden recover` with this folder makes those of killed ones");

@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "reporters/json/report_head.hpp"
 #include "reporters/symbols/name_completion.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
+#include "tools/cuwarden/output/progress.hpp"
 
 namespace cuwarden {
 namespace {
@@ -19,6 +21,15 @@ namespace {
 bool may_be_running(const model::Process& process) {
   if (process.end_reason == "running" || !process.pid) return true;
   return kill(static_cast<pid_t>(*process.pid), 0) == 0 || errno != ESRCH;
+}
+
+// Completes the names, and shows how far that is. Returns true if the report has changed.
+bool complete_with_progress(model::Report& report, Naming& naming) {
+  std::optional<Progress> progress;
+  return complete_names(report, naming, [&](std::size_t done, std::size_t all) {
+    if (!progress) progress.emplace("finding names of functions in modules", all);
+    progress->done(done);
+  });
 }
 
 }  // namespace
@@ -46,7 +57,7 @@ Naming& ReportNames::naming(Paths paths) {
 
 void ReportNames::complete(model::Report& report, Paths paths) {
   if (has_folders_ || (paths == Paths::trusted && lacks_names(report)))
-    complete_names(report, naming(paths));
+    complete_with_progress(report, naming(paths));
 }
 
 void ReportNames::complete_file(const std::string& path) {
@@ -60,7 +71,7 @@ void ReportNames::complete_file(const std::string& path) {
   }
   auto copy = ReportCopy::load(path, ignored);
   if (!copy || !lacks_names(copy->report()) || may_be_running(copy->report().process) ||
-      !complete_names(copy->report(), naming(Paths::trusted)))
+      !complete_with_progress(copy->report(), naming(Paths::trusted)))
     return;
   // A file that cannot be replaced stays as it is. `cuwarden report` completes the names that it
   // shows.

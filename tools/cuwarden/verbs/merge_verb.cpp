@@ -24,6 +24,7 @@
 #include "runtime_hooks/core/files/open_file.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/output/progress.hpp"
 #include "tools/cuwarden/output/whole_file.hpp"
 #include "tools/cuwarden/reports/free_output.hpp"
 #include "tools/cuwarden/reports/given_reports.hpp"
@@ -65,7 +66,10 @@ class Merge {
   }
 
   void read_all() {
+    Progress progress("merging reports", inputs_.size());
+    std::size_t done = 0;
     for (const Inputs& of_process : inputs_) {
+      progress.done(done++);
       const Input* counted = nullptr;
       for (const Input& input : of_process)
         if (counted != nullptr)
@@ -113,8 +117,12 @@ class Merge {
     const FolderContents contents = contents_of(folder);
     if (contents.error != 0) return fail(folder + ": " + error_text(contents.error));
     for (const std::string& line : contents.unreadable) fail(line);
-    for (const std::string& path : contents.reports)
+    Progress progress("looking at reports", contents.reports.size());
+    std::size_t done = 0;
+    for (const std::string& path : contents.reports) {
+      progress.done(done++);
       add_input({path, verb_.files.size() == 1 ? path_below(folder, path) : path});
+    }
     if (!contents.ledgers.empty()) {
       const std::string line = line_about_ledgers(folder, contents);
       print_error(line + "; `cuwarden recover` with this folder makes those of killed ones");

@@ -12,6 +12,7 @@
 #include "tools/cuwarden/ledgers/ledger_search.hpp"
 #include "tools/cuwarden/ledgers/recovery.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/output/progress.hpp"
 #include "tools/cuwarden/reports/report_folder.hpp"
 #include "tools/cuwarden/verbs/verbs.hpp"
 
@@ -113,7 +114,11 @@ int recover_verb(const RecoverVerb& verb) {
       return 2;
     }
   }
-  for (const std::string& ledger : ledgers) recoverer.recover(ledger);
+  Progress progress("making reports of ledgers", ledgers.size());
+  for (std::size_t i = 0; i < ledgers.size(); ++i) {
+    progress.done(i);
+    recoverer.recover(ledgers[i]);
+  }
   recoverer.finish();
   if (ledgers.empty() && recoverer.well())
     print_line(STDOUT_FILENO, "no ledgers in " + with_commas(locations));

@@ -16,6 +16,7 @@
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/ledgers/recovery.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/output/progress.hpp"
 #include "tools/cuwarden/reports/given_reports.hpp"
 #include "tools/cuwarden/reports/given_suppressions.hpp"
 #include "tools/cuwarden/reports/report_folder.hpp"
@@ -185,10 +186,14 @@ class Report {
     if (contents.reports.size() == 1) return show_file(contents.reports.front());
 
     Merger merger(verb_.text.module);
-    for (const std::string& path : contents.reports)
+    Progress progress("reading reports", contents.reports.size());
+    std::size_t done = 0;
+    for (const std::string& path : contents.reports) {
+      progress.done(done++);
       if (const auto content = load(path))
         read(path, *content,
              [&](const IndexedReport& report) { merger.add(path_below(folder, path), report); });
+    }
     show_processes(merger.finish());
   }
 

@@ -1,0 +1,74 @@
+#include "tools/cuwarden/output/progress.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "reporters/words/printable.hpp"
+#include "reporters/words/quantities.hpp"
+
+namespace cuwarden {
+namespace {
+
+bool is_shown = false;  // true while a line of progress is on the terminal
+
+// Writes controls or a line to the terminal. A failure is ignored, since the line is not needed.
+void write_to_terminal(std::string_view text) noexcept {
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+}
+
+bool is_on_terminal() {
+  const char* const terminal = std::getenv("TERM");
+  return isatty(STDERR_FILENO) == 1 && terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+std::size_t columns_of_terminal() {
+  constexpr std::size_t usual = 80;
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0 ? size.ws_col : usual;
+}
+
+}  // namespace
+
+std::string progress_line(const std::string& what, std::size_t done, std::size_t all,
+                          std::chrono::nanoseconds taken) {
+  std::string line = what + ": " + human_count(done);
+  if (all == 0) return line + " so far";
+  line += " of " + human_count(all);
+  if (done == 0 || done >= all) return line;
+  const double left = static_cast<double>(taken.count()) / static_cast<double>(done) *
+                      static_cast<double>(all - done) / 1e9;
+  const auto seconds = static_cast<std::uint64_t>(left + 0.5);
+  constexpr std::uint64_t second_ns = 1'000'000'000;
+  if (seconds < 60) return line + ", about " + std::to_string(seconds) + " s left";
+  return line + ", about " + human_time(seconds * second_ns) + " left";
+}
+
+Progress::Progress(std::string what, std::size_t all)
+    : what_(std::move(what)), all_(all), begun_(Clock::now()) {}
+
+Progress::~Progress() { hide_progress(); }
+
+void Progress::done(std::size_t done) {
+  constexpr std::chrono::seconds unnoticed{1};
+  constexpr std::chrono::milliseconds pause{200};
+  const Clock::time_point now = Clock::now();
+  if (now - begun_ < unnoticed || now - drawn_ < pause || !is_on_terminal()) return;
+  drawn_ = now;
+  // A line that fills the terminal to its last column would begin another one.
+  const std::string line =
+      cut(printable(progress_line(what_, done, all_, now - begun_)), columns_of_terminal() - 1);
+  write_to_terminal("\r\033[K" + line);
+  is_shown = true;
+}
+
+void hide_progress() noexcept {
+  if (!std::exchange(is_shown, false)) return;
+  write_to_terminal("\r\033[K");
+}
+
+}  // namespace cuwarden
