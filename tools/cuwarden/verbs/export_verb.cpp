@@ -12,6 +12,7 @@
 #include "reporters/words/error_text.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/whole_file.hpp"
+#include "tools/cuwarden/reports/binary_output.hpp"
 #include "tools/cuwarden/reports/free_output.hpp"
 #include "tools/cuwarden/reports/given_baseline.hpp"
 #include "tools/cuwarden/reports/given_reports.hpp"
@@ -108,6 +109,7 @@ int export_verb(const ExportVerb& verb) {
   if (WriteReport* const* const write = std::get_if<WriteReport*>(&verb.format->write))
     return export_reports(verb, patterns, *write, [](Output&) {});
   const std::unique_ptr<CommonFile> common = std::get<StartFile*>(verb.format->write)();
+  if (verb.is_to_standard_output() && !may_be_printed(*common, *verb.format)) return 2;
   return export_reports(
       verb, patterns,
       [&](const IndexedReport& report, const std::string& path, Output&) {

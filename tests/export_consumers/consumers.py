@@ -1,0 +1,89 @@
+"""Runs the programs that read the formats of `cuwarden export`, and returns what they say.
+
+`install` puts the programs into the folder that the variable EXPORT_CONSUMERS names.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+
+def consumer(name):
+    """Returns the path of the program. Without it the test is skipped, or fails under tools/test."""
+    folder = pathlib.Path(os.environ.get("EXPORT_CONSUMERS", "/nonexistent"))
+    if not (folder / name).exists():
+        reason = f"{name} is not there: tests/export_consumers/install {folder}"
+        (pytest.fail if os.environ.get("NEEDS_EXPORT_CONSUMERS") else pytest.skip)(reason)
+    return folder / name
+
+
+def run(*command, **options):
+    done = subprocess.run(list(map(str, command)), capture_output=True, timeout=60, **options)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+# --- pprof
+
+
+def pprof(path, *options):
+    """Returns the output of pprof about the profile at the path."""
+    return run(consumer("pprof"), *options, path, text=True).stdout
+
+
+class Profile:
+    """A profile as `pprof -raw` shows it.
+
+    types: names of the values, such as "inuse_space/bytes"; the default one ends in "[dflt]".
+    samples: dicts of `values` by type, `labels`, and `stack`, a list of locations, innermost first; a
+    location is a dict of `address`, `mapping` and `lines`, tuples of function, file and line.
+    mappings: dicts of `path` and `build_id`. head: the lines before the samples.
+    """
+
+    def __init__(self, path):
+        head, rest = pprof(path, "-raw").split("\nSamples:\n")
+        samples, rest = rest.split("Locations\n")
+        locations, mappings = rest.split("Mappings\n")
+        self.head = head
+        types, *lines = samples.splitlines()
+        self.types = types.split()
+        self.mappings = {}
+        for line in mappings.splitlines():
+            number, path, build_id = re.fullmatch(r"(\d+): \S+ (.*?) (\S*) ?(?:\[\w\w\])*", line).groups()
+            self.mappings[int(number)] = {"path": path, "build_id": build_id}
+        self.locations = self._locations(locations)
+        self.samples = []
+        for line in lines:
+            values = re.fullmatch(r"([ \d]+): ([\d ]+)", line)
+            if values:
+                numbers = map(int, values[1].split())
+                names = (name.removesuffix("[dflt]") for name in self.types)
+                stack = [self.locations[int(number)] for number in values[2].split()]
+                self.samples.append({"values": dict(zip(names, numbers, strict=True)), "stack": stack, "labels": {}})
+            else:
+                self.samples[-1]["labels"] = dict(re.findall(r"(\w+):\[(.*?)\](?= \w+:\[| ?$)", line.strip()))
+
+    def _locations(self, text):
+        locations = {}
+        for line in text.splitlines():
+            start = re.match(r" *(\d+): 0x(\w+) (?:M=(\d+) )?", line)
+            if start:
+                last = locations[int(start[1])] = {
+                    "address": int(start[2], 16), "lines": [],
+                    "mapping": self.mappings[int(start[3])] if start[3] else None,
+                }  # fmt: skip
+                line = line[start.end() :]
+            name, file, number, system = re.fullmatch(r" *(.*?) (\S*):(\d+) s=0(?:\((.*)\))?", line).groups()
+            last["lines"].append((system or name, file, int(number)))
+        return locations
+
+    def sums(self, value, *labels):
+        """Returns the sums of a value by the values of the labels, without sums of 0."""
+        sums = {}
+        for sample in self.samples:
+            key = tuple(sample["labels"].get(label) for label in labels)
+            sums[key] = sums.get(key, 0) + sample["values"][value]
+        return {key: count for key, count in sums.items() if count}
