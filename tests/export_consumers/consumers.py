@@ -87,3 +87,37 @@ class Profile:
             key = tuple(sample["labels"].get(label) for label in labels)
             sums[key] = sums.get(key, 0) + sample["values"][value]
         return {key: count for key, count in sums.items() if count}
+
+
+# --- Prometheus
+
+
+def metrics(text):
+    """Returns the values of each metric by their labels, after promtool has found no fault in the text.
+
+    A key is a frozenset of names and values of labels. Numbers are texts, so that they keep all digits.
+    """
+    done = run(consumer("promtool"), "check", "metrics", input=text.encode())
+    assert (done.stdout, done.stderr) == (b"", b"")
+    values, described = {}, []
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            described.append(line.split()[2])
+        if line.startswith("#"):
+            continue
+        name, labels, value = re.fullmatch(r"(\w+)\{(.*)\} (\S+)", line).groups()
+        assert name == described[-1], "the lines of a metric stand together"
+        pairs = re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"(?:,|$)', labels)
+        unescaped = {key: re.sub(r"\\(.)", lambda sign: {"n": "\n"}.get(sign[1], sign[1]), it) for key, it in pairs}
+        row = values.setdefault(name, {})
+        assert frozenset(unescaped.items()) not in row, "no two values have the same labels"
+        row[frozenset(unescaped.items())] = value
+    assert len(described) == len(set(described)) == len(values)
+    return values
+
+
+def by_label(rows, *labels):
+    """Returns values of a metric by the values of some labels, which tell all of them apart."""
+    found = {tuple(dict(key).get(label) for label in labels): value for key, value in rows.items()}
+    assert len(found) == len(rows)
+    return found
