@@ -3,6 +3,7 @@
 `install` puts the programs into the folder that the variable EXPORT_CONSUMERS names.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -121,3 +122,66 @@ def by_label(rows, *labels):
     found = {tuple(dict(key).get(label) for label in labels): value for key, value in rows.items()}
     assert len(found) == len(rows)
     return found
+
+
+# --- Perfetto
+
+
+class Trace:
+    """A trace of Perfetto, taken apart as its trace processor does it.
+
+    tracks: dicts of `name`, `process` (a dict) and `unit`, by id. counters, slices, instants: dicts of
+    `track` (such a dict), `ts` and `value`; or `ts`, `dur`, `name`, `args` and `depth`.
+    """
+
+    def __init__(self, path):
+        python = "/usr/bin/python3"  # the interpreter for which Debian has the library
+        if subprocess.run([python, "-c", "import google.protobuf"], capture_output=True).returncode != 0:
+            reason = "Debian's packages python3-protobuf and protobuf-compiler are not installed"
+            (pytest.fail if os.environ.get("NEEDS_EXPORT_CONSUMERS") else pytest.skip)(reason)
+        script = pathlib.Path(__file__).with_name("decode_perfetto.py")
+        packets = json.loads(run(python, script, path).stdout).get("packet", [])
+        self.tracks, self.counters, self.slices, self.instants, self.snapshots = {}, [], [], [], []
+        self._open = {}
+        for number, packet in enumerate(packets):
+            assert packet["trusted_packet_sequence_id"] != 0
+            # The first packet of a sequence says that no earlier one is missing.
+            assert (packet.get("sequence_flags", 0) & 1 == 1) == (number == 0)
+            if "clock_snapshot" in packet:
+                self.snapshots.append(packet["clock_snapshot"])
+            elif "track_descriptor" in packet:
+                self._describe(packet["track_descriptor"])
+            else:
+                # The clock of the events is the one that the trace has declared to be its own.
+                assert packet["timestamp_clock_id"] == self.snapshots[0]["primary_trace_clock"] == 1
+                self._take(int(packet["timestamp"]), packet["track_event"])
+        assert not any(self._open.values()), "each slice ends"
+
+    def _describe(self, descriptor):
+        parent = self.tracks[descriptor["parent_uuid"]] if "parent_uuid" in descriptor else None
+        assert descriptor["uuid"] not in self.tracks and int(descriptor["uuid"]) != 0
+        self.tracks[descriptor["uuid"]] = {
+            "name": descriptor.get("name"), "unit": descriptor.get("counter", {}).get("unit"),
+            "process": descriptor.get("process") or parent["process"],
+        }  # fmt: skip
+
+    def _take(self, ts, event):
+        track = self.tracks[event["track_uuid"]]
+        open_slices = self._open.setdefault(event["track_uuid"], [])
+        # Events of a track are in the order of their times.
+        assert ts >= track.get("last", 0)
+        track["last"] = ts
+        assert (track["unit"] is not None) == (event["type"] == "TYPE_COUNTER")
+        args = {each["name"]: each.get("string_value", each.get("uint_value")) for each in
+                event.get("debug_annotations", [])}  # fmt: skip
+        made = {"track": track, "ts": ts, "name": event.get("name"), "args": args, "depth": len(open_slices)}
+        if event["type"] == "TYPE_COUNTER":
+            self.counters.append({"track": track, "ts": ts, "value": int(event["counter_value"])})
+        elif event["type"] == "TYPE_INSTANT":
+            self.instants.append(made)
+        elif event["type"] == "TYPE_SLICE_BEGIN":
+            self.slices.append(made)
+            open_slices.append(made)
+        else:
+            last = open_slices.pop()
+            last["dur"] = ts - last["ts"]
