@@ -128,7 +128,7 @@ def test_the_profile_goes_through_a_pipe(cuwarden, installed, report, tmp_path):
     assert piped.stdout == (tmp_path / "heap.pb.gz").read_bytes() and gzip.decompress(piped.stdout)
 
 
-@pytest.mark.parametrize("name", ["pprof", "perfetto"])
+@pytest.mark.parametrize("name", ["pprof", "perfetto", "pytorch"])
 def test_a_binary_format_is_not_written_to_a_terminal(installed, sample_report, name):
     terminal, other = pty.openpty()
     done = subprocess.run(
