@@ -123,3 +123,14 @@ def test_the_file_is_replaced_as_a_whole(cuwarden, report, tmp_path):
     assert cuwarden("export", "--format", "prometheus", "-o", path, write(tmp_path / "r.json", report)).returncode == 0
     assert metrics(path.read_text()) and os.stat(path).st_ino != before and path.stat().st_mode & 0o777 == 0o644
     assert sorted(each.name for each in tmp_path.glob("*.prom*")) == ["cuwarden.prom"]
+
+
+def test_a_file_stays_as_it_is_if_no_report_can_be_read(cuwarden, report, tmp_path):
+    path, damaged = tmp_path / "cuwarden.prom", tmp_path / "damaged.json"
+    path.write_text("old")
+    damaged.write_text("{")
+    done = cuwarden("export", "--format", "prometheus", "-o", path, damaged)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "damaged.json" in done.stderr
+    assert path.read_text() == "old" and list(tmp_path.glob("*.new-*")) == []
+    done = cuwarden("export", "--format", "prometheus", "-o", path, damaged, write(tmp_path / "r.json", report))
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and metrics(path.read_text())

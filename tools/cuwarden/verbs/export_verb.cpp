@@ -62,7 +62,7 @@ int export_leaks(const ExportVerb& verb, WriteLeaks& write,
 using Take = std::function<void(const IndexedReport&, const std::string& path, Output&)>;
 
 // Gives each report to `take` when it was read, also if others cannot be read, and then calls
-// `end`. Both write to the output of the verb.
+// `end`. Both write to the output of the verb. Without any report nothing is written.
 int export_reports(const ExportVerb& verb, const std::vector<std::string>& patterns,
                    const Take& take, const std::function<void(Output&)>& end) {
   std::optional<WholeFile> file;
@@ -74,6 +74,7 @@ int export_reports(const ExportVerb& verb, const std::vector<std::string>& patte
   Output& output = file ? file->output() : *standard_output;
   ReportNames names(verb.symbol_folders);
   bool failed = false;
+  std::size_t count = 0;
   const auto goes_on = [&] { return output.error() == 0; };
   for (const std::string& path : verb.files) {
     const GivenReports given = each_given_report(
@@ -82,8 +83,11 @@ int export_reports(const ExportVerb& verb, const std::vector<std::string>& patte
           take(report, report_path, output);
         },
         goes_on);
+    count += given.count;
     failed |= given.failed || !given.ledgers.empty();
   }
+  // A file that is there is worth more than one about nothing.
+  if (count == 0) return 2;
   end(output);
   const int error = file ? file->finish() : output.finish();
   if (error != 0 && file) return cannot_write(verb, error);
