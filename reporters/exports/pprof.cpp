@@ -23,7 +23,7 @@
 namespace cuwarden {
 namespace {
 
-// Fields of the message Profile.
+// Fields of the message Profile. An interval is one between samples.
 enum Field : std::uint32_t {
   sample_type = 1,
   sample = 2,
@@ -33,8 +33,8 @@ enum Field : std::uint32_t {
   string_table = 6,
   time_nanos = 9,
   duration_nanos = 10,
-  period_type = 11,
-  period = 12,
+  type_of_interval = 11,
+  interval = 12,
   comment = 13,
   default_sample_type = 14,
 };
@@ -61,11 +61,11 @@ std::string device_words(model::MaybeId device) {
 class Profile final : public CommonFile {
  public:
   Profile() {
-    text("");  // The first text of the table must be empty.
+    text("");  // pprof takes text 0 for none.
     for (const auto& [type, unit] : value_types) add_value_type(sample_type, type, unit);
-    add_value_type(period_type, "space", "bytes");
+    add_value_type(type_of_interval, "space", "bytes");
     ProtobufMessage facts;
-    facts.number(period, 1);  // Each allocation is recorded, and not only samples of them.
+    facts.number(interval, 1);  // Each allocation is recorded, and not only samples of them.
     facts.number(default_sample_type, text("inuse_space"));
     content_.add(facts.bytes());
   }
@@ -80,6 +80,11 @@ class Profile final : public CommonFile {
     about.number(comment, text(process + ", started " + printable(report->process.start)));
     content_.add(about.bytes());
     note_time(report->process);
+    // pprof takes the first file of a profile for its program.
+    const auto program = std::ranges::find_if(report->modules, [&](const model::Module& module) {
+      return module.path == report->process.program;
+    });
+    if (program != report->modules.end()) mapping_of(*program);
     add_samples(report, process);
   }
 
@@ -162,11 +167,12 @@ class Profile final : public CommonFile {
   }
 
   std::uint64_t function_of(const IndexedReport& report, const model::Frame* frame) {
-    const std::uint64_t name =
-        text(frame == nullptr ? "unknown code" : function_words(report, *frame));
+    const std::string name = frame == nullptr ? "unknown code" : function_words(report, *frame);
     ProtobufMessage row;
-    row.number(2, name);
-    row.number(3, name);
+    row.number(2, text(name));
+    // pprof takes equal names for mangled ones, of which it hides the parts in angle brackets.
+    // Python has names such as "<module>".
+    row.number(3, text(name.starts_with('<') ? name.substr(1) : name));
     if (frame != nullptr && frame->file) row.number(4, text(printable(*frame->file)));
     return id_of(function, functions_, row);
   }

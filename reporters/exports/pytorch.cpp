@@ -23,10 +23,10 @@ namespace {
 constexpr std::uint64_t first_address = 1U << 20;
 constexpr std::uint64_t between_segments = 512;
 
-// What happened to a device, at a time in ns since the process's start: a group of allocations, of
-// which the first was made then, or a refused request.
+// An event of a device: a group of allocations, of which the oldest was made then, or a refused
+// request.
 struct Event {
-  std::uint64_t time_ns = 0;
+  std::uint64_t time_ns = 0;  // in ns since the process's start
   const model::LeakGroup* group = nullptr;
   const model::Incident* incident = nullptr;  // null if `group` is not
   std::uint64_t free_bytes = 0;               // free bytes of the device at the refusal

@@ -145,7 +145,7 @@ class Trace:
         self._open = {}
         for number, packet in enumerate(packets):
             assert packet["trusted_packet_sequence_id"] != 0
-            # The first packet of a sequence says that no earlier one is missing.
+            # A sequence begins with a packet that says so.
             assert (packet.get("sequence_flags", 0) & 1 == 1) == (number == 0)
             if "clock_snapshot" in packet:
                 self.snapshots.append(packet["clock_snapshot"])

@@ -166,10 +166,10 @@ CLI::App* declare_diff(CLI::App& app, DiffVerb& diff) {
 }
 
 CLI::App* declare_merge(CLI::App& app, MergeVerb& merge) {
-  CLI::App* verb = app.add_subcommand(
-      "merge",
-      "write one report of many processes or ranks, which report, diff and export (but not its "
-      "format jsonl) read");
+  CLI::App* verb = app.add_subcommand("merge",
+                                      "write one report of many processes or ranks, which report, "
+                                      "diff and export (in its formats of "
+                                      "leaks) read");
   set_usage(*verb, "merge [OPTIONS] FILE-OR-FOLDER...");
   verb->add_option("FILE", merge.files,
                    "reports (-: standard input), merged reports, or folders of reports")

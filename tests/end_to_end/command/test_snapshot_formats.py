@@ -83,7 +83,7 @@ def test_a_folder_stands_for_all_running_processes_with_a_ledger_in_it(cuwarden,
     assert len(list(workspace.ledger.iterdir())) == 3, "recover can still make the killed one's report"
 
 
-def test_what_is_no_running_process_gives_one_line(cuwarden, workspace, live, tmp_path):
+def test_a_path_without_a_running_process_gives_one_line(cuwarden, workspace, live, tmp_path):
     process, _ = waiting(live)
     (ledger,) = workspace.ledger.iterdir()
     process.kill()

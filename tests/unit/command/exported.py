@@ -5,7 +5,7 @@ import json
 
 # A name that means something in each of the formats, and acts on a terminal.
 HOSTILE = 'f<a;b, "c\'d">\\ (g) {h} é中 # % 12\n\x1b[31m\u202e'
-# The same where control characters are replaced: a question mark stands for each of their bytes.
+# HOSTILE where control characters are replaced: a question mark stands for each of their bytes.
 PRINTABLE = HOSTILE.replace("\n", "?").replace("\x1b", "?").replace("\u202e", "???")
 
 

@@ -69,7 +69,7 @@ def test_each_incident_is_a_slice_with_its_rungs_in_it(trace_of, report):
         "refusals": "3", "result": "CUDA_ERROR_OUT_OF_MEMORY",
     }.items()  # fmt: skip
     assert failed["args"]["stack"].split("\n")[1:] == ["outer(int) (out.cpp:8)", PRINTABLE, "step (train.py:41)"]
-    # Its last refusal was its first one, so that the rungs make the length of the slice.
+    # The incident has one refusal only, so that its rungs make the length of the slice.
     assert (rescued["ts"], rescued["dur"]) == (START + 35_000_000_000, 2_000_001_507)
     assert [(row["name"], row["ts"] - START, row["dur"], row["args"]["outcome"]) for row in rungs] == [
         ("rung retry", 30_000_000_000, 2_000, "no_memory"),

@@ -101,6 +101,21 @@ def test_pprof_shows_names_tags_and_times(cuwarden, report, tmp_path):
     assert "write_sample_report, rank 3, pid 41233 on node-7, started 2026-11-20" in pprof(path, "-comments")
 
 
+def test_names_in_angle_brackets_are_shown_whole(cuwarden, report, tmp_path):
+    (python,) = [frame for frame in report["frames"] if frame["language"] == "python"]
+    python["function"] = "<module>"
+    path = tmp_path / "heap.pb.gz"
+    assert cuwarden("export", "--format", "pprof", "-o", path, write(tmp_path / "r.json", report)).returncode == 0
+    assert " <module>\n" in pprof(path, "-top", "-nodefraction=0")
+
+
+def test_the_program_is_the_profiles_first_file(cuwarden, profile_of, report):
+    report["modules"] = report["modules"][::-1]
+    report["leak_groups"] = report["leak_groups"][::-1]
+    profile = profile_of(report)
+    assert profile.mappings[1]["path"] == report["process"]["program"] and len(profile.mappings) > 1
+
+
 def test_several_reports_are_one_profile_told_apart_by_labels(profile_of, report):
     later = report["process"] | {"pid": 99, "host": HOSTILE, "start": "2026-11-20T08:01:01.000000000Z"}
     other = report | {"process": later, "job": report["job"] | {"rank": None}}
