@@ -193,7 +193,7 @@ class Profile final : public CommonFile {
     if (stack == nullptr || stack->frames.empty()) return {named_location(unrecorded_stack)};
     std::u32string frames;
     for (std::size_t i = 0; i < stack->frames.size(); ++i) {
-      frames += stack->frames[i];
+      frames += static_cast<char32_t>(stack->frames[i]);
       const model::Frame* const frame = report.frame(stack->frames[i]);
       const bool goes_on = frame != nullptr && frame->inlined && i + 1 < stack->frames.size();
       if (goes_on) continue;
