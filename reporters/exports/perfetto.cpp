@@ -123,6 +123,8 @@ class Trace final : public CommonFile {
     if (!name.empty()) track.text(2, name);
     if (parent) track.number(5, *parent);
     if (!fields.bytes().empty()) track.message(field, fields);
+    packet.number(timestamp, start_ns_);
+    packet.number(timestamp_clock_id, realtime_clock);
     packet.message(track_descriptor, track);
     add_packet(std::move(packet));
     return id;

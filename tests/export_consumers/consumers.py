@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -136,7 +137,8 @@ class Trace:
 
     def __init__(self, path):
         python = "/usr/bin/python3"  # the interpreter for which Debian has the library
-        if subprocess.run([python, "-c", "import google.protobuf"], capture_output=True).returncode != 0:
+        has_library = subprocess.run([python, "-c", "import google.protobuf"], capture_output=True).returncode == 0
+        if not has_library or shutil.which("protoc") is None:
             reason = "Debian's packages python3-protobuf and protobuf-compiler are not installed"
             (pytest.fail if os.environ.get("NEEDS_EXPORT_CONSUMERS") else pytest.skip)(reason)
         script = pathlib.Path(__file__).with_name("decode_perfetto.py")
