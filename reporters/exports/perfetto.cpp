@@ -141,7 +141,6 @@ class Trace final : public CommonFile {
     pids_.insert(pid);
     ProtobufMessage process;
     process.number(1, pid);
-    for (const std::string& word : report.process.command_line) process.text(2, printable(word));
     process.text(6, words_of_process(report));
     process.number(7, start_ns_);
     return add_track("", std::nullopt, process, 3);

@@ -84,15 +84,14 @@ def test_flame_graphs_have_the_live_bytes_of_the_reports(job):
 def test_the_trace_has_the_processes_their_memory_and_their_refused_requests(job):
     trace = Trace(job[0] / "job.pftrace")
     pids = {report["process"]["pid"] for report in of_job(job)}
-    assert {track["process"]["pid"] for track in trace.tracks.values()} == pids and len(pids) == 3
+    assert trace.processes.keys() == pids and len(pids) == 3
     for report in of_job(job):
-        tracks = [row for row in trace.counters if row["track"]["process"]["pid"] == report["process"]["pid"]]
-        last = {row["track"]["name"]: row["value"] for row in tracks}
+        counters = [row for row in trace.counters if row["process"]["pid"] == report["process"]["pid"]]
+        last = {row["name"]: int(row["value"]) for row in counters}
         for total in report["totals"]:
             device = "host" if total["device"] is None else f"device {total['device']}"
             assert last[f"{device}: {total['kind']}"] == total["live_bytes"]
-    shown = [row for row in trace.slices + trace.instants
-             if row["track"]["name"] == "refused requests" and row["depth"] == 0]  # fmt: skip
+    shown = [row for row in trace.slices if row["track"] == "refused requests" and row["depth"] == 0]
     assert len(shown) == sum(len(report["incidents"]) for report in of_job(job)) > 0
 
 
