@@ -69,7 +69,7 @@ async function main() {
     const text = JSON.stringify(rows, (_, value) => (typeof value === 'bigint' ? String(value) : value));
     process.stdout.write(text + '\n');
   }
-  process.exit(0);
+  port2.close(); // node waits for its messages otherwise
 }
 
 await main();
