@@ -60,16 +60,18 @@ async function main() {
   const engine = new Engine(port2);
   await engine.parse(new Uint8Array(fs.readFileSync(trace)));
   await engine.notifyEof();
+  const lines = [];
   for (const query of JSON.parse(fs.readFileSync(0, 'utf8'))) {
     const result = await engine.query(query);
     const rows = [];
     const columns = Object.fromEntries(result.columns().map((name) => [name, null]));
     for (const row = result.iter(columns); row.valid(); row.next())
       rows.push(Object.fromEntries(Object.keys(columns).map((name) => [name, row[name]])));
-    const text = JSON.stringify(rows, (_, value) => (typeof value === 'bigint' ? String(value) : value));
-    process.stdout.write(text + '\n');
+    const texts = (_, value) => (typeof value === 'bigint' ? String(value) : value);
+    lines.push(JSON.stringify(rows, texts) + '\n');
   }
-  port2.close(); // node waits for its messages otherwise
+  // node would go on compiling the trace processor.
+  process.stdout.write(lines.join(''), () => process.exit(0));
 }
 
 await main();
