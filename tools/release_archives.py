@@ -18,6 +18,7 @@ SOURCE = Path(__file__).resolve().parent.parent
 # libgcc and libbacktrace.
 LIBRARIES = {
     "spdlog": "libspdlog-dev",
+    "zlib": "zlib1g-dev",
     "fmt": "libfmt-dev",
     "nlohmann-json": "nlohmann-json3-dev",
     "CLI11": "libcli11-dev",

@@ -39,6 +39,8 @@ class CommonFile {
   CommonFile(const CommonFile&) = delete;
   CommonFile& operator=(const CommonFile&) = delete;
   virtual ~CommonFile() = default;
+  // True if the file is no text, so that a terminal cannot show it.
+  virtual bool is_binary() const { return false; }
   // Takes from a report what the file needs; keeps no reference to it. `path`: path of the report's
   // file.
   virtual void add(const IndexedReport&, const std::string& path) = 0;

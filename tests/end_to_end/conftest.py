@@ -2,6 +2,7 @@
 
 import functools
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import pytest
 
 import shimmed
 from standstill import pytest_configure, pytest_runtest_protocol, pytest_terminal_summary  # noqa: F401
+
+
+sys.path.append(str(shimmed.SOURCE / "tests" / "export_consumers"))
 
 
 def pytest_report_header(config):

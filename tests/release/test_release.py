@@ -137,6 +137,7 @@ def test_the_archive_has_the_licences_of_what_is_inside(archives, tmp_path):
         "GPL-3": "GNU GENERAL PUBLIC LICENSE",
         "spdlog": "Gabi Melman",
         "fmt": "Victor Zverovich",
+        "zlib": "Jean-loup Gailly",
         "nlohmann-json": "Niels Lohmann",
         "CLI11": "University of Cincinnati",
     }.items():

@@ -166,10 +166,10 @@ CLI::App* declare_diff(CLI::App& app, DiffVerb& diff) {
 }
 
 CLI::App* declare_merge(CLI::App& app, MergeVerb& merge) {
-  CLI::App* verb = app.add_subcommand(
-      "merge",
-      "write one report of many processes or ranks, which report, diff and export (but not its "
-      "format jsonl) read");
+  CLI::App* verb = app.add_subcommand("merge",
+                                      "write one report of many processes or ranks, which report, "
+                                      "diff and export (in its formats of "
+                                      "leaks) read");
   set_usage(*verb, "merge [OPTIONS] FILE-OR-FOLDER...");
   verb->add_option("FILE", merge.files,
                    "reports (-: standard input), merged reports, or folders of reports")
@@ -204,32 +204,48 @@ CLI::App* declare_export(CLI::App& app, ExportVerb& exported) {
   return verb;
 }
 
-void add_pid(CLI::App& verb, pid_t& pid) {
-  verb.add_option_function<std::string>(
-          "PID",
-          [&pid](Text text) {
-            const std::uint64_t value = count_value("PID", text);
-            if (value == 0 || value > INT_MAX) {
-              throw CLI::ValidationError("PID is the number of a running process, not '" + text +
-                                         "'");
-            }
-            pid = static_cast<pid_t>(value);
-          },
-          "a running process")
-      ->type_name("");
+pid_t pid_value(Text text) {
+  const std::uint64_t value = count_value("PID", text);
+  if (value == 0 || value > INT_MAX)
+    throw CLI::ValidationError("PID is the number of a running process, not '" + text + "'");
+  return static_cast<pid_t>(value);
 }
 
 CLI::App* declare_snapshot(CLI::App& app, SnapshotVerb& snapshot) {
   CLI::App* verb =
       app.add_subcommand("snapshot", "write a report of a live process, which is not disturbed");
-  set_usage(*verb, "snapshot [OPTIONS] PID");
-  add_pid(*verb, snapshot.pid);
+  set_usage(*verb, "snapshot [OPTIONS] PID-OR-LEDGER");
+  verb->add_option_function<std::string>(
+          "PID",
+          [&snapshot](Text text) {
+            if (text.find('/') == text.npos)
+              snapshot.pid = pid_value(text);
+            else
+              snapshot.ledger = text;
+          },
+          "a running process; or the path, with a slash, of its ledger, or of a folder with "
+          "ledgers for a --format of other programs")
+      ->type_name("");
   verb->add_option("-o,--output", snapshot.output,
-                   "report path; - for standard output (default: the name of the report that the "
-                   "process will write, with .snapshot before .json, in this folder)")
-      ->type_name("PATH")
-      ->excludes(add_format(*verb, snapshot.format,
-                            "write no file, but show the report on standard output"));
+                   "path of the file; - for standard output (default: the name of the report that "
+                   "the process will write, with .snapshot before .json, in this folder; with a "
+                   "--format, standard output)")
+      ->type_name("PATH");
+  std::string others;
+  for (const ExportFormat& format : export_formats())
+    if (snapshot_export_format(format.name) != nullptr)
+      others += ", " + std::string(format.name) + " (" + std::string(format.meaning) + ")";
+  const std::string names = names_of_formats(report_formats()) + others;
+  verb->add_option_function<std::string>(
+          "--format",
+          [&snapshot, names](Text text) {
+            snapshot.format = report_format(text);
+            snapshot.exported = snapshot_export_format(text);
+            if (snapshot.format == nullptr && snapshot.exported == nullptr)
+              throw CLI::ValidationError("--format takes " + names + ", not '" + text + "'");
+          },
+          "write the report as " + names)
+      ->type_name("NAME");
   return verb;
 }
 
@@ -264,7 +280,9 @@ CLI::App* declare_top(CLI::App& app, TopVerb& top) {
   CLI::App* verb = app.add_subcommand(
       "top", "watch a live process by call stack, or all live processes in a line each");
   set_usage(*verb, "top [--once [--json]] [PID]");
-  add_pid(*verb, top.pid);
+  verb->add_option_function<std::string>(
+          "PID", [&top](Text text) { top.pid = pid_value(text); }, "a running process")
+      ->type_name("");
   verb->add_flag("--once", top.once, "print once and end (the default without a terminal)");
   verb->add_flag("--json", top.json, "print once, as one JSON object (cuwarden.top/1)");
   return verb;

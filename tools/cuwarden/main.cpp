@@ -145,7 +145,7 @@ int run_parsed(Verbs& verbs, Words& words, const std::string& overview) {
     return usage_error((*verb)->get_name() + ": unexpected word: " + command.front());
   }
   if (verbs.snapshot_app->parsed()) {
-    if (verbs.snapshot.pid == 0)
+    if (verbs.snapshot.pid == 0 && verbs.snapshot.ledger.empty())
       return usage_error("snapshot: no process is given; usage: cuwarden snapshot PID");
     return snapshot_verb(verbs.snapshot);
   }

@@ -5,9 +5,13 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import jsonschema
 import pytest
+
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "export_consumers"))
 
 
 def built(name):

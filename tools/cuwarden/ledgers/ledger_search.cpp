@@ -130,4 +130,24 @@ LiveLedger ledger_of(pid_t pid) {
   return found;
 }
 
+LiveLedger live_ledger_at(const std::string& path) {
+  LiveLedger found;
+  std::string why;
+  LedgerFile::Failure failure{};
+  auto file = LedgerFile::open(path, why, &failure);
+  if (!file) {
+    found.has_none = failure == LedgerFile::Failure::unfinished || access(path.c_str(), F_OK) != 0;
+    found.error = path + ": " + why;
+    return found;
+  }
+  int no_locks = 0;
+  if (file->lock(no_locks) && file->reader().process().lock_held) {
+    found.has_none = true;
+    found.error = path + ": its process has ended; `cuwarden recover` makes the report";
+    return found;
+  }
+  found.file = std::move(file);
+  return found;
+}
+
 }  // namespace cuwarden

@@ -30,16 +30,22 @@ std::vector<std::string> ledgers_in(const std::string& folder, int& error);
 std::vector<std::string> files_in(const std::string& folder, std::string_view start,
                                   std::string_view end, int& error);
 
-// The ledger of a running process, opened by ledger_of(), or the reason why there is none.
+// The ledger of a running process, or the reason why there is none.
 struct LiveLedger {
   std::unique_ptr<LedgerFile> file;  // the open ledger; null if none can be read
   std::string error;                 // if `file` is null: the reason, one line for the user
-  // True if the process exists, but has mapped no file with a ledger's name.
+  // True if the process exists, but has mapped no file with a ledger's name. Also if the process of
+  // a ledger has ended or is still making it, and if the ledger is no longer there.
   bool has_none = false;
 };
 // Finds and opens the ledger that the running process `pid` writes, among the files that the
 // process has mapped (/proc/PID/maps). Does not stop or change the process. If there is no such
 // process, or no ledger that can be read, LiveLedger::file is null and LiveLedger::error says why.
 LiveLedger ledger_of(pid_t pid);
+// Opens the ledger at `path`, for a process that this one need not see, such as one in another pid
+// namespace. The process still runs if it holds the lock on its ledger. Where files have no locks,
+// it is taken to run. If the ledger cannot be read, or its process has ended, LiveLedger::file is
+// null and LiveLedger::error says why; LiveLedger::has_none is then true if the process has ended.
+LiveLedger live_ledger_at(const std::string& path);
 
 }  // namespace cuwarden

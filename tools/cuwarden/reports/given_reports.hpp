@@ -22,7 +22,8 @@ struct GivenReports {
 // True: the user gave the option.
 struct OptionsForReports {
   bool module = false, suppressions = false, symbols = false;
-  bool tables = false;  // true if the output has all tables of each report, as the format jsonl has
+  bool tables =
+      false;  // true if the output has tables that a merged report lacks, such as `totals`
   // Returns null if none was given; otherwise a line that names the merged report and the option.
   std::optional<std::string> refusal(const std::string& path) const;
 };

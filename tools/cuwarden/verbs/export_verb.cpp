@@ -12,6 +12,7 @@
 #include "reporters/words/error_text.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/whole_file.hpp"
+#include "tools/cuwarden/reports/binary_output.hpp"
 #include "tools/cuwarden/reports/free_output.hpp"
 #include "tools/cuwarden/reports/given_baseline.hpp"
 #include "tools/cuwarden/reports/given_reports.hpp"
@@ -61,7 +62,7 @@ int export_leaks(const ExportVerb& verb, WriteLeaks& write,
 using Take = std::function<void(const IndexedReport&, const std::string& path, Output&)>;
 
 // Gives each report to `take` when it was read, also if others cannot be read, and then calls
-// `end`. Both write to the output of the verb.
+// `end`. Both write to the output of the verb. Without any report nothing is written.
 int export_reports(const ExportVerb& verb, const std::vector<std::string>& patterns,
                    const Take& take, const std::function<void(Output&)>& end) {
   std::optional<WholeFile> file;
@@ -73,6 +74,7 @@ int export_reports(const ExportVerb& verb, const std::vector<std::string>& patte
   Output& output = file ? file->output() : *standard_output;
   ReportNames names(verb.symbol_folders);
   bool failed = false;
+  std::size_t count = 0;
   const auto goes_on = [&] { return output.error() == 0; };
   for (const std::string& path : verb.files) {
     const GivenReports given = each_given_report(
@@ -81,8 +83,11 @@ int export_reports(const ExportVerb& verb, const std::vector<std::string>& patte
           take(report, report_path, output);
         },
         goes_on);
+    count += given.count;
     failed |= given.failed || !given.ledgers.empty();
   }
+  // A file that is there is worth more than one about nothing.
+  if (count == 0) return 2;
   end(output);
   const int error = file ? file->finish() : output.finish();
   if (error != 0 && file) return cannot_write(verb, error);
@@ -108,6 +113,7 @@ int export_verb(const ExportVerb& verb) {
   if (WriteReport* const* const write = std::get_if<WriteReport*>(&verb.format->write))
     return export_reports(verb, patterns, *write, [](Output&) {});
   const std::unique_ptr<CommonFile> common = std::get<StartFile*>(verb.format->write)();
+  if (verb.is_to_standard_output() && !may_be_printed(*common, *verb.format)) return 2;
   return export_reports(
       verb, patterns,
       [&](const IndexedReport& report, const std::string& path, Output&) {

@@ -5,15 +5,20 @@
 
 #include <memory>
 #include <string>
+#include <variant>
 
+#include "reporters/files/file_status.hpp"
 #include "reporters/files/output.hpp"
 #include "reporters/formats/formats.hpp"
 #include "reporters/json/write_report.hpp"
 #include "reporters/reports/report_file.hpp"
 #include "reporters/tables/ledger_report.hpp"
+#include "reporters/words/error_text.hpp"
 #include "reporters/words/paths.hpp"
 #include "tools/cuwarden/ledgers/ledger_search.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/output/whole_file.hpp"
+#include "tools/cuwarden/reports/binary_output.hpp"
 #include "tools/cuwarden/verbs/verbs.hpp"
 
 namespace cuwarden {
@@ -29,27 +34,106 @@ std::string default_name(const ledger::ProcessView& process) {
   return name + ".snapshot.json";
 }
 
+int to_standard_output(CommonFile& file) {
+  const auto output = std::make_unique<Output>(STDOUT_FILENO);
+  file.write(*output);
+  if (const int error = output->finish()) output_failed(error);
+  return 0;
+}
+
+int write_exported(const SnapshotVerb& verb, CommonFile& file) {
+  if (verb.output.empty() || verb.output == "-") return to_standard_output(file);
+  WholeFile whole(verb.output);
+  int error = whole.error();
+  if (error == 0) {
+    file.write(whole.output());
+    error = whole.finish();
+  }
+  if (error == 0) return 0;
+  print_error("cannot write " + verb.output + ": " + error_text(error));
+  return 2;
+}
+
+ReportOptions options_of_snapshots() {
+  ReportOptions options;
+  options.end_reason = ledger::EndReason::running;
+  options.symbol_time = longest_symbol_time_afterwards;
+  options.symbol_memory = most_symbol_memory_afterwards;
+  return options;
+}
+
+IndexedReport report_of(const LedgerFile& file) {
+  return IndexedReport(LedgerReport(file.reader(), options_of_snapshots()).whole());
+}
+
+// Writes a file about all running processes whose ledgers lie in the folder verb.ledger.
+int snapshot_of_folder(const SnapshotVerb& verb, CommonFile& file) {
+  int error = 0;
+  bool failed = false, any = false;
+  for (const std::string& path : ledgers_in(verb.ledger, error)) {
+    const LiveLedger live = live_ledger_at(path);
+    if (live.file) {
+      file.add(report_of(*live.file), path);
+      any = true;
+    } else if (!live.has_none) {
+      print_error(live.error);
+      failed = true;
+    }
+  }
+  if (!any && !failed) {
+    print_error(verb.ledger + ": " +
+                (error != 0 ? error_text(error) : "no running process has its ledger in there"));
+    return 2;
+  }
+  const int status = any ? write_exported(verb, file) : 2;
+  return failed ? 2 : status;
+}
+
 }  // namespace
 
+const ExportFormat* snapshot_export_format(std::string_view name) {
+  const ExportFormat* const format = export_format(name);
+  const bool is_of_memory = format != nullptr && std::holds_alternative<StartFile*>(format->write);
+  return is_of_memory ? format : nullptr;
+}
+
 int snapshot_verb(const SnapshotVerb& verb) {
-  const LiveLedger live = ledger_of(verb.pid);
+  if (verb.format != nullptr && !verb.output.empty()) {
+    print_error("--output has no effect on --format " + std::string(verb.format->name) +
+                ", which is shown on standard output; leave it out");
+    return 2;
+  }
+  std::unique_ptr<CommonFile> exported;
+  if (verb.exported != nullptr) {
+    exported = std::get<StartFile*>(verb.exported->write)();
+    if ((verb.output.empty() || verb.output == "-") && !may_be_printed(*exported, *verb.exported))
+      return 2;
+  }
+  if (!verb.ledger.empty() && is_folder(verb.ledger)) {
+    if (exported != nullptr) return snapshot_of_folder(verb, *exported);
+    print_error(verb.ledger +
+                ": it is a folder, of which only a --format of other programs, such "
+                "as prometheus, can be written; give the path of a ledger in it");
+    return 2;
+  }
+  const LiveLedger live = verb.ledger.empty() ? ledger_of(verb.pid) : live_ledger_at(verb.ledger);
   if (!live.file) {
     print_error(live.error);
     return 2;
   }
   const ledger::Reader& reader = live.file->reader();
-  ReportOptions options;
-  options.end_reason = ledger::EndReason::running;
-  options.symbol_time = longest_symbol_time_afterwards;
-  options.symbol_memory = most_symbol_memory_afterwards;
+  const ReportOptions options = options_of_snapshots();
   if (verb.format != nullptr) {
     TextOptions text;
     text.colour = wants_colour(STDOUT_FILENO);
     text.columns = columns_for(STDOUT_FILENO);
     text.ascii = wants_ascii();
-    print(STDOUT_FILENO,
-          verb.format->write(IndexedReport(LedgerReport(reader, options).whole()), text));
+    print(STDOUT_FILENO, verb.format->write(report_of(*live.file), text));
     return 0;
+  }
+  if (exported != nullptr) {
+    exported->add(report_of(*live.file), live.file->path());
+    return write_exported(verb, *exported);
   }
   if (verb.output == "-" || verb.output == "/dev/stdout") {
     const auto output = std::make_unique<Output>(STDOUT_FILENO);

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -116,18 +117,27 @@ int run_verb(const RunVerb&);
 
 // Options of `cuwarden snapshot`.
 struct SnapshotVerb {
-  pid_t pid = 0;  // pid of the running process whose report is made
-  // Format in which the report is shown on standard output; not owned. Null: the report is written
-  // as JSON to `output`.
+  pid_t pid = 0;  // pid of the running process whose report is made; 0: `ledger` is given
+  // Path of the ledger of a running process, or of a folder with ledgers; empty: `pid` is given.
+  std::string ledger;
+  // Format in which the report is shown on standard output; not owned; null: it is not shown.
+  // `output` must then be empty.
   const Format* format = nullptr;
-  // Path of the JSON report, or of a folder for it; empty: the current folder; "-": standard
-  // output. Ignored if `format` is not null.
+  // Format for another program (snapshot_export_format()) that is written to `output`; not owned.
+  // Null: unless `format` is given, the report is written as JSON.
+  const ExportFormat* exported = nullptr;
+  // Path of the file; "-": standard output. For JSON, also a folder for the file; empty: the
+  // current folder. For `exported`, empty is standard output.
   std::string output;
 };
 // Runs `cuwarden snapshot`: makes the report of a running process from its ledger, without
-// disturbing the process. Returns the command's exit status: 0, or 2 if the process has no ledger
-// that can be read or the report could not be written.
+// disturbing the process. For a folder, writes a file about all of its running processes. Returns
+// the command's exit status: 0, or 2 if a process has no ledger that can be read, if there is no
+// running process, or if the report could not be written.
 int snapshot_verb(const SnapshotVerb&);
+// Returns the format of this name if it describes memory, as a snapshot does, and not leaks; null
+// if there is none. It is never destroyed.
+const ExportFormat* snapshot_export_format(std::string_view name);
 
 // Options of `cuwarden recover`.
 struct RecoverVerb {

@@ -2,6 +2,14 @@
 #include "reporters/exports/exports.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <memory>
+#include <utility>
+
+#include "reporters/tables/ledger_report.hpp"
+#include "tests/unit/reporters/sample_ledger.hpp"
 
 namespace cuwarden {
 namespace {
@@ -65,6 +73,76 @@ TEST(Exports, are_found_by_name) {
   ASSERT_NE(export_format("jsonl"), nullptr);
   EXPECT_EQ(std::get<WriteReport*>(export_format("jsonl")->write), exports::jsonl);
   EXPECT_EQ(export_format("yaml"), nullptr);
+}
+
+// Returns the report of the sample ledger, with a request that was refused.
+model::Report sample_report() {
+  test::FakeLedger ledger;
+  test::fill_sample(ledger);
+  const ledger::Reader reader = ledger.reader();
+  model::Report report = LedgerReport(reader, {}).whole();
+  model::Incident incident;
+  incident.id = 1;
+  incident.time_ns = 5;
+  incident.device = 0;
+  incident.stack = 1;
+  incident.outcome = "failed";
+  incident.verdict = "unknown";
+  report.incidents.push_back(incident);
+  report.incident_facts.push_back({.incident = 1, .fact = "free_bytes", .value = 7});
+  model::Rung rung;
+  rung.incident = 1;
+  rung.rung = "retry";
+  rung.outcome = "no_memory";
+  rung.duration_ns = 9;
+  report.rungs.push_back(rung);
+  return report;
+}
+
+// Returns the file of the format about the report, which is added `times` times.
+std::string written(StartFile& start, const IndexedReport& report, int times) {
+  const std::unique_ptr<CommonFile> file = start();
+  for (int i = 0; i < times; ++i) file->add(report, "sample.json");
+  const int memory = memfd_create("export", MFD_CLOEXEC);
+  const auto output = std::make_unique<Output>(memory);
+  file->write(*output);
+  EXPECT_EQ(output->finish(), 0);
+  std::string content(static_cast<std::size_t>(lseek(memory, 0, SEEK_END)), ' ');
+  EXPECT_EQ(pread(memory, content.data(), content.size(), 0), std::ssize(content));
+  close(memory);
+  return content;
+}
+
+// Returns the report without the rows to which others refer, as a damaged file may be.
+model::Report without_targets(model::Report report) {
+  report.stacks.pop_back();
+  report.frames.clear();
+  report.modules.clear();
+  report.devices.clear();
+  report.process = {};
+  return report;
+}
+
+TEST(Exports, about_memory_are_the_same_each_time_and_grow_with_each_report) {
+  const IndexedReport report(sample_report());
+  for (const ExportFormat& format : export_formats()) {
+    StartFile* const* const start = std::get_if<StartFile*>(&format.write);
+    if (start == nullptr) continue;
+    const std::string one = written(**start, report, 1);
+    EXPECT_EQ(one, written(**start, report, 1)) << format.name;
+    EXPECT_LT(written(**start, report, 0).size(), one.size()) << format.name;
+  }
+}
+
+TEST(Exports, about_memory_are_written_from_a_report_whose_rows_refer_to_nothing) {
+  const IndexedReport report(without_targets(sample_report()));
+  const IndexedReport empty{model::Report()};
+  for (const ExportFormat& format : export_formats()) {
+    StartFile* const* const start = std::get_if<StartFile*>(&format.write);
+    if (start == nullptr) continue;
+    EXPECT_FALSE(written(**start, report, 2).empty()) << format.name;
+    written(**start, empty, 2);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,221 @@
+// A snapshot for PyTorch's memory_viz: Python's pickle of a dictionary like that of
+// torch.cuda.memory._snapshot(). Each group of allocations that are live at the end is a segment
+// with one block, since a report has the groups' call stacks and bytes, but not all addresses.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "reporters/exports/exports.hpp"
+#include "reporters/exports/frame_words.hpp"
+#include "reporters/exports/pickle_writer.hpp"
+#include "reporters/words/printable.hpp"
+#include "reporters/words/wall_clock.hpp"
+
+namespace cuwarden {
+namespace {
+
+// Addresses are made up, so that the segments of a device lie behind each other. They begin where
+// no device has any, and stay exact in a reader whose numbers have 53 bits.
+constexpr std::uint64_t first_address = 1U << 20;
+constexpr std::uint64_t between_segments = 512;
+
+// An event of a device: a group of allocations, of which the oldest was made then, or a refused
+// request.
+struct Event {
+  std::uint64_t time_ns = 0;  // in ns since the process's start
+  const model::LeakGroup* group = nullptr;
+  const model::Incident* incident = nullptr;  // null if `group` is not
+  std::uint64_t free_bytes = 0;               // free bytes of the device at the refusal
+};
+
+class Snapshot final : public CommonFile {
+ public:
+  bool is_binary() const override { return true; }
+
+  void add(const IndexedReport& report, const std::string&) override {
+    frames_of_report_.clear();
+    std::map<model::MaybeId, std::vector<Event>> events;
+    for (const model::Device& device : report->devices) events[device.device];
+    for (const model::LeakGroup& group : report->leak_groups)
+      if (!group.released_by && group.bytes.value_or(0) != 0)
+        events[group.device].push_back({group.first_ns.value_or(0), &group});
+    for (const model::IncidentFact& fact : report->incident_facts) {
+      // memory_viz cannot show a refused request without the free bytes of the device.
+      if (fact.fact != "free_bytes" || !fact.value) continue;
+      for (const model::Incident& incident : report->incidents)
+        if (incident.id == fact.incident && incident.device)
+          events[incident.device].push_back(
+              {incident.time_ns.value_or(0), nullptr, &incident, *fact.value});
+    }
+    start_ns_ = static_cast<std::uint64_t>(parse_iso_8601(report->process.start).value_or(0));
+    // Host memory, which has no number, is the process's last device.
+    const std::uint64_t first = devices_;
+    std::uint64_t host = first;
+    for (const auto& [device, list] : events)
+      if (device) host = std::max(host, first + *device + 1);
+    const std::uint64_t count = host - first + (events.contains(std::nullopt) ? 1 : 0);
+    for (; devices_ < first + count; ++devices_) {
+      const std::uint64_t number = devices_ - first;
+      const bool is_host = devices_ == host;
+      const auto found = events.find(is_host ? model::MaybeId() : static_cast<model::Id>(number));
+      traces_.empty_list();
+      if (found != events.end()) add_events(report, found->second);
+      traces_.append();
+    }
+  }
+
+  void write(Output& output) override {
+    PickleWriter begin, middle, end;
+    begin.begin();
+    begin.empty_dictionary();
+    // The traces stand first, since they have the call stacks to which segments refer.
+    begin.text("device_traces");
+    begin.empty_list();
+    middle.set_item();
+    middle.text("segments");
+    middle.empty_list();
+    end.set_item();
+    end.text("allocator_settings");
+    end.empty_dictionary();
+    end.set_item();
+    end.end();
+    for (const PickleWriter* const part : {&begin, &traces_, &middle, &segments_, &end})
+      output.write(part->bytes());
+  }
+
+ private:
+  // Adds the events of the device `devices_`, with the segments that they make.
+  void add_events(const IndexedReport& report, std::vector<Event>& events) {
+    std::ranges::stable_sort(events, {}, &Event::time_ns);
+    std::uint64_t address = first_address;
+    for (const Event& event : events) {
+      traces_.empty_dictionary();
+      traces_.entry("action", event.group != nullptr ? "alloc" : "oom");
+      if (event.group != nullptr) {
+        traces_.entry("addr", address);
+        traces_.entry("size", *event.group->bytes);
+      } else {
+        traces_.entry("device_free", event.free_bytes);
+        traces_.entry("size", event.incident->bytes.value_or(0));
+      }
+      traces_.entry("stream", std::uint64_t{0});
+      traces_.entry("time_us", (start_ns_ + event.time_ns) / 1000);
+      traces_.text("frames");
+      const std::uint32_t frames = event.group != nullptr ? add_frames(report, *event.group)
+                                                          : add_frames(report, *event.incident);
+      traces_.set_item();
+      traces_.append();
+      if (event.group == nullptr) continue;
+      add_segment(address, *event.group, frames);
+      address += *event.group->bytes + between_segments;
+    }
+  }
+
+  void add_segment(std::uint64_t address, const model::LeakGroup& group, std::uint32_t frames) {
+    const std::uint64_t bytes = *group.bytes;
+    segments_.empty_dictionary();
+    segments_.entry("device", devices_);
+    segments_.entry("address", address);
+    for (const char* const size : {"total_size", "allocated_size", "active_size", "requested_size"})
+      segments_.entry(size, bytes);
+    segments_.entry("stream", std::uint64_t{0});
+    segments_.entry("segment_type", "large");
+    segments_.text("segment_pool_id");
+    segments_.pair(0, 0);
+    segments_.set_item();
+    segments_.text("is_expandable");
+    segments_.boolean(false);
+    segments_.set_item();
+    add_entry_of_frames(frames);
+    segments_.text("blocks");
+    segments_.empty_list();
+    segments_.empty_dictionary();
+    segments_.entry("address", address);
+    segments_.entry("size", bytes);
+    segments_.entry("requested_size", bytes);
+    segments_.entry("state", "active_allocated");
+    add_entry_of_frames(frames);
+    segments_.append();
+    segments_.set_item();
+    segments_.append();
+  }
+  void add_entry_of_frames(std::uint32_t frames) {
+    segments_.text("frames");
+    segments_.kept(frames);
+    segments_.set_item();
+  }
+
+  // Puts the list of the group's frames into the traces, and returns the number under which it is
+  // kept. A last frame says what the memory is: memory_viz shows no other words.
+  std::uint32_t add_frames(const IndexedReport& report, const model::LeakGroup& group) {
+    std::string words = std::to_string(group.count.value_or(0)) + " x " + printable(group.kind);
+    if (group.api) words += " by " + printable(*group.api);
+    return add_frames(report, group.stack, words);
+  }
+  std::uint32_t add_frames(const IndexedReport& report, const model::Incident& incident) {
+    std::string words = "refused: " + printable(incident.verdict);
+    if (incident.api) words += ", " + printable(*incident.api);
+    return add_frames(report, incident.stack, words + ", " + printable(incident.outcome));
+  }
+  std::uint32_t add_frames(const IndexedReport& report, model::MaybeId id,
+                           const std::string& words) {
+    traces_.empty_list();
+    const model::Stack* const stack = report.stack(id);
+    if (stack == nullptr || stack->frames.empty()) {
+      add_named_frame(unrecorded_stack);
+    } else {
+      for (const model::Id frame : stack->frames) add_frame(report, frame);
+      if (stack->truncated) add_named_frame(unrecorded_frames);
+    }
+    add_dictionary(words, words_of_process(*report), 0);
+    traces_.append();
+    traces_.keep(kept_);
+    return kept_++;
+  }
+
+  void add_named_frame(const char* name) {
+    add_dictionary(name, "", 0);
+    traces_.append();
+  }
+
+  void add_frame(const IndexedReport& report, model::Id id) {
+    const auto [found, is_new] = frames_of_report_.try_emplace(id, kept_);
+    if (is_new) {
+      const model::Frame* const frame = report.frame(id);
+      std::string file;
+      if (frame != nullptr && frame->file) file = *frame->file;
+      if (file.empty() && frame != nullptr) file = report.module_name(frame->module);
+      add_dictionary(frame == nullptr ? "unknown code" : function_words(report, *frame),
+                     printable(file), frame == nullptr ? 0 : frame->line.value_or(0));
+      traces_.keep(kept_++);
+    } else {
+      traces_.kept(found->second);
+    }
+    traces_.append();
+  }
+
+  void add_dictionary(const std::string& name, const std::string& file, std::uint64_t line) {
+    traces_.empty_dictionary();
+    traces_.entry("name", name);
+    traces_.entry("filename", file);
+    traces_.entry("line", line);
+  }
+
+  std::uint64_t devices_ = 0;   // devices of all reports so far, which numbers the next one
+  std::uint32_t kept_ = 0;      // objects that are kept, which numbers the next one
+  std::uint64_t start_ns_ = 0;  // start of the last report's process, in ns since 1970
+  // Lists of the devices' events, and segments.
+  PickleWriter traces_, segments_;
+  // Numbers under which frames of the last report are kept.
+  std::unordered_map<model::Id, std::uint32_t> frames_of_report_;
+};
+
+}  // namespace
+
+std::unique_ptr<CommonFile> exports::pytorch() { return std::make_unique<Snapshot>(); }
+
+}  // namespace cuwarden
