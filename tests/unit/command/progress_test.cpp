@@ -1,0 +1,106 @@
+// The line about work that takes longer than a second.
+#include "tools/cuwarden/output/progress.hpp"
+
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "tools/cuwarden/output/command_output.hpp"
+
+namespace cuwarden {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+TEST(ProgressLine, says_how_far_the_work_is_and_how_long_it_still_takes) {
+  EXPECT_EQ(progress_line("reading reports", 250, 1000, seconds(4)),
+            "reading reports: 250 of 1,000, about 12 s left");
+  EXPECT_EQ(progress_line("reading reports", 1, 1000, seconds(1)),
+            "reading reports: 1 of 1,000, about 16 min 39 s left");
+  EXPECT_EQ(progress_line("reading reports", 0, 3, seconds(9)), "reading reports: 0 of 3");
+  EXPECT_EQ(progress_line("reading reports", 3, 3, seconds(9)), "reading reports: 3 of 3");
+  EXPECT_EQ(progress_line("reading reports", 7, 0, seconds(9)), "reading reports: 7 so far");
+}
+
+// Standard error of this process while the object lives is a terminal. Returns what was written.
+class TerminalAsStandardError {
+ public:
+  TerminalAsStandardError() {
+    setenv("TERM", "xterm", 1);
+    EXPECT_EQ(openpty(&reader_, &terminal_, nullptr, nullptr, nullptr), 0);
+    before_ = dup(STDERR_FILENO);
+    dup2(terminal_, STDERR_FILENO);
+  }
+  ~TerminalAsStandardError() {
+    restore();
+    close(reader_);
+  }
+  TerminalAsStandardError(const TerminalAsStandardError&) = delete;
+  TerminalAsStandardError& operator=(const TerminalAsStandardError&) = delete;
+
+  std::string written() {
+    // The mark ends the reading, also if nothing else was written.
+    EXPECT_EQ(write(terminal_, "\n", 1), 1);
+    std::string text;
+    char byte = 0;
+    while (read(reader_, &byte, 1) == 1 && byte != '\n') text += byte;
+    restore();
+    return text;
+  }
+
+ private:
+  void restore() {
+    if (before_ < 0) return;
+    dup2(before_, STDERR_FILENO);
+    close(before_);
+    close(terminal_);
+    before_ = -1;
+  }
+  int reader_ = -1, terminal_ = -1, before_ = -1;
+};
+
+TEST(ProgressOnATerminal, is_shown_after_a_second_and_taken_away_at_the_end) {
+  TerminalAsStandardError terminal;
+  {
+    Progress progress("merging", 4);
+    std::this_thread::sleep_for(milliseconds(1050));
+    progress.done(2);
+    progress.done(3);  // within a fifth of a second: not drawn again
+  }
+  const std::string written = terminal.written();
+  EXPECT_TRUE(written.starts_with("\r\033[Kmerging: 2 of 4, about ")) << written;
+  EXPECT_TRUE(written.ends_with(" left\r\033[K\r")) << written;
+  EXPECT_EQ(written.find("3 of 4"), std::string::npos) << written;
+}
+
+TEST(ProgressOnATerminal, makes_way_for_other_output) {
+  TerminalAsStandardError terminal;
+  Progress progress("merging", 4);
+  std::this_thread::sleep_for(milliseconds(1050));
+  progress.done(2);
+  print_line(STDERR_FILENO, "a line");
+  const std::string written = terminal.written();
+  EXPECT_NE(written.find(" left\r\033[Ka line"), std::string::npos) << written;
+}
+
+TEST(ProgressOnATerminal, is_not_shown_of_short_work_or_on_a_dumb_terminal) {
+  TerminalAsStandardError terminal;
+  {
+    Progress progress("merging", 4);
+    progress.done(2);
+  }
+  setenv("TERM", "dumb", 1);
+  Progress progress("merging", 4);
+  std::this_thread::sleep_for(milliseconds(1050));
+  progress.done(2);
+  EXPECT_EQ(terminal.written(), "\r");
+}
+
+}  // namespace
+}  // namespace cuwarden
