@@ -162,9 +162,10 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
     text += style.dim("  the attempts took " + human_time(took_ns)) + "\n";
   if (recovered > 0)
     text += "  the program soon asked again and was served " + times(recovered) + "\n";
+  text += "  the request was made at\n";
+  add_stack(report, incident.stack, most_incident_lines, style, text);
   for (const auto& process : report->device_processes)
     if (process.incident == incident.id) text += "    " + process_line(process) + "\n";
-  add_stack(report, incident.stack, most_incident_lines, style, text);
   add_holders(report, incident, style, text);
 }
 

@@ -15,6 +15,7 @@
 #include "reporters/text/text_elements.hpp"
 #include "reporters/text/text_history.hpp"
 #include "reporters/text/text_stacks.hpp"
+#include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
 #include "runtime_hooks/core/kind.hpp"
@@ -69,7 +70,8 @@ void add_group(const IndexedReport& report, const model::LeakGroup& group, std::
   if (const std::string found = reachability_of(group, style); !found.empty())
     text += " · " + found;
   const std::string module = printable(report.module_name(calling_module(report, group.stack)));
-  if (!module.empty()) text += " · " + module;
+  if (!module.empty() && module != file_name(report->process.program.value_or("")))
+    text += " · " + module;
   text += "\n";
   add_stack(report, group.stack, most_leak_lines, style, text);
   if (const LibraryMemory asked = library_memory(report, group);
@@ -186,18 +188,23 @@ void add_suppressions(const IndexedReport& report, const Style& style, std::stri
   }
 }
 
-// Adds a line about lost memory, and one about a search for pointers that was not complete.
-void add_pointer_search(const IndexedReport& report, const Style& style, std::string& text) {
+// Returns words for the part of the leaks that is lost; empty: none is, or it is not known.
+std::string lost_of(const IndexedReport& report, const Style& style) {
   std::uint64_t bytes = 0, count = 0;
   for (const model::LeakGroup& group : report->leak_groups) {
     if (group.released_by || group.suppressed) continue;
     bytes += group.lost_bytes.value_or(0);
     count += group.lost_count.value_or(0);
   }
-  if (count != 0)
-    text += "  " + style.red("LOST") + ": " + human_bytes(bytes) + " in " + allocations(count) +
-            ", since no pointer to " + (count == 1 ? "it" : "them") +
-            " was found in the process's memory\n";
+  if (count == 0) return "";
+  return "  " + style.red("LOST") + ": " + human_bytes(bytes) + " in " + allocations(count) +
+         ", since no pointer to " + (count == 1 ? "it" : "them") +
+         " was found in the process's memory\n";
+}
+
+// Adds a line about lost memory, and one about a search for pointers that was not complete.
+void add_pointer_search(const IndexedReport& report, const Style& style, std::string& text) {
+  text += lost_of(report, style);
   if (report->pointer_search && !report->pointer_search->is_complete)
     text += style.dim("  The search for pointers is not complete: " +
                       printable(report->pointer_search->reason.value_or("no reason is known"))) +

@@ -65,16 +65,19 @@ std::optional<Finding<WasteProof>> slab_fragmentation(const Shortage& shortage) 
       unused > std::max(locked, rounding)
           ? human_bytes(unused) +
                 " are the free parts of pages that the pool's allocations still use: free the "
-                "allocations that pin them" +
+                "allocations that keep those pages" +
                 (wants.empty() ? "" : ", or have " + wants)
       : locked >= rounding
           ? human_bytes(locked) +
-                " are the unused parts of slabs that are still partly used: free the allocations "
-                "that pin them, keep small allocations in a few large ones, or try "
-                "CUWARDEN_POOL=on"
+                " of freed memory are locked in half-used slabs, 2 MiB units of the driver: free "
+                "the "
+                "allocations that keep those slabs, cut small buffers from a few large ones, or "
+                "run with CUWARDEN_POOL=on in the environment"
           : human_bytes(rounding) +
                 " are lost because requests are rounded up to whole pages: ask for multiples of " +
-                human_bytes(page) + ", cut small buffers from large ones, or try CUWARDEN_POOL=on"};
+                human_bytes(page) +
+                ", cut small buffers from large ones, or run with CUWARDEN_POOL=on in the "
+                "environment"};
 }
 
 std::optional<Finding<FrameworkProof>> framework_fragmentation(const Shortage& shortage) {

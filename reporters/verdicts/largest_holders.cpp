@@ -65,8 +65,8 @@ std::optional<Finding<OwnProof>> device_full_own(const Shortage& shortage) {
   return Finding<OwnProof>{{own, grows ? Figure(growing) : std::nullopt, shortage.free_bytes(),
                             shortage.requested_bytes()},
                            "this process holds " + human_bytes(own) + " itself, all of it live" +
-                               (grows ? ", and call stacks that keep growing hold " +
-                                            human_bytes(growing) + " of that: check those first"
+                               (grows ? ", and code that allocates more and more holds " +
+                                            human_bytes(growing) + " of that: look there first"
                                       : ": free or shrink what its top holders allocate") +
                                alternative_of_spilling(shortage)};
 }

@@ -38,6 +38,33 @@ std::size_t columns_of(std::string_view text) {
   return columns;
 }
 
+// True if a line may be parted between the two words: not behind "in" or "of", nor between a number
+// and its unit, which are read together.
+bool may_part(std::string_view before, std::string_view behind) {
+  constexpr std::string_view glued[] = {"in", "at", "of", "by", "a", "made"};
+  constexpr std::string_view units[] = {"B",  "KiB", "MiB", "GiB", "TiB",
+                                        "ns", "µs",  "ms",  "s",   "min"};
+  while (!behind.empty() && (behind.back() == ',' || behind.back() == ':' || behind.back() == ';'))
+    behind.remove_suffix(1);
+  return std::ranges::find(glued, before) == std::end(glued) &&
+         std::ranges::find(units, behind) == std::end(units);
+}
+
+// Returns the length of the words at the start of the line, with the spaces before them, between
+// which it may not be parted.
+std::size_t end_of_words(std::string_view line) {
+  std::string_view before;
+  for (std::size_t end = 0;;) {
+    const std::size_t start = std::min(line.find_first_not_of(' ', end), line.size());
+    const std::size_t next = std::min(line.find(' ', start), line.size());
+    const std::string_view word = line.substr(start, next - start);
+    if (end != 0 && (word.empty() || may_part(before, word))) return end;
+    if (next == line.size()) return next;
+    before = word;
+    end = next;
+  }
+}
+
 // Adds the line to `result` in as many lines as it needs.
 void add_line(std::string_view line, std::size_t columns, std::string& result) {
   if (columns == 0 || columns_of(line) <= columns) {
@@ -49,9 +76,8 @@ void add_line(std::string_view line, std::size_t columns, std::string& result) {
   std::size_t used = 0;
   bool has_word = false;  // a word that is too long alone needs no line of its own at the start
   while (!line.empty()) {
-    // A word with the spaces before it.
     const std::size_t start = std::min(line.find_first_not_of(' '), line.size());
-    const std::size_t end = std::min(line.find(' ', start), line.size());
+    const std::size_t end = end_of_words(line);
     const std::string_view word = line.substr(0, end);
     const std::size_t width = columns_of(word);
     if (has_word && used + width > columns) {

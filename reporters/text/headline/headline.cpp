@@ -127,9 +127,36 @@ std::optional<Headline> killed(const IndexedReport& report) {
   if (const auto group = first_leak(report)) {
     headline.sentence += ", when " + human_bytes(report->leaks.bytes.value_or(0)) + " in " +
                          allocations(report->leaks.count.value_or(0)) + " were live";
-    if (rank_of_leak(*group) < 3) headline.cause = "suspicious: " + held_words(report, *group);
+    if (rank_of_leak(*group) < 3)
+      headline.cause = "the memory that grew: " + held_words(report, *group);
   }
+  const std::uint64_t signal = process.signal.value_or(0);
+  if (signal == SIGKILL || signal == SIGTERM)
+    headline.advice =
+        "find out who sent the signal: a scheduler at its time limit, the system, or a person";
+  if (!headline.advice.empty() && report->incidents.empty())
+    headline.advice += "; no request for memory had failed";
   return headline;
+}
+
+// Returns the function that frees allocations of this kind.
+const char* freeing_function(const std::string& kind) {
+  if (kind == "pinned") return "cudaFreeHost";
+  if (kind == "registered") return "cudaHostUnregister";
+  if (kind == "vmm") return "cuMemUnmap and cuMemRelease";
+  if (kind == "stream_ordered") return "cudaFreeAsync";
+  if (kind == "array") return "cudaFreeArray";
+  return "cudaFree";
+}
+
+// Returns advice about a group of which some allocations are lost.
+std::string advice_on_lost(const model::LeakGroup& group) {
+  const std::uint64_t made = group.allocations.value_or(0),
+                      freed = made - std::min(made, group.count.value_or(0));
+  const std::string function = freeing_function(group.kind);
+  if (freed == 0) return "call " + function + " for them, since nothing frees what is made there";
+  return "look for the path that skips " + function + ", since " + human_count(freed) + " of " +
+         human_count(made) + " made there were freed";
 }
 
 // Returns the headline about lost or growing memory; null if there is none.
@@ -143,7 +170,7 @@ std::optional<Headline> leak(const IndexedReport& report) {
     headline.sentence =
         ": " + human_bytes(group->lost_bytes.value_or(0)) + " lost: " +
         made_words(report, *group, lost < count ? human_count(lost) + " of " + all : all);
-    headline.advice = "free it before its last pointer is overwritten or goes out of scope";
+    headline.advice = advice_on_lost(*group);
   } else {
     headline.sentence = ": " + held_words(report, *group);
     headline.advice =
@@ -175,22 +202,33 @@ bool anything_recorded(const IndexedReport& report) {
                              [](const auto& row) { return row.allocations.value_or(0) > 0; });
 }
 
+// Returns words for the free memory of the device at the refusal, if that is why the request
+// failed; otherwise an empty text.
+std::string free_words(const IndexedReport& report, const model::Incident& incident) {
+  if (!incident.device || !incident.bytes) return "";
+  for (const model::IncidentFact& fact : report->incident_facts)
+    if (fact.incident == incident.id && fact.fact == "free_bytes" && fact.value)
+      return " with " + human_bytes(*fact.value) + " free";
+  return "";
+}
+
 // Adds to the cause the line of the program whose allocations matter most, if the process itself
 // holds the memory.
 void add_holder(const IndexedReport& report, const model::Incident& incident, Headline& headline) {
-  const bool is_own =
-      incident.verdict == "device_full_own" || incident.verdict == "slab_fragmentation";
+  constexpr std::string_view own[] = {"device_full_own", "slab_fragmentation", "held_by_framework"};
   const std::vector<model::IncidentHolder> holders = top_holders(report, incident);
-  if (!is_own || holders.empty() || headline.cause.empty()) return;
+  if (std::ranges::find(own, incident.verdict) == std::end(own) || holders.empty() ||
+      headline.cause.empty())
+    return;
   const model::IncidentHolder& top = holders.front();
   const std::string location = at_location(report, top.stack);
   if (location.empty()) return;
-  const bool locks = holders_lock_slabs(incident, holders);
-  headline.cause += "; memory made" + location +
-                    (locks        ? " locks "
-                     : grows(top) ? " keeps growing and holds "
-                                  : " holds ") +
-                    human_bytes((locks ? top.slab_locked_bytes : top.bytes).value_or(0));
+  headline.cause += "; " + counted(top.count.value_or(0), top.kind) + " of " +
+                    human_bytes(top.bytes.value_or(0)) + " in all, made" + location;
+  if (holders_lock_slabs(incident, holders))
+    headline.cause += ", keep " + human_bytes(top.slab_locked_bytes.value_or(0)) + " locked";
+  else if (grows(top))
+    headline.cause += ", and ever more";
 }
 
 }  // namespace
@@ -222,9 +260,11 @@ Headline headline_of_incident(const IndexedReport& report, const model::Incident
   headline.sentence = " " + moment_of(report, incident.time_ns.value_or(0)) + ": " +
                       request_words(incident) + (seen == all ? " failed" : " was refused") +
                       (all > 1 ? " " + human_count(all) + " times from then on" : "") +
-                      at_location(report, incident.stack) + ": " + printable(incident.verdict);
+                      free_words(report, incident) + at_location(report, incident.stack);
   split(text_or(incident.advice, ""), headline);
   add_holder(report, incident, headline);
+  const std::string verdict = " (" + printable(incident.verdict) + ")";
+  (headline.cause.empty() ? headline.sentence : headline.cause) += verdict;
   return headline;
 }
 

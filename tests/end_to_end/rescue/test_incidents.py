@@ -237,7 +237,7 @@ def test_one_refusal_without_recovery_is_an_incident(run_both, cuwarden):
     assert incident["outcome"] == "failed"
     assert (incident["repeats"], incident["recovered_count"]) == (3, 3)
     shown = cuwarden("report", run.report.path).stdout
-    assert ": cudaMalloc of 400.0 MiB (GPU 0) failed 4 times from then on at " in shown
+    assert ": cudaMalloc of 400.0 MiB (GPU 0) failed 4 times from then on " in shown
     assert "asked again and was served 3 times" in shown
 
 

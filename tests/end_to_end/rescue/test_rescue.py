@@ -95,7 +95,7 @@ def test_a_failure_at_a_call_site_that_was_served_before_has_a_cause_of_its_own(
     assert run.report["pool"]["rescued_count"] == 1
     assert sum(total["failures"] for total in run.report["totals"]) == 3
     text = cuwarden("report", run.report.path).stdout
-    assert re.search(r"OUT OF MEMORY at ..:..:.., .* into the run: .* failed 3 times from then on at .*: device_full_own\n", text), text
+    assert re.search(r"OUT OF MEMORY at ..:..:.., .* into the run: .* failed 3 times from then on .*\n.*\(device_full_own\)\n", text), text
     assert re.search(r"RESCUED: .* would have failed at ..:..:.., .* into the run: pending_frees, and was served by synch", text), text
 
 
@@ -161,7 +161,7 @@ def test_a_rung_that_a_kill_interrupted_is_no_failure_of_another_incident(worksp
     assert incident["last_ns"] > incident["time_ns"]
     assert incident["last_bytes"] < incident["bytes"]
     text = cuwarden("report", report.path).stdout
-    assert re.search(r"OUT OF MEMORY at ..:..:.., .* into the run: .* was refused 2 times from then on at .*\n", text), text
+    assert re.search(r"OUT OF MEMORY at ..:..:.., .* into the run: .* was refused 2 times from then on .*\n", text), text
     assert "1 of them was served all the same, by synchronise; the program saw 0 fail\n" in text
     assert "1 of them was still being tried: the program had not got an answer yet\n" in text
 

@@ -24,9 +24,16 @@ TEST(Fitted, a_long_line_goes_on_in_indented_lines) {
 }
 
 TEST(Fitted, a_word_that_is_too_long_stays_whole) {
-  EXPECT_EQ(fitted("a extraordinarily b\n", {.columns = 8, .ascii = false}),
-            "a\n    extraordinarily\n    b\n");
+  EXPECT_EQ(fitted("one extraordinarily two\n", {.columns = 8, .ascii = false}),
+            "one\n    extraordinarily\n    two\n");
   EXPECT_EQ(fitted("extraordinarily\n", {.columns = 8, .ascii = false}), "extraordinarily\n");
+}
+
+TEST(Fitted, a_short_word_stays_with_the_one_behind_it_and_a_number_with_its_unit) {
+  EXPECT_EQ(fitted("made in one of three", {.columns = 9, .ascii = false}),
+            "made in one\n    of three");
+  EXPECT_EQ(fitted("lost: 20.0 MiB, all", {.columns = 11, .ascii = false}),
+            "lost:\n    20.0 MiB,\n    all");
 }
 
 TEST(Fitted, letters_are_counted_rather_than_bytes_and_colours_take_no_columns) {

@@ -138,8 +138,12 @@ TEST_F(HeadlineTest, a_failed_request_has_its_moment_its_line_its_cause_and_the_
   const Headline shown = headline();
   EXPECT_EQ(shown.line(), "OUT OF MEMORY at " + clock(5) +
                               ", 5.0 s into the run: cudaMalloc of 8.0 MiB (GPU 0) failed at "
-                              "solver.cpp:7 in solve: device_full_own");
-  EXPECT_EQ(shown.cause, "this process holds it");
+                              "solver.cpp:7 in solve");
+  EXPECT_EQ(shown.cause, "this process holds it (device_full_own)");
+  report.incident_facts.push_back({1, "free_bytes", 3 * one_mib});
+  EXPECT_TRUE(headline().line().ends_with(
+      " of 8.0 MiB (GPU 0) failed with 3.0 MiB free at solver.cpp:7 in solve"))
+      << headline().line();
   EXPECT_EQ(shown.advice, "free or shrink something");
   EXPECT_EQ(shown.incident, 1u);
 }
@@ -165,10 +169,12 @@ TEST_F(HeadlineTest, names_the_holder_that_grows_before_a_larger_one) {
   growing.growth_bytes_per_minute = one_mib;
   growing.stack = add_stack("/src/cache.cpp", 41, "insert");
   report.incident_holders = {large};
-  EXPECT_TRUE(headline().cause.ends_with("; memory made at model.cpp:3 in load holds 100.0 MiB"));
-  report.incident_holders = {large, growing};
   EXPECT_TRUE(headline().cause.ends_with(
-      "; memory made at cache.cpp:41 in insert keeps growing and holds 20.0 MiB"));
+      "; 1 allocation of 100.0 MiB in all, made at model.cpp:3 in load (device_full_own)"));
+  report.incident_holders = {large, growing};
+  EXPECT_TRUE(
+      headline().cause.ends_with("; 1 allocation of 20.0 MiB in all, made at cache.cpp:41 in "
+                                 "insert, become more and more (device_full_own)"));
 }
 
 TEST_F(HeadlineTest, rescued_requests_come_behind_a_leak) {
@@ -188,7 +194,7 @@ TEST_F(HeadlineTest, a_killed_process_is_named_by_its_signal_with_what_was_suspi
             "KILLED by signal 11 (SIGSEGV) at " + clock(20) + ", 20.0 s into the run");
   add_leak("device", 4, "insert").growth = "growing";
   EXPECT_TRUE(headline().line().ends_with(", when 4.0 MiB in 4 allocations were live"));
-  EXPECT_TRUE(headline().cause.starts_with("suspicious: 4.0 MiB")) << headline().cause;
+  EXPECT_TRUE(headline().cause.starts_with("the memory that grew: 4.0 MiB")) << headline().cause;
   report.process.end_reason.reset();
   report.process.signal.reset();
   EXPECT_EQ(headline().title, "ENDED UNSEEN");
