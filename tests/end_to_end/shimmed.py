@@ -5,6 +5,7 @@ A run has folders of its own, so every file in them was written by the run.
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -26,6 +27,9 @@ SAMPLES = BUILD / "samples"
 # A program that runs longer is taken to hang and is ended. On an idle machine no program takes a tenth of
 # this time.
 PATIENCE_S = 240
+
+# A line about a request that failed: "cuwarden: cudaMalloc of 2.0 GiB (GPU 0) failed: cause (verdict)".
+FAILURE_LINE = re.compile(r"cuwarden: \w+( of [\d.]+ \w+)?( \(GPU \d+\))? failed: (.* \(\w+\)|\w+)(; report: .*)?")
 
 # Text of a Python program that takes device memory by ctypes.
 TAKE = """
@@ -88,8 +92,20 @@ class Run:
 
     @property
     def said(self):
-        """Returns the lines of stderr that cuwarden wrote."""
-        return [line for line in self.stderr.splitlines() if line.startswith("cuwarden: ")]
+        """Returns the lines of stderr that cuwarden wrote, but those of said_of_failures."""
+        said = self.other_stderr.splitlines()
+        return [line for line in said if line.startswith("cuwarden: ")]
+
+    @property
+    def said_of_failures(self):
+        """Returns the lines of stderr in which cuwarden tells of failed requests."""
+        return [line for line in self.stderr.splitlines() if FAILURE_LINE.fullmatch(line)]
+
+    @property
+    def other_stderr(self):
+        """Returns stderr without the lines of said_of_failures."""
+        lines = self.stderr.splitlines(keepends=True)
+        return "".join(line for line in lines if not FAILURE_LINE.fullmatch(line.rstrip("\n")))
 
     @property
     def own_stderr(self):

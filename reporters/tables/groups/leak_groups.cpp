@@ -19,20 +19,17 @@ namespace {
 
 using ledger::RegionId;
 
-struct Live {
-  std::uint64_t count = 0, bytes = 0, first_ns = 0, last_ns = 0, unmapped = 0;
-  DeviceAddress oldest;
-  bool is_code = false, is_uncertain = false, is_shared = false, steps_cover = false;
-  std::set<std::uint16_t> differences;
-  Growth growth, by_step;
-  std::array<LeakGroup::Sum, reach_count> by_reach{};
-};
-
-// The live allocations of the process by group, and those of each group by named step (such as a
-// test). Most processes have no named steps, so these are no part of Live, which is kept small.
+// The groups with live allocations, and those of each group by named step (such as a test). The
+// groups lie where the caller takes them from, since a second copy of many would take much memory.
 struct LiveGroups {
-  std::unordered_map<std::uint32_t, Live> groups;
+  std::vector<LeakGroup> groups;  // without LeakGroup::group, which the caller sets
+  std::unordered_map<std::uint32_t, std::uint32_t> at;  // id of a group → index in `groups`
   std::unordered_map<std::uint32_t, std::map<std::string, LeakGroup::Sum>> by_named_step;
+  // Returns the group with this id; null if it has no live allocation.
+  LeakGroup* find(GroupId id) {
+    const auto found = at.find(id.value);
+    return found == at.end() ? nullptr : &groups[found->second];
+  }
 };
 
 // Fewest steps by which growth is judged: one in each quarter of them.
@@ -65,41 +62,58 @@ void each_live_record(const ledger::Reader& reader, const Visit& visit) {
   }
 }
 
+// Returns the number of groups whose allocations the end of a context released.
+std::size_t released_groups(const ledger::Reader& reader) {
+  std::size_t count = 0;
+  each_row(reader, RegionId::groups, &ledger::Reader::group,
+           [&](const auto& group) { count += group.released_count > 0 ? 1 : 0; });
+  return count;
+}
+
+// Adds a live allocation to its group.
+void add(const ledger::RecordView& record, LeakGroup& live) {
+  if (!live.first_ns || record.time_ns < *live.first_ns) {
+    live.first_ns = record.time_ns;
+    live.example = record.address;
+  }
+  live.last_ns = std::max(live.last_ns.value_or(0), record.time_ns);
+  live.is_code = live.is_code || record.space == Space::kernel;
+  live.is_uncertain = live.is_uncertain || (record.flags & ledger::record_bytes_uncertain) != 0;
+  live.is_shared = live.is_shared || (record.flags & ledger::record_bytes_shared) != 0;
+  if (record.difference != 0) live.differences.insert(record.difference);
+  ++live.count;
+  live.bytes += record.bytes.value;
+  LeakGroup::Sum& sum = live.by_reach[static_cast<std::size_t>(record.reach)];
+  ++sum.count;
+  sum.bytes += record.bytes.value;
+  if (record.space == Space::vmm_handle && record.mappings == 0 && record.references > 0)
+    live.unmapped_count = live.unmapped_count.value_or(0) + 1;
+}
+
 LiveGroups live_by_group(const ledger::Reader& reader, const EndOfRun& run) {
   LiveGroups result;
-  std::unordered_map<std::uint32_t, Live>& groups = result.groups;
   each_live_record(reader, [&](const ledger::RecordView& record) {
-    Live& live = groups[record.group.value];
-    if (live.count == 0 || record.time_ns < live.first_ns) {
-      live.first_ns = record.time_ns;
-      live.oldest = record.address;
-    }
-    live.last_ns = std::max(live.last_ns, record.time_ns);
-    live.is_code = live.is_code || record.space == Space::kernel;
-    live.is_uncertain = live.is_uncertain || (record.flags & ledger::record_bytes_uncertain) != 0;
-    live.is_shared = live.is_shared || (record.flags & ledger::record_bytes_shared) != 0;
-    if (record.difference != 0) live.differences.insert(record.difference);
-    ++live.count;
-    live.bytes += record.bytes.value;
-    LeakGroup::Sum& sum = live.by_reach[static_cast<std::size_t>(record.reach)];
-    ++sum.count;
-    sum.bytes += record.bytes.value;
-    if (record.space == Space::vmm_handle && record.mappings == 0 && record.references > 0) {
-      ++live.unmapped;
-    }
+    result.at.try_emplace(record.group.value, static_cast<std::uint32_t>(result.at.size()));
+  });
+  // A vector that grew later would hold all groups twice meanwhile.
+  result.groups.reserve(result.at.size() + released_groups(reader));
+  result.groups.resize(result.at.size());
+  each_live_record(reader, [&](const ledger::RecordView& record) {
+    if (LeakGroup* const live = result.find(record.group)) add(record, *live);
   });
   const StepMarks steps(reader);
   std::uint64_t first_ns = UINT64_MAX, newest_ns = 0;
-  for (const auto& [group, live] : groups) {
-    first_ns = std::min(first_ns, live.first_ns);
-    newest_ns = std::max(newest_ns, live.last_ns);
+  for (const LeakGroup& live : result.groups) {
+    first_ns = std::min(first_ns, live.first_ns.value_or(UINT64_MAX));
+    newest_ns = std::max(newest_ns, live.last_ns.value_or(0));
   }
   const std::uint64_t growth_end_ns = end_of_growth(reader, first_ns, newest_ns, run);
-  for (auto& [group, live] : groups) {
-    live.growth.first_ns = live.first_ns;
+  for (const auto& [group, index] : result.at) {
+    LeakGroup& live = result.groups[index];
+    live.growth.first_ns = live.first_ns.value_or(0);
     live.growth.end_ns = growth_end_ns;
-    live.steps_cover = steps.cover(live.last_ns);
-    live.by_step.first_ns = steps.at(live.first_ns);
+    live.steps_cover = steps.cover(live.last_ns.value_or(0));
+    live.by_step.first_ns = steps.at(live.first_ns.value_or(0));
     live.by_step.end_ns = steps.count() + 1;
     live.by_step.has_quarters_only = true;
     if (const auto row = reader.group(group)) {
@@ -108,18 +122,18 @@ LiveGroups live_by_group(const ledger::Reader& reader, const EndOfRun& run) {
     }
   }
   each_live_record(reader, [&](const ledger::RecordView& record) {
-    const auto known = groups.find(record.group.value);  // a live ledger may have new groups
-    if (known == groups.end()) return;
-    known->second.growth.add(record.time_ns, record.bytes.value);
+    LeakGroup* const known = result.find(record.group);  // a live ledger may have new groups
+    if (known == nullptr) return;
+    known->growth.add(record.time_ns, record.bytes.value);
     // A queue that the program leaves behind after its last step is as old as it was in that step.
     const std::uint64_t steps_end_ns = std::min(growth_end_ns, steps.end_ns());
     if (steps.count() >= fewest_steps &&
-        record.time_ns < known->second.growth.survivors_end_ns(steps_end_ns))
-      known->second.by_step.add(steps.at(record.time_ns), record.bytes.value);
+        record.time_ns < known->growth.survivors_end_ns(steps_end_ns))
+      known->by_step.add(steps.at(record.time_ns), record.bytes.value);
     if (!steps.have_names()) return;
     const std::string_view name = steps.name_at(record.time_ns);
     if (name.empty()) return;
-    LeakGroup::Sum& sum = result.by_named_step[known->first][std::string(name)];
+    LeakGroup::Sum& sum = result.by_named_step[record.group.value][std::string(name)];
     ++sum.count;
     sum.bytes += record.bytes.value;
   });
@@ -136,56 +150,42 @@ std::vector<model::NamedStep> named_steps_of(const std::map<std::string, LeakGro
 
 std::vector<LeakGroup> groups_of(const ledger::Reader& reader, const EndOfRun& run, bool is_running,
                                  ledger::GroupSums& sums) {
-  const LiveGroups all = live_by_group(reader, run);
-  const std::unordered_map<std::uint32_t, Live>& by_group = all.groups;
-  std::vector<LeakGroup> result;
-  result.reserve(by_group.size());
+  LiveGroups all = live_by_group(reader, run);
+  std::vector<LeakGroup>& result = all.groups;
   const std::uint64_t rows = reader.rows(RegionId::groups);
   for (std::uint64_t row = 1; row < rows; ++row) {
     const auto group = reader.group(row);
     if (!group) continue;
     sums.add(*group);
-    const auto live = by_group.find(group->id.value);
-    const bool has_records = live != by_group.end();
-    if (is_running ? group->live_count > 0 : has_records) {
-      LeakGroup leak;
-      leak.group = *group;
-      if (has_records) {
-        leak.count = live->second.count;
-        leak.bytes = live->second.bytes;
-        leak.first_ns = live->second.first_ns;
-        leak.last_ns = live->second.last_ns;
-        leak.example = live->second.oldest;
-        if (group->kind == Kind::vmm) leak.unmapped_count = live->second.unmapped;
-        leak.is_code = live->second.is_code;
-        leak.is_uncertain = live->second.is_uncertain;
-        leak.is_shared = live->second.is_shared;
-        leak.differences = live->second.differences;
-        leak.growth = live->second.growth;
-        leak.by_reach = live->second.by_reach;
-        leak.by_step = live->second.by_step;
-        if (const auto steps = all.by_named_step.find(live->first);
-            steps != all.by_named_step.end())
-          leak.named_steps = named_steps_of(steps->second);
-        leak.steps_cover = live->second.steps_cover;
-      }
+    LeakGroup* leak = all.find(group->id);
+    if (is_running && group->live_count == 0) leak = nullptr;
+    if (is_running && group->live_count > 0 && leak == nullptr) leak = &result.emplace_back();
+    if (leak != nullptr) {
+      leak->group = *group;
+      if (group->kind != Kind::vmm)
+        leak->unmapped_count.reset();
+      else if (leak->first_ns)
+        leak->unmapped_count = leak->unmapped_count.value_or(0);
+      if (const auto steps = all.by_named_step.find(group->id.value);
+          steps != all.by_named_step.end())
+        leak->named_steps = named_steps_of(steps->second);
       if (is_running) {
-        leak.count = group->live_count;
-        leak.bytes = ledger::GroupSums::live_bytes(*group);
+        leak->count = group->live_count;
+        leak->bytes = ledger::GroupSums::live_bytes(*group);
       }
-      result.push_back(leak);
     }
     if (group->released_count > 0) {
-      LeakGroup released;
+      LeakGroup& released = result.emplace_back();
       released.group = *group;
       released.released_by_context = true;
       released.count = group->released_count;
       released.bytes = group->released_bytes;
-      result.push_back(released);
     }
   }
+  // Groups without a row of their own stand in damaged ledgers only.
+  std::erase_if(result, [](const LeakGroup& leak) { return leak.group.id.value == 0; });
   sort_groups(result);
-  return result;
+  return std::move(all.groups);
 }
 
 }  // namespace

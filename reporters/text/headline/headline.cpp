@@ -40,11 +40,26 @@ std::optional<model::LeakGroup> first_leak(const IndexedReport& report) {
   return std::move(*first);
 }
 
+// Returns the function that ends objects of this kind, such as streams; null if the kind is one of
+// memory.
+const char* end_of_object(const std::string& kind) {
+  if (kind == "stream") return "cudaStreamDestroy";
+  if (kind == "module") return "cuModuleUnload";
+  if (kind == "graph_exec") return "cudaGraphExecDestroy";
+  if (kind == "context") return "cuCtxDestroy";
+  return nullptr;
+}
+
 // Returns words for allocations of a group, such as "20 allocations of device memory (GPU 0), made
 // at killed.cpp:27 in serve_request, growing". `count`: text of their number.
 std::string made_words(const IndexedReport& report, const model::LeakGroup& group,
                        const std::string& count) {
-  std::string text = count + " of " + memory_name(group.kind, group.device);
+  // Objects are counted by their name, such as "3 streams".
+  std::string text = count;
+  if (end_of_object(group.kind) == nullptr)
+    text += " of " + memory_name(group.kind, group.device);
+  else if (group.device)
+    text += " (GPU " + std::to_string(*group.device) + ")";
   const std::string location = at_location(report, group.stack);
   if (!location.empty()) text += ", made" + location;
   if (group.growth == "growing") text += ", " + growth_words(group);
@@ -141,6 +156,7 @@ std::optional<Headline> killed(const IndexedReport& report) {
 
 // Returns the function that frees allocations of this kind.
 const char* freeing_function(const std::string& kind) {
+  if (const char* const end = end_of_object(kind)) return end;
   if (kind == "pinned") return "cudaFreeHost";
   if (kind == "registered") return "cudaHostUnregister";
   if (kind == "vmm") return "cuMemUnmap and cuMemRelease";

@@ -101,7 +101,7 @@ def test_the_stack_that_keeps_slabs_is_named(run_shimmed, cuwarden):
     assert holder["locked_bytes"] > 0.99 * row["slab_locked_bytes"]
     text = cuwarden("report", report.path).stdout
     assert "slabs of 2.0 MiB. Only small requests" in text
-    assert text.index("Only small requests") < text.index("fill") < text.index("LEAKS")
+    assert "fill" in text[text.index("Only small requests") :]
 
 
 def test_rounding_is_told_apart_from_slabs(run_shimmed, cuwarden):

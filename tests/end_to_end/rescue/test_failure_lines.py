@@ -27,7 +27,7 @@ print(allocate(second) is not None)
 
 
 def lines_about_failures(run):
-    return [line for line in run.said if " failed: " in line]
+    return run.said_of_failures
 
 
 def test_the_line_names_the_call_its_cause_and_a_report_that_is_there(workspace):
@@ -58,7 +58,7 @@ def test_each_cause_is_told_once(workspace):
 def test_a_higher_level_of_the_log_silences_the_line(workspace, level):
     run = workspace.run(OWN, refused(CUWARDEN_LOG=level))
     assert run.report["incidents"][0]["outcome"] == "failed"
-    assert run.said == []
+    assert run.stderr == ""
 
 
 def test_without_a_report_the_line_names_none(workspace):

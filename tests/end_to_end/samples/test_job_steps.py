@@ -59,7 +59,7 @@ def run_step(workspace, tmp_path, ranks, size, **changes):
     env = step_environment(workspace, tmp_path, size, **changes)
     run = run_alike(workspace, [sample("slurm_step"), str(ranks)], env, {"pids"})
     assert run.returncode == 0, run.stderr
-    assert run.stderr == ""
+    assert run.other_stderr == ""
     facts = run.last_line
     assert len(facts["ranks"]) == len(facts["pids"]) == ranks
     names = {f"{facts['job_id']}-{rank}.json" for rank in range(ranks)}

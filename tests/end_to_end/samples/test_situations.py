@@ -46,7 +46,7 @@ def call_at(name, function_called, line):
 def check_request(name, run, called=None):
     """Checks and returns the failed request that the sample's last line describes."""
     assert run.returncode == 0, run.stderr
-    assert run.stderr == ""
+    assert run.other_stderr == ""
     request = run.last_line["request"]
     assert request["error"] == OUT_OF_MEMORY
     assert call_at(name, called or request["api"], request["line"]), request

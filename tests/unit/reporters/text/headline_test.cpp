@@ -174,7 +174,7 @@ TEST_F(HeadlineTest, names_the_holder_that_grows_before_a_larger_one) {
   report.incident_holders = {large, growing};
   EXPECT_TRUE(
       headline().cause.ends_with("; 1 allocation of 20.0 MiB in all, made at cache.cpp:41 in "
-                                 "insert, become more and more (device_full_own)"));
+                                 "insert, and ever more (device_full_own)"));
 }
 
 TEST_F(HeadlineTest, rescued_requests_come_behind_a_leak) {
