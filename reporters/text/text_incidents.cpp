@@ -183,8 +183,9 @@ std::string process_line(const model::DeviceProcess& process) {
   return text;
 }
 
-void add_incident(const IndexedReport& report, const model::Incident& incident, const Style& style,
-                  std::string& text) {
+// Adds what happened to requests that failed, what to do, and the proof.
+void add_failure_words(const IndexedReport& report, const model::Incident& incident,
+                       const Style& style, std::string& text) {
   const std::uint64_t all = incident.repeats.value_or(0) + 1;
   const std::uint64_t recovered = incident.recovered_count.value_or(0),
                       rescued = incident.rescued_count.value_or(0),
@@ -194,7 +195,7 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
   const std::uint64_t took_ns = tried_ns(report, incident);
   // A compute mode refuses contexts, however much is free.
   const bool lacked_memory = incident.result == "CUDA_ERROR_OUT_OF_MEMORY";
-  text += "\n" + style.red(lacked_memory ? "OUT OF MEMORY" : "REFUSED") + ": " +
+  text += style.red(lacked_memory ? "OUT OF MEMORY" : "REFUSED") + ": " +
           style.bold(request_of(incident)) + (seen == all ? " failed" : " was refused") +
           (all > 1 ? " " + times(all) + ", first" : "") + " " +
           moment_of(report, incident.time_ns.value_or(0)) +
@@ -227,16 +228,14 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
     text += "  the program soon asked again and was served " + times(recovered) + "\n";
   for (const auto& process : report->device_processes)
     if (process.incident == incident.id) text += "    " + process_line(process) + "\n";
-  add_stack(report, incident.stack, most_incident_lines, style, text);
-  add_holders(report, incident, style, text);
 }
 
-// Adds an incident whose requests were all served by the ladder.
-void add_rescue(const IndexedReport& report, const model::Incident& incident, const Style& style,
-                std::string& text) {
+// Adds what happened to requests that were all served by the ladder.
+void add_rescue_words(const IndexedReport& report, const model::Incident& incident,
+                      const Style& style, std::string& text) {
   const std::uint64_t all = incident.repeats.value_or(0) + 1;
-  text += "\n" + style.yellow("RESCUED") + ": " + style.bold(request_of(incident)) +
-          " would have failed" + (all > 1 ? " " + times(all) + ", first" : "") + " " +
+  text += style.yellow("RESCUED") + ": " + style.bold(request_of(incident)) + " would have failed" +
+          (all > 1 ? " " + times(all) + ", first" : "") + " " +
           moment_of(report, incident.time_ns.value_or(0)) + ": " + printable(incident.verdict) +
           (all > 1 ? ", and all were served, mostly by " : ", and was served by ") +
           style.bold(text_or(incident.rescued_by, "another try"));
@@ -248,17 +247,32 @@ void add_rescue(const IndexedReport& report, const model::Incident& incident, co
   }
   text += "\n";
   add_rungs(report, incident, style, text);
+}
+
+void add_incident(const IndexedReport& report, const model::Incident& incident, const Style& style,
+                  std::string& text) {
+  text += "\n";
+  add_incident_words(report, incident, style, text);
   add_stack(report, incident.stack, most_incident_lines, style, text);
+  if (incident.outcome != "rescued") add_holders(report, incident, style, text);
 }
 
 }  // namespace
+
+void add_incident_words(const IndexedReport& report, const model::Incident& incident,
+                        const Style& style, std::string& text) {
+  if (incident.outcome == "rescued")
+    add_rescue_words(report, incident, style, text);
+  else
+    add_failure_words(report, incident, style, text);
+}
 
 void add_incidents(const IndexedReport& report, const Style& style, std::string& text) {
   std::size_t failed = 0;
   std::uint64_t recoveries = 0;
   for (const auto& incident : report->incidents) {
     if (incident.outcome == "rescued") {
-      add_rescue(report, incident, style, text);
+      add_incident(report, incident, style, text);
       continue;
     }
     if (incident.outcome == "recovered_by_caller") {

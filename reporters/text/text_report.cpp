@@ -1,6 +1,5 @@
 #include "reporters/text/text_report.hpp"
 
-#include <csignal>
 #include <vector>
 
 #include "reporters/text/process_ending.hpp"
@@ -17,24 +16,6 @@
 namespace cuwarden {
 namespace {
 
-// Returns a text if the kernel's OOM killer may have ended the process: it died unseen or by
-// SIGKILL, and the cgroup counts kills. Empty otherwise.
-std::string oom_killer(const IndexedReport& report) {
-  const auto& process = report->process;
-  const model::MemoryCgroup cgroup = report->memory_cgroup.value_or(model::MemoryCgroup());
-  const std::uint64_t kills = cgroup.oom_kills.value_or(0);
-  const bool died_so = !process.end_reason || process.signal.value_or(0) == SIGKILL;
-  if (kills == 0 || !died_so) return {};
-  const bool limited = cgroup.limit_bytes.value_or(0) != 0;
-  std::string peak;
-  if (cgroup.peak_bytes.value_or(0) != 0)
-    peak = ", peak " + human_bytes(cgroup.peak_bytes.value_or(0));
-  return "the kernel's OOM killer struck in its cgroup" +
-         (limited ? " (limit " + human_bytes(cgroup.limit_bytes.value_or(0)) + peak + "): "
-                  : std::string(", which has no limit: the machine ran out of memory; ")) +
-         human_count(kills) + (kills == 1 ? " process was killed" : " processes were killed");
-}
-
 void add_header(const IndexedReport& report, const Style& style, std::string& text) {
   const auto& process = report->process;
   const std::string program = text_or(process.program, "unknown program");
@@ -47,7 +28,7 @@ void add_header(const IndexedReport& report, const Style& style, std::string& te
   for (const std::string& word : process.command_line) command += " " + printable(word);
   if (!command.empty()) text += style.dim(" " + command) + "\n";
 
-  if (const std::string killer = oom_killer(report); !killer.empty()) {
+  if (const std::string killer = words_about_oom_killer(report); !killer.empty()) {
     text += "  " + style.red(killer) + "\n";
   }
 

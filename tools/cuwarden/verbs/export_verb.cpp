@@ -108,6 +108,11 @@ int export_verb(const ExportVerb& verb) {
   if (WriteReport* const* const write = std::get_if<WriteReport*>(&verb.format->write))
     return export_reports(verb, patterns, *write, [](Output&) {});
   const std::unique_ptr<CommonFile> common = std::get<StartFile*>(verb.format->write)();
+  if (common == nullptr) {
+    print_error("this cuwarden was built without the page of --format " +
+                std::string(verb.format->name) + "; install nodejs and npm and build again");
+    return 2;
+  }
   return export_reports(
       verb, patterns,
       [&](const IndexedReport& report, const std::string& path, Output&) {

@@ -1,0 +1,72 @@
+// The call stacks of the page. All reports of a page share one table of texts, one of frames, and
+// one tree of frames, in which stacks with the same outer frames share the nodes of these.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "reporters/model/indexed_report.hpp"
+
+namespace cuwarden {
+
+// The texts, frames and call stacks of all reports of a page.
+class PageStacks {
+ public:
+  PageStacks();
+  // Returns the number of the text in the table of texts; 0: empty.
+  std::uint32_t text(std::string_view);
+  // Returns the number of the stack in the table of stacks; 0 if it is unknown or has no frames.
+  std::uint32_t stack(const IndexedReport&, const model::Stack*);
+  // Returns the JSON of the tables, as members of an object: `strings`, `frames`, `nodes`,
+  // `stacks`.
+  void add_to(class PageJson&) const;
+  // Number of nodes in the tree of frames.
+  std::size_t node_count() const { return parents_.size(); }
+
+ private:
+  // Numbers of the texts of function, short function, file, module and library; the line; 1 for
+  // Python, and 2 more for an inlined function.
+  using Frame = std::array<std::uint32_t, 7>;
+  // A row of the table of stacks.
+  struct Row {
+    std::uint32_t node = 0;   // node of the innermost frame
+    std::uint32_t users = 0;  // number of frames inside the one that a person would name
+    bool truncated = false;   // true if outer frames were not recorded
+    auto operator<=>(const Row&) const = default;
+  };
+  std::uint32_t frame(const IndexedReport&, const model::Frame&);
+  std::uint32_t node(std::uint32_t parent, std::uint32_t frame);
+
+  std::vector<std::string> texts_;
+  std::unordered_map<std::string, std::uint32_t> text_numbers_;
+  std::vector<Frame> frames_;
+  std::map<Frame, std::uint32_t> frame_numbers_;
+  // Nodes of the tree: number of the parent, and of the frame. Node 0 is the root.
+  std::vector<std::uint32_t> parents_, node_frames_;
+  std::unordered_map<std::uint64_t, std::uint32_t> node_numbers_;  // parent and frame → node
+  std::vector<Row> rows_;
+  std::map<Row, std::uint32_t> row_numbers_;
+};
+
+// Numbers of one report's stacks in the tables of a page.
+class StacksOfReport {
+ public:
+  // Keeps references to both, which the caller keeps alive.
+  StacksOfReport(PageStacks& page, const IndexedReport& report) : page_(page), report_(report) {}
+  // Returns the number of the stack in the page's table; 0 if it is null or unknown.
+  std::uint32_t number_of(model::MaybeId);
+
+ private:
+  PageStacks& page_;
+  const IndexedReport& report_;
+  std::unordered_map<model::Id, std::uint32_t> numbers_;
+};
+
+}  // namespace cuwarden
