@@ -2,7 +2,7 @@
 //
 //     node build.mjs LIBRARIES PAGE.html TEMPLATE.cpp
 //
-// LIBRARIES: the folder into which `install` has put the libraries.
+// LIBRARIES: the folder into which tools/npm_packages has put the libraries.
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';

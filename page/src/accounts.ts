@@ -44,6 +44,20 @@ function row(part: Part, total: number, highlight: (isOn: boolean) => void): HTM
   return line;
 }
 
+/** Returns a bar with a piece for each part of `sum` bytes. */
+function barOf(parts: Part[], sum: number, name: string): { element: HTMLElement; pieces: HTMLElement[] } {
+  const element = h('div', { class: `bar ${name}`, 'aria-hidden': 'true' });
+  const pieces = parts.map((part) => {
+    const piece = h('div', { class: part.item === 'free' ? 'piece free' : 'piece', title: `${part.words}: ${bytes(part.bytes)}` });
+    piece.style.flexGrow = String(Math.max(0, part.bytes) / Math.max(1, sum));
+    if (part.item !== 'free') piece.style.background = colourOf(part.item);
+    if (part.bytes > sum * 0.12) piece.append(h('span', {}, part.words), h('span', {}, bytes(part.bytes)));
+    if (part.bytes > 0) element.append(piece);
+    return piece;
+  });
+  return { element, pieces };
+}
+
 function drawBar(report: RawReport, at: number, incident: number | null, holder: HTMLElement): void {
   const { devices } = report;
   const device = devices.device[at] ?? 0;
@@ -53,18 +67,18 @@ function drawBar(report: RawReport, at: number, incident: number | null, holder:
   const free = incident === null ? (devices.free[at] ?? Math.max(0, total - used)) : Math.max(0, total - used);
   const all = [...parts, { item: 'free', words: 'free', bytes: free }];
   const positive = all.reduce((sum, part) => sum + Math.max(0, part.bytes), 0);
-  const bar = h('div', { class: 'bar', 'aria-hidden': 'true' });
+  const whole = barOf(all, positive, '');
+  // On a device that is mostly free, its used part is too narrow to be read.
+  const usedPart = positive - Math.max(0, free);
+  const part = usedPart > 0 && usedPart < positive / 3 ? barOf(parts, usedPart, 'part') : null;
   const body = h('tbody');
-  for (const part of all) {
-    const piece = h('div', { class: part.item === 'free' ? 'piece free' : 'piece', title: `${part.words}: ${bytes(part.bytes)}` });
-    piece.style.flexGrow = String(Math.max(0, part.bytes) / Math.max(1, positive));
-    if (part.item !== 'free') piece.style.background = colourOf(part.item);
-    if (part.bytes > positive * 0.12) piece.append(h('span', {}, part.words), h('span', {}, bytes(part.bytes)));
-    if (part.bytes > 0) bar.append(piece);
-    body.append(row(part, total, (isOn) => { piece.classList.toggle('lit', isOn); }));
-  }
+  all.forEach((one, index) => {
+    body.append(row(one, total, (isOn) => {
+      for (const bar of [whole, part]) bar?.pieces[index]?.classList.toggle('lit', isOn);
+    }));
+  });
   const sum = h('tfoot', {}, h('tr', {}, h('th', { scope: 'row' }, 'Size of the device'), h('td', { class: 'number' }, bytes(total)), h('td', { class: 'number' }, '100 %'), h('td')));
-  fill(holder, bar, h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': `Parts of GPU ${device}` },
+  fill(holder, whole.element, part ? h('p', { class: 'hint' }, `The ${bytes(usedPart)} in use:`) : null, part?.element ?? null, h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': `Parts of GPU ${device}` },
     h('table', { class: 'plain' }, h('caption', { class: 'hidden' }, `Parts of GPU ${device}`),
       h('thead', {}, h('tr', {}, ...['Part', 'Bytes', 'Share', ''].map((title, index) => (title === '' ? h('td') : h('th', { scope: 'col', class: index > 0 ? 'number' : null }, title))))),
       body, sum)));
@@ -77,7 +91,7 @@ function frameworkLines(page: Page, report: RawReport): HTMLElement | null {
     const allocated = frameworks.allocated[at] ?? null;
     return [h('li', {}, `${name}${frameworks.pool[at] ? `, ${frameworks.pool[at] ?? ''}` : ''} on ${page.memory('device', frameworks.device[at]).replace('device memory', 'the device')}: `
       + `took ${bytes(frameworks.reserved[at])}${allocated === null ? '' : `, has handed out ${bytes(allocated)} of it`}`
-      + `${(frameworks.peak[at] ?? null) === null ? '' : `, ${bytes(frameworks.peak[at])} at its peak`}`)];
+      + ((frameworks.peak[at] ?? null) === null ? '' : `, ${bytes(frameworks.peak[at])} at its peak`))];
   });
   return lines.length === 0 ? null : h('ul', { class: 'plainlist' }, ...lines);
 }

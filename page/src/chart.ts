@@ -172,8 +172,8 @@ export class Chart {
       cursor: { drag: { x: true, y: false }, points: { size: 7 } },
       scales: { x: { time: false, range: (_, min, max) => [min, max] }, y: { range: (_, __, most) => [0, Math.max(1, most * 1.06)] } },
       axes: [
-        { stroke: ink, grid, ticks: grid, font, values: (_, splits) => splits.map((split) => duration(split * 1e6)), space: 90 },
-        { stroke: ink, grid, ticks: grid, font, size: 76, incrs: powers, values: (_, splits) => splits.map((split) => bytes(split)) },
+        { stroke: ink, grid, ticks: grid, font, values: (_, splits) => splits.map((split) => (split === 0 ? '0 s' : duration(split * 1e6).replace('.0 ', ' '))), space: 90 },
+        { stroke: ink, grid, ticks: grid, font, size: 76, incrs: powers, values: (_, splits) => splits.map((split) => bytes(split).replace('.0 ', ' ')) },
       ],
       series: [{}, ...this.lines.map((line, at): uPlot.Series => ({
         label: line.name, show: this.shown[at] ?? true, stroke: line.colour, width: line.dashed ? 1.5 : 2, points: { show: false },

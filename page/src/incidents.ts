@@ -32,10 +32,9 @@ function holdersTable(page: Page, report: RawReport, id: number): HTMLElement {
   return table.element;
 }
 
-/** Returns the section; null if no request was refused. */
-export function incidentsPart(page: Page, report: RawReport): IncidentsPart | null {
+/** Returns the section about the requests that were refused. */
+export function incidentsPart(page: Page, report: RawReport): IncidentsPart {
   const { incidents } = report;
-  if (incidents.id.length === 0) return null;
   const holder = h('div', { class: 'holders' });
   const show = (id: number): void => {
     const at = incidents.id.indexOf(id);

@@ -30,7 +30,7 @@ export function ranksSection(page: Page, open: (at: number) => void): HTMLElemen
         order: (at) => reports[at]?.process.rank ?? at,
         shown: (at) => { const report = reports[at]; return h('button', { type: 'button', class: 'quiet', onclick: () => { open(at); } }, report ? processName(report.process) : ''); } },
       { title: 'Host', text: (at) => reports[at]?.process.host ?? '' },
-      { title: 'Largest peak', number: true, order: (at) => { const report = reports[at]; return report ? peakOf(report) : 0; },
+      { title: 'Largest peak of a kind', number: true, order: (at) => { const report = reports[at]; return report ? peakOf(report) : 0; },
         text: (at) => { const report = reports[at]; return report ? bytes(peakOf(report)) : ''; },
         shown: (at) => {
           const report = reports[at];

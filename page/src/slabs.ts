@@ -84,8 +84,8 @@ class SlabCanvas {
     const used = this.map.bytes[at] ?? null;
     const piece = this.map.piece[at] ?? null;
     fill(this.status, `Slab at 0x${address.toString(16)}: ${counted(this.map.live[at], 'live piece')}`
-      + `${used !== null ? `, ${bytes(used)} live, ${bytes(this.map.page_bytes - used)} locked` : ''}`
-      + `${piece !== null ? `, most of up to ${bytes(piece)}${(this.map.slots[at] ?? null) === null ? '' : `, of which ${count(this.map.slots[at])} fit`}` : ''}`
+      + (used !== null ? `, ${bytes(used)} live, ${bytes(this.map.page_bytes - used)} locked` : '')
+      + (piece !== null ? `, most of up to ${bytes(piece)}${(this.map.slots[at] ?? null) === null ? '' : `, of which ${count(this.map.slots[at])} fit`}` : '')
       + `, used to ${share(filled(this.map, at), 1)}`);
   }
 

@@ -81,7 +81,7 @@ export function timelineSection(page: Page, report: RawReport, showIncident: (id
 export function comparedTimelines(page: Page, before: RawReport, now: RawReport): HTMLElement {
   const lines = [...linesOf(page, now, 'now: ', false), ...linesOf(page, before, 'before: ', true)];
   return section('together', 'Both runs on one axis',
-    `Times count from each start. Dashed: before (${fileName(before.process.path)}). Drawn through: now (${fileName(now.process.path)}).`,
+    `Times count from each start. Dashed: before (${fileName(before.process.path)}). Solid: now (${fileName(now.process.path)}).`,
     lines.length === 0 ? h('p', { class: 'status' }, 'Neither report has a timeline.')
       : new Chart('Live bytes of both runs over time', lines, [], (us) => `${duration(us)} into each run`).element);
 }

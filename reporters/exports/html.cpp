@@ -60,12 +60,17 @@ class PageFile : public CommonFile {
     reports_.add(page_report(report, path, stacks_));
     if (++count_ > std::size(compared_)) return;
     ComparedLeaks& side = compared_[count_ - 1];
-    add_leaks_of(report, "", Style(false), side.leaks);
     add_suppressed_of(report, side.suppressed);
     StacksOfReport numbers(stacks_, report);
     each_leak(report, "", [&](const LeakRow& row) {
-      side.stacks.try_emplace(printable(std::string(row.fingerprint)),
-                              numbers.number_of(row.stack));
+      const std::string fingerprint = printable(std::string(row.fingerprint));
+      side.stacks.try_emplace(fingerprint, numbers.number_of(row.stack));
+      // The page has the stack itself: texts about it are left out.
+      FingerprintedLeak& leak = side.leaks[fingerprint];
+      leak.kind = row.kind;
+      leak.api = row.api;
+      leak.count += row.count;
+      leak.bytes += row.bytes;
     });
   }
 

@@ -105,8 +105,15 @@ void add_leaks(const IndexedReport& report, StacksOfReport& stacks, std::vector<
   const std::vector<model::LeakGroup> blocks = merged_blocks(report);
   for (std::size_t i = 0; i < blocks.size() && i < most_leaks; ++i)
     if (blocks[i].growth == "growing") add(blocks[i]);
-  const std::vector<model::LeakGroup> leaks = main_leaks(report);
-  for (std::size_t i = 0; i < leaks.size() && i < most_leaks; ++i) add(leaks[i]);
+  // Small ones that are neither lost nor grow would only hide the others.
+  const std::uint64_t worth_a_line = report->leaks.bytes.value_or(0) / 100;
+  std::size_t shown = 0;
+  for (const model::LeakGroup& group : main_leaks(report)) {
+    const bool is_sure = group.lost_count.value_or(0) != 0 || group.growth == "growing";
+    if (!is_sure && group.bytes.value_or(0) < worth_a_line) continue;
+    add(group);
+    if (++shown == most_leaks) break;
+  }
 }
 
 }  // namespace
