@@ -130,12 +130,13 @@ export class DataTable<Row> {
     fill(this.status, this.found.length === 0 ? (this.rows.length === 0 ? this.options.empty : 'No row matches the filter.')
       : shown < this.found.length ? `${shown.toLocaleString('en-US')} of ${all} rows${filtered}`
         : `${all} ${this.found.length === 1 ? 'row' : 'rows'}${filtered}`);
-    fill(this.more, ...(shown < this.found.length ? [100, 1000].map((count) => h('button', {
+    const rest = this.found.length - shown;
+    fill(this.more, ...[100, 1000].filter((count, at) => rest > (at === 0 ? 0 : 100) || count < rest).map((count) => h('button', {
       type: 'button', class: 'quiet', onclick: () => {
         this.most += count;
         this.draw();
       },
-    }, `Show ${count} more`)) : []));
+    }, rest <= count ? 'Show all' : `Show ${count.toLocaleString('en-US')} more`)));
   }
 
   private row(row: Row): Node {

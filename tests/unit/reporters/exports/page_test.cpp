@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,30 +45,37 @@ std::string unpacked(const std::string& text) {
   return data;
 }
 
-// Returns a report in which stack n has the frames n's digits in base 10 name, the last digit
-// innermost.
+// Returns a report with a stack of these frames each, innermost first, and a group for each stack.
+// The function of frame n is "step_n".
 model::Report report_with_stacks(std::vector<std::vector<model::Id>> stacks) {
   model::Report report;
   report.process.program = "/opt/app";
   report.process.start = "2026-11-26T04:28:16.977002377Z";
   report.process.end_ns = 60'000'000'000;
   report.process.end_reason = "exit";
-  report.modules.push_back({.id = 1, .path = "/opt/app"});
-  for (model::Id id = 1; id <= 3000; ++id)
-    report.frames.push_back({.id = id,
-                             .function = "step_" + std::to_string(id),
-                             .file = "/src/part_" + std::to_string(id % 40) + ".cpp",
-                             .line = id,
-                             .module = 1});
+  model::Module& module = report.modules.emplace_back();
+  module.id = 1;
+  module.path = "/opt/app";
+  for (model::Id id = 1; id <= 3000; ++id) {
+    model::Frame& frame = report.frames.emplace_back();
+    frame.id = id;
+    frame.function = "step_" + std::to_string(id);
+    frame.file = "/src/part_" + std::to_string(id % 40) + ".cpp";
+    frame.line = id;
+    frame.module = 1;
+  }
   model::Id id = 0;
   for (std::vector<model::Id>& frames : stacks) {
-    report.stacks.push_back({.id = ++id, .frames = std::move(frames)});
-    report.leak_groups.push_back({.stack = id,
-                                  .kind = "device",
-                                  .api = "cudaMalloc",
-                                  .device = 0,
-                                  .count = 1 + id % 13,
-                                  .bytes = 256 * (1 + id % 997)});
+    model::Stack& stack = report.stacks.emplace_back();
+    stack.id = ++id;
+    stack.frames = std::move(frames);
+    model::LeakGroup& group = report.leak_groups.emplace_back();
+    group.stack = id;
+    group.kind = "device";
+    group.api = "cudaMalloc";
+    group.device = 0;
+    group.count = 1 + id % 13;
+    group.bytes = 256 * (1 + id % 997);
   }
   return report;
 }
@@ -124,8 +131,9 @@ TEST(PageData, stacks_with_the_same_outer_frames_share_nodes) {
 TEST(PageData, unknown_stacks_have_number_0) {
   model::Report report = report_with_stacks({{1}});
   report.leak_groups[0].stack.reset();
-  report.leak_groups.push_back({.stack = 77, .kind = "pinned"});
-  for (const Json& stack : page_of(report)["report"]["groups"]["stack"]) EXPECT_EQ(stack, 0);
+  report.leak_groups.emplace_back().stack = 77;
+  const Json page = page_of(report);
+  for (const Json& stack : page["report"]["groups"]["stack"]) EXPECT_EQ(stack, 0);
 }
 
 TEST(PageData, unknown_figures_are_null) {
@@ -136,22 +144,22 @@ TEST(PageData, unknown_figures_are_null) {
 
 TEST(PageData, parts_of_a_device_keep_their_sum) {
   model::Report report = report_with_stacks({});
-  report.devices.push_back(
-      {.device = 0, .total_bytes = 1000, .used_bytes = 400, .free_bytes = 600});
-  report.accounts = {{.device = 0, .item = "live_device", .bytes = 450},
-                     {.device = 0, .item = "unexplained", .bytes = -50}};
+  report.accounts.push_back({0, std::nullopt, "live_device", 450});
+  report.accounts.push_back({0, std::nullopt, "unexplained", -50});
+  const Json page = page_of(report);
   std::int64_t sum = 0;
-  for (const Json& bytes : page_of(report)["report"]["accounts"]["bytes"])
+  for (const Json& bytes : page["report"]["accounts"]["bytes"])
     sum += bytes.get<std::int64_t>();
   EXPECT_EQ(sum, 400);
 }
 
 TEST(PageData, slabs_keep_their_addresses) {
   model::Report report = report_with_stacks({});
-  report.fragmentation.push_back({.device = 0, .slab_count = 2, .page_bytes = 2 << 20});
-  report.slab_map = {
-      {.device = 0, .address = "0x7f6447a00000", .class_bytes = 4096, .slots = 512, .live = 3},
-      {.device = 0, .address = "0x7f6447800000", .class_bytes = 4096, .slots = 512, .live = 1}};
+  model::Fragmentation& all = report.fragmentation.emplace_back();
+  all.slab_count = 2;
+  all.page_bytes = 2 << 20;
+  report.slab_map.push_back({0, "0x7f6447a00000", 4096, 512, 3});
+  report.slab_map.push_back({0, "0x7f6447800000", 4096, 512, 1});
   const Json map = page_of(report)["report"]["slabs"][0];
   EXPECT_EQ(map["step"][0].get<std::uint64_t>() * (2 << 20), 0x7f6447800000u);
   EXPECT_EQ(map["step"][1], 1);
@@ -160,20 +168,22 @@ TEST(PageData, slabs_keep_their_addresses) {
 
 TEST(PageData, a_sentence_about_each_incident_comes_before_the_leaks) {
   model::Report report = report_with_stacks({{1}});
-  report.totals.push_back({.kind = "device", .device = 0, .allocations = 1});
-  report.leaks = {.bytes = 512, .count = 2};
-  report.incidents.push_back({.id = 1,
-                              .time_ns = 17'800'000'000,
-                              .api = "cudaMalloc",
-                              .kind = "device",
-                              .bytes = std::uint64_t{1} << 33,
-                              .device = 0,
-                              .stack = 1,
-                              .result = "CUDA_ERROR_OUT_OF_MEMORY",
-                              .outcome = "failed",
-                              .verdict = "device_full_own",
-                              .failed_count = 1,
-                              .advice = "free \x1b[31m something"});
+  report.totals.emplace_back().allocations = 1;
+  report.leaks.bytes = 512;
+  report.leaks.count = 2;
+  model::Incident& incident = report.incidents.emplace_back();
+  incident.id = 1;
+  incident.time_ns = 17'800'000'000;
+  incident.api = "cudaMalloc";
+  incident.kind = "device";
+  incident.bytes = std::uint64_t{1} << 33;
+  incident.device = 0;
+  incident.stack = 1;
+  incident.result = "CUDA_ERROR_OUT_OF_MEMORY";
+  incident.outcome = "failed";
+  incident.verdict = "device_full_own";
+  incident.failed_count = 1;
+  incident.advice = "free \x1b[31m something";
   const Json summary = page_of(report)["report"]["summary"];
   ASSERT_GE(summary.size(), 3u);
   EXPECT_EQ(summary[0]["title"].get<std::string>().find("app (pid"), 0u);
