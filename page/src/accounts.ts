@@ -1,7 +1,7 @@
 // Each device as a bar that adds up to its size: at its last reading, and at each incident.
 import type { Page, RawReport } from './data';
 import { choice, fill, h, section, swatch } from './dom';
-import { colourOf } from './theme';
+import { colourOf, inkOn } from './theme';
 import { bytes, moment, share } from './words';
 
 interface Part {
@@ -50,7 +50,10 @@ function barOf(parts: Part[], sum: number, name: string): { element: HTMLElement
   const pieces = parts.map((part) => {
     const piece = h('div', { class: part.item === 'free' ? 'piece free' : 'piece', title: `${part.words}: ${bytes(part.bytes)}` });
     piece.style.flexGrow = String(Math.max(0, part.bytes) / Math.max(1, sum));
-    if (part.item !== 'free') piece.style.background = colourOf(part.item);
+    if (part.item !== 'free') {
+      piece.style.background = colourOf(part.item);
+      piece.style.color = inkOn(colourOf(part.item));
+    }
     if (part.bytes > sum * 0.12) piece.append(h('span', {}, part.words), h('span', {}, bytes(part.bytes)));
     if (part.bytes > 0) element.append(piece);
     return piece;

@@ -44,7 +44,7 @@ export function incidentsPart(page: Page, report: RawReport): IncidentsPart {
       holdersTable(page, report, id));
   };
   const table = new DataTable<number>({
-    caption: 'Refused requests',
+    caption: 'List of refused requests',
     empty: 'No request was refused.',
     most: 10,
     columns: [

@@ -46,3 +46,13 @@ const colours: Record<string, string> = {
 export function colourOf(name: string): string {
   return colours[name] ?? '#9a9fa8';
 }
+
+/** Returns black or white, whichever is easier to read on the colour (#rrggbb). */
+export function inkOn(colour: string): string {
+  const light = [1, 3, 5].map((at) => {
+    const part = parseInt(colour.slice(at, at + 2), 16) / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  const brightness = 0.2126 * (light[0] ?? 0) + 0.7152 * (light[1] ?? 0) + 0.0722 * (light[2] ?? 0);
+  return brightness > 0.179 ? '#000000' : '#ffffff';
+}
