@@ -302,4 +302,4 @@ def test_runs_options_are_the_shims_settings(cuwarden, workspace):
     checks = {
         "--fail-on-leak", "--fail-on-new", "--fail-on-growth", "--baseline", "--write-baseline", "--error-exitcode",
     }  # fmt: skip
-    assert listed - {"--", "-h,--help", "--help"} == {*options, "--simulate", *checks}
+    assert listed - {"--", "-h,--help", "--help"} == {*options, "--simulate", "--html", *checks}
