@@ -40,7 +40,7 @@ export function factsSection(report: RawReport): HTMLElement {
     most: 60,
     columns: [
       { title: 'Name', text: (row) => row.name },
-      { title: 'Value', text: (row) => row.value ?? '' },
+      { title: 'Value', long: true, text: (row) => row.value ?? '' },
       { title: 'From', text: (row) => row.source ?? '' },
     ],
   });

@@ -49,7 +49,7 @@ export function incidentsPart(page: Page, report: RawReport): IncidentsPart {
     most: 10,
     columns: [
       { title: 'Request', text: (at) => `${incidents.api[at] ?? 'a request'}${(incidents.bytes[at] ?? null) === null ? '' : ` of ${bytes(incidents.bytes[at])}`}` },
-      { title: 'When', text: (at) => moment(report.process, incidents.time[at] ?? null), order: (at) => incidents.time[at] ?? 0 },
+      { title: 'When', long: true, text: (at) => moment(report.process, incidents.time[at] ?? null), order: (at) => incidents.time[at] ?? 0 },
       { title: 'Refusals', number: true, text: (at) => count((incidents.repeats[at] ?? 0) + 1), order: (at) => incidents.repeats[at] ?? 0 },
       { title: 'Outcome', text: (at) => (incidents.outcome[at] ?? '').replace(/_/g, ' '), shown: (at) => {
         const outcome = incidents.outcome[at] ?? '';

@@ -8,6 +8,8 @@ export interface Column<Row> {
   /** Value by which rows are sorted; left out: the text. */
   order?: (row: Row) => number | string;
   number?: boolean;
+  /** True: the text may be long, and is broken into lines. */
+  long?: boolean;
   /** Element in place of the text. */
   shown?: (row: Row) => Node;
 }
@@ -144,7 +146,7 @@ export class DataTable<Row> {
     const { columns, details } = this.options;
     columns.forEach((column, at) => {
       const content = column.shown ? column.shown(row) : column.text(row);
-      const cell = h(at === 0 ? 'th' : 'td', { class: column.number ? 'number' : null, scope: at === 0 ? 'row' : null });
+      const cell = h(at === 0 ? 'th' : 'td', { class: column.number ? 'number' : column.long ? 'long' : null, scope: at === 0 ? 'row' : null });
       if (at === 0 && details) {
         const button = h('button', { type: 'button', class: 'open', 'aria-expanded': 'false' }, content);
         button.addEventListener('click', () => { this.toggle(line, button, row); });

@@ -30,7 +30,7 @@ std::string base64(const std::vector<Bytef>& bytes) {
 std::string packed_data(std::string_view data) {
   uLongf size = compressBound(data.size());
   std::vector<Bytef> bytes(size);
-  // It can fail only for lack of memory: the buffer is large enough.
+  // Only a lack of memory can make this fail, because the buffer is large enough.
   if (compress2(bytes.data(), &size, reinterpret_cast<const Bytef*>(data.data()), data.size(),
                 Z_BEST_COMPRESSION) != Z_OK)
     throw std::bad_alloc();

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <concepts>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "reporters/json/json_values.hpp"
+#include "reporters/model/values.hpp"
 #include "reporters/words/printable.hpp"
 
 namespace cuwarden {
@@ -57,8 +59,8 @@ class PageJson {
   std::string text() const { return text_ + end_; }
 
  private:
-  std::string text_;
-  char end_;
+  std::string text_;  // JSON of the parts so far, without the bracket at the end
+  char end_;          // bracket at the end
 };
 
 // Returns a column: the JSON of a list with value(row) for each row.

@@ -1,6 +1,7 @@
 #include "reporters/exports/page/page_report.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <tuple>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "reporters/exports/page/page_json.hpp"
 #include "reporters/labels/report_frames.hpp"
 #include "reporters/labels/users_frame.hpp"
 #include "reporters/owners/short_names.hpp"

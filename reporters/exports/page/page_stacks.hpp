@@ -1,9 +1,9 @@
 // The call stacks of the page. All reports of a page share one table of texts, one of frames, and
-// one tree of frames, in which stacks with the same outer frames share the nodes of these.
+// one tree of frames. Stacks with the same outer frames share the nodes of these frames.
 #pragma once
 
 #include <array>
-#include <cstddef>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "reporters/exports/page/page_json.hpp"
 #include "reporters/model/indexed_report.hpp"
 
 namespace cuwarden {
@@ -19,6 +20,8 @@ namespace cuwarden {
 // The texts, frames and call stacks of all reports of a page.
 class PageStacks {
  public:
+  // Makes the rows with number 0: the empty text, the unknown frame, the root of the tree, and the
+  // unknown stack.
   PageStacks();
   // Returns the number of the text in the table of texts; 0: empty.
   std::uint32_t text(std::string_view);
@@ -26,9 +29,7 @@ class PageStacks {
   std::uint32_t stack(const IndexedReport&, const model::Stack*);
   // Returns the JSON of the tables, as members of an object: `strings`, `frames`, `nodes`,
   // `stacks`.
-  void add_to(class PageJson&) const;
-  // Number of nodes in the tree of frames.
-  std::size_t node_count() const { return parents_.size(); }
+  void add_to(PageJson&) const;
 
  private:
   // Numbers of the texts of function, short function, file, module and library; the line; 1 for
@@ -41,18 +42,20 @@ class PageStacks {
     bool truncated = false;   // true if outer frames were not recorded
     auto operator<=>(const Row&) const = default;
   };
+  // Returns the number of the frame in the table of frames, to which a new one is added.
   std::uint32_t frame(const IndexedReport&, const model::Frame&);
+  // Returns the number of the node for a frame whose caller is the node `parent`.
   std::uint32_t node(std::uint32_t parent, std::uint32_t frame);
 
-  std::vector<std::string> texts_;
-  std::unordered_map<std::string, std::uint32_t> text_numbers_;
-  std::vector<Frame> frames_;
-  std::map<Frame, std::uint32_t> frame_numbers_;
+  std::vector<std::string> texts_;                               // texts by number
+  std::unordered_map<std::string, std::uint32_t> text_numbers_;  // text → its number
+  std::vector<Frame> frames_;                                    // frames by number
+  std::map<Frame, std::uint32_t> frame_numbers_;                 // frame → its number
   // Nodes of the tree: number of the parent, and of the frame. Node 0 is the root.
   std::vector<std::uint32_t> parents_, node_frames_;
   std::unordered_map<std::uint64_t, std::uint32_t> node_numbers_;  // parent and frame → node
-  std::vector<Row> rows_;
-  std::map<Row, std::uint32_t> row_numbers_;
+  std::vector<Row> rows_;                                          // stacks by number
+  std::map<Row, std::uint32_t> row_numbers_;                       // stack → its number
 };
 
 // Numbers of one report's stacks in the tables of a page.
@@ -64,9 +67,9 @@ class StacksOfReport {
   std::uint32_t number_of(model::MaybeId);
 
  private:
-  PageStacks& page_;
-  const IndexedReport& report_;
-  std::unordered_map<model::Id, std::uint32_t> numbers_;
+  PageStacks& page_;                                      // tables of the page; not owned
+  const IndexedReport& report_;                           // report that has the stacks; not owned
+  std::unordered_map<model::Id, std::uint32_t> numbers_;  // id in the report → number in the page
 };
 
 }  // namespace cuwarden

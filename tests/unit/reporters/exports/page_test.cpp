@@ -148,8 +148,7 @@ TEST(PageData, parts_of_a_device_keep_their_sum) {
   report.accounts.push_back({0, std::nullopt, "unexplained", -50});
   const Json page = page_of(report);
   std::int64_t sum = 0;
-  for (const Json& bytes : page["report"]["accounts"]["bytes"])
-    sum += bytes.get<std::int64_t>();
+  for (const Json& bytes : page["report"]["accounts"]["bytes"]) sum += bytes.get<std::int64_t>();
   EXPECT_EQ(sum, 400);
 }
 
