@@ -2,7 +2,7 @@
 import type { Page, RawReport } from './data';
 import { choice, fill, h, section, swatch } from './dom';
 import { colourOf, inkOn } from './theme';
-import { bytes, moment, share } from './words';
+import { bytes, moment, own, share } from './words';
 
 interface Part {
   item: string;
@@ -34,7 +34,7 @@ function partsAt(report: RawReport, device: number, incident: number | null): Pa
 
 function row(part: Part, total: number, highlight: (isOn: boolean) => void): HTMLElement {
   const meaning = part.item === 'unexplained' && part.bytes < 0
-    ? 'live memory is counted later than the device is read: memory was allocated between the two' : (meanings[part.item] ?? '');
+    ? 'live memory is counted later than the device is read: memory was allocated between the two' : (own(meanings, part.item) ?? '');
   const line = h('tr', {},
     h('th', { scope: 'row' }, swatch(part.item === 'free' ? 'transparent' : colourOf(part.item)), part.words),
     h('td', { class: 'number' }, bytes(part.bytes)), h('td', { class: 'number' }, share(part.bytes, total)),

@@ -1,6 +1,8 @@
 // The data of the page, as `reporters/exports/page` writes it. Tables are objects with a list for
 // each column. Times are microseconds since the start of the process; null is unknown.
 
+import { own } from './words';
+
 export type Maybe = number | null;
 export type MaybeText = string | null;
 
@@ -194,7 +196,7 @@ export class Page {
   }
   /** Returns words for a kind of memory, such as "device memory (GPU 0)". */
   memory(kind: string, device: Maybe | undefined): string {
-    const words = kind === 'host_rss' ? 'resident host memory (RSS)' : (this.raw.kinds[kind] ?? kind).replace(/_/g, ' ');
+    const words = kind === 'host_rss' ? 'resident host memory (RSS)' : (own(this.raw.kinds, kind) ?? kind).replace(/_/g, ' ');
     return device === null || device === undefined ? words : `${words} (GPU ${device})`;
   }
   frame(number: number): Frame {

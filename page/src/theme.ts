@@ -1,5 +1,6 @@
 // Switches between light and dark. At first the page follows the system; the choice is kept for this file's tab only.
 import { h } from './dom';
+import { own } from './words';
 
 const listeners: (() => void)[] = [];
 
@@ -44,7 +45,7 @@ const colours: Record<string, string> = {
 
 /** Returns the colour of a kind of memory or of a part of a device. */
 export function colourOf(name: string): string {
-  return colours[name] ?? '#9a9fa8';
+  return own(colours, name) ?? '#9a9fa8';
 }
 
 /** Returns black or white, whichever is easier to read on the colour (#rrggbb). */

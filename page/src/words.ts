@@ -1,6 +1,11 @@
 // Sizes, counts and times as people read them, in the words of the text report.
 import type { Frame, Maybe, ProcessFacts } from './data';
 
+/** Returns the record's own value for the key: names in reports may be those of an object's inherited members. */
+export function own<Value>(record: Record<string, Value>, key: string): Value | undefined {
+  return Object.hasOwn(record, key) ? record[key] : undefined;
+}
+
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 
 /** Returns a size such as "1.5 GiB"; "unknown" for null. */
@@ -82,5 +87,5 @@ export function processName(process: ProcessFacts): string {
 const growths: Record<string, string> = { growing: 'growing', burst: 'burst', steady: 'steady', one_time: 'one time' };
 /** Returns words for a name of growth in reports. */
 export function growthWords(name: string): string {
-  return growths[name] ?? name;
+  return own(growths, name) ?? name;
 }

@@ -17,6 +17,11 @@ export function hostileReport(from) {
   for (const incident of report.incidents) Object.assign(incident, { verdict: markup, advice: markup, api: markup });
   for (const group of report.leak_groups) Object.assign(group, { api: markup, where: markup, kind: markup });
   for (const device of report.devices) device.name = markup;
+  // Names of members that every object of JavaScript inherits.
+  report.accounts.push({ device: 0, incident: null, item: 'constructor', bytes: 2 ** 30 });
+  report.totals.push({ ...report.totals[0], kind: 'toString' });
+  report.timeline.push({ ...report.timeline[0], kind: '__proto__', device: null, max_bytes: 2 ** 30, last_bytes: 1 });
+  report.leak_groups.push({ ...report.leak_groups[0], kind: 'constructor', growth: 'valueOf' });
   for (const part of report.accounts) if (part.item === 'unexplained') part.bytes = -3 * 2 ** 30;
   report.tool.reasons = [markup];
   report.tool.complete = false;
