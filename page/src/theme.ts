@@ -25,6 +25,8 @@ export function startTheme(button: HTMLElement): void {
     show();
   });
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', show);
+  // Paper is light: pictures are drawn anew for it.
+  matchMedia('print').addEventListener('change', show);
   show();
 }
 

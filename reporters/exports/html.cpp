@@ -57,11 +57,11 @@ void add_changes(const std::vector<ChangedLeak>& changes, const char* name,
 class PageFile : public CommonFile {
  public:
   void add(const IndexedReport& report, const std::string& path) override {
-    reports_.add(page_report(report, path, stacks_));
+    StacksOfReport numbers(stacks_, report);
+    reports_.add(page_report(report, path, numbers));
     if (++count_ > std::size(compared_)) return;
     ComparedLeaks& side = compared_[count_ - 1];
     add_suppressed_of(report, side.suppressed);
-    StacksOfReport numbers(stacks_, report);
     each_leak(report, "", [&](const LeakRow& row) {
       const std::string fingerprint = printable(std::string(row.fingerprint));
       side.stacks.try_emplace(fingerprint, numbers.number_of(row.stack));

@@ -283,8 +283,9 @@ std::string settings_of(const IndexedReport& report) {
 
 }  // namespace
 
-std::string page_report(const IndexedReport& report, const std::string& path, PageStacks& page) {
-  StacksOfReport stacks(page, report);
+std::string page_report(const IndexedReport& report, const std::string& path,
+                        StacksOfReport& stacks) {
+  PageStacks& page = stacks.page();
   PageJson object("{}");
   object.add("process", process_of(report, path))
       .add("summary", page_summary(report, stacks))

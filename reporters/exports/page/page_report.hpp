@@ -10,7 +10,7 @@
 namespace cuwarden {
 
 // Returns the JSON of the object about the report. Adds its stacks to those of the page. `path`:
-// path of the report's file.
-std::string page_report(const IndexedReport&, const std::string& path, PageStacks&);
+// path of the report's file. `stacks`: numbers of this report's stacks.
+std::string page_report(const IndexedReport&, const std::string& path, StacksOfReport& stacks);
 
 }  // namespace cuwarden

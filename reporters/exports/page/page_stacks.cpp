@@ -55,23 +55,14 @@ std::uint32_t PageStacks::node(std::uint32_t parent, std::uint32_t frame) {
   return known->second;
 }
 
-std::uint32_t PageStacks::stack(const IndexedReport& report, const model::Stack* stack) {
-  if (stack == nullptr) return 0;
-  std::vector<NamedFrame> named;
-  std::vector<std::uint32_t> frames;
-  for (const model::Id id : stack->frames) {
-    const model::Frame* const row = report.frame(id);
-    if (row == nullptr) continue;
-    const model::Module* const module = report.module(row->module);
-    named.push_back(named_frame(*row, module == nullptr ? std::string_view() : module->path));
-    frames.push_back(frame(report, *row));
-  }
+std::uint32_t PageStacks::stack(const std::vector<std::uint32_t>& frames, std::size_t users,
+                                bool truncated) {
   if (frames.empty()) return 0;
   Row row;
   for (auto outer = frames.rbegin(); outer != frames.rend(); ++outer)
     row.node = node(row.node, *outer);
-  row.users = static_cast<std::uint32_t>(users_frame(named).value_or(0));
-  row.truncated = stack->truncated;
+  row.users = static_cast<std::uint32_t>(users);
+  row.truncated = truncated;
   const auto [known, is_new] =
       row_numbers_.try_emplace(row, static_cast<std::uint32_t>(rows_.size()));
   if (is_new) rows_.push_back(row);
@@ -106,8 +97,24 @@ void PageStacks::add_to(PageJson& page) const {
 std::uint32_t StacksOfReport::number_of(model::MaybeId id) {
   if (!id) return 0;
   const auto [known, is_new] = numbers_.try_emplace(*id, 0);
-  if (is_new) known->second = page_.stack(report_, report_.stack(id));
+  const model::Stack* const stack = is_new ? report_.stack(id) : nullptr;
+  if (stack != nullptr) known->second = added(*stack);
   return known->second;
+}
+
+std::uint32_t StacksOfReport::added(const model::Stack& stack) {
+  std::vector<NamedFrame> named;
+  std::vector<std::uint32_t> frames;
+  for (const model::Id id : stack.frames) {
+    const model::Frame* const row = report_.frame(id);
+    if (row == nullptr) continue;
+    const model::Module* const module = report_.module(row->module);
+    named.push_back(named_frame(*row, module == nullptr ? std::string_view() : module->path));
+    const auto [known, is_new] = frames_.try_emplace(id, 0);
+    if (is_new) known->second = page_.frame(report_, *row);
+    frames.push_back(known->second);
+  }
+  return page_.stack(frames, users_frame(named).value_or(0), stack.truncated);
 }
 
 }  // namespace cuwarden

@@ -25,8 +25,12 @@ class PageStacks {
   PageStacks();
   // Returns the number of the text in the table of texts; 0: empty.
   std::uint32_t text(std::string_view);
-  // Returns the number of the stack in the table of stacks; 0 if it is unknown or has no frames.
-  std::uint32_t stack(const IndexedReport&, const model::Stack*);
+  // Returns the number of the report's frame in the table of frames.
+  std::uint32_t frame(const IndexedReport&, const model::Frame&);
+  // Returns the number of a stack in the table of stacks; 0 if it has no frames. `frames`: numbers
+  // of its frames, innermost first. `users`: index of the frame that a person would name.
+  // `truncated`: true if outer frames were not recorded.
+  std::uint32_t stack(const std::vector<std::uint32_t>& frames, std::size_t users, bool truncated);
   // Returns the JSON of the tables, as members of an object: `strings`, `frames`, `nodes`,
   // `stacks`.
   void add_to(PageJson&) const;
@@ -42,8 +46,6 @@ class PageStacks {
     bool truncated = false;   // true if outer frames were not recorded
     auto operator<=>(const Row&) const = default;
   };
-  // Returns the number of the frame in the table of frames, to which a new one is added.
-  std::uint32_t frame(const IndexedReport&, const model::Frame&);
   // Returns the number of the node for a frame whose caller is the node `parent`.
   std::uint32_t node(std::uint32_t parent, std::uint32_t frame);
 
@@ -65,11 +67,17 @@ class StacksOfReport {
   StacksOfReport(PageStacks& page, const IndexedReport& report) : page_(page), report_(report) {}
   // Returns the number of the stack in the page's table; 0 if it is null or unknown.
   std::uint32_t number_of(model::MaybeId);
+  // Returns the tables of the page.
+  PageStacks& page() { return page_; }
 
  private:
-  PageStacks& page_;                                      // tables of the page; not owned
-  const IndexedReport& report_;                           // report that has the stacks; not owned
-  std::unordered_map<model::Id, std::uint32_t> numbers_;  // id in the report → number in the page
+  // Adds the stack to the page's table, and returns its number.
+  std::uint32_t added(const model::Stack&);
+
+  PageStacks& page_;             // tables of the page; not owned
+  const IndexedReport& report_;  // report that has the stacks; not owned
+  // Ids of stacks and of frames in the report → numbers in the page.
+  std::unordered_map<model::Id, std::uint32_t> numbers_, frames_;
 };
 
 }  // namespace cuwarden

@@ -83,7 +83,9 @@ model::Report report_with_stacks(std::vector<std::vector<model::Id>> stacks) {
 Json page_of(const model::Report& report) {
   PageStacks stacks;
   PageJson page("{}");
-  const std::string one = page_report(IndexedReport(report), "/tmp/app.json", stacks);
+  const IndexedReport indexed(report);
+  StacksOfReport numbers(stacks, indexed);
+  const std::string one = page_report(indexed, "/tmp/app.json", numbers);
   stacks.add_to(page);
   page.add("report", one);
   return Json::parse(page.text());
@@ -222,7 +224,9 @@ TEST(PageData, a_report_of_a_hundred_thousand_stacks_takes_less_than_3_MiB) {
   }
   PageStacks tables;
   PageJson page("{}");
-  page.add("report", page_report(IndexedReport(std::move(report)), "/tmp/app.json", tables));
+  const IndexedReport indexed(std::move(report));
+  StacksOfReport numbers(tables, indexed);
+  page.add("report", page_report(indexed, "/tmp/app.json", numbers));
   tables.add_to(page);
   constexpr std::size_t largest_template = 150 << 10;
   EXPECT_LT(packed_data(page.text()).size() + largest_template, std::size_t{3} << 20);
