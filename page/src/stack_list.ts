@@ -1,7 +1,6 @@
 // A call stack as a list of frames, innermost first. Frames of libraries are folded.
 import type { Frame, Page } from './data';
 import { h } from './dom';
-import { fileName } from './words';
 
 const codeWords: Record<Frame['code'], string> = {
   own: 'native', python: 'Python', library: 'library', cuda: 'CUDA', system: 'system',
@@ -11,8 +10,9 @@ function frameItem(frame: Frame, isUsers: boolean): HTMLElement {
   const where = frame.file === '' ? frame.module : `${frame.file}${frame.line > 0 ? `:${frame.line}` : ''}`;
   return h('li', { class: isUsers ? `frame ${frame.code} users` : `frame ${frame.code}` },
     h('span', { class: 'tag' }, frame.python && frame.code === 'library' ? 'Python' : codeWords[frame.code]),
-    h('span', { class: 'function', title: frame.name }, frame.short),
-    h('span', { class: 'file', title: where }, `${where === '' ? '' : fileName(frame.file) === '' ? where : where}${frame.inlined ? ' (inlined)' : ''}`));
+    frame.name === frame.short ? h('span', { class: 'function' }, frame.short)
+      : h('details', { class: 'function' }, h('summary', { title: 'Show the whole name' }, frame.short), h('span', { class: 'whole' }, frame.name)),
+    h('span', { class: 'file' }, `${where}${frame.inlined ? ' (inlined)' : ''}`));
 }
 
 /** Returns the stack as an element. */

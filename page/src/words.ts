@@ -70,12 +70,18 @@ export function fileName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
+/** Returns the text with its end cut, if it is very long; the call stack has the whole name. */
+function cut(text: string): string {
+  return text.length > 160 ? `${text.slice(0, 158)}…` : text;
+}
+
 /** Returns a frame in one line: "train.py:41 in step". */
 export function location(frame: Frame | null): string {
   if (frame === null) return 'no stack was recorded';
-  const file = fileName(frame.file);
-  if (file === '') return frame.module === '' || frame.short.startsWith(frame.module) ? frame.short : `${frame.short} in ${frame.module}`;
-  return `${file}${frame.line > 0 ? `:${frame.line}` : ''} in ${frame.short}`;
+  const file = cut(fileName(frame.file));
+  const name = cut(frame.short);
+  if (file === '') return frame.module === '' || frame.short.startsWith(frame.module) ? name : `${name} in ${cut(frame.module)}`;
+  return `${file}${frame.line > 0 ? `:${frame.line}` : ''} in ${name}`;
 }
 
 /** Returns a short name of a process for lists: "rank 3" or "train.py (pid 17)". */
