@@ -26,7 +26,8 @@ for (const name of ['churn', 'lost_on_throw', 'streams', 'hostile', 'two_reports
         await checkWidth(page);
         // Opened rows and lists are read, too.
         for (const closed of await page.locator('button.open').all()) if (await closed.isVisible()) { await closed.click(); break; }
-        for (const summary of await page.locator('details > summary').all()) await summary.click();
+        await page.evaluate(() => { for (const details of document.querySelectorAll('details')) details.open = true; });
+        await page.waitForFunction(() => [...document.querySelectorAll('.notice > details')].every((details) => details.childElementCount > 1));
         await checkAccessibility(page);
         await checkWidth(page);
       });
