@@ -4,7 +4,7 @@
 
 # shellcheck disable=SC2034 # for those who source this
 build_packages=(g++ meson ninja-build pkg-config nlohmann-json3-dev libspdlog-dev libfmt-dev
-  libcli11-dev libgtest-dev libbenchmark-dev zlib1g-dev python3 python3-pytest python3-jsonschema)
+  libcli11-dev libgtest-dev libbenchmark-dev zlib1g-dev python3 python3-pytest python3-jsonschema nodejs npm)
 
 say() { printf '\n== %s\n' "$*"; }
 

@@ -7,6 +7,7 @@
 #include "reporters/model/growth.hpp"
 #include "reporters/text/text_elements.hpp"
 #include "reporters/text/text_stacks.hpp"
+#include "runtime_hooks/core/kind.hpp"
 
 namespace cuwarden {
 namespace {
@@ -86,6 +87,36 @@ std::vector<model::LeakGroup> merged_leaks(const IndexedReport& report) {
   return merged_rows(report, leaks, [](const model::LeakGroup& group) {
     return std::tuple(group.kind, group.device, group.api, group.module);
   });
+}
+
+std::vector<model::LeakGroup> merged_blocks(const IndexedReport& report) {
+  std::vector<const model::FrameworkSite*> sites;
+  for (const model::FrameworkSite& site : report->framework_sites) sites.push_back(&site);
+  const auto merged = merged_rows(report, sites, [](const model::FrameworkSite& site) {
+    return std::tuple(site.framework, site.device, site.growth);
+  });
+  std::vector<model::LeakGroup> blocks;
+  for (const model::FrameworkSite& site : merged) {
+    model::LeakGroup block;
+    block.where = site.where;
+    block.stack = site.stack;
+    block.kind = kind_name(Kind::framework_block);
+    block.api = site.framework;
+    block.device = site.device;
+    block.count = site.count;
+    block.bytes = site.bytes;
+    block.first_ns = site.first_ns;
+    block.last_ns = site.last_ns;
+    block.allocations = site.allocations;
+    block.growth = site.growth;
+    block.first_step = site.first_step;
+    block.growth_bytes_per_step = site.growth_bytes_per_step;
+    block.growth_bytes_per_minute = site.growth_bytes_per_minute;
+    blocks.push_back(std::move(block));
+  }
+  std::ranges::stable_sort(blocks, std::greater(),
+                           [](const model::LeakGroup& block) { return block.growth == "growing"; });
+  return blocks;
 }
 
 }  // namespace cuwarden

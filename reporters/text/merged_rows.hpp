@@ -133,4 +133,8 @@ std::vector<Row> merged_rows(const IndexedReport& report, const std::vector<cons
 // that a context released, and suppressed leaks.
 std::vector<model::LeakGroup> merged_leaks(const IndexedReport&);
 
+// Returns the blocks that frameworks have handed out and not got back, as rows of leaks: those of
+// call stacks that grow come first, then the largest. The field `api` has the framework's name.
+std::vector<model::LeakGroup> merged_blocks(const IndexedReport&);
+
 }  // namespace cuwarden

@@ -1,5 +1,7 @@
 #include "reporters/text/process_ending.hpp"
 
+#include <cstdint>
+
 #include "reporters/text/text_elements.hpp"
 #include "reporters/words/signal_name.hpp"
 

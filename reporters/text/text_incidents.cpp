@@ -124,8 +124,9 @@ std::string process_line(const model::DeviceProcess& process) {
   return text;
 }
 
-void add_incident(const IndexedReport& report, const model::Incident& incident, bool is_headline,
-                  const Style& style, std::string& text) {
+// Adds what proves the cause of a failed request, and what was attempted.
+void add_evidence(const IndexedReport& report, const model::Incident& incident, const Style& style,
+                  std::string& text) {
   const std::uint64_t all = incident.repeats.value_or(0) + 1;
   const std::uint64_t recovered = incident.recovered_count.value_or(0),
                       rescued = incident.rescued_count.value_or(0),
@@ -133,10 +134,6 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
                       open = all - std::min(all, rescued + seen);
   constexpr std::uint64_t noticeable_ns = 1'000'000;
   const std::uint64_t took_ns = tried_ns(report, incident);
-  if (is_headline)
-    text += "\n" + style.bold("EVIDENCE for " + printable(incident.verdict)) + "\n";
-  else
-    add_headline(headline_of_incident(report, incident), style, text);
   if (const std::string sharing = sharing_of(report, incident); !sharing.empty())
     text += "  " + sharing + "\n";
   if (const std::string proof = proof_of(incident); !proof.empty())
@@ -162,18 +159,13 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
     text += style.dim("  the attempts took " + human_time(took_ns)) + "\n";
   if (recovered > 0)
     text += "  the program soon asked again and was served " + times(recovered) + "\n";
-  text += "  the request was made at\n";
-  add_stack(report, incident.stack, most_incident_lines, style, text);
-  for (const auto& process : report->device_processes)
-    if (process.incident == incident.id) text += "    " + process_line(process) + "\n";
-  add_holders(report, incident, style, text);
 }
 
-// Adds an incident whose requests were all served by the ladder.
-void add_rescue(const IndexedReport& report, const model::Incident& incident, const Style& style,
-                std::string& text) {
+// Adds what happened to requests that were all served by the ladder.
+void add_rescue_words(const IndexedReport& report, const model::Incident& incident,
+                      const Style& style, std::string& text) {
   const std::uint64_t all = incident.repeats.value_or(0) + 1;
-  text += "\n" + style.yellow("RESCUED") + ": " + style.bold(request_words(incident)) +
+  text += style.yellow("RESCUED") + ": " + style.bold(request_words(incident)) +
           " would have failed" + (all > 1 ? " " + times(all) + ", first" : "") + " " +
           moment_of(report, incident.time_ns.value_or(0)) + ": " + printable(incident.verdict) +
           (all > 1 ? ", and all were served, mostly by " : ", and was served by ") +
@@ -186,18 +178,41 @@ void add_rescue(const IndexedReport& report, const model::Incident& incident, co
   }
   text += "\n";
   add_rungs(report, incident, style, text);
-  add_stack(report, incident.stack, most_incident_lines, style, text);
+}
+
+void add_processes(const IndexedReport& report, const model::Incident& incident,
+                   std::string& text) {
+  for (const auto& process : report->device_processes)
+    if (process.incident == incident.id) text += "    " + process_line(process) + "\n";
 }
 
 }  // namespace
+
+void add_incident_words(const IndexedReport& report, const model::Incident& incident,
+                        bool is_headline, const Style& style, std::string& text) {
+  if (incident.outcome == "rescued") return add_rescue_words(report, incident, style, text);
+  if (is_headline)
+    text += style.bold("EVIDENCE for " + printable(incident.verdict)) + "\n";
+  else
+    add_headline(headline_of_incident(report, incident), style, text);
+  add_evidence(report, incident, style, text);
+  add_processes(report, incident, text);
+}
 
 void add_incidents(const IndexedReport& report, model::MaybeId of_headline, const Style& style,
                    std::string& text) {
   std::size_t failed = 0;
   std::uint64_t recoveries = 0;
   for (const auto& incident : report->incidents) {
+    const auto add = [&](bool is_headline) {
+      text += "\n";
+      add_incident_words(report, incident, is_headline, style, text);
+      text += "  the request was made at\n";
+      add_stack(report, incident.stack, most_incident_lines, style, text);
+      if (incident.outcome != "rescued") add_holders(report, incident, style, text);
+    };
     if (incident.outcome == "rescued") {
-      add_rescue(report, incident, style, text);
+      add(false);
       continue;
     }
     if (incident.outcome == "recovered_by_caller") {
@@ -206,8 +221,7 @@ void add_incidents(const IndexedReport& report, model::MaybeId of_headline, cons
       continue;
     }
     const bool is_headline = incident.id == of_headline;
-    if (is_headline || failed < most_incidents)
-      add_incident(report, incident, is_headline, style, text);
+    if (is_headline || failed < most_incidents) add(is_headline);
     ++failed;
   }
   if (failed > most_incidents) {

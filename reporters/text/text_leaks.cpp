@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -18,7 +17,6 @@
 #include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
-#include "runtime_hooks/core/kind.hpp"
 
 namespace cuwarden {
 namespace {
@@ -59,19 +57,8 @@ std::string reachability_of(const model::LeakGroup& group, const Style& style) {
 
 void add_group(const IndexedReport& report, const model::LeakGroup& group, std::size_t rank,
                const Style& style, std::string& text) {
-  const bool growing = group.growth == "growing";
-  text += "\n" + padded(std::to_string(rank) + ".", 3, true) + " " +
-          style.bold(human_bytes(group.bytes.value_or(0))) + " in " +
-          counted(group.count.value_or(0), group.kind) + " · " +
-          memory_name(group.kind, group.device) + " · " + text_or(group.api, "unknown call");
-  // A framework that lists its blocks itself does not tell when they were made.
-  if (group.growth)
-    text += " · " + (growing ? style.red(growth_words(group)) + share_of(group) : kept_of(group));
-  if (const std::string found = reachability_of(group, style); !found.empty())
-    text += " · " + found;
-  const std::string module = printable(report.module_name(calling_module(report, group.stack)));
-  if (!module.empty() && module != file_name(report->process.program.value_or("")))
-    text += " · " + module;
+  text += "\n" + padded(std::to_string(rank) + ".", 3, true) + " ";
+  add_leak_words(report, group, style, text);
   text += "\n";
   add_stack(report, group.stack, most_leak_lines, style, text);
   if (const LibraryMemory asked = library_memory(report, group);
@@ -140,37 +127,6 @@ bool wanted(const IndexedReport& report, const model::LeakGroup& group,
             const TextOptions& options) {
   if (group.bytes.value_or(0) < options.min_bytes) return false;
   return options.module.empty() || is_in_module(report, group, options.module);
-}
-
-// Returns the blocks of call stacks as rows of leaks, those first that grow, then the largest.
-std::vector<model::LeakGroup> blocks_of(const IndexedReport& report) {
-  std::vector<const model::FrameworkSite*> sites;
-  for (const model::FrameworkSite& site : report->framework_sites) sites.push_back(&site);
-  const auto merged = merged_rows(report, sites, [](const model::FrameworkSite& site) {
-    return std::tuple(site.framework, site.device, site.growth);
-  });
-  std::vector<model::LeakGroup> blocks;
-  for (const model::FrameworkSite& site : merged) {
-    model::LeakGroup block;
-    block.where = site.where;
-    block.stack = site.stack;
-    block.kind = kind_name(Kind::framework_block);
-    block.api = site.framework;
-    block.device = site.device;
-    block.count = site.count;
-    block.bytes = site.bytes;
-    block.first_ns = site.first_ns;
-    block.last_ns = site.last_ns;
-    block.allocations = site.allocations;
-    block.growth = site.growth;
-    block.first_step = site.first_step;
-    block.growth_bytes_per_step = site.growth_bytes_per_step;
-    block.growth_bytes_per_minute = site.growth_bytes_per_minute;
-    blocks.push_back(std::move(block));
-  }
-  std::ranges::stable_sort(blocks, std::greater(),
-                           [](const model::LeakGroup& block) { return block.growth == "growing"; });
-  return blocks;
 }
 
 // Adds a line for each rule that excludes leaks, and one for each that matched nothing.
@@ -251,11 +207,56 @@ class KeptByLibraries {
 
 }  // namespace
 
+void add_leak_words(const IndexedReport& report, const model::LeakGroup& group, const Style& style,
+                    std::string& text) {
+  const bool growing = group.growth == "growing";
+  text += style.bold(human_bytes(group.bytes.value_or(0))) + " in " +
+          counted(group.count.value_or(0), group.kind) + " · " +
+          memory_name(group.kind, group.device) + " · " + text_or(group.api, "unknown call");
+  // A framework that lists its blocks itself does not tell when they were made.
+  if (group.growth)
+    text += " · " + (growing ? style.red(growth_words(group)) + share_of(group) : kept_of(group));
+  if (const std::string found = reachability_of(group, style); !found.empty())
+    text += " · " + found;
+  const std::string module = printable(report.module_name(calling_module(report, group.stack)));
+  if (!module.empty() && module != file_name(report->process.program.value_or("")))
+    text += " · " + module;
+}
+
+void add_leaks_headline(const IndexedReport& report, const Style& style, std::string& text) {
+  const auto& leaks = report->leaks;
+  const std::uint64_t count = leaks.count.value_or(0);
+  if (count == 0) {
+    text += plain_headline(report).line() + "\n";
+    return;
+  }
+  const std::string sum = human_bytes(leaks.bytes.value_or(0)) + " in " + allocations(count);
+  // Memory that a process still works with is no leak yet.
+  if (was_running(report))
+    text += style.bold("STILL ALLOCATED") + ": " + sum + "\n";
+  else if (was_at_work(report))
+    text += style.red("NOT FREED") + ": " + sum +
+            " when the process ended: growing ones may be leaks, the others may have been in use\n";
+  else
+    text += style.red("LEAKS") + ": " + sum + " never freed\n";
+  add_pointer_search(report, style, text);
+}
+
+std::vector<model::LeakGroup> main_leaks(const IndexedReport& report) {
+  std::vector<model::LeakGroup> groups = merged_leaks(report);
+  KeptByLibraries kept;
+  std::erase_if(groups, [&](const model::LeakGroup& group) {
+    return holds_listed_blocks(report, group) || kept.take(report, group);
+  });
+  std::ranges::stable_sort(groups, {}, rank_of_leak);
+  return groups;
+}
+
 void add_blocks(const IndexedReport& report, const TextOptions& options, const Style& style,
                 std::string& text) {
   if (report->framework_sites.empty() || options.by != GroupBy::stack || !options.module.empty())
     return;
-  std::vector<model::LeakGroup> blocks = blocks_of(report);
+  std::vector<model::LeakGroup> blocks = merged_blocks(report);
   std::uint64_t bytes = 0, count = 0;
   std::set<std::string> frameworks;
   for (const model::LeakGroup& block : blocks) {
@@ -281,26 +282,11 @@ void add_blocks(const IndexedReport& report, const TextOptions& options, const S
 void add_leaks(const IndexedReport& report, const TextOptions& options, const Headline& headline,
                const Style& style, std::string& text) {
   const auto& leaks = report->leaks;
-  const std::uint64_t count = leaks.count.value_or(0);
-  const bool running = was_running(report);
-  if (count == 0) {
-    if (const std::string line = plain_headline(report).line(); line != headline.line())
-      text += "\n" + line + "\n";
-  } else if (running) {
-    // Memory that a process still works with is no leak yet.
-    text += "\n" + style.bold("STILL ALLOCATED") + ": " + human_bytes(leaks.bytes.value_or(0)) +
-            " in " + allocations(count) + "\n";
-  } else if (was_at_work(report)) {
-    text += "\n" + style.red("NOT FREED") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
-            allocations(count) +
-            " when the process ended: growing ones may be leaks, the others may have been in use\n";
-  } else {
-    text += "\n" + style.red("LEAKS") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
-            allocations(count) + " never freed\n";
+  // The headline may say already that nothing was leaked.
+  if (leaks.count.value_or(0) != 0 || plain_headline(report).line() != headline.line()) {
+    text += "\n";
+    add_leaks_headline(report, style, text);
   }
-
-  if (count != 0) add_pointer_search(report, style, text);
-
   std::vector<model::LeakGroup> groups;
   std::uint64_t hidden_bytes = 0, hidden = 0;
   for (model::LeakGroup& group : merged_leaks(report)) {
@@ -351,7 +337,7 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const He
             "\n";
   }
   if (const std::uint64_t bytes = leaks.released_by_context_bytes.value_or(0)) {
-    text += "\n  apart from " + std::string(running ? "these" : "leaks") + ": " +
+    text += "\n  apart from " + std::string(was_running(report) ? "these" : "leaks") + ": " +
             human_bytes(bytes) +
             " were never freed but went when their context was destroyed or reset\n";
     if (options.by == GroupBy::stack) add_released(report, style, text);

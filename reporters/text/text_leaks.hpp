@@ -2,12 +2,26 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "reporters/text/headline/headline.hpp"
 #include "reporters/text/text_elements.hpp"
 #include "reporters/text/text_report.hpp"
 
 namespace cuwarden {
+
+// Adds a text of one line, without a line feed, about allocations that were not freed: their bytes
+// and number, kind of memory, function, growth, reachability and module.
+void add_leak_words(const IndexedReport&, const model::LeakGroup&, const Style&, std::string& text);
+
+// Adds a line to `text` with the sum of the memory that was not freed, or one that says that there
+// is none. Adds a line about lost memory, and one about an incomplete search for pointers.
+void add_leaks_headline(const IndexedReport&, const Style&, std::string& text);
+
+// Returns the groups that the text report lists as leaks, in its order: lost and growing ones come
+// first. Leaves out memory that libraries keep for themselves, and memory whose blocks a framework
+// lists.
+std::vector<model::LeakGroup> main_leaks(const IndexedReport&);
 
 // Adds to `text` the section about blocks that frameworks have handed out and not got back (memory
 // of live tensors), as the options choose them: those of call stacks that keep growing come first.

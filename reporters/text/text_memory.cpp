@@ -59,6 +59,11 @@ void add_largest_kernel(const model::Device& device, std::string& text) {
 
 }  // namespace
 
+std::string account_item_words(const std::string& item) {
+  const auto name = item_names().find(item);
+  return name == item_names().end() ? printable(item) : name->second;
+}
+
 void add_accounts(const IndexedReport& report, const Style& style, std::string& text) {
   for (const auto& device : report->devices) {
     const std::uint64_t total = device.total_bytes.value_or(0);
@@ -69,8 +74,7 @@ void add_accounts(const IndexedReport& report, const Style& style, std::string& 
       if (row.device != device.device || row.incident || row.bytes.value_or(0) <= 0) continue;
       const std::string item = printable(row.item);
       const auto bytes = static_cast<std::uint64_t>(*row.bytes);
-      const auto name = item_names().find(item);
-      rows.emplace_back(name == item_names().end() ? item : name->second, bytes);
+      rows.emplace_back(account_item_words(item), bytes);
       has_context = has_context || item == "context";
       if (item == "local_memory") local_memory = bytes;
     }

@@ -13,6 +13,10 @@ namespace cuwarden {
 // them.
 inline constexpr std::uint64_t least_share = 50;
 
+// Returns words for an item of the report's table `accounts`, such as "locked in slabs" for
+// "slab_waste"; an unknown item as it is.
+std::string account_item_words(const std::string& item);
+
 // Adds a line with a bar to `text` for each part of each device's memory at the device's last
 // reading (cuMemGetInfo), such as live allocations, contexts and free memory. Devices that were
 // never read are left out.

@@ -36,7 +36,7 @@ SHIM_ROOMS = ["support", "interpose", "probes", "python", "policy", "files", "tu
 COMMAND_ROOMS = ["output", "program", "ledgers", "reports", "verbs", "top"]
 
 # Rooms of the reporters, in the same order.
-REPORTER_ROOMS = ["words", "files", "model", "owners", "labels", "reachability", "symbols", "verdicts", "tables/groups", "tables", "json", "text", "comparison", "merging", "exports", "formats", "reports"]
+REPORTER_ROOMS = ["words", "files", "model", "owners", "labels", "reachability", "symbols", "verdicts", "tables/groups", "tables", "json", "text", "comparison", "merging", "exports/page", "exports", "formats", "reports"]
 
 SIMULATED_DEVICE = ["tools/simulated_gpu/hardware", "tools/simulated_gpu/device"]
 

@@ -57,6 +57,7 @@ CLI::App* declare_run(CLI::App& app, RunVerb& run) {
           "--simulate", [&run](Text text) { run.simulated_bytes = size_value("--simulate", text); },
           "run on a simulated GPU with SIZE of memory")
       ->type_name("SIZE");
+  verb->add_flag("--html", run.wants_pages, "write a page for a browser beside each report");
   add_checks(*verb, run.checks);
   verb->add_option_function<std::string>(
           "--error-exitcode",

@@ -12,6 +12,7 @@
 #include "reporters/text/leak_check.hpp"
 #include "reporters/text/merged_rows.hpp"
 #include "reporters/text/process_ending.hpp"
+#include "reporters/text/text_leaks.hpp"
 #include "reporters/text/text_stacks.hpp"
 #include "reporters/words/quantities.hpp"
 
@@ -34,10 +35,9 @@ void split(const std::string& advice, Headline& headline) {
 
 // Returns the leak that the list of leaks shows first; null if nothing counts as leaked.
 std::optional<model::LeakGroup> first_leak(const IndexedReport& report) {
-  std::vector<model::LeakGroup> groups = merged_leaks(report);
-  const auto first = std::ranges::min_element(groups, {}, rank_of_leak);
-  if (first == groups.end()) return std::nullopt;
-  return std::move(*first);
+  std::vector<model::LeakGroup> groups = main_leaks(report);
+  if (groups.empty()) return std::nullopt;
+  return std::move(groups.front());
 }
 
 // Returns the function that ends objects of this kind, such as streams; null if the kind is one of

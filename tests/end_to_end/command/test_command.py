@@ -374,3 +374,17 @@ def test_a_staged_tree_runs_on_a_machine_with_a_gpu(workspace):
     assert done.returncode == 0, done.stderr
     report = Report.read(workspace.work / "report.json")
     report.check_leaks(json.loads(done.stdout.splitlines()[-1])["leaked"])
+
+
+def test_a_page_is_written_beside_each_report(cuwarden, workspace):
+    done = cuwarden(
+        "run", "--html", "--simulate", "16GiB", "--report", workspace.reports / "report.json", "--", sample("lost_on_throw")
+    )  # fmt: skip
+    if "built without the page" in done.stderr:
+        assert done.returncode == 2 and not done.stdout
+        pytest.skip("cuwarden is built without the page")
+    assert done.returncode == 0, done.stderr
+    page = workspace.reports / "report.html"
+    assert f"\npage: {page}\n" in done.stderr
+    assert page.read_text().startswith("<!doctype html>")
+    assert page.stat().st_mode & 0o777 == 0o600

@@ -303,4 +303,4 @@ def test_runs_options_are_the_shims_settings(cuwarden, workspace):
         "--fail-on-leak", "--fail-on-new", "--fail-on-growth", "--baseline", "--write-baseline", "--error-exitcode",
         "--color",
     }  # fmt: skip
-    assert listed - {"--", "-h,--help", "--help"} == {*options, "--simulate", *checks}
+    assert listed - {"--", "-h,--help", "--help"} == {*options, "--simulate", "--html", *checks}

@@ -194,7 +194,7 @@ def test_a_command_that_a_document_shows_works(command, shown, workspace, live):
     if line.startswith("LD_PRELOAD=/path/to/libcuwarden.so "):
         simulated = f"{shimmed.SHIM}:{shimmed.DRIVER}:{shimmed.RUNTIME}"
         line = line.replace("/path/to/libcuwarden.so", f'"{simulated}"')
-    if line.startswith(("cuwarden report ", "cuwarden merge ")):
+    if line.startswith(("cuwarden report ", "cuwarden merge ", "cuwarden export ")):
         made = shown("cuwarden run -- ./app")
         assert made.returncode == 0, made.stderr
     for node in re.findall(r"node\d\.json", line):
@@ -214,7 +214,9 @@ def test_a_command_that_a_document_shows_works(command, shown, workspace, live):
     run = shown(line)
     expected = 1 if any(part in line for part in ends_with_1) else 0
     assert run.returncode == expected, run.stdout + run.stderr
-    assert run.stdout + run.stderr, "a command that says nothing"
+    written = re.findall(r" -o (\S+)", line)
+    assert run.stdout + run.stderr or written, "a command that says nothing"
+    assert [name for name in written if not (workspace.work / name).exists()] == []
 
 
 RECLAIMERS = (shimmed.SOURCE / "docs" / "reclaimers.md").read_text()

@@ -17,6 +17,7 @@
 #include "tools/cuwarden/reports/given_baseline.hpp"
 #include "tools/cuwarden/reports/given_reports.hpp"
 #include "tools/cuwarden/reports/given_suppressions.hpp"
+#include "tools/cuwarden/verbs/page_beside.hpp"
 #include "tools/cuwarden/verbs/verbs.hpp"
 
 namespace cuwarden {
@@ -112,6 +113,8 @@ int export_verb(const ExportVerb& verb) {
   }
   if (WriteReport* const* const write = std::get_if<WriteReport*>(&verb.format->write))
     return export_reports(verb, patterns, *write, [](Output&) {});
+  // The page is the one format that a build may lack.
+  if (verb.format == export_format("html") && !is_page_there()) return 2;
   const std::unique_ptr<CommonFile> common = std::get<StartFile*>(verb.format->write)();
   if (verb.is_to_standard_output() && !may_be_printed(*common, *verb.format)) return 2;
   return export_reports(

@@ -37,6 +37,7 @@
 #include "tools/cuwarden/program/sanitizers.hpp"
 #include "tools/cuwarden/reports/given_suppressions.hpp"
 #include "tools/cuwarden/reports/report_names.hpp"
+#include "tools/cuwarden/verbs/page_beside.hpp"
 #include "tools/cuwarden/verbs/run_reports.hpp"
 #include "tools/cuwarden/verbs/temporary_file.hpp"
 #include "tools/cuwarden/verbs/verbs.hpp"
@@ -246,25 +247,31 @@ TextOptions options_of_text() {
   return options;
 }
 
-void show(const std::vector<RunReport>& reports, bool wants_checks, LeakChecks& checks) {
+// Shows the reports, adds them to the checks, and writes the pages that the user asks for. No page
+// is written beside another user's report: that user could have it replace any file.
+void show(const RunVerb& verb, const std::vector<RunReport>& reports, LeakChecks& checks) {
+  const bool wants_checks = verb.checks.is_asked_for();
   ReportNames names;
   const TextOptions options = options_of_text();
   for (std::size_t i = 0; i < reports.size(); ++i) {
     const auto& [path, content] = reports[i];
     std::string error;
     if (!content) names.complete_file(path);
-    if (i < most_summaries || wants_checks) {
+    const bool wants_page = verb.wants_pages && !content;
+    std::optional<IndexedReport> indexed;
+    if (i < most_summaries || wants_checks || wants_page) {
       auto report = content ? parse_report(*content, path, error) : load_report(path, error);
       if (report) {
         if (!content) names.complete(*report, names.paths_in(path));
-        const IndexedReport indexed(std::move(*report));
-        if (i < most_summaries) print(STDERR_FILENO, "\n" + text_report(indexed, options));
-        checks.add(path, indexed);
+        indexed.emplace(std::move(*report));
+        if (i < most_summaries) print(STDERR_FILENO, "\n" + text_report(*indexed, options));
+        checks.add(path, *indexed);
       }
     }
     if (error.empty()) {
       if (i < most_summaries) print(STDERR_FILENO, "\n");
       print_line(STDERR_FILENO, "report: " + path);
+      if (wants_page && indexed) write_page_beside(path, *indexed);
     } else {
       print_error(error);
       checks.add_doubt(error);
@@ -296,7 +303,7 @@ void tell_reports(const RunVerb& verb, Environment& environment, const Temporary
   if (child.signal)
     for (const RunReport& report : reports)
       if (!report.content) correct_end(report.path, child);
-  show(reports, verb.checks.is_asked_for(), checks);
+  show(verb, reports, checks);
   // The program of another run was this command.
   if (const char* outer = std::getenv("CUWARDEN_REPORT_LIST"); outer != nullptr && *outer != '\0')
     add_entry(outer, shown_by_inner_run);
@@ -306,6 +313,7 @@ void tell_reports(const RunVerb& verb, Environment& environment, const Temporary
 
 int run_verb(const RunVerb& verb) {
   LeakChecks checks(verb.checks, options_of_text(), STDERR_FILENO);
+  if (verb.wants_pages && !is_page_there()) return 2;
   if (!checks.read_baseline() || !are_suppressions_readable(verb)) return 2;
   const auto path = find_program(verb.command.front());
   if (!path) {

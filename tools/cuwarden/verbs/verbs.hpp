@@ -103,6 +103,8 @@ struct RunVerb {
   std::vector<std::pair<std::string, std::string>> settings;
   // Bytes of memory of the simulated GPU on which the program runs; null: it runs on a real GPU.
   std::optional<std::uint64_t> simulated_bytes;
+  // True: a page for a browser is written beside each report.
+  bool wants_pages = false;
   CheckOptions checks;  // checks of the leaks of all processes of the program together
   // Exit status, from 1 to 255, in place of the program's status 0 if a check fails; null: 1.
   std::optional<int> failed_check_status;

@@ -1,0 +1,59 @@
+// Makes elements. Texts of reports only ever become text nodes, so that markup in them has no effect.
+
+type Child = Node | string | null;
+type Value = string | number | boolean | null | ((event: never) => void);
+
+/** Makes an element. A property `onclick` and the like is a listener; null and false are left out. */
+export function h<Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag, properties: Record<string, Value> = {}, ...children: Child[]
+): HTMLElementTagNameMap[Tag] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === null || value === false) continue;
+    if (typeof value === 'function') element.addEventListener(name.slice(2), value as EventListener);
+    else if (name === 'class') element.className = String(value);
+    else element.setAttribute(name, value === true ? '' : String(value));
+  }
+  for (const child of children) if (child !== null) element.append(child);
+  return element;
+}
+
+/** Replaces all children of the element. */
+export function fill(element: Element, ...children: Child[]): void {
+  element.replaceChildren(...children.filter((child): child is Node | string => child !== null));
+}
+
+/** Makes a square in a colour, which a text beside it names. */
+export function swatch(colour: string): HTMLElement {
+  const square = h('span', { class: 'swatch', 'aria-hidden': 'true' });
+  square.style.background = colour;
+  return square;
+}
+
+let numbers = 0;
+/** Returns an id that no other element has. */
+export function freshId(prefix: string): string {
+  return `${prefix}-${++numbers}`;
+}
+
+/** Makes a choice from a list with its label. */
+export function choice(
+  label: string, options: { value: string; text: string }[], chosen: string, changed: (value: string) => void,
+): HTMLElement {
+  const id = freshId('choice');
+  const select = h('select', { id, onchange: () => { changed(select.value); } },
+    ...options.map(({ value, text }) => h('option', { value, selected: value === chosen }, text)));
+  return h('div', { class: 'choice' }, h('label', { for: id }, label), select);
+}
+
+/** Makes a section of the page with a heading. `hint`: a sentence about its use; empty: none. */
+export function section(id: string, title: string, hint: string, ...children: Child[]): HTMLElement {
+  const heading = `${id}-title`;
+  return h('section', { id, 'aria-labelledby': heading, class: 'card' },
+    h('h2', { id: heading, tabindex: '-1' }, title), hint === '' ? null : h('p', { class: 'hint' }, hint), ...children);
+}
+
+/** Returns the colour that the style sheet gives a name, such as "--line". */
+export function styleColour(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}

@@ -1,0 +1,121 @@
+// The page: reads its data, and shows the parts of a report in the order in which a person needs them.
+import { accountsSection } from './accounts';
+import { Page, type RawReport } from './data';
+import { differenceSection } from './difference';
+import { choice, fill, h } from './dom';
+import { factsSection } from './facts';
+import { groupsSection } from './groups';
+import { incidentsPart, type IncidentsPart } from './incidents';
+import { pageData } from './inflate';
+import { ranksSection } from './ranks';
+import { slabsSection } from './slabs';
+import { stacksSection } from './stacks';
+import { summarySection } from './summary';
+import { startTheme } from './theme';
+import { comparedTimelines, timelineSection } from './timeline';
+import { fileName, processName } from './words';
+
+function byId(id: string): HTMLElement {
+  const element = document.getElementById(id);
+  if (!element) throw new Error(`the page lacks its element ${id}`);
+  return element;
+}
+
+function goTo(id: string): void {
+  document.getElementById(id)?.scrollIntoView({ block: 'start' });
+  document.getElementById(`${id}-title`)?.focus({ preventScroll: true });
+}
+
+type Maker = () => HTMLElement;
+
+/** Returns functions that make the parts of one report. */
+function partsOf(page: Page, report: RawReport): Maker[] {
+  let incidents: IncidentsPart | null = null;
+  const showIncident = (id: number): void => {
+    incidents?.show(id);
+    goTo('incidents');
+  };
+  const makers: Maker[] = [
+    () => summarySection(page, report, showIncident), () => timelineSection(page, report, showIncident).element, () => accountsSection(page, report),
+  ];
+  if (report.incidents.id.length > 0) makers.push(() => (incidents = incidentsPart(page, report)).element);
+  if (report.slabs.length > 0) makers.push(() => slabsSection(page, report));
+  makers.push(() => stacksSection(page, report), () => groupsSection(page, report), () => factsSection(report));
+  return makers;
+}
+
+let watcher: IntersectionObserver | null = null;
+
+/** Makes a link for each part, and marks the one that is on the screen. */
+function showTabs(parts: HTMLElement[]): void {
+  watcher?.disconnect();
+  const links = new Map<string, HTMLElement>();
+  const list = h('ul', {}, ...parts.map((part) => {
+    const link = h('a', { href: `#${part.id}`, onclick: (event: Event) => {
+      event.preventDefault();
+      goTo(part.id);
+    } }, part.querySelector('h2')?.textContent ?? '');
+    links.set(part.id, link);
+    return h('li', {}, link);
+  }));
+  fill(byId('tabs'), list);
+  const observer = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (!entry.isIntersecting) continue;
+      for (const [id, link] of links) {
+        if (id === entry.target.id) link.setAttribute('aria-current', 'true');
+        else link.removeAttribute('aria-current');
+      }
+    }
+  }, { rootMargin: '-20% 0px -70% 0px' });
+  for (const part of parts) observer.observe(part);
+  watcher = observer;
+}
+
+/** Number of calls of show(): a later call ends the work of an earlier one. */
+let shows = 0;
+
+/** Shows a report. The parts below the first screen are made afterwards, so that the first ones are seen at once. */
+async function show(page: Page, chosen: number): Promise<void> {
+  const turn = ++shows;
+  const { reports, difference } = page.raw;
+  const report = reports[chosen];
+  if (!report) return;
+  document.title = `${fileName(report.process.program)}: cuwarden report`;
+  const [before, now] = reports;
+  const makers = partsOf(page, report);
+  if (reports.length > 2) makers.unshift(() => ranksSection(page, (at) => { void show(page, at); goTo('summary'); }));
+  if (reports.length === 2 && before && now && difference) makers.unshift(() => comparedTimelines(page, before, now), () => differenceSection(page, difference));
+  fill(byId('which'), reports.length > 1
+    ? choice('Report', reports.map((one, at) => ({ value: String(at), text: `${reports.length === 2 ? (at === 0 ? 'before: ' : 'now: ') : ''}${processName(one.process)}` })), String(chosen), (value) => { void show(page, Number(value)); })
+    : h('h1', {}, fileName(report.process.program)));
+  if (reports.length > 1) byId('which').prepend(h('h1', { class: 'hidden' }, `cuwarden: ${reports.length} reports`));
+  const parts = makers.splice(0, 4).map((make) => make());
+  fill(byId('content'), ...parts);
+  showTabs(parts);
+  performance.mark('first parts');
+  for (const make of makers) {
+    await new Promise((resolve) => { setTimeout(resolve); });
+    if (turn !== shows) return;
+    const part = make();
+    parts.push(part);
+    byId('content').append(part);
+    showTabs(parts);
+  }
+}
+
+async function start(): Promise<void> {
+  const page = new Page(await pageData());
+  startTheme(byId('theme'));
+  fill(byId('made'), `Made by cuwarden ${page.raw.version}. The page holds all of its data and asks nothing of the network.`);
+  if (page.raw.reports.length === 0) fill(byId('content'), h('p', { class: 'loading' }, 'The page has no report in it.'));
+  await show(page, page.raw.reports.length === 2 ? 1 : 0);
+  document.documentElement.dataset.ready = 'true';
+}
+
+start().catch((error: unknown) => {
+  const reason = error instanceof Error ? error.message : String(error);
+  fill(byId('content'), h('h1', {}, 'The report cannot be shown'),
+    h('p', { class: 'loading', role: 'alert' }, `The file may be cut short: make it again with cuwarden export --format html. (${reason})`));
+  document.documentElement.dataset.ready = 'failed';
+});

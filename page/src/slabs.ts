@@ -1,0 +1,147 @@
+// The map of slabs: a square for each unit of 2 MiB that the driver cuts small requests from.
+import type { Page, RawReport, SlabMap } from './data';
+import { choice, fill, h, section, styleColour } from './dom';
+import { stackList } from './stack_list';
+import { DataTable } from './table';
+import { onThemeChange } from './theme';
+import { bytes, count, counted, location, moment, share } from './words';
+
+/** Colours from nearly empty (pins most) to full. */
+const ramp = ['#d6404f', '#e8743b', '#efa93a', '#c5c04a', '#7fb96a', '#3fa58a', '#2f7fb0'];
+
+/** Returns the used share of a slab, from 0 to 1. */
+function filled(map: SlabMap, at: number): number {
+  const used = map.bytes[at] ?? (map.live[at] ?? 0) * (map.piece[at] ?? 0);
+  return Math.min(1, used / map.page_bytes);
+}
+
+class SlabCanvas {
+  readonly element: HTMLElement;
+  private readonly canvas = h('canvas', { class: 'slabs', tabindex: '0', role: 'img' });
+  private readonly status = h('p', { class: 'status', role: 'status' }, 'Point at a slab, or use the arrow keys, to read what is in it.');
+  private side = 0;
+  private columns = 1;
+  private chosen = -1;
+  private readonly pages: number[];
+
+  constructor(private readonly map: SlabMap) {
+    let page = 0;
+    this.pages = map.step.map((step) => (page += step));
+    this.canvas.setAttribute('aria-label', `${counted(map.step.length, 'slab')}. ${this.inWords()}`);
+    this.element = h('div', {}, this.canvas, this.legend(), this.status);
+    this.canvas.addEventListener('mousemove', (event) => { this.point(event); });
+    this.canvas.addEventListener('keydown', (event) => { this.key(event); });
+    onThemeChange(() => { this.draw(); });
+    new ResizeObserver(() => { this.draw(); }).observe(this.element);
+  }
+
+  inWords(): string {
+    const parts = [0, 0, 0, 0];
+    this.map.step.forEach((_, at) => { const part = Math.min(3, Math.floor(filled(this.map, at) * 4)); parts[part] = (parts[part] ?? 0) + 1; });
+    const names = ['less than a quarter', 'up to a half', 'up to three quarters', 'more than that'];
+    return parts.map((number, at) => `${count(number)} slabs are used to ${names[at] ?? ''}`).join('; ');
+  }
+
+  private legend(): HTMLElement {
+    const scale = h('span', { class: 'ramp', 'aria-hidden': 'true' });
+    scale.style.background = `linear-gradient(90deg, ${ramp.join(', ')})`;
+    return h('p', { class: 'hint scale' }, 'nearly empty', scale, 'full');
+  }
+
+  private draw(): void {
+    const width = this.element.clientWidth;
+    const number = this.map.step.length;
+    if (width === 0 || number === 0) return;
+    // All slabs fit into about half a screen.
+    this.side = Math.max(3, Math.min(16, Math.floor(Math.sqrt((width * 420) / number))));
+    this.columns = Math.max(1, Math.floor(width / this.side));
+    const rows = Math.ceil(number / this.columns);
+    const ratio = devicePixelRatio;
+    this.canvas.width = this.columns * this.side * ratio;
+    this.canvas.height = rows * this.side * ratio;
+    this.canvas.style.width = `${this.columns * this.side}px`;
+    this.canvas.style.height = `${rows * this.side}px`;
+    const ctx = this.canvas.getContext('2d');
+    if (!ctx) return;
+    ctx.scale(ratio, ratio);
+    const gap = this.side > 5 ? 1 : 0.5;
+    for (let at = 0; at < number; ++at) {
+      ctx.fillStyle = ramp[Math.min(ramp.length - 1, Math.floor(filled(this.map, at) * ramp.length))] ?? '';
+      ctx.fillRect((at % this.columns) * this.side, Math.floor(at / this.columns) * this.side, this.side - gap, this.side - gap);
+    }
+    if (this.chosen >= 0) {
+      ctx.strokeStyle = styleColour('--ink');
+      ctx.lineWidth = 2;
+      ctx.strokeRect((this.chosen % this.columns) * this.side, Math.floor(this.chosen / this.columns) * this.side, this.side, this.side);
+    }
+  }
+
+  private choose(at: number): void {
+    if (at < 0 || at >= this.map.step.length || at === this.chosen) return;
+    this.chosen = at;
+    this.draw();
+    const address = BigInt(this.pages[at] ?? 0) * BigInt(this.map.page_bytes);
+    const used = this.map.bytes[at] ?? null;
+    const piece = this.map.piece[at] ?? null;
+    fill(this.status, `Slab at 0x${address.toString(16)}: ${counted(this.map.live[at], 'live piece')}`
+      + (used !== null ? `, ${bytes(used)} live, ${bytes(this.map.page_bytes - used)} locked` : '')
+      + (piece !== null ? `, most of up to ${bytes(piece)}${(this.map.slots[at] ?? null) === null ? '' : `, of which ${count(this.map.slots[at])} fit`}` : '')
+      + `, used to ${share(filled(this.map, at), 1)}`);
+  }
+
+  private point(event: MouseEvent): void {
+    const box = this.canvas.getBoundingClientRect();
+    const column = Math.floor((event.clientX - box.left) / this.side);
+    if (column < this.columns) this.choose(Math.floor((event.clientY - box.top) / this.side) * this.columns + column);
+  }
+
+  private key(event: KeyboardEvent): void {
+    const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: this.columns, ArrowUp: -this.columns }[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    this.choose(this.chosen < 0 ? 0 : this.chosen + step);
+  }
+}
+
+function momentWords(report: RawReport, map: SlabMap): string {
+  const device = map.device === null ? '' : `GPU ${map.device} `;
+  if (map.moment === 'incident') return `${device}at incident ${map.incident ?? 0}`;
+  return map.moment === 'worst' ? `${device}when most was locked, ${moment(report.process, map.time)}` : `${device}at the end`;
+}
+
+function drawMap(page: Page, map: SlabMap, holder: HTMLElement): void {
+  const used = map.step.reduce((sum, _, at) => sum + filled(map, at), 0) / Math.max(1, map.step.length);
+  const listed = map.count !== null && map.count > map.step.length ? `, of which the report lists ${count(map.step.length)}` : '';
+  const holders = new DataTable<number>({
+    caption: 'Call stacks that pin slabs',
+    empty: 'The report names no call stack that pins slabs.',
+    sorted: 1,
+    most: 8,
+    columns: [
+      { title: 'Pinned by', text: (at) => location(page.usersFrame(map.holders.stack[at] ?? 0)) },
+      { title: 'Locks', number: true, text: (at) => bytes(map.holders.locked[at]), order: (at) => map.holders.locked[at] ?? 0 },
+      { title: 'Live', number: true, text: (at) => bytes(map.holders.bytes[at]), order: (at) => map.holders.bytes[at] ?? 0 },
+      { title: 'In', number: true, text: (at) => count(map.holders.count[at]), order: (at) => map.holders.count[at] ?? 0 },
+    ],
+    details: (at) => stackList(page, map.holders.stack[at] ?? 0),
+  });
+  holders.show(map.holders.stack.map((_, at) => at));
+  fill(holder,
+    h('p', {}, h('strong', {}, bytes(map.locked)), ` locked in ${counted(map.count ?? map.step.length, 'slab')}${listed}, which are used to ${share(used, 1)} on average.`),
+    new SlabCanvas(map).element, h('h3', {}, 'Pinned by'), holders.element);
+}
+
+/** Returns the section about slabs. `shown`: number of an incident whose map is shown first; null: none. */
+export function slabsSection(page: Page, report: RawReport): HTMLElement {
+  const hint = 'The driver cuts requests below 1 MiB from slabs of 2 MiB. Memory that is freed in a slab stays locked until its last piece is freed.';
+  const [first] = report.slabs;
+  if (!first) return section('slabs', 'Slabs', hint, h('p', { class: 'status' }, 'The report lists no slabs: no small request was live.'));
+  const holder = h('div');
+  drawMap(page, first, holder);
+  return section('slabs', 'Slabs', hint,
+    report.slabs.length > 1 ? choice('Moment', report.slabs.map((map, at) => ({ value: String(at), text: momentWords(report, map) })), '0', (value) => {
+      const map = report.slabs[Number(value)];
+      if (map) drawMap(page, map, holder);
+    }) : h('p', { class: 'hint' }, `${momentWords(report, first)}.`),
+    holder);
+}

@@ -1,0 +1,84 @@
+// The sentences: what happened, and what to do. They are those of the text report.
+import type { Notice, Page, RawReport } from './data';
+import { h, section } from './dom';
+import { stackList } from './stack_list';
+import { bytes, location } from './words';
+
+const tones: Record<Notice['tone'], string> = { bad: 'Look here', warning: 'Note', good: 'All well', plain: '', leak: '' };
+
+/** Splits "OUT OF MEMORY: cudaMalloc of …" into its mark and the rest. */
+function title(notice: Notice): HTMLElement {
+  const mark = /^([A-Z][A-Z ]+[A-Z])(: | when | at | by |$)/.exec(notice.title)?.[1];
+  const words = h('p', { class: 'title' });
+  if (tones[notice.tone] !== '') words.append(h('span', { class: 'hidden' }, `${tones[notice.tone]}: `));
+  if (mark === undefined) words.append(notice.title);
+  else words.append(h('strong', { class: 'marked' }, mark), notice.title.slice(mark.length));
+  return words;
+}
+
+const toDo = 'To do: ';
+
+/** Returns what a notice says is to do; undefined if it does not say so. The style adds the mark. */
+export function adviceOf(row: Notice): string | undefined {
+  return row.lines.find((line) => line.startsWith(toDo))?.slice(toDo.length);
+}
+
+function notice(page: Page, row: Notice, showIncident: (id: number) => void): HTMLElement {
+  const isIncident = row.incident !== null;
+  const advice = adviceOf(row);
+  const box = h('li', { class: `notice ${row.tone}` }, title(row));
+  if (row.stack !== 0 && row.tone === 'leak') box.append(h('p', { class: 'where' }, `at ${location(page.usersFrame(row.stack))}`));
+  if (advice !== undefined) box.append(h('p', { class: 'advice' }, advice));
+  for (const line of row.lines) if (!line.startsWith(toDo)) box.append(h('p', { class: 'line' }, line));
+  if (row.stack !== 0) {
+    const details = h('details', {}, h('summary', {}, isIncident ? `Asked for at ${location(page.usersFrame(row.stack))}` : 'Call stack'));
+    details.addEventListener('toggle', () => {
+      if (details.open && details.childElementCount === 1) details.append(stackList(page, row.stack));
+    });
+    box.append(details);
+  }
+  const { incident } = row;
+  if (incident !== null) {
+    box.append(h('p', { class: 'actions' }, h('button', {
+      type: 'button', class: 'quiet', onclick: () => { showIncident(incident); },
+    }, 'Show the holders at that moment')));
+  }
+  return box;
+}
+
+function figures(report: RawReport): HTMLElement {
+  const list = h('dl', { class: 'figures' });
+  const add = (name: string, value: string, note: string): void => {
+    list.append(h('div', {}, h('dt', {}, name), h('dd', {}, h('span', { class: 'figure' }, value), h('span', { class: 'note' }, note))));
+  };
+  const { totals, devices, incidents } = report;
+  const largest = totals.peak_bytes.reduce<number>((best, value, at) => ((value ?? 0) > (totals.peak_bytes[best] ?? 0) ? at : best), 0);
+  if (totals.kind.length > 0) add('Peak', bytes(totals.peak_bytes[largest]), `${(totals.kind[largest] ?? '').replace(/_/g, ' ')} memory`);
+  const left = report.groups.bytes.reduce<number>((sum, value, at) => sum + (report.groups.set_aside[at] === 0 ? (value ?? 0) : 0), 0);
+  const isRunning = report.process.reason === 'running';
+  add(isRunning ? 'Live' : 'Not freed', bytes(left), isRunning ? 'at that moment' : 'at the end');
+  devices.device.forEach((device, at) => {
+    if (devices.used[at] !== null) add(`GPU ${device}`, bytes(devices.used[at]), `of ${bytes(devices.total[at])} in use`);
+  });
+  const failed = incidents.outcome.filter((outcome) => outcome === 'failed').length;
+  add('Refused', failed === 0 && incidents.id.length === 0 ? 'none' : String(incidents.id.length), incidents.id.length === 0 ? 'no request failed' : `${failed} failed`);
+  return list;
+}
+
+/** Returns the section with the sentences. */
+export function summarySection(page: Page, report: RawReport, showIncident: (id: number) => void): HTMLElement {
+  const rest = report.summary.filter((row) => row.tone !== 'leak');
+  const leaks = report.summary.filter((row) => row.tone === 'leak');
+  const first = rest.shift();
+  const list = h('ol', { class: 'notices' });
+  // What went wrong comes before the plain fact of the end.
+  const ordered = first && first.tone === 'bad' ? [first, ...rest] : rest;
+  for (const row of ordered) {
+    const item = notice(page, row, showIncident);
+    if (row === rest.at(-1) && leaks.length > 0)
+      item.append(h('ol', { class: 'notices inner' }, ...leaks.map((leak) => notice(page, leak, showIncident))));
+    list.append(item);
+  }
+  const lead = first && first.tone !== 'bad' ? h('p', { class: 'lead' }, first.title) : null;
+  return section('summary', 'What happened', '', lead, figures(report), list);
+}

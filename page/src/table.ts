@@ -1,0 +1,183 @@
+// A table that sorts, filters, pages and opens rows. Arrow keys go from row to row.
+import { fill, freshId, h } from './dom';
+
+export interface Column<Row> {
+  title: string;
+  /** Text of the row's value. */
+  text: (row: Row) => string;
+  /** Value by which rows are sorted; left out: the text. */
+  order?: (row: Row) => number | string;
+  number?: boolean;
+  /** True: the text may be long, and is broken into lines. */
+  long?: boolean;
+  /** Element in place of the text. */
+  shown?: (row: Row) => Node;
+}
+
+export interface TableOptions<Row> {
+  caption: string;
+  columns: Column<Row>[];
+  /** Index of the column by which rows are sorted first, largest first; left out: the given order. */
+  sorted?: number;
+  /** Makes the content of an opened row; left out: rows do not open. */
+  details?: (row: Row) => Node;
+  /** Returns a test of rows for a text of the filter; left out: there is no filter. */
+  filter?: (text: string) => (row: Row) => boolean;
+  /** Most rows that are shown at first. */
+  most?: number;
+  /** Text in place of a table without rows. */
+  empty: string;
+}
+
+export class DataTable<Row> {
+  readonly element = h('div', { class: 'table' });
+  private readonly holder = h('div', { class: 'scroll', tabindex: '0', role: 'region' });
+  private readonly status = h('p', { class: 'status', role: 'status' });
+  private readonly more = h('div', { class: 'more' });
+  private readonly body = h('tbody');
+  private readonly heads: HTMLTableCellElement[] = [];
+  private rows: Row[] = [];
+  private found: Row[] = [];
+  private column: number;
+  private isRising = false;
+  private most: number;
+  private text = '';
+  private timer = 0;
+
+  constructor(private readonly options: TableOptions<Row>) {
+    this.column = options.sorted ?? -1;
+    this.most = options.most ?? 25;
+    this.holder.setAttribute('aria-label', options.caption);
+    const caption = h('caption', { class: 'hidden' }, options.caption);
+    this.holder.append(h('table', {}, caption, h('thead', {}, this.headRow()), this.body));
+    this.body.addEventListener('keydown', (event) => { this.moveBetweenRows(event); });
+    this.element.append(...(options.filter ? [this.filterField()] : []), this.holder, this.status, this.more);
+  }
+
+  show(rows: Row[]): void {
+    this.rows = rows;
+    this.most = this.options.most ?? 25;
+    this.apply();
+  }
+
+  /** Sets the text of the filter, as if it were typed. */
+  setFilter(text: string): void {
+    const field = this.element.querySelector('input');
+    if (field) field.value = text;
+    this.text = text;
+    this.apply();
+  }
+
+  private filterField(): HTMLElement {
+    const id = freshId('filter');
+    const field = h('input', {
+      id, type: 'search', placeholder: 'Function, file, module…', autocomplete: 'off',
+      oninput: () => {
+        clearTimeout(this.timer);
+        this.timer = window.setTimeout(() => {
+          this.text = field.value;
+          this.apply();
+        }, 120);
+      },
+    });
+    return h('div', { class: 'choice' }, h('label', { for: id }, 'Filter'), field);
+  }
+
+  private headRow(): HTMLElement {
+    const row = h('tr');
+    this.options.columns.forEach((column, at) => {
+      const button = h('button', { type: 'button', onclick: () => { this.sortBy(at); } }, column.title);
+      const head = h('th', { scope: 'col', class: column.number ? 'number' : null }, button);
+      this.heads.push(head);
+      row.append(head);
+    });
+    return row;
+  }
+
+  private sortBy(column: number): void {
+    this.isRising = this.column === column ? !this.isRising : !this.options.columns[column]?.number;
+    this.column = column;
+    this.apply();
+  }
+
+  private apply(): void {
+    const text = this.text.trim();
+    this.found = text !== '' && this.options.filter ? this.rows.filter(this.options.filter(text)) : [...this.rows];
+    const column = this.options.columns[this.column];
+    if (column) {
+      const order = column.order ?? column.text;
+      const sign = this.isRising ? 1 : -1;
+      const keys = new Map(this.found.map((row) => [row, order(row)]));
+      this.found.sort((left, right) => {
+        const one = keys.get(left) ?? 0;
+        const other = keys.get(right) ?? 0;
+        return one === other ? 0 : one < other ? -sign : sign;
+      });
+    }
+    this.heads.forEach((head, at) => {
+      if (at === this.column) head.setAttribute('aria-sort', this.isRising ? 'ascending' : 'descending');
+      else head.removeAttribute('aria-sort');
+    });
+    this.draw();
+  }
+
+  private draw(): void {
+    const shown = Math.min(this.most, this.found.length);
+    const body = document.createDocumentFragment();
+    for (const row of this.found.slice(0, shown)) body.append(this.row(row));
+    this.body.replaceChildren(body);
+    this.holder.hidden = this.found.length === 0;
+    const all = this.found.length.toLocaleString('en-US');
+    const filtered = this.found.length < this.rows.length ? ` (of ${this.rows.length.toLocaleString('en-US')})` : '';
+    fill(this.status, this.found.length === 0 ? (this.rows.length === 0 ? this.options.empty : 'No row matches the filter.')
+      : shown < this.found.length ? `${shown.toLocaleString('en-US')} of ${all} rows${filtered}`
+        : `${all} ${this.found.length === 1 ? 'row' : 'rows'}${filtered}`);
+    const rest = this.found.length - shown;
+    fill(this.more, ...[100, 1000].filter((count, at) => rest > (at === 0 ? 0 : 100) || count < rest).map((count) => h('button', {
+      type: 'button', class: 'quiet', onclick: () => {
+        this.most += count;
+        this.draw();
+      },
+    }, rest <= count ? 'Show all' : `Show ${count.toLocaleString('en-US')} more`)));
+  }
+
+  private row(row: Row): Node {
+    const line = h('tr');
+    const { columns, details } = this.options;
+    columns.forEach((column, at) => {
+      const content = column.shown ? column.shown(row) : column.text(row);
+      const cell = h(at === 0 ? 'th' : 'td', { class: column.number ? 'number' : column.long ? 'long' : null, scope: at === 0 ? 'row' : null });
+      if (at === 0 && details) {
+        const button = h('button', { type: 'button', class: 'open', 'aria-expanded': 'false' }, content);
+        button.addEventListener('click', () => { this.toggle(line, button, row); });
+        cell.append(button);
+      } else {
+        cell.append(content);
+      }
+      line.append(cell);
+    });
+    return line;
+  }
+
+  private toggle(line: HTMLElement, button: HTMLElement, row: Row): void {
+    const isOpen = button.getAttribute('aria-expanded') === 'true';
+    button.setAttribute('aria-expanded', String(!isOpen));
+    if (isOpen) {
+      line.nextElementSibling?.remove();
+    } else if (this.options.details) {
+      const cell = h('td', { colspan: this.options.columns.length }, this.options.details(row));
+      line.after(h('tr', { class: 'details' }, cell));
+    }
+  }
+
+  private moveBetweenRows(event: KeyboardEvent): void {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step === undefined || !(event.target instanceof HTMLElement)) return;
+    const buttons = [...this.body.querySelectorAll<HTMLElement>('button.open')];
+    const at = buttons.indexOf(event.target);
+    const next = buttons[at + step];
+    if (at < 0 || !next) return;
+    event.preventDefault();
+    next.focus();
+  }
+}

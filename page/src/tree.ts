@@ -1,0 +1,117 @@
+// The tree that the icicle shows: frames from the outermost to the innermost, with the bytes below each.
+import type { Code, Frame, Page } from './data';
+
+/** Rows with a stack: a table in the form that all sources of the icicle share. */
+export interface Weighted {
+  stack: number;
+  bytes: number;
+  count: number;
+  /** Text by which rows are grouped above the frames; empty: they are not. */
+  group: string;
+  /** Words for lists, such as "device memory (GPU 0) · cudaMalloc". */
+  words: string;
+}
+
+export interface TreeNode {
+  name: string;
+  /** Further text, such as the module or the file. */
+  note: string;
+  code: Code | 'group' | 'root';
+  bytes: number;
+  count: number;
+  /** Number of frames that the node stands for. */
+  frames: number;
+  parent: TreeNode | null;
+  children: TreeNode[];
+  rows: Weighted[];
+}
+
+interface Growing extends TreeNode {
+  byName: Map<string, Growing>;
+}
+
+function fresh(name: string, note: string, code: TreeNode['code'], parent: Growing | null): Growing {
+  return { name, note, code, bytes: 0, count: 0, frames: 1, parent, children: [], rows: [], byName: new Map<string, Growing>() };
+}
+
+function child(parent: Growing, name: string, note: string, code: TreeNode['code']): Growing {
+  const key = `${name}\n${note}`;
+  let node = parent.byName.get(key);
+  if (!node) {
+    node = fresh(name, note, code, parent);
+    parent.byName.set(key, node);
+    parent.children.push(node);
+  }
+  return node;
+}
+
+/** Returns the nodes of a stack, outermost first. Neighbouring frames of a library are one if they are folded. */
+function path(page: Page, stack: number, isFolded: boolean): { frame: Frame; frames: number }[] {
+  const frames = page.stack(stack).reverse();
+  const nodes: { frame: Frame; frames: number }[] = [];
+  for (const frame of frames) {
+    const last = nodes.at(-1);
+    if (isFolded && last && frame.library !== '' && last.frame.library === frame.library) ++last.frames;
+    else nodes.push({ frame, frames: 1 });
+  }
+  // The C library's start of a program or thread tells nothing.
+  while (isFolded && nodes.length > 1 && (nodes[0]?.frame.code === 'system' || /^_start$/.test(nodes[0]?.frame.short ?? ''))) nodes.shift();
+  return nodes;
+}
+
+function finish(node: Growing): void {
+  node.children.sort((one, other) => other.bytes - one.bytes);
+  node.byName.clear();
+  for (const one of node.children) finish(one as Growing);
+}
+
+/** Makes the tree of all rows. */
+export function treeOf(page: Page, rows: Weighted[], isFolded: boolean, title: string): TreeNode {
+  const root = fresh(title, '', 'root', null);
+  const paths = new Map<number, { frame: Frame; frames: number }[]>();
+  for (const row of rows) {
+    let nodes = paths.get(row.stack);
+    if (!nodes) paths.set(row.stack, (nodes = path(page, row.stack, isFolded)));
+    let at = root;
+    const add = (): void => {
+      at.bytes += row.bytes;
+      at.count += row.count;
+    };
+    add();
+    if (row.group !== '') {
+      at = child(at, row.group, '', 'group');
+      add();
+    }
+    if (nodes.length === 0) {
+      at = child(at, 'no stack was recorded', '', 'system');
+      add();
+    }
+    for (const { frame, frames } of nodes) {
+      const isLibrary = isFolded && frame.library !== '';
+      at = child(at, isLibrary ? frame.library : frame.short, isLibrary ? '' : frame.python ? frame.file : frame.module, frame.code);
+      at.frames = Math.max(at.frames, frames);
+      add();
+    }
+    at.rows.push(row);
+  }
+  finish(root);
+  return root;
+}
+
+/** Returns all rows at the node and below it. */
+export function rowsBelow(node: TreeNode): Weighted[] {
+  const rows: Weighted[] = [];
+  const rest = [node];
+  for (let next = rest.pop(); next; next = rest.pop()) {
+    for (const row of next.rows) rows.push(row);
+    rest.push(...next.children);
+  }
+  return rows;
+}
+
+/** Returns the nodes from the root to the node. */
+export function lineage(node: TreeNode): TreeNode[] {
+  const nodes: TreeNode[] = [];
+  for (let at: TreeNode | null = node; at; at = at.parent) nodes.unshift(at);
+  return nodes;
+}

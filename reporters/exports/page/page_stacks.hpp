@@ -1,0 +1,83 @@
+// The call stacks of the page. All reports of a page share one table of texts, one of frames, and
+// one tree of frames. Stacks with the same outer frames share the nodes of these frames.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "reporters/exports/page/page_json.hpp"
+#include "reporters/model/indexed_report.hpp"
+
+namespace cuwarden {
+
+// The texts, frames and call stacks of all reports of a page.
+class PageStacks {
+ public:
+  // Makes the rows with number 0: the empty text, the unknown frame, the root of the tree, and the
+  // unknown stack.
+  PageStacks();
+  // Returns the number of the text in the table of texts; 0: empty.
+  std::uint32_t text(std::string_view);
+  // Returns the number of the report's frame in the table of frames.
+  std::uint32_t frame(const IndexedReport&, const model::Frame&);
+  // Returns the number of a stack in the table of stacks; 0 if it has no frames. `frames`: numbers
+  // of its frames, innermost first. `users`: index of the frame that a person would name.
+  // `truncated`: true if outer frames were not recorded.
+  std::uint32_t stack(const std::vector<std::uint32_t>& frames, std::size_t users, bool truncated);
+  // Returns the JSON of the tables, as members of an object: `strings`, `frames`, `nodes`,
+  // `stacks`.
+  void add_to(PageJson&) const;
+
+ private:
+  // Numbers of the texts of function, short function, file, module and library; the line; 1 for
+  // Python, and 2 more for an inlined function.
+  using Frame = std::array<std::uint32_t, 7>;
+  // A row of the table of stacks.
+  struct Row {
+    std::uint32_t node = 0;   // node of the innermost frame
+    std::uint32_t users = 0;  // number of frames inside the one that a person would name
+    bool truncated = false;   // true if outer frames were not recorded
+    auto operator<=>(const Row&) const = default;
+  };
+  // Returns the number of the node for a frame whose caller is the node `parent`.
+  std::uint32_t node(std::uint32_t parent, std::uint32_t frame);
+
+  std::vector<std::string> texts_;                               // texts by number
+  std::unordered_map<std::string, std::uint32_t> text_numbers_;  // text → its number
+  std::vector<Frame> frames_;                                    // frames by number
+  std::map<Frame, std::uint32_t> frame_numbers_;                 // frame → its number
+  // Nodes of the tree: number of the parent, and of the frame. Node 0 is the root.
+  std::vector<std::uint32_t> parents_, node_frames_;
+  std::unordered_map<std::uint64_t, std::uint32_t> node_numbers_;  // parent and frame → node
+  std::vector<Row> rows_;                                          // stacks by number
+  std::map<Row, std::uint32_t> row_numbers_;                       // stack → its number
+};
+
+// Numbers of one report's stacks in the tables of a page.
+class StacksOfReport {
+ public:
+  // Keeps references to both, which the caller keeps alive.
+  StacksOfReport(PageStacks& page, const IndexedReport& report) : page_(page), report_(report) {}
+  // Returns the number of the stack in the page's table; 0 if it is null or unknown.
+  std::uint32_t number_of(model::MaybeId);
+  // Returns the tables of the page.
+  PageStacks& page() { return page_; }
+
+ private:
+  // Adds the stack to the page's table, and returns its number.
+  std::uint32_t added(const model::Stack&);
+
+  PageStacks& page_;             // tables of the page; not owned
+  const IndexedReport& report_;  // report that has the stacks; not owned
+  // Ids of stacks and of frames in the report → numbers in the page.
+  std::unordered_map<model::Id, std::uint32_t> numbers_, frames_;
+};
+
+}  // namespace cuwarden

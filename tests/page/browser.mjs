@@ -1,0 +1,92 @@
+// Opens pages in Chromium. A page that writes to the console, asks the network for anything, or throws, fails
+// the test that has opened it.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import os from 'node:os';
+import path from 'node:path';
+
+const { PROGRAMS, CHROMIUM, CUWARDEN, SAMPLES } = process.env;
+const load = createRequire(path.join(PROGRAMS, 'package.json'));
+const { chromium } = load('playwright-core');
+const axe = fs.readFileSync(load.resolve('axe-core/axe.min.js'), 'utf8');
+
+export const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cuwarden-page-'));
+
+let browser = null;
+export async function start() {
+  // Chromium's own sandbox needs rights that containers of continuous integration do not give.
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+}
+export async function stop() {
+  await browser.close();
+  fs.rmSync(folder, { recursive: true });
+}
+
+/** Runs a sample on the simulated GPU; returns the path of its report. */
+export function sampleReport(sample, memory = '16GiB') {
+  const report = path.join(folder, `${sample}.json`);
+  try {
+    execFileSync(CUWARDEN, ['run', '--simulate', memory, '--report', report, '--', path.join(SAMPLES, sample)], { stdio: 'ignore' });
+  } catch {
+    // Samples whose request fails say so by their exit status.
+  }
+  assert.ok(fs.existsSync(report), `${sample} left no report`);
+  return report;
+}
+export const read = (report) => JSON.parse(fs.readFileSync(report, 'utf8'));
+export function write(name, report) {
+  const file = path.join(folder, name);
+  fs.writeFileSync(file, JSON.stringify(report));
+  return file;
+}
+
+/** Exports the reports; returns the path of the page. */
+export function exported(name, ...reports) {
+  const page = path.join(folder, `${name}.html`);
+  execFileSync(CUWARDEN, ['export', '--format', 'html', '-o', page, ...reports]);
+  return page;
+}
+
+/** Opens the page, gives it to `use`, and then checks what it has done. */
+export async function withPage(file, { width = 1280, colours = 'light' }, use) {
+  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: colours });
+  const page = await context.newPage();
+  const complaints = [];
+  page.on('console', (message) => complaints.push(`console: ${message.text()}`));
+  page.on('pageerror', (error) => complaints.push(`error: ${error.message}`));
+  page.on('dialog', (dialog) => { complaints.push(`dialog: ${dialog.message()}`); void dialog.dismiss(); });
+  page.on('request', (request) => { if (request.url() !== `file://${file}`) complaints.push(`request: ${request.url()}`); });
+  try {
+    await page.goto(`file://${file}`);
+    await page.waitForSelector('html[data-ready]');
+    await use(page);
+    assert.deepEqual(complaints, []);
+  } finally {
+    await context.close();
+  }
+}
+
+/** Fails if axe finds anything on the page that keeps a person from using it. */
+export async function checkAccessibility(page) {
+  await page.evaluate(axe);
+  const result = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
+  const found = result.violations.map((rule) => `${rule.id}: ${rule.nodes.slice(0, 3).map((node) => `${node.target} ${node.failureSummary}`).join(' | ')}`);
+  assert.deepEqual(found, []);
+}
+
+/** Fails if the page must be scrolled sideways. */
+export async function checkWidth(page) {
+  const [wide, shown] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+  assert.ok(wide <= shown, `the page is ${wide} pixels wide, the window ${shown}`);
+}
+
+/** Returns a size in the page's words. */
+export function words(bytes) {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let size = bytes;
+  let unit = 0;
+  for (; size >= 1023.95; size /= 1024) ++unit;
+  return `${unit === 0 ? size : size.toFixed(1)} ${units[unit]}`;
+}

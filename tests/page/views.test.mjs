@@ -1,0 +1,212 @@
+// Each view shows the figures of the report, and can be used by mouse and by keys.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import { after, before, test } from 'node:test';
+
+import { exported, read, sampleReport, start, stop, withPage, words, write } from './browser.mjs';
+import { hostileReport, manyRanks, manyStacks, markup } from './made_reports.mjs';
+
+let slabs, leak, served, full;
+before(async () => {
+  await start();
+  [slabs, leak, served, full] = ['churn', 'lost_on_throw', 'streams', 'batch_of_one'].map((sample) => sampleReport(sample));
+});
+after(stop);
+
+const texts = (page, selector) => page.locator(selector).allInnerTexts();
+
+test('the first sentence is that of the text report', async () => {
+  const text = execFileSync(process.env.CUWARDEN, ['report', slabs], { encoding: 'utf8' });
+  const sentence = text.split('\n').find((line) => line.startsWith('OUT OF MEMORY'));
+  await withPage(exported('slabs', slabs), {}, async (page) => {
+    const [first] = await texts(page, '#summary .notice .title');
+    assert.equal(first.replace(/^Look here:\s*/, '').replace(/\s+/g, ' '), sentence);
+    const [advice] = await texts(page, '#summary .advice');
+    // An advice has the form "cause: remedy".
+    assert.equal(advice, read(slabs).incidents[0].advice.replace(/^.*?: /, ''));
+  });
+});
+
+test('a leak names its line', async () => {
+  await withPage(exported('leak', leak), {}, async (page) => {
+    assert.match((await texts(page, '#summary .notice.leak .where'))[0], /^at lost_on_throw\.cpp:\d+ in process_batch/);
+    const report = read(leak);
+    assert.equal((await texts(page, '#summary .figures dd'))[1].split('\n')[0], words(report.leaks.bytes));
+  });
+});
+
+test('parts of a device add up to its size at each moment', async () => {
+  const report = read(slabs);
+  await withPage(exported('slabs', slabs), {}, async (page) => {
+    for (const moment of await page.locator('#device select option').all()) {
+      const value = await moment.getAttribute('value');
+      await page.locator('#device select').selectOption(value);
+      const parts = report.accounts.filter((part) => String(part.incident ?? '') === value && part.bytes !== 0);
+      const shares = (await texts(page, '#device tbody td:nth-child(3)')).map((text) => parseFloat(text.replace('< ', '')));
+      assert.equal(shares.length, parts.length + 1);
+      assert.ok(Math.abs(shares.reduce((sum, share) => sum + share, 0) - 100) < 0.5, `shares ${shares}`);
+      for (const part of parts) assert.ok((await texts(page, '#device tbody td:nth-child(2)')).includes(words(part.bytes)));
+    }
+  });
+});
+
+test('the timeline zooms and tells values at a moment', async () => {
+  await withPage(exported('full', full), {}, async (page) => {
+    const plot = page.locator('#timeline .u-over');
+    await plot.hover();
+    assert.match(await page.locator('#timeline .clock').innerText(), /into the run$/);
+    await page.locator('#timeline .chart').focus();
+    const axis = () => page.locator('#timeline canvas').evaluate((canvas) => canvas.toDataURL());
+    const whole = await axis();
+    await page.keyboard.press('+');
+    await page.waitForFunction((before) => document.querySelector('#timeline canvas').toDataURL() !== before, whole);
+    const zoomed = await axis();
+    await page.keyboard.press('Escape');
+    await page.waitForFunction((before) => document.querySelector('#timeline canvas').toDataURL() !== before, zoomed);
+    const button = page.locator('#timeline .legend button', { hasText: 'device memory (GPU 0)' });
+    await button.click();
+    assert.equal(await button.getAttribute('aria-pressed'), 'false');
+  });
+});
+
+test('the map of slabs tells each slab', async () => {
+  const report = read(slabs);
+  await withPage(exported('slabs', slabs), {}, async (page) => {
+    await page.locator('canvas.slabs').focus();
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('ArrowRight');
+    const [, second] = report.incident_slab_map.filter((slab) => slab.incident === report.incidents[0].id)
+      .sort((one, other) => (BigInt(one.address) < BigInt(other.address) ? -1 : 1));
+    const status = await page.locator('#slabs [role=status]').first().innerText();
+    assert.ok(status.includes(`${second.address}: ${second.live} live piece`), `${status} is not about ${second.address}`);
+    const locked = report.incident_holders.filter((holder) => holder.slab_locked_bytes > 0);
+    assert.equal(await page.locator('#slabs tbody tr').count(), locked.length);
+  });
+});
+
+test('holders at an incident are those of the report', async () => {
+  const report = read(full);
+  const [{ id }] = report.incidents;
+  await withPage(exported('full', full), {}, async (page) => {
+    const shown = await texts(page, '#incidents .holders tbody tr td:nth-child(2)');
+    const bytes = report.incident_holders.filter((holder) => holder.incident === id).map((holder) => holder.bytes).sort((one, other) => other - one);
+    assert.deepEqual(shown, bytes.slice(0, 12).map(words));
+  });
+});
+
+test('a rescued request is no failure', async () => {
+  await withPage(exported('served', served), {}, async (page) => {
+    assert.match((await texts(page, '#summary .notice.warning .title'))[0], /RESCUED: cudaMalloc/);
+    assert.ok((await texts(page, '#incidents .chip.good')).includes('rescued'));
+  });
+});
+
+test('the icicle zooms in and out by keys', async () => {
+  await withPage(exported('leak', leak), {}, async (page) => {
+    const crumbs = () => page.locator('.crumbs li').count();
+    await page.locator('canvas.icicle').focus();
+    await page.keyboard.press('ArrowDown');
+    assert.match(await page.locator('#stacks canvas + .status').innerText(), /^main in lost_on_throw: 10\.0 MiB \(100\.0 %\) in 10 allocations/);
+    await page.keyboard.press('Enter');
+    assert.equal(await crumbs(), 2);
+    await page.keyboard.press('Escape');
+    assert.equal(await crumbs(), 1);
+    await page.locator('#stacks input[type=search]').fill('process_batch');
+    assert.match(await page.locator('#stacks .choice [role=status]').innerText(), /^10\.0 MiB below/);
+  });
+});
+
+test('the table of memory that was not freed sorts, filters and opens stacks', async () => {
+  const report = read(full);
+  const sizes = report.leak_groups.map((group) => group.bytes).sort((one, other) => other - one);
+  await withPage(exported('full', full), {}, async (page) => {
+    const column = () => texts(page, '#groups tbody tr:not(.details) > td:nth-child(2)');
+    assert.deepEqual(await column(), sizes.map(words));
+    await page.locator('#groups thead button', { hasText: 'Bytes' }).click();
+    assert.deepEqual(await column(), sizes.map(words).reverse());
+    await page.locator('#groups button.open').first().click();
+    assert.ok(await page.locator('#groups .details .stack .users').count() > 0);
+    await page.locator('#groups button.open').first().press('ArrowDown');
+    await page.locator('#groups input').fill('no such function');
+    await page.waitForFunction(() => document.querySelector('#groups .status').textContent === 'No row matches the filter.');
+  });
+});
+
+test('two reports show their difference', async () => {
+  const changed = read(leak);
+  changed.leak_groups[0].bytes += 2 ** 20;
+  const gone = { ...changed.leak_groups[0], fingerprint: '00000000000000aa' };
+  const old = read(leak);
+  old.leak_groups.push(gone);
+  await withPage(exported('changed', write('old.json', old), write('new.json', changed)), {}, async (page) => {
+    assert.deepEqual((await texts(page, '#difference .chip')).sort(), ['gone', 'grown']);
+    assert.ok((await texts(page, '#difference tbody tr td:nth-child(3)')).includes('+1.0 MiB'));
+    assert.equal(await page.locator('#together .legend button').count(), 4);
+  });
+});
+
+test('a job of many ranks has a row for each', async () => {
+  await withPage(exported('ranks', ...manyRanks(full, 12)), {}, async (page) => {
+    assert.equal(await page.locator('#ranks tbody tr').count(), 12);
+    assert.deepEqual(await texts(page, '#ranks .chip.bad'), ['device_full_own']);
+    await page.locator('#ranks tbody button', { hasText: 'rank 7' }).click();
+    assert.match(await page.locator('#facts .facts').innerText(), /pid 1007/);
+  });
+});
+
+test('markup in names has no effect', async () => {
+  await withPage(exported('hostile', hostileReport(full)), {}, async (page) => {
+    assert.equal(await page.evaluate(() => globalThis.harmed), undefined);
+    assert.equal(await page.locator('img, b').count(), 0);
+    assert.ok((await page.locator('#facts').innerText()).includes(markup));
+    assert.ok((await texts(page, '#device tbody td')).includes('−3.0 GiB'));
+    assert.ok(!(await page.locator('body').innerText()).includes('\u202e'));
+  });
+});
+
+test('a hundred thousand stacks make a small page that can be searched', async (context) => {
+  const file = exported('many', manyStacks(full, 100_000));
+  assert.ok(fs.statSync(file).size <= 3 * 2 ** 20, `${fs.statSync(file).size} bytes`);
+  await withPage(file, {}, async (page) => {
+    const painted = await page.evaluate(() => performance.getEntriesByName('first parts')[0]?.startTime);
+    const memory = await page.evaluate(() => performance.memory?.usedJSHeapSize);
+    context.diagnostic(`${fs.statSync(file).size} bytes, first picture after ${Math.round(painted)} ms, ${words(memory)} of JavaScript`);
+    assert.match(await page.locator('#groups .status').innerText(), /^25 of 100,000 rows/);
+    await page.locator('#groups input').fill('work_1500');
+    await page.waitForFunction(() => /of 100,000\)/.test(document.querySelector('#groups .status').textContent));
+  });
+});
+
+test('colours follow the button', async () => {
+  await withPage(exported('leak', leak), { colours: 'dark' }, async (page) => {
+    const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const dark = await ground();
+    await page.getByRole('button', { name: 'Light colours' }).click();
+    assert.notEqual(await ground(), dark);
+    assert.equal(await page.getByRole('button', { name: 'Dark colours' }).count(), 1);
+  });
+});
+
+test('a printed page is light and has no controls', async () => {
+  await withPage(exported('leak', leak), { colours: 'dark' }, async (page) => {
+    const onScreen = await page.locator('canvas.icicle').evaluate((canvas) => canvas.toDataURL());
+    await page.emulateMedia({ media: 'print' });
+    assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(255, 255, 255)');
+    await page.waitForFunction((before) => document.querySelector('canvas.icicle').toDataURL() !== before, onScreen);
+    assert.equal(await page.locator('.tabs').isVisible(), false);
+    assert.equal(await page.locator('#groups table').isVisible(), true);
+    assert.ok((await page.pdf()).length > 10_000);
+  });
+});
+
+test('a page that was cut short says so', async () => {
+  const whole = fs.readFileSync(exported('leak', leak), 'utf8');
+  const at = whole.indexOf('id="data">') + 2000;
+  const end = whole.indexOf('</script>', at);
+  const file = write('cut.json', {}).replace('cut.json', 'cut.html');
+  fs.writeFileSync(file, whole.slice(0, at) + whole.slice(end));
+  await withPage(file, {}, async (page) => {
+    assert.match(await page.getByRole('alert').innerText(), /may be cut short/);
+  });
+});

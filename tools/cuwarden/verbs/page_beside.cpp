@@ -1,0 +1,43 @@
+#include "tools/cuwarden/verbs/page_beside.hpp"
+
+#include <unistd.h>
+
+#include <memory>
+#include <string_view>
+
+#include "reporters/exports/exports.hpp"
+#include "reporters/words/error_text.hpp"
+#include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/output/whole_file.hpp"
+
+namespace cuwarden {
+
+bool is_page_there() {
+  if (exports::html() != nullptr) return true;
+  print_error(
+      "this cuwarden was built without the page of --format html; install nodejs and npm and build "
+      "again");
+  return false;
+}
+
+void write_page_beside(const std::string& report_path, const IndexedReport& report) {
+  constexpr std::string_view ending = ".json";
+  std::string path = report_path;
+  if (path.ends_with(ending)) path.resize(path.size() - ending.size());
+  path += ".html";
+  constexpr mode_t for_its_owner = 0600;
+  WholeFile file(path, for_its_owner);
+  int error = file.error();
+  if (error == 0) {
+    const std::unique_ptr<CommonFile> page = exports::html();
+    page->add(report, report_path);
+    page->write(file.output());
+    error = file.finish();
+  }
+  if (error != 0)
+    print_error("cannot write " + path + ": " + error_text(error));
+  else
+    print_line(STDERR_FILENO, "page: " + path);
+}
+
+}  // namespace cuwarden
