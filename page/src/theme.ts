@@ -42,7 +42,7 @@ const colours: Record<string, string> = {
   pinned: '#e07f2f', registered: '#c9605c', host_rss: '#868e9c', framework_block: '#d35f8d',
   slab_waste: '#dc4a55', rounding_waste: '#ef9096', mempool_idle: '#b99be8', pool: '#68c4b0',
   context: '#5f7191', modules: '#8093b5', local_memory: '#9aaac6', heap: '#b4c1d6', streams: '#6d8f9d',
-  graphs: '#a77398', libraries: '#a5865d', page_cache: '#c2b280', other_processes: '#a98054', unexplained: '#9a9fa8',
+  graphs: '#a77398', libraries: '#c7a46c', page_cache: '#ded6b8', other_processes: '#5b4a3f', unexplained: '#9a9fa8',
 };
 
 /** Returns the colour of a kind of memory or of a part of a device. */

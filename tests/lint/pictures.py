@@ -1,0 +1,42 @@
+"""The pictures of the documents are as new as the page and the reports that they are made of.
+
+    pictures.py SOURCE_ROOT            fails if something has changed since tools/pictures made them
+    pictures.py SOURCE_ROOT --write    notes what they are made of now; called by tools/pictures
+"""
+
+import hashlib
+import sys
+from pathlib import Path
+
+
+def made_of(root):
+    """Returns a line for each file that the pictures depend on: its hash and path."""
+    files = [
+        *(root / "docs" / "pictures").glob("*.json.xz"),
+        *(root / "page" / "src").iterdir(),
+        *(root / "reporters" / "exports" / "page").glob("*.cpp"),
+        root / "reporters" / "text" / "headline" / "headline.cpp",
+        root / "tools" / "pictures.mjs",
+    ]
+    return "".join(
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(root)}\n" for path in sorted(files)
+    )
+
+
+def main():
+    root = Path(sys.argv[1]).resolve()
+    note = root / "docs" / "pictures" / "made_of"
+    now = made_of(root)
+    if sys.argv[2:] == ["--write"]:
+        note.write_text(now)
+        return 0
+    noted = set(note.read_text().splitlines()) if note.exists() else set()
+    changed = [line.split("  ")[1] for line in now.splitlines() if line not in noted]
+    gone = {line.split("  ")[1] for line in noted} - {line.split("  ")[1] for line in now.splitlines()}
+    for path in [*changed, *sorted(gone)]:
+        print(f"{path} has changed since the pictures of the documents were made: run tools/pictures build")
+    return 1 if changed or gone else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
