@@ -14,6 +14,8 @@ const pictures = [
   ['the_device', 'gradient_buckets', '#device'],
 ];
 
+const most_height = 560;
+
 // Chromium's own sandbox needs rights that containers do not give.
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
 const context = await browser.newContext({ viewport: { width: 1000, height: 900 }, colorScheme: 'light', timezoneId: 'UTC' });
@@ -21,9 +23,11 @@ for (const [name, file, part] of pictures) {
   const page = await context.newPage();
   await page.goto(`file://${path.resolve(pages, `${file}.html`)}`);
   await page.waitForSelector('html[data-ready]');
-  // The head stays at the top of the window, before what is shown there.
-  await page.locator('header').first().evaluate((head) => { head.style.position = 'static'; });
-  await page.locator(part).screenshot({ path: path.join(output, `${name}.png`) });
+  const box = await page.locator(part).boundingBox();
+  // The head of the page stays at the top of the window. In a window that is as high as the page, it is elsewhere.
+  await page.setViewportSize({ width: 1000, height: Math.ceil(box.y + box.height) + 100 });
+  await page.evaluate(() => { scrollTo(0, 0); });
+  await page.screenshot({ path: path.join(output, `${name}.png`), clip: { ...box, height: Math.min(box.height, most_height) } });
   await page.close();
 }
 await browser.close();
