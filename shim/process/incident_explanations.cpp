@@ -101,6 +101,7 @@ void IncidentExplanations::warn_once(std::uint32_t verdict, std::string_view lin
 
 void IncidentExplanations::failed_again(IncidentId id) noexcept {
   if (kept_.incident.load(std::memory_order_relaxed) != id.value || is_confined_unnoticed()) return;
+  const Uncancelled whole;
   if (kept_.is_in_use.test_and_set(std::memory_order_acquire)) return;
   if (kept_.incident.exchange(0, std::memory_order_relaxed) == id.value)
     warn_once(kept_.verdict, kept_.text);
