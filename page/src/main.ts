@@ -53,6 +53,8 @@ function showTabs(parts: HTMLElement[]): void {
   const list = h('ul', {}, ...parts.map((part) => {
     const link = h('a', { href: `#${part.id}`, onclick: (event: Event) => {
       event.preventDefault();
+      // The address names the part, so that it can be sent to others.
+      history.replaceState(null, '', `#${part.id}`);
       goTo(part.id);
     } }, part.querySelector('h2')?.textContent ?? '');
     links.set(part.id, link);
@@ -110,6 +112,8 @@ async function start(): Promise<void> {
   fill(byId('made'), `Made by cuwarden ${page.raw.version}. The page holds all of its data and asks nothing of the network.`);
   if (page.raw.reports.length === 0) fill(byId('content'), h('p', { class: 'loading' }, 'The page has no report in it.'));
   await show(page, page.raw.reports.length === 2 ? 1 : 0);
+  // The part that the address names was not there when the browser looked for it.
+  if (location.hash.length > 1) goTo(location.hash.slice(1));
   document.documentElement.dataset.ready = 'true';
 }
 

@@ -29,7 +29,11 @@ function notice(page: Page, row: Notice, showIncident: (id: number) => void): HT
   const box = h('li', { class: `notice ${row.tone}` }, title(row));
   if (row.stack !== 0 && row.tone === 'leak') box.append(h('p', { class: 'where' }, `at ${location(page.usersFrame(row.stack))}`));
   if (advice !== undefined) box.append(h('p', { class: 'advice' }, advice));
-  for (const line of row.lines) if (!line.startsWith(toDo)) box.append(h('p', { class: 'line' }, line));
+  const others = row.lines.filter((line) => !line.startsWith(toDo));
+  // The first one is the cause.
+  others.forEach((line, at) => {
+    box.append(h('p', { class: at === 0 && advice !== undefined ? 'cause' : 'line' }, line));
+  });
   if (row.stack !== 0) {
     const details = h('details', {}, h('summary', {}, isIncident ? `Asked for at ${location(page.usersFrame(row.stack))}` : 'Call stack'));
     details.addEventListener('toggle', () => {
@@ -58,7 +62,7 @@ function figures(report: RawReport): HTMLElement {
   const isRunning = report.process.reason === 'running';
   add(isRunning ? 'Live' : 'Not freed', bytes(left), isRunning ? 'at that moment' : 'at the end');
   devices.device.forEach((device, at) => {
-    if (devices.used[at] !== null) add(`GPU ${device}`, bytes(devices.used[at]), `of ${bytes(devices.total[at])} in use`);
+    if (devices.used[at] !== null) add(`GPU ${device}`, bytes(devices.used[at]), `of ${bytes(devices.total[at])} in use ${devices.at[at] === 'exit' ? 'at the end' : 'when read last'}`);
   });
   const failed = incidents.outcome.filter((outcome) => outcome === 'failed').length;
   add('Refused', failed === 0 && incidents.id.length === 0 ? 'none' : String(incidents.id.length), incidents.id.length === 0 ? 'no request failed' : `${failed} failed`);

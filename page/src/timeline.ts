@@ -10,15 +10,24 @@ const shades = ['', 'cc', '99', '77'];
 
 /** Returns a line for each kind of memory on each device. `prefix`: words before each name. */
 export function linesOf(page: Page, report: RawReport, prefix: string, isDashed: boolean): Line[] {
-  return report.timeline.filter((series) => series.most.some((value) => (value ?? 0) > 0)).map((series) => ({
-    name: prefix + page.memory(series.kind, series.device),
-    colour: colourOf(series.kind) + (shades[(series.device ?? 0) % shades.length] ?? ''),
-    time: series.time,
-    value: series.most,
-    end: (series.time.at(-1) ?? 0) + (series.width.at(-1) ?? 0),
-    dashed: isDashed,
-    isShown: series.kind !== 'host_rss',
-  }));
+  const { totals, process } = report;
+  return report.timeline.filter((series) => series.most.some((value) => (value ?? 0) > 0)).map((series) => {
+    const last = (series.time.at(-1) ?? 0) + (series.width.at(-1) ?? 0);
+    const end = Math.max(process.end ?? 0, last);
+    // From the last change on, as much is live as at the end.
+    const at = totals.kind.findIndex((kind, row) => kind === series.kind && totals.device[row] === series.device);
+    const left = at < 0 ? series.most.at(-1) ?? null : totals.bytes[at] ?? null;
+    const goesOn = end > last;
+    return {
+      name: prefix + page.memory(series.kind, series.device),
+      colour: colourOf(series.kind) + (shades[(series.device ?? 0) % shades.length] ?? ''),
+      time: goesOn ? [...series.time, last] : series.time,
+      value: goesOn ? [...series.most, left] : series.most,
+      end,
+      dashed: isDashed,
+      isShown: series.kind !== 'host_rss',
+    };
+  });
 }
 
 function marksOf(report: RawReport): Mark[] {
