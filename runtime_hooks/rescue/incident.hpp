@@ -52,9 +52,9 @@ class IncidentProbes {
   // Takes note of the outcome of a new incident (a refused request). Called once, before the
   // refused call returns to the program.
   virtual void settled(const Incident&, Outcome) noexcept = 0;
-  // Takes note that a request has failed which is counted with an earlier incident, this row of the
-  // ledger. Called before the refused call returns to the program.
-  virtual void failed_again(IncidentId) noexcept = 0;
+  // Takes note that a request has failed which is counted with an earlier incident, the second
+  // parameter: a row of the ledger. Called before the refused call returns to the program.
+  virtual void failed_again(const Incident&, IncidentId) noexcept = 0;
 
  protected:
   ~IncidentProbes() = default;

@@ -110,7 +110,7 @@ void Refusals::settle(const Incident& incident, IncidentId counted, Outcome outc
   if (incident)
     probes_.settled(incident, outcome);
   else if (outcome == Outcome::failed && counted.value != 0)
-    probes_.failed_again(counted);
+    probes_.failed_again(incident, counted);
 }
 
 RescueConditions Refusals::conditions_of(const Request& asked, const Incident& begun,

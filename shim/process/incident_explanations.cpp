@@ -1,12 +1,10 @@
 #include "shim/process/incident_explanations.hpp"
 
-#include <algorithm>
-#include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "reporters/verdicts/verdicts.hpp"
-#include "reporters/words/quantities.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 #include "shim/interpose/caller_tables.hpp"
@@ -31,26 +29,6 @@ std::optional<ledger::Reader> live_tables(const ledger::Writer& ledger) noexcept
   return ledger::Reader::open(ledger.bytes(), error);
 }
 
-// Returns a line such as "cudaMalloc of 10.7 GiB (GPU 0) failed: 13.8 GiB are the unused parts of
-// slabs that are still partly used (slab_fragmentation); report: /tmp/app.json". `report`: path of
-// the report; empty: none was written.
-std::string line_about(const ledger::Reader& live, const rescue::Incident& incident,
-                       const Judgement& judgement, const std::string& report) {
-  const auto hook = live.hook(incident.request.api.value);
-  std::string line(hook ? hook->name : "a request");
-  if (incident.request.bytes != 0) line += " of " + human_bytes(incident.request.bytes);
-  if (incident.request.device != no_device)
-    line += " (GPU " + std::to_string(incident.request.device.value) + ")";
-  line += " failed";
-  // An advice has the form "cause: remedy". The report has both.
-  const std::string cause = judgement.advice.substr(0, judgement.advice.find(": "));
-  line += cause.empty() ? ": " : ": " + cause + " (";
-  line += verdict_name(judgement.verdict);
-  if (!cause.empty()) line += ")";
-  if (!report.empty()) line += "; report: " + report;
-  return line;
-}
-
 }  // namespace
 
 void IncidentExplanations::begin(ledger::Writer& ledger, tracking::CallSites& sites) noexcept {
@@ -58,10 +36,8 @@ void IncidentExplanations::begin(ledger::Writer& ledger, tracking::CallSites& si
   sites_ = &sites;
   explained_.store(0, std::memory_order_relaxed);
   spent_ns_.store(0, std::memory_order_relaxed);
-  warned_.store(0, std::memory_order_relaxed);
-  // The thread that used the line in a forked child's parent is not in the child.
-  kept_.is_in_use.clear();
-  kept_.incident.store(0, std::memory_order_relaxed);
+  judged_.store(0, std::memory_order_relaxed);
+  lines_.reset();
 }
 
 // Explanations stop once they have taken their time, so that a program with many incidents is not
@@ -82,54 +58,51 @@ void IncidentExplanations::add_facts(rescue::Incident& incident) {
   });
 }
 
-void IncidentExplanations::keep(const rescue::Incident& incident, std::uint32_t verdict,
-                                std::string_view line) noexcept {
-  // Another thread's line is as good.
-  if (kept_.is_in_use.test_and_set(std::memory_order_acquire)) return;
-  const std::size_t length = std::min(line.size(), sizeof kept_.text - 1);
-  std::memcpy(kept_.text, line.data(), length);
-  kept_.text[length] = '\0';
-  kept_.verdict = verdict;
-  kept_.incident.store(incident.id.value, std::memory_order_relaxed);
-  kept_.is_in_use.clear(std::memory_order_release);
+void IncidentExplanations::failed_again(const rescue::Incident& failed, IncidentId id) noexcept {
+  if (!is_confined_unnoticed()) lines_.failed_again(failed, id, ledger_->time.now_ns());
 }
 
-void IncidentExplanations::warn_once(std::uint32_t verdict, std::string_view line) noexcept {
-  const std::uint32_t bit = 1u << verdict;
-  if ((warned_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0) log_warn(line);
-}
-
-void IncidentExplanations::failed_again(IncidentId id) noexcept {
-  if (kept_.incident.load(std::memory_order_relaxed) != id.value || is_confined_unnoticed()) return;
-  const Uncancelled whole;
-  if (kept_.is_in_use.test_and_set(std::memory_order_acquire)) return;
-  if (kept_.incident.exchange(0, std::memory_order_relaxed) == id.value)
-    warn_once(kept_.verdict, kept_.text);
-  kept_.is_in_use.clear(std::memory_order_release);
+void IncidentExplanations::end() noexcept {
+  if (ledger_ == nullptr) return;
+  if (const auto live = live_tables(*ledger_)) lines_.end(*live);
 }
 
 void IncidentExplanations::tell_verdict(const rescue::Incident& incident, rescue::Outcome outcome) {
-  if (explained_.load(std::memory_order_relaxed) > most_explained) return;
-  within_the_budget([&] {
-    const auto live = live_tables(*ledger_);
-    if (!live) return;
-    StackModules modules(*live);
-    const auto given = case_of(*live, incident.group, incident.facts, incident.holdings.all(),
-                               incident.others, modules);
-    if (!given) return;
-    const Judgement judgement = judge(*given);
-    if (outcome == rescue::Outcome::served)
-      return log_info(formatted("a request was rescued: {}", verdict_name(judgement.verdict)));
-    log_info(formatted("a request was refused: {}; {}", verdict_name(judgement.verdict),
-                       judgement.advice));
-    const auto verdict = static_cast<std::uint32_t>(judgement.verdict);
-    const std::string path = write_incident_report(*ledger_, *live, verdict);
-    const std::string line = line_about(*live, incident, judgement, path);
-    if (outcome == rescue::Outcome::failed)
-      warn_once(verdict, line);
-    else
-      keep(incident, verdict, line);
-  });
+  // Requests that an allocator repeats may be many before one fails, of which the user must know.
+  if (judged_.fetch_add(1, std::memory_order_relaxed) >= most_explained &&
+      spent_ns_.load(std::memory_order_relaxed) > longest_explaining_ns)
+    return;
+  const std::uint64_t begun_ns = ledger_->time.now_ns();
+  judge_and_tell(incident, outcome);
+  spent_ns_.fetch_add(ledger_->time.now_ns() - begun_ns, std::memory_order_relaxed);
+}
+
+void IncidentExplanations::judge_and_tell(const rescue::Incident& incident,
+                                          rescue::Outcome outcome) {
+  const auto live = live_tables(*ledger_);
+  if (!live) return;
+  StackModules modules(*live);
+  const auto given = case_of(*live, incident.group, incident.facts, incident.holdings.all(),
+                             incident.others, modules);
+  if (!given) return;
+  const Judgement judgement = judge(*given);
+  const std::string_view name = verdict_name(judgement.verdict);
+  if (outcome == rescue::Outcome::served)
+    return log_info(formatted("a request was rescued: {}", name));
+  log_info(formatted("a request was refused: {}; {}", name, judgement.advice));
+  const auto verdict = static_cast<std::uint32_t>(judgement.verdict);
+  // A line about the verdict names a report that tells of it.
+  if (lines_.has_told(verdict)) return;
+  const std::string report = write_incident_report(*ledger_, *live, verdict);
+  // An advice has the form "cause: remedy". The report has both.
+  std::string cause = judgement.advice.substr(0, judgement.advice.find(": "));
+  cause += cause.empty() ? name : " (" + std::string(name) + ")";
+  const auto hook = live->hook(incident.request.api.value);
+  const FailureWords words{verdict, hook ? hook->name : std::string_view(), cause, report};
+  if (outcome == rescue::Outcome::failed)
+    lines_.tell(incident, words);
+  else
+    lines_.keep(incident, words, ledger_->time.now_ns());
 }
 
 // If the shim has no stack of its own, the report has only the driver's figures.

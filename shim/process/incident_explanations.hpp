@@ -4,11 +4,11 @@
 
 #include <atomic>
 #include <cstdint>
-#include <string_view>
 
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/rescue/incident.hpp"
 #include "runtime_hooks/tracking/call_sites.hpp"
+#include "shim/policy/failure_lines.hpp"
 
 namespace cuwarden::shim {
 
@@ -37,7 +37,10 @@ class IncidentExplanations final : public rescue::IncidentProbes {
   void settled(const rescue::Incident&, rescue::Outcome) noexcept override;
   // Writes the line about the incident that settled() has kept, if there is one: the program gets
   // the error now. `IncidentId`: row of the incident in the ledger.
-  void failed_again(IncidentId) noexcept override;
+  void failed_again(const rescue::Incident&, IncidentId) noexcept override;
+  // Writes the lines that are still kept, since no allocator has repeated these requests. To be
+  // called when the process ends.
+  void end() noexcept;
 
  private:
   // Calls work() and adds its time to spent_ns_. Does nothing once spent_ns_, the time that
@@ -48,20 +51,8 @@ class IncidentExplanations final : public rescue::IncidentProbes {
   void add_facts(rescue::Incident&);
   // Does the work of settled(). May throw std::bad_alloc.
   void tell_verdict(const rescue::Incident&, rescue::Outcome);
-
-  // A line about an incident whose request the program's allocator repeats. One line is kept, that
-  // of the latest such incident.
-  struct KeptLine {
-    std::atomic_flag is_in_use{};  // set while a thread reads or writes the line
-    // Row of the incident in the ledger; 0: no line is kept. Read without is_in_use, too.
-    std::atomic<std::uint32_t> incident{0};
-    std::uint32_t verdict = 0;  // the cause, a value of the enum Verdict below 32
-    char text[512]{};           // the line, cut if it is longer, with a zero byte at its end
-  };
-  // Keeps the line, in place of an earlier one.
-  void keep(const rescue::Incident&, std::uint32_t verdict, std::string_view line) noexcept;
-  // Warns the user of a failed request by this line, unless a line about the verdict was written.
-  void warn_once(std::uint32_t verdict, std::string_view line) noexcept;
+  // Does the work of tell_verdict() without a limit. May throw std::bad_alloc.
+  void judge_and_tell(const rescue::Incident&, rescue::Outcome);
 
   // The ledger that gets the facts; null before begin().
   ledger::Writer* ledger_ = nullptr;
@@ -70,8 +61,8 @@ class IncidentExplanations final : public rescue::IncidentProbes {
   // Number of incidents that were explained since begin(); at most 64 are.
   std::atomic<std::uint32_t> explained_{0};
   std::atomic<std::uint64_t> spent_ns_{0};  // nanoseconds that explanations took in all
-  std::atomic<std::uint32_t> warned_{0};    // verdicts about which a line was written: a bit each
-  KeptLine kept_;                           // line that waits for the allocator's next request
+  std::atomic<std::uint32_t> judged_{0};    // number of incidents that were judged since begin()
+  FailureLines lines_;                      // lines to the user about failed requests
 };
 
 }  // namespace cuwarden::shim

@@ -342,4 +342,6 @@ void Process::end_unrecorded() noexcept try {
   // Without memory nothing is said.
 }
 
+void Process::tell_of_failures() noexcept { incident_explanations.end(); }
+
 }  // namespace cuwarden::shim

@@ -235,6 +235,8 @@ class Process final : public tracking::CompletenessListener {
   // Adds facts to the ledger just before a report: the version of the CUDA runtime, and a reason
   // for missing records if a libcuda is loaded in another linker namespace (dlmopen).
   void complete_ledger() noexcept;
+  // Writes the lines about failed requests that were kept for a repetition which never came.
+  static void tell_of_failures() noexcept;
   // If a libcuda is loaded in another linker namespace, stores that in the ledger as a reason why
   // records are missing. If there is no ledger yet, starts recording first.
   void note_unseen_driver() noexcept;

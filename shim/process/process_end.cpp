@@ -215,6 +215,7 @@ void Process::has_ended() noexcept {
 // Returns true if there is a report, with symbols or without.
 bool Process::write_report() noexcept {
   complete_ledger();
+  tell_of_failures();
   const bool is_written = write_final_report(*ledger_);
   leaks_remain_ = status_of_leaks_ != 0 && leaks_at_end(*ledger_) != 0;
   if (leaks_remain_)

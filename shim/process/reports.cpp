@@ -197,9 +197,13 @@ std::string write_incident_report(ledger::Writer& ledger, const ledger::Reader& 
                                   std::uint32_t verdict) {
   if (reports->file.wanted() == path_of_no_report) return {};
   const std::uint32_t bit = 1u << verdict;
-  if ((reports->verdicts.fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return {};
+  const bool is_there = (reports->verdicts.fetch_or(bit, std::memory_order_relaxed) & bit) != 0;
   const MyTurn turn;
   if (!turn || turn.interrupts()) return {};
+  // Another condition alone removes the report at the end.
+  const ReportConditions only_if = report_policy(reader).only_if;
+  const bool stays = only_if.incident || only_if == ReportConditions();
+  if (is_there) return stays && !turn.finds_half_done() ? reports->file.path() : std::string();
   if (turn.finds_half_done()) leave_half_done(ledger, reader);
   if (reports->ended.load() || root_folder() != reports->root_at_start) return {};
   ReportOptions options;
@@ -208,7 +212,7 @@ std::string write_incident_report(ledger::Writer& ledger, const ledger::Reader& 
   // A failure is not logged here: the last report is tried again, and logs what is wrong.
   if (!write_report(ledger, reader, options)) return {};
   log_info(formatted("report of an incident written to {}", reports->file.path()));
-  return reports->file.path();
+  return stays ? reports->file.path() : std::string();
 }
 
 void write_report_at_exit(ledger::Writer& ledger, bool with_names) noexcept try {

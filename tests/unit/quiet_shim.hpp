@@ -25,7 +25,7 @@ struct QuietShim : tracking::CompletenessListener, serving::NoticeWriter, rescue
   // Does nothing when the outcome of an incident is known.
   void settled(const rescue::Incident&, rescue::Outcome) noexcept override {}
   // Takes no note of it.
-  void failed_again(IncidentId) noexcept override {}
+  void failed_again(const rescue::Incident&, IncidentId) noexcept override {}
 
   // Returns the parts of the shim that a session calls: this object and `process`. `clock`: the one
   // on which the session serves refused requests.
