@@ -24,7 +24,7 @@ struct CallSiteName {
   // given for code in no library, and "no stack was recorded" without such a frame. Both are empty
   // if no name was asked for.
   std::string api, where;
-  // That frame in the words of reports (short_location_text()): "a.cpp:7 in f".
+  // The frame of `where` in the words of reports (short_location_text()): "a.cpp:7 in f".
   std::string location{};
   // File name of the library or the program that has the frame; the file of a Python function.
   // Empty: unknown.

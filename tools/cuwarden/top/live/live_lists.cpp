@@ -23,7 +23,9 @@ char lower(char letter) {
 
 // True if the text has the part, in small or capital letters.
 bool contains(std::string_view text, std::string_view part) {
-  return !std::ranges::search(text, part, {}, lower, lower).empty() || part.empty();
+  const auto found = std::search(text.begin(), text.end(), part.begin(), part.end(),
+                                 [](char left, char right) { return lower(left) == lower(right); });
+  return found != text.end() || part.empty();
 }
 
 bool matches(const LiveProcess& process, std::string_view filter) {

@@ -32,8 +32,8 @@ void add_stack_page(LiveState& state, const LiveData& data, const LiveScreen& sc
     lines.add(row.api.value_or("") + ", " + memory_text(row.kind, row.device) + ": " +
               bytes_text(row.live_bytes) + " live in " + count_text(row.live_count) + ", growth " +
               growth_text(row.growth_bytes_per_minute) + ", " + count_text(row.allocations) +
-              " allocations since the start, " + rate_text(row.allocations_per_minute) +
-              " per second");
+              (row.allocations == 1u ? " allocation" : " allocations") + " since the start, " +
+              rate_text(row.allocations_per_minute) + " per second");
     if (row.keeps_growing) lines.add(growing_mark(row), bold_colour);
   } else {
     lines.add("Nothing of this call stack is live any more.");
