@@ -1,7 +1,7 @@
 // `top`: keys change the state of the live view.
 #include <gtest/gtest.h>
 
-#include "tests/unit/command/live_data_fixture.hpp"
+#include "tests/unit/command/top/live_data_fixture.hpp"
 
 namespace cuwarden {
 namespace {

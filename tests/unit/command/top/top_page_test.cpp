@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "reporters/words/printable.hpp"
-#include "tests/unit/command/live_data_fixture.hpp"
+#include "tests/unit/command/top/live_data_fixture.hpp"
 
 namespace cuwarden {
 namespace {

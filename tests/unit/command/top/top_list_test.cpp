@@ -1,7 +1,7 @@
 // `top`: lists of the live view are sorted, filtered and folded.
 #include <gtest/gtest.h>
 
-#include "tests/unit/command/live_data_fixture.hpp"
+#include "tests/unit/command/top/live_data_fixture.hpp"
 
 namespace cuwarden {
 namespace {
