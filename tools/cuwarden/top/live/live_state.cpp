@@ -24,9 +24,9 @@ std::ptrdiff_t movement(const Key& key, std::size_t page, std::size_t all) {
   if (key.name == Name::up || key.is("k")) return -1;
   if (key.name == Name::down || key.is("j")) return 1;
   if (key.name == Name::page_up) return -lines;
-  if (key.name == Name::page_down || key.is(" ")) return lines;
+  if (key.name == Name::page_down) return lines;
   if (key.name == Name::home) return -static_cast<std::ptrdiff_t>(all);
-  if (key.name == Name::end || key.is("G")) return static_cast<std::ptrdiff_t>(all);
+  if (key.name == Name::end) return static_cast<std::ptrdiff_t>(all);
   return 0;
 }
 
