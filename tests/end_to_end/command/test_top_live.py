@@ -122,6 +122,15 @@ def test_the_view_fits_the_terminal_as_soon_as_that_changes(screen, growing):
     view.wait_for(lambda text: text.startswith("cuwarden top: ") and len(text.splitlines()) <= 5)
 
 
+def test_a_line_that_is_cut_shows_so_at_the_last_column(screen, growing):
+    view = screen("top", growing.pid)
+    view.wait_for(lambda text: "in holds_most" in text)
+    view.resize(40, 20)
+    text = view.wait_for(lambda text: text.startswith("growing (pid") and text.endswith("…\n"))
+    first, *_, last = text.splitlines()
+    assert len(first) == len(last) == 40 and first.endswith("…")
+
+
 def test_an_ended_process_stays_until_it_is_left(screen, workspace, growing):
     view = screen("top")
     view.wait_for(lambda text: str(growing.pid) in text)

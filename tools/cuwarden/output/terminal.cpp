@@ -55,6 +55,17 @@ void write_controls(std::string_view text) {
   }
 }
 
+// Returns the number of letters of a line; cuwarden's own colours are none.
+std::size_t letters_of(std::string_view line) {
+  std::size_t letters = 0;
+  while (!line.empty()) {
+    const std::size_t colour = leading_colour(line);
+    letters += colour == 0 ? 1 : 0;
+    line.remove_prefix(colour == 0 ? first_letter(line).bytes : colour);
+  }
+  return letters;
+}
+
 void take_screen() {
   tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
   write_controls(enter);
@@ -132,18 +143,22 @@ TerminalSize Terminal::size() const {
 }
 
 void Terminal::draw(const std::string& lines) const {
-  const std::size_t rows = size().rows;
+  const auto [columns, rows] = size();
   // All lines are written in one piece over the old ones, so that the view does not flicker.
   std::string text = "\033[H";
   std::string_view rest = lines;
-  for (std::size_t row = 0; row < rows && !rest.empty(); ++row) {
+  std::size_t row = 0;
+  for (; row < rows && !rest.empty(); ++row) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     if (row > 0) text += "\r\n";
-    text += printable_lines(rest.substr(0, end), true);
-    text += "\033[K";
+    const std::string line = printable_lines(rest.substr(0, end), true);
+    text += line;
+    // Behind a full line the cursor stands on its last letter, which would be erased, too.
+    if (letters_of(line) < columns) text += "\033[K";
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  write_controls(text + "\033[J");
+  if (row != 0 && row < rows) text += "\r\n\033[J";
+  write_controls(text);
 }
 
 // Handles Control-Z: restores the terminal for the shell, stops, and takes the terminal again when
