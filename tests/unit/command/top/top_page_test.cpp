@@ -90,7 +90,7 @@ TEST(TopPages, twenty_columns_and_five_rows_show_what_matters_most) {
             (Texts{"cuwarden top: 3 pro…", "   PID   DEVICE* PR…", ">   12   3.0 MiB gr…",
                    "    13   2.0 MiB mi…", "q quit  h keys  Ent…"}));
   live.open();
-  EXPECT_EQ(live.lines(), (Texts{"grün (pid 12) runni…", "     LIVE* WHERE", ">  4.0 MiB [grows 1…",
+  EXPECT_EQ(live.lines(), (Texts{"grün (pid 12) runni…", "     LIVE* WHERE", ">  4.0 MiB [grows] …",
                                  "   3.0 MiB größe.cp…", "q quit  h keys  Esc…"}));
 }
 
@@ -156,6 +156,21 @@ TEST(TopPages, a_process_shows_its_devices_kinds_waits_and_growth) {
   EXPECT_TRUE(lines[6].starts_with("KIND, GPU "));
   EXPECT_TRUE(lines[7].starts_with("device 0 "));
   EXPECT_TRUE(lines[7].ends_with(" 3.0 MiB      3   6.0 MiB ▁█")) << lines[7];
+}
+
+TEST(TopPages, a_growing_stack_has_a_short_mark_where_there_is_little_room) {
+  Live live = full_live();
+  live.open();
+  EXPECT_NE(live.selected().find(" [grows] a.cpp:1 in load"), std::string::npos);
+  live.screen.columns = 140;
+  EXPECT_NE(live.selected().find(" [grows 1.0 MiB/min] a.cpp:1 in load"), std::string::npos);
+}
+
+TEST(TopPages, the_keys_fit_eighty_columns) {
+  Live live;
+  live.screen.columns = 200;
+  live.type("h");
+  for (const std::string& line : live.lines()) EXPECT_LE(letters_of(line), 80u) << line;
 }
 
 TEST(TopPages, a_head_that_is_too_long_says_how_many_lines_are_hidden) {

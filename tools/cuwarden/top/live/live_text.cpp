@@ -24,11 +24,10 @@ const ColouredLines& help_lines() {
       {"m                fold the stacks by module, by call, by kind; then unfold them", {}},
       {"h ?              show these keys", {}},
       {"", {}},
-      {"Growth and rates are those of the last ten seconds. [grows ...]: live memory was added",
-       {}},
-      {"again and again for more than a minute. Bars: live bytes of the last five minutes.", {}},
-      {"STATE: a request waits for memory, or requests were refused or rescued since the start.",
-       {}},
+      {"GROWTH, ALLOCS/s: over the last ten seconds.", {}},
+      {"[grows ...]: live memory was added again and again for over a minute.", {}},
+      {"LAST 5 MIN: live bytes, the newest at the right side.", {}},
+      {"STATE: a request waits for memory, or some were refused or rescued so far.", {}},
   };
   return lines;
 }

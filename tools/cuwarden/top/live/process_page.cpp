@@ -15,6 +15,8 @@
 namespace cuwarden {
 namespace {
 
+bool is_wide(const LiveScreen& screen) { return screen.columns >= 110; }
+
 void add_title(const LiveProcess& process, ColouredLines& head) {
   const ProcessRow& row = process.row;
   std::string title = program_text(row) + " (pid " + std::to_string(row.pid) + ") " +
@@ -83,7 +85,7 @@ void add_devices(const LiveProcess& process, const std::vector<model::AccountIte
 void add_totals(const LiveProcess& process, const LiveScreen& screen, ColouredLines& head) {
   if (process.totals.empty()) return;
   Table table({{"KIND, GPU", 18}, {"LIVE", 9, true}, {"COUNT", 6, true, 2}, {"PEAK", 9, true, 1}},
-              "LAST 5 MIN", screen.columns >= 110 ? 2 : 1);
+              "LAST 5 MIN", is_wide(screen) ? 2 : 1);
   for (const LiveTotal& total : process.totals) {
     const TotalRow& row = total.row;
     std::string rest = sparkline(total.trend, sparkline_width(screen), screen.ascii);
@@ -142,11 +144,12 @@ Table table_of(const LiveState& state, const ListedStacks& listed, const ShownLi
                {"ALLOCS" + mark(LiveOrder::allocations), 8, true, 6},
                {"KIND, GPU", 10, false, 4},
                {"CALL", 14, false, 5}},
-              rest_title(state) + mark(LiveOrder::text), screen.columns >= 110 ? 2 : 1);
+              rest_title(state) + mark(LiveOrder::text), is_wide(screen) ? 2 : 1);
   for (std::size_t i = shown.first; i < shown.end; ++i) {
     const LiveStack& stack = *listed.lines[i];
     const StackRow& row = stack.row;
-    std::string rest = growing_mark(row) + stack.location;
+    std::string rest = is_wide(screen) ? growing_mark(row) : row.keeps_growing ? "[grows] " : "";
+    rest += stack.location;
     if (stack.group == 0)
       rest += " (" + human_count(stack.stacks) + (stack.stacks == 1 ? " stack)" : " stacks)");
     table.add({bytes_text(row.live_bytes), count_text(row.live_count),
