@@ -2,6 +2,7 @@
 
 import functools
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import shimmed
+import tmux_screen
 from standstill import pytest_configure, pytest_runtest_protocol, pytest_terminal_summary  # noqa: F401
 
 
@@ -79,3 +81,27 @@ def live(workspace):
         return shimmed.start(workspace, command, env, **popen)
 
     return begin
+
+
+@pytest.fixture
+def screen(workspace):
+    """Runs the command in a terminal of its own."""
+    if shutil.which("tmux") is None:
+        pytest.skip("no tmux")
+    opened = []
+
+    def begin(*arguments, through=()):
+        opened.append(tmux_screen.Screen(workspace, *arguments, through=through))
+        return opened[-1]
+
+    yield begin
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def growing(live):
+    """A program in which one function leads in live bytes, one in growth, one in allocations."""
+    process = live(shimmed.program("growing"))
+    assert process.stdout.readline() == "ready\n"
+    return process

@@ -33,7 +33,7 @@ HOOK_ROOMS = ["call", "execution", "frameworks", "graphs", "memory"]
 SHIM_ROOMS = ["support", "interpose", "probes", "python", "policy", "files", "turns", "reachability", "process", "exports"]
 
 # Rooms of the command, in the same order.
-COMMAND_ROOMS = ["output", "program", "ledgers", "reports", "verbs", "top"]
+COMMAND_ROOMS = ["output", "program", "ledgers", "reports", "verbs", "top", "top/live"]
 
 # Rooms of the reporters, in the same order.
 REPORTER_ROOMS = ["words", "files", "model", "owners", "labels", "reachability", "symbols", "verdicts", "tables/groups", "tables", "json", "text", "comparison", "merging", "exports/page", "exports", "formats", "reports"]

@@ -15,13 +15,6 @@ from shimmed import COMMAND, program, until
 CALL_SITES = ("holds_most", "grows_fastest", "allocates_most")
 
 
-@pytest.fixture
-def growing(live):
-    process = live(program("growing"))
-    assert process.stdout.readline() == "ready\n"
-    return process
-
-
 @functools.cache
 def top_schema():
     return json.loads((shimmed.SOURCE / "tools" / "cuwarden" / "top.schema.json").read_text())

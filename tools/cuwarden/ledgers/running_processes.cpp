@@ -1,6 +1,7 @@
 #include "tools/cuwarden/ledgers/running_processes.hpp"
 
 #include <dirent.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -122,6 +123,13 @@ std::optional<ProcessStat> process_stat(pid_t pid) {
   stat.ended = is_zombie && numbers_in(proc(pid, "task")).size() < 2;
   stat.start_ticks = found.start_ticks;
   return stat;
+}
+
+std::string user_of(pid_t pid) {
+  struct stat status {};
+  if (stat(("/proc/" + std::to_string(pid)).c_str(), &status) != 0) return {};
+  const passwd* const entry = getpwuid(status.st_uid);
+  return entry != nullptr ? std::string(entry->pw_name) : std::to_string(status.st_uid);
 }
 
 std::vector<pid_t> all_pids() { return numbers_in("/proc"); }

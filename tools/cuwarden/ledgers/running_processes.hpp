@@ -26,6 +26,10 @@ struct ProcessStat {
 // pid. `pid`: in the pid namespace of this command.
 std::optional<ProcessStat> process_stat(pid_t pid);
 
+// Returns the name of the user as whom the process runs, or the uid in digits if the user has no
+// name; empty if there is no such process. `pid`: in the pid namespace of this command.
+std::string user_of(pid_t pid);
+
 // Returns the pids of all processes that /proc lists, of all users. Empty if /proc cannot be read.
 std::vector<pid_t> all_pids();
 

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "reporters/words/printable.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
@@ -19,7 +20,12 @@
 namespace cuwarden {
 namespace {
 
-constexpr char enter[] = "\033[?1049h\033[?25l", leave[] = "\033[?25h\033[?1049l";
+// The view gets a screen of its own, without a cursor. A letter of two columns can make a line too
+// long: the terminal must cut the line rather than go on in the next one (?7).
+constexpr char enter[] = "\033[?1049h\033[?25l\033[?7l", leave[] = "\033[?7h\033[?25h\033[?1049l";
+// Time after which a byte of Escape without others behind it is that key. Other keys send all their
+// bytes at once, and a slow connection may divide them.
+constexpr int longest_key_ms = 50;
 // All signals that would end the command by default. SIGBUS has its handler in ledger_file.cpp.
 constexpr int ending_signals[] = {SIGINT,  SIGTERM,   SIGHUP,  SIGQUIT, SIGUSR1, SIGUSR2,  SIGALRM,
                                   SIGPIPE, SIGVTALRM, SIGPROF, SIGPOLL, SIGPWR,  SIGSTKFLT};
@@ -47,6 +53,17 @@ void write_controls(std::string_view text) {
     if (count <= 0) return;
     text.remove_prefix(static_cast<std::size_t>(count));
   }
+}
+
+// Returns the number of letters of a line; cuwarden's own colours are none.
+std::size_t letters_of(std::string_view line) {
+  std::size_t letters = 0;
+  while (!line.empty()) {
+    const std::size_t colour = leading_colour(line);
+    letters += colour == 0 ? 1 : 0;
+    line.remove_prefix(colour == 0 ? first_letter(line).bytes : colour);
+  }
+  return letters;
 }
 
 void take_screen() {
@@ -126,18 +143,22 @@ TerminalSize Terminal::size() const {
 }
 
 void Terminal::draw(const std::string& lines) const {
-  const std::size_t rows = size().rows;
+  const auto [columns, rows] = size();
   // All lines are written in one piece over the old ones, so that the view does not flicker.
   std::string text = "\033[H";
   std::string_view rest = lines;
-  for (std::size_t row = 0; row < rows && !rest.empty(); ++row) {
+  std::size_t row = 0;
+  for (; row < rows && !rest.empty(); ++row) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     if (row > 0) text += "\r\n";
-    text += printable_lines(rest.substr(0, end), true);
-    text += "\033[K";
+    const std::string line = printable_lines(rest.substr(0, end), true);
+    text += line;
+    // Behind a full line the cursor stands on its last letter, which would be erased, too.
+    if (letters_of(line) < columns) text += "\033[K";
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  write_controls(text + "\033[J");
+  if (row != 0 && row < rows) text += "\r\n\033[J";
+  write_controls(text);
 }
 
 // Handles Control-Z: restores the terminal for the shell, stops, and takes the terminal again when
@@ -155,32 +176,46 @@ void Terminal::stop_until_continued() {
   take_screen();
 }
 
+Terminal::Event Terminal::read_key() {
+  char bytes[256];
+  const ssize_t count = read(STDIN_FILENO, bytes, sizeof bytes);
+  if (count < 0 && (errno == EINTR || errno == EAGAIN)) return {};
+  if (count <= 0) return {Event::Kind::end, {}, 0};
+  keys_.add({bytes, static_cast<std::size_t>(count)});
+  Key key = keys_.next();
+  if (key.name == Key::Name::none) return {};
+  return {Event::Kind::key, std::move(key), 0};
+}
+
 Terminal::Event Terminal::wait(int milliseconds) {
+  if (Key key = keys_.next(); key.name != Key::Name::none)
+    return {Event::Kind::key, std::move(key), 0};
+  if (keys_.is_amid_a_key()) milliseconds = std::min(milliseconds, longest_key_ms);
   pollfd input{STDIN_FILENO, POLLIN, 0};
   const timespec limit{milliseconds / 1000, milliseconds % 1000 * 1'000'000};
   const int ready = ppoll(&input, 1, &limit, &outside_);
-  if (ended_by != 0) return {Event::Kind::end, 0, ended_by};
+  if (ended_by != 0) return {Event::Kind::end, {}, ended_by};
   if (stopped != 0) {
     stopped = 0;
     stop_until_continued();
-    return {Event::Kind::redraw, 0, 0};
+    return {Event::Kind::redraw, {}, 0};
   }
   if (continued != 0) {  // after a SIGSTOP, during which the shell had the terminal
     continued = 0;
     give_back();
     take_screen();
-    return {Event::Kind::redraw, 0, 0};
+    return {Event::Kind::redraw, {}, 0};
   }
   if (resized != 0) {
     resized = 0;
-    return {Event::Kind::redraw, 0, 0};
+    return {Event::Kind::redraw, {}, 0};
   }
-  if (ready <= 0) return {};
-  char key = 0;
-  const ssize_t count = read(STDIN_FILENO, &key, 1);
-  if (count == 1) return {Event::Kind::key, key, 0};
-  if (count < 0 && (errno == EINTR || errno == EAGAIN)) return {};
-  return {Event::Kind::end, 0, 0};
+  if (ready > 0) return read_key();
+  if (ready == 0 && keys_.is_amid_a_key()) {
+    if (Key key = keys_.finish(); key.name != Key::Name::none)
+      return {Event::Kind::key, std::move(key), 0};
+  }
+  return {};
 }
 
 }  // namespace cuwarden

@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "tools/cuwarden/output/keys.hpp"
+
 namespace cuwarden {
 
 // Size of a terminal in letters; 80 columns by 24 rows if it is unknown.
@@ -30,7 +32,7 @@ class Terminal {
   // Returns the present size of the terminal.
   TerminalSize size() const;
   // Draws lines, separated by line feeds, over the whole screen. Leaves out lines below the
-  // screen's last row. No line may have more letters than the terminal has columns.
+  // screen's last row. The terminal cuts lines with more letters than it has columns.
   void draw(const std::string& lines) const;
 
   // The reason why wait() returned.
@@ -39,7 +41,7 @@ class Terminal {
     // draw again, because the terminal's size has changed or the command was stopped and continued.
     // end: the command must end.
     enum class Kind : std::uint8_t { time, key, redraw, end } kind = Kind::time;
-    char key = 0;  // the key's letter; 0 unless `kind` is `key`
+    Key key{};  // the key that was pressed; none unless `kind` is `key`
     // Only if `kind` is `end`: the signal by which the command must end; 0: no signal came, but the
     // terminal no longer exists.
     int signal = 0;
@@ -50,12 +52,15 @@ class Terminal {
 
  private:
   Terminal() = default;
+  // Reads what the user has typed, and returns the first key of it.
+  Event read_key();
   // Stops this process after Control-Z, until the shell continues it. While the process is stopped,
   // the terminal has the mode that it had before take().
   void stop_until_continued();
   // Signal mask from before take(). It is in force during wait(); at other times, signals are
   // blocked.
   sigset_t outside_{};
+  KeyDecoder keys_;  // bytes that the user has typed and that wait() has not returned as keys
 };
 
 }  // namespace cuwarden

@@ -25,14 +25,18 @@ ProcessRow process_row(const WatchedProcess& watched) {
   ProcessRow row;
   row.pid = watched.pid;
   row.program = model::text_or_null(process.program);
+  row.user = model::text_or_null(watched.user);
+  row.rank = watched.rank;
   row.start = iso_8601(process.start_realtime_ns);
   row.running_ns = now.time_ns - std::min(now.time_ns, process.start_monotonic_ns);
   row.ended = watched.ended;
   row.device_bytes = now.device_bytes;
   row.host_bytes = now.host_bytes;
+  row.peak_bytes = now.peak_bytes;
   row.live_count = now.live_count;
   row.allocations = now.allocations;
   row.failures = now.failures;
+  row.rescues = now.rescues;
   row.growth_bytes_per_minute = per_minute(*watched.recent, change.bytes_per_second);
   row.allocations_per_minute = per_minute(*watched.recent, change.allocations_per_second);
   if (process.steps != 0 && process.steps <= model::largest_number) row.steps = process.steps;

@@ -3,7 +3,10 @@
 
 #include <sys/types.h>
 
+#include <string_view>
+
 #include "runtime_hooks/ledger/read/reader.hpp"
+#include "tools/cuwarden/top/top_growth.hpp"
 #include "tools/cuwarden/top/top_rows.hpp"
 #include "tools/cuwarden/top/top_sample.hpp"
 
@@ -18,6 +21,9 @@ struct WatchedProcess {
   const Recent* recent = nullptr;
   const GrowingGroups* growing = nullptr;  // call stacks of the process whose memory keeps growing
   bool ended = false;                      // true once the process was found to have ended
+  // Name of the user as whom the process runs; empty: unknown. The text is not owned.
+  std::string_view user{};
+  model::Figure rank{};  // rank of the process in its job, from 0; null: unknown
 };
 
 // Returns an answer (all that `cuwarden top` shows at one moment) with cuwarden's version and the

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
@@ -24,7 +24,23 @@ struct CallSiteName {
   // given for code in no library, and "no stack was recorded" without such a frame. Both are empty
   // if no name was asked for.
   std::string api, where;
+  // The frame of `where` in the words of reports (short_location_text()): "a.cpp:7 in f".
+  std::string location{};
+  // File name of the library or the program that has the frame; the file of a Python function.
+  // Empty: unknown.
+  std::string module{};
 };
+
+// A frame of a whole call stack. Texts are printable.
+struct StackLine {
+  // The frame as reports name it: "/home/u/a.cpp:7 in f", and without the folder.
+  std::string location, short_location;
+  // Name of the library to which the code belongs, such as "PyTorch"; empty: the program's own.
+  std::string library;
+  bool is_users = false;  // true for the frame that a person would name for the allocations
+};
+// A whole call stack, innermost frame first.
+using StackLines = std::vector<StackLine>;
 
 // The names of the call sites of one process, by group. A group is all allocations with one call
 // stack, function, kind of memory and device; its id is its row in the ledger. Any thread may call.
@@ -46,8 +62,16 @@ class CallSiteNames {
   // each call site before it returns, so that get() returns them; the object's thread then looks up
   // functions and lines. Groups that were asked for before are not looked up again.
   void want(const std::vector<std::uint32_t>& groups);
-  // True if the object's thread has looked up functions and lines of all groups that were given to
-  // want(), found or not.
+  // Asks for the names of groups, as want(), but returns at once: get() returns empty texts until
+  // the object's thread has looked them up.
+  void want_later(const std::vector<std::uint32_t>& groups);
+  // Returns the whole call stack of the group; null until the object's thread has looked it up, for
+  // which the first call asks. `group`: the group's row in the ledger.
+  std::optional<StackLines> whole_stack(std::uint32_t group);
+  // Returns a number that rises each time that names or call stacks become known.
+  std::uint64_t revision() const;
+  // True if the object's thread has looked up functions and lines of all groups for which
+  // it was asked, found or not.
   bool are_known() const;
   // Waits until the object's thread has looked up functions and lines of all groups that were given
   // to want().

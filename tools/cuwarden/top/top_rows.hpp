@@ -17,24 +17,32 @@ inline constexpr char top_schema[] = "cuwarden.top/1";
 
 // A process that `cuwarden top` shows, with the numbers that were last read from its ledger.
 struct ProcessRow {
-  std::int64_t pid = 0;      // id of the process in the pid namespace of this command
-  model::Text program;       // path of the executable of the process; null: unknown
+  std::int64_t pid = 0;  // id of the process in the pid namespace of this command
+  model::Text program;   // path of the executable of the process; null: unknown
+  // Name of the user as whom the process runs, or the uid in digits; null: unknown.
+  model::Text user;
+  model::Figure rank;        // rank of the process in its job, from 0; null: unknown
   std::string start;         // start of the process, as ISO 8601 text in UTC
   model::Figure running_ns;  // nanoseconds from the process's start to the last reading
   bool ended = false;        // true if the process ended while `cuwarden top` watched it
   // Live bytes of all kinds of memory but host memory: device, managed and imported memory.
   model::Figure device_bytes;
-  model::Figure host_bytes;   // live bytes of page-locked and registered host memory
+  model::Figure host_bytes;  // live bytes of page-locked and registered host memory
+  // Sum of the highest live bytes of each kind of memory on each device, host memory included. The
+  // kinds need not have been highest at the same moment.
+  model::Figure peak_bytes;
   model::Figure live_count;   // number of live allocations
   model::Figure allocations;  // number of allocations since the process's start
   model::Figure failures;     // number of refused requests since the process's start
+  model::Figure rescues;      // number of requests that the driver refused and cuwarden served
   // Change of the process's live bytes, and number of new allocations: both per minute, measured
   // between two readings of the ledger (half a second apart with --json, at most about ten seconds
   // in the live view). Null if the ledger was read only once.
   model::SignedFigure growth_bytes_per_minute, allocations_per_minute;
   model::Figure steps;  // number of steps that the program has marked; null: it marks none
-  CUWARDEN_FIELDS(pid, program, start, running_ns, ended, device_bytes, host_bytes, live_count,
-                  allocations, failures, growth_bytes_per_minute, allocations_per_minute, steps)
+  CUWARDEN_FIELDS(pid, program, user, rank, start, running_ns, ended, device_bytes, host_bytes,
+                  peak_bytes, live_count, allocations, failures, rescues, growth_bytes_per_minute,
+                  allocations_per_minute, steps)
 };
 
 // A device that a process has used, with the last reading of the device's memory in the process's

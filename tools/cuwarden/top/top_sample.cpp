@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <ctime>
+#include <functional>
 #include <utility>
 
+#include "reporters/verdicts/incident_case.hpp"
 #include "runtime_hooks/ledger/read/group_sums.hpp"
 
 namespace cuwarden {
@@ -48,7 +50,11 @@ Sample take_sample(const ledger::Reader& reader) {
     sample.live_count += series->live_count;
     sample.allocations += series->allocations;
     sample.failures += series->failures;
+    sample.peak_bytes += std::max(series->peak_bytes, series->live_bytes);
     sample.series.push_back(*series);
+  }
+  for (std::uint64_t row = 1; row < reader.rows(RegionId::incidents); ++row) {
+    if (const auto incident = reader.incident(row)) sample.rescues += rescues_of(*incident);
   }
   return sample;
 }
@@ -82,33 +88,15 @@ Change Recent::of_all() const {
           difference(now.allocations, then.allocations) / seconds()};
 }
 
-std::vector<GroupSample> sorted_groups(const Recent& recent, const GrowingGroups& growing,
-                                       SortBy by) {
-  struct Ranked {
-    bool first;
-    double rank;
-    GroupSample group;
-  };
-  std::vector<Ranked> ranked;
+std::vector<GroupSample> groups_by_bytes(const Recent& recent) {
+  std::vector<GroupSample> groups;
   for (const GroupSample& group : recent.newest().groups) {
-    const Change change = recent.of_group(group);
-    if (group.live_count == 0 && change.allocations_per_second <= 0) continue;
+    if (group.live_count == 0 && recent.of_group(group).allocations_per_second <= 0) continue;
     // The ledger does not know the bytes of a device's first context.
     if (group.kind == Kind::context && group.live_bytes == 0) continue;
-    const double rank = by == SortBy::bytes    ? static_cast<double>(group.live_bytes)
-                        : by == SortBy::growth ? change.bytes_per_second
-                                               : change.allocations_per_second;
-    const bool first = by == SortBy::growth && growing.rate_of(group.id);
-    ranked.push_back({first, rank, group});
+    groups.push_back(group);
   }
-  std::ranges::stable_sort(ranked, [](const Ranked& left, const Ranked& right) {
-    if (left.first != right.first) return left.first;
-    if (left.rank != right.rank) return left.rank > right.rank;
-    return left.group.live_bytes > right.group.live_bytes;
-  });
-  std::vector<GroupSample> groups;
-  groups.reserve(ranked.size());
-  for (const Ranked& entry : ranked) groups.push_back(entry.group);
+  std::ranges::stable_sort(groups, std::greater(), &GroupSample::live_bytes);
   return groups;
 }
 

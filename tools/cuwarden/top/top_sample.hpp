@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "runtime_hooks/ledger/read/reader.hpp"
-#include "tools/cuwarden/top/top_growth.hpp"
 
 namespace cuwarden {
 
@@ -39,6 +38,9 @@ struct Sample {
   std::uint64_t live_count = 0;   // number of live allocations
   std::uint64_t allocations = 0;  // number of allocations since the process's start
   std::uint64_t failures = 0;     // number of refused requests since the process's start
+  std::uint64_t peak_bytes = 0;   // sum of the highest live bytes of each of `series`
+  // Number of requests since the process's start that the driver refused and cuwarden served.
+  std::uint64_t rescues = 0;
 };
 
 // Returns the present time of CLOCK_MONOTONIC, in nanoseconds.
@@ -83,13 +85,8 @@ class Recent {
   std::unordered_map<std::uint32_t, std::size_t> oldest_groups_;
 };
 
-// The number by which `cuwarden top` sorts processes or call stacks, largest first. bytes: live
-// bytes. growth: change of the live bytes per second. rate: new allocations per second.
-enum class SortBy : std::uint8_t { bytes, growth, rate };
-// Returns the groups of the newest sample, sorted by the number that `SortBy` names, largest first.
-// With SortBy::growth, groups that have grown for at least a minute (`GrowingGroups`) come before
-// all others. Leaves out groups without a live allocation that have made no allocation since the
-// oldest sample.
-std::vector<GroupSample> sorted_groups(const Recent&, const GrowingGroups&, SortBy);
+// Returns the groups of the newest sample, most live bytes first. Leaves out groups without a live
+// allocation that have made no allocation since the oldest sample.
+std::vector<GroupSample> groups_by_bytes(const Recent&);
 
 }  // namespace cuwarden

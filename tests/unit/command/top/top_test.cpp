@@ -90,21 +90,21 @@ struct View {
     recent.add(taken);
     growing.look(reader, now_ns);
   }
-  WatchedProcess process() const { return {17, &reader, &recent, &growing, false}; }
-  std::string text(ViewSize size) const {
+  WatchedProcess process() const { return {17, &reader, &recent, &growing}; }
+  std::string text() const {
     TopAnswer answer;
     add_process(process(), answer);
-    for (const GroupSample& group : sorted_groups(recent, growing, SortBy::bytes)) {
+    for (const GroupSample& group : groups_by_bytes(recent)) {
       answer.stacks.push_back(stack_row(process(), group));
       answer.stacks.back().api = "cudaMalloc";
       answer.stacks.back().where = "train()  train.cu:7";
     }
-    return process_view(answer, SortBy::bytes, size);
+    return process_view(answer, {});
   }
-  std::string list(ViewSize size) const {
+  std::string list() const {
     TopAnswer answer;
     add_process(process(), answer);
-    return processes_view(answer, SortBy::bytes, size);
+    return processes_view(answer, {});
   }
   GrowingLedger& ledger;
   ledger::Reader reader;
@@ -144,8 +144,7 @@ TEST(TopView, a_device_that_fills_up_says_how_long_its_free_memory_lasts) {
   ASSERT_TRUE(answer.devices[0].minutes_left);
   EXPECT_NEAR(static_cast<double>(*answer.devices[0].minutes_left), 10, 1);
   EXPECT_FALSE(answer.devices[0].steps_left);
-  EXPECT_NE(view.text({.columns = 80}).find("GPU 0 FILLS UP: full after about "),
-            std::string::npos);
+  EXPECT_NE(view.text().find("GPU 0 FILLS UP: full after about "), std::string::npos);
 }
 
 TEST(TopView, growth_has_one_unit) {
@@ -153,12 +152,12 @@ TEST(TopView, growth_has_one_unit) {
   View view(ledger);
   view.sample(ledger.after(80));
   view.sample(ledger.after(90));
-  const std::string text = view.text({});
+  const std::string text = view.text();
   EXPECT_NE(text.find("1 stack has grown for more than a minute, by "), text.npos) << text;
   EXPECT_NE(text.find("[grows "), text.npos) << text;
   EXPECT_NE(text.find("+60.0 MiB/min"), text.npos) << text;
   EXPECT_EQ(text.find("iB/s"), text.npos) << text;
-  EXPECT_NE(view.list({}).find("+60.0 MiB/min"), text.npos) << view.list({});
+  EXPECT_NE(view.list().find("+60.0 MiB/min"), text.npos) << view.list();
 }
 
 TEST(TopView, columns_never_touch) {
@@ -171,27 +170,20 @@ TEST(TopView, columns_never_touch) {
   group.allocations = 987'654'321'098;
   group.live_bytes = 1023ull << 40;
   view.sample(ledger.after(80) + second);
-  for (const std::size_t columns : {0u, 80u, 110u, 140u}) {
-    const auto rows = lines_of(view.text({.columns = columns}));
-    const auto row = std::ranges::find_if(rows, [](const std::string& line) {
-      return line.find("/min  ") != line.npos || line.find(" +") != line.npos;
-    });
-    ASSERT_NE(row, rows.end()) << view.text({.columns = columns});
-    const auto words = words_of(*row);
-    ASSERT_GE(words.size(), 5u) << *row;
-    EXPECT_EQ(words[1], "TiB") << *row;
-    EXPECT_EQ(words[2], "9,876,543,210") << *row;
-    EXPECT_TRUE(words[3].starts_with('+')) << *row;
-    EXPECT_TRUE(words[4].ends_with("/min")) << *row;
-    if (columns != 80) {
-      EXPECT_NE(row->find("train.cu:7"), row->npos) << *row;
-    }
-  }
-  for (const std::size_t columns : {0u, 80u, 100u, 140u}) {
-    const auto rows = lines_of(view.list({.columns = columns}));
-    EXPECT_EQ(words_of(rows.back())[0], "17") << rows.back();
-    EXPECT_NE(rows.back().find(" train"), std::string::npos) << rows.back();
-  }
+  const auto rows = lines_of(view.text());
+  const auto row = std::ranges::find_if(
+      rows, [](const std::string& line) { return line.find("/min  ") != line.npos; });
+  ASSERT_NE(row, rows.end()) << view.text();
+  const auto words = words_of(*row);
+  ASSERT_GE(words.size(), 5u) << *row;
+  EXPECT_EQ(words[1], "TiB") << *row;
+  EXPECT_EQ(words[2], "9,876,543,210") << *row;
+  EXPECT_TRUE(words[3].starts_with('+')) << *row;
+  EXPECT_TRUE(words[4].ends_with("/min")) << *row;
+  EXPECT_NE(row->find("train.cu:7"), row->npos) << *row;
+  const auto list = lines_of(view.list());
+  EXPECT_EQ(words_of(list.back())[0], "17") << list.back();
+  EXPECT_NE(list.back().find(" train"), std::string::npos) << list.back();
 }
 
 }  // namespace

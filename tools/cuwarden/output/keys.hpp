@@ -1,0 +1,62 @@
+// Decodes the bytes that a terminal sends while a user presses keys.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace cuwarden {
+
+// A key that the user has pressed.
+struct Key {
+  // none: no key. text: a key that writes a character. erase: the key Delete, which erases the
+  // character after the cursor. The other names are those of the keys on a keyboard.
+  enum class Name : std::uint8_t {
+    none,
+    text,
+    up,
+    down,
+    left,
+    right,
+    page_up,
+    page_down,
+    home,
+    end,
+    enter,
+    escape,
+    backspace,
+    erase,
+  };
+  Name name = Name::none;
+  std::string text{};  // the character in UTF-8 if `name` is `text`; otherwise empty
+
+  // True if the key writes this character. The character must be in UTF-8.
+  bool is(std::string_view character) const { return name == Name::text && text == character; }
+  bool operator==(const Key&) const = default;
+};
+
+// Divides the bytes that a terminal sends into keys. Most keys other than characters send several
+// bytes, of which the first is the one that the key Escape sends alone.
+class KeyDecoder {
+ public:
+  // Adds bytes that the terminal has sent.
+  void add(std::string_view bytes) { bytes_ += bytes; }
+  // Returns the next key and takes its bytes away; Key::Name::none if the bytes so far are no whole
+  // key. Bytes of keys without a name here, and bytes that are no text, are taken away.
+  Key next();
+  // True if bytes are left that may be the beginning of a key.
+  bool is_amid_a_key() const { return !bytes_.empty(); }
+  // Says that no more bytes will follow soon. If the bytes so far begin as those of the key Escape,
+  // returns that key. Drops all bytes.
+  Key finish();
+
+ private:
+  // Takes the next key away if there is one; sets `key` to Key::Name::none if its bytes have no
+  // name here. Returns false if more bytes must come first.
+  bool take(Key& key);
+  // Does the same for bytes of which the first is that of Escape.
+  bool take_sequence(Key& key);
+  std::string bytes_;  // bytes that are not yet decoded
+};
+
+}  // namespace cuwarden

@@ -1,0 +1,18 @@
+// The live view of `cuwarden top` on a terminal.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+
+#include "tools/cuwarden/ledgers/ledger_file.hpp"
+#include "tools/cuwarden/output/terminal.hpp"
+
+namespace cuwarden {
+
+// Shows the live view until a key or a signal ends it. `pid`: the process that is open at first,
+// with its ledger; 0 with null: the list of all processes. Returns the signal by which the command
+// must end; 0: a key ended the view, or the terminal no longer exists.
+int show_live(Terminal&, pid_t pid, std::unique_ptr<LedgerFile>);
+
+}  // namespace cuwarden
