@@ -226,6 +226,7 @@ class Profile final : public CommonFile {
   void add_samples(const IndexedReport& report, const std::string& process) {
     // Allocations that are in samples of live memory, by stack, kind and device.
     std::map<std::tuple<model::MaybeId, std::string, model::MaybeId>, std::uint64_t> counted;
+    std::set<std::tuple<model::MaybeId, std::string, model::MaybeId, std::string>> groups;
     Labels labels = {{"process", process}};
     if (report->job.rank) labels.emplace_back("rank", std::to_string(*report->job.rank));
     const std::size_t of_process = labels.size();
@@ -240,7 +241,10 @@ class Profile final : public CommonFile {
       labels.emplace_back("reachability", group.reachability.value_or(""));
       labels.emplace_back("growth", group.growth.value_or(""));
       if (group.suppressed) labels.emplace_back("suppressed", "yes");
-      Values values{.allocations = group.allocations.value_or(0)};
+      // Live allocations and those that a context has released are rows of one group.
+      const bool is_first =
+          groups.emplace(group.stack, group.kind, group.device, group.api.value_or("")).second;
+      Values values{.allocations = is_first ? group.allocations.value_or(0) : 0};
       counted[{group.stack, group.kind, group.device}] += values.allocations;
       if (!group.released_by) {
         values.live_count = group.count.value_or(0);

@@ -43,20 +43,24 @@ class Snapshot final : public CommonFile {
     for (const model::LeakGroup& group : report->leak_groups)
       if (!group.released_by && group.bytes.value_or(0) != 0)
         events[group.device].push_back({group.first_ns.value_or(0), &group});
+    std::map<model::Id, const model::Incident*> incidents;
+    for (const model::Incident& incident : report->incidents) incidents[incident.id] = &incident;
     for (const model::IncidentFact& fact : report->incident_facts) {
       // memory_viz cannot show a refused request without the free bytes of the device.
       if (fact.fact != "free_bytes" || !fact.value) continue;
-      for (const model::Incident& incident : report->incidents)
-        if (incident.id == fact.incident && incident.device)
-          events[incident.device].push_back(
-              {incident.time_ns.value_or(0), nullptr, &incident, *fact.value});
+      const auto incident = incidents.find(fact.incident);
+      if (incident != incidents.end() && incident->second->device)
+        events[incident->second->device].push_back(
+            {incident->second->time_ns.value_or(0), nullptr, incident->second, *fact.value});
     }
     start_ns_ = static_cast<std::uint64_t>(parse_iso_8601(report->process.start).value_or(0));
     // Host memory, which has no number, is the process's last device.
     const std::uint64_t first = devices_;
     std::uint64_t host = first;
+    // A damaged report may have any number. The file has a list for each number below the largest.
+    constexpr model::Id most_devices = 1024;
     for (const auto& [device, list] : events)
-      if (device) host = std::max(host, first + *device + 1);
+      if (device && *device < most_devices) host = std::max(host, first + *device + 1);
     const std::uint64_t count = host - first + (events.contains(std::nullopt) ? 1 : 0);
     for (; devices_ < first + count; ++devices_) {
       const std::uint64_t number = devices_ - first;

@@ -65,6 +65,17 @@ std::size_t end_of_words(std::string_view line) {
   }
 }
 
+// Returns the colour that is on behind the text, if `open` is on before it; empty: none.
+std::string_view colour_behind(std::string_view text, std::string_view open) {
+  while (!text.empty()) {
+    const std::size_t colour = leading_colour(text);
+    if (colour != 0) open = text.substr(0, colour);
+    if (open == end_of_colour) open = {};
+    text.remove_prefix(colour == 0 ? 1 : colour);
+  }
+  return open;
+}
+
 // Adds the line to `result` in as many lines as it needs.
 void add_line(std::string_view line, std::size_t columns, std::string& result) {
   if (columns == 0 || columns_of(line) <= columns) {
@@ -74,6 +85,8 @@ void add_line(std::string_view line, std::size_t columns, std::string& result) {
   constexpr std::size_t most_indent = 16, further = 4;
   const std::size_t indent = std::min(line.find_first_not_of(' '), most_indent) + further;
   std::size_t used = 0;
+  std::string_view open;  // the colour that is on; programs that show a page at a time expect it
+                          // to end with the line
   bool has_word = false;  // a word that is too long alone needs no line of its own at the start
   while (!line.empty()) {
     const std::size_t start = std::min(line.find_first_not_of(' '), line.size());
@@ -81,14 +94,17 @@ void add_line(std::string_view line, std::size_t columns, std::string& result) {
     const std::string_view word = line.substr(0, end);
     const std::size_t width = columns_of(word);
     if (has_word && used + width > columns) {
+      if (!open.empty()) result += end_of_colour;
       result += '\n' + std::string(indent, ' ');
+      result += open;
       result += word.substr(start);
       used = indent + width - start;
     } else {
       result += word;
       used += width;
     }
-    has_word = true;
+    has_word = has_word || width > 0;
+    open = colour_behind(word, open);
     line.remove_prefix(end);
   }
 }

@@ -72,6 +72,17 @@ void FailureLines::keep(const rescue::Incident& incident, const FailureWords& wo
   kept.is_in_use.clear(std::memory_order_release);
 }
 
+void FailureLines::forget(const rescue::Incident& repeated) noexcept {
+  for (Kept& kept : kept_) {
+    if (kept.incident.load(std::memory_order_relaxed) == 0 ||
+        kept.is_in_use.test_and_set(std::memory_order_acquire))
+      continue;
+    if (kept.bytes == repeated.request.bytes && kept.device == repeated.request.device.value)
+      kept.incident.store(0, std::memory_order_relaxed);
+    kept.is_in_use.clear(std::memory_order_release);
+  }
+}
+
 void FailureLines::failed_again(const rescue::Incident& failed, IncidentId counted,
                                 std::uint64_t now_ns) noexcept {
   constexpr std::uint64_t recent_ns = 10'000'000'000;

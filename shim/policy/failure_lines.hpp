@@ -12,7 +12,7 @@
 
 namespace cuwarden::shim {
 
-// What a line says of a failed request, beside the request itself.
+// Words of a line about a failed request, beside the request itself.
 struct FailureWords {
   std::uint32_t verdict = 0;  // the cause, a value of the enum Verdict below 32
   std::string_view api;       // CUDA function that the program called
@@ -38,6 +38,9 @@ class FailureLines {
   // words about the oldest such incident if there are more than four. `now_ns`: time of the rungs'
   // clock.
   void keep(const rescue::Incident&, const FailureWords&, std::uint64_t now_ns) noexcept;
+  // Forgets the words about requests that equal that of the incident, by which the allocator has
+  // repeated them.
+  void forget(const rescue::Incident&) noexcept;
   // Writes a line about the request `failed` if words about `counted`, the incident that counts it,
   // are kept. Words that are older than ten seconds are said to be of the first refusal. Forgets
   // the words.

@@ -90,6 +90,7 @@ void IncidentExplanations::judge_and_tell(const rescue::Incident& incident,
   if (outcome == rescue::Outcome::served)
     return log_info(formatted("a request was rescued: {}", name));
   log_info(formatted("a request was refused: {}; {}", name, judgement.advice));
+  if (outcome == rescue::Outcome::failed) lines_.forget(incident);
   const auto verdict = static_cast<std::uint32_t>(judgement.verdict);
   // A line about the verdict names a report that tells of it.
   if (lines_.has_told(verdict)) return;

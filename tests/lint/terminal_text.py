@@ -23,6 +23,7 @@ MAY_WRITE = {
     "tools/cuwarden/verbs/doctor_verb.cpp": "a pipe to itself",
     "tools/cuwarden/ledgers/acting_as.cpp": "a pipe to itself",
     "tools/cuwarden/program/child_process.cpp": "a pipe to itself",
+    "tools/cuwarden/output/progress.cpp": "controls of the terminal, and a line that passed printable()",
     "tools/cuwarden/output/terminal.cpp": "controls of the terminal, of its own",
     "tools/cuwarden/top/live/top_verb.cpp": "JSON, which escapes all controls",
     "tools/cuwarden/verbs/export_verb.cpp": "lines of JSON, which escapes all controls",

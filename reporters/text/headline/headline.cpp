@@ -33,11 +33,23 @@ void split(const std::string& advice, Headline& headline) {
   if (end != advice.npos) headline.advice = advice.substr(end + between.size());
 }
 
-// Returns the leak that the list of leaks shows first; null if nothing counts as leaked.
+// Returns the leak that a person would look at first; null if nothing counts as leaked. This is the
+// first one in the list of leaks, unless another one grows and has a hundred times its bytes. Live
+// blocks of frameworks, such as tensors, count if they grow.
 std::optional<model::LeakGroup> first_leak(const IndexedReport& report) {
+  constexpr std::uint64_t far_more = 100;
   std::vector<model::LeakGroup> groups = main_leaks(report);
+  for (model::LeakGroup& block : merged_blocks(report))
+    if (block.growth == "growing") groups.push_back(std::move(block));
   if (groups.empty()) return std::nullopt;
-  return std::move(groups.front());
+  const auto first = std::ranges::min_element(groups, {}, rank_of_leak);
+  const std::uint64_t least = std::max<std::uint64_t>(first->bytes.value_or(0), 1);
+  const auto largest = std::ranges::max_element(groups, {}, [](const auto& group) {
+    return group.growth == "growing" ? group.bytes.value_or(0) : 0;
+  });
+  const bool is_far_larger =
+      largest->growth == "growing" && largest->bytes.value_or(0) / least >= far_more;
+  return std::move(is_far_larger ? *largest : *first);
 }
 
 // Returns the function that ends objects of this kind, such as streams; null if the kind is one of
@@ -84,7 +96,10 @@ std::optional<Headline> oom_killer(const IndexedReport& report) {
   const model::MemoryCgroup cgroup = report->memory_cgroup.value_or(model::MemoryCgroup());
   const std::uint64_t kills = cgroup.oom_kills.value_or(0);
   const bool died_so = !process.end_reason || process.signal.value_or(0) == SIGKILL;
-  if (kills == 0 || !died_so) return std::nullopt;
+  // A cgroup that was far from its limit was not the reason.
+  const std::uint64_t limit_bytes = cgroup.limit_bytes.value_or(0),
+                      peak_bytes = cgroup.peak_bytes.value_or(limit_bytes);
+  if (kills == 0 || !died_so || peak_bytes < limit_bytes - limit_bytes / 10) return std::nullopt;
   Headline headline{.gravity = Gravity::alarm, .title = "KILLED BY THE OOM KILLER"};
   headline.sentence = " " + moment_of(report, process.end_ns.value_or(0)) + ": ";
   std::uint64_t host_bytes = 0;
@@ -134,10 +149,10 @@ std::optional<Headline> killed(const IndexedReport& report) {
                     .title = aborted              ? "ABORTED"
                              : process.end_reason ? "KILLED"
                                                   : "ENDED UNSEEN"};
-  if (!aborted && process.signal)
-    headline.sentence =
-        " " + process_ending(process.end_reason, process.exit_status, process.signal)
-                  .substr(std::string_view("killed ").size());
+  constexpr std::string_view killed_by = "killed ";
+  const std::string ending =
+      process_ending(process.end_reason, process.exit_status, process.signal);
+  if (ending.starts_with(killed_by)) headline.sentence = " " + ending.substr(killed_by.size());
   headline.sentence += " " + moment_of(report, process.end_ns.value_or(0));
   if (const auto group = first_leak(report)) {
     headline.sentence += ", when " + human_bytes(report->leaks.bytes.value_or(0)) + " in " +
@@ -154,22 +169,33 @@ std::optional<Headline> killed(const IndexedReport& report) {
   return headline;
 }
 
-// Returns the function that frees allocations of this kind.
-const char* freeing_function(const std::string& kind) {
-  if (const char* const end = end_of_object(kind)) return end;
-  if (kind == "pinned") return "cudaFreeHost";
-  if (kind == "registered") return "cudaHostUnregister";
-  if (kind == "vmm") return "cuMemUnmap and cuMemRelease";
-  if (kind == "stream_ordered") return "cudaFreeAsync";
-  if (kind == "array") return "cudaFreeArray";
-  return "cudaFree";
+// Returns the function that frees what the group's call has allocated; empty if there is none.
+std::string freeing_function(const model::LeakGroup& group) {
+  if (const char* const end = end_of_object(group.kind)) return end;
+  const std::string api = group.api.value_or("");
+  // Functions of the driver begin with "cu", those of the runtime with "cuda".
+  const bool is_driver = api.starts_with("cu") && !api.starts_with("cuda");
+  if (group.kind == "device" || group.kind == "managed")
+    return is_driver ? "cuMemFree" : "cudaFree";
+  if (group.kind == "pinned") return is_driver ? "cuMemFreeHost" : "cudaFreeHost";
+  if (group.kind == "registered") return is_driver ? "cuMemHostUnregister" : "cudaHostUnregister";
+  if (group.kind == "vmm") return "cuMemUnmap and cuMemRelease";
+  if (group.kind == "stream_ordered") return is_driver ? "cuMemFreeAsync" : "cudaFreeAsync";
+  if (group.kind == "array") return is_driver ? "cuArrayDestroy" : "cudaFreeArray";
+  if (group.kind == "imported") return is_driver ? "cuIpcCloseMemHandle" : "cudaIpcCloseMemHandle";
+  return "";
 }
 
 // Returns advice about a group of which some allocations are lost.
-std::string advice_on_lost(const model::LeakGroup& group) {
-  const std::uint64_t made = group.allocations.value_or(0),
-                      freed = made - std::min(made, group.count.value_or(0));
-  const std::string function = freeing_function(group.kind);
+std::string advice_on_lost(const IndexedReport& report, const model::LeakGroup& group) {
+  const std::string function = freeing_function(group);
+  if (function.empty()) return "";
+  std::uint64_t gone = group.count.value_or(0);
+  for (const model::LeakGroup& other : report->leak_groups)
+    if (other.released_by && other.stack == group.stack && other.kind == group.kind &&
+        other.device == group.device)
+      gone += other.count.value_or(0);
+  const std::uint64_t made = group.allocations.value_or(0), freed = made - std::min(made, gone);
   if (freed == 0) return "call " + function + " for them, since nothing frees what is made there";
   return "look for the path that skips " + function + ", since " + human_count(freed) + " of " +
          human_count(made) + " made there were freed";
@@ -186,7 +212,7 @@ std::optional<Headline> leak(const IndexedReport& report) {
     headline.sentence =
         ": " + human_bytes(group->lost_bytes.value_or(0)) + " lost: " +
         made_words(report, *group, lost < count ? human_count(lost) + " of " + all : all);
-    headline.advice = advice_on_lost(*group);
+    headline.advice = advice_on_lost(report, *group);
   } else {
     headline.sentence = ": " + held_words(report, *group);
     headline.advice =
@@ -198,10 +224,11 @@ std::optional<Headline> leak(const IndexedReport& report) {
 
 // Returns the headline about requests that were rescued; null if there were none.
 std::optional<Headline> rescued(const IndexedReport& report) {
-  std::uint64_t count = 0;
+  std::uint64_t count = 0, failed = 0;
   const model::Incident* first = nullptr;
   for (const model::Incident& incident : report->incidents) {
     count += incident.rescued_count.value_or(0);
+    failed += incident.failed_count.value_or(0);
     if (incident.outcome == "rescued" && first == nullptr) first = &incident;
   }
   if (first == nullptr || count == 0) return std::nullopt;
@@ -209,7 +236,7 @@ std::optional<Headline> rescued(const IndexedReport& report) {
   headline.sentence =
       ": cuwarden served " + human_count(count) +
       (count == 1 ? " request that the driver had" : " requests that the driver had") +
-      " refused for lack of memory; the program saw no failure";
+      " refused for lack of memory" + (failed == 0 ? "; the program saw no failure" : "");
   return headline;
 }
 
@@ -326,9 +353,13 @@ Headline plain_headline(const IndexedReport& report) {
     headline.title = was_running(report) ? "STILL ALLOCATED" : "NOT FREED";
     headline.sentence = ": " + human_bytes(leaks.bytes.value_or(0)) + " in " + allocations(count) +
                         (was_running(report) ? "" : " at the end");
-    const bool was_searched = report->pointer_search && report->pointer_search->is_complete;
-    headline.sentence += was_searched ? "; none of it grows, and pointers to all of it are left"
-                                      : "; none of it grows";
+    const bool all_reachable =
+        std::ranges::all_of(report->leak_groups, [](const model::LeakGroup& group) {
+          return group.released_by || group.suppressed ||
+                 group.reachable_count.value_or(0) >= group.count.value_or(0);
+        });
+    headline.sentence += all_reachable ? "; none of it grows, and pointers to all of it are left"
+                                       : "; none of it grows";
     return headline;
   }
   headline.title = was_running(report) ? "nothing is allocated"
@@ -343,8 +374,15 @@ Headline plain_headline(const IndexedReport& report) {
 
 Headline headline_of(const IndexedReport& report) {
   if (auto headline = oom_killer(report)) return *headline;
-  if (const model::Incident* const incident = last_failed(report))
-    return headline_of_incident(report, *incident);
+  const model::Incident* const incident = last_failed(report);
+  // A process that was killed long after a failure was not killed for that.
+  constexpr std::uint64_t long_ns = 10ull * 60 * 1'000'000'000;
+  const std::uint64_t end_ns = report->process.end_ns.value_or(0);
+  const bool is_long_ago =
+      incident != nullptr && end_ns > incident->last_ns.value_or(end_ns) + long_ns;
+  if (is_long_ago)
+    if (auto headline = killed(report)) return *headline;
+  if (incident != nullptr) return headline_of_incident(report, *incident);
   for (const auto& event : {killed, leak, rescued})
     if (auto headline = event(report)) return *headline;
   return plain_headline(report);

@@ -248,3 +248,12 @@ def test_a_process_that_ends_meanwhile_leaves_a_report_or_a_line(cuwarden, works
         else:
             assert len(done.stderr.splitlines()) == 1
         assert process.returncode != -signal.SIGBUS
+
+
+def test_a_ledger_is_not_replaced_by_what_is_written_about_it(cuwarden, workspace, live):
+    process, _ = waiting(live)
+    (ledger,) = workspace.ledger.iterdir()
+    for told in (process.pid, ledger, workspace.ledger):
+        done = cuwarden("snapshot", "--format", "prometheus", "-o", ledger, told)
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
+    assert cuwarden("snapshot", "-o", "-", process.pid).returncode == 0, "the ledger can still be read"

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -23,6 +24,15 @@ release.argtypes, release.restype = [ctypes.c_void_p], None
 first, second = int(sys.argv[2]) << 20, int(sys.argv[3]) << 20
 release(allocate(first))
 print(allocate(second) is not None)
+"""
+
+
+# A program whose allocator, of the name of PyTorch's, gives up after one refusal.
+GIVES_UP = """
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+library.take_once.argtypes = [ctypes.c_size_t]
+for size in sys.argv[2:]: print(library.take_once(int(size) << 20))
 """
 
 
@@ -85,3 +95,38 @@ def test_a_caching_allocator_that_asks_again_is_told_of_only_if_that_fails_too(
     assert run.stdout == f"{succeeds}\n", run.stderr
     assert run.report["incidents"], "the allocator's first request is refused"
     assert len(lines_about_failures(run)) == (0 if succeeds else 1), run.stderr
+
+
+def taking_library(tmp_path):
+    """Makes an allocator of the name of PyTorch's, which asks the driver once."""
+    source = tmp_path / "once.c"
+    source.write_text("int cudaMalloc(void**, unsigned long);\nint take_once(unsigned long n) { void* p; return cudaMalloc(&p, n); }\n")
+    library = tmp_path / "libc10_cuda.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, source], check=True)
+    return library
+
+
+def test_an_allocator_that_does_not_ask_again_is_told_of_at_the_end(workspace, tmp_path):
+    run = workspace.run([sys.executable, "-c", GIVES_UP, taking_library(tmp_path), "8000"], refused(), preload=DRIVEN)
+    assert run.stdout == "2\n", run.stderr
+    (line,) = lines_about_failures(run)
+    assert "cudaMalloc of 7.8 GiB" in line
+
+
+def test_the_line_has_the_size_of_the_request_that_failed(workspace, tmp_path):
+    sizes = ["8000", "7000", "7000"]
+    run = workspace.run([sys.executable, "-c", GIVES_UP, taking_library(tmp_path), *sizes], refused(), preload=DRIVEN)
+    (line,) = lines_about_failures(run)
+    assert "cudaMalloc of 6.8 GiB" in line
+
+
+def test_a_failure_behind_many_refusals_that_were_recovered_is_told(workspace):
+    run = workspace.run([program("shortages"), "recovers", "rounds=100", "gives_up=99"], refused())
+    assert len(lines_about_failures(run)) == 1, run.stderr
+
+
+def test_a_report_that_a_condition_removes_is_not_named(workspace):
+    run = workspace.run(OWN, refused(CUWARDEN_REPORT_IF="abnormal"))
+    assert run.reports == []
+    (line,) = lines_about_failures(run)
+    assert "report:" not in line

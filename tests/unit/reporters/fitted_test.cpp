@@ -43,6 +43,12 @@ TEST(Fitted, letters_are_counted_rather_than_bytes_and_colours_take_no_columns) 
   EXPECT_EQ(fitted(coloured, {.columns = 7, .ascii = false}), coloured);
 }
 
+TEST(Fitted, a_colour_ends_with_its_line_and_goes_on_in_the_next) {
+  const std::string red(red_colour), end(end_of_colour);
+  EXPECT_EQ(fitted(red + "one two three" + end + " four", {.columns = 9, .ascii = false}),
+            red + "one two" + end + "\n    " + red + "three" + end + "\n    four");
+}
+
 TEST(Fitted, marks_have_forms_in_ascii_and_other_letters_become_question_marks) {
   EXPECT_EQ(fitted("… 2 more · 3 µs · 2×\n", {.columns = 0, .ascii = true}),
             "... 2 more - 3 us - 2x\n");

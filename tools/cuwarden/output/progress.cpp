@@ -14,7 +14,8 @@
 namespace cuwarden {
 namespace {
 
-bool is_shown = false;  // true while a line of progress is on the terminal
+bool is_shown = false;      // true while a line of progress is on the terminal
+bool is_forbidden = false;  // true after forbid_progress()
 
 // Writes controls or a line to the terminal. A failure is ignored, since the line is not needed.
 void write_to_terminal(std::string_view text) noexcept {
@@ -57,7 +58,7 @@ void Progress::done(std::size_t done) {
   constexpr std::chrono::seconds unnoticed{1};
   constexpr std::chrono::milliseconds pause{200};
   const Clock::time_point now = Clock::now();
-  if (now - begun_ < unnoticed || now - drawn_ < pause || !is_on_terminal()) return;
+  if (is_forbidden || now - begun_ < unnoticed || now - drawn_ < pause || !is_on_terminal()) return;
   drawn_ = now;
   // A line that fills the terminal to its last column would begin another one.
   const std::string line =
@@ -65,6 +66,8 @@ void Progress::done(std::size_t done) {
   write_to_terminal("\r\033[K" + line);
   is_shown = true;
 }
+
+void forbid_progress() noexcept { is_forbidden = true; }
 
 void hide_progress() noexcept {
   if (!std::exchange(is_shown, false)) return;

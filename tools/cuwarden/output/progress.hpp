@@ -37,6 +37,10 @@ class Progress {
 std::string progress_line(const std::string& what, std::size_t done, std::size_t all,
                           std::chrono::nanoseconds taken);
 
+// Forbids the line of progress from now on. To be called before the command writes much to standard
+// output without print(), since the line and the output may share a terminal.
+void forbid_progress() noexcept;
+
 // Takes the line of a progress away, if one is shown. Called before the command writes something
 // else.
 void hide_progress() noexcept;

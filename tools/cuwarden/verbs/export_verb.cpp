@@ -11,6 +11,7 @@
 #include "reporters/exports/exports.hpp"
 #include "reporters/words/error_text.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/output/progress.hpp"
 #include "tools/cuwarden/output/whole_file.hpp"
 #include "tools/cuwarden/reports/binary_output.hpp"
 #include "tools/cuwarden/reports/free_output.hpp"
@@ -71,6 +72,7 @@ int export_reports(const ExportVerb& verb, const std::vector<std::string>& patte
     file.emplace(verb.output);
     if (file->error() != 0) return cannot_write(verb, file->error());
   }
+  if (!file) forbid_progress();
   const auto standard_output = std::make_unique<Output>(STDOUT_FILENO);
   Output& output = file ? file->output() : *standard_output;
   ReportNames names(verb.symbol_folders);

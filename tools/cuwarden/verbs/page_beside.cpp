@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "reporters/exports/exports.hpp"
 #include "reporters/words/error_text.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/whole_file.hpp"
 
@@ -20,11 +22,33 @@ bool is_page_there() {
   return false;
 }
 
+namespace {
+
+// True if there is something at the path that is no page of cuwarden.
+bool is_file_of_others(const std::string& path) {
+  const Descriptor file = open_to_read(path.c_str());
+  if (!file) return false;
+  // The mark stands in the head of the page.
+  char head[1024];
+  const ssize_t count = read(file.number(), head, sizeof head);
+  return count < 0 ||
+         std::string_view(head, static_cast<std::size_t>(count)).find("<title>cuwarden report") ==
+             std::string_view::npos;
+}
+
+}  // namespace
+
 void write_page_beside(const std::string& report_path, const IndexedReport& report) {
   constexpr std::string_view ending = ".json";
   std::string path = report_path;
   if (path.ends_with(ending)) path.resize(path.size() - ending.size());
   path += ".html";
+  if (is_file_of_others(path)) {
+    print_error(path +
+                ": it is no page of cuwarden, so it stays as it is; `cuwarden export "
+                "--format html` writes the page to another file");
+    return;
+  }
   constexpr mode_t for_its_owner = 0600;
   WholeFile file(path, for_its_owner);
   int error = file.error();

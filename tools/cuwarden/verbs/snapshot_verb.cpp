@@ -19,6 +19,7 @@
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/whole_file.hpp"
 #include "tools/cuwarden/reports/binary_output.hpp"
+#include "tools/cuwarden/reports/free_output.hpp"
 #include "tools/cuwarden/verbs/verbs.hpp"
 
 namespace cuwarden {
@@ -41,7 +42,10 @@ int to_standard_output(CommonFile& file) {
   return 0;
 }
 
-int write_exported(const SnapshotVerb& verb, CommonFile& file) {
+// Writes the file to the output of the verb, unless that is `ledgers`: the ledger of which the file
+// tells, or the folder with the ledgers.
+int write_exported(const SnapshotVerb& verb, CommonFile& file, const std::string& ledgers) {
+  if (!is_output_free(verb.output, {ledgers})) return 2;
   if (verb.output.empty() || verb.output == "-") return to_standard_output(file);
   WholeFile whole(verb.output);
   int error = whole.error();
@@ -85,7 +89,7 @@ int snapshot_of_folder(const SnapshotVerb& verb, CommonFile& file) {
                 (error != 0 ? error_text(error) : "no running process has its ledger in there"));
     return 2;
   }
-  const int status = any ? write_exported(verb, file) : 2;
+  const int status = any ? write_exported(verb, file, verb.ledger) : 2;
   return failed ? 2 : status;
 }
 
@@ -133,7 +137,7 @@ int snapshot_verb(const SnapshotVerb& verb) {
   }
   if (exported != nullptr) {
     exported->add(report_of(*live.file), live.file->path());
-    return write_exported(verb, *exported);
+    return write_exported(verb, *exported, live.file->path());
   }
   if (verb.output == "-" || verb.output == "/dev/stdout") {
     const auto output = std::make_unique<Output>(STDOUT_FILENO);

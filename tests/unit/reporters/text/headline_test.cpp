@@ -108,7 +108,7 @@ TEST_F(HeadlineTest, live_memory_that_is_neither_lost_nor_grows_is_no_alarm) {
   add_leak("device", 3, "load");
   EXPECT_EQ(headline().line(), "NOT FREED: 3.0 MiB in 3 allocations at the end; none of it grows");
   EXPECT_EQ(headline().gravity, Gravity::caution);
-  report.pointer_search = model::PointerSearch{true, {}, 1, 1};
+  report.leak_groups.front().reachable_count = 3;
   EXPECT_TRUE(
       headline().line().ends_with("; none of it grows, and pointers to all of it are left"));
 }
@@ -181,11 +181,54 @@ TEST_F(HeadlineTest, rescued_requests_come_behind_a_leak) {
   model::Incident& incident = add_incident(5, "solve");
   incident.outcome = "rescued";
   incident.rescued_count = 3;
+  incident.failed_count = 0;
   EXPECT_EQ(headline().line(),
             "RESCUED: cuwarden served 3 requests that the driver had refused for lack of memory; "
             "the program saw no failure");
   add_leak("device", 1, "insert").lost_count = 1;
   EXPECT_EQ(headline().title, "LEAK");
+}
+
+TEST_F(HeadlineTest, memory_that_grows_comes_before_a_loss_of_a_hundredth) {
+  add_leak("device", 200, "collect").growth = "growing";
+  model::LeakGroup& lost = add_leak("device", 3, "insert");
+  lost.lost_count = 1;
+  lost.lost_bytes = one_mib;
+  EXPECT_EQ(headline().title, "LEAK");
+  report.leak_groups.front().bytes = 300 * one_mib;
+  EXPECT_EQ(headline().title, "GROWING MEMORY");
+}
+
+TEST_F(HeadlineTest, the_advice_names_the_function_of_the_call_and_counts_what_was_freed) {
+  model::LeakGroup& lost = add_leak("device", 3, "insert");
+  lost.lost_count = 3;
+  lost.allocations = 12;
+  EXPECT_EQ(headline().advice,
+            "look for the path that skips cudaFree, since 9 of 12 made there were freed");
+  // The end of a context has released the others.
+  model::LeakGroup released = report.leak_groups.front();
+  released.released_by = "context";
+  released.count = 9;
+  report.leak_groups.push_back(released);
+  EXPECT_EQ(headline().advice, "call cudaFree for them, since nothing frees what is made there");
+  report.leak_groups.front().api = "cuMemAlloc_v2";
+  EXPECT_EQ(headline().advice, "call cuMemFree for them, since nothing frees what is made there");
+  report.leak_groups.front().kind = "local_memory";
+  EXPECT_EQ(headline().advice, "");
+}
+
+TEST_F(HeadlineTest, a_kill_long_after_a_failure_is_told_as_a_kill) {
+  add_incident(5, "solve");
+  kill(SIGTERM);
+  EXPECT_EQ(headline().title, "OUT OF MEMORY");
+  report.process.end_ns = 2 * 3600 * one_second;
+  EXPECT_EQ(headline().title, "KILLED");
+}
+
+TEST_F(HeadlineTest, a_cgroup_far_from_its_limit_was_not_the_reason_of_a_kill) {
+  kill(SIGKILL);
+  report.memory_cgroup = model::MemoryCgroup{"/sys/fs/cgroup/job", 256 * one_mib, 100 * one_mib, 1};
+  EXPECT_EQ(headline().title, "KILLED");
 }
 
 TEST_F(HeadlineTest, a_killed_process_is_named_by_its_signal_with_what_was_suspicious) {
