@@ -67,7 +67,7 @@ def test_a_cache_is_reachable_and_what_lies_beside_it_is_lost(run_shimmed, cuwar
     text = cuwarden("report", run.report.path).stdout
     assert "LOST: 8.0 MiB in 8 allocations, since no pointer to them was found" in text
     # Lost memory is listed first.
-    assert text.index(" · lost · ") < text.index(" · reachable · ")
+    assert text.index(" · lost\n") < text.index(" · reachable\n")
 
 
 @pytest.mark.parametrize(
