@@ -241,3 +241,11 @@ def test_files_that_a_killed_run_left_are_removed_by_the_next_run(raw, tmp_path)
         fcntl.flock(file, fcntl.LOCK_EX)
         assert raw("run", "--", "true").returncode == 0
     assert not left.exists() and used.exists() and other.exists()
+
+
+@pytest.mark.parametrize("verb", [("export", "--format", "jsonl"), ("export", "--format", "junit"), ("merge",)])
+def test_the_name_of_standard_output_stands_for_it_also_if_it_is_a_pipe(cuwarden, sample_report, verb):
+    shown = cuwarden(*verb, sample_report, "-o", "-")
+    named = cuwarden(*verb, sample_report, "-o", "/dev/stdout")
+    assert (shown.returncode, named.returncode) == (0, 0), named.stderr
+    assert named.stdout and named.stdout == shown.stdout

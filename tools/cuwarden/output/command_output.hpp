@@ -10,6 +10,11 @@
 
 namespace cuwarden {
 
+// True if the path of an output stands for standard output: it is empty, "-" or "/dev/stdout".
+constexpr bool is_standard_output(std::string_view path) {
+  return path.empty() || path == "-" || path == "/dev/stdout";
+}
+
 // Prepares signals and descriptors for output. From then on, a write to a pipe without a reader, or
 // beyond the limit of file sizes, fails with an errno instead of ending the command by a signal.
 // Each closed descriptor of 0 to 2 is occupied, so that no file opened later gets the

@@ -104,7 +104,7 @@ class Merge {
   }
 
  private:
-  bool writes_to_stdout() const { return verb_.output.empty() || verb_.output == "-"; }
+  bool writes_to_stdout() const { return is_standard_output(verb_.output); }
 
   // Prints the line. The merged report says so, too, since processes are missing in it.
   void fail(const std::string& line) {

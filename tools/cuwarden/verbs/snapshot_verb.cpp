@@ -46,7 +46,7 @@ int to_standard_output(CommonFile& file) {
 // tells, or the folder with the ledgers.
 int write_exported(const SnapshotVerb& verb, CommonFile& file, const std::string& ledgers) {
   if (!is_output_free(verb.output, {ledgers})) return 2;
-  if (verb.output.empty() || verb.output == "-") return to_standard_output(file);
+  if (is_standard_output(verb.output)) return to_standard_output(file);
   WholeFile whole(verb.output);
   int error = whole.error();
   if (error == 0) {
@@ -110,8 +110,7 @@ int snapshot_verb(const SnapshotVerb& verb) {
   std::unique_ptr<CommonFile> exported;
   if (verb.exported != nullptr) {
     exported = std::get<StartFile*>(verb.exported->write)();
-    if ((verb.output.empty() || verb.output == "-") && !may_be_printed(*exported, *verb.exported))
-      return 2;
+    if (is_standard_output(verb.output) && !may_be_printed(*exported, *verb.exported)) return 2;
   }
   if (!verb.ledger.empty() && is_folder(verb.ledger)) {
     if (exported != nullptr) return snapshot_of_folder(verb, *exported);

@@ -15,6 +15,7 @@
 #include "reporters/exports/exports.hpp"
 #include "reporters/formats/formats.hpp"
 #include "reporters/text/text_report.hpp"
+#include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/reports/leak_checks.hpp"
 
 namespace cuwarden {
@@ -87,7 +88,7 @@ struct ExportVerb {
   // Paths of folders with debug files, which are found by build id.
   std::vector<std::string> symbol_folders;
   // True if the export goes to standard output, and to no file.
-  bool is_to_standard_output() const { return output.empty() || output == "-"; }
+  bool is_to_standard_output() const { return is_standard_output(output); }
 };
 // Runs `cuwarden export`: writes reports in a format of other programs. Returns the command's exit
 // status: 0, or 2 if a report or the baseline could not be read, or the file not be written. In the
