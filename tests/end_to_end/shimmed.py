@@ -29,7 +29,7 @@ SAMPLES = BUILD / "samples"
 PATIENCE_S = 240
 
 # A line about a request that failed: "cuwarden: cudaMalloc of 2.0 GiB (GPU 0) failed: cause (verdict)".
-FAILURE_LINE = re.compile(r"cuwarden: \w+( of [\d.]+ \w+)?( \(GPU \d+\))? failed: (.* \(\w+\)|\w+)(; report: .*)?")
+FAILURE_LINE = re.compile(r"cuwarden: \w+( (of|needing) [\d.]+ \w+)?( \(GPU \d+\))? failed: (.* \(\w+\)|\w+)(; report: .*)?")
 
 # Text of a Python program that takes device memory by ctypes.
 TAKE = """
