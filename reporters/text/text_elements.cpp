@@ -94,7 +94,7 @@ std::string moment_of(const IndexedReport& report, std::uint64_t since_start_ns)
 
 std::string short_moment(const IndexedReport& report, std::uint64_t since_start_ns) {
   constexpr std::uint64_t minute_ns = 60ull * 1'000'000'000;
-  const std::string elapsed = human_time(since_start_ns);
+  std::string elapsed = human_time(since_start_ns);
   if (report->process.end_ns.value_or(0) < minute_ns) return elapsed;
   const std::string clock = clock_at(report, since_start_ns);
   return clock.empty() ? elapsed : clock + " (" + elapsed + ")";

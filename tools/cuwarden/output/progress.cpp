@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
@@ -43,7 +44,7 @@ std::string progress_line(const std::string& what, std::size_t done, std::size_t
   if (done == 0 || done >= all) return line;
   const double left = static_cast<double>(taken.count()) / static_cast<double>(done) *
                       static_cast<double>(all - done) / 1e9;
-  const auto seconds = static_cast<std::uint64_t>(left + 0.5);
+  const auto seconds = static_cast<std::uint64_t>(std::llround(left));
   constexpr std::uint64_t second_ns = 1'000'000'000;
   if (seconds < 60) return line + ", about " + std::to_string(seconds) + " s left";
   return line + ", about " + human_time(seconds * second_ns) + " left";
