@@ -200,11 +200,11 @@ std::string write_incident_report(ledger::Writer& ledger, const ledger::Reader& 
   const bool is_there = (reports->verdicts.fetch_or(bit, std::memory_order_relaxed) & bit) != 0;
   const MyTurn turn;
   if (!turn || turn.interrupts()) return {};
+  if (turn.finds_half_done()) leave_half_done(ledger, reader);
   // Another condition alone removes the report at the end.
   const ReportConditions only_if = report_policy(reader).only_if;
   const bool stays = only_if.incident || only_if == ReportConditions();
-  if (is_there) return stays && !turn.finds_half_done() ? reports->file.path() : std::string();
-  if (turn.finds_half_done()) leave_half_done(ledger, reader);
+  if (is_there) return stays ? reports->file.path() : std::string();
   if (reports->ended.load() || root_folder() != reports->root_at_start) return {};
   ReportOptions options;
   options.end_ns = ledger.time.now_ns();
