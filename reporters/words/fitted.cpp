@@ -27,17 +27,6 @@ std::string in_ascii(std::string_view text) {
   return result;
 }
 
-// Returns the number of columns that the text takes on a terminal.
-std::size_t columns_of(std::string_view text) {
-  std::size_t columns = 0;
-  while (!text.empty()) {
-    const std::size_t colour = leading_colour(text);
-    columns += colour == 0 ? 1 : 0;
-    text.remove_prefix(colour == 0 ? first_letter(text).bytes : colour);
-  }
-  return columns;
-}
-
 // True if a line may be parted between the two words: not behind "in" or "of", nor between a number
 // and its unit, which are read together.
 bool may_part(std::string_view before, std::string_view behind) {

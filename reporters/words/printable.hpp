@@ -80,6 +80,18 @@ constexpr std::size_t leading_colour(std::string_view text) {
   return 0;
 }
 
+// Returns the number of columns (characters in UTF-8) that the text takes on a terminal. cuwarden's
+// own colours take none.
+constexpr std::size_t columns_of(std::string_view text) {
+  std::size_t columns = 0;
+  while (!text.empty()) {
+    const std::size_t colour = leading_colour(text);
+    columns += colour == 0 ? 1 : 0;
+    text.remove_prefix(colour == 0 ? first_letter(text).bytes : colour);
+  }
+  return columns;
+}
+
 // Returns a text of many lines with a question mark for each byte that printable() would replace,
 // except line feeds. If `colours` is true, the escape sequences of cuwarden's own colours, such as
 // bold_colour, stay, too. This is the last barrier before a terminal. Names from outside must pass

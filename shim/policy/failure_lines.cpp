@@ -20,14 +20,14 @@ void copy(std::string_view text, char (&to)[size]) noexcept {
 }
 
 // Returns a line such as "cudaMalloc of 10.7 GiB (GPU 0) failed: 13.8 GiB … (slab_fragmentation);
-// report: /tmp/app.json". `device`: CUDA ordinal; below 0: host memory.
-std::string line_about(const FailureWords& words, std::uint64_t bytes, std::int32_t device) {
+// report: /tmp/app.json".
+std::string line_about(const rescue::Request& request, const FailureWords& words) {
   std::string line(words.api.empty() ? "a request" : words.api);
   // A launch does not ask for memory itself.
-  if (bytes != 0)
-    line +=
-        (words.api.find("Launch") != words.api.npos ? " needing " : " of ") + human_bytes(bytes);
-  if (device >= 0) line += " (GPU " + std::to_string(device) + ")";
+  if (request.bytes != 0)
+    line += (request.asked == ledger::Asked::launch ? " needing " : " of ") +
+            human_bytes(request.bytes);
+  if (request.device != no_device) line += " (GPU " + std::to_string(request.device.value) + ")";
   line += " failed: " + std::string(words.cause);
   if (!words.report.empty()) line += "; report: " + std::string(words.report);
   return line;
@@ -51,8 +51,7 @@ void FailureLines::write_once(std::uint32_t verdict, std::string_view line) noex
 
 void FailureLines::tell(const rescue::Incident& incident, const FailureWords& words) {
   if (has_told(words.verdict)) return;
-  write_once(words.verdict,
-             line_about(words, incident.request.bytes, incident.request.device.value));
+  write_once(words.verdict, line_about(incident.request, words));
 }
 
 void FailureLines::keep(const rescue::Incident& incident, const FailureWords& words,
@@ -62,12 +61,12 @@ void FailureLines::keep(const rescue::Incident& incident, const FailureWords& wo
   // Another thread's words are as good.
   if (kept.is_in_use.test_and_set(std::memory_order_acquire)) return;
   kept.verdict = words.verdict;
-  kept.device = incident.request.device.value;
-  kept.bytes = incident.request.bytes;
+  kept.request = incident.request;
   kept.time_ns = now_ns;
   copy(words.api, kept.api);
   copy(words.cause, kept.cause);
-  copy(words.report, kept.report);
+  // A part of a path would lead nowhere.
+  copy(words.report.size() < sizeof kept.report ? words.report : std::string_view(), kept.report);
   kept.incident.store(incident.id.value, std::memory_order_relaxed);
   kept.is_in_use.clear(std::memory_order_release);
 }
@@ -77,8 +76,7 @@ void FailureLines::forget(const rescue::Incident& repeated) noexcept {
     if (kept.incident.load(std::memory_order_relaxed) == 0 ||
         kept.is_in_use.test_and_set(std::memory_order_acquire))
       continue;
-    if (kept.bytes == repeated.request.bytes && kept.device == repeated.request.device.value)
-      kept.incident.store(0, std::memory_order_relaxed);
+    if (kept.request == repeated.request) kept.incident.store(0, std::memory_order_relaxed);
     kept.is_in_use.clear(std::memory_order_release);
   }
 }
@@ -93,8 +91,8 @@ void FailureLines::failed_again(const rescue::Incident& failed, IncidentId count
     if (kept.incident.exchange(0, std::memory_order_relaxed) == counted.value) try {
         std::string cause = kept.cause;
         if (now_ns - kept.time_ns > recent_ns) cause += " when it was first refused";
-        write_once(kept.verdict, line_about({kept.verdict, kept.api, cause, kept.report},
-                                            failed.request.bytes, failed.request.device.value));
+        write_once(kept.verdict,
+                   line_about(failed.request, {kept.verdict, kept.api, cause, kept.report}));
       } catch (...) {
         // Without memory there is no line.
       }
@@ -110,8 +108,8 @@ void FailureLines::end(const ledger::Reader& reader) noexcept {
     if (incident && incident->failed > incident->recovered &&
         kept.incident.exchange(0, std::memory_order_relaxed) == id)
       try {
-        write_once(kept.verdict, line_about({kept.verdict, kept.api, kept.cause, kept.report},
-                                            kept.bytes, kept.device));
+        write_once(kept.verdict,
+                   line_about(kept.request, {kept.verdict, kept.api, kept.cause, kept.report}));
       } catch (...) {
         // Without memory there is no line.
       }

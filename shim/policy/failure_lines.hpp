@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 #include "runtime_hooks/rescue/incident.hpp"
 
@@ -35,8 +34,8 @@ class FailureLines {
   // Writes a line about the request of the incident, which the program sees fail.
   void tell(const rescue::Incident&, const FailureWords&);
   // Keeps the words about the incident, whose request the program's allocator repeats. Forgets the
-  // words about the oldest such incident if there are more than four. `now_ns`: time of the rungs'
-  // clock.
+  // words about the oldest such incident if there are more than four. `now_ns`: time
+  // in ns since the process's start.
   void keep(const rescue::Incident&, const FailureWords&, std::uint64_t now_ns) noexcept;
   // Forgets the words about requests that equal that of the incident, by which the allocator has
   // repeated them.
@@ -57,10 +56,9 @@ class FailureLines {
     std::atomic_flag is_in_use{};  // set while a thread reads or writes the other members
     // Row of the incident in the ledger; 0: no words are kept. Read without is_in_use, too.
     std::atomic<std::uint32_t> incident{0};
-    std::uint32_t verdict = 0;
-    std::int32_t device = -1;   // CUDA ordinal of the device; below 0: host memory
-    std::uint64_t bytes = 0;    // size of the refused request
-    std::uint64_t time_ns = 0;  // time of the refusal
+    std::uint32_t verdict = 0;  // the cause, a value of the enum Verdict below 32
+    rescue::Request request;    // the refused request
+    std::uint64_t time_ns = 0;  // time of the refusal, in ns since the process's start
     char api[64]{}, cause[320]{}, report[256]{};
   };
   // Writes the line unless one about the verdict was written.

@@ -43,8 +43,8 @@ void IncidentExplanations::begin(ledger::Writer& ledger, tracking::CallSites& si
 // Explanations stop once they have taken their time, so that a program with many incidents is not
 // held up.
 template <class Work>
-void IncidentExplanations::within_the_budget(const Work& work) {
-  if (spent_ns_.load(std::memory_order_relaxed) > longest_explaining_ns) return;
+void IncidentExplanations::within_the_budget(bool always, const Work& work) {
+  if (!always && spent_ns_.load(std::memory_order_relaxed) > longest_explaining_ns) return;
   const std::uint64_t begun_ns = ledger_->time.now_ns();
   work();
   spent_ns_.fetch_add(ledger_->time.now_ns() - begun_ns, std::memory_order_relaxed);
@@ -53,7 +53,7 @@ void IncidentExplanations::within_the_budget(const Work& work) {
 void IncidentExplanations::add_facts(rescue::Incident& incident) {
   ledger_->set_versions(0, runtime_version());
   if (explained_.fetch_add(1, std::memory_order_relaxed) >= most_explained) return;
-  within_the_budget([&] {
+  within_the_budget(false, [&] {
     if (const auto live = live_tables(*ledger_)) add_incident_facts(*ledger_, *live, incident);
   });
 }
@@ -69,12 +69,8 @@ void IncidentExplanations::end() noexcept {
 
 void IncidentExplanations::tell_verdict(const rescue::Incident& incident, rescue::Outcome outcome) {
   // Requests that an allocator repeats may be many before one fails, of which the user must know.
-  if (judged_.fetch_add(1, std::memory_order_relaxed) >= most_explained &&
-      spent_ns_.load(std::memory_order_relaxed) > longest_explaining_ns)
-    return;
-  const std::uint64_t begun_ns = ledger_->time.now_ns();
-  judge_and_tell(incident, outcome);
-  spent_ns_.fetch_add(ledger_->time.now_ns() - begun_ns, std::memory_order_relaxed);
+  const bool always = judged_.fetch_add(1, std::memory_order_relaxed) < most_explained;
+  within_the_budget(always, [&] { judge_and_tell(incident, outcome); });
 }
 
 void IncidentExplanations::judge_and_tell(const rescue::Incident& incident,

@@ -44,14 +44,14 @@ class IncidentExplanations final : public rescue::IncidentProbes {
 
  private:
   // Calls work() and adds its time to spent_ns_. Does nothing once spent_ns_, the time that
-  // explanations took in all, exceeds two seconds.
+  // explanations took in all, exceeds two seconds, unless `always` is true.
   template <class Work>
-  void within_the_budget(const Work&);
+  void within_the_budget(bool always, const Work&);
   // Does the work of explain(). May throw std::bad_alloc.
   void add_facts(rescue::Incident&);
   // Does the work of settled(). May throw std::bad_alloc.
   void tell_verdict(const rescue::Incident&, rescue::Outcome);
-  // Does the work of tell_verdict() without a limit. May throw std::bad_alloc.
+  // Does the work of tell_verdict() without a limit of time. May throw std::bad_alloc.
   void judge_and_tell(const rescue::Incident&, rescue::Outcome);
 
   // The ledger that gets the facts; null before begin().

@@ -106,10 +106,9 @@ std::optional<Headline> oom_killer(const IndexedReport& report) {
   std::vector<model::LeakGroup> groups = merged_leaks(report);
   std::erase_if(groups, [](const auto& group) { return !is_host_memory(group); });
   for (const auto& group : groups) host_bytes += group.bytes.value_or(0);
-  if (const std::uint64_t limit = cgroup.limit_bytes.value_or(0)) {
-    headline.sentence += "the cgroup's limit is " + human_bytes(limit);
-    if (const std::uint64_t peak = cgroup.peak_bytes.value_or(0))
-      headline.sentence += ", its peak was " + human_bytes(peak);
+  if (limit_bytes != 0) {
+    headline.sentence += "the cgroup's limit is " + human_bytes(limit_bytes);
+    if (cgroup.peak_bytes) headline.sentence += ", its peak was " + human_bytes(peak_bytes);
     headline.advice = "pin less host memory, or raise the limit of the cgroup (container, job)";
   } else {
     headline.sentence += "the machine ran out of memory, since the cgroup has no limit";

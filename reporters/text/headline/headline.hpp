@@ -28,8 +28,9 @@ struct Headline {
 // Returns the headline of a report. These events count, the first one that the report has: the
 // process was killed by the kernel's OOM killer; a request failed for lack of memory, of several
 // the one that failed last; the process was killed by a signal or aborted; memory was lost or
-// grows; requests were rescued. Otherwise the headline says that nothing was leaked, or how much
-// was live at the end.
+// grows; requests were rescued. A kill more than ten minutes after the last failure comes before
+// that failure. Otherwise the headline says that nothing was leaked, or how much was live at the
+// end.
 Headline headline_of(const IndexedReport&);
 
 // Returns the headline as if no event had happened: that nothing was leaked, or how much was live

@@ -55,17 +55,6 @@ void write_controls(std::string_view text) {
   }
 }
 
-// Returns the number of letters of a line; cuwarden's own colours are none.
-std::size_t letters_of(std::string_view line) {
-  std::size_t letters = 0;
-  while (!line.empty()) {
-    const std::size_t colour = leading_colour(line);
-    letters += colour == 0 ? 1 : 0;
-    line.remove_prefix(colour == 0 ? first_letter(line).bytes : colour);
-  }
-  return letters;
-}
-
 void take_screen() {
   tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
   write_controls(enter);
@@ -154,7 +143,7 @@ void Terminal::draw(const std::string& lines) const {
     const std::string line = printable_lines(rest.substr(0, end), true);
     text += line;
     // Behind a full line the cursor stands on its last letter, which would be erased, too.
-    if (letters_of(line) < columns) text += "\033[K";
+    if (columns_of(line) < columns) text += "\033[K";
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   if (row != 0 && row < rows) text += "\r\n\033[J";
