@@ -78,7 +78,10 @@ def test_the_ranks_of_a_step_find_their_device_taken_and_their_reports_name_the_
     for shim in (False, True):
         run = workspace.run([built("slurm_step"), str(count)], changes, shim=shim)
         assert run.returncode == 0, (shim, run.stdout, run.stderr)
-        assert run.stderr == ""
+        # Each rank is refused a request, and a line says so.
+        assert len(run.said) == (count if shim else 0), run.stderr
+        assert run.stderr.splitlines() == run.said
+        assert all(" failed: " in line for line in run.said), run.stderr
     facts = run.last_line
     paths = sorted(path for path in workspace.reports.iterdir() if path.suffix == ".json")
     ranks = range(count)

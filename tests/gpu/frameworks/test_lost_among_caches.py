@@ -5,6 +5,7 @@ marks the line that a person would name. Each loses the only pointer to its memo
 taken now and then. Its caches, and those of the libraries, hold more memory than it loses.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -53,10 +54,15 @@ def test_the_first_entry_of_the_text_is_the_planted_leak(workspace, name):
     env = {**CASES[name], "CUWARDEN_LIBRARIES": "raw_memory.py"}
     run = workspace.run(command, env, timeout_s=TIMEOUT_S)
     assert run.returncode == 0, run.stderr[-3000:]
+    # Lines through a pipe are whole, unless COLUMNS says how long they may be.
+    without_columns = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     text = subprocess.run(
-        [BUILD / "cuwarden", "report", run.report.path], capture_output=True, text=True
+        [BUILD / "cuwarden", "report", run.report.path],
+        env=without_columns, capture_output=True, text=True,
     ).stdout
     print(text)
+    headline = text.split("\n\n")[0]
+    assert "lost" in headline.splitlines()[0] and planted_line(source) in headline, headline
     leaks = re.split(r"\n +\d+\. ", text.split("LEAKS: ")[1])
     first = leaks[1]
     assert planted_line(source) in first, first
