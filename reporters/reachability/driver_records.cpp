@@ -15,9 +15,6 @@ constexpr std::uint64_t bytes_of_device_page = std::uint64_t{2} << 20;
 constexpr std::size_t words_by_exception = 32;
 // Lower numbers are no addresses: the kernel maps nothing there.
 constexpr std::uint64_t lowest_address = 65'536;
-// Largest chunk in which words of one form are counted. It has too few words to be told from a
-// chunk of the program for certain.
-constexpr std::uint64_t largest_counted_chunk = 0x60;
 
 // Returns the classes that the word of a like record may have.
 std::uint8_t alike(WordClass present) {
@@ -73,7 +70,7 @@ void DriverRecords::learn(const Hit& hit) {
       numbers_.try_emplace(Key{hit.chunk_bytes, hit.index}, static_cast<FormNumber>(forms_.size()));
   if (is_new) {
     forms_.emplace_back();
-    forms_.back().is_counted = hit.chunk_bytes <= largest_counted_chunk;
+    forms_.back().is_counted = hit.chunk_bytes <= largest_small_chunk;
   }
   Form& form = forms_[known->second];
   std::vector<std::uint8_t> contents;
@@ -118,14 +115,16 @@ DriverRecords::FormNumber DriverRecords::form_of(const Hit& hit) const {
   const auto number_of = [&](std::uint64_t chunk_bytes) -> FormNumber {
     const auto known = numbers_.find({chunk_bytes, hit.index});
     if (known == numbers_.end()) return no_form;
-    // A record that few blocks have may look like a container of the program.
+    // A small record that few blocks have may look like a container of the program. Few blocks have
+    // the records of the first block of a memory pool, or of a range of addresses.
+    const Form& form = forms_[known->second];
     if (!is_other_page && (learned_from_[kind].empty() ||
-                           forms_[known->second].blocks[kind] * 2 < learned_from_[kind].size()))
+                           (form.is_counted && form.blocks[kind] * 2 < learned_from_[kind].size())))
       return no_form;
     // The last words of the larger chunk are not the record's.
     const std::size_t words =
         hit.around.size() - (chunk_bytes == hit.chunk_bytes ? 0 : chunk_step / 8);
-    return has_contents(forms_[known->second], hit, words) ? known->second : no_form;
+    return has_contents(form, hit, words) ? known->second : no_form;
   };
   FormNumber number = number_of(hit.chunk_bytes);
   if (number == no_form) number = number_of(hit.chunk_bytes - chunk_step);

@@ -22,6 +22,10 @@
 
 namespace cuwarden::reachability {
 
+// Largest chunk, in bytes, that has too few words to be told from a chunk of the program for
+// certain.
+inline constexpr std::uint64_t largest_small_chunk = 0x60;
+
 // Tells by a word's value what the word may be. The enumerators are bits of a set.
 enum WordClass : std::uint8_t {
   word_is_zero = 1u << 0,
@@ -51,8 +55,8 @@ class DriverRecords {
   static constexpr FormNumber no_form = UINT32_MAX, in_table = UINT32_MAX - 1;
   static constexpr std::uint32_t any_number = 0;
   // Returns the number of the form that the hit's surroundings have, or `no_form`: the word is not
-  // the driver's. At least half of the blocks of the hit's kind must have records of the form.
-  // Returns `in_table` if the word lies in a table of the driver's.
+  // the driver's. At least half of the blocks of the hit's kind must have records of the form if
+  // these are small. Returns `in_table` if the word lies in a table of the driver's.
   FormNumber form_of(const Hit& hit) const;
   // Returns how many words of a form with a number lead to one block of the kind at most;
   // `any_number` if that is not bounded.

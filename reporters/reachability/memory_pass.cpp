@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "reporters/reachability/malloc_chunks.hpp"
+
 namespace cuwarden::reachability {
 
 namespace {
@@ -12,21 +14,12 @@ namespace {
 constexpr std::size_t window_words = std::size_t{1} << 15;
 constexpr std::uint64_t window_bytes = window_words * sizeof(std::uint64_t);
 
-// Header of a chunk of glibc's malloc: the size of the chunk before it, if that is free, and its
-// own size, whose lowest three bits are flags. The contents begin behind it.
-// https://sourceware.org/glibc/wiki/MallocInternals
-constexpr std::uint64_t header_bytes = 16, smallest_chunk = 32;
-constexpr std::uint64_t size_bits = ~std::uint64_t{7};
 constexpr std::uint64_t previous_is_in_use = 1;
 // Largest chunk that glibc keeps in lists of free chunks without marking it as free.
 constexpr std::uint64_t largest_listed_chunk = 0x420;
 // Size and alignment of the memory that glibc reserves for a heap of a thread.
 constexpr std::uint64_t thread_heap_bytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t bytes_below_stack_pointer = 128;
-
-bool is_sound_size(std::uint64_t size, std::uint64_t most) {
-  return size >= smallest_chunk && size % header_bytes == 0 && size <= most;
-}
 
 }  // namespace
 
@@ -196,29 +189,29 @@ void MemoryPass::scan_heap(Range heap, std::uint64_t start) {
   const auto holds = [&](std::uint64_t from, std::uint64_t until) {
     return from >= window_at && until <= window_at + window.size_bytes();
   };
-  while (at + smallest_chunk <= heap.end && is_whole_) {
-    if (!holds(at, at + smallest_chunk)) {
+  while (at + smallest_chunk_bytes <= heap.end && is_whole_) {
+    if (!holds(at, at + smallest_chunk_bytes)) {
       if (!may_go_on_()) {
         is_whole_ = false;
         return;
       }
       window = fill_window(window_at = at, heap.end);
     }
-    const std::uint64_t size = word_at(at + 8) & size_bits;
-    if (!is_sound_size(size, heap.end - at)) break;
+    const std::uint64_t size = word_at(at + 8) & chunk_size_bits;
+    if (!is_sound_chunk_size(size, heap.end - at)) break;
     const std::uint64_t next = at + size;
     // The last chunk is the memory that malloc has not handed out yet.
-    if (next + header_bytes > heap.end) return;
-    if (!holds(at, next + header_bytes) && size + header_bytes <= window_bytes)
+    if (next + chunk_header_bytes > heap.end) return;
+    if (!holds(at, next + chunk_header_bytes) && size + chunk_header_bytes <= window_bytes)
       window = fill_window(window_at = at, heap.end);
-    if (holds(at, next + header_bytes)) {
+    if (holds(at, next + chunk_header_bytes)) {
       if ((word_at(next + 8) & previous_is_in_use) != 0)
         scan_chunk(at, size, window.subspan((at - window_at) / 8, size / 8 + 1));
     } else {
       std::array<std::uint64_t, 2> header{};
       if (memory_.read(next, header) != header.size()) break;
       if ((header[1] & previous_is_in_use) != 0)
-        scan_plain({at + header_bytes, next + 8}, HitLocation::unknown, false);
+        scan_plain({at + chunk_header_bytes, next + 8}, HitLocation::unknown, false);
       window = {};
       window_at = 0;
     }
@@ -231,7 +224,7 @@ void MemoryPass::scan_heap(Range heap, std::uint64_t start) {
 void MemoryPass::scan_chunk(std::uint64_t chunk, std::uint64_t bytes,
                             std::span<const std::uint64_t> words) {
   scanned_bytes_ += bytes;
-  const std::span<const std::uint64_t> contents = words.subspan(header_bytes / 8);
+  const std::span<const std::uint64_t> contents = words.subspan(chunk_header_bytes / 8);
   bool is_known = false, is_free = false;
   blocks_.each_candidate(contents, [&](std::size_t i) {
     if (!is_known) is_free = is_in_free_list(chunk, bytes, contents[0]);
@@ -254,13 +247,14 @@ void MemoryPass::scan_chunk(std::uint64_t chunk, std::uint64_t bytes,
 bool MemoryPass::is_in_free_list(std::uint64_t chunk, std::uint64_t bytes,
                                  std::uint64_t first_word) const {
   if (bytes > largest_listed_chunk) return false;
-  const std::uint64_t next = first_word ^ ((chunk + header_bytes) >> 12);
+  const std::uint64_t next = first_word ^ ((chunk + chunk_header_bytes) >> 12);
   if (next == 0) return true;
-  if (next % header_bytes != 0 || next < bytes_of_page) return false;
+  if (next % chunk_header_bytes != 0 || next < bytes_of_page) return false;
   // One kind of list has the addresses of chunks, the other one those of contents.
   for (const std::uint64_t header : {next + 8, next - 8}) {
     std::array<std::uint64_t, 1> size{};
-    if (memory_.read_present(header, size) == 1 && (size[0] & size_bits) == bytes) return true;
+    if (memory_.read_present(header, size) == 1 && (size[0] & chunk_size_bits) == bytes)
+      return true;
   }
   return false;
 }
@@ -269,12 +263,12 @@ bool MemoryPass::begins_chunks(std::uint64_t start, std::uint64_t end) const {
   constexpr int enough = 8;
   for (int i = 0; i < enough; ++i) {
     std::array<std::uint64_t, 2> header{};
-    if (start % header_bytes != 0 || start + smallest_chunk > end ||
+    if (start % chunk_header_bytes != 0 || start + smallest_chunk_bytes > end ||
         memory_.read_present(start, header) != header.size() ||
-        !is_sound_size(header[1] & size_bits, end - start))
+        !is_sound_chunk_size(header[1] & chunk_size_bits, end - start))
       return false;
-    start += header[1] & size_bits;
-    if (start + header_bytes > end) return true;
+    start += header[1] & chunk_size_bits;
+    if (start + chunk_header_bytes > end) return true;
   }
   return true;
 }

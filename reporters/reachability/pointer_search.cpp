@@ -4,6 +4,7 @@
 #include <span>
 
 #include "reporters/reachability/driver_records.hpp"
+#include "reporters/reachability/driver_variables.hpp"
 #include "reporters/reachability/memory_pass.hpp"
 #include "reporters/reachability/present_memory.hpp"
 
@@ -72,6 +73,8 @@ class Search {
     const std::vector<Area> areas = around_.areas;
     DriverRecords records(areas, all);
     records_ = &records;
+    const DriverVariables variables(memory_, areas);
+    variables_ = &variables;
     if (!find_all(all, records)) return end(reason());
     if (!has_rested()) {
       // A pointer that a thread has moved meanwhile may have been missed.
@@ -179,7 +182,10 @@ class Search {
     if (!records_->are_known())
       return true;  // it cannot be told, and the allocation will be unknown
     const DriverRecords::FormNumber form = records_->form_of(hit);
-    if (form == DriverRecords::no_form) return false;
+    // The driver also has pointers to small chunks that it has freed, and that the program uses
+    // now.
+    if (form == DriverRecords::no_form)
+      return hit.chunk_bytes > largest_small_chunk && variables_->lead_to(hit.chunk);
     if (form == DriverRecords::in_table) return true;
     const std::uint32_t most = records_->most_of(form, hit.block->kind);
     if (most == DriverRecords::any_number) return true;
@@ -229,6 +235,7 @@ class Search {
   std::vector<std::uint8_t> outside_chunks_;
   bool needs_records_ = false;  // true if a word was found that may be the driver's
   const DriverRecords* records_ = nullptr;
+  const DriverVariables* variables_ = nullptr;
   std::vector<Found> found_;  // by index of the allocation
   // Number of words of each form that lead to an allocation, in this pass; by allocation and form.
   // (Vectors, since small blocks of the shim's heap are never given back to the system.)

@@ -19,6 +19,10 @@ constexpr std::array<std::uint64_t, 10> sizes{4 << 10,  1 << 20, 1 << 20, 1 << 2
 constexpr std::array<std::uint64_t, 7> few_sizes{4 << 10, 1 << 20, 1 << 20, 64 << 10,
                                                  large,   large,   large};
 constexpr std::size_t few = 6;
+// Addresses that are reserved for some of the mapped handles, so that these begin a range of
+// addresses, of which the driver keeps further records (measured). No memory is taken for them.
+constexpr std::uint64_t bytes_of_new_range = std::uint64_t{1} << 30;
+constexpr std::size_t new_ranges = 2;
 // Most blocks that are allocated for one whose address was never freed.
 constexpr int most_attempts = 24;
 
@@ -30,7 +34,7 @@ DriverProbes::DriverProbes(const driver::RealDriver& real, DeviceOrdinal device,
   if ((kinds & probe_device) != 0) add_linear();
   if ((kinds & probe_pinned) != 0) add_pinned();
   if ((kinds & probe_managed) != 0) add_managed();
-  if ((kinds & probe_stream_ordered) != 0) add_stream_ordered();
+  if ((kinds & probe_stream_ordered) != 0) add_stream_ordered(device);
   if ((kinds & probe_vmm) != 0) add_vmm(device);
   if ((kinds & probe_array) != 0) add_arrays();
 }
@@ -106,13 +110,25 @@ void DriverProbes::add_managed() {
   add_slabs_with_room(probe_managed, [&] { return allocate(leaves_room); });
 }
 
-void DriverProbes::add_stream_ordered() {
+void DriverProbes::add_stream_ordered(DeviceOrdinal device) {
   if (real_.cuMemAllocAsync == nullptr || real_.cuMemFreeAsync == nullptr) return;
   for (const std::uint64_t bytes : few_sizes)
     add_fresh(bytes, probe_stream_ordered, [&] {
       CUdeviceptr block = 0;
       return real_.cuMemAllocAsync(&block, bytes, nullptr) == CUDA_SUCCESS ? block : 0;
     });
+  // The driver's records of a memory pool hold the address of the pool's first block.
+  if (real_.cuMemPoolCreate == nullptr || real_.cuMemPoolDestroy == nullptr ||
+      real_.cuMemAllocFromPoolAsync == nullptr)
+    return;
+  CUmemPoolProps properties{};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device.value};
+  CUdeviceptr block = 0;
+  if (real_.cuMemPoolCreate(&pool_, &properties) != CUDA_SUCCESS)
+    pool_ = nullptr;
+  else if (real_.cuMemAllocFromPoolAsync(&block, few_sizes.front(), pool_, nullptr) == CUDA_SUCCESS)
+    add(block, few_sizes.front(), probe_stream_ordered);
 }
 
 void DriverProbes::add_vmm(DeviceOrdinal device) {
@@ -128,7 +144,8 @@ void DriverProbes::add_vmm(DeviceOrdinal device) {
     Mapped made{};
     if (real_.cuMemCreate(&made.handle, large, &properties, 0) != CUDA_SUCCESS) return;
     add(made.handle, 1, probe_vmm);
-    if (real_.cuMemAddressReserve(&made.address, large, 0, 0, 0) == CUDA_SUCCESS) {
+    made.reserved = i < new_ranges ? bytes_of_new_range : large;
+    if (real_.cuMemAddressReserve(&made.address, made.reserved, 0, 0, 0) == CUDA_SUCCESS) {
       if (real_.cuMemMap(made.address, large, 0, made.handle, 0) == CUDA_SUCCESS &&
           real_.cuMemSetAccess(made.address, large, &access, 1) == CUDA_SUCCESS)
         add(made.address, large, probe_vmm);
@@ -174,10 +191,11 @@ DriverProbes::~DriverProbes() {
         break;
     }
   }
+  if (pool_ != nullptr) real_.cuMemPoolDestroy(pool_);
   for (const Mapped& made : mapped_) {
     if (made.address != 0) {
       real_.cuMemUnmap(made.address, large);
-      real_.cuMemAddressFree(made.address, large);
+      real_.cuMemAddressFree(made.address, made.reserved);
     }
     real_.cuMemRelease(made.handle);
   }

@@ -32,7 +32,7 @@ class DriverProbes {
   // Allocates blocks of these kinds in the current context. `kinds`: bits of ProbeKinds. `device`:
   // the context's device. `freed`: addresses that the program has freed; old pointers to them may
   // be left in its memory, so they serve for nothing. A kind of which the driver refuses a block is
-  // left out. Takes about 34 MiB of the device's memory. Throws std::bad_alloc.
+  // left out. Takes about 66 MiB of the device's memory. Throws std::bad_alloc.
   DriverProbes(const driver::RealDriver& real, DeviceOrdinal device, unsigned kinds,
                const tracking::FreedAddresses& freed);
   ~DriverProbes();
@@ -44,7 +44,7 @@ class DriverProbes {
   // Returns the blocks, each with another number. They belong to this object.
   const std::vector<reachability::Block>& blocks() const { return blocks_; }
   // Leaves the blocks to the end of the process: the destructor frees nothing.
-  void abandon() { made_.clear(), mapped_.clear(); }
+  void abandon() { made_.clear(), mapped_.clear(), pool_ = nullptr; }
 
  private:
   // Stores a block that the driver has given, to be freed as a block of `kind`. Returns false if
@@ -61,7 +61,7 @@ class DriverProbes {
   void add_linear();
   void add_pinned();
   void add_managed();
-  void add_stream_ordered();
+  void add_stream_ordered(DeviceOrdinal device);
   void add_vmm(DeviceOrdinal device);
   void add_arrays();
 
@@ -69,12 +69,14 @@ class DriverProbes {
   struct Mapped {
     CUmemGenericAllocationHandle handle;
     CUdeviceptr address;
+    std::uint64_t reserved;  // bytes of the reserved addresses
   };
   const driver::RealDriver& real_;
   std::vector<reachability::Block> blocks_;
   // Start and kind of all blocks that are to be freed, but the mapped ones.
   std::vector<std::pair<std::uint64_t, ProbeKinds>> made_;
   std::vector<Mapped> mapped_;
+  CUmemoryPool pool_ = nullptr;  // a pool of which one block is allocated; null: there is none
   const tracking::FreedAddresses& freed_;
 };
 

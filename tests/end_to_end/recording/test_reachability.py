@@ -16,7 +16,7 @@ def found_by_function(report):
     sums = collections.defaultdict(collections.Counter)
     for group in report["leak_groups"]:
         names = " ".join(name or "" for name, _ in report.functions(group))
-        match = re.search(r"\b(lost|held|inside|freed)_(device|pinned|managed|virtual)\b", names)
+        match = re.search(r"\b(lost|held|inside|freed)_(device|pinned|managed|virtual|ordered)\b", names)
         for found in FOUND:
             sums[match[1]][found] += group[f"{found}_count"]
     return sums
@@ -32,10 +32,10 @@ def test_lost_memory_is_told_from_memory_that_containers_hold(run_both, end, poo
         assert run.report["pointer_search"]["is_complete"], run.report["pointer_search"]
         for function, sums in found_by_function(run.report).items():
             total[function] += sums
-    # A word of a program's container may look like a record of the driver, and the other way round.
+    # An old word in the memory of a container may look like a pointer.
     held, lost = total["held"], total["lost"]
     assert held["lost"] <= 0.01 * held.total(), total
-    assert lost["lost"] >= 0.95 * lost.total(), total
+    assert lost["lost"] >= 0.98 * lost.total(), total
     assert total["inside"]["interior"] >= 0.9 * total["inside"].total(), total
     assert total["freed"]["lost"] >= 0.9 * total["freed"].total(), total
 
@@ -55,6 +55,12 @@ def test_blocks_that_begin_a_slab_are_lost_if_the_slab_is_full_and_if_it_has_roo
     groups = run.report["leak_groups"]
     assert sum(group["count"] for group in groups) == facts["lost"]
     assert sum(group["lost_count"] for group in groups) == facts["lost"]
+
+
+def test_mapped_memory_is_lost_although_the_driver_lists_the_ranges_of_addresses(run_both):
+    run = run_both([program("lost_ranges")])
+    groups = run.report["leak_groups"]
+    assert sum(group["lost_count"] for group in groups) == run.last_line["lost"], groups
 
 
 def test_a_cache_is_reachable_and_what_lies_beside_it_is_lost(run_shimmed, cuwarden):

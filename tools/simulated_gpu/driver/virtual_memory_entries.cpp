@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 
 #include "tools/simulated_gpu/device/device_memory.hpp"
@@ -118,6 +119,10 @@ CUresult cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t alignment, CU
   if (chosen > start) munmap(base, chosen - start);
   munmap(pointer(chosen + size), start + step - chosen);
   at.sim.reservations.emplace(chosen, size);
+  if (std::has_single_bit(at.sim.reservations.size())) {
+    at.sim.listed_ranges.clear();
+    for (const auto& [begin, bytes] : at.sim.reservations) at.sim.listed_ranges.push_back(begin);
+  }
   *out = chosen;
   return CUDA_SUCCESS;
 }

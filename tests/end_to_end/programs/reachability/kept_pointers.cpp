@@ -75,6 +75,11 @@ void* allocate_virtual() {
   require(cuMemSetAccess(address, bytes, &access, 1));
   return reinterpret_cast<void*>(address);
 }
+void* allocate_stream_ordered() {
+  void* block = nullptr;
+  require(cudaMallocAsync(&block, any_size() % (1 << 20) + 64, nullptr));
+  return block;
+}
 
 // Returns what `allocate` returns. The caller keeps its frame, since this is no tail call.
 [[gnu::always_inline]] inline void* block_of(void* (*allocate)()) {
@@ -89,8 +94,10 @@ void* allocate_virtual() {
   [[gnu::noinline]] void* what##_pinned() { return block_of(allocate_pinned); }             \
   [[gnu::noinline]] void* what##_managed() { return block_of(allocate_managed); }           \
   [[gnu::noinline]] void* what##_virtual() { return block_of(allocate_virtual); }           \
+  [[gnu::noinline]] void* what##_ordered() { return block_of(allocate_stream_ordered); }    \
   void* what() {                                                                            \
-    constexpr std::array all{what##_device, what##_pinned, what##_managed, what##_virtual}; \
+    constexpr std::array all{what##_device, what##_pinned, what##_managed, what##_virtual,  \
+                             what##_ordered};                                               \
     return all[any_of(all.size())]();                                                       \
   }
 DEFINE_ALLOCATING(lost)
