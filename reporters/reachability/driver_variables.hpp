@@ -10,9 +10,9 @@
 namespace cuwarden::reachability {
 
 // The chunks of malloc to which the variables of the driver's libraries point, and those to which
-// such chunks point. The driver keeps in them what it has once, and not of each block, such as a
-// list of the process's areas of memory, or the description of a memory pool. (Measured on an H200
-// with driver 580: 130 chunks, and then 33,000.)
+// such chunks point. They hold what the driver has once, and not for each block, such as a list of
+// the process's areas of memory, or the description of a memory pool. (Measured on an H200 with
+// driver 580: 130 chunks, and 33,000 to which these point.)
 //
 // Farther away, a chunk may be the program's: the driver also keeps the argument of a callback.
 // (Measured: from there on, pointers lead to 78 % of all chunks of a process with PyTorch.)
