@@ -26,6 +26,7 @@ model::LeakGroup group_of(const model::MergedLeak& leak) {
   group.lost_bytes = leak.lost_bytes;
   group.unknown_count = leak.unknown_count;
   group.unknown_bytes = leak.unknown_bytes;
+  group.named_steps = leak.named_steps;
   // The allocations that are neither lost nor unknown have pointers.
   const auto rest = [](model::Figure all, model::Figure lost, model::Figure unknown) {
     const std::uint64_t others = lost.value_or(0) + unknown.value_or(0);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "reporters/model/named_steps.hpp"
 #include "reporters/words/wall_clock.hpp"
 
 namespace cuwarden {
@@ -114,6 +115,11 @@ void sum_up(model::MergedLeak& leak, std::span<const model::LeakOfProcess> proce
   leak.unknown_count = sum_of(&Row::unknown_count);
   leak.unknown_bytes = sum_of(&Row::unknown_bytes);
   leak.processes = processes.size();
+  std::vector<model::NamedStep> steps;
+  for (const Row& row : processes)
+    steps.insert(steps.end(), row.named_steps.begin(), row.named_steps.end());
+  leak.named_steps.clear();
+  model::add_named_steps(steps, leak.named_steps);
   std::vector<std::pair<std::uint64_t, model::Id>> bytes;
   for (const Row& row : processes) bytes.emplace_back(row.bytes.value_or(0), row.process);
   if (bytes.empty()) return;

@@ -8,7 +8,9 @@
 #include "reporters/comparison/leaks_by_fingerprint.hpp"
 #include "reporters/merging/leaks_of_merged.hpp"
 #include "reporters/merging/merged_facts.hpp"
+#include "reporters/merging/merged_steps.hpp"
 #include "reporters/text/process_ending.hpp"
+#include "reporters/text/text_elements.hpp"
 #include "reporters/text/text_stacks.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/quantities.hpp"
@@ -48,6 +50,7 @@ class MergedText {
   std::string processes() const;
   std::string devices() const;
   std::string common_leaks(std::size_t top) const;
+  std::string named_steps(std::size_t top) const;
 
  private:
   const model::MergedProcess& process(model::Id id) const { return report_.processes[id - 1]; }
@@ -60,8 +63,15 @@ class MergedText {
   // Returns ": rank 1 itself 2.0 MiB, rank 0 3.0 MiB", the processes that held the device when it
   // was full; empty if only the refused process is known.
   std::string holders_of(const model::MergedDevice&) const;
+  // Returns the names of the processes in which the step left memory: "rank 3, rank 5".
+  std::string processes_of(const LeakingStep&) const;
+  // Returns the line of code of the step's largest leak, and the number of its other leaks: "at
+  // cache.cpp:41 in load, and in 2 more leaks".
+  std::string leaks_of(const LeakingStep&) const;
   // Returns the bytes of a leak: "4.0 MiB each", or the least, the median and the most.
   std::string spread(const model::MergedLeak&) const;
+  // Returns the line that ends a list from which rows are left out; empty if none is.
+  std::string more_line(std::size_t left_out) const;
 
   const model::MergedReport& report_;
   const Style& style_;
@@ -210,6 +220,11 @@ std::string MergedText::spread(const model::MergedLeak& leak) const {
   return text;
 }
 
+std::string MergedText::more_line(std::size_t left_out) const {
+  if (left_out == 0) return "";
+  return style_.dim("  … " + std::to_string(left_out) + " more; --top 0 shows all") + "\n";
+}
+
 std::string MergedText::common_leaks(std::size_t top) const {
   std::vector<const model::MergedLeak*> common;
   for (const model::MergedLeak& leak : report_.leaks)
@@ -226,12 +241,44 @@ std::string MergedText::common_leaks(std::size_t top) const {
             human_count(leak.processes.value_or(0)) + " processes (" + spread(leak) + ") · " +
             memory_name(leak.kind, std::nullopt) + (api.empty() ? "" : " · " + api) + "\n";
     add_stack(stacks, leak.stack, most_compared_frames, style_, text);
+    if (const std::string steps = words_of_steps(leak.named_steps, leak.count.value_or(0));
+        !steps.empty())
+      text += "       made " + steps + "\n";
   }
-  if (shown < common.size())
-    text +=
-        style_.dim("  … " + std::to_string(common.size() - shown) + " more; --top 0 shows all") +
-        "\n";
+  return text + more_line(common.size() - shown);
+}
+
+std::string MergedText::processes_of(const LeakingStep& step) const {
+  constexpr std::size_t most_named = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(step.processes.size(), most_named); ++i)
+    text += (i == 0 ? "" : ", ") + name_of(step.processes[i]);
+  if (step.processes.size() > most_named)
+    text += ", " + human_count(step.processes.size() - most_named) + " more";
   return text;
+}
+
+std::string MergedText::leaks_of(const LeakingStep& step) const {
+  const model::MergedLeak& largest = report_.leaks[step.leaks.front() - 1];
+  std::string text = largest.where ? "at " + printable(*largest.where)
+                                   : "in leak " + printable(largest.fingerprint);
+  if (step.leaks.size() > 1) text += ", and in " + number_of(step.leaks.size() - 1, "more leak");
+  return text;
+}
+
+std::string MergedText::named_steps(std::size_t top) const {
+  const std::vector<LeakingStep> steps = leaking_steps(report_);
+  if (steps.empty()) return "";
+  std::string text = style_.bold("NOT FREED, BY NAMED STEP") + "\n";
+  const std::size_t shown = top == 0 ? steps.size() : std::min(top, steps.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const LeakingStep& step = steps[i];
+    text += padded(std::to_string(i + 1) + ".", 3, true) + " " +
+            style_.bold(name_of_step({step.name, step.count, step.bytes})) + " in " +
+            processes_of(step) + ": " + human_bytes(step.bytes) + " in " + allocations(step.count) +
+            "\n       " + leaks_of(step) + "\n";
+  }
+  return text + more_line(steps.size() - shown);
 }
 
 }  // namespace
@@ -245,7 +292,7 @@ std::string merged_text(const model::MergedReport& report, std::size_t top, cons
   const MergedText parts(report, style);
   std::string text;
   for (const std::string& part : {parts.first_refusal() + parts.idle_devices(), parts.processes(),
-                                  parts.devices(), parts.common_leaks(top)})
+                                  parts.devices(), parts.common_leaks(top), parts.named_steps(top)})
     if (!part.empty()) text += (text.empty() ? "" : "\n") + part;
   return text;
 }

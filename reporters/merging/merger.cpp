@@ -7,6 +7,7 @@
 #include "reporters/merging/leaks_of_merged.hpp"
 #include "reporters/merging/merged_facts.hpp"
 #include "reporters/merging/merged_text.hpp"
+#include "reporters/model/named_steps.hpp"
 #include "reporters/tables/process_facts.hpp"
 #include "reporters/text/leak_check.hpp"
 #include "reporters/text/text_stacks.hpp"
@@ -192,14 +193,15 @@ void Merger::add(const std::string& name, const IndexedReport& report) {
     Leak& leak = leak_of(report, row);
     const model::Id id = processes_.back().id;
     if (leak.processes.empty() || leak.processes.back().process != id)
-      leak.processes.push_back({0, id, 0, 0, 0, 0, 0, 0});
+      leak.processes.push_back({0, id, 0, 0, 0, 0, 0, 0, {}});
     model::LeakOfProcess& own = leak.processes.back();
-    cuwarden::add(own.count, row.count);
-    cuwarden::add(own.bytes, row.bytes);
-    cuwarden::add(own.lost_count, row.lost_count);
-    cuwarden::add(own.lost_bytes, row.lost_bytes);
-    cuwarden::add(own.unknown_count, row.unknown_count);
-    cuwarden::add(own.unknown_bytes, row.unknown_bytes);
+    add_to(own.count, row.count);
+    add_to(own.bytes, row.bytes);
+    add_to(own.lost_count, row.lost_count);
+    add_to(own.lost_bytes, row.lost_bytes);
+    add_to(own.unknown_count, row.unknown_count);
+    add_to(own.unknown_bytes, row.unknown_bytes);
+    model::add_named_steps(row.named_steps, own.named_steps);
   });
   add_suppressed_of(report, suppressed_);
   if (!report->settings.empty()) keep_common(report->settings);

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -115,6 +116,26 @@ def test_leaks_of_a_merged_report_are_checked_and_compared_as_those_of_the_folde
     assert cuwarden("report", "--fail-on-leak", merged).returncode == 1
     assert cuwarden("diff", "--fail-on-growth", sample_report, merged).returncode == 1
     assert cuwarden("diff", "--fail-on-growth", ranks, merged).returncode == 0
+
+
+def test_a_merged_report_names_the_tests_that_leaked_and_their_ranks(cuwarden, ranks, merged_schema, tmp_path):
+    for rank in (1, 4):
+        path = ranks / f"rank{rank:04}.json"
+        report = json.loads(path.read_text())
+        group = report["leak_groups"][0]
+        group["named_steps"] = [{"name": f"test_{rank}", "count": group["count"], "bytes": group["bytes"]}]
+        path.write_text(json.dumps(report))
+    merged = tmp_path / "steps.json"
+    assert cuwarden("merge", "-o", merged, ranks).returncode == 0
+    report = json.loads(merged.read_text())
+    merged_schema.validate(report)
+    (leak,) = [leak for leak in report["leaks"] if leak["named_steps"]]
+    assert [step["name"] for step in leak["named_steps"]] == ["test_1", "test_4"]
+    text = cuwarden("report", merged).stdout
+    assert re.search(r"^ 1\. test_1 in rank 1 on node0: 6\.0 MiB in 6 allocations$", text, re.MULTILINE), text
+    assert re.search(r"^ 2\. test_4 in rank 4 on node1: 6\.0 MiB in 6 allocations$", text, re.MULTILINE), text
+    assert text == cuwarden("report", ranks).stdout
+    assert "made in test_1" in cuwarden("export", "--format", "junit", merged).stdout
 
 
 def test_options_that_need_the_reports_themselves_say_so(cuwarden, merged, tmp_path):
