@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <string_view>
@@ -15,7 +16,8 @@
 namespace cuwarden {
 namespace {
 
-bool is_shown = false;      // true while a line of progress is on the terminal
+// True while a line of progress is on the terminal. A signal handler reads it.
+std::atomic<bool> is_shown = false;
 bool is_forbidden = false;  // true after forbid_progress()
 
 // Writes controls or a line to the terminal. A failure is ignored, since the line is not needed.
@@ -62,16 +64,16 @@ void Progress::done(std::size_t done) {
   if (is_forbidden || now - begun_ < unnoticed || now - drawn_ < pause || !is_on_terminal()) return;
   drawn_ = now;
   // A line that fills the terminal to its last column would begin another one.
-  const std::string line =
-      cut(printable(progress_line(what_, done, all_, now - begun_)), columns_of_terminal() - 1);
-  write_to_terminal("\r\033[K" + line);
+  const std::string line = cut(printable(progress_line(what_, done, all_, now - begun_, unit_)),
+                               columns_of_terminal() - 1);
+  // Set first: a signal that ends the command may come as soon as the line is written.
   is_shown = true;
 }
 
 void forbid_progress() noexcept { is_forbidden = true; }
 
 void hide_progress() noexcept {
-  if (!std::exchange(is_shown, false)) return;
+  if (!is_shown.exchange(false)) return;
   write_to_terminal("\r\033[K");
 }
 

@@ -42,7 +42,7 @@ std::string progress_line(const std::string& what, std::size_t done, std::size_t
 void forbid_progress() noexcept;
 
 // Takes the line of a progress away, if one is shown. Called before the command writes something
-// else.
+// else. May be called by a signal handler.
 void hide_progress() noexcept;
 
 }  // namespace cuwarden

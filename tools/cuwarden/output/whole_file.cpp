@@ -46,11 +46,14 @@ WholeFile::WholeFile(const std::string& path, std::optional<mode_t> new_mode)
     return;
   }
   temporary_ = target_ + ".new-" + std::to_string(getpid());
+  unfinished_.emplace(temporary_);
   file_ = make_file(AT_FDCWD, temporary_.c_str(), O_WRONLY);
   if (file_)
     output_ = std::make_unique<Output>(file_.number());
   else
     error_ = errno;
+    unfinished_.reset();
+  }
 }
 
 WholeFile::~WholeFile() {
@@ -61,7 +64,10 @@ int WholeFile::finish() {
   error_ = output_->finish();
   if (error_ == 0 && fchmod(file_.number(), mode_for(target_, new_mode_)) != 0) error_ = errno;
   if (error_ == 0 && rename(temporary_.c_str(), target_.c_str()) != 0) error_ = errno;
-  if (error_ == 0) output_.reset();
+  if (error_ == 0) {
+    output_.reset();
+    unfinished_.reset();
+  }
   return error_;
 }
 

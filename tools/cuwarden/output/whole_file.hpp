@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "reporters/files/output.hpp"
+#include "reporters/files/unfinished_files.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
 
 namespace cuwarden {
@@ -41,8 +42,9 @@ class WholeFile {
   int error_ = 0;
   std::string target_, temporary_;  // path of the file, behind symbolic links; that beside it
   std::optional<mode_t> new_mode_;  // permissions of a new file; null: those that the umask allows
-  Descriptor file_;                 // the temporary file
-  // Null if the temporary file could not be made, and once it was renamed.
+  std::optional<UnfinishedFile> unfinished_;  // the temporary file, until it is renamed
+  Descriptor file_;                           // the file that is written
+  // Null if the file could not be made or opened, and once the temporary file was renamed.
   std::unique_ptr<Output> output_;
 };
 
