@@ -103,8 +103,8 @@ void find_holders(model::MergedReport& report) {
 
 void sum_up(model::MergedLeak& leak, std::span<const model::LeakOfProcess> processes) {
   const auto sum_of = [&](model::Figure model::LeakOfProcess::*figure) {
-    std::uint64_t sum = 0;
-    for (const model::LeakOfProcess& row : processes) sum += (row.*figure).value_or(0);
+    model::Figure sum = 0;
+    for (const model::LeakOfProcess& row : processes) add_to(sum, row.*figure);
     return sum;
   };
   using Row = model::LeakOfProcess;
@@ -122,7 +122,7 @@ void sum_up(model::MergedLeak& leak, std::span<const model::LeakOfProcess> proce
   model::add_named_steps(steps, leak.named_steps);
   std::vector<std::pair<std::uint64_t, model::Id>> bytes;
   for (const Row& row : processes) bytes.emplace_back(row.bytes.value_or(0), row.process);
-  if (bytes.empty()) return;
+  if (bytes.empty() || !leak.bytes) return;
   std::ranges::sort(bytes);
   const std::uint64_t most = bytes.back().first, median = bytes[bytes.size() / 2].first;
   leak.least_bytes = bytes.front().first;

@@ -33,7 +33,8 @@ inline void add_to(model::Figure& sum, model::Figure figure) {
 }
 
 // Sets the sums of the leak, and MergedLeak::processes and later fields, from its rows of the table
-// `leaks_of_processes`, of which there is one for each process.
+// `leaks_of_processes`, of which there is one for each process. A sum of figures of which one is
+// unknown is null; and so are the least, median and most bytes if the bytes of a process are.
 void sum_up(model::MergedLeak&, std::span<const model::LeakOfProcess>);
 
 }  // namespace cuwarden

@@ -33,6 +33,11 @@ std::string number_of(std::uint64_t count, const std::string& noun) {
   return human_count(count) + " " + noun + (count == 1 ? "" : noun.ends_with('s') ? "es" : "s");
 }
 
+// Returns the bytes as text, or "unknown".
+std::string bytes_or_unknown(model::Figure bytes) {
+  return bytes ? human_bytes(*bytes) : std::string("unknown");
+}
+
 // Makes the sections of the text.
 class MergedText {
  public:
@@ -98,9 +103,10 @@ std::string MergedText::holders_of(const model::MergedDevice& full) const {
     text += holder->process ? name_of(*holder->process)
                             : "pid " + std::to_string(holder->pid.value_or(0));
     const bool is_refused = holder->process && holder->process == full.full_process;
-    text += (is_refused ? " itself " : " ") + (holder->bytes.value_or(0) == 0 && !is_refused
-                                                   ? "unknown"
-                                                   : human_bytes(holder->bytes.value_or(0)));
+    // Another process that was found to hold the device holds more than nothing.
+    const bool is_unknown = holder->bytes == 0 && !is_refused;
+    text += (is_refused ? " itself " : " ") +
+            bytes_or_unknown(is_unknown ? std::nullopt : holder->bytes);
   }
   if (shown < holders.size()) text += ", " + human_count(holders.size() - shown) + " more";
   return text;
@@ -160,7 +166,7 @@ std::string MergedText::leaks_of(const model::MergedProcess& process) const {
 std::string MergedText::peak_of(const model::MergedProcess& process) const {
   const std::vector<model::Id>& used = devices_of_[process.id - 1];
   if (used.empty()) return "";
-  return "; peak " + human_bytes(process.peak_bytes.value_or(0)) + " on " +
+  return "; peak " + bytes_or_unknown(process.peak_bytes) + " on " +
          (used.size() == 1 ? device_name(device(used.front())) : number_of(used.size(), "device"));
 }
 
@@ -191,8 +197,8 @@ std::string MergedText::devices() const {
   for (const model::MergedDevice& row : report_.devices) {
     text += device_name(row) + " (" + text_or(row.name, "unknown") + " on " + host_name(row.host) +
             "): " + number_of(row.processes.value_or(0), "process") + ", " +
-            human_bytes(row.live_bytes.value_or(0)) + " live at the end, peaks of " +
-            human_bytes(row.peak_bytes.value_or(0)) + " in all";
+            bytes_or_unknown(row.live_bytes) + " live at the end, peaks of " +
+            bytes_or_unknown(row.peak_bytes) + " in all";
     if (const std::uint64_t refused = row.refused.value_or(0); refused != 0)
       text += ", " + number_of(refused, "refused request");
     text += "\n";
@@ -211,6 +217,7 @@ std::string MergedText::devices() const {
 std::string MergedText::spread(const model::MergedLeak& leak) const {
   const std::uint64_t least = leak.least_bytes.value_or(0), most = leak.most_bytes.value_or(0),
                       median = leak.median_bytes.value_or(0);
+  if (!leak.bytes) return "of some it is unknown how much";
   if (least == most) return human_bytes(most) + " each";
   std::string text = "least " + human_bytes(least) + ", median " + human_bytes(median) + ", most " +
                      human_bytes(most);
@@ -237,7 +244,7 @@ std::string MergedText::common_leaks(std::size_t top) const {
     const model::MergedLeak& leak = *common[i];
     const std::string api = text_or(leak.api, "");
     text += padded(std::to_string(i + 1) + ".", 3, true) + " " +
-            style_.bold(human_bytes(leak.bytes.value_or(0))) + " in " +
+            style_.bold(leak.bytes ? human_bytes(*leak.bytes) : "unknown bytes") + " in " +
             human_count(leak.processes.value_or(0)) + " processes (" + spread(leak) + ") · " +
             memory_name(leak.kind, std::nullopt) + (api.empty() ? "" : " · " + api) + "\n";
     add_stack(stacks, leak.stack, most_compared_frames, style_, text);

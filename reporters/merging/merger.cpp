@@ -24,12 +24,13 @@ const model::Incident* earlier(const model::Incident* known, const model::Incide
   return known == nullptr || *other.time_ns < *known->time_ns ? &other : known;
 }
 
-// Adds up figures of the report's totals of a device, or of all devices if `device` is null.
-std::uint64_t sum_of(const IndexedReport& report, model::Figure model::Total::*figure,
+// Adds up figures of the report's totals of a device, or of all devices if `device` is null. The
+// sum is null if one of the figures is.
+model::Figure sum_of(const IndexedReport& report, model::Figure model::Total::*figure,
                      model::MaybeId device) {
-  std::uint64_t sum = 0;
+  model::Figure sum = 0;
   for (const model::Total& total : report->totals)
-    if (total.device && (!device || total.device == device)) sum += (total.*figure).value_or(0);
+    if (total.device && (!device || total.device == device)) add_to(sum, total.*figure);
   return sum;
 }
 
@@ -62,11 +63,15 @@ model::MergedProcess row_of(const IndexedReport& report, const std::string& modu
   return row;
 }
 
+// Returns the figure as one that is not negative: 0 for less.
+model::Figure figure_of(model::SignedFigure figure) {
+  if (!figure) return std::nullopt;
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(*figure, 0));
+}
+
 ProcessIdentity identity_of(const model::MergedProcess& process) {
   return {process.host, process.pid, process.start, process.program};
 }
-
-void add(model::Figure& sum, std::uint64_t part) { sum = sum.value_or(0) + part; }
 
 }  // namespace
 
@@ -105,12 +110,14 @@ std::vector<model::DeviceHolder> Merger::holders_at(const IndexedReport& report,
   own.process = processes_.back().id;
   own.pid = report->process.pid;
   own.program = report->process.program;
-  std::int64_t own_bytes = 0;
-  for (const model::AccountItem& item : report->accounts)
-    if (item.incident == incident.id && item.device == incident.device &&
-        item.item.starts_with("live_"))
-      own_bytes += std::max<std::int64_t>(item.bytes.value_or(0), 0);
-  own.bytes = static_cast<std::uint64_t>(own_bytes);
+  bool is_accounted = false;
+  for (const model::AccountItem& item : report->accounts) {
+    if (item.incident != incident.id || item.device != incident.device) continue;
+    // Without an account of the device, the bytes stay unknown.
+    if (!is_accounted) own.bytes = 0;
+    is_accounted = true;
+    if (item.item.starts_with("live_")) add_to(own.bytes, figure_of(item.bytes));
+  }
   std::vector<model::DeviceHolder> holders{own};
   for (const model::DeviceProcess& other : report->device_processes)
     if (other.incident == incident.id && other.device == incident.device && other.pid)
@@ -296,10 +303,10 @@ void Merger::give_devices(model::MergedReport& report) {
   for (model::DeviceUse& use : uses_) {
     use.device = new_ids[use.device - 1];
     model::MergedDevice& device = report.devices[use.device - 1];
-    cuwarden::add(device.processes, 1);
-    cuwarden::add(device.live_bytes, use.live_bytes.value_or(0));
-    cuwarden::add(device.peak_bytes, use.peak_bytes.value_or(0));
-    cuwarden::add(device.refused, use.refused.value_or(0));
+    add_to(device.processes, 1);
+    add_to(device.live_bytes, use.live_bytes);
+    add_to(device.peak_bytes, use.peak_bytes);
+    add_to(device.refused, use.refused);
   }
   report.device_uses = std::move(uses_);
   for (model::Refusal& refusal : refusals_)

@@ -50,7 +50,7 @@ TEST(MergedTexts, name_the_holders_of_each_other_device_that_was_full) {
   refuse(ranks[2], 2 * second_ns);
   test::hold(ranks[2], 101, 3 * mib);
   const std::string text = text_of(ranks);
-  EXPECT_TRUE(has(text, ", held by: rank 2 itself 0 B, rank 1 3.0 MiB\n")) << text;
+  EXPECT_TRUE(has(text, ", held by: rank 2 itself unknown, rank 1 3.0 MiB\n")) << text;
 }
 
 TEST(MergedTexts, say_that_clocks_of_several_hosts_are_compared) {
@@ -59,6 +59,14 @@ TEST(MergedTexts, say_that_clocks_of_several_hosts_are_compared) {
   const std::string text = text_of(ranks);
   EXPECT_TRUE(has(text, "rank 0 on a at ")) << text;
   EXPECT_TRUE(has(text, "if the clocks of the hosts agree")) << text;
+}
+
+TEST(MergedTexts, say_of_unknown_sums_that_they_are) {
+  std::vector<model::Report> ranks = {rank(0, "a", "GPU-1", 8)};
+  ranks[0].totals[0].live_bytes = ranks[0].totals[0].peak_bytes = std::nullopt;
+  const std::string text = text_of(ranks);
+  EXPECT_TRUE(has(text, "; peak unknown on GPU-1\n")) << text;
+  EXPECT_TRUE(has(text, ": 1 process, unknown live at the end, peaks of unknown in all\n")) << text;
 }
 
 TEST(MergedTexts, begin_with_the_processes_if_no_request_failed) {
