@@ -16,10 +16,33 @@
 namespace cuwarden {
 namespace {
 
-// Returns the number of devices in a list such as "0,1,2"; 0 if the text is no list.
+// True if the text is an entry of CUDA_VISIBLE_DEVICES: an ordinal, or a UUID.
+bool is_device_entry(std::string_view entry) {
+  const auto has_only = [&](std::string_view letters) {
+    return !entry.empty() && entry.find_first_not_of(letters) == entry.npos;
+  };
+  constexpr std::size_t most_digits = 4;
+  if (has_only("0123456789")) return entry.size() <= most_digits;
+  for (const std::string_view start : {"GPU-", "MIG-GPU-", "MIG-"}) {
+    if (!entry.starts_with(start)) continue;
+    entry.remove_prefix(start.size());
+    return has_only("0123456789abcdefABCDEF-/");
+  }
+  return false;
+}
+
+// Returns the number of devices in a list such as "0,1,2"; 0 if the text is no list, or if one of
+// its entries is not understood or occurs twice. CUDA ignores a wrong entry and all behind it.
 std::size_t devices_in(std::string_view list) {
-  if (list.empty() || list.starts_with('-')) return 0;
-  return static_cast<std::size_t>(std::ranges::count(list, ',')) + 1;
+  std::set<std::string_view> entries;
+  for (std::size_t start = 0; start <= list.size();) {
+    const std::size_t end = std::min(list.find(',', start), list.size());
+    std::string_view entry = list.substr(start, end - start);
+    entry.remove_prefix(std::min(entry.find_first_not_of(' '), entry.size()));
+    if (!is_device_entry(entry) || !entries.insert(entry).second) return 0;
+    start = end + 1;
+  }
+  return entries.size();
 }
 
 // Returns the device of the host that most processes use, the first of several; null if no process

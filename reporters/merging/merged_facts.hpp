@@ -14,7 +14,7 @@ namespace cuwarden {
 void find_first_refusal(model::MergedReport&);
 
 // Fills the table `idle_devices`. Only hosts whose processes all have the same
-// CUDA_VISIBLE_DEVICES, a list, are judged.
+// CUDA_VISIBLE_DEVICES are judged, and only if that is a list of which each entry is understood.
 void find_idle_devices(model::MergedReport&);
 
 // Rows of the table `device_holders` for each device, by the device's id less 1.
