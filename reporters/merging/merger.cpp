@@ -214,29 +214,40 @@ void Merger::add(const std::string& name, const IndexedReport& report) {
   if (!report->settings.empty()) keep_common(report->settings);
 }
 
-std::size_t Merger::add(const model::MergedReport& merged) {
+std::size_t Merger::add(const model::MergedReport& merged,
+                        FunctionRef<bool(const model::MergedProcess&)> counts) {
   const IndexedReport leaks(leaks_of_merged(merged));
-  // By the old ids less 1: the new ids; null for processes that were known.
+  // By the old ids less 1: the new ids; null for processes that were known or do not count.
   std::vector<model::MaybeId> processes;
   std::vector<model::Id> devices;
   // By the old ids less 1: the new ids, also those of processes that were known.
   std::vector<model::Id> all_processes;
+  std::size_t known_processes = 0;
   for (const model::MergedProcess& row : merged.processes) {
     const auto known = known_.find(identity_of(row));
+    const bool is_counted = counts(row);
     processes.emplace_back();
     all_processes.push_back(static_cast<model::Id>(known.value_or(processes_.size() + 1)));
-    if (known) continue;
+    if (known && is_counted) ++known_processes;
+    if (known || !is_counted) continue;
     processes_.push_back(row);
     processes.back() = processes_.back().id = all_processes.back();
     known_.add(identity_of(row), processes_.back().id);
   }
   // By the old ids less 1: a process that used the device; 0: none did.
   std::vector<model::Id> users(merged.devices.size());
-  for (const model::DeviceUse& use : merged.device_uses)
-    if (users[use.device - 1] == 0) users[use.device - 1] = all_processes[use.process - 1];
+  std::vector<bool> is_left_out(merged.devices.size());
+  for (const model::DeviceUse& use : merged.device_uses) {
+    const bool is_added = processes[use.process - 1].has_value();
+    model::Id& user = users[use.device - 1];
+    if (user != 0 && !(is_added && is_left_out[use.device - 1])) continue;
+    user = all_processes[use.process - 1];
+    is_left_out[use.device - 1] = !is_added;
+  }
   const auto holders_of = holders_by_device(merged);
   for (const model::MergedDevice& row : merged.devices) {
-    devices.push_back(id_of(row, users[row.id - 1]));
+    devices.push_back(is_left_out[row.id - 1] ? 0 : id_of(row, users[row.id - 1]));
+    if (devices.back() == 0) continue;
     const auto time = parse_iso_8601(row.full_time.value_or(""));
     const model::MaybeId process =
         row.full_process ? processes[*row.full_process - 1] : std::nullopt;
@@ -266,6 +277,7 @@ std::size_t Merger::add(const model::MergedReport& merged) {
   });
   each_new(merged.refusals, [&](model::Refusal row) {
     if (row.device) row.device = devices[*row.device - 1];
+    if (row.device == 0) row.device = std::nullopt;
     refusals_.push_back(std::move(row));
   });
   each_new(merged.leaks_of_processes, [&](const model::LeakOfProcess& row) {
@@ -278,7 +290,7 @@ std::size_t Merger::add(const model::MergedReport& merged) {
   const std::vector<std::string> doubts = doubts_about(merged);
   reasons_.insert(reasons_.end(), doubts.begin(), doubts.end());
   if (!merged.settings.empty()) keep_common(merged.settings);
-  return static_cast<std::size_t>(std::ranges::count(processes, model::MaybeId()));
+  return known_processes;
 }
 
 void Merger::give_devices(model::MergedReport& report) {

@@ -4,6 +4,7 @@ import datetime
 import itertools
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -255,7 +256,8 @@ def test_a_name_of_any_characters_stays_in_its_line_and_off_the_terminal(cuwarde
 def many(folder, content, count):
     folder.mkdir()
     for number in range(count):
-        (folder / f"{number:04}.json").write_text(content)
+        process = re.sub(r'"pid": \d+', f'"pid": {1000 + number}', content, count=1)
+        (folder / f"{number:04}.json").write_text(process)
     return folder
 
 
