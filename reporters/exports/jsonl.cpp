@@ -298,8 +298,12 @@ class Lines {
       write_part("proofs", ProofFigure{incident.id, figure, value});
   }
 
-  // Returns the texts of the stack with this id, which this object owns.
+  // Returns the texts of the stack with this id. They are valid until the next call. The rows of a
+  // stack mostly follow each other, so that few stacks are kept: the texts of all would take far
+  // more memory than the report.
   const StackTexts& texts_of(model::Id id) {
+    constexpr std::size_t most_kept = 256;
+    if (texts_.size() >= most_kept && !texts_.contains(id)) texts_.clear();
     const auto [known, is_new] = texts_.try_emplace(id);
     StackTexts& texts = known->second;
     if (!is_new) return texts;
@@ -321,7 +325,8 @@ class Lines {
   std::string process_;  // JSON of the fields process_fields, with a comma before each
   NamedStacks stacks_;
   Fingerprints fingerprints_;
-  std::unordered_map<model::Id, StackTexts> texts_;  // by id of the stack
+  std::unordered_map<model::Id, const model::Text*> uuids_;  // by ordinal of the device
+  std::unordered_map<model::Id, StackTexts> texts_;  // of the stacks that were met last, by id
 };
 
 }  // namespace
