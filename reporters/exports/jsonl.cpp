@@ -42,6 +42,10 @@ constexpr std::string_view common_fields[] = {"device", "incident", "time_ns", "
 constexpr std::string_view left_out[] = {"stacks", "frames", "slab_map", "worst_slab_map",
                                          "incident_slab_map"};
 
+constexpr bool has_lines(std::string_view table) {
+  return std::ranges::find(left_out, table) == std::end(left_out);
+}
+
 constexpr bool is_process_field(std::string_view name) {
   return std::ranges::find(process_fields, name) != std::end(process_fields);
 }
@@ -98,8 +102,9 @@ struct ProofFigure {
 // Writes the lines of one report.
 class Lines {
  public:
-  Lines(const IndexedReport& report, const std::string& path, Output& output)
-      : report_(report), output_(output), stacks_(*report) {
+  Lines(const IndexedReport& report, const std::string& path, Output& output,
+        FunctionRef<void(std::size_t rows, std::size_t all)> told)
+      : report_(report), output_(output), told_(told), stacks_(*report) {
     const model::Process& process = report->process;
     const auto add = [this](std::size_t at, const std::string& value) {
       ((process_ += ",\"") += process_fields[at]) += "\":" + value;
@@ -122,9 +127,13 @@ class Lines {
   }
 
   void write() {
+    model::each_field(*report_, [this](std::string_view name, const auto& value, auto) {
+      if constexpr (is_table<std::decay_t<decltype(value)>>)
+        if (has_lines(name)) rows_ += value.size();
+    });
     write_process();
     model::each_field(*report_, [this](std::string_view name, const auto& value, auto) {
-      if (std::ranges::find(left_out, name) == std::end(left_out)) write_part(name, value);
+      if (has_lines(name)) write_part(name, value);
     });
   }
 
@@ -280,7 +289,11 @@ class Lines {
     if constexpr (std::same_as<Part, model::Process> || std::same_as<Part, model::Job>) {
       return;  // write_process() writes them.
     } else if constexpr (is_table<Part>) {
-      for (const auto& row : part) write_part(name, row);
+      for (const auto& row : part) {
+        constexpr std::size_t pause = 1024;
+        if (written_++ % pause == 0) told_(written_, rows_);
+        write_part(name, row);
+      }
     } else if constexpr (model::Object<Part>) {
       begin(name);
       fields_of(part);
@@ -322,6 +335,8 @@ class Lines {
 
   const IndexedReport& report_;
   Output& output_;
+  FunctionRef<void(std::size_t rows, std::size_t all)> told_;
+  std::size_t rows_ = 0, written_ = 0;  // number of all rows of tables; of those that were written
   std::string process_;  // JSON of the fields process_fields, with a comma before each
   NamedStacks stacks_;
   Fingerprints fingerprints_;
@@ -331,8 +346,9 @@ class Lines {
 
 }  // namespace
 
-void exports::jsonl(const IndexedReport& report, const std::string& path, Output& output) {
-  Lines(report, path, output).write();
+void exports::jsonl(const IndexedReport& report, const std::string& path, Output& output,
+                    FunctionRef<void(std::size_t rows, std::size_t all)> told) {
+  Lines(report, path, output, told).write();
 }
 
 }  // namespace cuwarden

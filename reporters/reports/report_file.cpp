@@ -196,7 +196,9 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
     LedgerReport report(reader, options);
     ledger_is_damaged_ = report.ledger_is_damaged();
     leaks_ = report.leaks();
-    write_report_json(report, *output);
+    write_report_json(report, *output, [&](std::size_t rows, std::size_t all) {
+      if (options.told) options.told("writing rows of the report", rows, all);
+    });
     error = output->finish();
   } catch (...) {
     unlinkat(folder.number(), beside.c_str(), 0);

@@ -101,7 +101,16 @@ int export_verb(const ExportVerb& verb) {
     return 2;
   }
   if (WriteReport* const* const write = std::get_if<WriteReport*>(&verb.format->write))
-    return export_reports(verb, patterns, *write, [](Output&) {});
+    return export_reports(
+        verb, patterns,
+        [&](const IndexedReport& report, const std::string& path, Output& output) {
+          std::optional<Progress> progress;
+          (*write)(report, path, output, [&](std::size_t rows, std::size_t all) {
+            if (!progress) progress.emplace("writing rows of " + path, all);
+            progress->done(rows);
+          });
+        },
+        [](Output&) {});
   // The page is the one format that a build may lack.
   if (verb.format == export_format("html") && !is_page_there()) return 2;
   const std::unique_ptr<CommonFile> common = std::get<StartFile*>(verb.format->write)();
