@@ -124,6 +124,9 @@ class Lines {
                                   number(parse_iso_8601(process.start))};
     static_assert(std::size(values) == std::size(process_fields));
     for (std::size_t i = 0; i < std::size(values); ++i) add(i, values[i]);
+    // Of two rows about one device, the first counts.
+    for (const model::Device& device : report->devices)
+      uuids_.try_emplace(device.device, &device.uuid);
   }
 
   void write() {
@@ -246,9 +249,9 @@ class Lines {
   void write_uuid(const Row& row) {
     model::MaybeId ordinal;
     if constexpr (requires { row.device; }) ordinal = row.device;
-    const auto device = std::ranges::find_if(
-        report_->devices, [&](const model::Device& known) { return known.device == ordinal; });
-    field("device_uuid", device == report_->devices.end() ? model::Text() : device->uuid);
+    const auto uuid = ordinal ? uuids_.find(*ordinal) : uuids_.end();
+    if (uuid == uuids_.end()) return null("device_uuid");
+    field("device_uuid", *uuid->second);
   }
 
   // Writes `where` and `fingerprint`, unless the row has such fields itself. The fingerprint is

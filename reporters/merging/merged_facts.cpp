@@ -45,18 +45,20 @@ std::size_t devices_in(std::string_view list) {
   return entries.size();
 }
 
-// Returns the device of the host that most processes use, the first of several; null if no process
-// of the host uses a device. `used`: is set to the number of the host's devices.
-const model::MergedDevice* most_used(const model::MergedReport& report, const model::Text& host,
-                                     std::size_t& used) {
-  const model::MergedDevice* most = nullptr;
-  used = 0;
+// The devices of a host.
+struct DevicesOfHost {
+  std::size_t used = 0;                       // number of devices that a process used
+  const model::MergedDevice* most = nullptr;  // the first of those with the most processes
+};
+
+std::map<model::Text, DevicesOfHost> devices_by_host(const model::MergedReport& report) {
+  std::map<model::Text, DevicesOfHost> hosts;
   for (const model::MergedDevice& device : report.devices) {
-    if (device.host != host) continue;
-    ++used;
-    if (most == nullptr || most->processes < device.processes) most = &device;
+    DevicesOfHost& host = hosts[device.host];
+    ++host.used;
+    if (host.most == nullptr || host.most->processes < device.processes) host.most = &device;
   }
-  return most;
+  return hosts;
 }
 
 }  // namespace
@@ -87,10 +89,10 @@ void find_idle_devices(model::MergedReport& report) {
   std::map<model::Text, std::set<model::Text>> lists_by_host;
   for (const model::MergedProcess& process : report.processes)
     lists_by_host[process.host].insert(process.visible_devices);
+  std::map<model::Text, DevicesOfHost> devices = devices_by_host(report);
   for (const auto& [host, lists] : lists_by_host) {
     const std::size_t visible = lists.size() == 1 ? devices_in(lists.begin()->value_or("")) : 0;
-    std::size_t used = 0;
-    const model::MergedDevice* const shared = most_used(report, host, used);
+    const auto& [used, shared] = devices[host];
     if (shared == nullptr || shared->processes < std::uint64_t{2} || visible <= used) continue;
     report.idle_devices.push_back(
         {host, visible, used, visible - used, shared->id, shared->processes});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 #include <utility>
 
 #include "reporters/merging/leaks_of_merged.hpp"
@@ -184,9 +185,13 @@ void Merger::keep_common(const std::vector<model::Setting>& settings) {
     settings_ = settings;
     return;
   }
-  std::erase_if(*settings_, [&](const model::Setting& known) {
-    return std::ranges::none_of(settings, [&](const auto& other) { return other == known; });
-  });
+  const auto key_of = [](const model::Setting& setting) {
+    return std::tie(setting.name, setting.value, setting.source);
+  };
+  std::set<decltype(key_of(settings.front()))> present;
+  for (const model::Setting& setting : settings) present.insert(key_of(setting));
+  std::erase_if(*settings_,
+                [&](const model::Setting& known) { return !present.contains(key_of(known)); });
 }
 
 void Merger::add(const std::string& name, const IndexedReport& report) {
@@ -234,7 +239,8 @@ std::size_t Merger::add(const model::MergedReport& merged,
     processes.back() = processes_.back().id = all_processes.back();
     known_.add(identity_of(row), processes_.back().id);
   }
-  // By the old ids less 1: a process that used the device; 0: none did.
+  // By the old ids less 1: a process that used the device, one that is added if there is one; 0:
+  // none did. Devices that are used, but by no process that is added, are left out.
   std::vector<model::Id> users(merged.devices.size());
   std::vector<bool> is_left_out(merged.devices.size());
   for (const model::DeviceUse& use : merged.device_uses) {
