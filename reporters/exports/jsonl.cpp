@@ -124,7 +124,7 @@ class Lines {
                                   number(parse_iso_8601(process.start))};
     static_assert(std::size(values) == std::size(process_fields));
     for (std::size_t i = 0; i < std::size(values); ++i) add(i, values[i]);
-    // Of two rows about one device, the first counts.
+    // If two rows are about one device, the first counts.
     for (const model::Device& device : report->devices)
       uuids_.try_emplace(device.device, &device.uuid);
   }

@@ -9,7 +9,7 @@ namespace cuwarden {
 namespace {
 
 constexpr int most_listed = 8;
-// Paths of the files on the list, each owned by its UnfinishedFile; null: the place is free. A
+// Paths of the files on the list, each owned by its UnfinishedFile; null: the slot is free. A
 // signal handler reads them, so that they are lock-free atomics.
 constinit std::atomic<const char*> listed[most_listed] = {};
 static_assert(std::atomic<const char*>::is_always_lock_free);
@@ -18,8 +18,8 @@ static_assert(std::atomic<const char*>::is_always_lock_free);
 
 UnfinishedFile::UnfinishedFile(std::string path) noexcept : path_(std::move(path)) {
   for (int slot = 0; slot < most_listed && slot_ < 0; ++slot) {
-    const char* free_place = nullptr;
-    if (listed[slot].compare_exchange_strong(free_place, path_.c_str())) slot_ = slot;
+    const char* expected = nullptr;
+    if (listed[slot].compare_exchange_strong(expected, path_.c_str())) slot_ = slot;
   }
 }
 
@@ -28,8 +28,8 @@ UnfinishedFile::~UnfinishedFile() {
 }
 
 void remove_unfinished_files() noexcept {
-  for (const std::atomic<const char*>& place : listed)
-    if (const char* const path = place) unlink(path);
+  for (const std::atomic<const char*>& slot : listed)
+    if (const char* const path = slot) unlink(path);
 }
 
 }  // namespace cuwarden

@@ -19,7 +19,7 @@ class UnfinishedFile {
 
  private:
   const std::string path_;  // path of the file
-  int slot_ = -1;           // index of the file's place on the list; -1: it is not listed
+  int slot_ = -1;           // index of the file's slot of the list; -1: it is not listed
 };
 
 // Removes the files on the list. To be called by a handler of a signal that ends the process: a

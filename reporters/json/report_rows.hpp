@@ -19,7 +19,7 @@ struct ParsedRows {
   Complaint wrong;       // text about the first wrong row, such as "stacks[3].id is missing"
 };
 
-// Parses the text of a report. `rows`: numbers of rows of its tables, for which room is made.
+// Parses the text of a report. `rows`: numbers of rows of its tables, whose memory is reserved.
 // `read`: is called now and then with the number of bytes that were read.
 ParsedRows parse_rows(std::string_view text, const RowsOfTables& rows,
                       FunctionRef<void(std::size_t bytes)> read);

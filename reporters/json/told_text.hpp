@@ -13,7 +13,7 @@ namespace cuwarden {
 // MiB was read. The text and the callable must outlive the object.
 class ToldText {
  public:
-  // A place in the text.
+  // An offset in the text.
   class Iterator {
    public:
     using iterator_category = std::input_iterator_tag;
@@ -44,7 +44,7 @@ class ToldText {
     }
 
     const ToldText* text_;
-    const char *at_, *next_;  // the place; the place at which read() is called
+    const char *at_, *next_;  // the next byte; the byte at which read() is called
   };
 
   ToldText(std::string_view text, FunctionRef<void(std::size_t bytes)> read)

@@ -13,8 +13,8 @@ namespace cuwarden {
 struct LeakingStep {
   std::string name;                    // name of the step
   std::uint64_t count = 0, bytes = 0;  // number of its allocations that were not freed; their bytes
-  // Rows of the table `leaks` whose allocations the step made, those with most bytes of the step
-  // first, and rows of the table `processes` in which it made them, in the same order.
+  // leaks: rows of the table `leaks` whose allocations the step made. processes: rows of the table
+  // `processes` in which it made them. In both, those with the most bytes of the step come first.
   std::vector<model::Id> leaks, processes;
 };
 

@@ -1,7 +1,6 @@
 // A process that records two leaks in a real ledger, enters it into the list of reports, and ends
 // without a report.
-// usage: leave_ledger FOLDER REPORT kill|exit|sleep [STACKS]
-// STACKS: number of further call stacks, each with a leak of its own.
+// usage: leave_ledger FOLDER REPORT kill|exit|sleep
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -16,7 +15,7 @@
 #include "runtime_hooks/ledger/write/writer.hpp"
 
 int main(int count, char** arguments) {
-  if (count != 4 && count != 5) return 2;
+  if (count != 4) return 2;
   using namespace cuwarden;
   using namespace cuwarden::ledger;
   const std::array<const char*, 1> folders = {arguments[1]};
@@ -36,19 +35,6 @@ int main(int count, char** arguments) {
     record.address = {0x7f0000000000 + i * 4096};
     record.bytes = {1000};
     record.group = group;
-    writer->allocations.add(record);
-  }
-  const std::uint64_t stacks = count == 5 ? std::strtoull(arguments[4], nullptr, 10) : 0;
-  for (std::uint64_t stack = 1; stack <= stacks; ++stack) {
-    // The innermost frames differ from stack to stack; the outer ones do not.
-    std::array<Frame, 24> deep;
-    for (std::uint64_t i = 0; i < deep.size(); ++i)
-      deep[i] = 0x1000 + i * 0x10000 + (i < 3 ? (stack >> (8 * i)) % 256 : 0);
-    NewRecord record;
-    record.space = Space::pointer;
-    record.address = {0x7f1000000000 + stack * 4096};
-    record.bytes = {1000};
-    record.group = writer->groups.get({writer->stacks.intern(deep, false), {0}, Kind::device, {0}});
     writer->allocations.add(record);
   }
 

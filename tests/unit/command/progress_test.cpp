@@ -95,7 +95,7 @@ TEST(ProgressOnATerminal, makes_way_for_other_output) {
   EXPECT_NE(written.find(" left\r\033[Ka line"), std::string::npos) << written;
 }
 
-TEST(ProgressOnATerminal, of_work_in_stages_begins_anew_with_each_stage) {
+TEST(ProgressOnATerminal, begins_anew_with_each_stage_of_the_work) {
   TerminalAsStandardError terminal;
   const char *const first = "reading", *const second = "writing";
   {

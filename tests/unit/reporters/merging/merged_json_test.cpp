@@ -65,7 +65,7 @@ TEST(MergedJson, is_read_as_it_was_written) {
   EXPECT_EQ(written(*parsed), content);
 }
 
-TEST(MergedJson, of_an_earlier_version_has_no_named_steps) {
+TEST(MergedJson, has_no_named_steps_if_an_earlier_version_wrote_it) {
   Json json = Json::parse(written(two_ranks()));
   EXPECT_EQ(json["leaks"][0]["named_steps"],
             Json::array({{{"name", "test_a"}, {"count", 2}, {"bytes", 17}}}));

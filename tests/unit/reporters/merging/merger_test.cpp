@@ -141,7 +141,7 @@ TEST(MergedReports, leave_a_sum_unknown_if_a_part_is) {
   EXPECT_EQ(merged(ranks).processes[1].peak_bytes, std::nullopt);
 }
 
-TEST(MergedReports, of_merged_reports_with_unknown_figures_have_a_doubt_and_no_sum) {
+TEST(MergedReports, have_a_doubt_and_no_sum_if_a_merged_part_has_unknown_figures) {
   model::MergedReport part =
       merged({rank(0, "a", "GPU-1", 4 * mib), rank(1, "a", "GPU-1", 4 * mib)});
   part.leaks_of_processes[1].bytes = part.leaks_of_processes[1].count = std::nullopt;
