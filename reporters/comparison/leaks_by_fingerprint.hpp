@@ -38,7 +38,7 @@ struct FingerprintedLeak {
   // Pattern of a suppression for the leak; empty in a baseline, and if the stack is unknown.
   std::string pattern{};
   // Named steps (such as tests) in which the allocations were made, most bytes first. Empty in a
-  // baseline, for tensors, and for the leaks of a merged report.
+  // baseline, and for tensors.
   std::vector<model::NamedStep> named_steps{};
   // True if `pattern` matches all call stacks of the program's main thread.
   bool is_pattern_of_program = false;

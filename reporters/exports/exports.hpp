@@ -1,6 +1,7 @@
 // The formats in which `cuwarden export` writes reports for other programs.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include "reporters/comparison/leaks_by_fingerprint.hpp"
 #include "reporters/files/output.hpp"
 #include "reporters/model/indexed_report.hpp"
+#include "runtime_hooks/core/function_ref.hpp"
 
 namespace cuwarden {
 
@@ -27,9 +29,11 @@ std::string words_about_known(const ExportedLeaks&, const std::string& fingerpri
 // Function of a format that has the sums of leaks. Returns the leaks as text in that format.
 using WriteLeaks = std::string(const ExportedLeaks&);
 // Function of a format that is written report by report, so that any number of reports takes the
-// memory of one. Writes the report to the output. `path`: path of the report's file. The caller
-// calls Output::finish() after the last report.
-using WriteReport = void(const IndexedReport&, const std::string& path, Output&);
+// memory of one. Writes the report to the output. `path`: path of the report's file. `told`: is
+// called now and then with the number of rows that were written and that of all. The caller calls
+// Output::finish() after the last report.
+using WriteReport = void(const IndexedReport&, const std::string& path, Output&,
+                         FunctionRef<void(std::size_t rows, std::size_t all)> told);
 
 // A file that is written from all reports together, because a part of it, such as a table of names,
 // is common to them.

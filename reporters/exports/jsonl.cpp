@@ -42,6 +42,10 @@ constexpr std::string_view common_fields[] = {"device", "incident", "time_ns", "
 constexpr std::string_view left_out[] = {"stacks", "frames", "slab_map", "worst_slab_map",
                                          "incident_slab_map"};
 
+constexpr bool has_lines(std::string_view table) {
+  return std::ranges::find(left_out, table) == std::end(left_out);
+}
+
 constexpr bool is_process_field(std::string_view name) {
   return std::ranges::find(process_fields, name) != std::end(process_fields);
 }
@@ -98,8 +102,9 @@ struct ProofFigure {
 // Writes the lines of one report.
 class Lines {
  public:
-  Lines(const IndexedReport& report, const std::string& path, Output& output)
-      : report_(report), output_(output), stacks_(*report) {
+  Lines(const IndexedReport& report, const std::string& path, Output& output,
+        FunctionRef<void(std::size_t rows, std::size_t all)> told)
+      : report_(report), output_(output), told_(told), stacks_(*report) {
     const model::Process& process = report->process;
     const auto add = [this](std::size_t at, const std::string& value) {
       ((process_ += ",\"") += process_fields[at]) += "\":" + value;
@@ -119,12 +124,19 @@ class Lines {
                                   number(parse_iso_8601(process.start))};
     static_assert(std::size(values) == std::size(process_fields));
     for (std::size_t i = 0; i < std::size(values); ++i) add(i, values[i]);
+    // If two rows are about one device, the first counts.
+    for (const model::Device& device : report->devices)
+      uuids_.try_emplace(device.device, &device.uuid);
   }
 
   void write() {
+    model::each_field(*report_, [this](std::string_view name, const auto& value, auto) {
+      if constexpr (is_table<std::decay_t<decltype(value)>>)
+        if (has_lines(name)) rows_ += value.size();
+    });
     write_process();
     model::each_field(*report_, [this](std::string_view name, const auto& value, auto) {
-      if (std::ranges::find(left_out, name) == std::end(left_out)) write_part(name, value);
+      if (has_lines(name)) write_part(name, value);
     });
   }
 
@@ -237,9 +249,9 @@ class Lines {
   void write_uuid(const Row& row) {
     model::MaybeId ordinal;
     if constexpr (requires { row.device; }) ordinal = row.device;
-    const auto device = std::ranges::find_if(
-        report_->devices, [&](const model::Device& known) { return known.device == ordinal; });
-    field("device_uuid", device == report_->devices.end() ? model::Text() : device->uuid);
+    const auto uuid = ordinal ? uuids_.find(*ordinal) : uuids_.end();
+    if (uuid == uuids_.end()) return null("device_uuid");
+    field("device_uuid", *uuid->second);
   }
 
   // Writes `where` and `fingerprint`, unless the row has such fields itself. The fingerprint is
@@ -280,7 +292,11 @@ class Lines {
     if constexpr (std::same_as<Part, model::Process> || std::same_as<Part, model::Job>) {
       return;  // write_process() writes them.
     } else if constexpr (is_table<Part>) {
-      for (const auto& row : part) write_part(name, row);
+      for (const auto& row : part) {
+        constexpr std::size_t pause = 1024;
+        if (written_++ % pause == 0) told_(written_, rows_);
+        write_part(name, row);
+      }
     } else if constexpr (model::Object<Part>) {
       begin(name);
       fields_of(part);
@@ -298,8 +314,12 @@ class Lines {
       write_part("proofs", ProofFigure{incident.id, figure, value});
   }
 
-  // Returns the texts of the stack with this id, which this object owns.
+  // Returns the texts of the stack with this id. They are valid until the next call. The rows of a
+  // stack mostly follow each other, so that few stacks are kept: the texts of all would take far
+  // more memory than the report.
   const StackTexts& texts_of(model::Id id) {
+    constexpr std::size_t most_kept = 256;
+    if (texts_.size() >= most_kept && !texts_.contains(id)) texts_.clear();
     const auto [known, is_new] = texts_.try_emplace(id);
     StackTexts& texts = known->second;
     if (!is_new) return texts;
@@ -318,16 +338,20 @@ class Lines {
 
   const IndexedReport& report_;
   Output& output_;
+  FunctionRef<void(std::size_t rows, std::size_t all)> told_;
+  std::size_t rows_ = 0, written_ = 0;  // number of all rows of tables; of those that were written
   std::string process_;  // JSON of the fields process_fields, with a comma before each
   NamedStacks stacks_;
   Fingerprints fingerprints_;
-  std::unordered_map<model::Id, StackTexts> texts_;  // by id of the stack
+  std::unordered_map<model::Id, const model::Text*> uuids_;  // by ordinal of the device
+  std::unordered_map<model::Id, StackTexts> texts_;  // of the stacks that were met last, by id
 };
 
 }  // namespace
 
-void exports::jsonl(const IndexedReport& report, const std::string& path, Output& output) {
-  Lines(report, path, output).write();
+void exports::jsonl(const IndexedReport& report, const std::string& path, Output& output,
+                    FunctionRef<void(std::size_t rows, std::size_t all)> told) {
+  Lines(report, path, output, told).write();
 }
 
 }  // namespace cuwarden

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -69,13 +70,16 @@ class Details {
   std::vector<ProtobufMessage> details_;
 };
 
-std::string device_words(model::MaybeId device) {
+std::string words_of_device(model::MaybeId device) {
   return device ? "device " + std::to_string(*device) : "host";
 }
 
 std::string words_of_bytes(model::Figure bytes) {
   return bytes ? human_bytes(*bytes) : std::string("memory");
 }
+
+// The rungs of one incident.
+using Rungs = std::vector<const model::Rung*>;
 
 class Trace final : public CommonFile {
  public:
@@ -88,7 +92,10 @@ class Trace final : public CommonFile {
     process_track_ = add_process(*report);
     add_counters(*report);
     add_peaks(*report);
-    for (const model::Incident& incident : report->incidents) add_incident(report, incident);
+    std::unordered_map<model::Id, Rungs> rungs;
+    for (const model::Rung& rung : report->rungs) rungs[rung.incident].push_back(&rung);
+    for (const model::Incident& incident : report->incidents)
+      add_incident(report, incident, std::move(rungs[incident.id]));
     add_groups(report);
   }
 
@@ -186,7 +193,7 @@ class Trace final : public CommonFile {
         bytes.number(3, unit_of_bytes);
         const bool is_rss = span.kind == "host_rss";
         row.track = add_track(is_rss ? "resident memory of the process"
-                                     : device_words(span.device) + ": " + printable(span.kind),
+                                     : words_of_device(span.device) + ": " + printable(span.kind),
                               process_track_, bytes, 8);
       }
       const std::uint64_t begin_ns = span.time_ns.value_or(0);
@@ -208,7 +215,7 @@ class Trace final : public CommonFile {
       details.add("bytes", total.peak_bytes);
       details.add("allocations", total.peak_count);
       add_event(track, instant, *total.peak_time_ns,
-                device_words(total.device) + ": " + printable(total.kind) + " peaks at " +
+                words_of_device(total.device) + ": " + printable(total.kind) + " peaks at " +
                     human_bytes(*total.peak_bytes),
                 details);
     }
@@ -217,15 +224,10 @@ class Trace final : public CommonFile {
   // Adds a slice from the first refusal of the incident to the last one, with the rungs in it. Each
   // slice has a track of its own, since slices of one track may only lie in each other; the views
   // draw tracks of one name together.
-  void add_incident(const IndexedReport& report, const model::Incident& incident) {
+  void add_incident(const IndexedReport& report, const model::Incident& incident, Rungs rungs) {
     if (!incident.time_ns) return;
-    std::vector<const model::Rung*> rungs;
     std::uint64_t rungs_ns = 0;
-    for (const model::Rung& rung : report->rungs) {
-      if (rung.incident != incident.id) continue;
-      rungs.push_back(&rung);
-      rungs_ns += rung.duration_ns.value_or(0);
-    }
+    for (const model::Rung* const rung : rungs) rungs_ns += rung->duration_ns.value_or(0);
     std::ranges::stable_sort(rungs, {}, [](const model::Rung* rung) { return rung->order; });
     const std::uint64_t begin_ns = *incident.time_ns;
     const std::uint64_t end_ns = std::max(incident.last_ns.value_or(0), begin_ns + rungs_ns);
@@ -253,7 +255,7 @@ class Trace final : public CommonFile {
     details.add("rescued_by", incident.rescued_by);
     details.add("advice", incident.advice);
     details.add("bytes", incident.bytes);
-    details.add("device", device_words(incident.device));
+    details.add("device", words_of_device(incident.device));
     details.add("kind", incident.kind);
     details.add("refusals", model::Figure(incident.repeats.value_or(0) + 1));
     details.add("result", incident.result);
@@ -276,7 +278,7 @@ class Trace final : public CommonFile {
       details.add("bytes", group->bytes);
       details.add("allocations", group->count);
       details.add("kind", printable(group->kind));
-      details.add("device", device_words(group->device));
+      details.add("device", words_of_device(group->device));
       details.add("api", group->api);
       details.add("growth", group->growth);
       details.add("reachability", group->reachability);
@@ -284,7 +286,7 @@ class Trace final : public CommonFile {
         details.add("newest_allocation", human_time(*group->last_ns) + " after the start");
       details.add("stack", stack_words(report, group->stack));
       const std::string& where = group->where ? *group->where : group->api.value_or("unknown code");
-      const std::uint64_t track = add_track("held at the end: " + device_words(group->device));
+      const std::uint64_t track = add_track("held at the end: " + words_of_device(group->device));
       add_event(track, slice_begin, *group->first_ns,
                 human_bytes(*group->bytes) + " " + printable(where), details);
       add_event(track, slice_end, std::max(end_ns_, *group->first_ns));

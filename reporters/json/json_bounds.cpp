@@ -1,8 +1,10 @@
 #include "reporters/json/json_bounds.hpp"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
+#include "reporters/json/told_text.hpp"
 #include "reporters/words/quantities.hpp"
 
 namespace cuwarden {
@@ -28,6 +30,7 @@ class Outline final : public nlohmann::json_sax<json> {
  public:
   explicit Outline(std::uint64_t most_memory) : most_memory_(most_memory) {}
   const std::string& reason() const { return reason_; }
+  RowsOfTables take_rows() { return std::move(rows_); }
 
   bool null() override { return add(bytes_of_value); }
   bool boolean(bool) override { return add(bytes_of_value); }
@@ -39,9 +42,13 @@ class Outline final : public nlohmann::json_sax<json> {
   bool key(string_t& text) override {
     if (++levels_.back().properties > most_properties)
       return wrong("one of its objects has too many properties");
+    if (levels_.size() == 1) rows_of_key_ = &rows_[text];
     return add(bytes_of_key + text.size());
   }
-  bool start_object(std::size_t) override { return begin(false) && add(bytes_of_object); }
+  bool start_object(std::size_t) override {
+    if (levels_.size() == 2 && levels_.back().is_list) ++*rows_of_key_;
+    return begin(false) && add(bytes_of_object);
+  }
   bool start_array(std::size_t) override { return begin(true) && add(bytes_of_list); }
   bool end_object() override { return end(); }
   bool end_array() override { return end(); }
@@ -80,15 +87,20 @@ class Outline final : public nlohmann::json_sax<json> {
     std::size_t properties;  // properties that have been read
   };
   std::vector<Level> levels_;  // levels that are open
+  RowsOfTables rows_;
+  std::size_t* rows_of_key_ = nullptr;  // the number in rows_ for the property that is read
   std::string reason_;
 };
 
 }  // namespace
 
-std::string wrong_outline(std::string_view text, std::uint64_t most_memory) {
+std::string wrong_outline(std::string_view text, std::uint64_t most_memory,
+                          FunctionRef<void(std::size_t bytes)> read, RowsOfTables* rows) {
   Outline outline(most_memory);
-  if (json::sax_parse(text.begin(), text.end(), &outline)) return {};
-  return outline.reason();
+  const ToldText told(text, read);
+  if (!json::sax_parse(told.begin(), told.end(), &outline)) return outline.reason();
+  if (rows != nullptr) *rows = outline.take_rows();
+  return {};
 }
 
 }  // namespace cuwarden

@@ -1,15 +1,33 @@
 #include "reporters/json/read_report.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "reporters/files/given_file.hpp"
 #include "reporters/json/json_bounds.hpp"
+#include "reporters/json/report_rows.hpp"
 #include "reporters/labels/report_frames.hpp"
 
 namespace cuwarden {
 namespace {
 
 constexpr const char* advice = "; give the path of a report that cuwarden wrote";
+
+// Moves the tables of one report into the other.
+void move_tables(model::Report& from, model::Report& to) {
+  from.pass_fields([&](auto&... sources) {
+    to.pass_fields([&](auto&... targets) {
+      const auto move_table = [](auto& source, auto& target) {
+        if constexpr (requires {
+                        source.reserve(0);
+                        source.front().field_list;
+                      })
+          target = std::move(source);
+      };
+      (move_table(sources, targets), ...);
+    });
+  });
+}
 
 }  // namespace
 
@@ -33,12 +51,24 @@ std::optional<model::Report> load_report(const std::string& path, std::string& e
 }
 
 std::optional<model::Report> parse_report(std::string_view content, const std::string& path,
-                                          std::string& error, Json* json) {
-  if (const std::string wrong = wrong_outline(content); !wrong.empty()) {
+                                          std::string& error, Json* json, ReadBytes read) {
+  RowsOfTables rows;
+  // The text is read twice.
+  const auto first = [&](std::size_t bytes) { read(bytes / 2, content.size()); };
+  const auto second = [&](std::size_t bytes) {
+    read((content.size() + bytes) / 2, content.size());
+  };
+  if (const std::string wrong = wrong_outline(content, largest_tree, first, &rows);
+      !wrong.empty()) {
     error = path + ": " + wrong + advice;
     return std::nullopt;
   }
-  Json root = Json::parse(content, nullptr, false);
+  ParsedRows parsed;
+  if (json == nullptr)
+    parsed = parse_rows(content, rows, second);
+  else
+    parsed.rest = Json::parse(content, nullptr, false);
+  Json& root = parsed.rest;
   const auto schema = root.find("schema");
   if (schema != root.end() && schema->is_string() &&
       schema->get_ref<const std::string&>().starts_with("cuwarden.merged/")) {
@@ -56,11 +86,14 @@ std::optional<model::Report> parse_report(std::string_view content, const std::s
     return std::nullopt;
   }
   std::optional<model::Report> report(std::in_place);
-  if (const auto wrong = parse(root, *report)) {
+  Complaint wrong = std::move(parsed.wrong);
+  if (!wrong) wrong = parse(root, *report);
+  if (wrong) {
     error = path + ": a damaged report (" + wrong->substr(wrong->find_first_not_of('.')) +
             "); have it written again, or use a copy";
     return std::nullopt;
   }
+  if (json == nullptr) move_tables(parsed.tables, *report);
   label_old_report(*report);
   if (json != nullptr) *json = std::move(root);
   return report;

@@ -7,6 +7,7 @@
 
 #include "reporters/json/parse.hpp"
 #include "reporters/model/report.hpp"
+#include "runtime_hooks/core/function_ref.hpp"
 
 namespace cuwarden {
 
@@ -15,6 +16,9 @@ namespace cuwarden {
 // 1 GiB.
 std::optional<std::string> load_content(const std::string& path, std::string& error,
                                         std::size_t most_bytes = SIZE_MAX);
+
+// Function that is told how many bytes of a text were read, and how many it has.
+using ReadBytes = FunctionRef<void(std::size_t bytes, std::size_t all)>;
 
 // Returns the path for messages: "standard input" for "-", and two single quotes if it is empty.
 std::string name_of_input(const std::string& path);
@@ -30,8 +34,10 @@ std::optional<model::Report> load_report(const std::string& path, std::string& e
 // the parsed JSON would take more memory than largest_tree. `json`: if not null, is set to the
 // parsed JSON, properties that model::Report does not have included; it stays as it is after a
 // failure. If an older report lacks `library` of frames and `where` of groups, they are filled in
-// (label_old_report()).
-std::optional<model::Report> parse_report(std::string_view content, const std::string& path,
-                                          std::string& error, Json* json = nullptr);
+// (label_old_report()). `read`: is called now and then with the bytes of the content that were read
+// and those of all. Parsing takes most time, but not all of it.
+std::optional<model::Report> parse_report(
+    std::string_view content, const std::string& path, std::string& error, Json* json = nullptr,
+    ReadBytes read = [](std::size_t, std::size_t) {});
 
 }  // namespace cuwarden

@@ -1,5 +1,7 @@
 #include "reporters/json/write_report.hpp"
 
+#include <algorithm>
+
 #include "reporters/json/json_stream.hpp"
 
 namespace cuwarden {
@@ -8,7 +10,9 @@ namespace {
 // Writes parts of the report by their names in the model, one after the other.
 class ReportWriter {
  public:
-  explicit ReportWriter(Output& output) : json_(output) {}
+  ReportWriter(Output& output, std::size_t all,
+               FunctionRef<void(std::size_t rows, std::size_t all)> told)
+      : json_(output), all_(all), told_(told) {}
 
   template <model::FieldName name>
   void part(const model::FieldType<model::Report, name>& value) {
@@ -18,7 +22,11 @@ class ReportWriter {
   void table(const PutRows& put_rows) {
     using Row = typename model::FieldType<model::Report, name>::value_type;
     json_.begin_table(name);
-    const auto write = [this](const Row& row) { json_.row(row); };
+    const auto write = [this](const Row& row) {
+      constexpr std::size_t pause = 1024;
+      if (++rows_ % pause == 0) told_(std::min(rows_, all_), all_);
+      json_.row(row);
+    };
     put_rows(Put<Row>(write));
     json_.end_table();
   }
@@ -26,12 +34,16 @@ class ReportWriter {
 
  private:
   JsonStream json_;
+  std::size_t rows_ = 0;   // rows that were written
+  const std::size_t all_;  // about the number of all rows
+  FunctionRef<void(std::size_t rows, std::size_t all)> told_;
 };
 
 }  // namespace
 
-void write_report_json(LedgerReport& report, Output& output) {
-  ReportWriter writer(output);
+void write_report_json(LedgerReport& report, Output& output,
+                       FunctionRef<void(std::size_t rows, std::size_t all)> told) {
+  ReportWriter writer(output, report.expected_rows(), told);
   report.give(writer);
   writer.finish();
 }

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "reporters/merging/merged_facts.hpp"
 #include "reporters/text/text_elements.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/quantities.hpp"
@@ -26,6 +27,7 @@ model::LeakGroup group_of(const model::MergedLeak& leak) {
   group.lost_bytes = leak.lost_bytes;
   group.unknown_count = leak.unknown_count;
   group.unknown_bytes = leak.unknown_bytes;
+  group.named_steps = leak.named_steps;
   // The allocations that are neither lost nor unknown have pointers.
   const auto rest = [](model::Figure all, model::Figure lost, model::Figure unknown) {
     const std::uint64_t others = lost.value_or(0) + unknown.value_or(0);
@@ -43,6 +45,13 @@ model::LeakGroup suppressed_group(const std::string& fingerprint) {
   return group;
 }
 
+// True if the number of allocations of a leak is unknown.
+bool has_unknown_counts(const model::MergedReport& merged) {
+  const auto is_unknown = [](const auto& row) { return !row.count; };
+  return std::ranges::any_of(merged.leaks, is_unknown) ||
+         std::ranges::any_of(merged.leaks_of_processes, is_unknown);
+}
+
 // Returns a doubt if the processes have more leaks than the tables of leaks; otherwise null.
 std::optional<std::string> unlisted_leaks(const model::MergedReport& merged) {
   // Tensors are listed in place of the allocations in which they lie, so that counts differ.
@@ -55,9 +64,10 @@ std::optional<std::string> unlisted_leaks(const model::MergedReport& merged) {
     if (process.doubt) return std::nullopt;
     leaked += process.leak_count.value_or(0);
   }
-  for (const model::MergedLeak& leak : merged.leaks) in_leaks += leak.count.value_or(0);
-  for (const model::LeakOfProcess& row : merged.leaks_of_processes)
-    in_processes += row.count.value_or(0);
+  // An unknown number has a doubt of its own.
+  if (has_unknown_counts(merged)) return std::nullopt;
+  for (const model::MergedLeak& leak : merged.leaks) in_leaks += *leak.count;
+  for (const model::LeakOfProcess& row : merged.leaks_of_processes) in_processes += *row.count;
   const std::uint64_t listed = std::min(in_leaks, in_processes);
   if (leaked <= listed) return std::nullopt;
   return "a merged report lists " + human_count(listed) + " of " + allocations(leaked) +
@@ -71,6 +81,8 @@ std::vector<std::string> doubts_about(const model::MergedReport& merged) {
   if (!merged.tool.complete && doubts.empty()) doubts.emplace_back("it does not say why");
   if (merged.processes.empty()) doubts.emplace_back("a merged report has no processes");
   if (auto unlisted = unlisted_leaks(merged)) doubts.push_back(std::move(*unlisted));
+  if (has_unknown_counts(merged))
+    doubts.emplace_back("a merged report does not know how many allocations leaked");
   return doubts;
 }
 
@@ -95,8 +107,8 @@ model::Report leaks_of_merged(const model::MergedReport& merged) {
   report.leaks = {0, 0, 0, 0};
   for (const model::MergedLeak& leak : merged.leaks) {
     report.leak_groups.push_back(group_of(leak));
-    report.leaks.bytes = *report.leaks.bytes + leak.bytes.value_or(0);
-    report.leaks.count = *report.leaks.count + leak.count.value_or(0);
+    add_to(report.leaks.bytes, leak.bytes);
+    add_to(report.leaks.count, leak.count);
   }
   for (const std::string& fingerprint : merged.suppressed_fingerprints)
     report.leak_groups.push_back(suppressed_group(fingerprint));

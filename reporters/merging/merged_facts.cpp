@@ -10,29 +10,55 @@
 #include <utility>
 #include <vector>
 
+#include "reporters/model/named_steps.hpp"
 #include "reporters/words/wall_clock.hpp"
 
 namespace cuwarden {
 namespace {
 
-// Returns the number of devices in a list such as "0,1,2"; 0 if the text is no list.
-std::size_t devices_in(std::string_view list) {
-  if (list.empty() || list.starts_with('-')) return 0;
-  return static_cast<std::size_t>(std::ranges::count(list, ',')) + 1;
+// True if the text is an entry of CUDA_VISIBLE_DEVICES: an ordinal, or a UUID.
+bool is_device_entry(std::string_view entry) {
+  const auto has_only = [&](std::string_view letters) {
+    return !entry.empty() && entry.find_first_not_of(letters) == entry.npos;
+  };
+  constexpr std::size_t most_digits = 4;
+  if (has_only("0123456789")) return entry.size() <= most_digits;
+  for (const std::string_view start : {"GPU-", "MIG-GPU-", "MIG-"}) {
+    if (!entry.starts_with(start)) continue;
+    entry.remove_prefix(start.size());
+    return has_only("0123456789abcdefABCDEF-/");
+  }
+  return false;
 }
 
-// Returns the device of the host that most processes use, the first of several; null if no process
-// of the host uses a device. `used`: is set to the number of the host's devices.
-const model::MergedDevice* most_used(const model::MergedReport& report, const model::Text& host,
-                                     std::size_t& used) {
-  const model::MergedDevice* most = nullptr;
-  used = 0;
-  for (const model::MergedDevice& device : report.devices) {
-    if (device.host != host) continue;
-    ++used;
-    if (most == nullptr || most->processes < device.processes) most = &device;
+// Returns the number of devices in a list such as "0,1,2"; 0 if the text is no list, or if one of
+// its entries is not understood or occurs twice. CUDA ignores a wrong entry and all behind it.
+std::size_t devices_in(std::string_view list) {
+  std::set<std::string_view> entries;
+  for (std::size_t start = 0; start <= list.size();) {
+    const std::size_t end = std::min(list.find(',', start), list.size());
+    std::string_view entry = list.substr(start, end - start);
+    entry.remove_prefix(std::min(entry.find_first_not_of(' '), entry.size()));
+    if (!is_device_entry(entry) || !entries.insert(entry).second) return 0;
+    start = end + 1;
   }
-  return most;
+  return entries.size();
+}
+
+// The devices of a host.
+struct DevicesOfHost {
+  std::size_t used = 0;                       // number of devices that a process used
+  const model::MergedDevice* most = nullptr;  // the first of those with the most processes
+};
+
+std::map<model::Text, DevicesOfHost> devices_by_host(const model::MergedReport& report) {
+  std::map<model::Text, DevicesOfHost> hosts;
+  for (const model::MergedDevice& device : report.devices) {
+    DevicesOfHost& host = hosts[device.host];
+    ++host.used;
+    if (host.most == nullptr || host.most->processes < device.processes) host.most = &device;
+  }
+  return hosts;
 }
 
 }  // namespace
@@ -63,10 +89,10 @@ void find_idle_devices(model::MergedReport& report) {
   std::map<model::Text, std::set<model::Text>> lists_by_host;
   for (const model::MergedProcess& process : report.processes)
     lists_by_host[process.host].insert(process.visible_devices);
+  std::map<model::Text, DevicesOfHost> devices = devices_by_host(report);
   for (const auto& [host, lists] : lists_by_host) {
     const std::size_t visible = lists.size() == 1 ? devices_in(lists.begin()->value_or("")) : 0;
-    std::size_t used = 0;
-    const model::MergedDevice* const shared = most_used(report, host, used);
+    const auto& [used, shared] = devices[host];
     if (shared == nullptr || shared->processes < std::uint64_t{2} || visible <= used) continue;
     report.idle_devices.push_back(
         {host, visible, used, visible - used, shared->id, shared->processes});
@@ -102,8 +128,8 @@ void find_holders(model::MergedReport& report) {
 
 void sum_up(model::MergedLeak& leak, std::span<const model::LeakOfProcess> processes) {
   const auto sum_of = [&](model::Figure model::LeakOfProcess::*figure) {
-    std::uint64_t sum = 0;
-    for (const model::LeakOfProcess& row : processes) sum += (row.*figure).value_or(0);
+    model::Figure sum = 0;
+    for (const model::LeakOfProcess& row : processes) add_to(sum, row.*figure);
     return sum;
   };
   using Row = model::LeakOfProcess;
@@ -114,9 +140,14 @@ void sum_up(model::MergedLeak& leak, std::span<const model::LeakOfProcess> proce
   leak.unknown_count = sum_of(&Row::unknown_count);
   leak.unknown_bytes = sum_of(&Row::unknown_bytes);
   leak.processes = processes.size();
+  std::vector<model::NamedStep> steps;
+  for (const Row& row : processes)
+    steps.insert(steps.end(), row.named_steps.begin(), row.named_steps.end());
+  leak.named_steps.clear();
+  model::add_named_steps(steps, leak.named_steps);
   std::vector<std::pair<std::uint64_t, model::Id>> bytes;
   for (const Row& row : processes) bytes.emplace_back(row.bytes.value_or(0), row.process);
-  if (bytes.empty()) return;
+  if (bytes.empty() || !leak.bytes) return;
   std::ranges::sort(bytes);
   const std::uint64_t most = bytes.back().first, median = bytes[bytes.size() / 2].first;
   leak.least_bytes = bytes.front().first;

@@ -8,7 +8,9 @@
 #include "reporters/comparison/leaks_by_fingerprint.hpp"
 #include "reporters/merging/leaks_of_merged.hpp"
 #include "reporters/merging/merged_facts.hpp"
+#include "reporters/merging/merged_steps.hpp"
 #include "reporters/text/process_ending.hpp"
+#include "reporters/text/text_elements.hpp"
 #include "reporters/text/text_stacks.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/quantities.hpp"
@@ -31,6 +33,11 @@ std::string number_of(std::uint64_t count, const std::string& noun) {
   return human_count(count) + " " + noun + (count == 1 ? "" : noun.ends_with('s') ? "es" : "s");
 }
 
+// Returns the bytes as text, or "unknown".
+std::string bytes_or_unknown(model::Figure bytes) {
+  return bytes ? human_bytes(*bytes) : std::string("unknown");
+}
+
 // Makes the sections of the text.
 class MergedText {
  public:
@@ -48,6 +55,7 @@ class MergedText {
   std::string processes() const;
   std::string devices() const;
   std::string common_leaks(std::size_t top) const;
+  std::string named_steps(std::size_t top) const;
 
  private:
   const model::MergedProcess& process(model::Id id) const { return report_.processes[id - 1]; }
@@ -60,8 +68,15 @@ class MergedText {
   // Returns ": rank 1 itself 2.0 MiB, rank 0 3.0 MiB", the processes that held the device when it
   // was full; empty if only the refused process is known.
   std::string holders_of(const model::MergedDevice&) const;
+  // Returns the names of the processes in which the step left memory: "rank 3, rank 5".
+  std::string processes_of(const LeakingStep&) const;
+  // Returns the line of code of the step's largest leak, and the number of its other leaks: "at
+  // cache.cpp:41 in load, and in 2 more leaks".
+  std::string leaks_of(const LeakingStep&) const;
   // Returns the bytes of a leak: "4.0 MiB each", or the least, the median and the most.
   std::string spread(const model::MergedLeak&) const;
+  // Returns the line that ends a list from which rows are left out; empty if none is.
+  std::string more_line(std::size_t left_out) const;
 
   const model::MergedReport& report_;
   const Style& style_;
@@ -88,9 +103,10 @@ std::string MergedText::holders_of(const model::MergedDevice& full) const {
     text += holder->process ? name_of(*holder->process)
                             : "pid " + std::to_string(holder->pid.value_or(0));
     const bool is_refused = holder->process && holder->process == full.full_process;
-    text += (is_refused ? " itself " : " ") + (holder->bytes.value_or(0) == 0 && !is_refused
-                                                   ? "unknown"
-                                                   : human_bytes(holder->bytes.value_or(0)));
+    // Another process that was found to hold the device holds more than nothing.
+    const bool is_unknown = holder->bytes == 0 && !is_refused;
+    text += (is_refused ? " itself " : " ") +
+            bytes_or_unknown(is_unknown ? std::nullopt : holder->bytes);
   }
   if (shown < holders.size()) text += ", " + human_count(holders.size() - shown) + " more";
   return text;
@@ -150,7 +166,7 @@ std::string MergedText::leaks_of(const model::MergedProcess& process) const {
 std::string MergedText::peak_of(const model::MergedProcess& process) const {
   const std::vector<model::Id>& used = devices_of_[process.id - 1];
   if (used.empty()) return "";
-  return "; peak " + human_bytes(process.peak_bytes.value_or(0)) + " on " +
+  return "; peak " + bytes_or_unknown(process.peak_bytes) + " on " +
          (used.size() == 1 ? device_name(device(used.front())) : number_of(used.size(), "device"));
 }
 
@@ -181,8 +197,8 @@ std::string MergedText::devices() const {
   for (const model::MergedDevice& row : report_.devices) {
     text += device_name(row) + " (" + text_or(row.name, "unknown") + " on " + host_name(row.host) +
             "): " + number_of(row.processes.value_or(0), "process") + ", " +
-            human_bytes(row.live_bytes.value_or(0)) + " live at the end, peaks of " +
-            human_bytes(row.peak_bytes.value_or(0)) + " in all";
+            bytes_or_unknown(row.live_bytes) + " live at the end, peaks of " +
+            bytes_or_unknown(row.peak_bytes) + " in all";
     if (const std::uint64_t refused = row.refused.value_or(0); refused != 0)
       text += ", " + number_of(refused, "refused request");
     text += "\n";
@@ -201,6 +217,7 @@ std::string MergedText::devices() const {
 std::string MergedText::spread(const model::MergedLeak& leak) const {
   const std::uint64_t least = leak.least_bytes.value_or(0), most = leak.most_bytes.value_or(0),
                       median = leak.median_bytes.value_or(0);
+  if (!leak.bytes) return "of some it is unknown how much";
   if (least == most) return human_bytes(most) + " each";
   std::string text = "least " + human_bytes(least) + ", median " + human_bytes(median) + ", most " +
                      human_bytes(most);
@@ -208,6 +225,11 @@ std::string MergedText::spread(const model::MergedLeak& leak) const {
     text += "; " + style_.red(name_of(*leak.outlier) + " holds " + human_count(most / median) +
                               "× the median");
   return text;
+}
+
+std::string MergedText::more_line(std::size_t left_out) const {
+  if (left_out == 0) return "";
+  return style_.dim("  … " + std::to_string(left_out) + " more; --top 0 shows all") + "\n";
 }
 
 std::string MergedText::common_leaks(std::size_t top) const {
@@ -222,16 +244,48 @@ std::string MergedText::common_leaks(std::size_t top) const {
     const model::MergedLeak& leak = *common[i];
     const std::string api = text_or(leak.api, "");
     text += padded(std::to_string(i + 1) + ".", 3, true) + " " +
-            style_.bold(human_bytes(leak.bytes.value_or(0))) + " in " +
+            style_.bold(leak.bytes ? human_bytes(*leak.bytes) : "unknown bytes") + " in " +
             human_count(leak.processes.value_or(0)) + " processes (" + spread(leak) + ") · " +
             memory_name(leak.kind, std::nullopt) + (api.empty() ? "" : " · " + api) + "\n";
     add_stack(stacks, leak.stack, most_compared_frames, style_, text);
+    if (const std::string steps = words_of_steps(leak.named_steps, leak.count.value_or(0));
+        !steps.empty())
+      text += "       made " + steps + "\n";
   }
-  if (shown < common.size())
-    text +=
-        style_.dim("  … " + std::to_string(common.size() - shown) + " more; --top 0 shows all") +
-        "\n";
+  return text + more_line(common.size() - shown);
+}
+
+std::string MergedText::processes_of(const LeakingStep& step) const {
+  constexpr std::size_t most_named = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(step.processes.size(), most_named); ++i)
+    text += (i == 0 ? "" : ", ") + name_of(step.processes[i]);
+  if (step.processes.size() > most_named)
+    text += ", " + human_count(step.processes.size() - most_named) + " more";
   return text;
+}
+
+std::string MergedText::leaks_of(const LeakingStep& step) const {
+  const model::MergedLeak& largest = report_.leaks[step.leaks.front() - 1];
+  std::string text = largest.where ? "at " + printable(*largest.where)
+                                   : "in leak " + printable(largest.fingerprint);
+  if (step.leaks.size() > 1) text += ", and in " + number_of(step.leaks.size() - 1, "more leak");
+  return text;
+}
+
+std::string MergedText::named_steps(std::size_t top) const {
+  const std::vector<LeakingStep> steps = leaking_steps(report_);
+  if (steps.empty()) return "";
+  std::string text = style_.bold("NOT FREED, BY NAMED STEP") + "\n";
+  const std::size_t shown = top == 0 ? steps.size() : std::min(top, steps.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const LeakingStep& step = steps[i];
+    text += padded(std::to_string(i + 1) + ".", 3, true) + " " +
+            style_.bold(name_of_step({step.name, step.count, step.bytes})) + " in " +
+            processes_of(step) + ": " + human_bytes(step.bytes) + " in " + allocations(step.count) +
+            "\n       " + leaks_of(step) + "\n";
+  }
+  return text + more_line(steps.size() - shown);
 }
 
 }  // namespace
@@ -245,7 +299,7 @@ std::string merged_text(const model::MergedReport& report, std::size_t top, cons
   const MergedText parts(report, style);
   std::string text;
   for (const std::string& part : {parts.first_refusal() + parts.idle_devices(), parts.processes(),
-                                  parts.devices(), parts.common_leaks(top)})
+                                  parts.devices(), parts.common_leaks(top), parts.named_steps(top)})
     if (!part.empty()) text += (text.empty() ? "" : "\n") + part;
   return text;
 }

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 #include <utility>
 
 #include "reporters/merging/leaks_of_merged.hpp"
 #include "reporters/merging/merged_facts.hpp"
 #include "reporters/merging/merged_text.hpp"
+#include "reporters/model/named_steps.hpp"
 #include "reporters/tables/process_facts.hpp"
 #include "reporters/text/leak_check.hpp"
 #include "reporters/text/text_stacks.hpp"
@@ -23,12 +25,13 @@ const model::Incident* earlier(const model::Incident* known, const model::Incide
   return known == nullptr || *other.time_ns < *known->time_ns ? &other : known;
 }
 
-// Adds up figures of the report's totals of a device, or of all devices if `device` is null.
-std::uint64_t sum_of(const IndexedReport& report, model::Figure model::Total::*figure,
+// Adds up figures of the report's totals of a device, or of all devices if `device` is null. The
+// sum is null if one of the figures is.
+model::Figure sum_of(const IndexedReport& report, model::Figure model::Total::*figure,
                      model::MaybeId device) {
-  std::uint64_t sum = 0;
+  model::Figure sum = 0;
   for (const model::Total& total : report->totals)
-    if (total.device && (!device || total.device == device)) sum += (total.*figure).value_or(0);
+    if (total.device && (!device || total.device == device)) add_to(sum, total.*figure);
   return sum;
 }
 
@@ -61,11 +64,15 @@ model::MergedProcess row_of(const IndexedReport& report, const std::string& modu
   return row;
 }
 
+// Returns the figure as one that is not negative: 0 for less.
+model::Figure figure_of(model::SignedFigure figure) {
+  if (!figure) return std::nullopt;
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(*figure, 0));
+}
+
 ProcessIdentity identity_of(const model::MergedProcess& process) {
   return {process.host, process.pid, process.start, process.program};
 }
-
-void add(model::Figure& sum, std::uint64_t part) { sum = sum.value_or(0) + part; }
 
 }  // namespace
 
@@ -104,12 +111,14 @@ std::vector<model::DeviceHolder> Merger::holders_at(const IndexedReport& report,
   own.process = processes_.back().id;
   own.pid = report->process.pid;
   own.program = report->process.program;
-  std::int64_t own_bytes = 0;
-  for (const model::AccountItem& item : report->accounts)
-    if (item.incident == incident.id && item.device == incident.device &&
-        item.item.starts_with("live_"))
-      own_bytes += std::max<std::int64_t>(item.bytes.value_or(0), 0);
-  own.bytes = static_cast<std::uint64_t>(own_bytes);
+  bool is_accounted = false;
+  for (const model::AccountItem& item : report->accounts) {
+    if (item.incident != incident.id || item.device != incident.device) continue;
+    // Without an account of the device, the bytes stay unknown.
+    if (!is_accounted) own.bytes = 0;
+    is_accounted = true;
+    if (item.item.starts_with("live_")) add_to(own.bytes, figure_of(item.bytes));
+  }
   std::vector<model::DeviceHolder> holders{own};
   for (const model::DeviceProcess& other : report->device_processes)
     if (other.incident == incident.id && other.device == incident.device && other.pid)
@@ -176,9 +185,13 @@ void Merger::keep_common(const std::vector<model::Setting>& settings) {
     settings_ = settings;
     return;
   }
-  std::erase_if(*settings_, [&](const model::Setting& known) {
-    return std::ranges::none_of(settings, [&](const auto& other) { return other == known; });
-  });
+  const auto key_of = [](const model::Setting& setting) {
+    return std::tie(setting.name, setting.value, setting.source);
+  };
+  std::set<decltype(key_of(settings.front()))> present;
+  for (const model::Setting& setting : settings) present.insert(key_of(setting));
+  std::erase_if(*settings_,
+                [&](const model::Setting& known) { return !present.contains(key_of(known)); });
 }
 
 void Merger::add(const std::string& name, const IndexedReport& report) {
@@ -192,42 +205,55 @@ void Merger::add(const std::string& name, const IndexedReport& report) {
     Leak& leak = leak_of(report, row);
     const model::Id id = processes_.back().id;
     if (leak.processes.empty() || leak.processes.back().process != id)
-      leak.processes.push_back({0, id, 0, 0, 0, 0, 0, 0});
+      leak.processes.push_back({0, id, 0, 0, 0, 0, 0, 0, {}});
     model::LeakOfProcess& own = leak.processes.back();
-    cuwarden::add(own.count, row.count);
-    cuwarden::add(own.bytes, row.bytes);
-    cuwarden::add(own.lost_count, row.lost_count);
-    cuwarden::add(own.lost_bytes, row.lost_bytes);
-    cuwarden::add(own.unknown_count, row.unknown_count);
-    cuwarden::add(own.unknown_bytes, row.unknown_bytes);
+    add_to(own.count, row.count);
+    add_to(own.bytes, row.bytes);
+    add_to(own.lost_count, row.lost_count);
+    add_to(own.lost_bytes, row.lost_bytes);
+    add_to(own.unknown_count, row.unknown_count);
+    add_to(own.unknown_bytes, row.unknown_bytes);
+    model::add_named_steps(row.named_steps, own.named_steps);
   });
   add_suppressed_of(report, suppressed_);
   if (!report->settings.empty()) keep_common(report->settings);
 }
 
-std::size_t Merger::add(const model::MergedReport& merged) {
+std::size_t Merger::add(const model::MergedReport& merged,
+                        FunctionRef<bool(const model::MergedProcess&)> counts) {
   const IndexedReport leaks(leaks_of_merged(merged));
-  // By the old ids less 1: the new ids; null for processes that were known.
+  // By the old ids less 1: the new ids; null for processes that were known or do not count.
   std::vector<model::MaybeId> processes;
   std::vector<model::Id> devices;
   // By the old ids less 1: the new ids, also those of processes that were known.
   std::vector<model::Id> all_processes;
+  std::size_t known_processes = 0;
   for (const model::MergedProcess& row : merged.processes) {
     const auto known = known_.find(identity_of(row));
+    const bool is_counted = counts(row);
     processes.emplace_back();
     all_processes.push_back(static_cast<model::Id>(known.value_or(processes_.size() + 1)));
-    if (known) continue;
+    if (known && is_counted) ++known_processes;
+    if (known || !is_counted) continue;
     processes_.push_back(row);
     processes.back() = processes_.back().id = all_processes.back();
     known_.add(identity_of(row), processes_.back().id);
   }
-  // By the old ids less 1: a process that used the device; 0: none did.
+  // By the old ids less 1: a process that used the device, one that is added if there is one; 0:
+  // none did. Devices that are used, but by no process that is added, are left out.
   std::vector<model::Id> users(merged.devices.size());
-  for (const model::DeviceUse& use : merged.device_uses)
-    if (users[use.device - 1] == 0) users[use.device - 1] = all_processes[use.process - 1];
+  std::vector<bool> is_left_out(merged.devices.size());
+  for (const model::DeviceUse& use : merged.device_uses) {
+    const bool is_added = processes[use.process - 1].has_value();
+    model::Id& user = users[use.device - 1];
+    if (user != 0 && !(is_added && is_left_out[use.device - 1])) continue;
+    user = all_processes[use.process - 1];
+    is_left_out[use.device - 1] = !is_added;
+  }
   const auto holders_of = holders_by_device(merged);
   for (const model::MergedDevice& row : merged.devices) {
-    devices.push_back(id_of(row, users[row.id - 1]));
+    devices.push_back(is_left_out[row.id - 1] ? 0 : id_of(row, users[row.id - 1]));
+    if (devices.back() == 0) continue;
     const auto time = parse_iso_8601(row.full_time.value_or(""));
     const model::MaybeId process =
         row.full_process ? processes[*row.full_process - 1] : std::nullopt;
@@ -257,6 +283,7 @@ std::size_t Merger::add(const model::MergedReport& merged) {
   });
   each_new(merged.refusals, [&](model::Refusal row) {
     if (row.device) row.device = devices[*row.device - 1];
+    if (row.device == 0) row.device = std::nullopt;
     refusals_.push_back(std::move(row));
   });
   each_new(merged.leaks_of_processes, [&](const model::LeakOfProcess& row) {
@@ -269,7 +296,7 @@ std::size_t Merger::add(const model::MergedReport& merged) {
   const std::vector<std::string> doubts = doubts_about(merged);
   reasons_.insert(reasons_.end(), doubts.begin(), doubts.end());
   if (!merged.settings.empty()) keep_common(merged.settings);
-  return static_cast<std::size_t>(std::ranges::count(processes, model::MaybeId()));
+  return known_processes;
 }
 
 void Merger::give_devices(model::MergedReport& report) {
@@ -294,10 +321,10 @@ void Merger::give_devices(model::MergedReport& report) {
   for (model::DeviceUse& use : uses_) {
     use.device = new_ids[use.device - 1];
     model::MergedDevice& device = report.devices[use.device - 1];
-    cuwarden::add(device.processes, 1);
-    cuwarden::add(device.live_bytes, use.live_bytes.value_or(0));
-    cuwarden::add(device.peak_bytes, use.peak_bytes.value_or(0));
-    cuwarden::add(device.refused, use.refused.value_or(0));
+    add_to(device.processes, 1);
+    add_to(device.live_bytes, use.live_bytes);
+    add_to(device.peak_bytes, use.peak_bytes);
+    add_to(device.refused, use.refused);
   }
   report.device_uses = std::move(uses_);
   for (model::Refusal& refusal : refusals_)

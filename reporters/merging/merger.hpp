@@ -15,6 +15,7 @@
 #include "reporters/merging/merged_stacks.hpp"
 #include "reporters/model/indexed_report.hpp"
 #include "reporters/model/merged_report.hpp"
+#include "runtime_hooks/core/function_ref.hpp"
 
 namespace cuwarden {
 
@@ -31,9 +32,12 @@ class Merger {
   // Adds the process of a report, also if it is known. `name`: path of the report's file, for
   // MergedProcess::report.
   void add(const std::string& name, const IndexedReport&);
-  // Adds the processes of a merged report, except for known ones. Its ids must be valid
-  // (parse_merged_report() checks them). Returns the number of processes that were known.
-  std::size_t add(const model::MergedReport&);
+  // Adds the processes of a merged report for which counts(row) is true, except for known ones. Its
+  // ids must be valid (parse_merged_report() checks them). Returns the number of processes for
+  // which counts(row) is true, but which were known.
+  std::size_t add(
+      const model::MergedReport&,
+      FunctionRef<bool(const model::MergedProcess&)> counts = [](const auto&) { return true; });
   // Notes a reason why processes may be missing, for MergedReport::tool.
   void add_reason(const std::string& reason) { reasons_.push_back(reason); }
 

@@ -8,6 +8,7 @@
 
 #include "reporters/model/code.hpp"
 #include "reporters/model/fields.hpp"
+#include "reporters/model/memory.hpp"
 #include "reporters/model/process.hpp"
 #include "reporters/model/values.hpp"
 
@@ -143,9 +144,14 @@ struct MergedLeak {
   // Row of the table `processes` that holds at least twice the median, of three processes or more;
   // null: none stands out.
   MaybeId outlier;
+  // Named steps (such as tests) of all processes in which the allocations were made, most bytes
+  // first. Steps of one name are one row. Empty: there are none, or the merged report is older than
+  // this field.
+  std::vector<NamedStep> named_steps;
   CUWARDEN_FIELDS(id, fingerprint, kind, api, stack, where, count, bytes, lost_count, lost_bytes,
                   unknown_count, unknown_bytes, processes, least_bytes, median_bytes, most_bytes,
-                  outlier)
+                  outlier, named_steps)
+  CUWARDEN_MAY_LACK(named_steps)
 };
 
 // A leak in one process.
@@ -154,7 +160,11 @@ struct LeakOfProcess {
   Id process = 0;  // row of the table `processes`
   // As in MergedLeak.
   Figure count, bytes, lost_count, lost_bytes, unknown_count, unknown_bytes;
-  CUWARDEN_FIELDS(leak, process, count, bytes, lost_count, lost_bytes, unknown_count, unknown_bytes)
+  // As in MergedLeak, for the steps of this process.
+  std::vector<NamedStep> named_steps;
+  CUWARDEN_FIELDS(leak, process, count, bytes, lost_count, lost_bytes, unknown_count, unknown_bytes,
+                  named_steps)
+  CUWARDEN_MAY_LACK(named_steps)
 };
 
 // The merged report: the whole JSON document.

@@ -11,6 +11,7 @@
 #include "reporters/files/file_status.hpp"
 #include "reporters/files/given_file.hpp"
 #include "reporters/files/output.hpp"
+#include "reporters/files/unfinished_files.hpp"
 #include "reporters/json/json_text.hpp"
 #include "reporters/json/read_report.hpp"
 #include "reporters/json/update.hpp"
@@ -68,7 +69,10 @@ class Unfinished {
       file_ = make_file(folder_.number(), name_.c_str(), O_WRONLY);
       if (!file_ && errno != EEXIST) break;
     }
-    if (!file_) error_ = errno;
+    if (file_)
+      listed_.emplace(folder + name_);
+    else
+      error_ = errno;
   }
   Unfinished(const Unfinished&) = delete;
   Unfinished& operator=(const Unfinished&) = delete;
@@ -105,6 +109,7 @@ class Unfinished {
  private:
   Descriptor folder_, file_;
   std::string name_;
+  std::optional<UnfinishedFile> listed_;
   int error_ = 0;
 };
 

@@ -11,6 +11,7 @@
 
 #include "reporters/files/file_name_limits.hpp"
 #include "reporters/files/file_status.hpp"
+#include "reporters/files/unfinished_files.hpp"
 #include "reporters/json/write_report.hpp"
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/paths.hpp"
@@ -184,6 +185,7 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
   // The file is found by its path, because another thread may have closed all descriptors
   // meanwhile.
   const std::string beside_path = folder_path + '/' + beside;
+  const UnfinishedFile unfinished(beside_path);
   struct stat made {};
   if (status_at(AT_FDCWD, beside_path.c_str(), made, AT_SYMLINK_NOFOLLOW) != 0)
     status_of(file.number(), made);
@@ -194,7 +196,9 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
     LedgerReport report(reader, options);
     ledger_is_damaged_ = report.ledger_is_damaged();
     leaks_ = report.leaks();
-    write_report_json(report, *output);
+    write_report_json(report, *output, [&](std::size_t rows, std::size_t all) {
+      if (options.told) options.told("writing rows of the report", rows, all);
+    });
     error = output->finish();
   } catch (...) {
     unlinkat(folder.number(), beside.c_str(), 0);

@@ -83,7 +83,11 @@ void LedgerReport::name_frames(const ReportOptions& options) {
                             ? SymbolBudget(*options.symbol_time, options.symbol_memory)
                             : SymbolBudget();
   Naming naming(budget);
-  frames_.name_all(options.naming != nullptr ? options.naming : &naming, nameless_);
+  frames_.name_all(options.naming != nullptr ? options.naming : &naming, nameless_,
+                   [&](std::size_t done, std::size_t all) {
+                     if (options.told)
+                       options.told("finding names of functions in modules", done, all);
+                   });
 }
 
 model::Tool LedgerReport::tool() const {

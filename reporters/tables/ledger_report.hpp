@@ -52,6 +52,11 @@ class LedgerReport {
 
   // Returns the number of leaked allocations, as the report has it.
   std::uint64_t leaks() const { return leaks_of(groups_).count.value_or(0); }
+  // Returns about how many rows the tables have: those of most rows, the leak groups, stacks and
+  // frames, are counted exactly.
+  std::size_t expected_rows() const {
+    return groups_.size() + implicit_groups_.size() + blocks_.size() + frames_.rows();
+  }
   // True if the ledger is damaged. The report says so, too.
   bool ledger_is_damaged() const { return damage_.any(); }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "reporters/symbols/symbol_budget.hpp"
@@ -39,6 +41,9 @@ struct ReportOptions {
   // True if the process has ended and its memory is gone, so that the ledger does not change any
   // more.
   bool at_rest = false;
+  // Function that is told now and then how far the making of the report is: the work in words, the
+  // number of its parts that are done, and that of all. Empty: nothing is told.
+  std::function<void(const char* what, std::size_t done, std::size_t all)> told{};
 };
 
 }  // namespace cuwarden

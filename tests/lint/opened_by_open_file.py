@@ -20,6 +20,7 @@ REASONS = {
     "tools/cuwarden/ledgers/running_processes.cpp": "opendir() of folders of /proc",
     "tools/cuwarden/program/child_process.cpp": "the terminal, which is no regular file",
     "tools/cuwarden/output/command_output.cpp": "stand-in descriptors that stay until the command ends",
+    "tools/cuwarden/output/whole_file.cpp": "a named pipe, whose reader is waited for as a shell does",
     "tools/cuwarden/verbs/temporary_file.cpp": "new files, and what killed runs left of them",
 }
 

@@ -16,6 +16,7 @@
 #include "tools/cuwarden/enough_stack.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/output/interruption.hpp"
 #include "tools/cuwarden/usage.hpp"
 #include "tools/cuwarden/verbs/verbs.hpp"
 
@@ -214,6 +215,7 @@ int whole_command(int count, char** arguments) {
 
 int main(int count, char** arguments) {
   cuwarden::prepare_output();
+  cuwarden::clean_up_when_interrupted();
   cuwarden::zeros_where_files_shrink();
   return cuwarden::with_enough_stack(cuwarden::whole_command, count, arguments);
 }

@@ -111,14 +111,17 @@ std::vector<CallFrames::ModuleLocations> CallFrames::locations_by_module() const
   return modules;
 }
 
-void CallFrames::name_all(Naming* naming, std::vector<std::string>& reasons) {
+void CallFrames::name_all(Naming* naming, std::vector<std::string>& reasons,
+                          FunctionRef<void(std::size_t done, std::size_t all)> told) {
   std::vector<ModuleLocations> modules = locations_by_module();
   // Small files come first, so that as many as possible are named if the time does not suffice.
   std::vector<ModuleLocations*> by_size;
   for (ModuleLocations& module : modules) by_size.push_back(&module);
   std::ranges::stable_sort(by_size, {}, &ModuleLocations::file_bytes);
   if (naming != nullptr) {
+    std::size_t done = 0;
     for (ModuleLocations* const module : by_size) {
+      told(done++, by_size.size());
       if (module->module == 0) continue;
       const ModuleRow& row = modules_[module->module];
       module->named = naming->name(row.path, row.build_id, module->offsets);

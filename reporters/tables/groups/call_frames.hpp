@@ -50,9 +50,14 @@ class CallFrames {
   // added already or cannot be read. To be called before name_all().
   void add_stack(StackId);
   // Looks up functions and lines of all added stacks. If `naming` is null, none are looked up;
-  // otherwise adds the sentences of Naming::take_reasons() about missing names to `reasons`. To be
-  // called once, after all calls of add_stack().
-  void name_all(Naming* naming, std::vector<std::string>& reasons);
+  // otherwise adds the sentences of Naming::take_reasons() about missing names to `reasons`.
+  // `told`: is called with the number of modules that were read and that of all. To be called once,
+  // after all calls of add_stack().
+  void name_all(
+      Naming* naming, std::vector<std::string>& reasons,
+      FunctionRef<void(std::size_t done, std::size_t all)> told = [](std::size_t, std::size_t) {});
+  // Returns the number of stacks that were added, and, after name_all(), of their frames.
+  std::size_t rows() const { return stacks_.size() + frames_.size(); }
 
   // Adds the modules of the ledger that occur in none of the added stacks to the table of modules.
   void add_other_modules();

@@ -231,7 +231,7 @@ def set_limit_of_memory(mebibytes):
     resource.setrlimit(resource.RLIMIT_AS, (mebibytes << 20, mebibytes << 20))
 
 
-@pytest.mark.parametrize("mebibytes", [150, 300])
+@pytest.mark.parametrize("mebibytes", [100, 150, 200])
 def test_run_ends_with_the_programs_status_if_memory_runs_out_before_the_reports_are_shown(
     cuwarden, workspace, large_report, mebibytes
 ):
@@ -246,7 +246,7 @@ def test_run_ends_with_the_programs_status_if_memory_runs_out_before_the_reports
     assert list(temporary.iterdir()) == []
 
 
-@pytest.mark.parametrize("mebibytes", [50, 150, 200, 300, 400])
+@pytest.mark.parametrize("mebibytes", [50, 100, 150, 200])
 def test_a_report_that_needs_more_memory_than_is_allowed_gives_one_line(
     cuwarden, large_report, mebibytes
 ):

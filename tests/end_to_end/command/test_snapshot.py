@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -75,14 +76,21 @@ def test_a_path_that_cannot_be_written_gives_one_line(cuwarden, workspace, live)
     assert len(done.stderr.splitlines()) == 1 and "--output" in done.stderr
 
 
-def test_an_output_that_is_no_file_gives_one_line(cuwarden, workspace, live):
+def test_an_output_that_is_no_file_gets_the_report_straight(cuwarden, workspace, live):
     process, _ = waiting(live)
     fifo = workspace.folder / "fifo"
     os.mkfifo(fifo)
-    for path in ("/dev/full", "/dev/null", fifo):
-        done = cuwarden("snapshot", process.pid, "--output", path)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert len(done.stderr.splitlines()) == 1 and str(path) in done.stderr
+    got = []
+    reader = threading.Thread(target=lambda: got.append(fifo.read_text()))
+    reader.start()
+    done = cuwarden("snapshot", process.pid, "--output", fifo)
+    reader.join(60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert json.loads(got[0])["process"]["pid"] == process.pid
+    assert cuwarden("snapshot", process.pid, "--output", "/dev/null").returncode == 0
+    done = cuwarden("snapshot", process.pid, "--output", "/dev/full")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1 and "/dev/full" in done.stderr
     assert not Path("/dev/full.1").exists()
     with open("/dev/full", "w") as full:
         words = [str(COMMAND), "snapshot", "-o", "/dev/stdout", str(process.pid)]

@@ -72,3 +72,19 @@ def schema():
     schema = json.loads(built("CUWARDEN_SCHEMA").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
+
+
+def put_ranks(report, folder, count, **fields):
+    """Writes reports of `count` ranks, which differ in rank, pid and host."""
+    folder.mkdir(exist_ok=True)
+    content = json.loads(report.read_text()) | fields
+    for rank in range(count):
+        content["process"] |= {"pid": 1000 + rank, "host": f"node{rank // 4}"}
+        content["job"]["rank"] = rank
+        (folder / f"rank{rank:04}.json").write_text(json.dumps(content))
+    return folder
+
+
+@pytest.fixture
+def ranks(sample_report, tmp_path):
+    return put_ranks(sample_report, tmp_path / "ranks", 6)

@@ -28,6 +28,12 @@ TEST(ProgressLine, says_how_far_the_work_is_and_how_long_it_still_takes) {
   EXPECT_EQ(progress_line("reading reports", 7, 0, seconds(9)), "reading reports: 7 so far");
 }
 
+TEST(ProgressLine, tells_bytes_in_units_that_people_read) {
+  EXPECT_EQ(
+      progress_line("reading ci.json", 25 << 20, 100 << 20, seconds(4), Progress::Unit::bytes),
+      "reading ci.json: 25.0 MiB of 100.0 MiB, about 12 s left");
+}
+
 // Standard error of this process while the object lives is a terminal. Returns what was written.
 class TerminalAsStandardError {
  public:
@@ -87,6 +93,22 @@ TEST(ProgressOnATerminal, makes_way_for_other_output) {
   print_line(STDERR_FILENO, "a line");
   const std::string written = terminal.written();
   EXPECT_NE(written.find(" left\r\033[Ka line"), std::string::npos) << written;
+}
+
+TEST(ProgressOnATerminal, begins_anew_with_each_stage_of_the_work) {
+  TerminalAsStandardError terminal;
+  const char *const first = "reading", *const second = "writing";
+  {
+    StagedProgress progress;
+    progress.done(first, 0, 2);
+    std::this_thread::sleep_for(milliseconds(1050));
+    progress.done(first, 1, 2);
+    progress.done(second, 1, 3);
+  }
+  const std::string written = terminal.written();
+  EXPECT_TRUE(written.starts_with("\r\033[Kreading: 1 of 2, about ")) << written;
+  EXPECT_TRUE(written.ends_with(" left\r\033[K\r")) << written;
+  EXPECT_EQ(written.find("writing"), std::string::npos) << "the second stage was short";
 }
 
 TEST(ProgressOnATerminal, is_not_shown_of_short_work_or_on_a_dumb_terminal) {

@@ -1,7 +1,6 @@
 """`diff`, baselines and checks of leaks: wrong usage and bad input, each in one line."""
 
 import json
-import os
 import re
 import xml.etree.ElementTree
 
@@ -55,8 +54,10 @@ def test_reports_of_different_programs_are_compared_only_if_they_share_a_leak(
 def test_a_folder_with_several_processes_is_summed(cuwarden, sample_report, tmp_path):
     folder = tmp_path / "reports"
     folder.mkdir()
+    report = json.loads(sample_report.read_text())
     for rank in range(3):
-        (folder / f"rank{rank}.json").write_text(sample_report.read_text())
+        report["process"]["pid"] = 1000 + rank
+        (folder / f"rank{rank}.json").write_text(json.dumps(report))
     result = cuwarden("diff", "--fail-on-growth", sample_report, folder)
     assert result.returncode == 1
     assert "24.0 MiB in 24 allocations not freed, before 8.0 MiB in 8 allocations" in result.stdout
@@ -65,10 +66,14 @@ def test_a_folder_with_several_processes_is_summed(cuwarden, sample_report, tmp_
 def test_a_new_leak_is_seen_among_a_thousand_processes(cuwarden, clean_report, sample_report, tmp_path):
     folder = tmp_path / "reports"
     folder.mkdir()
+    report = json.loads(clean_report.read_text())
     for number in range(1000):
-        os.link(clean_report, folder / f"{number}.json")
+        report["process"]["pid"] = 1000 + number
+        (folder / f"{number}.json").write_text(json.dumps(report))
     (folder / "sub").mkdir()
-    (folder / "sub" / "last.json").write_text(sample_report.read_text())
+    report = json.loads(sample_report.read_text())
+    report["process"]["pid"] = 999
+    (folder / "sub" / "last.json").write_text(json.dumps(report))
     baseline = tmp_path / "leaks.txt"
     assert cuwarden("report", "--write-baseline", baseline, clean_report).returncode == 0
     result = cuwarden("report", "--baseline", baseline, "--fail-on-new", folder)

@@ -4,6 +4,7 @@ import datetime
 import itertools
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -255,7 +256,8 @@ def test_a_name_of_any_characters_stays_in_its_line_and_off_the_terminal(cuwarde
 def many(folder, content, count):
     folder.mkdir()
     for number in range(count):
-        (folder / f"{number:04}.json").write_text(content)
+        process = re.sub(r'"pid": \d+', f'"pid": {1000 + number}', content, count=1)
+        (folder / f"{number:04}.json").write_text(process)
     return folder
 
 
@@ -334,6 +336,22 @@ def most_memory_kib(command):
     _, status, usage = os.wait4(pid, 0)
     assert status == 0
     return usage.ru_maxrss
+
+
+def test_a_report_of_many_stacks_takes_little_more_memory_than_to_read_it(installed, sample_report, tmp_path):
+    report = json.loads(sample_report.read_text())
+    frames = [frame["id"] for frame in report["frames"]]
+    stacks, depth = 10_000, 64
+    deep = [frames[at % len(frames)] for at in range(depth)]
+    report["stacks"] = [{"id": at + 1, "frames": deep, "truncated": False} for at in range(stacks)]
+    group = report["leak_groups"][0]
+    report["leak_groups"] = [group | {"stack": at + 1} for at in range(stacks)]
+    path = tmp_path / "large.json"
+    path.write_text(json.dumps(report))
+    command = str(installed / "cuwarden")
+    exporting = most_memory_kib([command, "export", "--format", "jsonl", str(path)])
+    reading = most_memory_kib([command, "report", "--by", "kind", str(path)])
+    assert exporting - reading < 32 * 1024, (exporting, reading)
 
 
 def test_many_reports_take_the_memory_of_one(installed, sample_report, tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -17,22 +18,6 @@ def merged_schema():
     schema = json.loads(built("CUWARDEN_SCHEMA").with_name("merged.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
-
-
-def put_ranks(report, folder, count, **fields):
-    """Writes reports of `count` ranks, which differ in rank, pid and host."""
-    folder.mkdir(exist_ok=True)
-    content = json.loads(report.read_text()) | fields
-    for rank in range(count):
-        content["process"] |= {"pid": 1000 + rank, "host": f"node{rank // 4}"}
-        content["job"]["rank"] = rank
-        (folder / f"rank{rank:04}.json").write_text(json.dumps(content))
-    return folder
-
-
-@pytest.fixture
-def ranks(sample_report, tmp_path):
-    return put_ranks(sample_report, tmp_path / "ranks", 6)
 
 
 @pytest.fixture
@@ -117,6 +102,26 @@ def test_leaks_of_a_merged_report_are_checked_and_compared_as_those_of_the_folde
     assert cuwarden("diff", "--fail-on-growth", ranks, merged).returncode == 0
 
 
+def test_a_merged_report_names_the_tests_that_leaked_and_their_ranks(cuwarden, ranks, merged_schema, tmp_path):
+    for rank in (1, 4):
+        path = ranks / f"rank{rank:04}.json"
+        report = json.loads(path.read_text())
+        group = report["leak_groups"][0]
+        group["named_steps"] = [{"name": f"test_{rank}", "count": group["count"], "bytes": group["bytes"]}]
+        path.write_text(json.dumps(report))
+    merged = tmp_path / "steps.json"
+    assert cuwarden("merge", "-o", merged, ranks).returncode == 0
+    report = json.loads(merged.read_text())
+    merged_schema.validate(report)
+    (leak,) = [leak for leak in report["leaks"] if leak["named_steps"]]
+    assert [step["name"] for step in leak["named_steps"]] == ["test_1", "test_4"]
+    text = cuwarden("report", merged).stdout
+    assert re.search(r"^ 1\. test_1 in rank 1 on node0: 6\.0 MiB in 6 allocations$", text, re.MULTILINE), text
+    assert re.search(r"^ 2\. test_4 in rank 4 on node1: 6\.0 MiB in 6 allocations$", text, re.MULTILINE), text
+    assert text == cuwarden("report", ranks).stdout
+    assert "made in test_1" in cuwarden("export", "--format", "junit", merged).stdout
+
+
 def test_options_that_need_the_reports_themselves_say_so(cuwarden, merged, tmp_path):
     rules = tmp_path / "rules.txt"
     rules.write_text("leak:x\n")
@@ -149,20 +154,6 @@ def test_a_report_that_is_given_twice_counts_once(cuwarden, merged, ranks, tmp_p
     result = cuwarden("merge", merged, merged)
     assert result.returncode == 2 and one_line(result.stderr) and "6 of its 6 processes" in result.stderr
     assert result.stdout == merged.read_text()
-
-
-def test_the_latest_report_of_a_process_counts(cuwarden, ranks, tmp_path):
-    final = json.loads((ranks / "rank0003.json").read_text())
-    snapshot = json.loads(json.dumps(final))
-    snapshot["process"] |= {"end_reason": "running", "exit_status": None}
-    final["process"]["end_ns"] = snapshot["process"]["end_ns"] + 5
-    (ranks / "rank0003.json").write_text(json.dumps(snapshot))
-    (ranks / "z.json").write_text(json.dumps(final))
-    result = cuwarden("merge", ranks)
-    assert result.returncode == 0
-    assert result.stderr == "rank0003.json: an earlier report of the process of z.json; only the later one counts\n"
-    rows = json.loads(result.stdout)["processes"]
-    assert len(rows) == 6 and [row["report"] for row in rows if row["rank"] == 3] == ["z.json"]
 
 
 def test_each_bad_file_gives_one_line_and_the_others_are_merged(cuwarden, merged, ranks, merged_schema, tmp_path):

@@ -43,7 +43,7 @@ def test_a_single_report_in_a_folder_is_shown_whole(cuwarden, folder, sample_rep
 
 def test_one_leak_among_all_fails_the_check(cuwarden, folder, sample_report, clean_report):
     for number in range(3):
-        shutil.copy(clean_report, folder / f"ci.{number}.json")
+        put(clean_report, folder / f"ci.{number}.json", pid=number + 1)
     assert cuwarden("report", "--fail-on-leak", folder).returncode == 0
     shutil.copy(sample_report, folder / "child.json.1")
     result = cuwarden("report", "--fail-on-leak", folder, "--top", "1", "--min-bytes", "1TiB")
@@ -68,8 +68,8 @@ def test_each_unreadable_file_gives_one_line_and_the_other_reports_are_shown(
     (folder / "cut.json").write_text(whole[: len(whole) // 2])
     (folder / "empty.json").touch()
     (folder / "later.json").write_text('{"schema": "cuwarden.report/7"}')
-    for name in ("first.json", "second.json"):
-        shutil.copy(clean_report, folder / name)
+    for pid, name in enumerate(("first.json", "second.json"), 1):
+        put(clean_report, folder / name, pid=pid)
     result = cuwarden("report", folder)
     assert result.returncode == 2
     assert sorted(
@@ -80,8 +80,8 @@ def test_each_unreadable_file_gives_one_line_and_the_other_reports_are_shown(
 
 
 def test_a_file_that_is_no_report_is_passed_over(cuwarden, folder, clean_report):
-    for name in ("a.json", "b.json"):
-        shutil.copy(clean_report, folder / name)
+    for pid, name in enumerate(("a.json", "b.json"), 1):
+        put(clean_report, folder / name, pid=pid)
     (folder / "link.json").symlink_to("a.json")
     (folder / "lost.json").symlink_to("nowhere")
     (folder / "sub.json").mkdir()
@@ -108,8 +108,8 @@ def test_a_ledger_in_the_folder_is_mentioned_and_left_there(
 
 
 def test_a_module_filter_holds_for_the_whole_folder(cuwarden, folder, sample_report, clean_report):
-    for name, report in (("a.json", sample_report), ("b.json", clean_report)):
-        shutil.copy(report, folder / name)
+    for pid, (name, report) in enumerate((("a.json", sample_report), ("b.json", clean_report)), 1):
+        put(report, folder / name, pid=pid)
     result = cuwarden("report", "--fail-on-leak", "--module", "no-such-module", folder)
     assert result.returncode == 2 and result.stdout == "" and one_line(result.stderr)
 

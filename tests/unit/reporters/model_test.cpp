@@ -1,6 +1,7 @@
 // The structs of the report and report.schema.json describe the same fields.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -100,6 +101,51 @@ TEST_F(WrittenReport, is_the_same_after_it_was_parsed_and_put_back) {
   update(made, *report, Unlisted::kept);
   made.erase("redacted");
   EXPECT_EQ(made, before);
+}
+
+TEST_F(WrittenReport, is_the_same_whether_its_rows_are_parsed_one_by_one_or_all_together) {
+  std::string error;
+  Json json;
+  const auto whole = parse_report(content, "report", error, &json);
+  const auto by_rows = parse_report(content, "report", error);
+  ASSERT_TRUE(whole && by_rows) << error;
+  EXPECT_FALSE(by_rows->leak_groups.empty());
+  EXPECT_TRUE(*whole == *by_rows);
+}
+
+TEST_F(WrittenReport, with_a_wrong_row_is_refused_with_the_same_words_however_it_is_parsed) {
+  const Json whole = Json::parse(content);
+  const auto errors_of = [&](const char* table, std::size_t row, const Json& wrong) {
+    Json json = whole;
+    json[table][row] = wrong;
+    const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::string by_rows, together;
+    Json ignored;
+    EXPECT_FALSE(parse_report(text, "r", by_rows));
+    EXPECT_FALSE(parse_report(text, "r", together, &ignored));
+    EXPECT_EQ(by_rows, together);
+    return by_rows;
+  };
+  EXPECT_NE(errors_of("stacks", 1, Json::object()).find("(stacks[1].id is missing)"),
+            std::string::npos);
+  for (const Json& wrong : {Json(1), Json("x"), Json::array({1}), Json()})
+    EXPECT_NE(errors_of("leak_groups", 1, wrong).find("leak_groups[1] is no object"),
+              std::string::npos);
+}
+
+TEST_F(WrittenReport, tells_how_much_of_it_was_read) {
+  content.insert(content.size() - 2, 4 << 20, ' ');
+  std::vector<std::size_t> told;
+  std::string error;
+  const auto tell = [&](std::size_t bytes, std::size_t all) {
+    EXPECT_EQ(all, content.size());
+    told.push_back(bytes);
+  };
+  ASSERT_TRUE(parse_report(content, "r", error, nullptr, tell)) << error;
+  ASSERT_GE(told.size(), 8u);
+  EXPECT_TRUE(std::ranges::is_sorted(told));
+  EXPECT_GT(told.back(), content.size() / 10 * 8);
+  EXPECT_LE(told.back(), content.size());
 }
 
 TEST_F(WrittenReport, is_the_same_whether_it_is_read_from_the_ledger_or_parsed) {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -29,6 +30,29 @@ json report_of(const FakeLedger& ledger, ReportOptions options = {}) {
   text.resize(std::fread(text.data(), 1, text.size(), file));
   std::fclose(file);
   return json::parse(text);
+}
+
+TEST(WritingAReport, tells_how_many_of_its_rows_were_written) {
+  FakeLedger ledger;
+  constexpr std::size_t stacks = 3000;
+  for (std::size_t i = 0; i < stacks; ++i)
+    ledger.add_record(ledger.add_group(ledger.add_stack({0x1000 + i}), {0}, Kind::device, {0}),
+                      0x7f0000000000 + i * 4096, 512, 5);
+  FILE* const file = std::tmpfile();
+  const auto output = std::make_unique<Output>(fileno(file));
+  const ledger::Reader reader = ledger.reader();
+  ReportOptions options;
+  options.end_ns = 100;
+  LedgerReport report(reader, options);
+  std::vector<std::size_t> told;
+  write_report_json(report, *output, [&](std::size_t rows, std::size_t all) {
+    EXPECT_GE(all, 3 * stacks) << "a leak group, a stack and a frame for each";
+    told.push_back(rows);
+    EXPECT_LE(rows, all);
+  });
+  std::fclose(file);
+  EXPECT_TRUE(std::ranges::is_sorted(told));
+  ASSERT_GE(told.size(), 8u);
 }
 
 class ReportJson : public testing::Test {

@@ -24,6 +24,7 @@
 #include "reporters/words/quantities.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/ledgers/running_processes.hpp"
+#include "tools/cuwarden/output/progress.hpp"
 
 namespace cuwarden {
 namespace {
@@ -262,6 +263,10 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest& request)
   options.at_rest = true;
   options.symbol_time = longest_symbol_time_afterwards;
   options.symbol_memory = most_symbol_memory_afterwards;
+  StagedProgress progress;
+  options.told = [&](const char* what, std::size_t done, std::size_t all) {
+    progress.done(what, done, all);
+  };
   const bool known_dead = is_waited_for(process, request);
   if (process.end_reason == EndReason::running) {
     if (known_dead) options.signal = request.signal;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <string_view>
@@ -15,7 +16,8 @@
 namespace cuwarden {
 namespace {
 
-bool is_shown = false;      // true while a line of progress is on the terminal
+// True while a line of progress is on the terminal. A signal handler reads it.
+std::atomic<bool> is_shown = false;
 bool is_forbidden = false;  // true after forbid_progress()
 
 // Writes controls or a line to the terminal. A failure is ignored, since the line is not needed.
@@ -37,10 +39,13 @@ std::size_t columns_of_terminal() {
 }  // namespace
 
 std::string progress_line(const std::string& what, std::size_t done, std::size_t all,
-                          std::chrono::nanoseconds taken) {
-  std::string line = what + ": " + human_count(done);
+                          std::chrono::nanoseconds taken, Progress::Unit unit) {
+  const auto amount = [&](std::size_t parts) {
+    return unit == Progress::Unit::bytes ? human_bytes(parts) : human_count(parts);
+  };
+  std::string line = what + ": " + amount(done);
   if (all == 0) return line + " so far";
-  line += " of " + human_count(all);
+  line += " of " + amount(all);
   if (done == 0 || done >= all) return line;
   const double left = static_cast<double>(taken.count()) / static_cast<double>(done) *
                       static_cast<double>(all - done) / 1e9;
@@ -50,8 +55,8 @@ std::string progress_line(const std::string& what, std::size_t done, std::size_t
   return line + ", about " + human_time(seconds * second_ns) + " left";
 }
 
-Progress::Progress(std::string what, std::size_t all)
-    : what_(std::move(what)), all_(all), begun_(Clock::now()) {}
+Progress::Progress(std::string what, std::size_t all, Unit unit)
+    : what_(std::move(what)), all_(all), unit_(unit), begun_(Clock::now()) {}
 
 Progress::~Progress() { hide_progress(); }
 
@@ -62,16 +67,23 @@ void Progress::done(std::size_t done) {
   if (is_forbidden || now - begun_ < unnoticed || now - drawn_ < pause || !is_on_terminal()) return;
   drawn_ = now;
   // A line that fills the terminal to its last column would begin another one.
-  const std::string line =
-      cut(printable(progress_line(what_, done, all_, now - begun_)), columns_of_terminal() - 1);
-  write_to_terminal("\r\033[K" + line);
+  const std::string line = cut(printable(progress_line(what_, done, all_, now - begun_, unit_)),
+                               columns_of_terminal() - 1);
+  // Set first: a signal that ends the command may come as soon as the line is written.
   is_shown = true;
+  write_to_terminal("\r\033[K" + line);
+}
+
+void StagedProgress::done(const char* what, std::size_t done, std::size_t all) {
+  if (what != what_) progress_.emplace(what, all);
+  what_ = what;
+  progress_->done(done);
 }
 
 void forbid_progress() noexcept { is_forbidden = true; }
 
 void hide_progress() noexcept {
-  if (!std::exchange(is_shown, false)) return;
+  if (!is_shown.exchange(false)) return;
   write_to_terminal("\r\033[K");
 }
 

@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 namespace cuwarden {
@@ -14,8 +16,11 @@ namespace cuwarden {
 // nested: the innermost one is shown, and the outer one again after it. The command has one thread.
 class Progress {
  public:
+  // Unit of the parts of the work: things that are counted, or bytes.
+  enum class Unit : std::uint8_t { things, bytes };
+
   // `what`: the work, such as "reading reports". `all`: number of its parts; 0: unknown.
-  Progress(std::string what, std::size_t all);
+  Progress(std::string what, std::size_t all, Unit unit = Unit::things);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   // Takes the line away.
@@ -28,21 +33,36 @@ class Progress {
   using Clock = std::chrono::steady_clock;
   const std::string what_;         // the work in words
   const std::size_t all_;          // number of parts of the work; 0: unknown
+  const Unit unit_;                // unit of the parts
   const Clock::time_point begun_;  // moment at which the work began
   Clock::time_point drawn_;        // moment at which the line was drawn last
 };
 
+// Shows the progress of work that names its stages itself: a new stage begins whenever another text
+// is given.
+class StagedProgress {
+ public:
+  // `what`: the stage in words, a text that is never destroyed. `done`, `all`: as for Progress.
+  void done(const char* what, std::size_t done, std::size_t all);
+
+ private:
+  const char* what_ = nullptr;  // the stage; null: none has begun
+  std::optional<Progress> progress_;
+};
+
 // Returns the text of a progress line: "reading reports: 231 of 1,000, about 12 s left". `all`: 0:
-// unknown. The time that is left is told once a part is done.
+// unknown. The time that is left is told once a part is done. Bytes are rounded: "reading ci.json:
+// 45.2 MiB of 107 MiB, about 3 s left".
 std::string progress_line(const std::string& what, std::size_t done, std::size_t all,
-                          std::chrono::nanoseconds taken);
+                          std::chrono::nanoseconds taken,
+                          Progress::Unit unit = Progress::Unit::things);
 
 // Forbids the line of progress from now on. To be called before the command writes much to standard
 // output without print(), since the line and the output may share a terminal.
 void forbid_progress() noexcept;
 
 // Takes the line of a progress away, if one is shown. Called before the command writes something
-// else.
+// else. May be called by a signal handler.
 void hide_progress() noexcept;
 
 }  // namespace cuwarden

@@ -8,6 +8,8 @@
 
 #include <cerrno>
 
+#include "reporters/files/file_status.hpp"
+
 namespace cuwarden {
 namespace {
 
@@ -36,32 +38,54 @@ mode_t mode_for(const std::string& path, std::optional<mode_t> new_mode) {
 
 }  // namespace
 
+bool is_stream(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
 WholeFile::WholeFile(const std::string& path, std::optional<mode_t> new_mode)
     : new_mode_(new_mode) {
+  if (is_stream(path)) {
+    file_ = Descriptor(open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+    if (file_)
+      output_ = std::make_unique<Output>(file_.number());
+    else
+      error_ = errno;
+    return;
+  }
   error_ = follow_links(path, target_);
   if (error_ != 0) return;
-  struct stat status {};
-  if (stat(target_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    error_ = S_ISDIR(status.st_mode) ? EISDIR : ENXIO;
+  if (is_folder(target_)) {
+    error_ = EISDIR;
     return;
   }
   temporary_ = target_ + ".new-" + std::to_string(getpid());
+  unfinished_.emplace(temporary_);
   file_ = make_file(AT_FDCWD, temporary_.c_str(), O_WRONLY);
-  if (file_)
+  if (file_) {
     output_ = std::make_unique<Output>(file_.number());
-  else
+  } else {
     error_ = errno;
+    unfinished_.reset();
+  }
 }
 
 WholeFile::~WholeFile() {
-  if (output_ != nullptr) unlink(temporary_.c_str());
+  if (output_ != nullptr && !temporary_.empty()) unlink(temporary_.c_str());
 }
 
 int WholeFile::finish() {
   error_ = output_->finish();
+  if (temporary_.empty()) {
+    if (error_ == EPIPE) error_ = 0;
+    return error_;
+  }
   if (error_ == 0 && fchmod(file_.number(), mode_for(target_, new_mode_)) != 0) error_ = errno;
   if (error_ == 0 && rename(temporary_.c_str(), target_.c_str()) != 0) error_ = errno;
-  if (error_ == 0) output_.reset();
+  if (error_ == 0) {
+    output_.reset();
+    unfinished_.reset();
+  }
   return error_;
 }
 

@@ -9,18 +9,24 @@
 #include <string_view>
 
 #include "reporters/files/output.hpp"
+#include "reporters/files/unfinished_files.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
 
 namespace cuwarden {
 
+// True if the path leads to a pipe, a device or a socket, which a file cannot replace.
+bool is_stream(const std::string& path);
+
 // A file that is written piece by piece, and appears whole or not at all: the pieces go to a
 // temporary file beside it, which is then renamed. A file that is there is replaced, and its
 // permissions are kept. A symbolic link stays, and the file to which it leads is replaced; one that
-// leads nowhere is a failure.
+// leads nowhere is a failure. A path that leads to a pipe or a device, which cannot be replaced,
+// gets the pieces straight.
 class WholeFile {
  public:
-  // Makes the temporary file for the file at the path. `new_mode`: permissions of a new file, such
-  // as 0600, which only its owner may read; null: those that the umask allows.
+  // Makes the temporary file for the file at the path, or opens the pipe or device there. A named
+  // pipe without a reader is waited for, as a shell does. `new_mode`: permissions of a new file,
+  // such as 0600, which only its owner may read; null: those that the umask allows.
   explicit WholeFile(const std::string& path, std::optional<mode_t> new_mode = std::nullopt);
   WholeFile(const WholeFile&) = delete;
   WholeFile& operator=(const WholeFile&) = delete;
@@ -34,15 +40,19 @@ class WholeFile {
   Output& output() { return *output_; }
   // Writes the last bytes, and renames the temporary file. To be called once, and only if the
   // constructor did not fail. Returns 0, or the errno of this or of an earlier write; then a file
-  // that was there is as before.
+  // that was there is as before. It is no failure if the reader of a pipe has closed it, since the
+  // reader has read all that it wanted.
   int finish();
 
  private:
   int error_ = 0;
-  std::string target_, temporary_;  // path of the file, behind symbolic links; that beside it
+  // Path of the file, behind symbolic links; path of the temporary file beside it, empty if there
+  // is none, because the pieces go to a pipe or a device.
+  std::string target_, temporary_;
   std::optional<mode_t> new_mode_;  // permissions of a new file; null: those that the umask allows
-  Descriptor file_;                 // the temporary file
-  // Null if the temporary file could not be made, and once it was renamed.
+  std::optional<UnfinishedFile> unfinished_;  // the temporary file, until it is renamed
+  Descriptor file_;                           // the file that is written
+  // Null if the file could not be made or opened, and once the temporary file was renamed.
   std::unique_ptr<Output> output_;
 };
 

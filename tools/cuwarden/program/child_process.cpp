@@ -8,6 +8,8 @@
 
 #include <cerrno>
 
+#include "tools/cuwarden/output/interruption.hpp"
+
 namespace cuwarden {
 namespace {
 
@@ -133,6 +135,7 @@ void let_terminal_end_this() {
     sigaction(from_terminal, nullptr, &present);
     if (present.sa_handler != SIG_IGN) signal(from_terminal, SIG_DFL);
   }
+  clean_up_when_interrupted();
 }
 
 }  // namespace

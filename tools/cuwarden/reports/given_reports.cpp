@@ -11,6 +11,8 @@
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/progress.hpp"
 #include "tools/cuwarden/reports/given_suppressions.hpp"
+#include "tools/cuwarden/reports/latest_reports.hpp"
+#include "tools/cuwarden/reports/parsed_report.hpp"
 #include "tools/cuwarden/reports/report_folder.hpp"
 
 namespace cuwarden {
@@ -26,58 +28,76 @@ std::optional<std::string> OptionsForReports::refusal(const std::string& path) c
          " needs the reports themselves: give those";
 }
 
+namespace {
+
+// Prints the line, and notes that a report is missing.
+void fail(const std::string& line, GivenReports& given) {
+  print_error(line);
+  given.failed = true;
+}
+
+// Finds the reports in the folder.
+void find_in(const std::string& folder, ReportsByProcess& found, GivenReports& given) {
+  const FolderContents contents = contents_of(folder);
+  if (contents.error != 0) fail(folder + ": " + error_text(contents.error), given);
+  for (const std::string& line : contents.unreadable) fail(line, given);
+  for (const std::string& path : contents.reports) found.add({path, path});
+  if (!contents.ledgers.empty()) {
+    given.ledgers = line_about_ledgers(folder, contents);
+    print_error(given.ledgers + "; `cuwarden recover` with this folder makes those of killed ones");
+  } else if (contents.error == 0 && contents.reports.empty()) {
+    fail(line_about_no_reports(folder, contents), given);
+  }
+}
+
+}  // namespace
+
 GivenReports each_given_report(
-    const std::string& path, ReportNames& names, const std::vector<std::string>& patterns,
-    const OptionsForReports& options,
+    const std::vector<std::string>& paths, ReportNames& names,
+    const std::vector<std::string>& patterns, const OptionsForReports& options,
     FunctionRef<void(const std::string& path, const IndexedReport&)> visit,
     FunctionRef<bool()> goes_on) {
   GivenReports given;
-  const auto fail = [&](const std::string& line) {
-    print_error(line);
-    given.failed = true;
-  };
-  const auto read = [&](const std::string& file) {
-    if (!goes_on()) return;
-    std::string error;
-    const auto content = load_content(file, error);
-    if (!content) return fail(error);
-    const std::string name = name_of_input(file);
-    if (is_merged_report(*content)) {
-      if (const auto refusal = options.refusal(name)) return fail(*refusal);
-      const auto merged = parse_merged_report(*content, name, error);
-      if (!merged) return fail(error);
-      visit(file, IndexedReport(leaks_of_merged(*merged)));
-      ++given.count;
-      return;
-    }
-    auto report = parse_report(*content, name, error);
-    if (!report) return fail(error);
-    names.complete(*report, names.paths_in(file));
-    suppress_leaks(*report, patterns);
-    visit(file, IndexedReport(std::move(*report)));
-    ++given.count;
-  };
-  if (path == "-" || !is_folder(path)) {
-    if (path != "-" && is_ledger(path))
-      fail(path + ": it is a ledger; `cuwarden report` with it makes its report");
+  ReportsByProcess found;
+  for (const std::string& path : paths) {
+    if (path != "-" && is_folder(path))
+      find_in(path, found, given);
+    else if (path != "-" && is_ledger(path))
+      fail(path + ": it is a ledger; `cuwarden report` with it makes its report", given);
     else
-      read(path);
-    return given;
+      found.add_alone({path, name_of_input(path)});
   }
-  const FolderContents contents = contents_of(path);
-  if (contents.error != 0) fail(path + ": " + error_text(contents.error));
-  for (const std::string& line : contents.unreadable) fail(line);
-  Progress progress("reading reports", contents.reports.size());
-  for (std::size_t i = 0; i < contents.reports.size(); ++i) {
-    progress.done(i);
-    read(contents.reports[i]);
-  }
-  if (!contents.ledgers.empty()) {
-    given.ledgers = line_about_ledgers(path, contents);
-    print_error(given.ledgers + "; `cuwarden recover` with this folder makes those of killed ones");
-  } else if (contents.error == 0 && contents.reports.empty()) {
-    fail(line_about_no_reports(path, contents));
-  }
+  const auto refuse = [&](const std::string& line) {
+    fail(line, given);
+    return false;
+  };
+  const auto read = [&](const FoundReport& file) {
+    std::string error;
+    const auto content = load_content(file.path, error);
+    if (!content) return refuse(error);
+    if (is_merged_report(*content)) {
+      if (const auto refusal = options.refusal(file.name)) return refuse(*refusal);
+      const auto merged = parse_merged_report(*content, file.name, error);
+      if (!merged) return refuse(error);
+      visit(file.path, IndexedReport(leaks_of_merged(*merged)));
+    } else {
+      auto report = parse_with_progress(*content, file.name, error);
+      if (!report) return refuse(error);
+      names.complete(*report, names.paths_in(file.path));
+      suppress_leaks(*report, patterns);
+      visit(file.path, IndexedReport(std::move(*report)));
+    }
+    ++given.count;
+    return true;
+  };
+  Progress progress("reading reports", found.size());
+  std::size_t done = 0;
+  found.each(
+      [&](const FoundReport& file) {
+        progress.done(done++);
+        return goes_on() && read(file);
+      },
+      [](const auto& report, const auto& counted) { tell_left_out(report, counted); });
   return given;
 }
 

@@ -28,15 +28,16 @@ struct OptionsForReports {
   std::optional<std::string> refusal(const std::string& path) const;
 };
 
-// Reads the report at the path, or each report in the folder at the path and in the folders below
-// it, and calls `visit` with its path and content. Completes names of functions and lines, and
-// suppresses leaks by the patterns. A merged report at the path is given to `visit` as
-// leaks_of_merged(); if one of the options is true, it is a failure instead. `path`: "-" is
+// Reads the reports at the paths, and those in the folders at the paths and in the folders below
+// them, and calls `visit` with the path and content of each. Of several reports of one process in
+// the folders, the last one counts (ReportsByProcess), and a line names the others. Completes names
+// of functions and lines, and suppresses leaks by the patterns. A merged report at a path is given
+// to `visit` as leaks_of_merged(); if one of the options is true, it is a failure instead. "-" is
 // standard input. `goes_on`: is called before each report; if it returns false, no further report
 // is read. Prints a line for each failure, such as a folder without reports, and about ledgers in
-// the folder.
+// the folders.
 GivenReports each_given_report(
-    const std::string& path, ReportNames&, const std::vector<std::string>& patterns,
+    const std::vector<std::string>& paths, ReportNames&, const std::vector<std::string>& patterns,
     const OptionsForReports&,
     FunctionRef<void(const std::string& path, const IndexedReport&)> visit,
     FunctionRef<bool()> goes_on = [] { return true; });

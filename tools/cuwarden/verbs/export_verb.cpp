@@ -34,7 +34,6 @@ int export_leaks(const ExportVerb& verb, WriteLeaks& write,
                  const std::vector<std::string>& patterns) {
   ReportNames names(verb.symbol_folders);
   ExportedLeaks exported;
-  bool failed = false;
   if (!verb.baseline.empty()) {
     auto known = read_baseline(verb.baseline);
     if (!known) return 2;
@@ -42,15 +41,12 @@ int export_leaks(const ExportVerb& verb, WriteLeaks& write,
   }
   const OptionsForReports options{.suppressions = !verb.suppressions.empty(),
                                   .symbols = !verb.symbol_folders.empty()};
-  for (const std::string& file : verb.files) {
-    const GivenReports given = each_given_report(
-        file, names, patterns, options, [&](const std::string&, const IndexedReport& report) {
-          add_leaks_of(report, "", Style(false), exported.leaks);
-        });
-    failed |= given.failed || !given.ledgers.empty();
-  }
+  const GivenReports given = each_given_report(
+      verb.files, names, patterns, options, [&](const std::string&, const IndexedReport& report) {
+        add_leaks_of(report, "", Style(false), exported.leaks);
+      });
   // Leaks of a part of the reports would look like the leaks of all.
-  if (failed) return 2;
+  if (given.failed || !given.ledgers.empty()) return 2;
   const std::string text = write(exported);
   if (verb.is_to_standard_output()) {
     print(STDOUT_FILENO, text);
@@ -76,26 +72,17 @@ int export_reports(const ExportVerb& verb, const std::vector<std::string>& patte
   const auto standard_output = std::make_unique<Output>(STDOUT_FILENO);
   Output& output = file ? file->output() : *standard_output;
   ReportNames names(verb.symbol_folders);
-  bool failed = false;
-  std::size_t count = 0;
-  const auto goes_on = [&] { return output.error() == 0; };
-  for (const std::string& path : verb.files) {
-    const GivenReports given = each_given_report(
-        path, names, patterns, {.tables = true},
-        [&](const std::string& report_path, const IndexedReport& report) {
-          take(report, report_path, output);
-        },
-        goes_on);
-    count += given.count;
-    failed |= given.failed || !given.ledgers.empty();
-  }
+  const GivenReports given = each_given_report(
+      verb.files, names, patterns, {.tables = true},
+      [&](const std::string& path, const IndexedReport& report) { take(report, path, output); },
+      [&] { return output.error() == 0; });
   // A file that is there is worth more than one about nothing.
-  if (count == 0) return 2;
+  if (given.count == 0) return 2;
   end(output);
   const int error = file ? file->finish() : output.finish();
   if (error != 0 && file) return cannot_write(verb, error);
   if (error != 0) output_failed(error);
-  return failed ? 2 : 0;
+  return given.failed || !given.ledgers.empty() ? 2 : 0;
 }
 
 }  // namespace
@@ -114,7 +101,16 @@ int export_verb(const ExportVerb& verb) {
     return 2;
   }
   if (WriteReport* const* const write = std::get_if<WriteReport*>(&verb.format->write))
-    return export_reports(verb, patterns, *write, [](Output&) {});
+    return export_reports(
+        verb, patterns,
+        [&](const IndexedReport& report, const std::string& path, Output& output) {
+          std::optional<Progress> progress;
+          (*write)(report, path, output, [&](std::size_t rows, std::size_t all) {
+            if (!progress) progress.emplace("writing rows of " + path, all);
+            progress->done(rows);
+          });
+        },
+        [](Output&) {});
   // The page is the one format that a build may lack.
   if (verb.format == export_format("html") && !is_page_there()) return 2;
   const std::unique_ptr<CommonFile> common = std::get<StartFile*>(verb.format->write)();

@@ -2,8 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -13,7 +12,6 @@
 
 #include "reporters/files/file_status.hpp"
 #include "reporters/json/read_report.hpp"
-#include "reporters/json/report_head.hpp"
 #include "reporters/merging/known_processes.hpp"
 #include "reporters/merging/merged_json.hpp"
 #include "reporters/merging/merger.hpp"
@@ -21,7 +19,6 @@
 #include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
-#include "runtime_hooks/core/files/open_file.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/progress.hpp"
@@ -29,6 +26,8 @@
 #include "tools/cuwarden/reports/free_output.hpp"
 #include "tools/cuwarden/reports/given_reports.hpp"
 #include "tools/cuwarden/reports/given_suppressions.hpp"
+#include "tools/cuwarden/reports/latest_reports.hpp"
+#include "tools/cuwarden/reports/parsed_report.hpp"
 #include "tools/cuwarden/reports/report_folder.hpp"
 #include "tools/cuwarden/reports/report_names.hpp"
 #include "tools/cuwarden/verbs/verbs.hpp"
@@ -36,14 +35,9 @@
 namespace cuwarden {
 namespace {
 
-// A file that is merged.
-struct Input {
-  std::string path;          // "-": standard input
-  std::string name;          // MergedProcess::report of its process
-  std::uint64_t end_ns = 0;  // end of the process, or moment of the report, in ns since its start
-};
-// The reports of one process, the latest first. The latest that can be read counts.
-using Inputs = std::vector<Input>;
+ProcessIdentity identity_of(const model::MergedProcess& process) {
+  return {process.host, process.pid, process.start, process.program};
+}
 
 class Merge {
  public:
@@ -62,21 +56,31 @@ class Merge {
     if (argument != "-" && is_folder(argument)) return find_in(argument);
     if (argument != "-" && is_ledger(argument))
       return fail(argument + ": it is a ledger; `cuwarden report` with it makes its report");
-    add_input({argument, name_of_input(argument)});
+    add_input(argument, name_of_input(argument));
+  }
+
+  // Finds all input.
+  void find_all() {
+    Progress progress("looking at reports", verb_.files.size());
+    std::size_t done = 0;
+    for (const std::string& argument : verb_.files) {
+      progress.done(done++);
+      find(argument);
+    }
   }
 
   void read_all() {
     Progress progress("merging reports", inputs_.size());
     std::size_t done = 0;
-    for (const Inputs& of_process : inputs_) {
-      progress.done(done++);
-      const Input* counted = nullptr;
-      for (const Input& input : of_process)
-        if (counted != nullptr)
-          tell_left_out(input, *counted);
-        else if (read(input))
-          counted = &input;
-    }
+    inputs_.each(
+        [&](const FoundReport& input) {
+          progress.done(done++);
+          return read(input);
+        },
+        [&](const FoundReport& input, const FoundReport& counted) {
+          if (input.moment == counted.moment) return refuse(line_about_left_out(input, counted));
+          tell_left_out(input, counted);
+        });
   }
 
   // Writes the merged report. Returns the exit status.
@@ -121,7 +125,7 @@ class Merge {
     std::size_t done = 0;
     for (const std::string& path : contents.reports) {
       progress.done(done++);
-      add_input({path, verb_.files.size() == 1 ? path_below(folder, path) : path});
+      add_input(path, verb_.files.size() == 1 ? path_below(folder, path) : path);
     }
     if (!contents.ledgers.empty()) {
       const std::string line = line_about_ledgers(folder, contents);
@@ -136,45 +140,57 @@ class Merge {
                                     "merge it");
   }
 
-  // Adds the file to those of its process. A file whose process is not known from its head has its
-  // own row. Standard input can be read only once, so that its head is not read here.
-  void add_input(Input input) {
-    const Descriptor file = input.path == "-" ? Descriptor() : open_to_read(input.path.c_str());
-    const auto head = file ? read_report_head(file.number()) : std::nullopt;
-    if (!head) {
-      inputs_.push_back({std::move(input)});
-      return;
+  // Adds the file to the input. Merged reports are read here, since the moments of all reports of a
+  // process must be known before one of them is merged.
+  void add_input(const std::string& path, const std::string& name) {
+    if (inputs_.add({path, name}) || merged_.contains(path)) return;
+    std::string error;
+    auto content = load_content(path, error);
+    if (content && is_merged_report(*content)) {
+      if (auto merged = parse_merged_report(*content, name, error)) {
+        for (const model::MergedProcess& process : merged->processes) add_moment(process);
+        merged_.emplace(path, std::move(*merged));
+      }
     }
-    input.end_ns = head->end_ns;
-    const ProcessIdentity process{model::text_or_null(head->host),
-                                  head->pid == 0 ? model::Figure() : head->pid, head->start,
-                                  head->program};
-    const auto known = given_.find(process);
-    if (!known) {
-      given_.add(process, inputs_.size());
-      inputs_.push_back({std::move(input)});
-      return;
-    }
-    Inputs& of_process = inputs_[*known];
-    const auto later =
-        std::ranges::upper_bound(of_process, input.end_ns, std::greater(), &Input::end_ns);
-    of_process.insert(later, std::move(input));
+    if ((path == "-" || is_stream(path)) && content) contents_.emplace(path, std::move(*content));
   }
 
-  // Says that a file is left out, since another one has a report of the same process.
-  void tell_left_out(const Input& input, const Input& counted) {
-    if (input.end_ns == counted.end_ns)
-      return refuse(input.name + ": the same report as " + counted.name + "; it counts once");
-    print_line(STDERR_FILENO, input.name + ": an earlier report of the process of " + counted.name +
-                                  "; only the later one counts");
+  // Notes the moment of which a merged report tells.
+  void add_moment(const model::MergedProcess& process) {
+    const auto known = known_of_merged_.find(identity_of(process));
+    const ReportMoment moment = moment_of(process);
+    if (known) {
+      moments_[*known] = std::max(moments_[*known], moment);
+    } else {
+      known_of_merged_.add(identity_of(process), moments_.size());
+      moments_.push_back(moment);
+    }
+  }
+
+  // True if a merged report has a later report of the process than that of the moment.
+  bool is_later_in_merged(const ProcessIdentity& process, ReportMoment moment) const {
+    const auto known = known_of_merged_.find(process);
+    return known && moments_[*known] > moment;
+  }
+
+  std::optional<std::string> content_of(const FoundReport& input, std::string& error) const {
+    const auto kept = contents_.find(input.path);
+    return kept == contents_.end() ? load_content(input.path, error) : std::optional(kept->second);
   }
 
   // Returns false after an error line.
-  bool read(const Input& input) {
+  bool read(const FoundReport& input) {
+    if (const auto merged = merged_.find(input.path); merged != merged_.end())
+      return add_merged(input, merged->second);
     std::string error;
-    const auto content = load_content(input.path, error);
-    if (content && is_merged_report(*content)) return add_merged(input, *content);
-    auto report = content ? parse_report(*content, name_of_input(input.path), error) : std::nullopt;
+    const auto content = content_of(input, error);
+    if (content && is_merged_report(*content)) {
+      parse_merged_report(*content, input.name, error);
+      fail(error);
+      return false;
+    }
+    auto report =
+        content ? parse_with_progress(*content, name_of_input(input.path), error) : std::nullopt;
     if (!report) {
       fail(error);
       return false;
@@ -185,29 +201,45 @@ class Merge {
     return true;
   }
 
-  void add(const Input& input, const IndexedReport& report) {
+  void add(const FoundReport& input, const IndexedReport& report) {
     const model::Process& process = report->process;
+    const ProcessIdentity identity{process.host, process.pid, process.start, process.program};
     any_read_ = true;
-    if (merger_.knows({process.host, process.pid, process.start, process.program}))
+    if (is_later_in_merged(identity, {process.end_reason != "running", process.end_ns.value_or(0)}))
+      return print_line(STDERR_FILENO, input.name +
+                                           ": another input has a later report of its process; "
+                                           "only the later one counts");
+    if (merger_.knows(identity))
       return refuse(input.name + ": its process is already merged; it counts once");
     merger_.add(input.name, report);
     add_program(process.program);
   }
 
   // Returns false after an error line.
-  bool add_merged(const Input& input, const std::string& content) {
-    const std::string name = name_of_input(input.path);
+  bool add_merged(const FoundReport& input, const model::MergedReport& merged) {
     const OptionsForReports options{.suppressions = !verb_.suppressions.empty(),
                                     .symbols = !verb_.symbol_folders.empty()};
-    std::string error = options.refusal(name).value_or("");
-    const auto merged = error.empty() ? parse_merged_report(content, name, error) : std::nullopt;
-    if (!merged) {
-      fail(error);
+    if (const auto refusal = options.refusal(input.name)) {
+      fail(*refusal);
       return false;
     }
     any_read_ = true;
-    for (const model::MergedProcess& process : merged->processes) add_program(process.program);
-    const std::size_t all = merged->processes.size(), known = merger_.add(*merged);
+    std::size_t earlier = 0;
+    const auto counts = [&](const model::MergedProcess& process) {
+      const ProcessIdentity identity = identity_of(process);
+      const ReportMoment moment = moment_of(process);
+      const bool is_earlier =
+          is_later_in_merged(identity, moment) || inputs_.latest(identity) > moment;
+      if (is_earlier) ++earlier;
+      return !is_earlier;
+    };
+    for (const model::MergedProcess& process : merged.processes) add_program(process.program);
+    const std::size_t all = merged.processes.size(), known = merger_.add(merged, counts);
+    if (earlier != 0)
+      print_line(STDERR_FILENO, input.name + ": of " + human_count(earlier) + " of its " +
+                                    human_count(all) +
+                                    " processes another input has a later report; only the later "
+                                    "ones count");
     if (known != 0)
       refuse(input.name + ": " + human_count(known) + " of its " + human_count(all) +
              " processes are already merged; each counts once");
@@ -240,8 +272,13 @@ class Merge {
   const MergeVerb& verb_;
   ReportNames names_;
   std::vector<std::string> patterns_;  // suppressions that the user gave
-  std::vector<Inputs> inputs_;
-  KnownProcesses given_;  // processes of inputs_, by index there
+  ReportsByProcess inputs_;
+  std::map<std::string, model::MergedReport> merged_;  // merged reports of the input, by path
+  // Contents of standard input and of pipes, by path: they can be read only once.
+  std::map<std::string, std::string> contents_;
+  // Processes of merged_, by index in moments_; the latest moment of each.
+  KnownProcesses known_of_merged_;
+  std::vector<ReportMoment> moments_;
   Merger merger_;
   std::set<std::string> programs_;
   bool any_read_ = false;  // true if a report was read
@@ -253,7 +290,7 @@ class Merge {
 int merge_verb(const MergeVerb& verb) {
   Merge merge(verb);
   if (!merge.prepare()) return 2;
-  for (const std::string& argument : verb.files) merge.find(argument);
+  merge.find_all();
   merge.read_all();
   return merge.finish();
 }

@@ -19,6 +19,8 @@
 #include "tools/cuwarden/output/progress.hpp"
 #include "tools/cuwarden/reports/given_reports.hpp"
 #include "tools/cuwarden/reports/given_suppressions.hpp"
+#include "tools/cuwarden/reports/latest_reports.hpp"
+#include "tools/cuwarden/reports/parsed_report.hpp"
 #include "tools/cuwarden/reports/report_folder.hpp"
 #include "tools/cuwarden/reports/report_names.hpp"
 #include "tools/cuwarden/verbs/redact_reports.hpp"
@@ -96,7 +98,7 @@ class Report {
   template <class Show>
   bool read(const std::string& path, const Content& content, const Show& show) {
     std::string error;
-    auto report = parse_report(content.text, name_of_input(path), error);
+    auto report = parse_with_progress(content.text, name_of_input(path), error);
     if (!report) {
       fail(error);
       return false;
@@ -136,13 +138,15 @@ class Report {
       show_whole(path, *content);
   }
 
-  void show_whole(const std::string& path, const Content& content) {
+  // Returns false after an error line.
+  bool show_whole(const std::string& path, const Content& content) {
     std::string text;
     if (!read(path, content,
               [&](const IndexedReport& report) { text = verb_.format->write(report, verb_.text); }))
-      return;
+      return false;
     put((first_ ? "" : "\n") + text);
     first_ = false;
+    return true;
   }
 
   void show_merged(const std::string& path, const std::string& content) {
@@ -183,17 +187,29 @@ class Report {
       if (contents.ledgers.empty()) fail(line_about_no_reports(folder, contents));
       return;
     }
-    if (contents.reports.size() == 1) return show_file(contents.reports.front());
-
-    Merger merger(verb_.text.module);
-    Progress progress("reading reports", contents.reports.size());
-    std::size_t done = 0;
-    for (const std::string& path : contents.reports) {
-      progress.done(done++);
-      if (const auto content = load(path))
-        read(path, *content,
-             [&](const IndexedReport& report) { merger.add(path_below(folder, path), report); });
+    ReportsByProcess found;
+    for (const std::string& path : contents.reports) found.add({path, path_below(folder, path)});
+    if (found.size() == 1) {
+      found.each(
+          [&](const FoundReport& file) {
+            const auto content = load(file.path);
+            return content && show_whole(file.path, *content);
+          },
+          [](const auto& report, const auto& counted) { tell_left_out(report, counted); });
+      return;
     }
+    Merger merger(verb_.text.module);
+    Progress progress("reading reports", found.size());
+    std::size_t done = 0;
+    found.each(
+        [&](const FoundReport& file) {
+          progress.done(done++);
+          const auto content = load(file.path);
+          return content && read(file.path, *content, [&](const IndexedReport& report) {
+                   merger.add(file.name, report);
+                 });
+        },
+        [](const auto& report, const auto& counted) { tell_left_out(report, counted); });
     show_processes(merger.finish());
   }
 

@@ -1,6 +1,5 @@
 // `cuwarden snapshot`: makes the report of a running process. The report is read from the ledger
 // that the process writes in any case, so the process is not disturbed.
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <memory>
@@ -15,6 +14,7 @@
 #include "reporters/tables/ledger_report.hpp"
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/paths.hpp"
+#include "runtime_hooks/core/function_ref.hpp"
 #include "tools/cuwarden/ledgers/ledger_search.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/whole_file.hpp"
@@ -35,27 +35,36 @@ std::string default_name(const ledger::ProcessView& process) {
   return name + ".snapshot.json";
 }
 
-int to_standard_output(CommonFile& file) {
+// Writes something to an output.
+using Write = FunctionRef<void(Output&)>;
+
+int to_standard_output(Write write) {
   const auto output = std::make_unique<Output>(STDOUT_FILENO);
-  file.write(*output);
+  write(*output);
   if (const int error = output->finish()) output_failed(error);
   return 0;
+}
+
+// Writes the file at the path, or into the pipe or device there. Returns the exit status.
+int to_file(const std::string& path, Write write) {
+  WholeFile whole(path);
+  int error = whole.error();
+  if (error == 0) {
+    write(whole.output());
+    error = whole.finish();
+  }
+  if (error == 0) return 0;
+  print_error("cannot write " + path + ": " + error_text(error) +
+              "; give another path with --output");
+  return 2;
 }
 
 // Writes the file to the output of the verb, unless that is `ledgers`: the ledger of which the file
 // tells, or the folder with the ledgers.
 int write_exported(const SnapshotVerb& verb, CommonFile& file, const std::string& ledgers) {
   if (!is_output_free(verb.output, {ledgers})) return 2;
-  if (is_standard_output(verb.output)) return to_standard_output(file);
-  WholeFile whole(verb.output);
-  int error = whole.error();
-  if (error == 0) {
-    file.write(whole.output());
-    error = whole.finish();
-  }
-  if (error == 0) return 0;
-  print_error("cannot write " + verb.output + ": " + error_text(error));
-  return 2;
+  const auto write = [&](Output& output) { file.write(output); };
+  return is_standard_output(verb.output) ? to_standard_output(write) : to_file(verb.output, write);
 }
 
 ReportOptions options_of_snapshots() {
@@ -138,23 +147,14 @@ int snapshot_verb(const SnapshotVerb& verb) {
     exported->add(report_of(*live.file), live.file->path());
     return write_exported(verb, *exported, live.file->path());
   }
-  if (verb.output == "-" || verb.output == "/dev/stdout") {
-    const auto output = std::make_unique<Output>(STDOUT_FILENO);
+  const auto write_json = [&](Output& output) {
     LedgerReport report(reader, options);
-    write_report_json(report, *output);
-    if (const int error = output->finish()) output_failed(error);
-    return 0;
-  }
+    write_report_json(report, output);
+  };
+  if (verb.output == "-" || verb.output == "/dev/stdout") return to_standard_output(write_json);
   std::string path = verb.output.empty() ? "." : verb.output;
-  struct stat status {};
-  const bool is_there = stat(path.c_str(), &status) == 0;
-  if (is_there && S_ISDIR(status.st_mode)) {
-    path += (path.ends_with('/') ? "" : "/") + default_name(reader.process());
-  } else if (is_there && !S_ISREG(status.st_mode)) {
-    print_error(path + ": it is a device, a pipe or a socket; give the path of a file, or - for " +
-                "standard output, with --output");
-    return 2;
-  }
+  if (is_stream(path)) return to_file(path, write_json);
+  if (is_folder(path)) path += (path.ends_with('/') ? "" : "/") + default_name(reader.process());
   ReportFile report(path, "give a path that can be written with --output");
   if (!report.write(reader, options)) {
     print_error(report.error());

@@ -33,7 +33,10 @@ std::string written(const model::MergedReport& report) {
 model::MergedReport two_ranks() {
   std::vector<model::Report> ranks = {test::rank(0, "a", "GPU-1", 8),
                                       test::rank(1, "a", "GPU-1", 9)};
-  for (model::Report& report : ranks) test::refuse(report, 5);
+  for (model::Report& report : ranks) {
+    test::refuse(report, 5);
+    report.leak_groups[0].named_steps = {{"test_a", 1, report.leak_groups[0].bytes}};
+  }
   test::hold(ranks[0], 101, 3);
   return test::merged(ranks);
 }
@@ -60,6 +63,18 @@ TEST(MergedJson, is_read_as_it_was_written) {
   ASSERT_TRUE(parsed) << error;
   EXPECT_TRUE(*parsed == report);
   EXPECT_EQ(written(*parsed), content);
+}
+
+TEST(MergedJson, has_no_named_steps_if_an_earlier_version_wrote_it) {
+  Json json = Json::parse(written(two_ranks()));
+  EXPECT_EQ(json["leaks"][0]["named_steps"],
+            Json::array({{{"name", "test_a"}, {"count", 2}, {"bytes", 17}}}));
+  json["leaks"][0].erase("named_steps");
+  for (Json& row : json["leaks_of_processes"]) row.erase("named_steps");
+  std::string error;
+  const auto parsed = parse_merged_report(json.dump(), "m.json", error);
+  ASSERT_TRUE(parsed) << error;
+  EXPECT_TRUE(parsed->leaks[0].named_steps.empty());
 }
 
 TEST(MergedJson, is_told_by_its_schema_wherever_that_stands) {

@@ -50,7 +50,7 @@ TEST(MergedTexts, name_the_holders_of_each_other_device_that_was_full) {
   refuse(ranks[2], 2 * second_ns);
   test::hold(ranks[2], 101, 3 * mib);
   const std::string text = text_of(ranks);
-  EXPECT_TRUE(has(text, ", held by: rank 2 itself 0 B, rank 1 3.0 MiB\n")) << text;
+  EXPECT_TRUE(has(text, ", held by: rank 2 itself unknown, rank 1 3.0 MiB\n")) << text;
 }
 
 TEST(MergedTexts, say_that_clocks_of_several_hosts_are_compared) {
@@ -59,6 +59,14 @@ TEST(MergedTexts, say_that_clocks_of_several_hosts_are_compared) {
   const std::string text = text_of(ranks);
   EXPECT_TRUE(has(text, "rank 0 on a at ")) << text;
   EXPECT_TRUE(has(text, "if the clocks of the hosts agree")) << text;
+}
+
+TEST(MergedTexts, say_of_unknown_sums_that_they_are) {
+  std::vector<model::Report> ranks = {rank(0, "a", "GPU-1", 8)};
+  ranks[0].totals[0].live_bytes = ranks[0].totals[0].peak_bytes = std::nullopt;
+  const std::string text = text_of(ranks);
+  EXPECT_TRUE(has(text, "; peak unknown on GPU-1\n")) << text;
+  EXPECT_TRUE(has(text, ": 1 process, unknown live at the end, peaks of unknown in all\n")) << text;
 }
 
 TEST(MergedTexts, begin_with_the_processes_if_no_request_failed) {
@@ -103,6 +111,32 @@ TEST(MergedTexts, show_leaks_of_several_processes_and_the_one_that_stands_out) {
   EXPECT_TRUE(has(text_of({rank(0, "a", "GPU-1", 4 * mib), rank(1, "a", "GPU-2", 4 * mib)}),
                   "in 2 processes (4.0 MiB each)"));
   EXPECT_FALSE(has(text_of({rank(0, "a", "GPU-1", 8)}), "SEVERAL PROCESSES"));
+}
+
+TEST(MergedTexts, name_the_steps_whose_memory_was_not_freed_and_their_processes) {
+  std::vector<model::Report> ranks = {rank(0, "a", "GPU-1", 4 * mib),
+                                      rank(1, "a", "GPU-2", 8 * mib),
+                                      rank(2, "a", "GPU-3", 1 * mib)};
+  ranks[0].leak_groups[0].named_steps = {{"test_a", 1, 4 * mib}};
+  ranks[1].leak_groups[0].named_steps = {{"test_b", 3, 5 * mib}, {"test_a", 1, 3 * mib}};
+  ranks[1].leak_groups[0].count = 4;
+  ranks[1].leak_groups.push_back(ranks[1].leak_groups[0]);
+  ranks[1].leak_groups[1].fingerprint = "00000000000000cd";
+  ranks[1].leak_groups[1].named_steps = {{"test_b", 1, 8 * mib}};
+  const std::string text = text_of(ranks);
+  EXPECT_TRUE(has(text,
+                  "NOT FREED, BY NAMED STEP\n"
+                  " 1. test_b in rank 1: 13.0 MiB in 4 allocations\n"
+                  "       at cache.cpp:41 in Cache::insert(Key), and in 1 more leak\n"
+                  " 2. test_a in rank 0, rank 1: 7.0 MiB in 2 allocations\n"
+                  "       at cache.cpp:41 in Cache::insert(Key)\n"))
+      << text;
+  EXPECT_TRUE(has(text,
+                  "       made in test_a (7.0 MiB in 2 allocations), test_b (5.0 MiB in 3 "
+                  "allocations); 1 allocation outside of named steps\n"))
+      << text;
+  EXPECT_TRUE(has(text_of(ranks, 1), "  … 1 more; --top 0 shows all\n"));
+  EXPECT_FALSE(has(text_of({rank(0, "a", "GPU-1", 8)}), "BY NAMED STEP"));
 }
 
 }  // namespace

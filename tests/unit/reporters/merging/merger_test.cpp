@@ -65,7 +65,7 @@ TEST(MergedReports, name_the_first_refused_process_those_that_followed_and_the_h
   std::vector<std::pair<model::MaybeId, model::Figure>> holders;
   for (const model::DeviceHolder& holder : report.device_holders)
     holders.emplace_back(holder.process, holder.bytes);
-  EXPECT_EQ(holders, (decltype(holders){{3, 0}, {std::nullopt, 9 * mib}, {2, 3 * mib}}));
+  EXPECT_EQ(holders, (decltype(holders){{3, std::nullopt}, {std::nullopt, 9 * mib}, {2, 3 * mib}}));
 }
 
 TEST(MergedReports, sum_leaks_by_fingerprint_with_the_values_of_each_process) {
@@ -125,6 +125,64 @@ TEST(MergedReports, know_a_process_again_by_pid_start_and_host_if_both_are_known
   EXPECT_FALSE(merger.knows({"a", 102, start, "app"}));
   EXPECT_FALSE(merger.knows({"a", 101, start, "other"})) << "exec() keeps pid and start";
   EXPECT_FALSE(merger.knows({"a", 101, "", "app"}));
+}
+
+TEST(MergedReports, leave_a_sum_unknown_if_a_part_is) {
+  std::vector<model::Report> ranks = {rank(0, "a", "GPU-1", 4 * mib),
+                                      rank(1, "a", "GPU-1", 4 * mib),
+                                      rank(2, "a", "GPU-2", 4 * mib)};
+  ranks[1].totals[0].live_bytes = std::nullopt;
+  const model::MergedReport report = merged(ranks);
+  EXPECT_EQ(report.device_uses[1].live_bytes, std::nullopt);
+  EXPECT_EQ(report.devices[0].live_bytes, std::nullopt);
+  EXPECT_EQ(report.devices[0].peak_bytes, 16 * mib);
+  EXPECT_EQ(report.devices[1].live_bytes, 4 * mib);
+  ranks[1].totals[0].peak_bytes = std::nullopt;
+  EXPECT_EQ(merged(ranks).processes[1].peak_bytes, std::nullopt);
+}
+
+TEST(MergedReports, have_a_doubt_and_no_sum_if_a_merged_part_has_unknown_figures) {
+  model::MergedReport part =
+      merged({rank(0, "a", "GPU-1", 4 * mib), rank(1, "a", "GPU-1", 4 * mib)});
+  part.leaks_of_processes[1].bytes = part.leaks_of_processes[1].count = std::nullopt;
+  Merger merger;
+  merger.add(part);
+  const model::MergedReport report = merger.finish();
+  EXPECT_EQ(report.leaks[0].bytes, std::nullopt);
+  EXPECT_EQ(report.leaks[0].median_bytes, std::nullopt);
+  EXPECT_EQ(report.leaks[0].lost_bytes, 8 * mib);
+  const std::vector<std::string> doubts = doubts_about(report);
+  ASSERT_FALSE(doubts.empty());
+  EXPECT_EQ(doubts.back(), "a merged report does not know how many allocations leaked");
+}
+
+TEST(MergedReports, add_those_processes_of_a_merged_report_that_count) {
+  model::Report of_b = rank(1, "b", "", 4 * mib);
+  of_b.devices[0].uuid = std::nullopt;
+  const model::MergedReport part = merged({rank(0, "a", "GPU-1", 4 * mib), of_b});
+  Merger merger;
+  EXPECT_EQ(merger.add(part, [](const model::MergedProcess& row) { return row.rank == 0u; }), 0u);
+  const model::MergedReport report = merger.finish();
+  EXPECT_EQ(report.processes.size(), 1u);
+  EXPECT_EQ(report.devices.size(), 1u) << "a device that no process of the report used is left out";
+  EXPECT_EQ(report.leaks[0].bytes, 4 * mib);
+}
+
+TEST(MergedReports, say_nothing_of_idle_devices_if_an_entry_is_not_understood) {
+  const auto idle_of = [](const std::string& list) {
+    std::vector<model::Report> ranks = {rank(0, "a", "GPU-1", 8), rank(1, "a", "GPU-1", 8)};
+    for (model::Report& report : ranks) report.job.visible_devices = list;
+    const model::MergedReport report = merged(ranks);
+    return report.idle_devices.empty() ? 0 : report.idle_devices[0].idle.value_or(0);
+  };
+  EXPECT_EQ(idle_of("0,1,2"), 2u);
+  EXPECT_EQ(idle_of("0, 1"), 1u);
+  EXPECT_EQ(idle_of("GPU-6b1f3c2a,GPU-00ff"), 1u);
+  EXPECT_EQ(idle_of("MIG-GPU-6b1f3c2a/1/0,MIG-00ff-12"), 1u);
+  for (const char* const wrong :
+       {"0,1,-1", "0,x,2", "0,,1", "0,1,", "0,0,1", "0;1;2", "all", "NoDevFiles", "", "-1", "0,1.5",
+        "0,GPU-", "0,99999", "GPU-xyz,GPU-12"})
+    EXPECT_EQ(idle_of(wrong), 0u) << wrong;
 }
 
 TEST(MergedReports, pass_over_a_refusal_whose_time_is_damaged) {

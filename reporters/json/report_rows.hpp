@@ -1,0 +1,27 @@
+// Parses a report's JSON row by row, so that the parsed JSON of a table is never whole in memory.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "reporters/json/json_bounds.hpp"
+#include "reporters/json/parse.hpp"
+#include "reporters/model/report.hpp"
+#include "runtime_hooks/core/function_ref.hpp"
+
+namespace cuwarden {
+
+// A report that was parsed row by row.
+struct ParsedRows {
+  // JSON of the report without the rows of its tables. A discarded value if the text is not JSON.
+  Json rest;
+  model::Report tables;  // the report's tables; all other fields have their initial values
+  Complaint wrong;       // text about the first wrong row, such as "stacks[3].id is missing"
+};
+
+// Parses the text of a report. `rows`: numbers of rows of its tables, whose memory is reserved.
+// `read`: is called now and then with the number of bytes that were read.
+ParsedRows parse_rows(std::string_view text, const RowsOfTables& rows,
+                      FunctionRef<void(std::size_t bytes)> read);
+
+}  // namespace cuwarden

@@ -1,0 +1,84 @@
+"""The last one of several reports of a process counts, such as that of the end beside a snapshot."""
+
+import json
+import shutil
+
+import pytest
+
+from conftest import one_line
+
+
+def test_the_latest_report_of_a_process_counts(cuwarden, ranks, tmp_path):
+    final = json.loads((ranks / "rank0003.json").read_text())
+    snapshot = json.loads(json.dumps(final))
+    snapshot["process"] |= {"end_reason": "running", "exit_status": None}
+    final["process"]["end_ns"] = snapshot["process"]["end_ns"] + 5
+    (ranks / "rank0003.json").write_text(json.dumps(snapshot))
+    (ranks / "z.json").write_text(json.dumps(final))
+    result = cuwarden("merge", ranks)
+    assert result.returncode == 0
+    assert result.stderr == "rank0003.json: an earlier report of the process of z.json; only the later one counts\n"
+    rows = json.loads(result.stdout)["processes"]
+    assert len(rows) == 6 and [row["report"] for row in rows if row["rank"] == 3] == ["z.json"]
+
+
+@pytest.fixture
+def two_moments(ranks):
+    """A snapshot of rank 3, and the report of its end, whose end seems to be earlier than the snapshot."""
+    final = json.loads((ranks / "rank0003.json").read_text())
+    snapshot = json.loads(json.dumps(final))
+    snapshot["process"] |= {"end_reason": "running", "exit_status": None}
+    final["process"] |= {"end_reason": None, "exit_status": None, "end_ns": snapshot["process"]["end_ns"] - 5}
+    final["leak_groups"][0]["bytes"] += 1
+    (ranks / "rank0003.json").write_text(json.dumps(snapshot))
+    (ranks / "rank0003.later.json").write_text(json.dumps(final))
+    return ranks / "rank0003.json", ranks / "rank0003.later.json"
+
+
+def test_the_report_of_the_end_counts_beside_a_merged_snapshot(cuwarden, two_moments, ranks, tmp_path):
+    snapshot, final = two_moments
+    others = sorted(set(ranks.iterdir()) - set(two_moments))
+    wanted = json.loads(cuwarden("merge", *others, final).stdout)
+    merged_snapshot, merged_final = tmp_path / "early.json", tmp_path / "late.json"
+    assert cuwarden("merge", "-o", merged_snapshot, *others, snapshot).returncode == 0
+    assert cuwarden("merge", "-o", merged_final, final).returncode == 0
+    for arguments in (
+        (merged_snapshot, final), (final, merged_snapshot), (merged_snapshot, merged_final),
+        (merged_final, merged_snapshot), (*others, merged_final, snapshot), (snapshot, *others, merged_final),
+    ):  # fmt: skip
+        result = cuwarden("merge", *arguments)
+        assert result.returncode == 0 and result.stderr.count("later report") == 1, result.stderr
+        got = json.loads(result.stdout)
+        assert len(got["processes"]) == 6
+        (row,) = [row for row in got["processes"] if row["rank"] == 3]
+        assert row["end_reason"] is None
+        assert sorted(row["bytes"] for row in got["leaks"]) == sorted(row["bytes"] for row in wanted["leaks"])
+        for table in ("devices", "device_uses", "leaks_of_processes"):
+            assert len(got[table]) == len(wanted[table]), table
+
+
+def test_all_commands_that_read_a_folder_count_a_process_once(cuwarden, two_moments, ranks, tmp_path):
+    snapshot, final = two_moments
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    for path in set(ranks.iterdir()) - {snapshot}:
+        shutil.copy(path, alone / path.name)
+    for command in (
+        ("report",), ("report", "--fail-on-leak"), ("report", "--print-suppressions"), ("diff", alone),
+        ("export", "--format", "junit"), ("export", "--format", "jsonl"), ("export", "--format", "github"),
+    ):  # fmt: skip
+        of_both, of_one = cuwarden(*command, ranks), cuwarden(*command, alone)
+        assert of_both.returncode == of_one.returncode
+        assert of_both.stdout.replace(str(ranks), str(alone)) == of_one.stdout != ""
+        (line,) = of_both.stderr.splitlines()
+        assert "rank0003.json: an earlier report of the process of " in line and "rank0003.later.json" in line
+
+
+def test_an_earlier_report_counts_if_the_later_one_cannot_be_read(cuwarden, two_moments, ranks):
+    snapshot, final = two_moments
+    text = final.read_text()
+    final.write_text(text[: len(text) * 9 // 10])
+    for command in (("report",), ("export", "--format", "jsonl"), ("merge",)):
+        result = cuwarden(*command, ranks)
+        assert result.returncode == 2 and "later.json" in result.stderr and one_line(result.stderr)
+        assert "rank0003.json" in result.stdout

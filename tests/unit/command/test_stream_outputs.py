@@ -1,0 +1,69 @@
+"""A named pipe or a device takes the output of a command straight, as standard output does."""
+
+import json
+import os
+import subprocess
+import threading
+
+import pytest
+
+from conftest import one_line
+
+COMMANDS = {
+    "jsonl": ("export", "--format", "jsonl"),
+    "junit": ("export", "--format", "junit"),
+    "pprof": ("export", "--format", "pprof"),
+    "merge": ("merge",),
+    "redact": ("report", "--redact"),
+}
+
+
+def through(pipe, call):
+    """Returns what is written to the pipe during the call, and the result of the call."""
+    got = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    result = call()
+    reader.join(30)
+    return got[0], result
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_named_pipe_gets_the_bytes_of_the_file(cuwarden, sample_report, tmp_path, name):
+    words = COMMANDS[name]
+    assert cuwarden(*words, "-o", tmp_path / "file", sample_report).returncode == 0
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    before = set(os.listdir(tmp_path))
+    got, result = through(pipe, lambda: cuwarden(*words, "-o", pipe, sample_report))
+    assert result.returncode == 0, result.stderr
+    assert got == (tmp_path / "file").read_bytes() != b""
+    assert set(os.listdir(tmp_path)) == before and pipe.is_fifo()
+
+
+def test_a_baseline_goes_into_a_pipe_of_the_shell(installed, sample_report, tmp_path):
+    script = '"$0" report --write-baseline >(cat >copy.txt) "$1" >/dev/null; wait $!'
+    subprocess.run(["bash", "-c", script, installed / "cuwarden", sample_report], cwd=tmp_path, check=True)
+    subprocess.run([installed / "cuwarden", "report", "--write-baseline", "file.txt", sample_report],
+                   cwd=tmp_path, check=True, capture_output=True)  # fmt: skip
+    assert (tmp_path / "copy.txt").read_text() == (tmp_path / "file.txt").read_text() != ""
+
+
+def test_a_reader_that_goes_away_is_no_failure(installed, sample_report, tmp_path):
+    content = json.loads(sample_report.read_text())
+    for row in content["modules"]:
+        row["path"] += "x" * (1 << 20)  # more than a pipe holds
+    sample_report.write_text(json.dumps(content))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    words = [installed / "cuwarden", "export", "--format", "jsonl", "-o", pipe, sample_report]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    with open(pipe, "rb") as reader:
+        assert reader.read(1) != b""
+    assert process.communicate(timeout=30)[1] == "" and process.returncode == 0
+
+
+def test_a_device_without_room_gives_one_line(cuwarden, sample_report):
+    result = cuwarden("merge", "-o", "/dev/full", sample_report)
+    assert result.returncode == 2 and one_line(result.stderr) and "/dev/full" in result.stderr
+    assert cuwarden("merge", "-o", "/dev/null", sample_report).returncode == 0

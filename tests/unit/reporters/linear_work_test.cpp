@@ -1,0 +1,110 @@
+// Work on tables of many rows takes about as many times longer as there are more rows.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "reporters/exports/exports.hpp"
+#include "reporters/merging/merged_facts.hpp"
+#include "reporters/merging/merger.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
+#include "tests/unit/reporters/merging/job_fixture.hpp"
+
+namespace cuwarden {
+namespace {
+
+// Returns the time that the calling thread has computed, in nanoseconds.
+std::int64_t computed_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+}
+
+// Returns the least time that three calls of work(rows) have computed.
+template <class Work>
+std::int64_t time_of(const Work& work, std::size_t rows) {
+  std::int64_t least = INT64_MAX;
+  for (int i = 0; i < 3; ++i) {
+    const std::int64_t begin = computed_ns();
+    work(rows);
+    least = std::min(least, computed_ns() - begin);
+  }
+  return least;
+}
+
+// True if 8 times as many rows take far less than the 64 times longer that quadratic work takes.
+template <class Work>
+bool is_about_linear(const Work& work) {
+  constexpr std::size_t few = 4000, many = 8 * few;
+  return time_of(work, many) < 20 * std::max<std::int64_t>(time_of(work, few), 100'000);
+}
+
+TEST(Work, on_the_devices_of_many_hosts_is_linear) {
+  EXPECT_TRUE(is_about_linear([](std::size_t hosts) {
+    model::MergedReport report;
+    for (std::size_t host = 0; host < hosts; ++host) {
+      const std::string name = "a-host-with-a-long-name-" + std::to_string(host);
+      model::MergedProcess process;
+      process.host = name;
+      process.visible_devices = "0,1";
+      report.processes.push_back(process);
+      model::MergedDevice device;
+      device.id = static_cast<model::Id>(host + 1);
+      device.host = name;
+      device.processes = 2;
+      report.devices.push_back(device);
+    }
+    find_idle_devices(report);
+    EXPECT_EQ(report.idle_devices.size(), hosts);
+  }));
+}
+
+TEST(Work, on_many_settings_of_merged_reports_is_linear) {
+  EXPECT_TRUE(is_about_linear([](std::size_t count) {
+    std::vector<model::Report> ranks = {test::rank(0, "a", "GPU-1", 8),
+                                        test::rank(1, "a", "GPU-1", 8)};
+    for (std::size_t i = 0; i < count; ++i)
+      ranks[0].settings.push_back({"CUWARDEN_" + std::to_string(i), "x", "default"});
+    ranks[1].settings.assign(ranks[0].settings.rbegin(), ranks[0].settings.rend());
+    EXPECT_EQ(test::merged(ranks).settings.size(), count);
+  }));
+}
+
+TEST(Work, on_many_devices_of_lines_of_json_is_linear) {
+  EXPECT_TRUE(is_about_linear([](std::size_t count) {
+    model::Report report;
+    for (std::size_t i = 0; i < count; ++i) {
+      model::Device device;
+      device.device = static_cast<model::Id>(i);
+      report.devices.push_back(device);
+    }
+    const Descriptor null = open_to_append("/dev/null", false);
+    const auto output = std::make_unique<Output>(null.number());
+    std::size_t all = 0;
+    exports::jsonl(IndexedReport(std::move(report)), "r.json", *output,
+                   [&](std::size_t, std::size_t rows) { all = rows; });
+    EXPECT_EQ(output->finish(), 0);
+    EXPECT_EQ(all, count);
+  }));
+}
+
+TEST(Work, on_the_rungs_of_many_incidents_of_a_trace_is_linear) {
+  EXPECT_TRUE(is_about_linear([](std::size_t count) {
+    model::Report report;
+    for (std::size_t i = 0; i < count; ++i) {
+      test::refuse(report, i);
+      model::Rung rung;
+      rung.incident = static_cast<model::Id>(i + 1);
+      report.rungs.push_back(rung);
+    }
+    exports::perfetto()->add(IndexedReport(std::move(report)), "r.json");
+  }));
+}
+
+}  // namespace
+}  // namespace cuwarden

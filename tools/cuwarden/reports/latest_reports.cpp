@@ -1,0 +1,73 @@
+#include "tools/cuwarden/reports/latest_reports.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "reporters/json/report_head.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
+#include "tools/cuwarden/output/command_output.hpp"
+
+namespace cuwarden {
+
+ReportMoment moment_of(const model::MergedProcess& process) {
+  return {process.end_reason != "running", process.end_ns.value_or(0)};
+}
+
+bool ReportsByProcess::add(FoundReport report) {
+  // Standard input can be read only once.
+  const Descriptor file = report.path == "-" ? Descriptor() : open_to_read(report.path.c_str());
+  const auto head = file ? read_report_head(file.number()) : std::nullopt;
+  if (!head) {
+    processes_.push_back({std::move(report)});
+    return false;
+  }
+  report.moment = {!head->running, head->end_ns};
+  const ProcessIdentity process{model::text_or_null(head->host),
+                                head->pid == 0 ? model::Figure() : head->pid, head->start,
+                                head->program};
+  const auto known = known_.find(process);
+  if (!known) {
+    known_.add(process, processes_.size());
+    processes_.push_back({std::move(report)});
+    return true;
+  }
+  std::vector<FoundReport>& of_process = processes_[*known];
+  const auto later =
+      std::ranges::upper_bound(of_process, report.moment, std::greater(), &FoundReport::moment);
+  of_process.insert(later, std::move(report));
+  return true;
+}
+
+std::optional<ReportMoment> ReportsByProcess::latest(const ProcessIdentity& process) const {
+  const auto known = known_.find(process);
+  return known ? std::optional(processes_[*known].front().moment) : std::nullopt;
+}
+
+void ReportsByProcess::each(
+    FunctionRef<bool(const FoundReport&)> read,
+    FunctionRef<void(const FoundReport& report, const FoundReport& counted)> left_out) const {
+  for (const std::vector<FoundReport>& of_process : processes_) {
+    const FoundReport* counted = nullptr;
+    for (const FoundReport& report : of_process)
+      if (counted != nullptr)
+        left_out(report, *counted);
+      else if (read(report))
+        counted = &report;
+  }
+}
+
+std::string line_about_left_out(const FoundReport& report, const FoundReport& counted) {
+  if (report.moment == counted.moment)
+    return report.name + ": the same report as " + counted.name + "; it counts once";
+  return report.name + ": an earlier report of the process of " + counted.name +
+         "; only the later one counts";
+}
+
+void tell_left_out(const FoundReport& report, const FoundReport& counted) {
+  print_line(STDERR_FILENO, line_about_left_out(report, counted));
+}
+
+}  // namespace cuwarden
