@@ -11,7 +11,7 @@ import pytest
 from conftest import built, one_line
 
 LEFT_OUT = {"stacks", "frames", "slab_map", "worst_slab_map", "incident_slab_map"}
-NAMES_A_CALL = {"incidents", "implicit_groups"}
+NAMES_A_CALL = {"incidents", "implicit_groups", "allocation_sites"}
 ON_ALL_LINES = (
     "device", "incident", "time_ns", "kind", "api", "count", "bytes", "stack", "device_uuid", "where", "fingerprint",
 )  # fmt: skip
