@@ -2,7 +2,7 @@
 import { after, before, test } from 'node:test';
 
 import { checkAccessibility, checkWidth, exported, sampleReport, start, stop, withPage } from './browser.mjs';
-import { hostileReport, manyRanks } from './made_reports.mjs';
+import { crowdedDevice, hostileReport, manyRanks } from './made_reports.mjs';
 
 const looks = [{ width: 1440, colours: 'light' }, { width: 800, colours: 'dark' }, { width: 390, colours: 'light' }];
 const pages = {};
@@ -14,12 +14,13 @@ before(async () => {
   const one = sampleReport('batch_of_one');
   const other = sampleReport('pinned_leak');
   pages.hostile = exported('hostile', hostileReport(one));
+  pages.crowded = exported('crowded', crowdedDevice(one));
   pages.two_reports = exported('two', one, other);
   pages.ranks = exported('ranks', ...manyRanks(one, 12));
 });
 after(stop);
 
-for (const name of ['churn', 'lost_on_throw', 'streams', 'hostile', 'two_reports', 'ranks']) {
+for (const name of ['churn', 'lost_on_throw', 'streams', 'crowded', 'hostile', 'two_reports', 'ranks']) {
   for (const look of looks) {
     test(`${name} can be read at ${look.width} pixels in ${look.colours} colours`, async () => {
       await withPage(pages[name], look, async (page) => {
