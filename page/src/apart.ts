@@ -11,7 +11,7 @@ function framesInWords(page: Page, stack: number): string[] {
 }
 
 /** Returns words for each of the stacks that say how it differs from the others. `rows`: whole text of each stack's row. */
-function apart(page: Page, stacks: number[], rows: string[]): string[] {
+export function apart(page: Page, stacks: number[], rows: string[]): string[] {
   const words = new Map([...new Set(stacks)].map((stack) => [stack, framesInWords(page, stack)]));
   // Number of different stacks that have a frame.
   const numbers = new Map<string, number>();

@@ -230,6 +230,15 @@ for (const part of ['groups', 'incidents .holders']) {
   });
 }
 
+test('leaks at one line are told apart in the first part of the page', async () => {
+  await withPage(file, {}, async (page) => {
+    const lines = await page.locator('#summary .notice.leak .where').allInnerTexts();
+    assert.equal(lines.length, 3);
+    assert.ok(lines.every((line) => line.startsWith('at train.cpp:10 in grow, ')), lines.join('; '));
+    assert.equal(new Set(lines).size, lines.length, lines.join('; '));
+  });
+});
+
 test('memory that is neither lost nor grows is headed as alive at the exit, and lost memory as leaks', async () => {
   const report = read(crowded);
   report.process.end_reason = 'exit';

@@ -53,7 +53,7 @@ TEST_F(AllocationSites, have_all_bytes_of_freed_allocations_and_most_bytes_come_
   EXPECT_TRUE(has_stack);
 }
 
-TEST_F(AllocationSites, of_many_those_with_most_bytes_are_listed_and_the_totals_have_all) {
+TEST_F(AllocationSites, with_most_bytes_are_listed_if_there_are_many_and_the_totals_have_all) {
   series(Kind::device);
   std::uint64_t sum = 0;
   // The sizes come in no order.

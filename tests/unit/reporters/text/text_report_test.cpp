@@ -108,8 +108,7 @@ TEST_F(TextReport, the_text_names_the_process_its_end_and_its_leaks) {
 }
 
 TEST_F(TextReport, leaks_that_are_neither_lost_nor_grow_are_said_to_be_alive_at_the_exit) {
-  const std::string alive =
-      "None of it is known to be lost, and none of it grows: it was alive at the exit";
+  const std::string alive = "None of it is known to be lost, and none of it grows: it was alive";
   EXPECT_FALSE(has(text(), alive)) << "one grows";
   auto report = report_with(nlohmann::json::object());
   for (auto& group : report["leak_groups"]) group["growth"] = "one_time";
