@@ -2,12 +2,12 @@
 import type { Page } from './data';
 import { location } from './words';
 
-/** Returns the frames of a stack in words: the callers of the user's frame first, nearest first, then the others. */
+/** Returns words about the frames of a stack: the callers of the user's frame, nearest first, then those that it calls. */
 function framesInWords(page: Page, stack: number): string[] {
   const frames = page.stack(stack);
   const users = page.usersFrame(stack);
   const at = Math.max(0, frames.findIndex((frame) => frame === users));
-  return [...frames.slice(at + 1), ...frames.slice(0, at).reverse()].map((frame) => location(frame));
+  return [...frames.slice(at + 1).map((frame) => `called from ${location(frame)}`), ...frames.slice(0, at).reverse().map((frame) => `calling ${location(frame)}`)];
 }
 
 /** Returns words for each of the stacks that say how it differs from the others. `rows`: whole text of each stack's row. */
@@ -29,7 +29,7 @@ export function apart(page: Page, stacks: number[], rows: string[]): string[] {
       (best, text) => (best === null || (numbers.get(text) ?? 0) < (numbers.get(best) ?? 0) ? text : best), null);
     const shared = rarest === null ? words.size : (numbers.get(rarest) ?? 0);
     const parts: string[] = [];
-    if (words.size > 1 && rarest !== null && shared < words.size) parts.push(`with ${rarest}`);
+    if (words.size > 1 && rarest !== null && shared < words.size) parts.push(rarest);
     // Frames that others have, too, do not tell the stack apart.
     if (words.size > 1 && shared > 1) parts.push(stack === 0 ? 'no stack' : `stack ${stack}`);
     if (same > 1) parts.push(`${turn} of ${same} with these frames`);

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { checkAccessibility, exported, read, sampleReport, start, stop, withPage, words, write } from './browser.mjs';
+import { checkLook, exported, looks, read, sampleReport, start, stop, withPage, words, write } from './browser.mjs';
 import { crowdedDevice } from './made_reports.mjs';
 
 let crowded, file;
@@ -13,6 +13,12 @@ before(async () => {
   file = exported('crowded', crowded);
 });
 after(stop);
+
+for (const look of looks) {
+  test(`the charts can be read at ${look.width} pixels in ${look.colours} colours`, async () => {
+    await withPage(file, look, checkLook);
+  });
+}
 
 const chartOf = (page) => page.locator('#timeline .device').first();
 
@@ -154,7 +160,6 @@ test('steps have their times in a table, and a moment names its step', async () 
       assert.ok(text.startsWith(String(step.number)) && text.includes(`${step.time_ns < 1e9 ? `${(step.time_ns / 1e6).toFixed(1)} ms` : `${(step.time_ns / 1e9).toFixed(1)} s`} into the run`), text);
       assert.ok(text.includes(step.name ?? ''), text);
     }
-    await checkAccessibility(page);
   });
 });
 
@@ -223,8 +228,8 @@ for (const part of ['groups', 'incidents .holders']) {
       assert.equal(rows.length, read(crowded).stacks.length);
       assert.ok(rows.every((text) => text.startsWith('train.cpp:10 in grow')), rows.join('; '));
       assert.equal(new Set(rows).size, rows.length, rows.join('; '));
-      assert.ok(rows.some((text) => text.includes('with train.cpp:20 in load')), rows.join('; '));
-      assert.ok(rows.some((text) => text.includes('with train.cpp:30 in evaluate')), rows.join('; '));
+      assert.ok(rows.some((text) => text.includes('called from train.cpp:20 in load')), rows.join('; '));
+      assert.ok(rows.some((text) => text.includes('called from train.cpp:30 in evaluate')), rows.join('; '));
       assert.ok(rows.some((text) => text.includes('1 of 2 with these frames')), rows.join('; '));
     });
   });
