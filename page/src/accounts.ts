@@ -1,5 +1,6 @@
-// Each device as a bar that adds up to its size: at its last reading, and at each incident.
+// Each device as a bar that adds up to its size: at its last reading, at each incident, and at its peak.
 import type { Page, RawReport } from './data';
+import { isOnDevice, mostAt } from './device_use';
 import { choice, fill, h, section, swatch } from './dom';
 import { colourOf, inkOn } from './theme';
 import { bytes, moment, own, share } from './words';
@@ -8,7 +9,17 @@ interface Part {
   item: string;
   words: string;
   bytes: number;
+  /** Words about the figure, in place of those about the item. */
+  meaning?: string;
 }
+
+/** True for memory that is free, or of which nothing is known. */
+function isBlank(part: Part): boolean {
+  return part.item === 'free' || part.item === 'not_known';
+}
+
+/** A moment at which a device is shown: the last reading, a peak, or a refused request with this number. */
+type Moment = 'end' | 'peak' | number;
 
 const meanings: Record<string, string> = {
   slab_waste: 'freed by the program, in slabs of 2 MiB that are still partly used: only small requests can use it',
@@ -19,6 +30,39 @@ const meanings: Record<string, string> = {
   page_cache: "the host's cache of files, on a device that shares memory with the host",
   context: 'taken by the driver for contexts', modules: 'code that the driver has loaded', local_memory: 'for threads of kernels',
 };
+
+/** Parts of a device when most of the process's memory was live on it. */
+interface Peak {
+  time: number;
+  parts: Part[];
+}
+
+/** Returns the peak of the process's live memory on the device; null: the report does not tell it. */
+function peakOf(page: Page, report: RawReport, row: number): Peak | null {
+  const { totals, devices } = report;
+  const device = devices.device[row] ?? 0;
+  const total = devices.total[row] ?? null;
+  if (total === null) return null;
+  const wordsOf = (kind: string): string => report.accounts.words[report.accounts.item.indexOf(`live_${kind}`)] ?? page.memory(kind, null);
+  const series = report.timeline.filter((one) => one.device === device && isOnDevice(one.kind));
+  const peaks = totals.kind.flatMap((kind, at) => {
+    const time = totals.peak_time[at] ?? null;
+    if (time === null || totals.device[at] !== device || !isOnDevice(kind)) return [];
+    const own: Part = { item: `live_${kind}`, words: wordsOf(kind), bytes: totals.peak_bytes[at] ?? 0, meaning: 'live: the peak of this kind' };
+    const others = series.filter((one) => one.kind !== kind).map((one): Part => ({
+      item: `live_${one.kind}`, words: wordsOf(one.kind), bytes: mostAt(report, one, time), meaning: 'live: at most, in the span of the timeline around the peak',
+    }));
+    return [{ time, parts: [own, ...others] }];
+  });
+  const sumOf = (peak: Peak): number => peak.parts.reduce((sum, part) => sum + part.bytes, 0);
+  const highest = peaks.reduce<Peak | null>((best, peak) => (best === null || sumOf(peak) > sumOf(best) ? peak : best), null);
+  if (highest === null) return null;
+  highest.parts.push({
+    item: 'not_known', words: 'not known at that moment', bytes: Math.max(0, total - sumOf(highest)),
+    meaning: 'the device was not read then: contexts, code, other processes and free memory',
+  });
+  return highest;
+}
 
 function partsAt(report: RawReport, device: number, incident: number | null): Part[] {
   const { accounts } = report;
@@ -33,10 +77,10 @@ function partsAt(report: RawReport, device: number, incident: number | null): Pa
 }
 
 function row(part: Part, total: number, highlight: (isOn: boolean) => void): HTMLElement {
-  const meaning = part.item === 'unexplained' && part.bytes < 0
-    ? 'live memory is counted later than the device is read: memory was allocated between the two' : (own(meanings, part.item) ?? '');
+  const meaning = part.meaning ?? (part.item === 'unexplained' && part.bytes < 0
+    ? 'live memory is counted later than the device is read: memory was allocated between the two' : (own(meanings, part.item) ?? ''));
   const line = h('tr', {},
-    h('th', { scope: 'row' }, swatch(part.item === 'free' ? 'transparent' : colourOf(part.item)), part.words),
+    h('th', { scope: 'row' }, swatch(isBlank(part) ? 'transparent' : colourOf(part.item)), part.words),
     h('td', { class: 'number' }, bytes(part.bytes)), h('td', { class: 'number' }, share(part.bytes, total)),
     h('td', { class: 'meaning' }, meaning));
   line.addEventListener('mouseenter', () => { highlight(true); });
@@ -45,39 +89,43 @@ function row(part: Part, total: number, highlight: (isOn: boolean) => void): HTM
 }
 
 /** Returns a bar with a piece for each part of `sum` bytes. */
-function barOf(parts: Part[], sum: number, name: string): { element: HTMLElement; pieces: HTMLElement[] } {
+function barOf(parts: Part[], sum: number, name: string): { element: HTMLElement; pieces: Map<Part, HTMLElement> } {
   const element = h('div', { class: `bar ${name}`, 'aria-hidden': 'true' });
-  const pieces = parts.map((part) => {
-    const piece = h('div', { class: part.item === 'free' ? 'piece free' : 'piece', title: `${part.words}: ${bytes(part.bytes)}` });
+  const pieces = new Map<Part, HTMLElement>();
+  for (const part of parts) {
+    const piece = h('div', { class: isBlank(part) ? 'piece free' : 'piece', title: `${part.words}: ${bytes(part.bytes)}` });
     piece.style.flexGrow = String(Math.max(0, part.bytes) / Math.max(1, sum));
-    if (part.item !== 'free') {
+    if (!isBlank(part)) {
       piece.style.background = colourOf(part.item);
       piece.style.color = inkOn(colourOf(part.item));
     }
     if (part.bytes > sum * 0.12) piece.append(h('span', {}, part.words), h('span', {}, bytes(part.bytes)));
     if (part.bytes > 0) element.append(piece);
-    return piece;
-  });
+    pieces.set(part, piece);
+  }
   return { element, pieces };
 }
 
-function drawBar(report: RawReport, at: number, incident: number | null, holder: HTMLElement): void {
+function drawBar(report: RawReport, at: number, moment: Moment, peak: Peak | null, holder: HTMLElement): void {
   const { devices } = report;
   const device = devices.device[at] ?? 0;
-  const parts = partsAt(report, device, incident).filter((part) => part.bytes !== 0).sort((one, other) => other.bytes - one.bytes);
+  const found = moment === 'peak' ? peak?.parts ?? [] : partsAt(report, device, moment === 'end' ? null : moment);
+  const parts = found.filter((part) => part.bytes !== 0).sort((one, other) => Number(isBlank(one)) - Number(isBlank(other)) || other.bytes - one.bytes);
   const used = parts.reduce((sum, part) => sum + part.bytes, 0);
   const total = devices.total[at] ?? used;
-  const free = incident === null ? (devices.free[at] ?? Math.max(0, total - used)) : Math.max(0, total - used);
-  const all = [...parts, { item: 'free', words: 'free', bytes: free }];
+  const free = moment === 'end' ? (devices.free[at] ?? Math.max(0, total - used)) : Math.max(0, total - used);
+  // At a peak, free memory is a part of what is not known.
+  const all: Part[] = moment === 'peak' ? parts : [...parts, { item: 'free', words: 'free', bytes: free }];
   const positive = all.reduce((sum, part) => sum + Math.max(0, part.bytes), 0);
   const whole = barOf(all, positive, '');
   // On a device that is mostly free, its used part is too narrow to be read.
-  const usedPart = positive - Math.max(0, free);
-  const part = usedPart > 0 && usedPart < positive / 3 ? barOf(parts, usedPart, 'part') : null;
+  const known = parts.filter((one) => !isBlank(one));
+  const usedPart = known.reduce((sum, one) => sum + Math.max(0, one.bytes), 0);
+  const part = usedPart > 0 && usedPart < positive / 3 ? barOf(known, usedPart, 'part') : null;
   const body = h('tbody');
-  all.forEach((one, index) => {
+  all.forEach((one) => {
     body.append(row(one, total, (isOn) => {
-      for (const bar of [whole, part]) bar?.pieces[index]?.classList.toggle('lit', isOn);
+      for (const bar of [whole, part]) bar?.pieces.get(one)?.classList.toggle('lit', isOn);
     }));
   });
   const sum = h('tfoot', {}, h('tr', {}, h('th', { scope: 'row' }, 'Size of the device'), h('td', { class: 'number' }, bytes(total)), h('td', { class: 'number' }, '100 %'), h('td')));
@@ -87,13 +135,15 @@ function drawBar(report: RawReport, at: number, incident: number | null, holder:
       body, sum)));
 }
 
-function frameworkLines(page: Page, report: RawReport): HTMLElement | null {
+function frameworkLines(report: RawReport): HTMLElement | null {
   const { frameworks } = report;
   const lines = frameworks.framework.flatMap((name, at) => {
-    if ((frameworks.incident[at] ?? null) !== null) return [];
+    // A pool that was never used tells nothing.
+    if ([frameworks.reserved[at], frameworks.peak[at]].every((value) => (value ?? 0) === 0)) return [];
+    const incident = frameworks.incident[at] ?? null;
     const allocated = frameworks.allocated[at] ?? null;
-    return [h('li', {}, `${name}${frameworks.pool[at] ? `, ${frameworks.pool[at] ?? ''}` : ''} on ${page.memory('device', frameworks.device[at]).replace('device memory', 'the device')}: `
-      + `took ${bytes(frameworks.reserved[at])}${allocated === null ? '' : `, has handed out ${bytes(allocated)} of it`}`
+    return [h('li', {}, `${name}${frameworks.pool[at] ? `, ${frameworks.pool[at] ?? ''}` : ''} on ${(frameworks.device[at] ?? null) === null ? 'the host' : `GPU ${frameworks.device[at] ?? 0}`}`
+      + `${incident === null ? '' : `, at incident ${incident}`}: took ${bytes(frameworks.reserved[at])}${allocated === null ? '' : `, has handed out ${bytes(allocated)} of it`}`
       + ((frameworks.peak[at] ?? null) === null ? '' : `, ${bytes(frameworks.peak[at])} at its peak`))];
   });
   return lines.length === 0 ? null : h('ul', { class: 'plainlist' }, ...lines);
@@ -107,20 +157,22 @@ export function accountsSection(page: Page, report: RawReport): HTMLElement {
     if (moments.length === 0) return [];
     const holder = h('div');
     const last = devices.at[at] === 'exit' ? 'at the end' : 'at its last reading';
+    const peak = peakOf(page, report, at);
     const options = moments.map((incident) => ({
-      value: incident === null ? '' : String(incident),
+      value: incident === null ? 'end' : String(incident),
       text: incident === null ? last : `at incident ${incident}, ${moment(report.process, incidents.time[incidents.id.indexOf(incident)] ?? null)}`,
     }));
+    if (peak !== null) options.push({ value: 'peak', text: `at the peak of live memory, ${moment(report.process, peak.time)}` });
     // The moment of the first refusal says most.
-    const first = moments.find((incident) => incident !== null) ?? null;
-    drawBar(report, at, first, holder);
+    const first = moments.find((incident) => incident !== null) ?? 'end';
+    drawBar(report, at, first, peak, holder);
     return [h('div', { class: 'device' },
       h('h3', {}, `GPU ${device}: ${devices.name[at] ?? 'unknown'}, ${bytes(devices.total[at])}`),
-      moments.length > 1 ? choice('Moment', options, first === null ? '' : String(first), (value) => { drawBar(report, at, value === '' ? null : Number(value), holder); })
+      options.length > 1 ? choice('Moment', options, String(first), (value) => { drawBar(report, at, value === 'end' || value === 'peak' ? value : Number(value), peak, holder); })
         : h('p', { class: 'hint' }, `The device ${last}.`),
       holder)];
   });
   return section('device', 'The device, part by part', 'All parts add up to the size of the device.',
     ...(boxes.length > 0 ? boxes : [h('p', { class: 'status' }, 'No device was read: the report has no account.')]),
-    frameworkLines(page, report));
+    frameworkLines(report));
 }

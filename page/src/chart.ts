@@ -1,5 +1,7 @@
-// A chart of lines over time, drawn by uPlot: marks, zoom by mouse and by keys, and a legend with the values.
+// A chart over time, drawn by uPlot: lines, or areas one on the other below the size of a device. Marks, zoom by
+// mouse and by keys, and a legend with the values.
 import uPlot from 'uplot';
+import { drawBackground, drawColumns, drawMarks, drawPoints, drawSteps } from './chart_marks';
 import { fill, h, styleColour, swatch } from './dom';
 import { onThemeChange } from './theme';
 import { bytes, duration } from './words';
@@ -7,11 +9,16 @@ import { bytes, duration } from './words';
 export interface Line {
   name: string;
   colour: string;
-  /** Begins of the spans in microseconds, rising; most bytes in each. */
+  /** Begins of the spans in microseconds, rising; most bytes in each. Of points: their times and bytes. */
   time: number[];
   value: (number | null)[];
   /** End of the last span in microseconds. */
   end: number;
+  /**
+   * area: lies on the areas before it. point: known at its times alone. column: names parts of columns; outline: such
+   * parts of which the edge is drawn; rest: such parts that are not drawn.
+   */
+  draw: 'line' | 'area' | 'point' | 'column' | 'outline' | 'rest';
   dashed?: boolean;
   /** False: the line is drawn only when its button is pressed. */
   isShown?: boolean;
@@ -21,55 +28,110 @@ export interface Mark {
   time: number;
   text: string;
   tone: 'bad' | 'warning' | 'peak';
-  /** Height in bytes, if the mark is a point on a line. */
-  value?: number;
-  colour?: string;
+  /** Index of the line on which the mark is a point; left out: a line across the chart. */
+  line?: number;
+}
+
+/** All parts of a device at one moment. `line`: index of the line that names the part. */
+export interface Column {
+  time: number;
+  parts: { line: number; bytes: number }[];
+}
+
+export interface StepMark {
+  time: number;
+  words: string;
+  isNamed: boolean;
+}
+
+export interface ChartData {
+  label: string;
+  /** End of the run in microseconds. Lines may end later. */
+  end: number;
+  lines: Line[];
+  marks?: Mark[];
+  columns?: Column[];
+  steps?: StepMark[];
+  /** Size of the device in bytes; null or left out: the chart is not one of a device. */
+  total?: number | null;
+  /** Returns words for a time in microseconds. */
+  timeWords: (us: number) => string;
 }
 
 const powers = Array.from({ length: 52 }, (_, power) => 2 ** power);
 
-/** Joins the spans of all lines: a value for each line at each begin of a span. */
-function joined(lines: Line[]): uPlot.AlignedData {
-  const times = [...new Set(lines.flatMap((line) => [...line.time, line.end]))].sort((one, other) => one - other);
-  const columns = lines.map((line) => {
-    let at = -1;
-    return times.map((time) => {
-      while (at + 1 < line.time.length && (line.time[at + 1] ?? 0) <= time) ++at;
-      return at < 0 || time > line.end ? null : (line.value[at] ?? null);
-    });
+/** Returns the values of a line at each of the times. */
+function valuesAt(line: Line, times: number[]): (number | null)[] {
+  if (line.draw !== 'line' && line.draw !== 'area') {
+    const known = new Map(line.time.map((time, at) => [time, line.value[at] ?? null]));
+    return times.map((time) => known.get(time) ?? null);
+  }
+  let at = -1;
+  return times.map((time) => {
+    while (at + 1 < line.time.length && (line.time[at + 1] ?? 0) <= time) ++at;
+    return at < 0 || time > line.end ? null : (line.value[at] ?? null);
   });
-  return [times.map((time) => time / 1e6), ...columns];
 }
 
 export class Chart {
   readonly element: HTMLElement;
+  readonly times: number[];
+  /** Bytes of each line at each time: those of its spans, or single ones. */
+  private readonly bytes: (number | null)[][];
+  /** Values of the legend: as `bytes`, and the parts of columns at their times. */
+  private readonly values: (number | null)[][];
+  /** Heights of each line at each time: areas have those below them added. */
+  heights: (number | null)[][] = [];
+  readonly shown: boolean[];
   private readonly holder = h('div', { class: 'plot' });
   private readonly legend = h('ul', { class: 'legend' });
   private readonly clock = h('p', { class: 'status clock' });
-  private readonly data: uPlot.AlignedData;
-  private readonly shown: boolean[];
-  private readonly values: HTMLElement[] = [];
+  private readonly figures: HTMLElement[] = [];
   private readonly end: number;
   private plot: uPlot | null = null;
   private window: [number, number];
+  private linked: Chart[] = [];
+  /** True: the chart is as high as the device is large. */
+  private isWhole: boolean;
 
-  /** `timeWords`: words for a time in microseconds, beside the length. */
-  constructor(
-    label: string, private readonly lines: Line[], private readonly marks: Mark[], private readonly timeWords: (us: number) => string,
-  ) {
-    this.data = joined(lines);
+  constructor(readonly data: ChartData) {
+    const { lines, columns = [] } = data;
+    const ends = [data.end, ...lines.map((line) => line.end)];
+    this.times = [...new Set([0, ...ends, ...lines.flatMap((line) => line.time), ...columns.map((column) => column.time)])].sort((one, other) => one - other);
+    this.bytes = lines.map((line) => valuesAt(line, this.times));
+    this.values = this.bytes.map((row) => [...row]);
+    for (const column of columns) {
+      const at = this.times.indexOf(column.time);
+      for (const part of column.parts) {
+        const row = this.values[part.line];
+        if (row) row[at] = part.bytes;
+      }
+    }
     this.shown = lines.map((line) => line.isShown !== false);
-    this.end = Math.max(1e-6, ...lines.map((line) => line.end / 1e6));
+    this.end = Math.max(1, ...ends) / 1e6;
     this.window = [0, this.end];
+    this.isWhole = this.fillsDevice();
     const focus = h('div', {
       class: 'chart', tabindex: '0', role: 'group',
-      'aria-label': `${label}. Plus and minus zoom, arrow keys move, Escape shows the whole run. The table below has the figures.`,
+      'aria-label': `${data.label}. Plus and minus zoom, arrow keys move, Escape shows the whole run. The tables below have the figures.`,
     }, this.holder);
     focus.addEventListener('keydown', (event) => { this.key(event); });
     this.element = h('div', {}, this.controls(), focus, this.clock, this.legend);
     this.fillLegend();
     onThemeChange(() => { this.draw(); });
     new ResizeObserver(() => { this.resize(); }).observe(this.holder);
+  }
+
+  /** Returns the index of the last time that is not after the given one, in microseconds. */
+  indexAt(us: number): number {
+    let at = -1;
+    while (at + 1 < this.times.length && (this.times[at + 1] ?? 0) <= us) ++at;
+    return at;
+  }
+
+  /** Makes the charts show the same part of the run at all times. */
+  static link(charts: Chart[]): void {
+    for (const chart of charts) chart.linked = charts.filter((other) => other !== chart);
   }
 
   /** Shows a part of the run around the time, in microseconds. */
@@ -79,17 +141,51 @@ export class Chart {
     this.holder.scrollIntoView({ block: 'center' });
   }
 
+  /** Returns the bytes of the column's parts that are drawn. */
+  private heightOf(column: Column, withRequest: boolean): number {
+    return column.parts.reduce((sum, { line, bytes: size }) => {
+      const draw = this.data.lines[line]?.draw;
+      return draw === 'rest' || (draw === 'outline' && !withRequest) ? sum : sum + Math.max(0, size);
+    }, 0);
+  }
+
+  /** Returns most bytes of the areas together, or of the columns if they are higher. */
+  private most(withRequests: boolean): number {
+    const { lines, columns = [] } = this.data;
+    const areas = this.times.map((_, at) => lines.reduce((sum, line, row) => sum + (line.draw === 'area' ? (this.bytes[row]?.[at] ?? 0) : 0), 0));
+    return [...areas, ...columns.map((column) => this.heightOf(column, withRequests))].reduce((most, value) => Math.max(most, value), 0);
+  }
+
+  /** True if what is used is high enough to be seen in a chart that is as high as the device is large. */
+  private fillsDevice(): boolean {
+    const total = this.data.total ?? 0;
+    return total > 0 && this.most(true) > total / 8;
+  }
+
   private controls(): HTMLElement {
     const button = (text: string, act: () => void): HTMLElement => h('button', { type: 'button', class: 'quiet', onclick: act }, text);
-    return h('div', { class: 'controls' },
+    const whole = (this.data.total ?? 0) > 0 ? h('button', {
+      type: 'button', class: 'quiet', 'aria-pressed': String(this.isWhole), onclick: () => {
+        this.isWhole = !this.isWhole;
+        whole?.setAttribute('aria-pressed', String(this.isWhole));
+        this.draw();
+      },
+    }, 'Up to the size of the device') : null;
+    return h('div', { class: 'controls' }, h('div', { class: 'buttons' },
       button('Zoom in', () => { this.scale(0.5); }), button('Zoom out', () => { this.scale(2); }),
-      button('Whole run', () => { this.zoom(0, this.end); }), h('span', { class: 'hint' }, 'or drag over a part of it'));
+      button('Whole run', () => { this.zoom(0, this.end); }), whole), h('span', { class: 'hint' }, 'or drag over a part of it'));
   }
 
   private fillLegend(): void {
-    this.lines.forEach((line, at) => {
+    this.data.lines.forEach((line, at) => {
       const value = h('span', { class: 'value' });
-      this.values.push(value);
+      this.figures.push(value);
+      if (line.draw === 'column' || line.draw === 'outline' || line.draw === 'rest') {
+        const square = swatch(line.draw === 'column' ? line.colour : 'transparent');
+        if (line.draw === 'outline') square.style.border = `2px dashed ${line.colour}`;
+        this.legend.append(h('li', { class: 'read' }, square, h('span', {}, line.name), value));
+        return;
+      }
       const button = h('button', {
         type: 'button', 'aria-pressed': String(this.shown[at]), onclick: () => {
           this.shown[at] = !this.shown[at];
@@ -98,19 +194,21 @@ export class Chart {
         },
       }, swatch(line.colour), h('span', {}, line.name), value);
       if (line.dashed) button.classList.add('dashed');
+      if (line.draw === 'point') button.classList.add('point');
       this.legend.append(h('li', {}, button));
     });
     this.showValues(null);
   }
 
   private showValues(index: number | null): void {
-    this.lines.forEach((line, at) => {
-      const value = index === null ? null : (this.data[at + 1]?.[index] ?? null);
-      const peak = line.value.reduce<number>((most, one) => Math.max(most, one ?? 0), 0);
-      fill(this.values[at] ?? h('span'), index === null ? `most ${bytes(peak)}` : value === null ? '–' : bytes(value));
+    this.data.lines.forEach((line, at) => {
+      const row = this.values[at] ?? [];
+      const value = index === null ? null : (row[index] ?? null);
+      const most = row.reduce<number>((highest, one) => Math.max(highest, one ?? 0), 0);
+      fill(this.figures[at] ?? h('span'), index === null ? `most ${bytes(most)}` : value !== null ? bytes(value) : line.draw === 'line' || line.draw === 'area' ? '–' : 'not read then');
     });
-    const time = index === null ? null : this.data[0][index];
-    fill(this.clock, time === null || time === undefined ? 'Point at a moment to read its values.' : this.timeWords(time * 1e6));
+    const time = index === null ? undefined : this.times[index];
+    fill(this.clock, time === undefined ? 'Point at a moment to read its values.' : this.data.timeWords(time));
   }
 
   private key(event: KeyboardEvent): void {
@@ -139,8 +237,13 @@ export class Chart {
   private zoom(from: number, to: number): void {
     const least = this.end / 5000;
     const begin = Math.min(Math.max(0, from), this.end - least);
-    this.window = [begin, Math.min(this.end, Math.max(to, begin + least))];
-    this.plot?.setScale('x', { min: this.window[0], max: this.window[1] });
+    const end = Math.min(this.end, Math.max(to, begin + least));
+    for (const chart of [this, ...this.linked]) chart.setWindow(begin, end);
+  }
+
+  private setWindow(begin: number, end: number): void {
+    this.window = [begin, end];
+    this.plot?.setScale('x', { min: begin, max: end });
   }
 
   private resize(): void {
@@ -158,70 +261,74 @@ export class Chart {
     const width = this.holder.clientWidth;
     if (width === 0) return;
     this.plot?.destroy();
-    this.plot = new uPlot(this.plotOptions(width), this.data, this.holder);
-    this.zoom(...this.window);
+    this.stack();
+    // Areas that lie on others are drawn first, so that the lower ones cover their lower parts.
+    const areas = this.data.lines.flatMap((line, at) => (line.draw === 'area' && this.shown[at] ? [at] : [])).reverse();
+    const drawn = [...areas, ...this.data.lines.flatMap((line, at) => (line.draw === 'line' && this.shown[at] ? [at] : []))];
+    const columns = drawn.map((at) => this.heights[at] ?? []);
+    this.plot = new uPlot(this.plotOptions(width, drawn), [this.times.map((time) => time / 1e6), ...columns], this.holder);
+    this.setWindow(...this.window);
   }
 
-  private plotOptions(width: number): uPlot.Options {
+  /** Adds up the areas that are shown. */
+  private stack(): void {
+    const sums = this.times.map(() => 0);
+    this.heights = this.data.lines.map((line, row) => {
+      const values = this.bytes[row] ?? [];
+      if (line.draw !== 'area') return values;
+      if (!this.shown[row]) return values.map(() => null);
+      return values.map((value, at) => (sums[at] = (sums[at] ?? 0) + (value ?? 0)));
+    });
+  }
+
+  /** Returns the highest bytes that the chart has to show. `most`: those of its lines in the window. */
+  private top(most: number): number {
+    const total = this.data.total ?? 0;
+    if (!this.isWhole) {
+      // Columns are shown up to their tops, unless that makes the process's own memory too low.
+      const read = this.most(false);
+      return Math.max(1, total > 0 && read <= 8 * most ? read : most) * 1.06;
+    }
+    // A request that is larger than the device does not make everything else low.
+    return Math.max(most, this.most(false), total, Math.min(1.4 * total, this.most(true))) * 1.05;
+  }
+
+  private plotOptions(width: number, drawn: number[]): uPlot.Options {
     const ink = styleColour('--ink-soft');
     const grid = { stroke: styleColour('--grid'), width: 1 };
     const font = '12px system-ui, sans-serif';
     const stepped = uPlot.paths.stepped?.({ align: 1 });
+    const hasSteps = (this.data.steps ?? []).length > 0;
     return {
-      width, height: this.height(width), legend: { show: false },
+      width, height: this.height(width), legend: { show: false }, padding: [hasSteps ? 26 : 12, 12, 0, 0],
       cursor: { drag: { x: true, y: false }, points: { size: 7 } },
-      scales: { x: { time: false, range: (_, min, max) => [min, max] }, y: { range: (_, __, most) => [0, Math.max(1, most * 1.06)] } },
+      scales: { x: { time: false, range: (_, min, max) => [min, max] }, y: { range: (_, __, most) => [0, this.top(most)] } },
       axes: [
         { stroke: ink, grid, ticks: grid, font, values: (_, splits) => splits.map((split) => (split === 0 ? '0 s' : duration(split * 1e6).replace('.0 ', ' '))), space: 90 },
         { stroke: ink, grid, ticks: grid, font, size: 76, incrs: powers, values: (_, splits) => splits.map((split) => bytes(split).replace('.0 ', ' ')) },
       ],
-      series: [{}, ...this.lines.map((line, at): uPlot.Series => ({
-        label: line.name, show: this.shown[at] ?? true, stroke: line.colour, width: line.dashed ? 1.5 : 2, points: { show: false },
-        ...(line.dashed ? { dash: [6, 4] } : { fill: `${line.colour}22` }), ...(stepped ? { paths: stepped } : {}),
-      }))],
+      series: [{}, ...drawn.map((at): uPlot.Series => {
+        const line = this.data.lines[at];
+        const colour = line?.colour ?? ink;
+        const isArea = line?.draw === 'area';
+        return {
+          label: line?.name ?? '', stroke: colour, width: isArea ? 1 : 2, points: { show: false },
+          ...(isArea ? { fill: colour } : line?.dashed ? { dash: [6, 4] } : { fill: `${colour}22` }), ...(stepped ? { paths: stepped } : {}),
+        };
+      })],
       hooks: {
         setCursor: [(plot) => { this.showValues(plot.cursor.idx ?? null); }],
         setSelect: [(plot) => {
-          if (plot.select.width > 2) this.window = [plot.posToVal(plot.select.left, 'x'), plot.posToVal(plot.select.left + plot.select.width, 'x')];
+          if (plot.select.width > 2) this.zoom(plot.posToVal(plot.select.left, 'x'), plot.posToVal(plot.select.left + plot.select.width, 'x'));
         }],
-        draw: [(plot) => { this.drawMarks(plot); }],
+        drawClear: [(plot) => { drawBackground(plot, this); }],
+        draw: [(plot) => {
+          drawColumns(plot, this);
+          drawMarks(plot, this);
+          drawPoints(plot, this);
+          drawSteps(plot, this);
+        }],
       },
     };
-  }
-
-  private drawMarks(plot: uPlot): void {
-    const { ctx, bbox } = plot;
-    const ratio = devicePixelRatio;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top - 2 * ratio, bbox.width, bbox.height + 2 * ratio);
-    ctx.clip();
-    for (const mark of this.marks) {
-      const x = plot.valToPos(mark.time / 1e6, 'x', true);
-      if (mark.value !== undefined) {
-        const y = plot.valToPos(mark.value, 'y', true);
-        ctx.beginPath();
-        ctx.arc(x, y, 4 * ratio, 0, 7);
-        ctx.fillStyle = styleColour('--paper');
-        ctx.fill();
-        ctx.lineWidth = 2 * ratio;
-        ctx.strokeStyle = mark.colour ?? styleColour('--ink');
-        ctx.stroke();
-        continue;
-      }
-      ctx.strokeStyle = ctx.fillStyle = styleColour(mark.tone === 'bad' ? '--bad' : '--warning');
-      ctx.lineWidth = 1.5 * ratio;
-      ctx.setLineDash([5 * ratio, 3 * ratio]);
-      ctx.beginPath();
-      ctx.moveTo(x, bbox.top);
-      ctx.lineTo(x, bbox.top + bbox.height);
-      ctx.stroke();
-      ctx.setLineDash([]);
-      ctx.font = `${11 * ratio}px system-ui, sans-serif`;
-      const isLeft = x > bbox.left + bbox.width * 0.8;
-      ctx.textAlign = isLeft ? 'right' : 'left';
-      ctx.fillText(mark.text, x + (isLeft ? -5 : 5) * ratio, bbox.top + 12 * ratio);
-    }
-    ctx.restore();
   }
 }

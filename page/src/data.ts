@@ -97,12 +97,12 @@ export interface RawReport {
   summary: Notice[];
   lacks: string[];
   devices: {
-    device: number[]; name: MaybeText[]; uuid: MaybeText[]; at: MaybeText[];
+    device: number[]; name: MaybeText[]; uuid: MaybeText[]; at: MaybeText[]; time: Maybe[];
     total: Maybe[]; used: Maybe[]; free: Maybe[];
   };
   accounts: { device: number[]; incident: Maybe[]; item: string[]; words: string[]; bytes: Maybe[] };
   totals: {
-    kind: string[]; device: Maybe[]; made: Maybe[]; failures: Maybe[]; count: Maybe[]; bytes: Maybe[];
+    kind: string[]; device: Maybe[]; made: Maybe[]; made_bytes: Maybe[]; failures: Maybe[]; count: Maybe[]; bytes: Maybe[];
     peak_count: Maybe[]; peak_bytes: Maybe[]; peak_time: Maybe[];
   };
   timeline: Series[];
@@ -120,8 +120,11 @@ export interface RawReport {
     stack: number[]; api: number[]; device: Maybe[]; bytes: Maybe[]; count: Maybe[]; made: Maybe[]; growth: number[];
   };
   objects: { stack: number[]; kind: number[]; api: number[]; device: Maybe[]; bytes: Maybe[]; count: Maybe[] };
+  /** Stacks that allocated most over the run, freed or not. */
+  allocated: { stack: number[]; kind: number[]; api: number[]; device: Maybe[]; bytes: Maybe[]; count: Maybe[] };
+  steps: { number: Maybe[]; time: Maybe[]; name: number[] };
   frameworks: {
-    framework: string[]; pool: MaybeText[]; device: Maybe[]; incident: Maybe[]; reserved: Maybe[];
+    framework: string[]; pool: MaybeText[]; device: Maybe[]; incident: Maybe[]; time: Maybe[]; reserved: Maybe[];
     allocated: Maybe[]; peak: Maybe[]; holes: Maybe[];
   };
   slabs: SlabMap[];
@@ -196,6 +199,7 @@ export class Page {
   }
   /** Returns words for a kind of memory, such as "device memory (GPU 0)". */
   memory(kind: string, device: Maybe | undefined): string {
+    if (kind === 'framework_block') return `blocks of frameworks${device === null || device === undefined ? '' : ` (GPU ${device})`}`;
     const words = kind === 'host_rss' ? 'resident host memory (RSS)' : (own(this.raw.kinds, kind) ?? kind).replace(/_/g, ' ');
     return device === null || device === undefined ? words : `${words} (GPU ${device})`;
   }

@@ -1,4 +1,5 @@
 // Memory that was not freed, as a table that sorts and filters.
+import { apartByStack } from './apart';
 import type { Page, RawReport } from './data';
 import { h, section } from './dom';
 import { stackList } from './stack_list';
@@ -81,6 +82,7 @@ export function groupsSection(page: Page, report: RawReport): HTMLElement {
         || `${page.text(groups.api[at])} ${page.text(groups.module[at])} ${page.memory(page.text(groups.kind[at]), groups.device[at])} ${page.text(groups.growth[at])} ${found(page, report, at)}`.toLowerCase().includes(wanted);
     },
     details: (at) => details(page, report, at),
+    apart: apartByStack(page, (at) => groups.stack[at] ?? 0),
   });
   table.show(groups.stack.map((_, at) => at));
   return section('groups', isRunning ? 'Live memory' : 'Not freed', 'A row for each call stack, kind, function and device. Open a row for its stack.', table.element);

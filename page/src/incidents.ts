@@ -1,4 +1,5 @@
 // The holders of memory at each refused request.
+import { apartByStack } from './apart';
 import type { Page, RawReport } from './data';
 import { fill, h, section } from './dom';
 import { stackList } from './stack_list';
@@ -28,6 +29,7 @@ function holdersTable(page: Page, report: RawReport, id: number): HTMLElement {
       { title: 'Locks', number: true, text: (at) => ((holders.locked[at] ?? 0) > 0 ? bytes(holders.locked[at]) : ''), order: (at) => holders.locked[at] ?? 0 },
     ],
     details: (at) => stackList(page, holders.stack[at] ?? 0),
+    apart: apartByStack(page, (at) => holders.stack[at] ?? 0),
   });
   table.show(holders.incident.flatMap((incident, at) => (incident === id ? [at] : [])));
   return table.element;
@@ -63,6 +65,7 @@ export function incidentsPart(page: Page, report: RawReport): IncidentsPart {
       }, 'Show') },
     ],
     details: (at) => stackList(page, incidents.stack[at] ?? 0),
+    apart: apartByStack(page, (at) => incidents.stack[at] ?? 0),
   });
   table.show(incidents.id.map((_, at) => at));
   show(incidents.id[Math.max(0, incidents.outcome.indexOf('failed'))] ?? 0);

@@ -36,7 +36,7 @@ function partsOf(page: Page, report: RawReport): Maker[] {
     goTo('incidents');
   };
   const makers: Maker[] = [
-    () => summarySection(page, report, showIncident), () => timelineSection(page, report, showIncident).element, () => accountsSection(page, report),
+    () => summarySection(page, report, showIncident), () => timelineSection(page, report, showIncident), () => accountsSection(page, report),
   ];
   if (report.incidents.id.length > 0) makers.push(() => (incidents = incidentsPart(page, report)).element);
   if (report.slabs.length > 0) makers.push(() => slabsSection(page, report));

@@ -1,4 +1,5 @@
 // The map of slabs: a square for each unit of 2 MiB that the driver cuts small requests from.
+import { apartByStack } from './apart';
 import type { Page, RawReport, SlabMap } from './data';
 import { choice, fill, h, section, styleColour } from './dom';
 import { stackList } from './stack_list';
@@ -124,6 +125,7 @@ function drawMap(page: Page, map: SlabMap, holder: HTMLElement): void {
       { title: 'In', number: true, text: (at) => count(map.holders.count[at]), order: (at) => map.holders.count[at] ?? 0 },
     ],
     details: (at) => stackList(page, map.holders.stack[at] ?? 0),
+    apart: apartByStack(page, (at) => map.holders.stack[at] ?? 0),
   });
   holders.show(map.holders.stack.map((_, at) => at));
   fill(holder,

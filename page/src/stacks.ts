@@ -1,4 +1,5 @@
 // The stacks that hold memory: an icicle, and the allocations below the bar that was chosen.
+import { apartByStack } from './apart';
 import type { Maybe, Page, RawReport } from './data';
 import { choice, fill, freshId, h, section, swatch } from './dom';
 import { Icicle } from './icicle';
@@ -43,8 +44,29 @@ function weighted(page: Page, parts: Parts, grouping: Grouping): Weighted[] {
   return rows;
 }
 
+/** Returns a row for each kind and device with what stacks allocated that the report does not list. */
+function unlisted(page: Page, report: RawReport, grouping: Grouping): Weighted[] {
+  const { totals, allocated } = report;
+  if (allocated.stack.length === 0) return [];
+  return totals.kind.flatMap((kind, row): Weighted[] => {
+    const device = totals.device[row] ?? null;
+    const made = totals.made_bytes[row] ?? null;
+    if (made === null) return [];
+    let size = made;
+    let number = totals.made[row] ?? 0;
+    allocated.kind.forEach((one, at) => {
+      if (page.text(one) !== kind || (allocated.device[at] ?? null) !== device) return;
+      size -= allocated.bytes[at] ?? 0;
+      number -= allocated.count[at] ?? 0;
+    });
+    const memory = page.memory(kind, device);
+    const group = { none: '', kind: memory, api: 'unknown call', module: 'unknown module' }[grouping];
+    return size <= 0 ? [] : [{ stack: 0, bytes: size, count: Math.max(0, number), group, words: memory, name: 'call stacks that the report does not list' }];
+  });
+}
+
 function sourcesOf(page: Page, report: RawReport): Source[] {
-  const { groups, peaks, sites, objects } = report;
+  const { groups, peaks, sites, objects, allocated } = report;
   const moduleOf = (stack: number | undefined): string => page.usersFrame(stack ?? 0)?.module ?? '';
   const left: Parts = {
     ...groups, kind: (at) => page.text(groups.kind[at]), api: (at) => page.text(groups.api[at]), module: (at) => page.text(groups.module[at]),
@@ -67,6 +89,13 @@ function sourcesOf(page: Page, report: RawReport): Source[] {
     {
       value: 'peak', text: 'live at the peak of each kind', title: 'live at the peak',
       rows: (grouping) => weighted(page, { ...peaks, kind: (at) => page.text(peaks.kind[at]), api: () => '', module: (at) => moduleOf(peaks.stack[at]) }, grouping),
+    },
+    {
+      value: 'allocated', text: 'allocated over the whole run, freed or not', title: 'allocated',
+      rows: (grouping) => [
+        ...weighted(page, { ...allocated, kind: (at) => page.text(allocated.kind[at]), api: (at) => page.text(allocated.api[at]), module: (at) => moduleOf(allocated.stack[at]) }, grouping),
+        ...unlisted(page, report, grouping),
+      ],
     },
     {
       value: 'tensors', text: "blocks of frameworks' (tensors)", title: 'blocks handed out',
@@ -92,12 +121,13 @@ function rowsTable(page: Page): DataTable<Weighted> {
     sorted: 1,
     most: 10,
     columns: [
-      { title: 'At', text: (row) => location(page.usersFrame(row.stack)) },
+      { title: 'At', text: (row) => row.name ?? location(page.usersFrame(row.stack)) },
       { title: 'Bytes', number: true, text: (row) => bytes(row.bytes), order: (row) => row.bytes },
       { title: 'Allocations', number: true, text: (row) => count(row.count), order: (row) => row.count },
       { title: 'Memory', text: (row) => row.words },
     ],
     details: (row) => stackList(page, row.stack),
+    apart: apartByStack(page, (row) => row.stack),
   });
 }
 

@@ -1,4 +1,5 @@
 // The sentences: what happened, and what to do. They are those of the text report.
+import { apart } from './apart';
 import type { Notice, Page, RawReport } from './data';
 import { h, section } from './dom';
 import { stackList } from './stack_list';
@@ -23,11 +24,11 @@ export function adviceOf(row: Notice): string | undefined {
   return row.lines.find((line) => line.startsWith(toDo))?.slice(toDo.length);
 }
 
-function notice(page: Page, row: Notice, showIncident: (id: number) => void): HTMLElement {
+function notice(page: Page, row: Notice, showIncident: (id: number) => void, difference = ''): HTMLElement {
   const isIncident = row.incident !== null;
   const advice = adviceOf(row);
   const box = h('li', { class: `notice ${row.tone}` }, title(row));
-  if (row.stack !== 0 && row.tone === 'leak') box.append(h('p', { class: 'where' }, `at ${location(page.usersFrame(row.stack))}`));
+  if (row.stack !== 0 && row.tone === 'leak') box.append(h('p', { class: 'where' }, `at ${location(page.usersFrame(row.stack))}${difference === '' ? '' : `, ${difference}`}`));
   if (advice !== undefined) box.append(h('p', { class: 'advice' }, advice));
   const others = row.lines.filter((line) => !line.startsWith(toDo));
   // The first one is the cause.
@@ -69,10 +70,20 @@ function figures(report: RawReport): HTMLElement {
   return list;
 }
 
+/** Returns words for each of the leaks that tell it from the others at the same line; empty: there are none. */
+function differences(page: Page, leaks: Notice[]): string[] {
+  const lines = leaks.map((leak) => location(page.usersFrame(leak.stack)));
+  return leaks.map((leak, at) => {
+    const alike = leaks.filter((_, other) => lines[other] === lines[at]);
+    return alike.length < 2 ? '' : apart(page, alike.map((one) => one.stack), alike.map((one) => one.title))[alike.indexOf(leak)] ?? '';
+  });
+}
+
 /** Returns the section with the sentences. */
 export function summarySection(page: Page, report: RawReport, showIncident: (id: number) => void): HTMLElement {
   const rest = report.summary.filter((row) => row.tone !== 'leak');
   const leaks = report.summary.filter((row) => row.tone === 'leak');
+  const apartWords = differences(page, leaks);
   const first = rest.shift();
   const list = h('ol', { class: 'notices' });
   // What went wrong comes before the plain fact of the end.
@@ -80,7 +91,7 @@ export function summarySection(page: Page, report: RawReport, showIncident: (id:
   for (const row of ordered) {
     const item = notice(page, row, showIncident);
     if (row === rest.at(-1) && leaks.length > 0)
-      item.append(h('ol', { class: 'notices inner' }, ...leaks.map((leak) => notice(page, leak, showIncident))));
+      item.append(h('ol', { class: 'notices inner' }, ...leaks.map((leak, at) => notice(page, leak, showIncident, apartWords[at]))));
     list.append(item);
   }
   const lead = first && first.tone !== 'bad' ? h('p', { class: 'lead' }, first.title) : null;

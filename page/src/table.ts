@@ -21,6 +21,11 @@ export interface TableOptions<Row> {
   sorted?: number;
   /** Makes the content of an opened row; left out: rows do not open. */
   details?: (row: Row) => Node;
+  /**
+   * Returns words for each of several rows whose first columns have one text, which tell them apart; empty: none.
+   * `texts`: the texts of all columns of each row. Left out: such rows are not told apart.
+   */
+  apart?: (rows: Row[], texts: string[]) => string[];
   /** Returns a test of rows for a text of the filter; left out: there is no filter. */
   filter?: (text: string) => (row: Row) => boolean;
   /** Most rows that are shown at first. */
@@ -124,7 +129,9 @@ export class DataTable<Row> {
   private draw(): void {
     const shown = Math.min(this.most, this.found.length);
     const body = document.createDocumentFragment();
-    for (const row of this.found.slice(0, shown)) body.append(this.row(row));
+    const rows = this.found.slice(0, shown);
+    const notes = this.notesOf(rows);
+    for (const row of rows) body.append(this.row(row, notes.get(row) ?? ''));
     this.body.replaceChildren(body);
     this.holder.hidden = this.found.length === 0;
     const all = this.found.length.toLocaleString('en-US');
@@ -141,14 +148,35 @@ export class DataTable<Row> {
     }, rest <= count ? 'Show all' : `Show ${count.toLocaleString('en-US')} more`)));
   }
 
-  private row(row: Row): Node {
+  /** Returns words that tell rows apart whose first columns have one text. */
+  private notesOf(rows: Row[]): Map<Row, string> {
+    const { columns, apart } = this.options;
+    const notes = new Map<Row, string>();
+    const first = columns[0];
+    if (!apart || !first) return notes;
+    const alike = new Map<string, Row[]>();
+    for (const row of rows) {
+      const text = first.text(row);
+      const others = alike.get(text);
+      if (others) others.push(row);
+      else alike.set(text, [row]);
+    }
+    for (const group of alike.values()) {
+      if (group.length < 2) continue;
+      const words = apart(group, group.map((row) => columns.map((column) => column.text(row)).join('\t')));
+      group.forEach((row, at) => notes.set(row, words[at] ?? ''));
+    }
+    return notes;
+  }
+
+  private row(row: Row, note: string): Node {
     const line = h('tr');
     const { columns, details } = this.options;
     columns.forEach((column, at) => {
       const content = column.shown ? column.shown(row) : column.text(row);
       const cell = h(at === 0 ? 'th' : 'td', { class: column.number ? 'number' : column.long ? 'long' : null, scope: at === 0 ? 'row' : null });
       if (at === 0 && details) {
-        const button = h('button', { type: 'button', class: 'open', 'aria-expanded': 'false' }, content);
+        const button = h('button', { type: 'button', class: 'open', 'aria-expanded': 'false' }, content, note === '' ? null : h('span', { class: 'apart' }, note));
         button.addEventListener('click', () => { this.toggle(line, button, row); });
         cell.append(button);
       } else {

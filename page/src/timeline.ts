@@ -1,6 +1,8 @@
-// Live bytes over time, by kind of memory and device.
-import { Chart, type Line, type Mark } from './chart';
+// Live bytes over time: a chart for each device, with areas that lie one on the other up to its size, and a chart of
+// the host's memory.
+import { Chart, type Line, type Mark, type StepMark } from './chart';
 import type { Page, RawReport } from './data';
+import { deviceUse, otherLines, spansOf } from './device_use';
 import { h, section } from './dom';
 import { DataTable } from './table';
 import { colourOf } from './theme';
@@ -9,43 +11,61 @@ import { bytes, count, duration, fileName, moment } from './words';
 const shades = ['', 'cc', '99', '77'];
 
 /** Returns a line for each kind of memory on each device. `prefix`: words before each name. */
-export function linesOf(page: Page, report: RawReport, prefix: string, isDashed: boolean): Line[] {
-  const { totals, process } = report;
-  return report.timeline.filter((series) => series.most.some((value) => (value ?? 0) > 0)).map((series) => {
-    const last = (series.time.at(-1) ?? 0) + (series.width.at(-1) ?? 0);
-    const end = Math.max(process.end ?? 0, last);
-    // From the last change on, as much is live as at the end.
-    const at = totals.kind.findIndex((kind, row) => kind === series.kind && totals.device[row] === series.device);
-    const left = at < 0 ? series.most.at(-1) ?? null : totals.bytes[at] ?? null;
-    const goesOn = end > last;
-    return {
-      name: prefix + page.memory(series.kind, series.device),
-      colour: colourOf(series.kind) + (shades[(series.device ?? 0) % shades.length] ?? ''),
-      time: goesOn ? [...series.time, last] : series.time,
-      value: goesOn ? [...series.most, left] : series.most,
-      end,
-      dashed: isDashed,
-      isShown: series.kind !== 'host_rss',
-    };
-  });
+function linesOf(page: Page, report: RawReport, prefix: string, isDashed: boolean): Line[] {
+  return report.timeline.filter((series) => series.most.some((value) => (value ?? 0) > 0)).map((series) => ({
+    name: prefix + page.memory(series.kind, series.device),
+    colour: colourOf(series.kind) + (shades[(series.device ?? 0) % shades.length] ?? ''),
+    ...spansOf(report, series),
+    draw: 'line',
+    dashed: isDashed,
+    isShown: series.kind !== 'host_rss',
+  }));
 }
 
-function marksOf(report: RawReport): Mark[] {
-  const marks: Mark[] = [];
-  const { incidents, totals } = report;
-  incidents.id.forEach((id, at) => {
+/** Returns the marks of refused requests. `device`: those for its memory; null: those for the host's. */
+function incidentMarks(report: RawReport, device: number | null): Mark[] {
+  const { incidents } = report;
+  const marks: Mark[] = incidents.id.flatMap((id, at) => {
     const time = incidents.time[at] ?? null;
-    const outcome = incidents.outcome[at];
-    if (time !== null)
-      marks.push({ time, text: `${outcome === 'failed' ? 'out of memory' : (outcome ?? '').replace(/_/g, ' ')} (incident ${id})`, tone: outcome === 'failed' ? 'bad' : 'warning' });
-  });
-  totals.kind.forEach((kind, at) => {
-    const time = totals.peak_time[at] ?? null;
-    if (time !== null && (totals.peak_bytes[at] ?? 0) > 0)
-      marks.push({ time, text: 'peak', tone: 'peak', value: totals.peak_bytes[at] ?? 0, colour: colourOf(kind) });
+    const outcome = incidents.outcome[at] ?? '';
+    if (time === null || (incidents.device[at] ?? null) !== device) return [];
+    return [{ time, text: `${outcome === 'failed' ? 'out of memory' : outcome.replace(/_/g, ' ')} (incident ${id})`, tone: outcome === 'failed' ? 'bad' : 'warning' }];
   });
   // Of many, the first ones are drawn: the others are in the table of incidents.
   return marks.slice(0, 60);
+}
+
+/** Returns the marks of the peaks of kinds of memory. The lines have the names of their kinds. */
+function peakMarks(page: Page, report: RawReport, lines: Line[]): Mark[] {
+  const { totals } = report;
+  return totals.kind.flatMap((kind, at): Mark[] => {
+    const time = totals.peak_time[at] ?? null;
+    const line = lines.findIndex((one) => one.name === page.memory(kind, totals.device[at]));
+    return time === null || line < 0 || (totals.peak_bytes[at] ?? 0) === 0 ? [] : [{ time, text: 'peak', tone: 'peak', line }];
+  });
+}
+
+/** Returns a step in words, such as "step 3" or "step 3, test_cache". */
+function stepWords(page: Page, report: RawReport, at: number): string {
+  const name = page.text(report.steps.name[at]);
+  return `step ${count(report.steps.number[at])}${name === '' ? '' : `, ${name.length > 40 ? `${name.slice(0, 38)}…` : name}`}`;
+}
+
+function stepMarks(page: Page, report: RawReport): StepMark[] {
+  const { steps } = report;
+  return steps.time.flatMap((time, at) => (time === null ? [] : [{ time, words: stepWords(page, report, at), isNamed: (steps.name[at] ?? 0) !== 0 }]));
+}
+
+/** Returns words for a moment of the run, with the step that was under way. */
+function momentWords(page: Page, report: RawReport, us: number): string {
+  const { steps } = report;
+  let at = -1;
+  while (at + 1 < steps.time.length && (steps.time[at + 1] ?? 0) <= us) ++at;
+  const words = moment(report.process, us);
+  if (at < 0) return words;
+  // Of very many steps only some are in the report.
+  const isNext = at + 1 < steps.number.length && (steps.number[at + 1] ?? 0) > (steps.number[at] ?? 0) + 1;
+  return `${words}, ${isNext ? 'about ' : ''}${stepWords(page, report, at)}`;
 }
 
 function totalsTable(page: Page, report: RawReport): HTMLElement {
@@ -60,6 +80,8 @@ function totalsTable(page: Page, report: RawReport): HTMLElement {
       { title: 'Peak', number: true, text: (at) => bytes(totals.peak_bytes[at]), order: (at) => totals.peak_bytes[at] ?? 0 },
       { title: 'At', number: true, text: (at) => duration(totals.peak_time[at]), order: (at) => totals.peak_time[at] ?? 0 },
       { title: 'Made in all', number: true, text: (at) => count(totals.made[at]), order: (at) => totals.made[at] ?? 0 },
+      // Reports of earlier versions do not have this figure.
+      ...(totals.made_bytes.some((value) => value !== null) ? [{ title: 'Bytes in all', number: true, text: (at: number) => bytes(totals.made_bytes[at]), order: (at: number) => totals.made_bytes[at] ?? 0 }] : []),
       { title: 'Failed', number: true, text: (at) => count(totals.failures[at]), order: (at) => totals.failures[at] ?? 0 },
     ],
   });
@@ -67,23 +89,81 @@ function totalsTable(page: Page, report: RawReport): HTMLElement {
   return table.element;
 }
 
-/** Returns the section, and the chart in it; null: there is no timeline. */
-export function timelineSection(page: Page, report: RawReport, showIncident: (id: number) => void): { element: HTMLElement; chart: Chart | null } {
-  const lines = linesOf(page, report, '', false);
-  const chart = lines.length === 0 ? null : new Chart('Live bytes over time', lines, marksOf(report), (us) => moment(report.process, us));
+/** Returns the steps as a table that can be opened; null: the report has no times of steps. */
+function stepsTable(page: Page, report: RawReport): HTMLElement | null {
+  const { steps, process } = report;
+  if (steps.number.length === 0) return null;
+  const table = new DataTable<number>({
+    caption: 'Steps of the program',
+    empty: 'The program marked no steps.',
+    most: 20,
+    columns: [
+      { title: 'Step', number: true, text: (at) => count(steps.number[at]), order: (at) => steps.number[at] ?? 0 },
+      { title: 'Name', long: true, text: (at) => page.text(steps.name[at]) },
+      { title: 'Began', text: (at) => moment(process, steps.time[at] ?? null), order: (at) => steps.time[at] ?? 0 },
+    ],
+  });
+  table.show(steps.number.map((_, at) => at));
+  const listed = (process.steps ?? 0) > steps.number.length ? `${count(steps.number.length)} of ${count(process.steps)} steps` : `${count(steps.number.length)} steps`;
+  return h('details', { class: 'fold' }, h('summary', {}, `When ${listed} began`), table.element);
+}
+
+/** Returns a sentence about the steps; empty: the program marked none. */
+function stepsHint(report: RawReport): string {
+  const { process, steps } = report;
+  if (process.steps === null) return '';
+  return steps.number.length > 0 ? ' Ticks above a chart are steps of the program.'
+    : ` The program marked ${count(process.steps)} steps. The report is older than the table of their times.`;
+}
+
+interface Titled {
+  title: string;
+  chart: Chart;
+  /** True: the chart is seen only when it is opened. */
+  isClosed: boolean;
+}
+
+function chartsOf(page: Page, report: RawReport): Titled[] {
+  const { devices } = report;
+  const timeWords = (us: number): string => momentWords(page, report, us);
+  const end = report.process.end ?? 0;
+  const steps = stepMarks(page, report);
+  const charts = devices.device.flatMap((device, row): Titled[] => {
+    const { lines, columns, total } = deviceUse(page, report, row);
+    if (lines.length === 0) return [];
+    const title = `GPU ${device}: ${devices.name[row] ?? 'unknown'}, ${bytes(total)}`;
+    const marks = [...incidentMarks(report, device), ...peakMarks(page, report, lines)];
+    return [{ title, isClosed: false, chart: new Chart({ label: `Use of GPU ${device} over time`, end, lines, columns, marks, steps, total, timeWords }) }];
+  });
+  const others = otherLines(page, report);
+  if (others.length === 0) return charts;
+  const isManaged = report.timeline.some((series) => series.kind === 'managed');
+  const title = isManaged ? 'Host memory, and managed memory' : 'Host memory';
+  const marks = [...incidentMarks(report, null), ...peakMarks(page, report, others)];
+  const isClosed = charts.length > 0 && !isManaged && report.timeline.every((series) => series.device !== null || series.kind === 'host_rss');
+  return [...charts, { title, isClosed, chart: new Chart({ label: `${title} over time`, end, lines: others, marks, steps, timeWords }) }];
+}
+
+/** Returns the section. `showIncident`: is called with the number of an incident that was chosen. */
+export function timelineSection(page: Page, report: RawReport, showIncident: (id: number) => void): HTMLElement {
+  const charts = chartsOf(page, report);
+  Chart.link(charts.map(({ chart }) => chart));
   const { incidents } = report;
   const jumps = h('ul', { class: 'jumps' }, ...incidents.id.slice(0, 12).map((id, at) => h('li', {}, h('button', {
     type: 'button', class: 'quiet', onclick: () => {
       showIncident(id);
-      chart?.showAround(incidents.time[at] ?? 0);
+      charts[0]?.chart.showAround(incidents.time[at] ?? 0);
     },
   }, `Incident ${id} ${moment(report.process, incidents.time[at] ?? null)}`))));
-  const steps = report.process.steps === null ? '' : ` The program marked ${count(report.process.steps)} steps.`;
-  const element = section('timeline', 'Memory over time',
-    `Most live bytes in each span of the run. Circles are peaks, dashed lines are refused requests.${steps}`,
-    chart ? chart.element : h('p', { class: 'status' }, 'The report has no timeline: no memory was live while it was recorded.'),
-    incidents.id.length > 0 ? jumps : null, totalsTable(page, report));
-  return { element, chart };
+  const elements = charts.map(({ title, chart, isClosed }) => (isClosed ? h('details', { class: 'fold' }, h('summary', {}, title), chart.element)
+    : h('div', { class: 'device' }, h('h3', {}, title), chart.element)));
+  const areas = charts.some(({ chart }) => (chart.data.total ?? null) !== null)
+    ? 'Areas lie one on the other: most live bytes of each kind in each span of the run. Columns are all parts of the device at the moments at which it was read, up to its size; between them, contexts, other processes and free memory are not known (hatched). '
+    : '';
+  return section('timeline', 'Memory over time',
+    `${areas}Circles are peaks, dashed lines are refused requests.${stepsHint(report)}`,
+    ...(elements.length > 0 ? elements : [h('p', { class: 'status' }, 'The report has no timeline: no memory was live while it was recorded.')]),
+    incidents.id.length > 0 ? jumps : null, totalsTable(page, report), stepsTable(page, report));
 }
 
 /** Returns the section with the timelines of two reports on one axis. */
@@ -92,5 +172,5 @@ export function comparedTimelines(page: Page, before: RawReport, now: RawReport)
   return section('together', 'Both runs on one axis',
     `Times count from each start. Dashed: before (${fileName(before.process.path)}). Solid: now (${fileName(now.process.path)}).`,
     lines.length === 0 ? h('p', { class: 'status' }, 'Neither report has a timeline.')
-      : new Chart('Live bytes of both runs over time', lines, [], (us) => `${duration(us)} into each run`).element);
+      : new Chart({ label: 'Live bytes of both runs over time', end: 0, lines, timeWords: (us) => `${duration(us)} into each run` }).element);
 }

@@ -10,6 +10,8 @@ export interface Weighted {
   group: string;
   /** Words for lists, such as "device memory (GPU 0) · cudaMalloc". */
   words: string;
+  /** Text in place of a stack that is unknown; left out: no stack was recorded. */
+  name?: string;
 }
 
 export interface TreeNode {
@@ -83,7 +85,7 @@ export function treeOf(page: Page, rows: Weighted[], isFolded: boolean, title: s
       add();
     }
     if (nodes.length === 0) {
-      at = child(at, 'no stack was recorded', '', 'system');
+      at = child(at, row.name ?? 'no stack was recorded', '', 'system');
       add();
     }
     for (const { frame, frames } of nodes) {

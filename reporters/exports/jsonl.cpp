@@ -65,6 +65,7 @@ std::string_view text_of(const model::Text& text) { return text ? *text : std::s
 // made.
 std::string_view kind_of(const model::Incident& row) { return text_of(row.kind); }
 std::string_view kind_of(const model::ImplicitGroup& row) { return row.item; }
+std::string_view kind_of(const model::AllocationSite& row) { return row.kind; }
 
 // True if the row names the CUDA function that was called, but has no fingerprint itself.
 template <class Row>

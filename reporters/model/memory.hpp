@@ -85,6 +85,7 @@ struct Total {
   std::string kind;               // kind of memory, such as "device" or "pinned" (core/kind.hpp)
   MaybeId device;                 // CUDA ordinal of the device; null for host memory
   Figure allocations;             // number of allocations that were ever made
+  Figure allocated_bytes;         // bytes of all allocations that were ever made
   Figure frees;                   // number of allocations that the program has freed
   Figure failures;                // requests that the program saw fail for lack of memory
   Figure live_count, live_bytes;  // number and bytes of the live allocations at the process's end
@@ -95,9 +96,9 @@ struct Total {
   // Time at which peak_bytes were live, in ns since the process's start; null: no bytes were ever
   // live.
   Figure peak_time_ns;
-  CUWARDEN_FIELDS(kind, device, allocations, frees, failures, live_count, live_bytes, peak_count,
-                  peak_bytes, peak_time_ns)
-  CUWARDEN_MAY_LACK(frees)
+  CUWARDEN_FIELDS(kind, device, allocations, allocated_bytes, frees, failures, live_count,
+                  live_bytes, peak_count, peak_bytes, peak_time_ns)
+  CUWARDEN_MAY_LACK(allocated_bytes, frees)
 };
 
 // Sums of the report's leak groups.
@@ -326,13 +327,23 @@ struct Pool {
                     spilled_bytes, spilled_peak_bytes, spilled_count, ipc_refused)
 };
 
+// A step that the program marked, such as an iteration of a training loop: a row of the report's
+// table `steps`. Of very many steps without names, only some have a row.
+struct Step {
+  Figure number;       // number of the step, from 1
+  Figure time_ns;      // start of the step, in ns since the process's start
+  Text name;           // name that the program gave the step; null: none
+  Figure name_end_ns;  // end of the named part, in ns since the process's start; null: it has none
+  CUWARDEN_FIELDS(number, time_ns, name, name_end_ns)
+};
+
 // Live bytes of a kind on a device in a span of time: a row of the report's table `timeline`.
 struct Bucket {
   Figure time_ns;   // begin of the span, in ns since the process's start
   Figure width_ns;  // length of the span in ns
   MaybeId device;   // CUDA ordinal of the device; null for host memory
   // Kind of memory, such as "device" (core/kind.hpp), or "host_rss" for the process's resident
-  // memory.
+  // memory. Rows of "framework_block" are parts of other kinds' rows.
   std::string kind;
   Figure max_bytes;   // most live bytes in the span
   Figure last_bytes;  // live bytes at the span's end
@@ -356,6 +367,18 @@ struct PeakHolder {
   Figure first_ns, last_ns;
   CUWARDEN_FIELDS(device, kind, stack, count, bytes, allocations, first_ns, last_ns)
   CUWARDEN_MAY_LACK(allocations, first_ns, last_ns)
+};
+
+// A call stack that allocated many bytes of a kind on a device over the whole run, freed or not.
+// The report has those that allocated most.
+struct AllocationSite {
+  std::string kind;        // kind of memory, such as "device" or "pinned" (core/kind.hpp)
+  Text api;                // CUDA function that the program called; null: unknown
+  MaybeId device;          // CUDA ordinal of the device; null for host memory
+  MaybeId stack;           // row of the table `stacks`; null: no stack was recorded
+  Figure allocations;      // number of allocations that were ever made
+  Figure allocated_bytes;  // bytes of all allocations that were ever made
+  CUWARDEN_FIELDS(kind, api, device, stack, allocations, allocated_bytes)
 };
 
 }  // namespace cuwarden::model

@@ -92,6 +92,10 @@ struct Report {
   std::vector<Bucket> timeline;  // live bytes over time, by kind and device
   // Call stacks that held memory when most bytes of a kind were live.
   std::vector<PeakHolder> peak_holders;
+  // Call stacks that allocated most bytes over the run; empty: the report is older than this table.
+  std::vector<AllocationSite> allocation_sites;
+  // Steps that the program marked; empty: it marked none, or the report is older than this table.
+  std::vector<Step> steps;
   std::vector<Stack> stacks;         // call stacks to which other tables refer
   std::vector<Frame> frames;         // functions on the call stacks of `stacks`
   std::vector<Module> modules;       // programs and libraries that the process had loaded
@@ -103,15 +107,15 @@ struct Report {
                   fragmentation, slab_classes, slab_map, slab_holders, worst_fragmentation,
                   worst_slab_classes, worst_slab_map, worst_slab_holders, incidents, incident_facts,
                   rungs, rungs_left_out, incident_holders, incident_fragmentation,
-                  incident_slab_classes, incident_slab_map, pool, timeline, peak_holders, stacks,
-                  frames, modules, overhead)
+                  incident_slab_classes, incident_slab_map, pool, timeline, peak_holders,
+                  allocation_sites, steps, stacks, frames, modules, overhead)
   CUWARDEN_MAY_LACK(records, names, redacted, memory_cgroup, settings, environment, hooks,
                     pointer_search, suppressions, forecasts, library_reserves, frameworks,
                     framework_sites, implicit_groups, unhooked_lookups, device_processes,
                     slab_classes, slab_map, slab_holders, worst_fragmentation, worst_slab_classes,
                     worst_slab_map, worst_slab_holders, incidents, incident_facts, rungs,
                     rungs_left_out, incident_holders, incident_fragmentation, incident_slab_classes,
-                    incident_slab_map, pool, overhead)
+                    incident_slab_map, pool, allocation_sites, steps, overhead)
 };
 
 }  // namespace cuwarden::model

@@ -43,6 +43,7 @@ LedgerReport::LedgerReport(const ledger::Reader& ledger, const ReportOptions& op
     : ledger_(ledger),
       process_(ledger.process()),
       end_ns_(end_of(process_, options)),
+      sites_(most_allocating(ledger)),
       fragmentations_(find_fragmentation(ledger)),
       incidents_(all_incidents(ledger)),
       worst_slabs_(find_worst_slabs(ledger, fragmentations_, unknown_slabs_)),
@@ -72,6 +73,7 @@ void LedgerReport::name_frames(const ReportOptions& options) {
   each_row(ledger_, ledger::RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
     if (group.at_peak_count > 0 && is_asked_for(group.kind)) frames_.add_stack(group.stack);
   });
+  for (const ledger::GroupView& site : sites_) frames_.add_stack(site.stack);
   if (!options.symbolise) {
     // The line stays in the report if the attempt to write it again, with names, fails.
     nameless_.emplace_back(

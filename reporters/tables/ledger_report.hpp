@@ -9,6 +9,7 @@
 
 #include "reporters/model/put.hpp"
 #include "reporters/model/report.hpp"
+#include "reporters/tables/allocation_sites.hpp"
 #include "reporters/tables/forecasts.hpp"
 #include "reporters/tables/fragmentation_tables.hpp"
 #include "reporters/tables/groups/call_frames.hpp"
@@ -16,6 +17,7 @@
 #include "reporters/tables/groups/implicit_groups.hpp"
 #include "reporters/tables/groups/leak_groups.hpp"
 #include "reporters/tables/groups/library_reserves.hpp"
+#include "reporters/tables/groups/step_marks.hpp"
 #include "reporters/tables/groups/suppressed_groups.hpp"
 #include "reporters/tables/incident_fragmentation.hpp"
 #include "reporters/tables/incident_tables.hpp"
@@ -80,6 +82,8 @@ class LedgerReport {
   std::vector<LeakGroup> implicit_groups_;
   // Blocks that frameworks have handed out and not got back, by call stack.
   std::vector<LeakGroup> blocks_;
+  // Groups of allocations that allocated most bytes over the run (most_allocating()).
+  const std::vector<ledger::GroupView> sites_;
   // Totals of each kind of memory on each device (all_series()).
   std::vector<ledger::SeriesView> series_;
   // Slabs of each device at the end of the process, and bytes lost to rounding.
@@ -169,6 +173,9 @@ void LedgerReport::give(Sink& sink) {
   sink.template part<"pool">(pool_of(ledger_));
   sink.template table<"timeline">([&](auto put) { put_timeline(ledger_, put); });
   sink.template table<"peak_holders">([&](auto put) { put_peak_holders(ledger_, frames_, put); });
+  sink.template table<"allocation_sites">(
+      [&](auto put) { put_allocation_sites(ledger_, sites_, frames_, put); });
+  sink.template table<"steps">([&](auto put) { StepMarks(ledger_).put_steps(put); });
   // Modules without leaks are listed, too, so that a reader can tell them from modules that were
   // never loaded.
   frames_.add_other_modules();

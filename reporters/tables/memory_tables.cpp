@@ -113,6 +113,7 @@ void put_totals(const std::vector<ledger::SeriesView>& all, Put<model::Total> pu
     row.kind = kind_name(series.kind);
     row.device = device_id(series.device);
     row.allocations = series.allocations;
+    row.allocated_bytes = series.allocated_bytes;
     row.frees = series.frees;
     row.failures = series.failures;
     row.live_count = series.live_count;
@@ -126,7 +127,7 @@ void put_totals(const std::vector<ledger::SeriesView>& all, Put<model::Total> pu
 
 void put_timeline(const ledger::Reader& reader, Put<model::Bucket> put) {
   each_row(reader, RegionId::series, &ledger::Reader::series, [&](const auto& series) {
-    if (!series.host_rss && !is_asked_for(series.kind)) return;
+    if (!series.host_rss && is_implicit(series.kind)) return;
     for (std::size_t i = 0; i < series.buckets_used && i < ledger::bucket_count; ++i) {
       const ledger::BucketView& bucket = series.buckets[i];
       if (bucket.width_ns == 0) continue;

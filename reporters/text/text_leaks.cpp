@@ -239,7 +239,19 @@ void add_leaks_headline(const IndexedReport& report, const Style& style, std::st
             " when the process ended: growing ones may be leaks, the others may have been in use\n";
   else
     text += style.red("LEAKS") + ": " + sum + " never freed\n";
+  if (is_only_alive_at_exit(report))
+    text +=
+        "  None of it is known to be lost, and none of it grows: it was alive at the exit, and may "
+        "have been in use until then\n";
   add_pointer_search(report, style, text);
+}
+
+bool is_only_alive_at_exit(const IndexedReport& report) {
+  if (report->leaks.count.value_or(0) == 0 || was_running(report) || was_at_work(report))
+    return false;
+  const auto is_sure = [](const model::LeakGroup& group) { return rank_of_leak(group) < 3; };
+  return std::ranges::none_of(merged_leaks(report), is_sure) &&
+         std::ranges::none_of(merged_blocks(report), is_sure);
 }
 
 std::vector<model::LeakGroup> main_leaks(const IndexedReport& report) {

@@ -82,6 +82,20 @@ export async function checkWidth(page) {
   assert.ok(wide <= shown, `the page is ${wide} pixels wide, the window ${shown}`);
 }
 
+/** Windows and colours in which every page can be read. */
+export const looks = [{ width: 1440, colours: 'light' }, { width: 800, colours: 'dark' }, { width: 390, colours: 'light' }];
+
+/** Fails if the page, with its rows and lists closed or open, is wider than the window, or keeps a person from using it. */
+export async function checkLook(page) {
+  await checkWidth(page);
+  // Opened rows and lists are read, too.
+  for (const closed of await page.locator('button.open').all()) if (await closed.isVisible()) { await closed.click(); break; }
+  await page.evaluate(() => { for (const details of document.querySelectorAll('details')) details.open = true; });
+  await page.waitForFunction(() => [...document.querySelectorAll('.notice > details')].every((details) => details.childElementCount > 1));
+  await checkAccessibility(page);
+  await checkWidth(page);
+}
+
 /** Returns a size in the page's words. */
 export function words(bytes) {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];

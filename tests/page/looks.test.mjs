@@ -1,10 +1,9 @@
 // Every page can be read: at three sizes of the window, in light and dark colours, with a screen reader.
 import { after, before, test } from 'node:test';
 
-import { checkAccessibility, checkWidth, exported, sampleReport, start, stop, withPage } from './browser.mjs';
+import { checkLook, exported, looks, sampleReport, start, stop, withPage } from './browser.mjs';
 import { hostileReport, manyRanks } from './made_reports.mjs';
 
-const looks = [{ width: 1440, colours: 'light' }, { width: 800, colours: 'dark' }, { width: 390, colours: 'light' }];
 const pages = {};
 
 before(async () => {
@@ -22,15 +21,7 @@ after(stop);
 for (const name of ['churn', 'lost_on_throw', 'streams', 'hostile', 'two_reports', 'ranks']) {
   for (const look of looks) {
     test(`${name} can be read at ${look.width} pixels in ${look.colours} colours`, async () => {
-      await withPage(pages[name], look, async (page) => {
-        await checkWidth(page);
-        // Opened rows and lists are read, too.
-        for (const closed of await page.locator('button.open').all()) if (await closed.isVisible()) { await closed.click(); break; }
-        await page.evaluate(() => { for (const details of document.querySelectorAll('details')) details.open = true; });
-        await page.waitForFunction(() => [...document.querySelectorAll('.notice > details')].every((details) => details.childElementCount > 1));
-        await checkAccessibility(page);
-        await checkWidth(page);
-      });
+      await withPage(pages[name], look, checkLook);
     });
   }
 }

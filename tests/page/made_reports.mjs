@@ -57,3 +57,63 @@ export function manyRanks(from, count) {
     return write(`rank_${rank}.json`, report);
   });
 }
+
+/**
+ * Returns a report of a device that two kinds of memory and another process filled, with the figures of a framework, steps,
+ * and stacks that differ in their callers alone. Its request failed half a second before the end.
+ */
+export function crowdedDevice(from) {
+  const report = read(from);
+  const gib = 2 ** 30;
+  const end = 4e9;
+  const [incident] = report.incidents;
+  const [device] = report.devices;
+  Object.assign(report.process, { end_ns: end, steps: 3 });
+  Object.assign(device, { total_bytes: 16 * gib, used_bytes: 6 * gib, free_bytes: 10 * gib, time_ns: end, at: 'exit' });
+  report.devices = [device];
+  Object.assign(incident, { time_ns: 3.5e9, bytes: 2 * gib, device: 0, outcome: 'failed' });
+  report.incidents = [incident];
+  report.accounts = [
+    ...[['live_device', 6], ['live_stream_ordered', 3], ['slab_waste', 0.5], ['context', 0.5], ['other_processes', 5]]
+      .map(([item, size]) => ({ device: 0, incident: incident.id, item, bytes: size * gib })),
+    ...[['live_device', 4], ['live_stream_ordered', 1], ['context', 0.5], ['unexplained', 0.5]]
+      .map(([item, size]) => ({ device: 0, incident: null, item, bytes: size * gib })),
+  ];
+  const span = (kind, second, size, on = 0) => ({ time_ns: second * 1e9, width_ns: 1e9, device: on, kind, max_bytes: size * gib, last_bytes: size * gib });
+  report.timeline = [
+    ...[2, 4, 7, 6].map((size, second) => span('device', second, size)),
+    ...[0, 2, 3, 1].map((size, second) => span('stream_ordered', second, size)),
+    ...[0, 1, 2, 2].map((size, second) => span('framework_block', second, size)),
+    ...[1, 1, 1, 1].map((size, second) => span('host_rss', second, size, null)),
+  ];
+  const total = (kind, peak, second, live, all) => ({
+    ...report.totals[0], kind, device: 0, allocations: 1000, allocated_bytes: all * gib, live_bytes: live * gib, peak_bytes: peak * gib, peak_time_ns: second * 1e9,
+  });
+  report.totals = [total('device', 7, 2.25, 4, 60), total('stream_ordered', 3, 2.75, 1, 8)];
+  const figures = (id, time, reserved, allocated) => ({
+    framework: 'PyTorch', pool: null, device: 0, incident: id, source: 'framework', time_ns: time * 1e9, reserved_bytes: reserved * gib,
+    allocated_bytes: allocated * gib, peak_allocated_bytes: id === null ? 3 * gib : null, hole_count: 0, hole_bytes: 0, largest_free_bytes: 0,
+  });
+  report.frameworks = [figures(incident.id, 3.5, 5, 2.5), figures(null, 3.75, 4.5, 2.25)];
+  report.steps = [
+    { number: 1, time_ns: 0.5e9, name: null, name_end_ns: null },
+    { number: 2, time_ns: 1.5e9, name: 'validate', name_end_ns: 2.5e9 },
+    { number: 3, time_ns: 3e9, name: null, name_end_ns: null },
+  ];
+  // Four stacks with the same innermost frame of the program; the first two have different callers, the others the same.
+  const frame = (id, name, line) => ({ ...report.frames[0], id, function: name, file: '/src/train.cpp', line, library: null, language: 'native', inlined: false });
+  report.frames = [frame(1, 'grow', 10), frame(2, 'load', 20), frame(3, 'evaluate', 30), frame(4, 'main', 40)];
+  report.stacks = [[1, 2, 4], [1, 3, 4], [1, 4], [1, 4]].map((frames, at) => ({ id: at + 1, frames, truncated: false }));
+  const [group] = report.leak_groups;
+  report.leak_groups = report.stacks.map(({ id }) => ({
+    ...group, stack: id, kind: 'device', api: 'cudaMalloc', device: 0, bytes: gib, count: 1, suppressed: false, released_by: null, growth: 'one_time',
+    lost_count: 0, lost_bytes: 0, reachability: 'reachable',
+  }));
+  incident.stack = 1;
+  report.incident_holders = report.stacks.map(({ id }) => ({ ...report.incident_holders[0], incident: incident.id, stack: id, kind: 'device', count: 1, bytes: gib }));
+  report.peak_holders = report.implicit_groups = report.framework_sites = report.slab_holders = report.forecasts = report.library_reserves = [];
+  report.worst_slab_holders = [];
+  report.allocation_sites = [[1, 30], [2, 20]].map(([stack, size]) => ({ kind: 'device', api: 'cudaMalloc', device: 0, stack, allocations: 300, allocated_bytes: size * gib }));
+  report.leaks = { ...report.leaks, bytes: 4 * gib, count: 4 };
+  return write('crowded.json', report);
+}

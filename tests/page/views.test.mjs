@@ -42,10 +42,12 @@ test('parts of a device add up to its size at each moment', async () => {
     for (const moment of await page.locator('#device select option').all()) {
       const value = await moment.getAttribute('value');
       await page.locator('#device select').selectOption(value);
-      const parts = report.accounts.filter((part) => String(part.incident ?? '') === value && part.bytes !== 0);
+      const parts = report.accounts.filter((part) => (part.incident ?? 'end') === (value === 'end' ? value : Number(value)) && part.bytes !== 0);
       const shares = (await texts(page, '#device tbody td:nth-child(3)')).map((text) => parseFloat(text.replace('< ', '')));
-      assert.equal(shares.length, parts.length + 1);
       assert.ok(Math.abs(shares.reduce((sum, share) => sum + share, 0) - 100) < 0.5, `shares ${shares}`);
+      // A peak has parts of the timeline, which the account does not have.
+      if (value === 'peak') continue;
+      assert.equal(shares.length, parts.length + 1);
       for (const part of parts) assert.ok((await texts(page, '#device tbody td:nth-child(2)')).includes(words(part.bytes)));
     }
   });
@@ -53,18 +55,18 @@ test('parts of a device add up to its size at each moment', async () => {
 
 test('the timeline zooms and tells values at a moment', async () => {
   await withPage(exported('full', full), {}, async (page) => {
-    const plot = page.locator('#timeline .u-over');
-    await plot.hover();
-    assert.match(await page.locator('#timeline .clock').innerText(), /into the run$/);
-    await page.locator('#timeline .chart').focus();
-    const axis = () => page.locator('#timeline canvas').evaluate((canvas) => canvas.toDataURL());
+    const chart = page.locator('#timeline .device');
+    await chart.locator('.u-over').hover();
+    assert.match(await chart.locator('.clock').innerText(), /into the run$/);
+    await chart.locator('.chart').focus();
+    const axis = () => chart.locator('canvas').evaluate((canvas) => canvas.toDataURL());
     const whole = await axis();
     await page.keyboard.press('+');
     await page.waitForFunction((before) => document.querySelector('#timeline canvas').toDataURL() !== before, whole);
     const zoomed = await axis();
     await page.keyboard.press('Escape');
     await page.waitForFunction((before) => document.querySelector('#timeline canvas').toDataURL() !== before, zoomed);
-    const button = page.locator('#timeline .legend button', { hasText: 'device memory (GPU 0)' });
+    const button = chart.locator('.legend button', { hasText: 'device memory (GPU 0)' });
     await button.click();
     assert.equal(await button.getAttribute('aria-pressed'), 'false');
   });

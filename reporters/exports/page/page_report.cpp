@@ -81,6 +81,7 @@ std::string devices_of(const IndexedReport& report) {
   table.add("name", page_column(rows, [](const auto& row) { return row.name; }));
   table.add("uuid", page_column(rows, [](const auto& row) { return row.uuid; }));
   table.add("at", page_column(rows, [](const auto& row) { return row.at; }));
+  table.add("time", page_column(rows, [](const auto& row) { return microseconds(row.time_ns); }));
   table.add("total", page_column(rows, [](const auto& row) { return row.total_bytes; }));
   table.add("used", page_column(rows, [](const auto& row) { return row.used_bytes; }));
   table.add("free", page_column(rows, [](const auto& row) { return row.free_bytes; }));
@@ -105,6 +106,7 @@ std::string totals_of(const IndexedReport& report) {
   table.add("kind", page_column(rows, [](const auto& row) { return row.kind; }));
   table.add("device", page_column(rows, [](const auto& row) { return row.device; }));
   table.add("made", page_column(rows, [](const auto& row) { return row.allocations; }));
+  table.add("made_bytes", page_column(rows, [](const auto& row) { return row.allocated_bytes; }));
   table.add("failures", page_column(rows, [](const auto& row) { return row.failures; }));
   table.add("count", page_column(rows, [](const auto& row) { return row.live_count; }));
   table.add("bytes", page_column(rows, [](const auto& row) { return row.live_bytes; }));
@@ -255,6 +257,31 @@ std::string objects_of(const IndexedReport& report, StacksOfReport& stacks, Page
   return table.text();
 }
 
+// Returns the stacks that allocated most bytes over the run.
+std::string allocated_of(const IndexedReport& report, StacksOfReport& stacks, PageStacks& page) {
+  const auto& rows = report->allocation_sites;
+  PageJson table("{}");
+  table.add("stack",
+            page_column(rows, [&](const auto& row) { return stacks.number_of(row.stack); }));
+  table.add("kind", page_column(rows, [&](const auto& row) { return page.text(row.kind); }));
+  table.add("api",
+            page_column(rows, [&](const auto& row) { return page.text(row.api.value_or("")); }));
+  table.add("device", page_column(rows, [](const auto& row) { return row.device; }));
+  table.add("bytes", page_column(rows, [](const auto& row) { return row.allocated_bytes; }));
+  table.add("count", page_column(rows, [](const auto& row) { return row.allocations; }));
+  return table.text();
+}
+
+std::string steps_of(const IndexedReport& report, PageStacks& page) {
+  const auto& rows = report->steps;
+  PageJson table("{}");
+  table.add("number", page_column(rows, [](const auto& row) { return row.number; }));
+  table.add("time", page_column(rows, [](const auto& row) { return microseconds(row.time_ns); }));
+  table.add("name",
+            page_column(rows, [&](const auto& row) { return page.text(row.name.value_or("")); }));
+  return table.text();
+}
+
 std::string frameworks_of(const IndexedReport& report) {
   const auto& rows = report->frameworks;
   PageJson table("{}");
@@ -262,6 +289,7 @@ std::string frameworks_of(const IndexedReport& report) {
   table.add("pool", page_column(rows, [](const auto& row) { return row.pool; }));
   table.add("device", page_column(rows, [](const auto& row) { return row.device; }));
   table.add("incident", page_column(rows, [](const auto& row) { return row.incident; }));
+  table.add("time", page_column(rows, [](const auto& row) { return microseconds(row.time_ns); }));
   table.add("reserved", page_column(rows, [](const auto& row) { return row.reserved_bytes; }));
   table.add("allocated", page_column(rows, [](const auto& row) { return row.allocated_bytes; }));
   table.add("peak", page_column(rows, [](const auto& row) { return row.peak_allocated_bytes; }));
@@ -300,6 +328,8 @@ std::string page_report(const IndexedReport& report, const std::string& path,
       .add("peaks", peaks_of(report, stacks, page))
       .add("sites", sites_of(report, stacks, page))
       .add("objects", objects_of(report, stacks, page))
+      .add("allocated", allocated_of(report, stacks, page))
+      .add("steps", steps_of(report, page))
       .add("frameworks", frameworks_of(report))
       .add("slabs", page_slabs(report, stacks))
       .add("settings", settings_of(report));

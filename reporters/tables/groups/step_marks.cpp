@@ -42,6 +42,17 @@ std::uint64_t StepMarks::end_ns() const {
   return marks_.size() < 2 ? 0 : marks_.back().time_ns + usual_ns();
 }
 
+void StepMarks::put_steps(Put<model::Step> put) const {
+  for (const ledger::StepMarkView& mark : marks_) {
+    model::Step row;
+    row.number = mark.number;
+    row.time_ns = mark.time_ns;
+    row.name = model::text_or_null(mark.name);
+    if (mark.name_end_ns != 0) row.name_end_ns = mark.name_end_ns;
+    put(row);
+  }
+}
+
 bool StepMarks::cover(std::uint64_t time_ns) const {
   if (marks_.size() < 2) return false;
   const ledger::StepMarkView& last = marks_.back();

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reporters/model/memory.hpp"
+#include "reporters/model/put.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
@@ -30,6 +32,8 @@ class StepMarks {
   std::string_view name_at(std::uint64_t time_ns) const;
   // True if the program gave one of its steps a name.
   bool have_names() const { return !named_.empty(); }
+  // Calls the parameter, with a row of the report, for each mark.
+  void put_steps(Put<model::Step>) const;
   // True if the program still marked steps at a time, in ns since the process's start: the last
   // step had begun at most four usual steps before.
   bool cover(std::uint64_t time_ns) const;

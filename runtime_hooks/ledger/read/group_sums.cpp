@@ -20,6 +20,7 @@ void GroupSums::add(const GroupView& group) noexcept {
   if (!slot) return;
   Sum& sum = sums_[*slot];
   sum.allocations += group.allocations;
+  sum.allocated_bytes += group.allocated_bytes;
   sum.frees += group.frees;
   sum.failures += group.failures;
   sum.live_count += group.live_count;
@@ -32,6 +33,7 @@ void GroupSums::put_into(SeriesView& series) const noexcept {
   if (!slot) return;
   const Sum& sum = sums_[*slot];
   series.allocations = sum.allocations;
+  series.allocated_bytes = sum.allocated_bytes;
   series.frees = sum.frees;
   series.failures = sum.failures;
   series.live_count = sum.live_count;

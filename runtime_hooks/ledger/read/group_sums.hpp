@@ -41,9 +41,10 @@ class GroupSums {
   static constexpr std::int32_t most_devices = 256;  // device ordinals of 256 and more are ignored
   // Sums over the groups of one kind on one device.
   struct Sum {
-    std::uint64_t allocations = 0;  // allocations since process start
-    std::uint64_t frees = 0;        // allocations that the program has freed since process start
-    std::uint64_t failures = 0;     // requests that failed for lack of memory since process start
+    std::uint64_t allocations = 0;      // allocations since process start
+    std::uint64_t allocated_bytes = 0;  // bytes of the allocations since process start
+    std::uint64_t frees = 0;     // allocations that the program has freed since process start
+    std::uint64_t failures = 0;  // requests that failed for lack of memory since process start
     std::uint64_t live_count = 0, live_bytes = 0;  // number and bytes of the live allocations
   };
   // Returns the index in sums_ for this kind and device; null if the kind has no enumerator, or if

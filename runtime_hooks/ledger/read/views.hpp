@@ -132,10 +132,11 @@ struct SeriesView {
   DeviceOrdinal device = no_device;  // no_device for host memory
   // The counts down to `live_count` are 0 until GroupSums::put_into() adds up the groups, and for
   // `host_rss`.
-  std::uint64_t allocations = 0;  // allocations since process start
-  std::uint64_t frees = 0;        // allocations that the program has freed since process start
-  std::uint64_t failures = 0;     // requests that failed for lack of memory since process start
-  std::uint64_t live_count = 0;   // live allocations
+  std::uint64_t allocations = 0;      // allocations since process start
+  std::uint64_t allocated_bytes = 0;  // bytes of the allocations since process start
+  std::uint64_t frees = 0;            // allocations that the program has freed since process start
+  std::uint64_t failures = 0;         // requests that failed for lack of memory since process start
+  std::uint64_t live_count = 0;       // live allocations
   // Bytes of the live allocations. May be too high until GroupSums::put_into() adds up the groups.
   // For `host_rss`: the last sample of the RSS.
   std::uint64_t live_bytes = 0;

@@ -72,6 +72,26 @@ def test_a_leak_in_each_step_is_told_by_steps(workspace):
     assert f"would have lasted for about {forecast['steps_left']:,} steps" in text
 
 
+def test_the_report_has_the_times_of_steps_and_the_bytes_that_each_stack_ever_allocated(workspace):
+    run = run_loop(workspace, mark="cuwarden.step('warm up' if number == 1 else None)")
+    steps = run.report["steps"]
+    assert [step["number"] for step in steps] == list(range(1, 21))
+    assert [step["name"] for step in steps] == ["warm up"] + [None] * 19
+    # The loop sleeps for 20 ms in each step.
+    times = [step["time_ns"] for step in steps] + [run.report["process"]["end_ns"]]
+    assert all(next - time >= 20_000_000 for time, next in zip(times, times[1:])), times
+    sites = run.report["allocation_sites"]
+    # The freed allocations of the loop, the losses of steps 3 to 20, and those of the first step.
+    assert [(site["allocations"], site["allocated_bytes"]) for site in sites] == [
+        (20, 20 * 3 << 20),
+        (18, 18 * 2 << 20),
+        (8, 8 << 20),
+    ]
+    assert {(site["kind"], site["device"]) for site in sites} == {("device", 0)}
+    (total,) = [row for row in run.report["totals"] if row["kind"] == "device"]
+    assert total["allocated_bytes"] == sum(site["allocated_bytes"] for site in sites)
+
+
 def test_a_queue_of_constant_length_does_not_fill_the_device(workspace):
     """The live allocations of a young queue are of all ages, as those of a leak are."""
     queue = "import collections, ctypes, cuwarden\nqueue = collections.deque()"

@@ -34,6 +34,7 @@ def test_lost_on_throw_counts_the_buffers_that_were_freed_too(run_shimmed):
     assert run.report.totals() == {
         "device": {
             "allocations": 24,
+            "allocated_bytes": 24 * 1000,
             "frees": 18,
             "failures": 0,
             "live_count": 6,

@@ -12,7 +12,7 @@ import pytest
 from conftest import built, one_line
 
 LEFT_OUT = {"stacks", "frames", "slab_map", "worst_slab_map", "incident_slab_map"}
-NAMES_A_CALL = {"incidents", "implicit_groups"}
+NAMES_A_CALL = {"incidents", "implicit_groups", "allocation_sites"}
 ON_ALL_LINES = (
     "device", "incident", "time_ns", "kind", "api", "count", "bytes", "stack", "device_uuid", "where", "fingerprint",
 )  # fmt: skip
@@ -100,8 +100,11 @@ class Flat:
 
     def where(self, stack):
         frames = [self.by_id["frames"][frame] for frame in self.by_id["stacks"][stack]["frames"]]
-        users = next((frame for frame in frames if frame["library"] is None and frame["function"]), None)
-        assert users is not None, "the sample has a line of the program in each stack"
+        own = [frame for frame in frames if frame["library"] is None and (frame["function"] or frame["module"])]
+        users = next(iter(own), None)
+        assert users is not None, "the sample has code of the program in each stack"
+        if not users["function"]:
+            return f"{self.by_id['modules'][users['module']]['path'].split('/')[-1]}+{users['offset']:#x}"
         if users["file"]:
             return f"{users['file']}:{users['line']} in {users['function']}"
         return f"{users['function']} in {self.by_id['modules'][users['module']]['path'].split('/')[-1]}"

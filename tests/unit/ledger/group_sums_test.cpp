@@ -13,6 +13,7 @@ GroupView group(Kind kind, std::int32_t device, std::uint64_t count, std::uint64
   view.live_count = count;
   view.live_bytes = bytes;
   view.allocations = count + 3;
+  view.allocated_bytes = bytes + 50;
   view.frees = 3;
   return view;
 }
@@ -38,6 +39,7 @@ TEST(GroupSums, a_series_becomes_the_sum_of_its_groups_and_no_others) {
   EXPECT_EQ(view.live_count, 3u);
   EXPECT_EQ(view.live_bytes, 300u);
   EXPECT_EQ(view.allocations, 9u);
+  EXPECT_EQ(view.allocated_bytes, 400u);
   EXPECT_EQ(view.frees, 6u);
   EXPECT_EQ(view.peak_bytes, 400u);
 }

@@ -29,6 +29,7 @@ void FakeLedger::add_record(GroupId group, std::uint64_t address, std::uint64_t 
   records.push_back(record);
   ledger::GroupView& row = groups[group.value - 1];
   ++row.allocations;
+  row.allocated_bytes += bytes;
   ++row.live_count;
   row.live_bytes += bytes;
 }

@@ -194,7 +194,38 @@ TEST(PageData, a_sentence_about_each_incident_comes_before_the_leaks) {
   EXPECT_EQ(summary[0]["lines"][1], "all is live (device_full_own)");
   EXPECT_EQ(summary[0]["incident"], 1);
   EXPECT_EQ(summary[1]["title"].get<std::string>().find("app (pid"), 0u);
+  // Nothing is known to be lost, and nothing grows.
+  EXPECT_EQ(summary[2]["title"], "ALIVE AT EXIT: 512 B in 2 allocations never freed");
+}
+
+TEST(PageData, lost_memory_is_headed_as_a_leak) {
+  model::Report report = report_with_stacks({{1}});
+  report.totals.emplace_back().allocations = 1;
+  report.leaks.bytes = 512;
+  report.leaks.count = 2;
+  report.leak_groups[0].lost_count = 1;
+  report.leak_groups[0].lost_bytes = 256;
+  const Json summary = page_of(report)["report"]["summary"];
+  ASSERT_GE(summary.size(), 3u);
   EXPECT_EQ(summary[2]["title"], "LEAKS: 512 B in 2 allocations never freed");
+}
+
+TEST(PageData, steps_and_stacks_that_allocated_most_are_in_it) {
+  model::Report report = report_with_stacks({{2, 1}});
+  report.steps.push_back({1, 5'000'000, "warm up", std::nullopt});
+  report.steps.push_back({2, 9'000'000, std::nullopt, std::nullopt});
+  report.allocation_sites.push_back({"device", "cudaMalloc", 0, 1, 7, 4096});
+  const Json page = page_of(report);
+  const Json& steps = page["report"]["steps"];
+  EXPECT_EQ(steps["number"], Json({1, 2}));
+  EXPECT_EQ(steps["time"], Json({5000, 9000}));
+  EXPECT_EQ(page["strings"][steps["name"][0].get<std::size_t>()], "warm up");
+  EXPECT_EQ(steps["name"][1], 0);
+  const Json& allocated = page["report"]["allocated"];
+  EXPECT_EQ(functions_of(page, allocated["stack"][0]),
+            (std::vector<std::string>{"step_2", "step_1"}));
+  EXPECT_EQ(allocated["bytes"][0], 4096);
+  EXPECT_EQ(allocated["count"][0], 7);
 }
 
 TEST(PageData, a_report_of_a_hundred_thousand_stacks_takes_less_than_3_MiB) {

@@ -130,6 +130,20 @@ TEST_F(Steps, are_left_out_if_they_contradict_others_in_a_damaged_ledger) {
   EXPECT_EQ(marks.count(), 3u);
 }
 
+TEST_F(Steps, are_listed_with_their_times_and_names) {
+  ledger.steps = {{1, second_ns, "test_small", 2 * second_ns}, {2, 3 * second_ns, {}, 0}};
+  ledger.process.steps = 2;
+  const model::Report made = report();
+  ASSERT_EQ(made.steps.size(), 2u);
+  EXPECT_EQ(made.steps[0].number, 1u);
+  EXPECT_EQ(made.steps[0].time_ns, second_ns);
+  EXPECT_EQ(made.steps[0].name, "test_small");
+  EXPECT_EQ(made.steps[0].name_end_ns, 2 * second_ns);
+  EXPECT_EQ(made.steps[1].number, 2u);
+  EXPECT_FALSE(made.steps[1].name);
+  EXPECT_FALSE(made.steps[1].name_end_ns);
+}
+
 TEST_F(Steps, with_a_name_are_listed_for_each_leak_with_their_part_of_it) {
   ledger.steps = {{1, second_ns, "test_small", 2 * second_ns},
                   {2, 3 * second_ns, "test_large", 0},

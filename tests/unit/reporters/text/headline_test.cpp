@@ -25,6 +25,7 @@ class HeadlineTest : public testing::Test {
     report.totals.push_back({.kind = "device",
                              .device = 0,
                              .allocations = 10,
+                             .allocated_bytes = {},
                              .frees = {},
                              .failures = {},
                              .live_count = {},

@@ -107,6 +107,17 @@ TEST_F(TextReport, the_text_names_the_process_its_end_and_its_leaks) {
   EXPECT_FALSE(has(out, "\033")) << "no colour unless asked for";
 }
 
+TEST_F(TextReport, leaks_that_are_neither_lost_nor_grow_are_said_to_be_alive_at_the_exit) {
+  const std::string alive = "None of it is known to be lost, and none of it grows: it was alive";
+  EXPECT_FALSE(has(text(), alive)) << "one grows";
+  auto report = report_with(nlohmann::json::object());
+  for (auto& group : report["leak_groups"]) group["growth"] = "one_time";
+  EXPECT_TRUE(has(text_of_changed(report), alive)) << text_of_changed(report);
+  EXPECT_TRUE(has(text_of_changed(report), "LEAKS: ")) << "scripts look for the word";
+  report["leak_groups"][0]["lost_count"] = 1;
+  EXPECT_FALSE(has(text_of_changed(report), alive)) << text_of_changed(report);
+}
+
 TEST_F(TextReport, the_text_says_if_there_are_no_leaks) {
   ledger.records.clear();
   const std::string out = text();

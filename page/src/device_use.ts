@@ -1,0 +1,146 @@
+// The use of one device over time: live memory by kind from the timeline, and all parts of the device at the moments at
+// which it was read.
+import type { Column, Line } from './chart';
+import type { Maybe, Page, RawReport, Series } from './data';
+import { styleColour } from './dom';
+import { colourOf } from './theme';
+
+/** Kinds of memory that are a part of what a device has in use; managed memory may lie on the host. */
+const onDevice = ['device', 'stream_ordered', 'vmm', 'array', 'graph', 'imported'];
+
+/** True if live memory of this kind is a part of the device's used bytes. */
+export function isOnDevice(kind: string): boolean {
+  return onDevice.includes(kind);
+}
+
+/** Returns the end of the process in microseconds, or the end of the series if that is later. */
+function endOf(report: RawReport, series: Series): { last: number; end: number } {
+  const last = (series.time.at(-1) ?? 0) + (series.width.at(-1) ?? 0);
+  return { last, end: Math.max(report.process.end ?? 0, last) };
+}
+
+/** Returns the bytes of the kind that are live at the end; null: unknown. */
+function leftOf(report: RawReport, series: Series): Maybe {
+  const { totals } = report;
+  const at = totals.kind.findIndex((kind, row) => kind === series.kind && totals.device[row] === series.device);
+  return at < 0 ? series.most.at(-1) ?? null : totals.bytes[at] ?? null;
+}
+
+/** Returns the times and values of a series. From its last change on, as much is live as at the end. */
+export function spansOf(report: RawReport, series: Series): { time: number[]; value: Maybe[]; end: number } {
+  const { last, end } = endOf(report, series);
+  return end > last ? { time: [...series.time, last], value: [...series.most, leftOf(report, series)], end }
+    : { time: series.time, value: series.most, end };
+}
+
+/** Returns the most bytes of a series in the span with the time; 0 before the first span. */
+export function mostAt(report: RawReport, series: Series, us: number): number {
+  const { time, value } = spansOf(report, series);
+  let at = -1;
+  while (at + 1 < time.length && (time[at + 1] ?? 0) <= us) ++at;
+  return at < 0 ? 0 : value[at] ?? 0;
+}
+
+/** The names of a column's parts that are no live memory: items of the report's account of a device. */
+const groups: { name: string; colour: string; items: string[] }[] = [
+  { name: 'locked, lost to rounding, or idle in pools', colour: 'slab_waste', items: ['slab_waste', 'rounding_waste', 'mempool_idle', 'pool'] },
+  { name: 'contexts, code and the like', colour: 'context', items: ['context', 'modules', 'local_memory', 'heap', 'streams', 'graphs', 'libraries'] },
+  { name: 'other processes', colour: 'other_processes', items: ['other_processes'] },
+  { name: "the host's page cache", colour: 'page_cache', items: ['page_cache'] },
+  { name: 'unexplained', colour: 'unexplained', items: ['unexplained'] },
+];
+
+/** The lines and columns of a device's chart. */
+export interface DeviceUse {
+  lines: Line[];
+  columns: Column[];
+  total: Maybe;
+}
+
+/** Returns figures that frameworks gave of their own memory on the device, as points. */
+function pointsOf(report: RawReport, device: Maybe): Line[] {
+  const { frameworks, incidents, process } = report;
+  const lines = new Map<string, Line>();
+  const end = process.end ?? 0;
+  frameworks.framework.forEach((framework, at) => {
+    if ((frameworks.device[at] ?? null) !== device) return;
+    const incident = frameworks.incident[at] ?? null;
+    const time = frameworks.time[at] ?? (incident === null ? end : incidents.time[incidents.id.indexOf(incident)]) ?? null;
+    if (time === null) return;
+    const pool = frameworks.pool[at] ?? null;
+    for (const [words, value, colour] of [
+      ['taken from CUDA', frameworks.reserved[at] ?? null, '#a8326b'], ['handed out', frameworks.allocated[at] ?? null, '#e58fb4'],
+    ] as const) {
+      if (value === null) continue;
+      const name = `${framework}${pool === null ? '' : `, ${pool}`}: ${words}`;
+      const line = lines.get(name) ?? { name, colour, time: [], value: [], end: 0, draw: 'point' };
+      lines.set(name, line);
+      line.time.push(Math.min(time, end));
+      line.value.push(value);
+    }
+  });
+  return [...lines.values()].filter((line) => line.value.some((value) => (value ?? 0) > 0));
+}
+
+/** Returns the moments at which the report has an account of the device, with their times; null: the end. */
+function readingsOf(report: RawReport, row: number): { incident: Maybe; time: number }[] {
+  const { accounts, devices, incidents, process } = report;
+  const device = devices.device[row] ?? 0;
+  const end = process.end ?? 0;
+  const moments = new Set(accounts.device.flatMap((one, at) => (one === device ? [accounts.incident[at] ?? null] : [])));
+  return [...moments].flatMap((incident) => {
+    const time = incident === null ? Math.min(end, devices.time[row] ?? end) : incidents.time[incidents.id.indexOf(incident)] ?? null;
+    return time === null ? [] : [{ incident, time }];
+  }).sort((one, other) => one.time - other.time);
+}
+
+/** Returns the use of the device in this row of the report's table of devices. */
+export function deviceUse(page: Page, report: RawReport, row: number): DeviceUse {
+  const { accounts, devices, incidents } = report;
+  const device = devices.device[row] ?? 0;
+  const live = report.timeline.filter((series) => series.device === device && isOnDevice(series.kind) && series.most.some((value) => (value ?? 0) > 0));
+  const kinds = live.map((series) => series.kind);
+  const lines: Line[] = live.map((series) => ({ name: page.memory(series.kind, device), colour: colourOf(series.kind), ...spansOf(report, series), draw: 'area' }));
+  const total = devices.total[row] ?? null;
+  const named = new Map<string, number>();
+  const lineOf = (name: string, colour: string, draw: Line['draw']): number => {
+    const known = named.get(name);
+    if (known !== undefined) return known;
+    named.set(name, lines.length);
+    lines.push({ name, colour, time: [], value: [], end: 0, draw });
+    return lines.length - 1;
+  };
+  const columns = readingsOf(report, row).map(({ incident, time }): Column => {
+    const parts: Column['parts'] = [];
+    const bytesOf = (isIn: (item: string) => boolean): number => accounts.item.reduce(
+      (sum, item, at) => sum + (accounts.device[at] === device && (accounts.incident[at] ?? null) === incident && isIn(item) ? (accounts.bytes[at] ?? 0) : 0), 0);
+    const used = bytesOf(() => true);
+    kinds.forEach((kind, line) => parts.push({ line, bytes: bytesOf((item) => item === `live_${kind}`) }));
+    const others = new Set(accounts.item.filter((item) => item.startsWith('live_') && !kinds.includes(item.slice(5))));
+    for (const item of others) {
+      const size = bytesOf((one) => one === item);
+      if (size !== 0) parts.push({ line: lineOf(page.memory(item.slice(5), device), colourOf(item), 'column'), bytes: size });
+    }
+    for (const group of groups) {
+      const size = bytesOf((item) => group.items.includes(item));
+      if (size !== 0) parts.push({ line: lineOf(group.name, colourOf(group.colour), 'column'), bytes: size });
+    }
+    if (total !== null) parts.push({ line: lineOf('free', 'transparent', 'rest'), bytes: Math.max(0, total - used) });
+    const at = incident === null ? -1 : incidents.id.indexOf(incident);
+    const asked = at < 0 || incidents.device[at] !== device || incidents.outcome[at] === 'rescued' ? 0 : (incidents.bytes[at] ?? 0);
+    if (asked > 0) parts.push({ line: lineOf('refused request', styleColour('--bad'), 'outline'), bytes: asked });
+    return { time, parts };
+  });
+  // A framework's blocks are parts of other memory: they lie on no area.
+  const blocks: Line[] = report.timeline.filter((series) => series.device === device && series.kind === 'framework_block')
+    .map((series) => ({ name: page.memory(series.kind, device), colour: colourOf(series.kind), ...spansOf(report, series), draw: 'line', dashed: true }));
+  return { lines: [...lines, ...blocks, ...pointsOf(report, device)], columns, total };
+}
+
+/** Returns the lines of memory that is no certain part of a device: the host's, and managed memory. */
+export function otherLines(page: Page, report: RawReport): Line[] {
+  const lines: Line[] = report.timeline
+    .filter((series) => (series.device === null || series.kind === 'managed') && series.most.some((value) => (value ?? 0) > 0))
+    .map((series) => ({ name: page.memory(series.kind, series.device), colour: colourOf(series.kind), ...spansOf(report, series), draw: 'line' }));
+  return lines.length === 0 ? [] : [...lines, ...pointsOf(report, null)];
+}
