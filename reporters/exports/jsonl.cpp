@@ -288,8 +288,9 @@ class Lines {
     end();
   }
 
+  // Not inlined: a function with the code of all tables takes a minute to compile.
   template <class Part>
-  void write_part(std::string_view name, const Part& part) {
+  [[gnu::noinline]] void write_part(std::string_view name, const Part& part) {
     if constexpr (std::same_as<Part, model::Process> || std::same_as<Part, model::Job>) {
       return;  // write_process() writes them.
     } else if constexpr (is_table<Part>) {

@@ -37,9 +37,9 @@ void replace_word(std::string& text, std::string_view word, std::string_view by)
 }
 
 // Calls visit(text, in_sentence) for each text of a struct. A text is a sentence by its field's
-// name.
+// name. Not inlined: a function with the code of all tables takes long to compile.
 template <class Value, class Visit>
-void each_text(Value& value, bool in_sentence, const Visit& visit) {
+[[gnu::noinline]] void each_text(Value& value, bool in_sentence, const Visit& visit) {
   using Plain = std::remove_cv_t<Value>;
   if constexpr (std::is_same_v<Plain, std::string>) {
     visit(value, in_sentence);
