@@ -34,7 +34,7 @@ HEADS["cuwarden.merged/1"] = """# Fields of the merged report
 - Units are in names: `_bytes`, `_ns`. Times are texts in UTC (ISO 8601), by the clock of the host. No number exceeds 2^53.
 - Tables are arrays of flat objects, which refer to each other by id. `process` is the id of a row of `processes`, and
   `device` that of a row of `devices`. `leak` and `stack` are ids of rows of `leaks` and `stacks`.
-- An unknown value is null, and so is a sum of which a part is unknown.
+- An unknown value is null. A sum is null if one of its parts is unknown.
 - If no search for pointers was made, `lost_count` is 0, and `unknown_count` counts all allocations.
 - Details of one process, such as its timeline and the account of a device, are in the process's own report only.
 - A later version may add tables and fields. Those that are here keep their meaning.

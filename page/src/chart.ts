@@ -91,7 +91,7 @@ export class Chart {
   private plot: uPlot | null = null;
   private window: [number, number];
   private linked: Chart[] = [];
-  /** True: the chart is as high as the device is large. */
+  /** True if the vertical axis reaches the size of the device; false if it reaches the bytes that are shown. */
   private isWhole: boolean;
 
   constructor(readonly data: ChartData) {

@@ -44,7 +44,7 @@ function weighted(page: Page, parts: Parts, grouping: Grouping): Weighted[] {
   return rows;
 }
 
-/** Returns a row for each kind and device with what stacks allocated that the report does not list. */
+/** Returns a row for each kind and device: bytes allocated by stacks that the report does not list. Rows of 0 bytes are left out. */
 function unlisted(page: Page, report: RawReport, grouping: Grouping): Weighted[] {
   const { totals, allocated } = report;
   if (allocated.stack.length === 0) return [];

@@ -22,8 +22,8 @@ export interface TableOptions<Row> {
   /** Makes the content of an opened row; left out: rows do not open. */
   details?: (row: Row) => Node;
   /**
-   * Returns words for each of several rows whose first columns have one text, which tell them apart; empty: none.
-   * `texts`: the texts of all columns of each row. Left out: such rows are not told apart.
+   * Returns words that tell rows with the same text in the first column from each other, one text for each row; empty:
+   * there are none. `texts`: for each row, the texts of all columns, joined by tabs. Left out: such rows get no words.
    */
   apart?: (rows: Row[], texts: string[]) => string[];
   /** Returns a test of rows for a text of the filter; left out: there is no filter. */
@@ -148,7 +148,7 @@ export class DataTable<Row> {
     }, rest <= count ? 'Show all' : `Show ${count.toLocaleString('en-US')} more`)));
   }
 
-  /** Returns words that tell rows apart whose first columns have one text. */
+  /** Returns words that tell rows with the same text in the first column from each other. */
   private notesOf(rows: Row[]): Map<Row, string> {
     const { columns, apart } = this.options;
     const notes = new Map<Row, string>();

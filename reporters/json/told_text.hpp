@@ -44,7 +44,8 @@ class ToldText {
     }
 
     const ToldText* text_;
-    const char *at_, *next_;  // the next byte; the byte at which read() is called
+    const char* at_;    // the next byte of the text
+    const char* next_;  // the byte at which read() is called next
   };
 
   ToldText(std::string_view text, FunctionRef<void(std::size_t bytes)> read)

@@ -239,8 +239,9 @@ std::size_t Merger::add(const model::MergedReport& merged,
     processes.back() = processes_.back().id = all_processes.back();
     known_.add(identity_of(row), processes_.back().id);
   }
-  // By the old ids less 1: a process that used the device, one that is added if there is one; 0:
-  // none did. Devices that are used, but by no process that is added, are left out.
+  // For each device, by its old id less 1: the new id of a process that used it; 0: none did. A
+  // process that is added is preferred. Devices that are used, but by no process that is added, are
+  // left out.
   std::vector<model::Id> users(merged.devices.size());
   std::vector<bool> is_left_out(merged.devices.size());
   for (const model::DeviceUse& use : merged.device_uses) {

@@ -115,8 +115,9 @@ DriverRecords::FormNumber DriverRecords::form_of(const Hit& hit) const {
   const auto number_of = [&](std::uint64_t chunk_bytes) -> FormNumber {
     const auto known = numbers_.find({chunk_bytes, hit.index});
     if (known == numbers_.end()) return no_form;
-    // A small record that few blocks have may look like a container of the program. Few blocks have
-    // the records of the first block of a memory pool, or of a range of addresses.
+    // A small record counts only if at least half of the learned blocks have one: otherwise it may
+    // be a container of the program. Larger records always count: few blocks begin a memory pool or
+    // a range of addresses.
     const Form& form = forms_[known->second];
     if (!is_other_page && (learned_from_[kind].empty() ||
                            (form.is_counted && form.blocks[kind] * 2 < learned_from_[kind].size())))

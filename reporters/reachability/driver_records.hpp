@@ -55,8 +55,10 @@ class DriverRecords {
   static constexpr FormNumber no_form = UINT32_MAX, in_table = UINT32_MAX - 1;
   static constexpr std::uint32_t any_number = 0;
   // Returns the number of the form that the hit's surroundings have, or `no_form`: the word is not
-  // the driver's. At least half of the blocks of the hit's kind must have records of the form if
-  // these are small. Returns `in_table` if the word lies in a table of the driver's.
+  // the driver's. A record in a chunk of up to `largest_small_chunk` bytes counts only if at least
+  // half of the learned blocks of the hit's kind have such a record. It also counts if the word
+  // points to another page of the block. Returns `in_table` if the word lies in a table of the
+  // driver's.
   FormNumber form_of(const Hit& hit) const;
   // Returns how many words of a form with a number lead to one block of the kind at most;
   // `any_number` if that is not bounded.

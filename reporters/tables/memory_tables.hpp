@@ -31,10 +31,10 @@ void put_devices(const ledger::Reader&, const std::vector<ledger::SeriesView>&, 
 // Calls the last parameter, with a row of the report, for each kind of memory on each device: the
 // sums of its allocations over the run. The series are those of all_series().
 void put_totals(const std::vector<ledger::SeriesView>&, Put<model::Total>);
-// Calls the last parameter, with a row of the report, for each span of time: of each kind of memory
-// on each device, of blocks that frameworks have handed out, and of the process's resident memory
-// (RSS). Rows of host memory have no device.
-// Implicit memory, such as that of contexts and streams (is_implicit()), has no rows.
+// Calls the last parameter, with a row of the report, for each span of time of each series. A
+// series is a kind of memory on a device, the blocks that frameworks have handed out, or the
+// process's resident memory (RSS). Rows of host memory have no device. Implicit memory, such as
+// that of contexts and streams (is_implicit()), has no rows.
 void put_timeline(const ledger::Reader&, Put<model::Bucket>);
 // Calls the last parameter, with a row of the report, for each call stack that held memory when the
 // most bytes of its kind were live on the device. Implicit memory (is_implicit()) has no rows. The

@@ -19,8 +19,9 @@ constexpr std::array<std::uint64_t, 10> sizes{4 << 10,  1 << 20, 1 << 20, 1 << 2
 constexpr std::array<std::uint64_t, 7> few_sizes{4 << 10, 1 << 20, 1 << 20, 64 << 10,
                                                  large,   large,   large};
 constexpr std::size_t few = 6;
-// Addresses that are reserved for some of the mapped handles, so that these begin a range of
-// addresses, of which the driver keeps further records (measured). No memory is taken for them.
+// Size of managed blocks that begin a range of addresses. The driver keeps further records of the
+// first block of a range, be it managed or mapped (measured). These blocks are never touched, so
+// that they take no memory.
 constexpr std::uint64_t bytes_of_new_range = std::uint64_t{1} << 30;
 constexpr std::size_t new_ranges = 2;
 // Most blocks that are allocated for one whose address was never freed.
@@ -34,6 +35,7 @@ DriverProbes::DriverProbes(const driver::RealDriver& real, DeviceOrdinal device,
   if ((kinds & probe_device) != 0) add_linear();
   if ((kinds & probe_pinned) != 0) add_pinned();
   if ((kinds & probe_managed) != 0) add_managed();
+  if ((kinds & (probe_managed | probe_vmm)) != 0) add_new_ranges();
   if ((kinds & probe_stream_ordered) != 0) add_stream_ordered(device);
   if ((kinds & probe_vmm) != 0) add_vmm(device);
   if ((kinds & probe_array) != 0) add_arrays();
@@ -99,15 +101,24 @@ void DriverProbes::add_pinned() {
     });
 }
 
+std::uint64_t DriverProbes::allocate_managed(std::uint64_t bytes) const {
+  CUdeviceptr block = 0;
+  return real_.cuMemAllocManaged != nullptr && real_.cuMemFree_v2 != nullptr &&
+                 real_.cuMemAllocManaged(&block, bytes, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS
+             ? block
+             : 0;
+}
+
 void DriverProbes::add_managed() {
-  if (real_.cuMemAllocManaged == nullptr || real_.cuMemFree_v2 == nullptr) return;
-  const auto allocate = [&](std::uint64_t bytes) -> std::uint64_t {
-    CUdeviceptr block = 0;
-    return real_.cuMemAllocManaged(&block, bytes, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS ? block : 0;
-  };
   for (const std::uint64_t bytes : few_sizes)
-    add_fresh(bytes, probe_managed, [&] { return allocate(bytes); });
-  add_slabs_with_room(probe_managed, [&] { return allocate(leaves_room); });
+    add_fresh(bytes, probe_managed, [&] { return allocate_managed(bytes); });
+  add_slabs_with_room(probe_managed, [&] { return allocate_managed(leaves_room); });
+}
+
+void DriverProbes::add_new_ranges() {
+  for (std::size_t i = 0; i < new_ranges; ++i)
+    add_fresh(bytes_of_new_range, probe_managed,
+              [&] { return allocate_managed(bytes_of_new_range); });
 }
 
 void DriverProbes::add_stream_ordered(DeviceOrdinal device) {
@@ -144,8 +155,7 @@ void DriverProbes::add_vmm(DeviceOrdinal device) {
     Mapped made{};
     if (real_.cuMemCreate(&made.handle, large, &properties, 0) != CUDA_SUCCESS) return;
     add(made.handle, 1, probe_vmm);
-    made.reserved = i < new_ranges ? bytes_of_new_range : large;
-    if (real_.cuMemAddressReserve(&made.address, made.reserved, 0, 0, 0) == CUDA_SUCCESS) {
+    if (real_.cuMemAddressReserve(&made.address, large, 0, 0, 0) == CUDA_SUCCESS) {
       if (real_.cuMemMap(made.address, large, 0, made.handle, 0) == CUDA_SUCCESS &&
           real_.cuMemSetAccess(made.address, large, &access, 1) == CUDA_SUCCESS)
         add(made.address, large, probe_vmm);
@@ -195,7 +205,7 @@ DriverProbes::~DriverProbes() {
   for (const Mapped& made : mapped_) {
     if (made.address != 0) {
       real_.cuMemUnmap(made.address, large);
-      real_.cuMemAddressFree(made.address, made.reserved);
+      real_.cuMemAddressFree(made.address, large);
     }
     real_.cuMemRelease(made.handle);
   }

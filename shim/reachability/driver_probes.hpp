@@ -30,9 +30,10 @@ enum ProbeKinds : unsigned {
 class DriverProbes {
  public:
   // Allocates blocks of these kinds in the current context. `kinds`: bits of ProbeKinds. `device`:
-  // the context's device. `freed`: addresses that the program has freed; old pointers to them may
-  // be left in its memory, so they serve for nothing. A kind of which the driver refuses a block is
-  // left out. Takes about 66 MiB of the device's memory. Throws std::bad_alloc.
+  // the context's device. `freed`: addresses that the program has freed. A block at
+  // such an address is no probe, since the program may still have an old pointer to it. A kind of
+  // which the driver refuses a block is left out. Takes about 66 MiB of the device's memory. Throws
+  // std::bad_alloc.
   DriverProbes(const driver::RealDriver& real, DeviceOrdinal device, unsigned kinds,
                const tracking::FreedAddresses& freed);
   ~DriverProbes();
@@ -57,10 +58,13 @@ class DriverProbes {
   // begin a slab of the driver, one at least. Gives up after some attempts.
   // `allocate`: as for add_fresh().
   void add_slabs_with_room(ProbeKinds kind, FunctionRef<std::uint64_t()> allocate);
+  // Returns a managed block; 0: the driver has refused.
+  std::uint64_t allocate_managed(std::uint64_t bytes) const;
   // Allocate blocks of one kind.
   void add_linear();
   void add_pinned();
   void add_managed();
+  void add_new_ranges();
   void add_stream_ordered(DeviceOrdinal device);
   void add_vmm(DeviceOrdinal device);
   void add_arrays();
@@ -69,7 +73,6 @@ class DriverProbes {
   struct Mapped {
     CUmemGenericAllocationHandle handle;
     CUdeviceptr address;
-    std::uint64_t reserved;  // bytes of the reserved addresses
   };
   const driver::RealDriver& real_;
   std::vector<reachability::Block> blocks_;

@@ -56,7 +56,7 @@ class CallFrames {
   void name_all(
       Naming* naming, std::vector<std::string>& reasons,
       FunctionRef<void(std::size_t done, std::size_t all)> told = [](std::size_t, std::size_t) {});
-  // Returns the number of stacks that were added, and, after name_all(), of their frames.
+  // Returns the number of stacks that were added, plus their frames once name_all() has run.
   std::size_t rows() const { return stacks_.size() + frames_.size(); }
 
   // Adds the modules of the ledger that occur in none of the added stacks to the table of modules.

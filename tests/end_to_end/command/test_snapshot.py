@@ -76,7 +76,7 @@ def test_a_path_that_cannot_be_written_gives_one_line(cuwarden, workspace, live)
     assert len(done.stderr.splitlines()) == 1 and "--output" in done.stderr
 
 
-def test_an_output_that_is_no_file_gets_the_report_straight(cuwarden, workspace, live):
+def test_a_named_pipe_or_a_device_is_written_without_a_temporary_file(cuwarden, workspace, live):
     process, _ = waiting(live)
     fifo = workspace.folder / "fifo"
     os.mkfifo(fifo)

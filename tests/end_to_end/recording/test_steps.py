@@ -81,7 +81,7 @@ def test_the_report_has_the_times_of_steps_and_the_bytes_that_each_stack_ever_al
     times = [step["time_ns"] for step in steps] + [run.report["process"]["end_ns"]]
     assert all(next - time >= 20_000_000 for time, next in zip(times, times[1:])), times
     sites = run.report["allocation_sites"]
-    # The freed allocations of the loop, the losses of steps 3 to 20, and those of the first step.
+    # Most bytes first: the freed 3 MiB of each step, the lost 2 MiB of steps 3 to 20, warm_up()'s blocks.
     assert [(site["allocations"], site["allocated_bytes"]) for site in sites] == [
         (20, 20 * 3 << 20),
         (18, 18 * 2 << 20),

@@ -23,8 +23,8 @@ def test_the_latest_report_of_a_process_counts(cuwarden, ranks, tmp_path):
 
 
 @pytest.fixture
-def two_moments(ranks):
-    """A snapshot of rank 3, and the report of its end, whose end seems to be earlier than the snapshot."""
+def snapshot_and_final_report(ranks):
+    """Paths of a snapshot of rank 3, and of its final report, whose `end_ns` is smaller than the snapshot's."""
     final = json.loads((ranks / "rank0003.json").read_text())
     snapshot = json.loads(json.dumps(final))
     snapshot["process"] |= {"end_reason": "running", "exit_status": None}
@@ -35,9 +35,9 @@ def two_moments(ranks):
     return ranks / "rank0003.json", ranks / "rank0003.later.json"
 
 
-def test_the_report_of_the_end_counts_beside_a_merged_snapshot(cuwarden, two_moments, ranks, tmp_path):
-    snapshot, final = two_moments
-    others = sorted(set(ranks.iterdir()) - set(two_moments))
+def test_the_report_of_the_end_counts_beside_a_merged_snapshot(cuwarden, snapshot_and_final_report, ranks, tmp_path):
+    snapshot, final = snapshot_and_final_report
+    others = sorted(set(ranks.iterdir()) - set(snapshot_and_final_report))
     wanted = json.loads(cuwarden("merge", *others, final).stdout)
     merged_snapshot, merged_final = tmp_path / "early.json", tmp_path / "late.json"
     assert cuwarden("merge", "-o", merged_snapshot, *others, snapshot).returncode == 0
@@ -57,8 +57,8 @@ def test_the_report_of_the_end_counts_beside_a_merged_snapshot(cuwarden, two_mom
             assert len(got[table]) == len(wanted[table]), table
 
 
-def test_all_commands_that_read_a_folder_count_a_process_once(cuwarden, two_moments, ranks, tmp_path):
-    snapshot, final = two_moments
+def test_all_commands_that_read_a_folder_count_a_process_once(cuwarden, snapshot_and_final_report, ranks, tmp_path):
+    snapshot, final = snapshot_and_final_report
     alone = tmp_path / "alone"
     alone.mkdir()
     for path in set(ranks.iterdir()) - {snapshot}:
@@ -74,8 +74,8 @@ def test_all_commands_that_read_a_folder_count_a_process_once(cuwarden, two_mome
         assert "rank0003.json: an earlier report of the process of " in line and "rank0003.later.json" in line
 
 
-def test_an_earlier_report_counts_if_the_later_one_cannot_be_read(cuwarden, two_moments, ranks):
-    snapshot, final = two_moments
+def test_an_earlier_report_counts_if_the_later_one_cannot_be_read(cuwarden, snapshot_and_final_report, ranks):
+    snapshot, final = snapshot_and_final_report
     text = final.read_text()
     final.write_text(text[: len(text) * 9 // 10])
     for command in (("report",), ("export", "--format", "jsonl"), ("merge",)):

@@ -1,4 +1,4 @@
-"""A named pipe or a device takes the output of a command straight, as standard output does."""
+"""Output to a named pipe or a device is written directly, as to standard output."""
 
 import json
 import os

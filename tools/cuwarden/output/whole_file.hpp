@@ -21,7 +21,7 @@ bool is_stream(const std::string& path);
 // temporary file beside it, which is then renamed. A file that is there is replaced, and its
 // permissions are kept. A symbolic link stays, and the file to which it leads is replaced; one that
 // leads nowhere is a failure. A path that leads to a pipe or a device, which cannot be replaced,
-// gets the pieces straight.
+// is written directly.
 class WholeFile {
  public:
   // Makes the temporary file for the file at the path, or opens the pipe or device there. A named

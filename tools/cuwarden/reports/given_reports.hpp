@@ -30,9 +30,10 @@ struct OptionsForReports {
 
 // Reads the reports at the paths, and those in the folders at the paths and in the folders below
 // them, and calls `visit` with the path and content of each. Of several reports of one process in
-// the folders, the last one counts (ReportsByProcess), and a line names the others. Completes names
+// the folders, that of the latest moment that can be read counts (ReportsByProcess), and a line
+// names the others. Completes names
 // of functions and lines, and suppresses leaks by the patterns. A merged report at a path is given
-// to `visit` as leaks_of_merged(); if one of the options is true, it is a failure instead. "-" is
+// to `visit` as leaks_of_merged(); it is a failure if one of the options is given. "-" is
 // standard input. `goes_on`: is called before each report; if it returns false, no further report
 // is read. Prints a line for each failure, such as a folder without reports, and about ledgers in
 // the folders.

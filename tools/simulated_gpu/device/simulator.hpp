@@ -47,9 +47,9 @@ struct Simulator {
   // Bytes of each address range that the program has reserved by cuMemAddressReserve and not given
   // back, by the range's start.
   std::map<CUdeviceptr, std::size_t> reservations;
-  // Starts of the ranges, as they were when their number was a power of two for the last time. The
-  // real driver keeps such a list of all areas of the process's memory (measured on an H200 with
-  // driver 580).
+  // Starts of all `reservations`, copied anew each time that a reservation makes their number a
+  // power of two, and stale in between. The real driver keeps such a list of all areas of the
+  // process's memory (measured on an H200 with driver 580).
   std::vector<CUdeviceptr> listed_ranges;
 
   // True if the address lies in a range that the program has reserved by cuMemAddressReserve.

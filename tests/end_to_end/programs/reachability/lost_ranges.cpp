@@ -1,5 +1,5 @@
-// Loses mapped virtual memory. The driver keeps a list of where ranges of addresses begin, which is
-// no pointer of the program.
+// Loses mapped virtual memory. The driver keeps a list of ranges of addresses. Its entries are not
+// the program's pointers, so the mappings are lost.
 //
 // Prints how many mappings were lost.
 #include <cuda.h>
