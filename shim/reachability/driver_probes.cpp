@@ -26,12 +26,18 @@ constexpr std::uint64_t bytes_of_new_range = std::uint64_t{1} << 30;
 constexpr std::size_t new_ranges = 2;
 // Most blocks that are allocated for one whose address was never freed.
 constexpr int most_attempts = 24;
+// Blocks of all kinds together, if each needs that many attempts, are fewer.
+constexpr std::size_t most_blocks = 2048;
 
 }  // namespace
 
 DriverProbes::DriverProbes(const driver::RealDriver& real, DeviceOrdinal device, unsigned kinds,
                            const tracking::FreedAddresses& freed)
     : real_(real), freed_(freed) {
+  // Nothing below needs memory, so that no block of the driver's is left behind without an owner.
+  made_.reserve(most_blocks);
+  blocks_.reserve(most_blocks);
+  mapped_.reserve(few);
   if ((kinds & probe_device) != 0) add_linear();
   if ((kinds & probe_pinned) != 0) add_pinned();
   if ((kinds & probe_managed) != 0) add_managed();
