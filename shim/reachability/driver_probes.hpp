@@ -30,9 +30,9 @@ enum ProbeKinds : unsigned {
 class DriverProbes {
  public:
   // Allocates blocks of these kinds in the current context. `kinds`: bits of ProbeKinds. `device`:
-  // the context's device. `freed`: addresses that the program has freed. A block at
-  // such an address is no probe, since the program may still have an old pointer to it. A kind of
-  // which the driver refuses a block is left out. Takes about 66 MiB of the device's memory. Throws
+  // the context's device. `freed`: addresses that the program has freed. A block at such
+  // an address is no probe, since the program may still have an old pointer to it. A kind of which
+  // the driver refuses a block is left out. Takes about 66 MiB of the device's memory. Throws
   // std::bad_alloc before it allocates any block.
   DriverProbes(const driver::RealDriver& real, DeviceOrdinal device, unsigned kinds,
                const tracking::FreedAddresses& freed);
