@@ -67,7 +67,7 @@ def checked_rows(run):
 
 @pytest.mark.parametrize(("kind", "count"), [("graphs", 100), ("streams", 1000), ("modules", 50)])
 def test_objects_beside_moving_processes_have_their_bytes(workspace, kind, count):
-    # The first context of a device takes 125 MiB more than the others (measured on an H200).
+    # A device's first context takes 125 MiB more than the others (measured on an H200).
     with neighbours(workspace, RESTING):
         resting = checked_rows(workspace.run([OBJECTS, kind, count]))
     with neighbours(workspace, MOVING):
