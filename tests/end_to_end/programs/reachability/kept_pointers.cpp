@@ -89,16 +89,16 @@ void* allocate_stream_ordered() {
 }
 
 // Defines a function WHAT(), which calls one of WHAT_device(), WHAT_pinned() and so on, at random.
-#define DEFINE_ALLOCATING(what)                                                             \
-  [[gnu::noinline]] void* what##_device() { return block_of(allocate_device); }             \
-  [[gnu::noinline]] void* what##_pinned() { return block_of(allocate_pinned); }             \
-  [[gnu::noinline]] void* what##_managed() { return block_of(allocate_managed); }           \
-  [[gnu::noinline]] void* what##_virtual() { return block_of(allocate_virtual); }           \
-  [[gnu::noinline]] void* what##_ordered() { return block_of(allocate_stream_ordered); }    \
-  void* what() {                                                                            \
-    constexpr std::array all{what##_device, what##_pinned, what##_managed, what##_virtual,  \
-                             what##_ordered};                                               \
-    return all[any_of(all.size())]();                                                       \
+#define DEFINE_ALLOCATING(what)                                                            \
+  [[gnu::noinline]] void* what##_device() { return block_of(allocate_device); }            \
+  [[gnu::noinline]] void* what##_pinned() { return block_of(allocate_pinned); }            \
+  [[gnu::noinline]] void* what##_managed() { return block_of(allocate_managed); }          \
+  [[gnu::noinline]] void* what##_virtual() { return block_of(allocate_virtual); }          \
+  [[gnu::noinline]] void* what##_ordered() { return block_of(allocate_stream_ordered); }   \
+  void* what() {                                                                           \
+    constexpr std::array all{what##_device, what##_pinned, what##_managed, what##_virtual, \
+                             what##_ordered};                                              \
+    return all[any_of(all.size())]();                                                      \
   }
 DEFINE_ALLOCATING(lost)
 DEFINE_ALLOCATING(held)
