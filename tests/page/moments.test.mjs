@@ -163,6 +163,34 @@ test('steps have their times in a table, and a moment names its step', async () 
   });
 });
 
+test('a moment has the name of a step until the name ends, also in later steps without a name', async () => {
+  const report = read(crowded);
+  report.steps = [
+    { number: 1, time_ns: 0.5e9, name: 'load', name_end_ns: 1.5e9 },
+    { number: 2, time_ns: 2.5e9, name: 'validate', name_end_ns: 3.25e9 },
+    { number: 3, time_ns: 2.75e9, name: null, name_end_ns: null },
+  ];
+  await withPage(exported('named', write('named.json', report)), {}, async (page) => {
+    await page.locator('#timeline').scrollIntoViewIfNeeded();
+    for (const [second, words] of [[1, /, step 1, load$/], [2, /, step 1$/], [3, /, step 3, validate$/], [3.5, /, step 3$/]]) {
+      await pointAt(page, second * 1e9);
+      assert.match(await chartOf(page).locator('.clock').innerText(), words);
+    }
+  });
+});
+
+test('a moment behind the last step of the table is near that step if the program marked more', async () => {
+  const report = read(crowded);
+  report.process.steps = 4;
+  await withPage(exported('more_steps', write('more_steps.json', report)), {}, async (page) => {
+    await page.locator('#timeline').scrollIntoViewIfNeeded();
+    await pointAt(page, 2.05e9);
+    assert.match(await chartOf(page).locator('.clock').innerText(), /, step 2, validate$/);
+    await pointAt(page, 3.05e9);
+    assert.match(await chartOf(page).locator('.clock').innerText(), /, about step 3$/);
+  });
+});
+
 test('ticks of steps are drawn at their times', async () => {
   const report = read(crowded);
   const isInked = async (page, ns) => {

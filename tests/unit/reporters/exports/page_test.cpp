@@ -212,7 +212,7 @@ TEST(PageData, lost_memory_is_headed_as_a_leak) {
 
 TEST(PageData, steps_and_stacks_that_allocated_most_are_in_it) {
   model::Report report = report_with_stacks({{2, 1}});
-  report.steps.push_back({1, 5'000'000, "warm up", std::nullopt});
+  report.steps.push_back({1, 5'000'000, "warm up", 7'000'000});
   report.steps.push_back({2, 9'000'000, std::nullopt, std::nullopt});
   report.allocation_sites.push_back({"device", "cudaMalloc", 0, 1, 7, 4096});
   const Json page = page_of(report);
@@ -221,6 +221,7 @@ TEST(PageData, steps_and_stacks_that_allocated_most_are_in_it) {
   EXPECT_EQ(steps["time"], Json({5000, 9000}));
   EXPECT_EQ(page["strings"][steps["name"][0].get<std::size_t>()], "warm up");
   EXPECT_EQ(steps["name"][1], 0);
+  EXPECT_EQ(steps["name_end"], Json({7000, nullptr}));
   const Json& allocated = page["report"]["allocated"];
   EXPECT_EQ(functions_of(page, allocated["stack"][0]),
             (std::vector<std::string>{"step_2", "step_1"}));
