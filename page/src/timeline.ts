@@ -130,6 +130,8 @@ function stepsHint(report: RawReport): string {
 
 interface Titled {
   title: string;
+  /** Number of the device; null: the chart is that of the host. */
+  device: Maybe;
   chart: Chart;
   /** True: the chart is seen only when it is opened. */
   isClosed: boolean;
@@ -145,7 +147,7 @@ function chartsOf(page: Page, report: RawReport): Titled[] {
     if (lines.length === 0) return [];
     const title = `GPU ${device}: ${devices.name[row] ?? 'unknown'}, ${bytes(total)}`;
     const marks = [...incidentMarks(report, device), ...peakMarks(page, report, lines)];
-    return [{ title, isClosed: false, chart: new Chart({ label: `Use of GPU ${device} over time`, end, lines, columns, marks, steps, total, timeWords }) }];
+    return [{ title, device, isClosed: false, chart: new Chart({ label: `Use of GPU ${device} over time`, end, lines, columns, marks, steps, total, timeWords }) }];
   });
   const others = otherLines(page, report);
   if (others.length === 0) return charts;
@@ -153,7 +155,7 @@ function chartsOf(page: Page, report: RawReport): Titled[] {
   const title = isManaged ? 'Host memory, and managed memory' : 'Host memory';
   const marks = [...incidentMarks(report, null), ...peakMarks(page, report, others)];
   const isClosed = charts.length > 0 && !isManaged && report.timeline.every((series) => series.device !== null || series.kind === 'host_rss');
-  return [...charts, { title, isClosed, chart: new Chart({ label: `${title} over time`, end, lines: others, marks, steps, timeWords }) }];
+  return [...charts, { title, device: null, isClosed, chart: new Chart({ label: `${title} over time`, end, lines: others, marks, steps, timeWords }) }];
 }
 
 /** Returns the section. `showIncident`: is called with the number of an incident that was chosen. */
@@ -164,7 +166,10 @@ export function timelineSection(page: Page, report: RawReport, showIncident: (id
   const jumps = h('ul', { class: 'jumps' }, ...incidents.id.slice(0, 12).map((id, at) => h('li', {}, h('button', {
     type: 'button', class: 'quiet', onclick: () => {
       showIncident(id);
-      charts[0]?.chart.showAround(incidents.time[at] ?? 0);
+      // The chart of the memory that was asked for has the mark of the incident.
+      const time = incidents.time[at] ?? null;
+      const marked = charts.find(({ device }) => device === (incidents.device[at] ?? null));
+      if (time !== null) marked?.chart.showAround(time);
     },
   }, `Incident ${id} ${moment(report.process, incidents.time[at] ?? null)}`))));
   const elements = charts.map(({ title, chart, isClosed }) => (isClosed ? h('details', { class: 'fold' }, h('summary', {}, title), chart.element)

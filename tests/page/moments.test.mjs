@@ -216,6 +216,31 @@ test('a report with a number of steps, but without their times, says so', async 
   });
 });
 
+test("an incident's button shows the chart that has its mark, and opens the host's", async () => {
+  const report = read(crowded);
+  const [incident] = report.incidents;
+  report.devices.push({ ...report.devices[0], device: 1 });
+  report.timeline.push(...report.timeline.filter((span) => span.kind === 'device').map((span) => ({ ...span, device: 1 })));
+  report.incidents.push({ ...incident, id: incident.id + 1, device: 1 }, { ...incident, id: incident.id + 2, device: null });
+  const jumps = exported('jumps', write('jumps.json', report));
+  const distance = (plot) => plot.evaluate((element) => {
+    const { top, bottom } = element.getBoundingClientRect();
+    return Math.abs((top + bottom) / 2 - innerHeight / 2);
+  });
+  await withPage(jumps, {}, async (page) => {
+    const plots = page.locator('#timeline .plot');
+    assert.equal(await plots.count(), 3);
+    const host = page.locator('#timeline details', { has: page.locator('.plot') });
+    assert.equal(await host.getAttribute('open'), null);
+    for (const [at, { id }] of report.incidents.entries()) {
+      await page.locator('#timeline .jumps button', { hasText: `Incident ${id} ` }).click();
+      const distances = await Promise.all([0, 1, 2].map((chart) => distance(plots.nth(chart))));
+      assert.ok(distances[at] < 60, `incident ${id}: the centres of the charts are ${distances} pixels off`);
+    }
+    assert.notEqual(await host.getAttribute('open'), null);
+  });
+});
+
 test('at the peak, the device has its live memory and a rest that is not known', async () => {
   const report = read(crowded);
   const [device, ordered] = report.totals;
