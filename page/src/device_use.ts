@@ -19,11 +19,14 @@ function endOf(report: RawReport, series: Series): { last: number; end: number }
   return { last, end: Math.max(report.process.end ?? 0, last) };
 }
 
-/** Returns the bytes of the kind that are live at the end; null: unknown. */
+/**
+ * Returns the bytes of the kind that are live at the end; null: unknown. Kinds without a total, such as blocks of
+ * frameworks, are as they were at the end of their last span.
+ */
 function leftOf(report: RawReport, series: Series): Maybe {
   const { totals } = report;
   const at = totals.kind.findIndex((kind, row) => kind === series.kind && totals.device[row] === series.device);
-  return at < 0 ? series.most.at(-1) ?? null : totals.bytes[at] ?? null;
+  return at < 0 ? series.last.at(-1) ?? null : totals.bytes[at] ?? null;
 }
 
 /** Returns the times and values of a series. From its last change on, as much is live as at the end. */

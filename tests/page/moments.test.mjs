@@ -74,6 +74,20 @@ test('between readings of the device, other processes are not known, and the tim
   });
 });
 
+test('behind its last span, memory without a total is as it was at the end of that span', async () => {
+  const report = read(crowded);
+  const gib = 2 ** 30;
+  for (const span of report.timeline.filter((one) => one.kind === 'framework_block')) if (span.time_ns === 2e9) span.last_bytes = gib;
+  report.timeline = report.timeline.filter((one) => one.kind !== 'framework_block' || one.time_ns < 3e9);
+  await withPage(exported('shrunk', write('shrunk.json', report)), {}, async (page) => {
+    await page.locator('#timeline').scrollIntoViewIfNeeded();
+    await pointAt(page, 2.05e9);
+    assert.equal((await legendOf(page)).get('blocks of frameworks (GPU 0)'), words(2 * gib));
+    await pointAt(page, 3.5e9);
+    assert.equal((await legendOf(page)).get('blocks of frameworks (GPU 0)'), words(gib));
+  });
+});
+
 /** Returns the colours of the pixels at a moment in the first chart's canvas, from its top, and the top of its frame. */
 function pixelsAt(page, ns) {
   return chartOf(page).locator('canvas').evaluate((canvas, share) => {
