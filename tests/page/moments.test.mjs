@@ -74,6 +74,40 @@ test('between readings of the device, other processes are not known, and the tim
   });
 });
 
+/** Returns the report with that many incidents, and an account of the device at each. */
+function manyIncidents(count) {
+  const report = read(crowded);
+  const [incident] = report.incidents;
+  const [parts, last] = [true, false].map((isAt) => report.accounts.filter((part) => (part.incident === incident.id) === isAt));
+  report.incidents = Array.from({ length: count }, (_, at) => ({ ...incident, id: at + 1, time_ns: 3e9 + at * 1e6 }));
+  report.accounts = [...report.incidents.flatMap(({ id }) => parts.map((part) => ({ ...part, incident: id }))), ...last];
+  report.frameworks = [];
+  return exported(`incidents_${count}`, write(`incidents_${count}.json`, report));
+}
+
+/**
+ * Returns how often functions of the page are called until all of it is shown. With block counts (`detailed`), Chromium would
+ * not count the calls of functions that it has optimized.
+ */
+async function workOf(file) {
+  let work = 0;
+  await withPage(file, {}, async (page) => {
+    const session = await page.context().newCDPSession(page);
+    await session.send('Profiler.enable');
+    await session.send('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
+    await page.reload();
+    await page.waitForSelector('html[data-ready]');
+    const { result } = await session.send('Profiler.takePreciseCoverage');
+    work = result.flatMap((script) => script.functions).flatMap((one) => one.ranges).reduce((sum, range) => sum + range.count, 0);
+  });
+  return work;
+}
+
+test('twice as many incidents take about twice the work', async () => {
+  const [few, many] = [await workOf(manyIncidents(300)), await workOf(manyIncidents(600))];
+  assert.ok(few > 300 && many < 2.5 * few, `${few} calls, and then ${many}`);
+});
+
 test('behind its last span, memory without a total is as it was at the end of that span', async () => {
   const report = read(crowded);
   const gib = 2 ** 30;
