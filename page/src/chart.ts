@@ -134,8 +134,12 @@ export class Chart {
     for (const chart of charts) chart.linked = charts.filter((other) => other !== chart);
   }
 
-  /** Shows a part of the run around the time, in microseconds. */
+  /** Shows a part of the run around the time, in microseconds. Opens the fold in which the chart lies. */
   showAround(us: number): void {
+    const fold = this.element.closest('details');
+    if (fold) fold.open = true;
+    // A chart that was closed gets its height before the page is scrolled to it.
+    this.resize();
     const width = this.end / 10;
     this.zoom(us / 1e6 - width / 2, us / 1e6 + width / 2);
     this.holder.scrollIntoView({ block: 'center' });
@@ -249,6 +253,8 @@ export class Chart {
   private resize(): void {
     const width = this.holder.clientWidth;
     if (width === 0) return;
+    // The library gives the plot its height only after this call.
+    this.holder.style.minHeight = `${this.height(width)}px`;
     if (!this.plot) this.draw();
     else if (Math.abs(this.plot.width - width) > 1) this.plot.setSize({ width, height: this.height(width) });
   }

@@ -122,7 +122,8 @@ export interface RawReport {
   objects: { stack: number[]; kind: number[]; api: number[]; device: Maybe[]; bytes: Maybe[]; count: Maybe[] };
   /** Stacks that allocated most over the run, freed or not. */
   allocated: { stack: number[]; kind: number[]; api: number[]; device: Maybe[]; bytes: Maybe[]; count: Maybe[] };
-  steps: { number: Maybe[]; time: Maybe[]; name: number[] };
+  /** `name_end`: when the part of the run that has the name ended; null: it had not, or there is no name. */
+  steps: { number: Maybe[]; time: Maybe[]; name: number[]; name_end: Maybe[] };
   frameworks: {
     framework: string[]; pool: MaybeText[]; device: Maybe[]; incident: Maybe[]; time: Maybe[]; reserved: Maybe[];
     allocated: Maybe[]; peak: Maybe[]; holes: Maybe[];

@@ -19,11 +19,14 @@ function endOf(report: RawReport, series: Series): { last: number; end: number }
   return { last, end: Math.max(report.process.end ?? 0, last) };
 }
 
-/** Returns the bytes of the kind that are live at the end; null: unknown. */
+/**
+ * Returns the bytes of the kind that are live at the end; null: unknown. Kinds without a total, such as blocks of
+ * frameworks, are as they were at the end of their last span.
+ */
 function leftOf(report: RawReport, series: Series): Maybe {
   const { totals } = report;
   const at = totals.kind.findIndex((kind, row) => kind === series.kind && totals.device[row] === series.device);
-  return at < 0 ? series.most.at(-1) ?? null : totals.bytes[at] ?? null;
+  return at < 0 ? series.last.at(-1) ?? null : totals.bytes[at] ?? null;
 }
 
 /** Returns the times and values of a series. From its last change on, as much is live as at the end. */
@@ -82,21 +85,41 @@ function pointsOf(report: RawReport, device: Maybe): Line[] {
   return [...lines.values()].filter((line) => line.value.some((value) => (value ?? 0) > 0));
 }
 
-/** Returns the moments at which the report has an account of the device, with their times; null: the end. */
-function readingsOf(report: RawReport, row: number): { incident: Maybe; time: number }[] {
+/** The account of a device at one moment. */
+interface Reading {
+  /** Row of the table of incidents; null: the reading is that of the end. */
+  incident: Maybe;
+  time: number;
+  /** Bytes of each item. */
+  items: Map<string, number>;
+}
+
+/** Returns the accounts of the device, by their times. */
+function readingsOf(report: RawReport, row: number): Reading[] {
   const { accounts, devices, incidents, process } = report;
   const device = devices.device[row] ?? 0;
   const end = process.end ?? 0;
-  const moments = new Set(accounts.device.flatMap((one, at) => (one === device ? [accounts.incident[at] ?? null] : [])));
-  return [...moments].flatMap((incident) => {
-    const time = incident === null ? Math.min(end, devices.time[row] ?? end) : incidents.time[incidents.id.indexOf(incident)] ?? null;
-    return time === null ? [] : [{ incident, time }];
+  // A report may have accounts of a thousand incidents: its table is read once.
+  const moments = new Map<Maybe, Map<string, number>>();
+  accounts.device.forEach((one, at) => {
+    if (one !== device) return;
+    const incident = accounts.incident[at] ?? null;
+    const items = moments.get(incident) ?? new Map<string, number>();
+    moments.set(incident, items);
+    const item = accounts.item[at] ?? '';
+    items.set(item, (items.get(item) ?? 0) + (accounts.bytes[at] ?? 0));
+  });
+  const rows = new Map(incidents.id.map((id, at) => [id, at]));
+  return [...moments].flatMap(([id, items]): Reading[] => {
+    const incident = id === null ? null : rows.get(id) ?? -1;
+    const time = incident === null ? Math.min(end, devices.time[row] ?? end) : incidents.time[incident] ?? null;
+    return time === null ? [] : [{ incident, time, items }];
   }).sort((one, other) => one.time - other.time);
 }
 
 /** Returns the use of the device in this row of the report's table of devices. */
 export function deviceUse(page: Page, report: RawReport, row: number): DeviceUse {
-  const { accounts, devices, incidents } = report;
+  const { devices, incidents } = report;
   const device = devices.device[row] ?? 0;
   const live = report.timeline.filter((series) => series.device === device && isOnDevice(series.kind) && series.most.some((value) => (value ?? 0) > 0));
   const kinds = live.map((series) => series.kind);
@@ -110,24 +133,20 @@ export function deviceUse(page: Page, report: RawReport, row: number): DeviceUse
     lines.push({ name, colour, time: [], value: [], end: 0, draw });
     return lines.length - 1;
   };
-  const columns = readingsOf(report, row).map(({ incident, time }): Column => {
+  const columns = readingsOf(report, row).map(({ incident, time, items }): Column => {
     const parts: Column['parts'] = [];
-    const bytesOf = (isIn: (item: string) => boolean): number => accounts.item.reduce(
-      (sum, item, at) => sum + (accounts.device[at] === device && (accounts.incident[at] ?? null) === incident && isIn(item) ? (accounts.bytes[at] ?? 0) : 0), 0);
-    const used = bytesOf(() => true);
-    kinds.forEach((kind, line) => parts.push({ line, bytes: bytesOf((item) => item === `live_${kind}`) }));
-    const others = new Set(accounts.item.filter((item) => item.startsWith('live_') && !kinds.includes(item.slice(5))));
-    for (const item of others) {
-      const size = bytesOf((one) => one === item);
-      if (size !== 0) parts.push({ line: lineOf(page.memory(item.slice(5), device), colourOf(item), 'column'), bytes: size });
+    const used = [...items.values()].reduce((sum, size) => sum + size, 0);
+    kinds.forEach((kind, line) => parts.push({ line, bytes: items.get(`live_${kind}`) ?? 0 }));
+    for (const [item, size] of items) {
+      if (!item.startsWith('live_') || kinds.includes(item.slice(5)) || size === 0) continue;
+      parts.push({ line: lineOf(page.memory(item.slice(5), device), colourOf(item), 'column'), bytes: size });
     }
     for (const group of groups) {
-      const size = bytesOf((item) => group.items.includes(item));
+      const size = group.items.reduce((sum, item) => sum + (items.get(item) ?? 0), 0);
       if (size !== 0) parts.push({ line: lineOf(group.name, colourOf(group.colour), 'column'), bytes: size });
     }
     if (total !== null) parts.push({ line: lineOf('free', 'transparent', 'rest'), bytes: Math.max(0, total - used) });
-    const at = incident === null ? -1 : incidents.id.indexOf(incident);
-    const asked = at < 0 || incidents.device[at] !== device || incidents.outcome[at] === 'rescued' ? 0 : (incidents.bytes[at] ?? 0);
+    const asked = incident === null || incidents.device[incident] !== device || incidents.outcome[incident] === 'rescued' ? 0 : (incidents.bytes[incident] ?? 0);
     if (asked > 0) parts.push({ line: lineOf('refused request', styleColour('--bad'), 'outline'), bytes: asked });
     return { time, parts };
   });

@@ -1,7 +1,7 @@
 // Live bytes over time: a chart for each device, with areas that lie one on the other up to its size, and a chart of
 // the host's memory.
 import { Chart, type Line, type Mark, type StepMark } from './chart';
-import type { Page, RawReport } from './data';
+import type { Maybe, Page, RawReport } from './data';
 import { deviceUse, otherLines, spansOf } from './device_use';
 import { h, section } from './dom';
 import { DataTable } from './table';
@@ -45,27 +45,39 @@ function peakMarks(page: Page, report: RawReport, lines: Line[]): Mark[] {
   });
 }
 
-/** Returns a step in words, such as "step 3" or "step 3, test_cache". */
-function stepWords(page: Page, report: RawReport, at: number): string {
-  const name = page.text(report.steps.name[at]);
-  return `step ${count(report.steps.number[at])}${name === '' ? '' : `, ${name.length > 40 ? `${name.slice(0, 38)}…` : name}`}`;
+/** Returns a step in words, such as "step 3" or "step 3, test_cache". `name`: empty if there is none. */
+function stepWords(number: Maybe | undefined, name: string): string {
+  return `step ${count(number)}${name === '' ? '' : `, ${name.length > 40 ? `${name.slice(0, 38)}…` : name}`}`;
 }
 
 function stepMarks(page: Page, report: RawReport): StepMark[] {
   const { steps } = report;
-  return steps.time.flatMap((time, at) => (time === null ? [] : [{ time, words: stepWords(page, report, at), isNamed: (steps.name[at] ?? 0) !== 0 }]));
+  return steps.time.flatMap((time, at) => (time === null ? [] : [{ time, words: stepWords(steps.number[at], page.text(steps.name[at])), isNamed: (steps.name[at] ?? 0) !== 0 }]));
 }
 
-/** Returns words for a moment of the run, with the step that was under way. */
-function momentWords(page: Page, report: RawReport, us: number): string {
+/**
+ * Returns the name of the part of the run that was under way at the moment; empty: it has none. `at`: the last step that
+ * began before. Steps without names do not end the name of an earlier step.
+ */
+function partName(page: Page, report: RawReport, at: number, us: number): string {
   const { steps } = report;
+  let named = at;
+  while (named >= 0 && page.text(steps.name[named]) === '') --named;
+  const end = steps.name_end[named] ?? null;
+  return named < 0 || (end !== null && end <= us) ? '' : page.text(steps.name[named]);
+}
+
+/** Returns words for a moment of the run, with the step that was under way, and with the name that held then. */
+function momentWords(page: Page, report: RawReport, us: number): string {
+  const { process, steps } = report;
   let at = -1;
   while (at + 1 < steps.time.length && (steps.time[at + 1] ?? 0) <= us) ++at;
-  const words = moment(report.process, us);
+  const words = moment(process, us);
   if (at < 0) return words;
-  // Of very many steps only some are in the report.
-  const isNext = at + 1 < steps.number.length && (steps.number[at + 1] ?? 0) > (steps.number[at] ?? 0) + 1;
-  return `${words}, ${isNext ? 'about ' : ''}${stepWords(page, report, at)}`;
+  // Of very many steps only some are in the report: others may follow this one, also behind the last one.
+  const number = steps.number[at] ?? 0;
+  const last = (at + 1 < steps.number.length ? (steps.number[at + 1] ?? 0) - 1 : process.steps) ?? number;
+  return `${words}, ${last > number ? 'about ' : ''}${stepWords(number, partName(page, report, at, us))}`;
 }
 
 function totalsTable(page: Page, report: RawReport): HTMLElement {
@@ -118,6 +130,8 @@ function stepsHint(report: RawReport): string {
 
 interface Titled {
   title: string;
+  /** Number of the device; null: the chart is that of the host. */
+  device: Maybe;
   chart: Chart;
   /** True: the chart is seen only when it is opened. */
   isClosed: boolean;
@@ -133,7 +147,7 @@ function chartsOf(page: Page, report: RawReport): Titled[] {
     if (lines.length === 0) return [];
     const title = `GPU ${device}: ${devices.name[row] ?? 'unknown'}, ${bytes(total)}`;
     const marks = [...incidentMarks(report, device), ...peakMarks(page, report, lines)];
-    return [{ title, isClosed: false, chart: new Chart({ label: `Use of GPU ${device} over time`, end, lines, columns, marks, steps, total, timeWords }) }];
+    return [{ title, device, isClosed: false, chart: new Chart({ label: `Use of GPU ${device} over time`, end, lines, columns, marks, steps, total, timeWords }) }];
   });
   const others = otherLines(page, report);
   if (others.length === 0) return charts;
@@ -141,7 +155,7 @@ function chartsOf(page: Page, report: RawReport): Titled[] {
   const title = isManaged ? 'Host memory, and managed memory' : 'Host memory';
   const marks = [...incidentMarks(report, null), ...peakMarks(page, report, others)];
   const isClosed = charts.length > 0 && !isManaged && report.timeline.every((series) => series.device !== null || series.kind === 'host_rss');
-  return [...charts, { title, isClosed, chart: new Chart({ label: `${title} over time`, end, lines: others, marks, steps, timeWords }) }];
+  return [...charts, { title, device: null, isClosed, chart: new Chart({ label: `${title} over time`, end, lines: others, marks, steps, timeWords }) }];
 }
 
 /** Returns the section. `showIncident`: is called with the number of an incident that was chosen. */
@@ -152,7 +166,10 @@ export function timelineSection(page: Page, report: RawReport, showIncident: (id
   const jumps = h('ul', { class: 'jumps' }, ...incidents.id.slice(0, 12).map((id, at) => h('li', {}, h('button', {
     type: 'button', class: 'quiet', onclick: () => {
       showIncident(id);
-      charts[0]?.chart.showAround(incidents.time[at] ?? 0);
+      // The chart of the memory that was asked for has the mark of the incident.
+      const time = incidents.time[at] ?? null;
+      const marked = charts.find(({ device }) => device === (incidents.device[at] ?? null));
+      if (time !== null) marked?.chart.showAround(time);
     },
   }, `Incident ${id} ${moment(report.process, incidents.time[at] ?? null)}`))));
   const elements = charts.map(({ title, chart, isClosed }) => (isClosed ? h('details', { class: 'fold' }, h('summary', {}, title), chart.element)

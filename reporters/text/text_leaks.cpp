@@ -240,9 +240,8 @@ void add_leaks_headline(const IndexedReport& report, const Style& style, std::st
   else
     text += style.red("LEAKS") + ": " + sum + " never freed\n";
   if (is_only_alive_at_exit(report))
-    text +=
-        "  None of it is known to be lost, and none of it grows: it was alive at the exit, and may "
-        "have been in use until then\n";
+    text += "  None of it is known to be lost, and " + words_of_no_growth(report) +
+            ": it was alive at the exit, and may have been in use until then\n";
   add_pointer_search(report, style, text);
 }
 
@@ -252,6 +251,18 @@ bool is_only_alive_at_exit(const IndexedReport& report) {
   const auto is_sure = [](const model::LeakGroup& group) { return rank_of_leak(group) < 3; };
   return std::ranges::none_of(merged_leaks(report), is_sure) &&
          std::ranges::none_of(merged_blocks(report), is_sure);
+}
+
+std::string words_of_no_growth(const IndexedReport& report) {
+  // Merged rows could hide that the growth of some of their rows is unknown.
+  const bool is_known =
+      std::ranges::all_of(report->leak_groups,
+                          [](const model::LeakGroup& group) {
+                            return group.growth || group.released_by || group.suppressed;
+                          }) &&
+      std::ranges::all_of(report->framework_sites,
+                          [](const model::FrameworkSite& site) { return site.growth.has_value(); });
+  return is_known ? "none of it grows" : "none of it is known to grow";
 }
 
 std::vector<model::LeakGroup> main_leaks(const IndexedReport& report) {

@@ -19,8 +19,14 @@ void add_leak_words(const IndexedReport&, const model::LeakGroup&, const Style&,
 void add_leaks_headline(const IndexedReport&, const Style&, std::string& text);
 
 // True if memory counts as leaked, but none of it is known to be lost, and neither it nor blocks of
-// frameworks grow: it was alive when the process ended by itself, and may have been in use.
+// frameworks are known to grow: it was alive when the process ended by itself, and may have been in
+// use.
 bool is_only_alive_at_exit(const IndexedReport&);
+
+// Returns words for a report in which no memory is known to grow: "none of it grows", or "none of
+// it is known to grow" if the report does not say of all leaks and of all blocks of frameworks
+// whether they grow.
+std::string words_of_no_growth(const IndexedReport&);
 
 // Returns the groups that the text report lists as leaks, in its order: lost and growing ones come
 // first. Leaves out memory that libraries keep for themselves, and memory whose blocks a framework
@@ -36,9 +42,9 @@ void add_blocks(const IndexedReport&, const TextOptions&, const Style&, std::str
 // Adds to `text` the section about memory that was not freed: one line with the sum, then the
 // groups of allocations that were not freed, as the options choose and group them. The line begins
 // with LEAKS; with NOT FREED if the process was killed before its normal end; with STILL ALLOCATED
-// if it was still running. A second line says if none of it is lost or grows. Without such groups,
-// the line says that all memory was freed, or that no allocation was recorded; it is left out if
-// the report's headline, which is given, says so.
+// if it was still running. A second line says if none of it is known to be lost or to grow. Without
+// such groups, the line says that all memory was freed, or that no allocation was recorded; it is
+// left out if the report's headline, which is given, says so.
 void add_leaks(const IndexedReport&, const TextOptions&, const Headline&, const Style&,
                std::string& text);
 

@@ -74,6 +74,54 @@ test('between readings of the device, other processes are not known, and the tim
   });
 });
 
+/** Returns the report with that many incidents, and an account of the device at each. */
+function manyIncidents(count) {
+  const report = read(crowded);
+  const [incident] = report.incidents;
+  const [parts, last] = [true, false].map((isAt) => report.accounts.filter((part) => (part.incident === incident.id) === isAt));
+  report.incidents = Array.from({ length: count }, (_, at) => ({ ...incident, id: at + 1, time_ns: 3e9 + at * 1e6 }));
+  report.accounts = [...report.incidents.flatMap(({ id }) => parts.map((part) => ({ ...part, incident: id }))), ...last];
+  report.frameworks = [];
+  return exported(`incidents_${count}`, write(`incidents_${count}.json`, report));
+}
+
+/**
+ * Returns how often functions of the page are called until all of it is shown. With block counts (`detailed`), Chromium would
+ * not count the calls of functions that it has optimized.
+ */
+async function workOf(file) {
+  let work = 0;
+  await withPage(file, {}, async (page) => {
+    const session = await page.context().newCDPSession(page);
+    await session.send('Profiler.enable');
+    await session.send('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
+    await page.reload();
+    await page.waitForSelector('html[data-ready]');
+    const { result } = await session.send('Profiler.takePreciseCoverage');
+    work = result.flatMap((script) => script.functions).flatMap((one) => one.ranges).reduce((sum, range) => sum + range.count, 0);
+  });
+  return work;
+}
+
+test('twice as many incidents take about twice the work', async () => {
+  const [few, many] = [await workOf(manyIncidents(300)), await workOf(manyIncidents(600))];
+  assert.ok(few > 300 && many < 2.5 * few, `${few} calls, and then ${many}`);
+});
+
+test('behind its last span, memory without a total is as it was at the end of that span', async () => {
+  const report = read(crowded);
+  const gib = 2 ** 30;
+  for (const span of report.timeline.filter((one) => one.kind === 'framework_block')) if (span.time_ns === 2e9) span.last_bytes = gib;
+  report.timeline = report.timeline.filter((one) => one.kind !== 'framework_block' || one.time_ns < 3e9);
+  await withPage(exported('shrunk', write('shrunk.json', report)), {}, async (page) => {
+    await page.locator('#timeline').scrollIntoViewIfNeeded();
+    await pointAt(page, 2.05e9);
+    assert.equal((await legendOf(page)).get('blocks of frameworks (GPU 0)'), words(2 * gib));
+    await pointAt(page, 3.5e9);
+    assert.equal((await legendOf(page)).get('blocks of frameworks (GPU 0)'), words(gib));
+  });
+});
+
 /** Returns the colours of the pixels at a moment in the first chart's canvas, from its top, and the top of its frame. */
 function pixelsAt(page, ns) {
   return chartOf(page).locator('canvas').evaluate((canvas, share) => {
@@ -163,6 +211,34 @@ test('steps have their times in a table, and a moment names its step', async () 
   });
 });
 
+test('a moment has the name of a step until the name ends, also in later steps without a name', async () => {
+  const report = read(crowded);
+  report.steps = [
+    { number: 1, time_ns: 0.5e9, name: 'load', name_end_ns: 1.5e9 },
+    { number: 2, time_ns: 2.5e9, name: 'validate', name_end_ns: 3.25e9 },
+    { number: 3, time_ns: 2.75e9, name: null, name_end_ns: null },
+  ];
+  await withPage(exported('named', write('named.json', report)), {}, async (page) => {
+    await page.locator('#timeline').scrollIntoViewIfNeeded();
+    for (const [second, words] of [[1, /, step 1, load$/], [2, /, step 1$/], [3, /, step 3, validate$/], [3.5, /, step 3$/]]) {
+      await pointAt(page, second * 1e9);
+      assert.match(await chartOf(page).locator('.clock').innerText(), words);
+    }
+  });
+});
+
+test('a moment behind the last step of the table is near that step if the program marked more', async () => {
+  const report = read(crowded);
+  report.process.steps = 4;
+  await withPage(exported('more_steps', write('more_steps.json', report)), {}, async (page) => {
+    await page.locator('#timeline').scrollIntoViewIfNeeded();
+    await pointAt(page, 2.05e9);
+    assert.match(await chartOf(page).locator('.clock').innerText(), /, step 2, validate$/);
+    await pointAt(page, 3.05e9);
+    assert.match(await chartOf(page).locator('.clock').innerText(), /, about step 3$/);
+  });
+});
+
 test('ticks of steps are drawn at their times', async () => {
   const report = read(crowded);
   const isInked = async (page, ns) => {
@@ -185,6 +261,31 @@ test('a report with a number of steps, but without their times, says so', async 
   delete report.steps;
   await withPage(exported('no_times', write('no_times.json', report)), {}, async (page) => {
     assert.match(await page.locator('#timeline > .hint').innerText(), /marked 3 steps\. The report is older/);
+  });
+});
+
+test("an incident's button shows the chart that has its mark, and opens the host's", async () => {
+  const report = read(crowded);
+  const [incident] = report.incidents;
+  report.devices.push({ ...report.devices[0], device: 1 });
+  report.timeline.push(...report.timeline.filter((span) => span.kind === 'device').map((span) => ({ ...span, device: 1 })));
+  report.incidents.push({ ...incident, id: incident.id + 1, device: 1 }, { ...incident, id: incident.id + 2, device: null });
+  const jumps = exported('jumps', write('jumps.json', report));
+  const distance = (plot) => plot.evaluate((element) => {
+    const { top, bottom } = element.getBoundingClientRect();
+    return Math.abs((top + bottom) / 2 - innerHeight / 2);
+  });
+  await withPage(jumps, {}, async (page) => {
+    const plots = page.locator('#timeline .plot');
+    assert.equal(await plots.count(), 3);
+    const host = page.locator('#timeline details', { has: page.locator('.plot') });
+    assert.equal(await host.getAttribute('open'), null);
+    for (const [at, { id }] of report.incidents.entries()) {
+      await page.locator('#timeline .jumps button', { hasText: `Incident ${id} ` }).click();
+      const distances = await Promise.all([0, 1, 2].map((chart) => distance(plots.nth(chart))));
+      assert.ok(distances[at] < 60, `incident ${id}: the centres of the charts are ${distances} pixels off`);
+    }
+    assert.notEqual(await host.getAttribute('open'), null);
   });
 });
 

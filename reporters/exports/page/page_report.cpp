@@ -279,6 +279,8 @@ std::string steps_of(const IndexedReport& report, PageStacks& page) {
   table.add("time", page_column(rows, [](const auto& row) { return microseconds(row.time_ns); }));
   table.add("name",
             page_column(rows, [&](const auto& row) { return page.text(row.name.value_or("")); }));
+  table.add("name_end",
+            page_column(rows, [](const auto& row) { return microseconds(row.name_end_ns); }));
   return table.text();
 }
 

@@ -357,8 +357,8 @@ Headline plain_headline(const IndexedReport& report) {
           return group.released_by || group.suppressed ||
                  group.reachable_count.value_or(0) >= group.count.value_or(0);
         });
-    headline.sentence += all_reachable ? "; none of it grows, and pointers to all of it are left"
-                                       : "; none of it grows";
+    headline.sentence += "; " + words_of_no_growth(report) +
+                         (all_reachable ? ", and pointers to all of it are left" : "");
     return headline;
   }
   headline.title = was_running(report) ? "nothing is allocated"

@@ -198,6 +198,25 @@ TEST(PageData, a_sentence_about_each_incident_comes_before_the_leaks) {
   EXPECT_EQ(summary[2]["title"], "ALIVE AT EXIT: 512 B in 2 allocations never freed");
 }
 
+TEST(PageData, memory_alive_at_the_exit_is_said_not_to_grow_only_if_that_is_known) {
+  model::Report report = report_with_stacks({{1}});
+  report.totals.emplace_back().allocations = 1;
+  report.leaks.bytes = 512;
+  report.leaks.count = 2;
+  report.leak_groups[0].growth = "one_time";
+  model::FrameworkSite& site = report.framework_sites.emplace_back();
+  site.framework = "PyTorch";
+  site.growth = "steady";
+  const auto line = [&]() -> std::string {
+    return page_of(report)["report"]["summary"][2]["lines"][0];
+  };
+  EXPECT_TRUE(line().starts_with("None of it is known to be lost, and none of it grows: "))
+      << line();
+  report.framework_sites[0].growth.reset();
+  EXPECT_TRUE(line().starts_with("None of it is known to be lost, and none of it is known to grow"))
+      << line();
+}
+
 TEST(PageData, lost_memory_is_headed_as_a_leak) {
   model::Report report = report_with_stacks({{1}});
   report.totals.emplace_back().allocations = 1;
@@ -212,7 +231,7 @@ TEST(PageData, lost_memory_is_headed_as_a_leak) {
 
 TEST(PageData, steps_and_stacks_that_allocated_most_are_in_it) {
   model::Report report = report_with_stacks({{2, 1}});
-  report.steps.push_back({1, 5'000'000, "warm up", std::nullopt});
+  report.steps.push_back({1, 5'000'000, "warm up", 7'000'000});
   report.steps.push_back({2, 9'000'000, std::nullopt, std::nullopt});
   report.allocation_sites.push_back({"device", "cudaMalloc", 0, 1, 7, 4096});
   const Json page = page_of(report);
@@ -221,6 +240,7 @@ TEST(PageData, steps_and_stacks_that_allocated_most_are_in_it) {
   EXPECT_EQ(steps["time"], Json({5000, 9000}));
   EXPECT_EQ(page["strings"][steps["name"][0].get<std::size_t>()], "warm up");
   EXPECT_EQ(steps["name"][1], 0);
+  EXPECT_EQ(steps["name_end"], Json({7000, nullptr}));
   const Json& allocated = page["report"]["allocated"];
   EXPECT_EQ(functions_of(page, allocated["stack"][0]),
             (std::vector<std::string>{"step_2", "step_1"}));

@@ -114,6 +114,23 @@ TEST_F(HeadlineTest, live_memory_that_is_neither_lost_nor_grows_is_no_alarm) {
       headline().line().ends_with("; none of it grows, and pointers to all of it are left"));
 }
 
+TEST_F(HeadlineTest, does_not_say_that_memory_of_unknown_growth_does_not_grow) {
+  add_leak("device", 3, "load");
+  model::FrameworkSite& site = report.framework_sites.emplace_back();
+  site.framework = "PyTorch";
+  site.growth = "one_time";
+  EXPECT_TRUE(headline().line().ends_with("; none of it grows")) << headline().line();
+  // A framework that lists its blocks itself does not tell when they were made.
+  site.growth.reset();
+  EXPECT_TRUE(headline().line().ends_with("; none of it is known to grow")) << headline().line();
+  report.framework_sites.clear();
+  report.leak_groups.front().growth.reset();
+  EXPECT_TRUE(headline().line().ends_with("; none of it is known to grow")) << headline().line();
+  report.leak_groups.front().suppressed = true;
+  EXPECT_TRUE(headline().line().ends_with("; none of it grows, and pointers to all of it are left"))
+      << "what is suppressed is no leak: " << headline().line();
+}
+
 TEST_F(HeadlineTest, names_the_line_of_lost_memory_before_larger_memory_that_grows) {
   model::LeakGroup& grown = add_leak("device", 50, "collect");
   grown.growth = "growing";
