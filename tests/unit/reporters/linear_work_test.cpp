@@ -10,6 +10,8 @@
 #include <string>
 
 #include "reporters/exports/exports.hpp"
+#include "reporters/json/read_report.hpp"
+#include "reporters/json/update.hpp"
 #include "reporters/merging/merged_facts.hpp"
 #include "reporters/merging/merger.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
@@ -103,6 +105,22 @@ TEST(Work, on_the_rungs_of_many_incidents_of_a_trace_is_linear) {
       report.rungs.push_back(rung);
     }
     exports::perfetto()->add(IndexedReport(std::move(report)), "r.json");
+  }));
+}
+
+TEST(Work, on_the_rows_of_a_table_of_a_later_version_is_linear) {
+  EXPECT_TRUE(is_about_linear([](std::size_t count) {
+    Json known;
+    update(known, model::Report(), Unlisted::kept);
+    std::string text = known.dump();
+    text.pop_back();
+    text += ", \"later_table\": [{\"id\": 1}";
+    for (std::size_t i = 1; i < count; ++i) text += ",{\"id\": 1}";
+    text += "], \"later_object\": {\"rows\": [[1]";
+    for (std::size_t i = 1; i < count; ++i) text += ",{}";
+    text += "]}}";
+    std::string error;
+    EXPECT_TRUE(parse_report(text, "r.json", error)) << error;
   }));
 }
 
