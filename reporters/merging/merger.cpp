@@ -70,10 +70,6 @@ model::Figure figure_of(model::SignedFigure figure) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(*figure, 0));
 }
 
-ProcessIdentity identity_of(const model::MergedProcess& process) {
-  return {process.host, process.pid, process.start, process.program};
-}
-
 }  // namespace
 
 model::Id Merger::id_of(model::MergedDevice device, model::Id process) {

@@ -82,3 +82,33 @@ def test_an_earlier_report_counts_if_the_later_one_cannot_be_read(cuwarden, snap
         result = cuwarden(*command, ranks)
         assert result.returncode == 2 and "later.json" in result.stderr and one_line(result.stderr)
         assert "rank0003.json" in result.stdout
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_merged_snapshot_counts_if_the_report_of_the_end_cannot_be_read(
+    cuwarden, snapshot_and_final_report, tmp_path, order
+):
+    snapshot, final = snapshot_and_final_report
+    merged = tmp_path / "merged.json"
+    assert cuwarden("merge", "-o", merged, snapshot).returncode == 0
+    text = final.read_text()
+    final.write_text(text[: len(text) * 9 // 10])
+    result = cuwarden("merge", *(merged, final)[::order])
+    assert result.returncode == 2 and one_line(result.stderr) and "later.json" in result.stderr
+    got = json.loads(result.stdout)
+    assert [row["end_reason"] for row in got["processes"]] == ["running"] and got["leaks"]
+    assert got["tool"]["complete"] is False
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_report_counts_if_the_merged_report_of_its_end_is_refused(
+    cuwarden, snapshot_and_final_report, tmp_path, order
+):
+    snapshot, final = snapshot_and_final_report
+    merged, rules = tmp_path / "merged.json", tmp_path / "rules.txt"
+    rules.write_text("leak:nothing_has_this_name\n")
+    assert cuwarden("merge", "-o", merged, final).returncode == 0
+    for option in (("--suppressions", rules), ("--symbols", tmp_path)):
+        result = cuwarden("merge", *option, *(merged, snapshot)[::order])
+        assert result.returncode == 2 and one_line(result.stderr) and str(merged) in result.stderr
+        assert [row["end_reason"] for row in json.loads(result.stdout)["processes"]] == ["running"]
