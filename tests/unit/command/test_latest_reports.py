@@ -74,6 +74,18 @@ def test_all_commands_that_read_a_folder_count_a_process_once(cuwarden, snapshot
         assert "rank0003.json: an earlier report of the process of " in line and "rank0003.later.json" in line
 
 
+def test_a_second_file_with_the_same_report_is_named_and_fails_merge_alone(cuwarden, ranks):
+    statuses = {"report": 0, "export": 0, "merge": 2}
+    words = {"report": ("report",), "export": ("export", "--format", "jsonl"), "merge": ("merge",)}
+    alone = {name: cuwarden(*words[name], ranks) for name in words}
+    shutil.copy(ranks / "rank0003.json", ranks / "rank0003.copy.json")
+    for name, status in statuses.items():
+        result = cuwarden(*words[name], ranks)
+        assert result.returncode == status and alone[name].returncode == 0
+        assert result.stderr.count("the same report as") == 1 == result.stderr.count("\n")
+        assert result.stdout.count("rank") == alone[name].stdout.count("rank")
+
+
 def test_an_earlier_report_counts_if_the_later_one_cannot_be_read(cuwarden, snapshot_and_final_report, ranks):
     snapshot, final = snapshot_and_final_report
     text = final.read_text()
