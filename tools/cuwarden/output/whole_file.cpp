@@ -75,14 +75,13 @@ WholeFile::WholeFile(const std::string& path, std::optional<mode_t> new_mode)
     return;
   }
   temporary_ = target_ + ".new-" + std::to_string(getpid());
-  unfinished_.emplace(temporary_);
-  file_ = make_file(AT_FDCWD, temporary_.c_str(), O_WRONLY);
-  if (file_) {
-    output_ = std::make_unique<Output>(file_.number());
-  } else {
-    error_ = errno;
-    unfinished_.reset();
+  {
+    const NoInterruption held;
+    file_ = make_file(AT_FDCWD, temporary_.c_str(), O_WRONLY);
+    error_ = file_ ? 0 : errno;
+    if (file_) unfinished_.emplace(temporary_);
   }
+  if (file_) output_ = std::make_unique<Output>(file_.number());
 }
 
 WholeFile::~WholeFile() {
