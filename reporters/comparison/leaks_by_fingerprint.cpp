@@ -1,6 +1,7 @@
 #include "reporters/comparison/leaks_by_fingerprint.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 #include "reporters/model/named_steps.hpp"
@@ -20,8 +21,18 @@ bool is_of_program(const IndexedReport& report, const std::string& pattern) {
   return pattern == "^main$" || pattern == printable(program) + "$";
 }
 
-void add_row(const IndexedReport& report, const LeakRow& row, const Style& style,
-             LeaksByFingerprint& leaks) {
+// Returns the figure less the parts, of which null ones count as 0; 0 if the parts are larger; null
+// if the figure is.
+model::Figure rest(model::Figure all, std::initializer_list<model::Figure> parts) {
+  if (!all) return std::nullopt;
+  std::uint64_t known = 0;
+  for (const model::Figure part : parts) known += part.value_or(0);
+  return *all - std::min(known, *all);
+}
+
+// Returns the leak to which the row is added. The leak's named steps are not summed up.
+FingerprintedLeak& add_row(const IndexedReport& report, const LeakRow& row, const Style& style,
+                           LeaksByFingerprint& leaks) {
   const auto [known, is_new] = leaks.try_emplace(printable(std::string(row.fingerprint)));
   FingerprintedLeak& leak = known->second;
   if (is_new) {
@@ -36,13 +47,14 @@ void add_row(const IndexedReport& report, const LeakRow& row, const Style& style
     leak.line = calling.line;
     add_stack(report, row.stack, most_compared_frames, style, leak.stack);
   }
-  leak.count += row.count;
-  leak.bytes += row.bytes;
-  leak.lost_count += row.lost_count;
-  leak.lost_bytes += row.lost_bytes;
-  leak.unknown_count += row.unknown_count;
-  leak.unknown_bytes += row.unknown_bytes;
-  model::add_named_steps(row.named_steps, leak.named_steps);
+  leak.count += row.count.value_or(0);
+  leak.bytes += row.bytes.value_or(0);
+  leak.lost_count += row.lost_count.value_or(0);
+  leak.lost_bytes += row.lost_bytes.value_or(0);
+  leak.unknown_count += row.unknown_count.value_or(0);
+  leak.unknown_bytes += row.unknown_bytes.value_or(0);
+  leak.named_steps.insert(leak.named_steps.end(), row.named_steps.begin(), row.named_steps.end());
+  return leak;
 }
 
 }  // namespace
@@ -81,18 +93,15 @@ void add_suppressed_of(const IndexedReport& report, std::set<std::string>& finge
 void each_leak(const IndexedReport& report, const std::string& module,
                FunctionRef<void(const LeakRow&)> visit) {
   const auto give = [&](const auto& row, std::string_view kind, std::string_view api) {
-    const std::uint64_t count = row.count.value_or(0);
-    if (!row.fingerprint || count == 0) return;
-    LeakRow leak{*row.fingerprint, kind, api, row.stack, count, row.bytes.value_or(0)};
+    if (!row.fingerprint || row.count == 0) return;
+    LeakRow leak{*row.fingerprint, kind, api, row.stack, row.count, row.bytes};
     if constexpr (requires { row.lost_count; }) {
       leak.lost_count = row.lost_count.value_or(0);
       leak.lost_bytes = row.lost_bytes.value_or(0);
-      const std::uint64_t known =
-          leak.lost_count + row.interior_count.value_or(0) + row.reachable_count.value_or(0);
-      const std::uint64_t known_bytes =
-          leak.lost_bytes + row.interior_bytes.value_or(0) + row.reachable_bytes.value_or(0);
-      leak.unknown_count = count - std::min(known, count);
-      leak.unknown_bytes = leak.bytes - std::min(known_bytes, leak.bytes);
+      leak.unknown_count =
+          rest(row.count, {row.lost_count, row.interior_count, row.reachable_count});
+      leak.unknown_bytes =
+          rest(row.bytes, {row.lost_bytes, row.interior_bytes, row.reachable_bytes});
     }
     if constexpr (requires { row.named_steps; }) leak.named_steps = row.named_steps;
     visit(leak);
@@ -111,7 +120,11 @@ void each_leak(const IndexedReport& report, const std::string& module,
 
 void add_leaks_of(const IndexedReport& report, const std::string& module, const Style& style,
                   LeaksByFingerprint& leaks) {
-  each_leak(report, module, [&](const LeakRow& row) { add_row(report, row, style, leaks); });
+  std::set<FingerprintedLeak*> of_report;
+  each_leak(report, module,
+            [&](const LeakRow& row) { of_report.insert(&add_row(report, row, style, leaks)); });
+  // Summed up once, since a leak may have many rows in the report.
+  for (FingerprintedLeak* const leak : of_report) model::sum_up_named_steps(leak->named_steps);
 }
 
 }  // namespace cuwarden

@@ -15,8 +15,8 @@
 
 namespace cuwarden {
 
-// The sum of the leaks that have one fingerprint, in one or several reports or in a baseline. The
-// texts are printable.
+// The sum of the leaks that have one fingerprint, in one or several reports or in a baseline.
+// Unknown figures of reports count as 0. The texts are printable.
 struct FingerprintedLeak {
   std::string kind;                    // kind of memory, such as "device"
   std::string api{};                   // CUDA function that the program called; empty: unknown
@@ -61,9 +61,9 @@ struct LeakRow {
   std::string_view fingerprint, kind;
   std::string_view api;  // CUDA function that the program called, or framework; empty: unknown
   model::MaybeId stack;  // row of the table `stacks`; null: no stack was recorded
-  std::uint64_t count = 0, bytes = 0;  // number of allocations that were not freed; their bytes
+  model::Figure count = 0, bytes = 0;  // number of allocations that were not freed; their bytes
   // As in FingerprintedLeak.
-  std::uint64_t lost_count = 0, lost_bytes = 0, unknown_count = 0, unknown_bytes = 0;
+  model::Figure lost_count = 0, lost_bytes = 0, unknown_count = 0, unknown_bytes = 0;
   std::span<const model::NamedStep> named_steps{};
 };
 

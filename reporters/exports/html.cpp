@@ -69,8 +69,8 @@ class PageFile : public CommonFile {
       FingerprintedLeak& leak = side.leaks[fingerprint];
       leak.kind = row.kind;
       leak.api = row.api;
-      leak.count += row.count;
-      leak.bytes += row.bytes;
+      leak.count += row.count.value_or(0);
+      leak.bytes += row.bytes.value_or(0);
     });
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,7 @@ class RowTaker {
  public:
   RowTaker(model::Report& report, const RowsOfTables& expected) : expected_(expected) {
     model::each_field(report, [this](std::string_view name, auto& field, auto) {
+      properties_.insert(name);
       if constexpr (requires {
                       requires model::Object<typename std::decay_t<decltype(field)>::value_type>;
                       field.reserve(0);
@@ -48,7 +50,13 @@ class RowTaker {
   // Returns false if the value is to be left out of the JSON.
   bool take(int depth, nlohmann::detail::parse_event_t event, const Json& value) {
     using Event = nlohmann::detail::parse_event_t;
-    if (depth == 1 && event == Event::key) key_ = value.get_ref<const std::string&>();
+    if (depth == 1 && event == Event::key) {
+      key_ = value.get_ref<const std::string&>();
+      // Properties of later versions of cuwarden are left out, since this one does not read them.
+      // After each object, the library looks at all rows of its table that were kept: in a long
+      // table that would take long.
+      return properties_.contains(key_);
+    }
     if (depth == 1 && event == Event::array_start) begin_table();
     if (depth == 1 && event == Event::array_end) table_ = nullptr;
     const bool is_whole =
@@ -79,6 +87,7 @@ class RowTaker {
   }
 
   const RowsOfTables& expected_;
+  std::unordered_set<std::string_view> properties_;     // names of the report's properties
   std::unordered_map<std::string_view, Table> tables_;  // by name
   std::string key_;                                     // the report's property that is parsed
   Table* table_ = nullptr;  // the table whose rows are parsed; null: none

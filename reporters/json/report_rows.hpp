@@ -13,7 +13,8 @@ namespace cuwarden {
 
 // A report that was parsed row by row.
 struct ParsedRows {
-  // JSON of the report without the rows of its tables. A discarded value if the text is not JSON.
+  // JSON of the report without the rows of its tables, and without properties that model::Report
+  // does not have. A discarded value if the text is not JSON.
   Json rest;
   model::Report tables;  // the report's tables; all other fields have their initial values
   Complaint wrong;       // text about the first wrong row, such as "stacks[3].id is missing"

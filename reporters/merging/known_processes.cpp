@@ -6,6 +6,14 @@
 
 namespace cuwarden {
 
+ProcessIdentity identity_of(const model::Process& process) {
+  return {process.host, process.pid, process.start, process.program};
+}
+
+ProcessIdentity identity_of(const model::MergedProcess& process) {
+  return {process.host, process.pid, process.start, process.program};
+}
+
 std::string KnownProcesses::key_of(const ProcessIdentity& process) {
   if (!process.pid || process.start.empty()) return "";
   return std::to_string(*process.pid) + " " + process.start + " " +

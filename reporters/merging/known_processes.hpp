@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "reporters/model/merged_report.hpp"
+#include "reporters/model/process.hpp"
 #include "reporters/model/values.hpp"
 
 namespace cuwarden {
@@ -19,6 +21,11 @@ struct ProcessIdentity {
   std::string start;    // start of the process, as ISO 8601 text in UTC; empty: unknown
   model::Text program;  // path of the program's file; its folders have no part in the comparison
 };
+
+// Returns the facts of the process that a report is about.
+ProcessIdentity identity_of(const model::Process&);
+// Returns the facts of the process that a row of a merged report is about.
+ProcessIdentity identity_of(const model::MergedProcess&);
 
 // Numbers processes and finds them again. Two processes are the same if pid, start and program are
 // equal, and the hosts are, too, or one of them is unknown. A process without a pid or a start is

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "reporters/merging/merged_facts.hpp"
+#include "reporters/model/sums.hpp"
 #include "reporters/text/text_elements.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/quantities.hpp"
@@ -107,8 +107,8 @@ model::Report leaks_of_merged(const model::MergedReport& merged) {
   report.leaks = {0, 0, 0, 0};
   for (const model::MergedLeak& leak : merged.leaks) {
     report.leak_groups.push_back(group_of(leak));
-    add_to(report.leaks.bytes, leak.bytes);
-    add_to(report.leaks.count, leak.count);
+    model::add_to(report.leaks.bytes, leak.bytes);
+    model::add_to(report.leaks.count, leak.count);
   }
   for (const std::string& fingerprint : merged.suppressed_fingerprints)
     report.leak_groups.push_back(suppressed_group(fingerprint));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "reporters/model/named_steps.hpp"
+#include "reporters/model/sums.hpp"
 #include "reporters/words/wall_clock.hpp"
 
 namespace cuwarden {
@@ -129,7 +130,7 @@ void find_holders(model::MergedReport& report) {
 void sum_up(model::MergedLeak& leak, std::span<const model::LeakOfProcess> processes) {
   const auto sum_of = [&](model::Figure model::LeakOfProcess::*figure) {
     model::Figure sum = 0;
-    for (const model::LeakOfProcess& row : processes) add_to(sum, row.*figure);
+    for (const model::LeakOfProcess& row : processes) model::add_to(sum, row.*figure);
     return sum;
   };
   using Row = model::LeakOfProcess;
@@ -140,11 +141,10 @@ void sum_up(model::MergedLeak& leak, std::span<const model::LeakOfProcess> proce
   leak.unknown_count = sum_of(&Row::unknown_count);
   leak.unknown_bytes = sum_of(&Row::unknown_bytes);
   leak.processes = processes.size();
-  std::vector<model::NamedStep> steps;
-  for (const Row& row : processes)
-    steps.insert(steps.end(), row.named_steps.begin(), row.named_steps.end());
   leak.named_steps.clear();
-  model::add_named_steps(steps, leak.named_steps);
+  for (const Row& row : processes)
+    leak.named_steps.insert(leak.named_steps.end(), row.named_steps.begin(), row.named_steps.end());
+  model::sum_up_named_steps(leak.named_steps);
   std::vector<std::pair<std::uint64_t, model::Id>> bytes;
   for (const Row& row : processes) bytes.emplace_back(row.bytes.value_or(0), row.process);
   if (bytes.empty() || !leak.bytes) return;

@@ -27,11 +27,6 @@ HoldersByDevice holders_by_device(const model::MergedReport&);
 // process's host that started last before the device was full. Stays null if there is none.
 void find_holders(model::MergedReport&);
 
-// Adds a figure to a sum. From the first unknown figure on, the sum is unknown: null.
-inline void add_to(model::Figure& sum, model::Figure figure) {
-  sum = sum && figure ? model::Figure(*sum + *figure) : model::Figure();
-}
-
 // Sets the sums of the leak, and MergedLeak::processes and later fields, from its rows of the table
 // `leaks_of_processes`, of which there is one for each process. A sum of figures of which one is
 // unknown is null; and so are the least, median and most bytes if the bytes of a process are.

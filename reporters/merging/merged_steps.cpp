@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "reporters/model/sums.hpp"
+
 namespace cuwarden {
 namespace {
 
@@ -13,7 +15,7 @@ using BytesById = std::map<model::Id, std::uint64_t>;
 
 // The sums of a step, as far as its rows were read.
 struct Sums {
-  std::uint64_t count = 0, bytes = 0;
+  model::Figure count = 0, bytes = 0;
   BytesById by_leak, by_process;
 };
 
@@ -34,8 +36,8 @@ std::vector<LeakingStep> leaking_steps(const model::MergedReport& report) {
     for (const model::NamedStep& step : row.named_steps) {
       Sums& sums = sums_by_name[step.name];
       const std::uint64_t bytes = step.bytes.value_or(0);
-      sums.count += step.count.value_or(0);
-      sums.bytes += bytes;
+      model::add_to(sums.count, step.count);
+      model::add_to(sums.bytes, step.bytes);
       sums.by_leak[row.leak] += bytes;
       sums.by_process[row.process] += bytes;
     }

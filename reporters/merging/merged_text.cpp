@@ -280,10 +280,10 @@ std::string MergedText::named_steps(std::size_t top) const {
   const std::size_t shown = top == 0 ? steps.size() : std::min(top, steps.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const LeakingStep& step = steps[i];
-    text += padded(std::to_string(i + 1) + ".", 3, true) + " " +
-            style_.bold(name_of_step({step.name, step.count, step.bytes})) + " in " +
-            processes_of(step) + ": " + human_bytes(step.bytes) + " in " + allocations(step.count) +
-            "\n       " + leaks_of(step) + "\n";
+    const model::NamedStep row{step.name, step.count, step.bytes};
+    text += padded(std::to_string(i + 1) + ".", 3, true) + " " + style_.bold(name_of_step(row)) +
+            " in " + processes_of(step) + ": " + sizes_of(row) + "\n       " + leaks_of(step) +
+            "\n";
   }
   return text + more_line(steps.size() - shown);
 }

@@ -9,6 +9,7 @@
 #include "reporters/merging/merged_facts.hpp"
 #include "reporters/merging/merged_text.hpp"
 #include "reporters/model/named_steps.hpp"
+#include "reporters/model/sums.hpp"
 #include "reporters/tables/process_facts.hpp"
 #include "reporters/text/leak_check.hpp"
 #include "reporters/text/text_stacks.hpp"
@@ -31,7 +32,7 @@ model::Figure sum_of(const IndexedReport& report, model::Figure model::Total::*f
                      model::MaybeId device) {
   model::Figure sum = 0;
   for (const model::Total& total : report->totals)
-    if (total.device && (!device || total.device == device)) add_to(sum, total.*figure);
+    if (total.device && (!device || total.device == device)) model::add_to(sum, total.*figure);
   return sum;
 }
 
@@ -68,10 +69,6 @@ model::MergedProcess row_of(const IndexedReport& report, const std::string& modu
 model::Figure figure_of(model::SignedFigure figure) {
   if (!figure) return std::nullopt;
   return static_cast<std::uint64_t>(std::max<std::int64_t>(*figure, 0));
-}
-
-ProcessIdentity identity_of(const model::MergedProcess& process) {
-  return {process.host, process.pid, process.start, process.program};
 }
 
 }  // namespace
@@ -117,7 +114,7 @@ std::vector<model::DeviceHolder> Merger::holders_at(const IndexedReport& report,
     // Without an account of the device, the bytes stay unknown.
     if (!is_accounted) own.bytes = 0;
     is_accounted = true;
-    if (item.item.starts_with("live_")) add_to(own.bytes, figure_of(item.bytes));
+    if (item.item.starts_with("live_")) model::add_to(own.bytes, figure_of(item.bytes));
   }
   std::vector<model::DeviceHolder> holders{own};
   for (const model::DeviceProcess& other : report->device_processes)
@@ -201,20 +198,25 @@ void Merger::add(const std::string& name, const IndexedReport& report) {
   known_.add(identity_of(process), process.id);
   processes_.push_back(std::move(process));
   add_refusals(report, add_devices(report));
+  std::vector<Leak*> of_process;
   each_leak(report, "", [&](const LeakRow& row) {
     Leak& leak = leak_of(report, row);
     const model::Id id = processes_.back().id;
-    if (leak.processes.empty() || leak.processes.back().process != id)
+    if (leak.processes.empty() || leak.processes.back().process != id) {
       leak.processes.push_back({0, id, 0, 0, 0, 0, 0, 0, {}});
+      of_process.push_back(&leak);
+    }
     model::LeakOfProcess& own = leak.processes.back();
-    add_to(own.count, row.count);
-    add_to(own.bytes, row.bytes);
-    add_to(own.lost_count, row.lost_count);
-    add_to(own.lost_bytes, row.lost_bytes);
-    add_to(own.unknown_count, row.unknown_count);
-    add_to(own.unknown_bytes, row.unknown_bytes);
-    model::add_named_steps(row.named_steps, own.named_steps);
+    model::add_to(own.count, row.count);
+    model::add_to(own.bytes, row.bytes);
+    model::add_to(own.lost_count, row.lost_count);
+    model::add_to(own.lost_bytes, row.lost_bytes);
+    model::add_to(own.unknown_count, row.unknown_count);
+    model::add_to(own.unknown_bytes, row.unknown_bytes);
+    own.named_steps.insert(own.named_steps.end(), row.named_steps.begin(), row.named_steps.end());
   });
+  // Summed up once, since a leak may have many rows in the report.
+  for (Leak* const leak : of_process) model::sum_up_named_steps(leak->processes.back().named_steps);
   add_suppressed_of(report, suppressed_);
   if (!report->settings.empty()) keep_common(report->settings);
 }
@@ -322,10 +324,10 @@ void Merger::give_devices(model::MergedReport& report) {
   for (model::DeviceUse& use : uses_) {
     use.device = new_ids[use.device - 1];
     model::MergedDevice& device = report.devices[use.device - 1];
-    add_to(device.processes, 1);
-    add_to(device.live_bytes, use.live_bytes);
-    add_to(device.peak_bytes, use.peak_bytes);
-    add_to(device.refused, use.refused);
+    model::add_to(device.processes, 1);
+    model::add_to(device.live_bytes, use.live_bytes);
+    model::add_to(device.peak_bytes, use.peak_bytes);
+    model::add_to(device.refused, use.refused);
   }
   report.device_uses = std::move(uses_);
   for (model::Refusal& refusal : refusals_)

@@ -1,15 +1,14 @@
 // Sums of named steps (such as tests) over several leaks.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "reporters/model/memory.hpp"
 
 namespace cuwarden::model {
 
-// Adds the steps to `sum`: a step whose name `sum` has already adds its figures to that row. Sorts
-// `sum` by bytes, most first, and by names.
-void add_named_steps(std::span<const NamedStep>, std::vector<NamedStep>& sum);
+// Makes one row of all steps with one name. Its figures are their sums; a sum of which a part is
+// unknown is null. Sorts the rows by bytes, most first and unknown ones last, and by names.
+void sum_up_named_steps(std::vector<NamedStep>&);
 
 }  // namespace cuwarden::model

@@ -64,6 +64,7 @@ class Unfinished {
       error_ = errno;
       return;
     }
+    const NoInterruption held;
     for (int attempt = 0; attempt < most_attempts && !file_; ++attempt) {
       name_ = ".cuwarden-copy-" + std::to_string(getpid()) + "-" + std::to_string(attempt) + ".tmp";
       file_ = make_file(folder_.number(), name_.c_str(), O_WRONLY);
@@ -102,8 +103,11 @@ class Unfinished {
     if (linkat(folder_.number(), name_.c_str(), folder_.number(), name.c_str(), 0) == 0) return 0;
     if (errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK && errno != ENOSYS) return errno;
     // The file system has no links. An empty file takes the name, and is then replaced.
-    const Descriptor taken = make_file(folder_.number(), name.c_str(), O_WRONLY);
-    return taken ? replace(name) : errno;
+    const NoInterruption held;
+    if (!make_file(folder_.number(), name.c_str(), O_WRONLY)) return errno;
+    const int error = replace(name);
+    if (error != 0) unlinkat(folder_.number(), name.c_str(), 0);
+    return error;
   }
 
  private:

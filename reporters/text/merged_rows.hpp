@@ -70,7 +70,10 @@ void merge_figures(const IndexedReport& report, const std::vector<const Row*>& r
   }
   if constexpr (requires { &Row::named_steps; }) {
     merged.named_steps.clear();
-    for (const Row* row : rows) model::add_named_steps(row->named_steps, merged.named_steps);
+    for (const Row* row : rows)
+      merged.named_steps.insert(merged.named_steps.end(), row->named_steps.begin(),
+                                row->named_steps.end());
+    model::sum_up_named_steps(merged.named_steps);
   }
   if constexpr (requires { &Row::released_count; }) add_up(&Row::released_count);
   if constexpr (requires { &Row::kept_bytes; }) add_up(&Row::kept_bytes);

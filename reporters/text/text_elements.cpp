@@ -32,21 +32,28 @@ std::string name_of_step(const model::NamedStep& step) {
   return name.find_first_of(" ,") == name.npos ? name : '"' + name + '"';
 }
 
+std::string sizes_of(const model::NamedStep& step) {
+  return (step.bytes ? human_bytes(*step.bytes) : "unknown bytes") + " in " +
+         (step.count ? allocations(*step.count) : "an unknown number of allocations");
+}
+
 std::string words_of_steps(const std::vector<model::NamedStep>& steps, std::uint64_t count) {
   constexpr std::size_t most_named = 3;
   std::string text;
   std::uint64_t in_steps = 0;
-  for (const model::NamedStep& step : steps) in_steps += step.count.value_or(0);
+  bool is_known = true;
+  for (const model::NamedStep& step : steps) {
+    in_steps += step.count.value_or(0);
+    is_known &= step.count.has_value();
+  }
   for (std::size_t i = 0; i < std::min(steps.size(), most_named); ++i) {
     text += (text.empty() ? "in " : ", ") + name_of_step(steps[i]);
-    if (steps.size() > 1 || in_steps < count)
-      text += " (" + human_bytes(steps[i].bytes.value_or(0)) + " in " +
-              allocations(steps[i].count.value_or(0)) + ")";
+    if (steps.size() > 1 || in_steps < count) text += " (" + sizes_of(steps[i]) + ")";
   }
   if (steps.size() > most_named)
     text += ", and in " + human_count(steps.size() - most_named) +
             " more (field `named_steps` of the report)";
-  if (!steps.empty() && in_steps < count)
+  if (!steps.empty() && is_known && in_steps < count)
     text += "; " + allocations(count - in_steps) + " outside of named steps";
   return text;
 }

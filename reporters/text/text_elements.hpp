@@ -53,6 +53,8 @@ std::string allocations(std::uint64_t count);
 std::string counted(std::uint64_t count, const std::string& kind);
 // Returns the printable name of the step, in quotation marks if it has a space or a comma.
 std::string name_of_step(const model::NamedStep&);
+// Returns words for the figures of the step: "6.0 MiB in 6 allocations". Says which are unknown.
+std::string sizes_of(const model::NamedStep&);
 // Returns words for the named steps (such as tests) in which allocations were made, such as "in
 // test_cache"; with the part of each if there are several, or if other allocations were made
 // outside of them. `count`: number of all allocations. Shows the first three steps; empty: there

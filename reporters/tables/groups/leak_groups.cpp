@@ -142,10 +142,10 @@ LiveGroups live_by_group(const ledger::Reader& reader, const EndOfRun& run) {
 
 // Returns the named steps as rows of the report, most bytes first.
 std::vector<model::NamedStep> named_steps_of(const std::map<std::string, LeakGroup::Sum>& sums) {
-  std::vector<model::NamedStep> steps, sorted;
+  std::vector<model::NamedStep> steps;
   for (const auto& [name, sum] : sums) steps.push_back({name, sum.count, sum.bytes});
-  model::add_named_steps(steps, sorted);
-  return sorted;
+  model::sum_up_named_steps(steps);
+  return steps;
 }
 
 std::vector<LeakGroup> groups_of(const ledger::Reader& reader, const EndOfRun& run, bool is_running,

@@ -74,6 +74,18 @@ def test_all_commands_that_read_a_folder_count_a_process_once(cuwarden, snapshot
         assert "rank0003.json: an earlier report of the process of " in line and "rank0003.later.json" in line
 
 
+def test_a_second_file_with_the_same_report_is_named_and_fails_merge_alone(cuwarden, ranks):
+    statuses = {"report": 0, "export": 0, "merge": 2}
+    words = {"report": ("report",), "export": ("export", "--format", "jsonl"), "merge": ("merge",)}
+    alone = {name: cuwarden(*words[name], ranks) for name in words}
+    shutil.copy(ranks / "rank0003.json", ranks / "rank0003.copy.json")
+    for name, status in statuses.items():
+        result = cuwarden(*words[name], ranks)
+        assert result.returncode == status and alone[name].returncode == 0
+        assert result.stderr.count("the same report as") == 1 == result.stderr.count("\n")
+        assert result.stdout.count("rank") == alone[name].stdout.count("rank")
+
+
 def test_an_earlier_report_counts_if_the_later_one_cannot_be_read(cuwarden, snapshot_and_final_report, ranks):
     snapshot, final = snapshot_and_final_report
     text = final.read_text()
@@ -82,3 +94,33 @@ def test_an_earlier_report_counts_if_the_later_one_cannot_be_read(cuwarden, snap
         result = cuwarden(*command, ranks)
         assert result.returncode == 2 and "later.json" in result.stderr and one_line(result.stderr)
         assert "rank0003.json" in result.stdout
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_merged_snapshot_counts_if_the_report_of_the_end_cannot_be_read(
+    cuwarden, snapshot_and_final_report, tmp_path, order
+):
+    snapshot, final = snapshot_and_final_report
+    merged = tmp_path / "merged.json"
+    assert cuwarden("merge", "-o", merged, snapshot).returncode == 0
+    text = final.read_text()
+    final.write_text(text[: len(text) * 9 // 10])
+    result = cuwarden("merge", *(merged, final)[::order])
+    assert result.returncode == 2 and one_line(result.stderr) and "later.json" in result.stderr
+    got = json.loads(result.stdout)
+    assert [row["end_reason"] for row in got["processes"]] == ["running"] and got["leaks"]
+    assert got["tool"]["complete"] is False
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_report_counts_if_the_merged_report_of_its_end_is_refused(
+    cuwarden, snapshot_and_final_report, tmp_path, order
+):
+    snapshot, final = snapshot_and_final_report
+    merged, rules = tmp_path / "merged.json", tmp_path / "rules.txt"
+    rules.write_text("leak:nothing_has_this_name\n")
+    assert cuwarden("merge", "-o", merged, final).returncode == 0
+    for option in (("--suppressions", rules), ("--symbols", tmp_path)):
+        result = cuwarden("merge", *option, *(merged, snapshot)[::order])
+        assert result.returncode == 2 and one_line(result.stderr) and str(merged) in result.stderr
+        assert [row["end_reason"] for row in json.loads(result.stdout)["processes"]] == ["running"]

@@ -66,6 +66,27 @@ def test_a_file_named_as_standard_input_is_not_taken_for_it(installed, ranks, tm
     assert {row["rank"] for row in json.loads(result.stdout)["processes"]} == {0, 1}
 
 
+def test_standard_input_that_is_no_report_is_named_with_its_reason(cuwarden, installed, tmp_path):
+    bad = tmp_path / "bad.json"
+    for content in ("garbage", '{"schema": ', ""):
+        bad.write_text(content)
+        result = subprocess.run(
+            [installed / "cuwarden", "merge", "-"], input=content, capture_output=True, text=True, cwd=tmp_path
+        )
+        of_file = cuwarden("merge", bad)
+        assert result.returncode == of_file.returncode == 2 and one_line(result.stderr)
+        assert result.stderr == of_file.stderr.replace(str(bad), "standard input")
+
+
+def test_a_merged_report_without_processes_gives_one_line(cuwarden, merged, tmp_path):
+    report = json.loads(merged.read_text())
+    empty = {name: [] if isinstance(part, list) else part for name, part in report.items()}
+    (tmp_path / "empty.json").write_text(json.dumps(empty | {"first_refusal": None}))
+    result = cuwarden("merge", tmp_path / "empty.json")
+    assert (result.returncode, result.stdout) == (2, "") and one_line(result.stderr)
+    assert "no input has a process" in result.stderr
+
+
 def test_merged_reports_are_merged_again(cuwarden, merged, ranks, tmp_path):
     parts = []
     for part in range(3):

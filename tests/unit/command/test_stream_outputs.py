@@ -2,8 +2,13 @@
 
 import json
 import os
+import pathlib
+import pty
+import socket
+import stat
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -67,3 +72,59 @@ def test_a_device_without_room_gives_one_line(cuwarden, sample_report):
     result = cuwarden("merge", "-o", "/dev/full", sample_report)
     assert result.returncode == 2 and one_line(result.stderr) and "/dev/full" in result.stderr
     assert cuwarden("merge", "-o", "/dev/null", sample_report).returncode == 0
+
+
+def one_line_of_each(cuwarden, report, path):
+    """All commands that write files refuse the path with one line."""
+    for words in (*COMMANDS.values(), ("report", "--write-baseline", path)):
+        options = () if "--write-baseline" in words else ("-o", path)
+        result = cuwarden(*words, *options, report)
+        assert result.returncode == 2 and one_line(result.stderr), (words, result.stderr)
+        assert f"{path}: it is no plain file" in result.stderr
+
+
+def test_a_socket_gives_one_line(cuwarden, sample_report, tmp_path):
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "socket"))
+        one_line_of_each(cuwarden, sample_report, tmp_path / "socket")
+
+
+def test_a_block_device_is_not_written(cuwarden, sample_report):
+    # Only a loop device without a file is tried, which has no content that could be lost.
+    devices = [path for path in pathlib.Path("/dev").glob("loop[0-9]*") if stat.S_ISBLK(path.stat().st_mode)]
+    empty = [path for path in devices if pathlib.Path("/sys/block", path.name, "size").read_text() == "0\n"]
+    if not empty:
+        pytest.skip("there is no loop device without a file")
+    one_line_of_each(cuwarden, sample_report, empty[0])
+
+
+def test_no_line_of_progress_is_mixed_into_output_to_a_terminal(installed, sample_report):
+    pipes = [os.pipe(), os.pipe()]
+    readers = [reader for reader, _ in pipes]
+    terminal, of_command = pty.openpty()
+    words = ["export", "--format", "jsonl", "-o", os.ttyname(of_command), *(f"/dev/fd/{reader}" for reader in readers)]
+    process = subprocess.Popen(
+        [installed / "cuwarden", *words], env={**os.environ, "TERM": "xterm"}, pass_fds=readers, stderr=of_command
+    )
+    time.sleep(1.1)  # a shorter work shows no progress
+    shown = []
+
+    def show():
+        try:
+            while piece := os.read(terminal, 4096):
+                shown.append(piece)
+        except OSError:  # the terminal is closed
+            pass
+
+    reading = threading.Thread(target=show)
+    reading.start()
+    for reader, writer in pipes:
+        os.close(reader)
+        with os.fdopen(writer, "wb") as pipe:
+            pipe.write(sample_report.read_bytes())
+    assert process.wait(30) == 0
+    os.close(of_command)
+    reading.join(30)
+    os.close(terminal)
+    text = b"".join(shown)
+    assert text.startswith(b"{") and b"reading reports" not in text

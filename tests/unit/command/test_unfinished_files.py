@@ -1,5 +1,6 @@
 """A signal such as that of Ctrl-C leaves no unfinished file and no line of progress behind."""
 
+import json
 import os
 import pty
 import signal
@@ -8,13 +9,14 @@ import time
 
 import pytest
 
+from conftest import built
+
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
-def start(installed, tmp_path, *words, **how):
-    return subprocess.Popen(
-        [installed / "cuwarden", *map(str, words)], cwd=tmp_path, env={**os.environ, "TERM": "xterm"}, **how
-    )
+def start(installed, tmp_path, *words, variables=None, **how):
+    environment = {**os.environ, "TERM": "xterm", **(variables or {})}
+    return subprocess.Popen([installed / "cuwarden", *map(str, words)], cwd=tmp_path, env=environment, **how)
 
 
 def wait_until(condition):
@@ -82,3 +84,67 @@ def test_a_signal_takes_the_line_of_progress_away(installed, tmp_path, sample_re
     while not shown.endswith(b"left\r\x1b[K"):
         shown += os.read(terminal, 1024)
     os.close(terminal)
+
+
+def interrupted_in(call, **variables):
+    """Variables with which SIGTERM comes within this call of the command."""
+    return {"LD_PRELOAD": str(built("CUWARDEN_INTERRUPTING_CALLS")), "INTERRUPTED_CALL": call, **variables}
+
+
+def leaving_ledger(leave_ledger, folder, how):
+    """A process that makes a ledger in the new folder, and then ends or sleeps."""
+    folder.mkdir()
+    listed = folder.with_name("list")
+    listed.touch()
+    variables = {**os.environ, "CUWARDEN_REPORT_LIST": str(listed)}
+    return subprocess.Popen([leave_ledger, folder, folder / "report.json", how], env=variables)
+
+
+def test_a_signal_removes_the_unfinished_report_of_a_ledger(cuwarden, leave_ledger, tmp_path):
+    folder = tmp_path / "folder"
+    leaving_ledger(leave_ledger, folder, "kill").wait(30)
+    (ledger,) = folder.iterdir()
+    result = cuwarden("recover", ledger, **interrupted_in("renameat2"))
+    assert result.returncode == -signal.SIGTERM
+    assert list(folder.iterdir()) == [ledger]
+    assert cuwarden("recover", ledger).returncode == 0 and (folder / "report.json").exists()
+
+
+def test_a_signal_removes_the_unfinished_snapshot(cuwarden, leave_ledger, tmp_path):
+    folder, out = tmp_path / "folder", tmp_path / "out"
+    out.mkdir()
+    with leaving_ledger(leave_ledger, folder, "sleep") as process:
+        try:
+            wait_until(lambda: list(folder.iterdir()))
+            (ledger,) = folder.iterdir()
+            words = ("snapshot", ledger, "--output", out / "snapshot.json")
+            wait_until(lambda: cuwarden(*words).returncode == 0)
+            (out / "snapshot.json").unlink()
+            result = cuwarden(*words, **interrupted_in("renameat2"))
+        finally:
+            process.kill()
+    assert result.returncode == -signal.SIGTERM and list(out.iterdir()) == []
+
+
+def test_a_signal_removes_the_unfinished_redacted_copy(cuwarden, sample_report, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    words = ("report", "--redact", "-o", out / "copy.json", sample_report)
+    assert cuwarden(*words, **interrupted_in("linkat")).returncode == -signal.SIGTERM
+    assert list(out.iterdir()) == []
+    # Without links, the name is taken first. The signal waits until the file is whole.
+    assert cuwarden(*words, **interrupted_in("renameat", REFUSE_LINKS="1")).returncode == -signal.SIGTERM
+    assert [path.name for path in out.iterdir()] == ["copy.json"]
+    assert json.loads((out / "copy.json").read_text())["redacted"] is True
+
+
+def test_a_signal_leaves_a_file_that_another_process_made(installed, tmp_path, sample_report):
+    out = tmp_path / "out.json"
+    process = start(
+        installed, tmp_path, "merge", "-o", out, sample_report,
+        preexec_fn=lambda: (tmp_path / f"out.json.new-{os.getpid()}").write_text("of another process"),
+        stderr=subprocess.PIPE, variables=interrupted_in("openat"),
+    )  # fmt: skip
+    assert process.communicate(timeout=30)[1] == b"" and process.returncode == -signal.SIGTERM
+    (path,) = (tmp_path / name for name in unfinished(tmp_path))
+    assert path.read_text() == "of another process"

@@ -9,7 +9,10 @@
 #include <memory>
 #include <string>
 
+#include "reporters/comparison/leaks_by_fingerprint.hpp"
 #include "reporters/exports/exports.hpp"
+#include "reporters/json/read_report.hpp"
+#include "reporters/json/update.hpp"
 #include "reporters/merging/merged_facts.hpp"
 #include "reporters/merging/merger.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
@@ -103,6 +106,46 @@ TEST(Work, on_the_rungs_of_many_incidents_of_a_trace_is_linear) {
       report.rungs.push_back(rung);
     }
     exports::perfetto()->add(IndexedReport(std::move(report)), "r.json");
+  }));
+}
+
+// Returns a report of one leak with `count` call stacks, each in a named step of its own.
+model::Report report_of_steps(std::size_t count) {
+  model::Report report = test::rank(0, "a", "GPU-1", 8);
+  const model::LeakGroup group = report.leak_groups[0];
+  report.leak_groups.assign(count, group);
+  for (std::size_t i = 0; i < count; ++i)
+    report.leak_groups[i].named_steps = {{"test_" + std::to_string(i), 1, 8}};
+  return report;
+}
+
+TEST(Work, on_many_named_steps_of_a_merged_leak_is_linear) {
+  EXPECT_TRUE(is_about_linear([](std::size_t count) {
+    EXPECT_EQ(test::merged({report_of_steps(count)}).leaks[0].named_steps.size(), count);
+  }));
+}
+
+TEST(Work, on_many_named_steps_of_a_compared_leak_is_linear) {
+  EXPECT_TRUE(is_about_linear([](std::size_t count) {
+    LeaksByFingerprint leaks;
+    add_leaks_of(IndexedReport(report_of_steps(count)), "", Style(false), leaks);
+    EXPECT_EQ(leaks.begin()->second.named_steps.size(), count);
+  }));
+}
+
+TEST(Work, on_the_rows_of_a_table_of_a_later_version_is_linear) {
+  EXPECT_TRUE(is_about_linear([](std::size_t count) {
+    Json known;
+    update(known, model::Report(), Unlisted::kept);
+    std::string text = known.dump();
+    text.pop_back();
+    text += ", \"later_table\": [{\"id\": 1}";
+    for (std::size_t i = 1; i < count; ++i) text += ",{\"id\": 1}";
+    text += "], \"later_object\": {\"rows\": [[1]";
+    for (std::size_t i = 1; i < count; ++i) text += ",{}";
+    text += "]}}";
+    std::string error;
+    EXPECT_TRUE(parse_report(text, "r.json", error)) << error;
   }));
 }
 

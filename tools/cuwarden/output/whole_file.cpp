@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "reporters/files/file_status.hpp"
+#include "tools/cuwarden/output/progress.hpp"
 
 namespace cuwarden {
 namespace {
@@ -36,6 +37,13 @@ mode_t mode_for(const std::string& path, std::optional<mode_t> new_mode) {
   return 0666 & ~mask;
 }
 
+// True if the path leads to a pipe or a character device, such as a terminal. Their bytes are read
+// once; those of a block device are the file system of a disk, which output would destroy.
+bool takes_output(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode));
+}
+
 }  // namespace
 
 bool is_stream(const std::string& path) {
@@ -46,11 +54,18 @@ bool is_stream(const std::string& path) {
 WholeFile::WholeFile(const std::string& path, std::optional<mode_t> new_mode)
     : new_mode_(new_mode) {
   if (is_stream(path)) {
+    if (!takes_output(path)) {
+      error_ = ENXIO;
+      return;
+    }
     file_ = Descriptor(open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
-    if (file_)
-      output_ = std::make_unique<Output>(file_.number());
-    else
+    if (!file_) {
       error_ = errno;
+      return;
+    }
+    output_ = std::make_unique<Output>(file_.number());
+    // The line of progress would be mixed into the content.
+    if (isatty(file_.number()) == 1) forbid_progress();
     return;
   }
   error_ = follow_links(path, target_);
@@ -60,14 +75,13 @@ WholeFile::WholeFile(const std::string& path, std::optional<mode_t> new_mode)
     return;
   }
   temporary_ = target_ + ".new-" + std::to_string(getpid());
-  unfinished_.emplace(temporary_);
-  file_ = make_file(AT_FDCWD, temporary_.c_str(), O_WRONLY);
-  if (file_) {
-    output_ = std::make_unique<Output>(file_.number());
-  } else {
-    error_ = errno;
-    unfinished_.reset();
+  {
+    const NoInterruption held;
+    file_ = make_file(AT_FDCWD, temporary_.c_str(), O_WRONLY);
+    error_ = file_ ? 0 : errno;
+    if (file_) unfinished_.emplace(temporary_);
   }
+  if (file_) output_ = std::make_unique<Output>(file_.number());
 }
 
 WholeFile::~WholeFile() {

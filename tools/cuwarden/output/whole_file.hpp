@@ -20,12 +20,14 @@ bool is_stream(const std::string& path);
 // A file that is written piece by piece, and appears whole or not at all: the pieces go to a
 // temporary file beside it, which is then renamed. A file that is there is replaced, and its
 // permissions are kept. A symbolic link stays, and the file to which it leads is replaced; one that
-// leads nowhere is a failure. A path that leads to a pipe or a device, which cannot be replaced,
-// is written directly.
+// leads nowhere is a failure. A path that leads to a pipe or a character device, which cannot be
+// replaced, is written directly. A block device, whose content would be destroyed, and a socket
+// are failures: ENXIO.
 class WholeFile {
  public:
   // Makes the temporary file for the file at the path, or opens the pipe or device there. A named
-  // pipe without a reader is waited for, as a shell does. `new_mode`: permissions of a new file,
+  // pipe without a reader is waited for, as a shell does. If the path leads to a terminal, lines of
+  // progress are forbidden from now on. `new_mode`: permissions of a new file,
   // such as 0600, which only its owner may read; null: those that the umask allows.
   explicit WholeFile(const std::string& path, std::optional<mode_t> new_mode = std::nullopt);
   WholeFile(const WholeFile&) = delete;

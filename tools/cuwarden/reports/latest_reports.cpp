@@ -12,8 +12,21 @@
 
 namespace cuwarden {
 
+namespace {
+
+// Returns the moment of a report with this reason of the process's end, which was at `end_ns`.
+ReportMoment moment_of(const model::Text& end_reason, model::Figure end_ns) {
+  return {end_reason != "running", end_ns.value_or(0)};
+}
+
+}  // namespace
+
+ReportMoment moment_of(const model::Process& process) {
+  return moment_of(process.end_reason, process.end_ns);
+}
+
 ReportMoment moment_of(const model::MergedProcess& process) {
-  return {process.end_reason != "running", process.end_ns.value_or(0)};
+  return moment_of(process.end_reason, process.end_ns);
 }
 
 bool ReportsByProcess::add(FoundReport report) {
@@ -39,11 +52,6 @@ bool ReportsByProcess::add(FoundReport report) {
       std::ranges::upper_bound(of_process, report.moment, std::greater(), &FoundReport::moment);
   of_process.insert(later, std::move(report));
   return true;
-}
-
-std::optional<ReportMoment> ReportsByProcess::latest(const ProcessIdentity& process) const {
-  const auto known = known_.find(process);
-  return known ? std::optional(processes_[*known].front().moment) : std::nullopt;
 }
 
 void ReportsByProcess::each(

@@ -5,13 +5,13 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "reporters/merging/known_processes.hpp"
 #include "reporters/model/merged_report.hpp"
+#include "reporters/model/process.hpp"
 #include "runtime_hooks/core/function_ref.hpp"
 
 namespace cuwarden {
@@ -25,6 +25,8 @@ struct ReportMoment {
   friend auto operator<=>(const ReportMoment&, const ReportMoment&) = default;
 };
 
+// Returns the moment of which a report of the process tells.
+ReportMoment moment_of(const model::Process&);
 // Returns the moment of which the process's row of a merged report tells.
 ReportMoment moment_of(const model::MergedProcess&);
 
@@ -43,8 +45,6 @@ class ReportsByProcess {
   bool add(FoundReport);
   // Adds a file that has a row of its own, whatever its process is.
   void add_alone(FoundReport report) { processes_.push_back({std::move(report)}); }
-  // Returns the moment of the latest report of the process; null: it has none.
-  std::optional<ReportMoment> latest(const ProcessIdentity&) const;
   // Returns the number of processes, and of files of unknown processes.
   std::size_t size() const { return processes_.size(); }
 

@@ -35,10 +35,6 @@
 namespace cuwarden {
 namespace {
 
-ProcessIdentity identity_of(const model::MergedProcess& process) {
-  return {process.host, process.pid, process.start, process.program};
-}
-
 class Merge {
  public:
   explicit Merge(const MergeVerb& verb) : verb_(verb), names_(verb.symbol_folders) {}
@@ -72,20 +68,29 @@ class Merge {
   void read_all() {
     Progress progress("merging reports", inputs_.size());
     std::size_t done = 0;
+    std::vector<const FoundReport*> merged_inputs;
     inputs_.each(
         [&](const FoundReport& input) {
           progress.done(done++);
-          return read(input);
+          if (!merged_.contains(input.path)) return read(input);
+          merged_inputs.push_back(&input);
+          return true;
         },
         [&](const FoundReport& input, const FoundReport& counted) {
           if (input.moment == counted.moment) return refuse(line_about_left_out(input, counted));
           tell_left_out(input, counted);
         });
+    // A process of a merged report gives way to a later report only if that could be read.
+    for (const FoundReport* const input : merged_inputs)
+      add_merged(*input, merged_.at(input->path));
   }
 
   // Writes the merged report. Returns the exit status.
   int finish() {
-    if (!any_read_) return 2;
+    if (!any_added_) {
+      if (status_ == 0) print_error("no input has a process, so nothing was written");
+      return 2;
+    }
     tell_programs();
     const model::MergedReport merged = merger_.finish();
     if (writes_to_stdout()) {
@@ -144,46 +149,62 @@ class Merge {
   // process must be known before one of them is merged.
   void add_input(const std::string& path, const std::string& name) {
     if (inputs_.add({path, name}) || merged_.contains(path)) return;
-    std::string error;
-    auto content = load_content(path, error);
-    if (content && is_merged_report(*content)) {
-      if (auto merged = parse_merged_report(*content, name, error)) {
-        for (const model::MergedProcess& process : merged->processes) add_moment(process);
+    Content loaded = load(path);
+    if (loaded.text && is_merged_report(*loaded.text)) {
+      if (auto merged = parse_merged_report(*loaded.text, name, loaded.error)) {
+        // Reports give way to those of a merged report only if it is not refused.
+        if (!refusal_of_merged(name))
+          for (const model::MergedProcess& process : merged->processes)
+            add_moment(identity_of(process), moment_of(process));
         merged_.emplace(path, std::move(*merged));
       }
     }
-    if ((path == "-" || is_stream(path)) && content) contents_.emplace(path, std::move(*content));
+    if (path == "-" || is_stream(path)) contents_.emplace(path, std::move(loaded));
   }
 
-  // Notes the moment of which a merged report tells.
-  void add_moment(const model::MergedProcess& process) {
-    const auto known = known_of_merged_.find(identity_of(process));
-    const ReportMoment moment = moment_of(process);
-    if (known) {
+  // Returns a line if the user gave an option that needs the reports themselves; otherwise null.
+  std::optional<std::string> refusal_of_merged(const std::string& name) const {
+    const OptionsForReports options{.suppressions = !verb_.suppressions.empty(),
+                                    .symbols = !verb_.symbol_folders.empty()};
+    return options.refusal(name);
+  }
+
+  // Notes the moment of a report that was read.
+  void add_moment(const ProcessIdentity& process, ReportMoment moment) {
+    if (const auto known = known_.find(process)) {
       moments_[*known] = std::max(moments_[*known], moment);
     } else {
-      known_of_merged_.add(identity_of(process), moments_.size());
+      known_.add(process, moments_.size());
       moments_.push_back(moment);
     }
   }
 
-  // True if a merged report has a later report of the process than that of the moment.
-  bool is_later_in_merged(const ProcessIdentity& process, ReportMoment moment) const {
-    const auto known = known_of_merged_.find(process);
+  // True if a report of the process was read that is later than one of the moment.
+  bool is_later_read(const ProcessIdentity& process, ReportMoment moment) const {
+    const auto known = known_.find(process);
     return known && moments_[*known] > moment;
   }
 
-  std::optional<std::string> content_of(const FoundReport& input, std::string& error) const {
-    const auto kept = contents_.find(input.path);
-    return kept == contents_.end() ? load_content(input.path, error) : std::optional(kept->second);
+  // The text of an input; null with a line about the reason if it cannot be read.
+  struct Content {
+    std::optional<std::string> text;
+    std::string error;
+  };
+
+  static Content load(const std::string& path) {
+    Content loaded;
+    loaded.text = load_content(path, loaded.error);
+    return loaded;
   }
 
-  // Returns false after an error line.
+  Content content_of(const FoundReport& input) const {
+    const auto kept = contents_.find(input.path);
+    return kept == contents_.end() ? load(input.path) : kept->second;
+  }
+
+  // Reads a report that is not merged. Returns false after an error line.
   bool read(const FoundReport& input) {
-    if (const auto merged = merged_.find(input.path); merged != merged_.end())
-      return add_merged(input, merged->second);
-    std::string error;
-    const auto content = content_of(input, error);
+    auto [content, error] = content_of(input);
     if (content && is_merged_report(*content)) {
       parse_merged_report(*content, input.name, error);
       fail(error);
@@ -203,38 +224,31 @@ class Merge {
 
   void add(const FoundReport& input, const IndexedReport& report) {
     const model::Process& process = report->process;
-    const ProcessIdentity identity{process.host, process.pid, process.start, process.program};
-    any_read_ = true;
-    if (is_later_in_merged(identity, {process.end_reason != "running", process.end_ns.value_or(0)}))
+    const ProcessIdentity identity = identity_of(process);
+    const ReportMoment moment = moment_of(process);
+    if (is_later_read(identity, moment))
       return print_line(STDERR_FILENO, input.name +
                                            ": another input has a later report of its process; "
                                            "only the later one counts");
     if (merger_.knows(identity))
       return refuse(input.name + ": its process is already merged; it counts once");
     merger_.add(input.name, report);
+    add_moment(identity, moment);
+    any_added_ = true;
     add_program(process.program);
   }
 
-  // Returns false after an error line.
-  bool add_merged(const FoundReport& input, const model::MergedReport& merged) {
-    const OptionsForReports options{.suppressions = !verb_.suppressions.empty(),
-                                    .symbols = !verb_.symbol_folders.empty()};
-    if (const auto refusal = options.refusal(input.name)) {
-      fail(*refusal);
-      return false;
-    }
-    any_read_ = true;
+  void add_merged(const FoundReport& input, const model::MergedReport& merged) {
+    if (const auto refusal = refusal_of_merged(input.name)) return fail(*refusal);
     std::size_t earlier = 0;
     const auto counts = [&](const model::MergedProcess& process) {
-      const ProcessIdentity identity = identity_of(process);
-      const ReportMoment moment = moment_of(process);
-      const bool is_earlier =
-          is_later_in_merged(identity, moment) || inputs_.latest(identity) > moment;
+      const bool is_earlier = is_later_read(identity_of(process), moment_of(process));
       if (is_earlier) ++earlier;
       return !is_earlier;
     };
     for (const model::MergedProcess& process : merged.processes) add_program(process.program);
     const std::size_t all = merged.processes.size(), known = merger_.add(merged, counts);
+    if (earlier + known < all) any_added_ = true;
     if (earlier != 0)
       print_line(STDERR_FILENO, input.name + ": of " + human_count(earlier) + " of its " +
                                     human_count(all) +
@@ -243,7 +257,6 @@ class Merge {
     if (known != 0)
       refuse(input.name + ": " + human_count(known) + " of its " + human_count(all) +
              " processes are already merged; each counts once");
-    return true;
   }
 
   // Prints a line about input that adds nothing. The merged report lacks nothing for that.
@@ -275,13 +288,13 @@ class Merge {
   ReportsByProcess inputs_;
   std::map<std::string, model::MergedReport> merged_;  // merged reports of the input, by path
   // Contents of standard input and of pipes, by path: they can be read only once.
-  std::map<std::string, std::string> contents_;
-  // Processes of merged_, by index in moments_; the latest moment of each.
-  KnownProcesses known_of_merged_;
+  std::map<std::string, Content> contents_;
+  // Processes of reports that were read, by index in moments_, and the latest moment of each.
+  KnownProcesses known_;
   std::vector<ReportMoment> moments_;
   Merger merger_;
   std::set<std::string> programs_;
-  bool any_read_ = false;  // true if a report was read
+  bool any_added_ = false;  // true if a process was added
   int status_ = 0;
 };
 

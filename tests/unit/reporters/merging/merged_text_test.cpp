@@ -139,5 +139,20 @@ TEST(MergedTexts, name_the_steps_whose_memory_was_not_freed_and_their_processes)
   EXPECT_FALSE(has(text_of({rank(0, "a", "GPU-1", 8)}), "BY NAMED STEP"));
 }
 
+TEST(MergedTexts, say_that_figures_of_a_step_are_unknown) {
+  std::vector<model::Report> ranks = {rank(0, "a", "GPU-1", 4 * mib),
+                                      rank(1, "a", "GPU-2", 4 * mib)};
+  ranks[0].leak_groups[0].named_steps = {{"test_a", 1, std::nullopt}};
+  ranks[1].leak_groups[0].named_steps = {{"test_b", std::nullopt, 3 * mib}, {"test_a", 1, mib}};
+  const std::string text = text_of(ranks);
+  EXPECT_TRUE(has(text, " 1. test_b in rank 1: 3.0 MiB in an unknown number of allocations\n"))
+      << text;
+  EXPECT_TRUE(has(text, " 2. test_a in rank 1, rank 0: unknown bytes in 2 allocations\n")) << text;
+  EXPECT_TRUE(has(text,
+                  "       made in test_b (3.0 MiB in an unknown number of allocations), test_a "
+                  "(unknown bytes in 2 allocations)\n"))
+      << text;
+}
+
 }  // namespace
 }  // namespace cuwarden

@@ -168,6 +168,23 @@ TEST(MergedReports, add_those_processes_of_a_merged_report_that_count) {
   EXPECT_EQ(report.leaks[0].bytes, 4 * mib);
 }
 
+TEST(MergedReports, do_not_know_sums_of_leaks_whose_figures_a_report_does_not_know) {
+  std::vector<model::Report> ranks = job();
+  ranks[1].leak_groups[0].bytes = std::nullopt;
+  ranks[1].leak_groups.push_back(ranks[1].leak_groups[0]);
+  ranks[1].leak_groups[1].fingerprint = "00000000000000cd";
+  ranks[1].leak_groups[1].count = std::nullopt;
+  const model::MergedReport report = merged(ranks);
+  ASSERT_EQ(report.leaks.size(), 2u);
+  EXPECT_EQ(report.leaks[0].fingerprint, "00000000000000ab");
+  EXPECT_EQ(report.leaks[0].bytes, std::nullopt);
+  EXPECT_EQ(report.leaks[0].count, 4u);
+  EXPECT_EQ(report.leaks[0].unknown_bytes, std::nullopt);
+  EXPECT_EQ(report.leaks[0].most_bytes, std::nullopt);
+  EXPECT_EQ(report.leaks[1].count, std::nullopt);
+  EXPECT_FALSE(doubts_about(report).empty());
+}
+
 TEST(MergedReports, say_nothing_of_idle_devices_if_an_entry_is_not_understood) {
   const auto idle_of = [](const std::string& list) {
     std::vector<model::Report> ranks = {rank(0, "a", "GPU-1", 8), rank(1, "a", "GPU-1", 8)};
