@@ -19,29 +19,18 @@ void interrupt(std::string_view call) {
   if (interrupted != nullptr && call == interrupted) kill(getpid(), SIGTERM);
 }
 
-int opened(int folder, const char* path, int flags, mode_t mode) {
-  if (std::string_view(path).find(".new-") != std::string_view::npos) interrupt("openat");
-  return static_cast<int>(syscall(SYS_openat, folder, path, flags, mode));
-}
-
 }  // namespace
 
 extern "C" {
 
+// The flags of the build choose the symbol, openat64 or openat, here as in the command.
 int openat(int folder, const char* path, int flags, ...) {
   va_list more;
   va_start(more, flags);
   const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(more, mode_t) : 0;
   va_end(more);
-  return opened(folder, path, flags, mode);
-}
-
-int openat64(int folder, const char* path, int flags, ...) {
-  va_list more;
-  va_start(more, flags);
-  const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(more, mode_t) : 0;
-  va_end(more);
-  return opened(folder, path, flags, mode);
+  if (std::string_view(path).find(".new-") != std::string_view::npos) interrupt("openat");
+  return static_cast<int>(syscall(SYS_openat, folder, path, flags, mode));
 }
 
 int renameat(int from_folder, const char* from, int to_folder, const char* to) noexcept {

@@ -133,6 +133,19 @@ TEST(Work, on_many_named_steps_of_a_compared_leak_is_linear) {
   }));
 }
 
+TEST(Work, on_the_named_steps_of_a_row_that_is_read_is_linear) {
+  EXPECT_TRUE(is_about_linear([](std::size_t count) {
+    model::Report report = report_of_steps(1);
+    report.leak_groups[0].named_steps.assign(count, {"test", 1, 8});
+    Json json;
+    update(json, report, Unlisted::kept);
+    std::string error;
+    const auto read = parse_report(json.dump(), "r.json", error);
+    ASSERT_TRUE(read) << error;
+    EXPECT_EQ(read->leak_groups[0].named_steps.size(), count);
+  }));
+}
+
 TEST(Work, on_the_rows_of_a_table_of_a_later_version_is_linear) {
   EXPECT_TRUE(is_about_linear([](std::size_t count) {
     Json known;

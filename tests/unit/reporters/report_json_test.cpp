@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "reporters/json/read_report.hpp"
+#include "reporters/json/update.hpp"
 #include "reporters/json/write_report.hpp"
 #include "tests/unit/reporters/sample_ledger.hpp"
 
@@ -282,6 +284,31 @@ TEST_F(ReportJson, one_file_at_two_addresses_is_one_module) {
     if (stack["id"] == again.value) frames[1] = stack["frames"];
   }
   EXPECT_EQ(frames[0], frames[1]);
+}
+
+TEST_F(ReportJson, a_report_is_read_row_by_row_as_it_is_read_at_once_also_with_later_properties) {
+  std::string text = "{";
+  std::size_t number = 0;
+  const json report = report_of(ledger);
+  for (const auto& [name, value] : report.items()) {
+    // Objects and arrays of later versions, which have names of tables in them, and single values.
+    text += "\"a" + std::to_string(number) + R"(": {"stacks": [{"id": 1}, [[]], 2], "b": {}}, )";
+    text += "\"c" + std::to_string(number++) + R"(": [[1, {"frames": []}], "d"], )";
+    text += "\"e" + std::to_string(number) + "\": -1.5, " + json(name).dump() + ": " +
+            value.dump() + ", ";
+  }
+  text += R"("f": []})";
+  std::string error;
+  Json whole, of_rows, at_once;
+  const auto by_row = parse_report(text, "r.json", error);
+  const auto in_one = parse_report(text, "r.json", error, &whole);
+  ASSERT_TRUE(by_row && in_one) << error;
+  update(of_rows, *by_row, Unlisted::kept);
+  update(at_once, *in_one, Unlisted::kept);
+  EXPECT_FALSE(by_row->stacks.empty());
+  EXPECT_EQ(of_rows.dump(), at_once.dump());
+  EXPECT_TRUE(whole.contains("a0")) << "properties stay where the report is written again";
+  EXPECT_FALSE(parse_report(text + "}", "r.json", error));
 }
 
 TEST(ReportOfNothing, an_empty_ledger_is_a_report_too) {
