@@ -29,6 +29,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tests/end_to_end/programs/reachability/mapped_memory.hpp"
+
 namespace {
 
 std::mt19937_64 random_numbers;
@@ -62,17 +64,8 @@ void* allocate_managed() {
   return block;
 }
 void* allocate_virtual() {
-  constexpr std::size_t bytes = 2 << 20;
-  CUmemAllocationProp properties{};
-  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-  const CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  CUmemGenericAllocationHandle handle = 0;
-  CUdeviceptr address = 0;
-  require(cuMemCreate(&handle, bytes, &properties, 0));
-  require(cuMemAddressReserve(&address, bytes, 0, 0, 0));
-  require(cuMemMap(address, bytes, 0, handle, 0));
-  require(cuMemSetAccess(address, bytes, &access, 1));
+  const CUdeviceptr address = map_device_memory();
+  require(address == 0 ? 1 : 0);
   return reinterpret_cast<void*>(address);
 }
 void* allocate_stream_ordered() {
@@ -166,11 +159,6 @@ void make_noise() {
   in_row->push_back(static_cast<char*>(inside()) + 8 * (1 + any_of(7)));
   auto* const node = new Node{round, freed(), 0};
   delete node;
-}
-
-[[gnu::noinline]] void clear_stack() {
-  volatile char bytes[1 << 16];
-  for (volatile char& byte : bytes) byte = 1;
 }
 
 }  // namespace

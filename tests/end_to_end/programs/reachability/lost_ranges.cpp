@@ -2,32 +2,15 @@
 // the program's pointers, so the mappings are lost.
 //
 // Prints how many mappings were lost.
-#include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#include <cstddef>
 #include <cstdio>
+
+#include "tests/end_to_end/programs/reachability/mapped_memory.hpp"
 
 namespace {
 
-[[gnu::noinline]] bool lose() {
-  constexpr std::size_t bytes = 2 << 20;
-  CUmemAllocationProp properties{};
-  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-  const CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  CUmemGenericAllocationHandle handle = 0;
-  CUdeviceptr address = 0;
-  return cuMemCreate(&handle, bytes, &properties, 0) == CUDA_SUCCESS &&
-         cuMemAddressReserve(&address, bytes, 0, 0, 0) == CUDA_SUCCESS &&
-         cuMemMap(address, bytes, 0, handle, 0) == CUDA_SUCCESS &&
-         cuMemSetAccess(address, bytes, &access, 1) == CUDA_SUCCESS;
-}
-
-[[gnu::noinline]] void clear_stack() {
-  volatile char bytes[1 << 16];
-  for (volatile char& byte : bytes) byte = 1;
-}
+[[gnu::noinline]] bool lose() { return map_device_memory() != 0; }
 
 }  // namespace
 
