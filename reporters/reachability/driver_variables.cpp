@@ -25,7 +25,10 @@ DriverVariables::DriverVariables(PresentMemory& memory, const std::vector<Area>&
   for (const Area& area : areas)
     if (area.use == AreaUse::driver_library && area.is_readable && area.is_writable)
       add_pointers(memory, areas, area.range);
-  const std::vector<std::uint64_t> first = pointers_;
+  std::vector<std::uint64_t> first = pointers_;
+  std::ranges::sort(first);
+  const auto repeated = std::ranges::unique(first);
+  first.erase(repeated.begin(), repeated.end());
   for (const std::uint64_t contents : first) {
     std::array<std::uint64_t, 1> header{};
     if (memory.read_present(contents - sizeof header, header) != header.size()) continue;

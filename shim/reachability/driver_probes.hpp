@@ -30,10 +30,10 @@ enum ProbeKinds : unsigned {
 class DriverProbes {
  public:
   // Allocates blocks of these kinds in the current context. `kinds`: bits of ProbeKinds. `device`:
-  // the context's device. `freed`: addresses that the program has freed. A block at such
-  // an address is no probe, since the program may still have an old pointer to it. A kind of which
-  // the driver refuses a block is left out. Takes about 66 MiB of the device's memory. Throws
-  // std::bad_alloc before it allocates any block.
+  // the context's device. `freed`: addresses that the program has freed. A block at such an address
+  // is no probe, since the program may still have an old pointer to it. A kind of which the driver
+  // refuses a block is left out. Takes about 66 MiB of the device's memory. Throws std::bad_alloc
+  // before it allocates any block.
   DriverProbes(const driver::RealDriver& real, DeviceOrdinal device, unsigned kinds,
                const tracking::FreedAddresses& freed);
   ~DriverProbes();
@@ -60,11 +60,12 @@ class DriverProbes {
   void add_slabs_with_room(ProbeKinds kind, FunctionRef<std::uint64_t()> allocate);
   // Returns a managed block; 0: the driver has refused.
   std::uint64_t allocate_managed(std::uint64_t bytes) const;
+  // Allocates managed blocks that begin a range of addresses each.
+  void add_new_ranges();
   // Allocate blocks of one kind.
   void add_linear();
   void add_pinned();
   void add_managed();
-  void add_new_ranges();
   void add_stream_ordered(DeviceOrdinal device);
   void add_vmm(DeviceOrdinal device);
   void add_arrays();
