@@ -27,8 +27,7 @@ DriverVariables::DriverVariables(PresentMemory& memory, const std::vector<Area>&
       add_pointers(memory, areas, area.range);
   std::vector<std::uint64_t> first = pointers_;
   std::ranges::sort(first);
-  const auto repeated = std::ranges::unique(first);
-  first.erase(repeated.begin(), repeated.end());
+  first.erase(std::unique(first.begin(), first.end()), first.end());
   for (const std::uint64_t contents : first) {
     std::array<std::uint64_t, 1> header{};
     if (memory.read_present(contents - sizeof header, header) != header.size()) continue;
