@@ -203,13 +203,13 @@ struct ImplicitProof {
   // Bytes that the driver gave back to the device while it refused the request. free_bytes includes
   // them. Null: unknown.
   Figure given_back_bytes;
-  // Bytes of the device that the driver took for this process; null: none known.
-  Figure context_bytes;       // for contexts
-  Figure modules_bytes;       // for code
-  Figure local_memory_bytes;  // for kernels' local memory
-  Figure heap_bytes;          // for the device heap (malloc() in kernels)
-  Figure streams_bytes;       // for streams
-  Figure graphs_bytes;        // for executable graphs
+  // Bytes of the device that the driver took for this process, by kind.
+  Figure context_bytes;       // bytes taken for contexts; null: none known
+  Figure modules_bytes;       // bytes taken for code; null: none known
+  Figure local_memory_bytes;  // bytes taken for kernels' local memory; null: none known
+  Figure heap_bytes;          // bytes taken for the heap of malloc() in kernels; null: none known
+  Figure streams_bytes;       // bytes taken for streams; null: none known
+  Figure graphs_bytes;        // bytes taken for executable graphs; null: none known
   // Free bytes of the device at the refusal; size of the refused request. Null: unknown.
   Figure free_bytes, requested_bytes;
   CUWARDEN_FIELDS(given_back_bytes, context_bytes, modules_bytes, local_memory_bytes, heap_bytes,

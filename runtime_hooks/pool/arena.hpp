@@ -45,9 +45,10 @@ struct ArenaCounts {
   std::uint64_t meshed_pages = 0;
   std::uint64_t meshed_bytes = 0;  // bytes of device memory that meshing saved
   std::uint64_t pause_ns = 0;      // nanoseconds for which the program was paused for it
-  // Bytes of the runs (pages whose memory is given back together) that are lost, although blocks of
-  // the program lie in them. Meshing had unmapped a run's pages, the move failed, and the driver
-  // refused to map the old memory again at one or more of them. 0 if that never happened.
+  // Bytes of all lost runs. A run is a group of pages whose memory is given back together. It is
+  // lost if meshing unmapped its pages for a move, the move failed, and the driver refused to map
+  // the old memory again at one or more pages. Blocks of the program in these pages have no memory
+  // any more. 0: no run is lost.
   std::uint64_t lost_bytes = 0;
   // Number of pages whose blocks were looked at for plans of meshing. A page counts once for each
   // plan.

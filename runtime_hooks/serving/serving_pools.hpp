@@ -182,9 +182,10 @@ class ServingPools final : public tracking::ReadingListener {
     if (may_free_deferred()) free_deferred_now();
   }
   // Frees memory of the current context that the program freed while a stream was captured. Does
-  // nothing while any stream is captured, or if the context has unfinished work or that cannot be
-  // told: the call does not wait for the device. For hooks of functions that do not wait for the
-  // device themselves. Returns true if it may have freed any.
+  // not wait for the device, so hooks of functions that do not wait either may call this. Does
+  // nothing while any stream is captured. Does nothing, too, if the context has unfinished work, or
+  // if the driver does not say within a millisecond that it has none. Returns false if nothing was
+  // done; true if memory may have been freed.
   bool free_deferred_if_idle() noexcept {
     if (!may_free_deferred() || !is_idle_here()) return false;
     free_deferred_now();

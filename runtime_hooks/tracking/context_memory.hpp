@@ -75,7 +75,8 @@ class ContextMemory {
   // Most records that have an entry at the same time, on all devices. Without room for another
   // entry, memory for kernels is added to the newest record of its kind.
   static constexpr std::size_t most_records = 512;
-  // A live record of a context, or of memory that a call took in a context for kernels.
+  // Names a live allocation record: that of a context, of a green context, or of memory that the
+  // driver took in a context for kernels (local memory, or the heap of malloc() in kernels).
   struct Entry {
     Kind kind{};            // Kind::context, Kind::local_memory or Kind::heap
     bool is_first = false;  // true for a device's first context

@@ -54,8 +54,9 @@ class WritingTurn {
   Clock& clock_;  // the clock of all waits
   // Kernel's id of the thread that has the turn; 0 if none has it.
   std::atomic<std::uint32_t> writer_{0};
-  // Canary on the stack of the call or work in which the thread `writer_` took the turn, by which
-  // other threads find out that a jump has left it. Null if no thread has the turn.
+  // Canary on the stack of the thread `writer_`: that of the hooked call or OwnWork in which the
+  // thread took the turn. If the canary is damaged, the thread has left its writing by a longjmp.
+  // Null if no thread has the turn, or while a thread is taking it.
   std::atomic<const hooks::CallCanary*> canary_{nullptr};
 };
 

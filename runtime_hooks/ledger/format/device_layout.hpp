@@ -17,7 +17,7 @@ enum class ReadingAt : std::uint32_t {
 };
 // A device that the process used, and the last reading of its memory.
 struct Device {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::int32_t ordinal;              // the device's CUDA ordinal, from 0
   std::uint8_t uuid[16];             // the device's UUID; zeros: unknown
   char name[128];  // the device's name, which ends with a zero byte; empty: unknown
@@ -56,12 +56,12 @@ struct Device {
   std::atomic<std::uint64_t> used_after_first_context_bytes;
   // Bytes of the device that this process's contexts after the first one take.
   std::atomic<std::uint64_t> context_bytes;
-  // Bytes of the device that the driver took for implicit objects.
-  std::atomic<std::uint64_t> module_bytes;        // for code
-  std::atomic<std::uint64_t> local_memory_bytes;  // for kernels' local memory
-  std::atomic<std::uint64_t> heap_bytes;          // for the heap of malloc() in kernels
-  std::atomic<std::uint64_t> stream_bytes;        // for streams
-  std::atomic<std::uint64_t> graph_bytes;         // for executable graphs
+  // Bytes of the device that the driver took by itself, by kind; 0: none was measured.
+  std::atomic<std::uint64_t> module_bytes;        // bytes taken for code
+  std::atomic<std::uint64_t> local_memory_bytes;  // bytes taken for kernels' local memory
+  std::atomic<std::uint64_t> heap_bytes;          // bytes taken for the heap of malloc() in kernels
+  std::atomic<std::uint64_t> stream_bytes;        // bytes taken for streams
+  std::atomic<std::uint64_t> graph_bytes;         // bytes taken for executable graphs
   // Bytes of the first context, and of all further ones, that the driver gave back as it refused a
   // request and that no kernel launch has taken again.
   std::atomic<std::uint64_t> lent_first_context_bytes, lent_context_bytes;

@@ -17,13 +17,12 @@ struct ImplicitBytes {
   // this process had recorded by then are not.
   std::uint64_t used_after_first_context = 0;
   std::uint64_t further_contexts = 0;  // bytes taken by this process's contexts after the first one
-  // Bytes of the device that the driver took for objects of each kind. They include memory that the
-  // driver keeps after the end of such an object.
-  std::uint64_t modules = 0;       // for loaded code
-  std::uint64_t local_memory = 0;  // for kernels' local memory
-  std::uint64_t heap = 0;          // for the heap of malloc() in kernels
-  std::uint64_t streams = 0;       // for streams
-  std::uint64_t graphs = 0;        // for executable graphs
+  // The bytes of each kind include memory that the driver keeps after the end of such an object.
+  std::uint64_t modules = 0;       // bytes taken for loaded code
+  std::uint64_t local_memory = 0;  // bytes taken for kernels' local memory
+  std::uint64_t heap = 0;          // bytes taken for the heap of malloc() in kernels
+  std::uint64_t streams = 0;       // bytes taken for streams
+  std::uint64_t graphs = 0;        // bytes taken for executable graphs
   // Most bytes of local memory that a thread needs, among kernels launched or captured since the
   // device last had no context. 0: none needed more than its context gave each thread already: 1
   // KiB, or what cuCtxSetLimit had set.

@@ -251,7 +251,7 @@ struct Counters {
 // All allocations with the same call stack, CUDA function, kind and device. An allocation is live
 // until it is freed or released with its context; group_counts.hpp adds up the counters.
 struct Group {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t stack;               // row of the stacks table
   std::uint16_t api;                 // row of the hooks table: the function that the program called
   Kind kind;                         // kind of memory
@@ -288,7 +288,7 @@ static_assert(sizeof(GroupShard) == 64);
 
 // A call stack, innermost frame first.
 struct Stack {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t count;               // number of frames
   std::uint64_t first;               // index of the innermost frame in the frames region
   std::uint64_t hash;                // hash of the frames' addresses and of `truncated`
@@ -304,7 +304,7 @@ using Frame = std::uint64_t;
 // An object file (program or library) that was loaded at an address. It gets a row for another
 // address only for a new stack there. An epoch is a value of Header::module_epoch.
 struct Module {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   // Row of the first module of this file. Modules of one file have equal code at equal offsets
   // from their bases. Copies of a file with one build id are one file, whatever their names.
   std::uint32_t file;
@@ -319,7 +319,7 @@ struct Module {
 
 // A thread that made a recorded call.
 struct Thread {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t tid;                 // the kernel's thread id
   char name[16];                     // as the kernel knows it; ends with a zero byte
   std::uint64_t first_ns;            // time of the first recorded call since process start
@@ -335,7 +335,7 @@ struct Hook {
 
 // A memory function of CUDA without a hook, whose address the program looked up.
 struct NamedCount {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t reserved;
   StringRef name;                    // the function's name
   std::atomic<std::uint64_t> count;  // number of lookups (dlsym, cuGetProcAddress)
@@ -343,7 +343,7 @@ struct NamedCount {
 
 // A setting of cuwarden, or an environment variable of the process.
 struct NamedValue {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t source;              // 0: the setting's default; 1: the environment
   StringRef name;                    // name of the setting or variable
   StringRef value;                   // value of the setting or variable

@@ -22,7 +22,7 @@ inline constexpr std::uint8_t series_host_rss = 255;  // value of Series::kind f
 // The totals of one kind of memory on one device (or the process's RSS), their peak and timeline.
 // When time runs past the last bucket, neighbouring buckets are folded and their width doubles.
 struct Series {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::int32_t device;               // CUDA ordinal; -1 for host memory
   std::uint8_t kind;                 // Kind, or series_host_rss
   std::uint8_t reserved[3];

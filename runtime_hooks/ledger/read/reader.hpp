@@ -60,9 +60,10 @@ class Reader {
   std::optional<IncidentSlabView> incident_slab(std::uint64_t row) const noexcept;
   // Returns this row of the table of attempts to serve a request; null: unused or damaged.
   std::optional<IncidentRungView> incident_rung(std::uint64_t row) const noexcept;
-  // Returns the slab page in this row, with its contents at the moment when the most bytes of its
-  // device were locked. `version`: SeriesView::Worst::version of the device's linear memory. Null
-  // if the row is unused or damaged.
+  // Returns the slab page in this row; null if the row is unused or damaged. The page's contents
+  // are those at the worst moment: when most bytes of the device were locked (unused, but in pages
+  // with a live allocation). `version`: the number of that moment, SeriesView::Worst::version in
+  // the series of the device's linear memory.
   std::optional<SlabPageView> slab_page(std::uint64_t row, std::uint32_t version) const noexcept;
   std::optional<HookView> hook(std::uint64_t row) const noexcept;  // first row: 0; null: unused
   // Returns this row of the table of the marks of steps; null: unused or damaged.

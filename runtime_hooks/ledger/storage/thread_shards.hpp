@@ -111,8 +111,10 @@ class ThreadShard {
   // Serial of the hooked call that the thread is inside; 0: none. In the shared shard: the number
   // of calls that threads are inside.
   std::atomic<std::uint64_t> in_call_;
-  std::atomic<std::uint64_t>* calls_;  // counters of calls by HookId; null: there was no room
-  std::size_t hooks_;                  // number of counters in calls_
+  // The shard's counters of calls, by HookId, in the ledger. Null in the shared shard, in a shard
+  // that was never used, and if the ledger had no room for them. Calls then count in Hook::calls.
+  std::atomic<std::uint64_t>* calls_;
+  std::size_t hooks_;  // number of counters in calls_; 0 if calls_ is null
   // Allocations less frees that this shard has counted, by the series' row, in two's complement.
   std::atomic<std::uint64_t> live_[series_limit];
   // Freed bytes that the series' counter does not know yet, by the series' row.

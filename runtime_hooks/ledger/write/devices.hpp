@@ -56,13 +56,18 @@ struct ImplicitChange {
   // memory, but without this process's recorded allocations. Replaces the device's number. 0: not
   // measured by this change.
   std::uint64_t used_after_first_context_bytes = 0;
-  // Bytes that the driver took for objects of each kind. Negative: it gave such memory back.
-  std::int64_t context_bytes = 0;       // for contexts after the first one
-  std::int64_t module_bytes = 0;        // for code (modules)
-  std::int64_t local_memory_bytes = 0;  // for local memory of kernels
-  std::int64_t heap_bytes = 0;          // for the heap of malloc() in kernels
-  std::int64_t stream_bytes = 0;        // for streams
-  std::int64_t graph_bytes = 0;         // for executable graphs
+  // Bytes that the driver took for contexts after the first one; negative: it gave them back.
+  std::int64_t context_bytes = 0;
+  // Bytes that the driver took for code (modules); negative: it gave them back.
+  std::int64_t module_bytes = 0;
+  // Bytes that the driver took for local memory of kernels; negative: it gave them back.
+  std::int64_t local_memory_bytes = 0;
+  // Bytes that the driver took for the heap of malloc() in kernels; negative: it gave them back.
+  std::int64_t heap_bytes = 0;
+  // Bytes that the driver took for streams; negative: it gave them back.
+  std::int64_t stream_bytes = 0;
+  // Bytes that the driver took for executable graphs; negative: it gave them back.
+  std::int64_t graph_bytes = 0;
   // Bytes that the driver gave back to the device, without telling from what. They are subtracted
   // from local memory, then from code, from further contexts, and from the first one.
   std::uint64_t given_back_bytes = 0;
@@ -85,13 +90,15 @@ struct ImplicitChange {
 };
 
 // The bytes by which a change altered numbers of a device's implicit memory: contexts after the
-// first one, local memory of kernels, and the heap of malloc() in kernels. Negative if a number
-// fell.
+// first one, local memory of kernels, and the heap of malloc() in kernels.
 struct ImplicitEffect {
-  // Change of each number of bytes; negative: the number fell.
-  std::int64_t context_bytes = 0;       // of contexts
-  std::int64_t local_memory_bytes = 0;  // of kernels' local memory
-  std::int64_t heap_bytes = 0;          // of the heap of malloc() in kernels
+  // Bytes by which the device's bytes for contexts rose; negative: they fell.
+  std::int64_t context_bytes = 0;
+  // Bytes by which the device's bytes for local memory of kernels rose; negative: they fell.
+  std::int64_t local_memory_bytes = 0;
+  // Bytes by which the device's bytes for the heap of malloc() in kernels rose; negative: they
+  // fell.
+  std::int64_t heap_bytes = 0;
 };
 
 // Keeps the rows of the ledger's devices table. A device gets its row at the first call for it, and

@@ -39,9 +39,11 @@ class Interpreter {
     const auto state = reinterpret_cast<std::uint64_t>(symbols_.thread_state());
     return state != 0 && (state == own_state_ || is_of_this_thread(state)) ? state : 0;
   }
-  // True if the CFrame of the state's innermost Python frames lies from the address `low` on, below
-  // `high`. If these are the bounds of the calling thread's stack, the calling thread runs the
-  // frames. Only if layout().has_cframes(). `state` is the result of state_of_thread(), not 0.
+  // True if the thread state's innermost CFrame lies at an address from `low` (inclusive) to `high`
+  // (exclusive). Python keeps a CFrame on the C stack of the function that runs the innermost
+  // Python frames. So if `low` and `high` bound the calling thread's stack, true means that the
+  // calling thread runs these frames. Must be called only if layout().has_cframes() is true.
+  // `state`: the result of state_of_thread(), not 0.
   bool is_run_between(std::uint64_t state, std::uint64_t low, std::uint64_t high) const noexcept;
   // True if one of the addresses lies in _PyEval_EvalFrameDefault, the function that runs Python
   // code. `frames`: for each native frame, an address inside its call instruction.

@@ -85,7 +85,8 @@ class SlabPages {
   const Group& group(GroupId id) const noexcept {
     return storage_.rows<Group>(RegionId::groups)[id.value];
   }
-  // True if the group's memory is linear device memory (cuMemAlloc) and the group has a series.
+  // True if the group's memory is linear device memory (cuMemAlloc), and the ledger had room for
+  // the group's Series (totals of its kind and device). `id` must not be 0.
   bool is_linear(GroupId id) const noexcept {
     return group(id).kind == Kind::device && group(id).series != 0;
   }
