@@ -17,7 +17,7 @@ enum class ReadingAt : std::uint32_t {
 };
 // A device that the process used, and the last reading of its memory.
 struct Device {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::int32_t ordinal;              // the device's CUDA ordinal, from 0
   std::uint8_t uuid[16];             // the device's UUID; zeros: unknown
   char name[128];  // the device's name, which ends with a zero byte; empty: unknown

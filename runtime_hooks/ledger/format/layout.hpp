@@ -58,16 +58,18 @@ enum class RegionId : std::uint8_t {
   group_shards,        // table of counters of a group in one thread's shard: GroupShard
   shard_calls,         // call counters of 8 bytes: calls_in_shard() for each thread's shard
   incidents,           // table of refused requests: rows of type Incident
-  incident_holders,    // table of groups that held much memory at a refusal: IncidentHolder
+  incident_holders,    // table of groups (Group) that held much memory at a refusal: IncidentHolder
   incident_classes,    // table of slabs by size class at a refusal: rows of type IncidentClass
   incident_slabs,      // table of the driver's slabs at a refusal: rows of type IncidentSlab
   incident_rungs,      // table of attempts to serve refused requests: rows of type IncidentRung
   incident_processes,  // table of other processes at a refusal: rows of type IncidentProcess
   slab_pages,          // table of the driver's slabs and their contents: rows of type SlabPage
-  worst_holders,       // table of groups that locked many bytes in slabs: WorstHolder
-  python_codes,        // table of the Python functions in stacks: rows of type PythonCode
-  steps,               // table of the marks of the program's steps: rows of type StepMark
-  frameworks,          // table of figures that frameworks give: rows of type FrameworkPool
+  // Table of groups of allocations (Group) that kept many bytes locked: free, but in the driver's
+  // slabs that are partly live. Rows of type WorstHolder.
+  worst_holders,
+  python_codes,  // table of the Python functions in stacks: rows of type PythonCode
+  steps,         // table of the marks of the program's steps: rows of type StepMark
+  frameworks,    // table of figures that frameworks give: rows of type FrameworkPool
 };
 inline constexpr std::size_t region_count = 26;  // number of regions of the file
 
@@ -251,7 +253,7 @@ struct Counters {
 // All allocations with the same call stack, CUDA function, kind and device. An allocation is live
 // until it is freed or released with its context; group_counts.hpp adds up the counters.
 struct Group {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t stack;               // row of the stacks table
   std::uint16_t api;                 // row of the hooks table: the function that the program called
   Kind kind;                         // kind of memory
@@ -288,7 +290,7 @@ static_assert(sizeof(GroupShard) == 64);
 
 // A call stack, innermost frame first.
 struct Stack {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t count;               // number of frames
   std::uint64_t first;               // index of the innermost frame in the frames region
   std::uint64_t hash;                // hash of the frames' addresses and of `truncated`
@@ -304,7 +306,7 @@ using Frame = std::uint64_t;
 // An object file (program or library) that was loaded at an address. It gets a row for another
 // address only for a new stack there. An epoch is a value of Header::module_epoch.
 struct Module {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   // Row of the first module of this file. Modules of one file have equal code at equal offsets
   // from their bases. Copies of a file with one build id are one file, whatever their names.
   std::uint32_t file;
@@ -319,7 +321,7 @@ struct Module {
 
 // A thread that made a recorded call.
 struct Thread {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t tid;                 // the kernel's thread id
   char name[16];                     // as the kernel knows it; ends with a zero byte
   std::uint64_t first_ns;            // time of the first recorded call since process start
@@ -335,7 +337,7 @@ struct Hook {
 
 // A memory function of CUDA without a hook, whose address the program looked up.
 struct NamedCount {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t reserved;
   StringRef name;                    // the function's name
   std::atomic<std::uint64_t> count;  // number of lookups (dlsym, cuGetProcAddress)
@@ -343,7 +345,7 @@ struct NamedCount {
 
 // A setting of cuwarden, or an environment variable of the process.
 struct NamedValue {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t source;              // 0: the setting's default; 1: the environment
   StringRef name;                    // name of the setting or variable
   StringRef value;                   // value of the setting or variable

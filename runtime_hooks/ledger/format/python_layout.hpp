@@ -11,7 +11,7 @@ namespace cuwarden::ledger {
 // A Python function, as the code object of the interpreter describes it. Functions with equal
 // contents have one row.
 struct PythonCode {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t first_line;          // line with which the function begins
   // Format of `lines`: 0 for that of Python 3.9, 1 for that of 3.10, 2 for that of later versions.
   std::uint32_t lines_format;

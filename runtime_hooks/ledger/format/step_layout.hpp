@@ -13,7 +13,7 @@ namespace cuwarden::ledger {
 // of the last row by a share of 1 / exact_steps. So any number of steps without names needs few
 // rows.
 struct StepMark {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t reserved;
   std::uint64_t number;   // number of the step, from 1
   std::uint64_t time_ns;  // start of the step since process start
