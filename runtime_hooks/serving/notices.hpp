@@ -38,11 +38,11 @@ enum class Notice : std::uint8_t {
 
 // Failures of a reclaimer: a function of the program that cuwarden calls to empty a cache.
 enum class ReclaimerFailure : std::uint8_t {
-  does_not_return,  // did not return in the time that a request waits for it
-  threw,            // ended by an exception or by pthread_exit
-  gave_nothing,     // returned 0: it gave no memory back
-  no_thread,        // was not called: no thread could be started for it
-  slow              // returned and gave memory back, but only after a second or more
+  does_not_return,  // the reclaimer did not return in the time that a request waits for it
+  threw,            // the reclaimer ended by an exception or by pthread_exit
+  gave_nothing,     // the reclaimer returned 0: it gave no memory back
+  no_thread,        // the reclaimer was not called, since no thread could be started for it
+  slow              // the reclaimer gave memory back, but only after a second or more
 };
 
 // Writes messages to the user. The shim (the part of cuwarden that is preloaded) implements it.

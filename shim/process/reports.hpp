@@ -39,8 +39,8 @@ void write_report_at_exit(ledger::Writer&, bool with_names) noexcept;
 bool write_final_report(ledger::Writer&) noexcept;
 // Returns the number of leaked allocations at the process's end, without suppressed ones. `Writer`:
 // this process's ledger. Counts them anew if there is no report. To be called after
-// write_final_report(), inside an OwnWork (a scope of cuwarden's own work). 0 if there is too
-// little memory to count.
+// write_final_report(), inside an OwnWork (a scope of cuwarden's own work). 0 if the ledger
+// cannot be read, or if there is too little memory to count.
 std::uint64_t leaks_at_end(const ledger::Writer&) noexcept;
 // Returns the text by which `cuwarden run` learns of this process's report: the report's path, or
 // the constant no_report_wanted if none was asked for. The text is valid until the next report is

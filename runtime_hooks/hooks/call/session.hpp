@@ -82,8 +82,9 @@ class Session {
   tracking::Neighbours neighbours;     // other processes that may change a device's memory
   // Measures device memory that calls take without being asked for it: for contexts, code, streams.
   tracking::ImplicitMemory implicit;
-  tracking::CallSites sites;                 // walks call stacks
-  tracking::ContextMemory context_memory;    // records memory of contexts and for kernels
+  tracking::CallSites sites;  // walks call stacks
+  // Records contexts, and the memory that the driver takes for kernels: local memory, device heap.
+  tracking::ContextMemory context_memory;
   tracking::ImplicitObjects objects;         // records streams, modules and executable graphs
   tracking::AllocationRecorder allocations;  // records allocations and frees
   // True if blocks that frameworks hand out are recorded, with their call stacks.

@@ -13,7 +13,7 @@ namespace cuwarden::ledger {
 // gives the figures itself. Readers may meet figures of two moments in one row. A figure that is
 // not known is unknown_value.
 struct FrameworkPool {
-  std::atomic<std::uint32_t> state;    // 1: readers may use the row; 0: it is being filled
+  std::atomic<std::uint32_t> state;    // 1: readers may use the row; 0: not filled in yet
   std::int32_t device;                 // CUDA ordinal of the device; -1: host memory
   StringRef framework;                 // name of the framework, such as "PyTorch"
   StringRef pool;                      // name of the pool; empty: the main one on the device

@@ -58,16 +58,18 @@ enum class RegionId : std::uint8_t {
   group_shards,        // table of counters of a group in one thread's shard: GroupShard
   shard_calls,         // call counters of 8 bytes: calls_in_shard() for each thread's shard
   incidents,           // table of refused requests: rows of type Incident
-  incident_holders,    // table of groups that held much memory at a refusal: IncidentHolder
+  incident_holders,    // table of groups (Group) that held much memory at a refusal: IncidentHolder
   incident_classes,    // table of slabs by size class at a refusal: rows of type IncidentClass
   incident_slabs,      // table of the driver's slabs at a refusal: rows of type IncidentSlab
   incident_rungs,      // table of attempts to serve refused requests: rows of type IncidentRung
   incident_processes,  // table of other processes at a refusal: rows of type IncidentProcess
   slab_pages,          // table of the driver's slabs and their contents: rows of type SlabPage
-  worst_holders,       // table of groups that locked many bytes in slabs: WorstHolder
-  python_codes,        // table of the Python functions in stacks: rows of type PythonCode
-  steps,               // table of the marks of the program's steps: rows of type StepMark
-  frameworks,          // table of figures that frameworks give: rows of type FrameworkPool
+  // Table of groups of allocations (Group) that kept many bytes locked: free, but in the driver's
+  // slabs that are partly live. Rows of type WorstHolder.
+  worst_holders,
+  python_codes,  // table of the Python functions in stacks: rows of type PythonCode
+  steps,         // table of the marks of the program's steps: rows of type StepMark
+  frameworks,    // table of figures that frameworks give: rows of type FrameworkPool
 };
 inline constexpr std::size_t region_count = 26;  // number of regions of the file
 

@@ -9,11 +9,12 @@
 
 namespace cuwarden::ledger {
 
-// A span of Series::width_ns in a series' timeline. `max_bytes`: highest live bytes in the span,
-// those at its beginning included; 0: they did not change there, and `last_bytes` is not valid.
+// A part of a series' timeline: a span of time that is Series::width_ns long.
 struct Bucket {
-  std::atomic<std::uint64_t> max_bytes;  // highest live bytes in the span; 0: they did not change
-  // Live bytes at the span's end; not valid in the newest bucket.
+  // Highest live bytes from the span's beginning to its end. 0: the live bytes did not change in
+  // the span, and are those at the end of the bucket before.
+  std::atomic<std::uint64_t> max_bytes;
+  // Live bytes at the span's end. Not valid in the newest bucket, nor if `max_bytes` is 0.
   std::atomic<std::uint64_t> last_bytes;
 };
 inline constexpr std::size_t bucket_count = 240;  // buckets in the timeline of each series

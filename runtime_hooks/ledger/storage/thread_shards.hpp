@@ -108,8 +108,8 @@ class ThreadShard {
   std::uint32_t number_;              // index of this shard; 0: the shard that threads share
   std::uint32_t tenancy_;             // number of threads that have had this shard so far
   std::atomic<std::uint32_t> owner_;  // kernel's id of the last thread; 0: the shard was never used
-  // Serial of the hooked call that the thread is inside; 0: none. In the shared shard: the number
-  // of calls that threads are inside.
+  // Serial number of the hooked call that the thread is inside (call_begins()); 0: none. In the
+  // shared shard: the number of calls that threads are inside.
   std::atomic<std::uint64_t> in_call_;
   // The shard's counters of calls, by HookId, in the ledger. Null in the shared shard, in a shard
   // that was never used, and if the ledger had no room for them. Calls then count in Hook::calls.
@@ -179,10 +179,11 @@ class ThreadShards {
   void count_call(HookId hook) noexcept { count_call(mine(), hook); }
 
   // Counts a call as count_call() does, and notes that the calling thread is inside a hooked call
-  // until call_ends(). `serial`: a number from 1 that never falls from one call of this function to
-  // a later one, for others_in_calls(). If a longjmp leaves the call, a thread with a shard of its
-  // own counts as inside it until its next call ends. For threads without one, the shared shard
-  // then counts one call too many.
+  // until call_ends(). `serial`: a number from 1 with which others_in_calls() tells early calls
+  // from later ones. A later call has the same number or a higher one. If a longjmp leaves the
+  // call, call_ends() is not called. A thread with a shard of its own then counts as inside the
+  // call until its next call ends. For a thread without one, the shared shard counts one call too
+  // many from then on.
   void call_begins(HookId hook, std::uint64_t serial) noexcept {
     ThreadShard& shard = mine();
     count_call(shard, hook);
@@ -202,8 +203,8 @@ class ThreadShards {
     else
       shard.in_call_.store(0, std::memory_order_release);
   }
-  // Returns true if another thread is inside a hooked call that began with a serial below `before`.
-  // Also true if another thread without a shard of its own is inside a call, whatever its serial.
+  // Returns true if another thread is inside a hooked call with a serial number below `before`
+  // (call_begins()). Also true if another thread without a shard of its own is inside any call.
   // The calling thread must be inside a hooked call itself, or have a shard of its own.
   bool others_in_calls(std::uint64_t before = UINT64_MAX) noexcept {
     const ThreadShard& own = mine();

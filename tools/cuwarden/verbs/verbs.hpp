@@ -51,9 +51,10 @@ struct DiffVerb {
   // Paths of two reports, of merged reports, or of folders with the reports of several processes;
   // "-": standard input.
   std::string before, now;
-  TextOptions text;          // `module`, `top`, `colour` and `full_stacks` count
-  CheckOptions checks;       // checks of the leaks in `now`; no baseline is read
-  std::string suppressions;  // path of a file of suppressions for both; empty: none
+  TextOptions text;     // `module`, `top`, `colour` and `full_stacks` count
+  CheckOptions checks;  // checks of the leaks in `now`; no baseline is read
+  // Path of a file of suppressions for the reports of `before` and of `now`; empty: none.
+  std::string suppressions;
   // Paths of folders with debug files, which are found by build id.
   std::vector<std::string> symbol_folders;
 };
