@@ -99,8 +99,8 @@ class LedgerFile {
   // Modification time of the file when it was opened, in ns since 1970.
   std::int64_t modified_realtime_ns_ = 0;
   void* start_ = nullptr;  // address of the mapping; null if the file is not mapped
-  // bytes_: size of the file when it was opened. blocks_bytes_: bytes of the blocks on the disk
-  // that its file system had given to the file then.
+  // bytes_: size of the file when it was opened. blocks_bytes_: bytes of disk space that the file
+  // had then.
   std::size_t bytes_ = 0, blocks_bytes_ = 0;
   std::optional<ledger::Reader> reader_;  // reads the mapping; null if the file is not mapped
 };

@@ -37,8 +37,8 @@ class WholeFile {
 
   // Returns the errno of the failure of the constructor or of finish(); 0 if there was none.
   int error() const { return error_; }
-  // Returns the output that takes the file's content. To be called only if the constructor did not
-  // fail, and not after finish(). Owned by this object.
+  // Returns the output that takes the file's content; this object owns it. To be called only if the
+  // constructor did not fail, and not after finish().
   Output& output() { return *output_; }
   // Writes the last bytes, and renames the temporary file. To be called once, and only if the
   // constructor did not fail. Returns 0, or the errno of this or of an earlier write; then a file
@@ -47,7 +47,7 @@ class WholeFile {
   int finish();
 
  private:
-  int error_ = 0;
+  int error_ = 0;  // errno of the failure of the constructor or of finish(); 0: none
   // Path of the file, behind symbolic links; path of the temporary file beside it, empty if there
   // is none, because the pieces go to a pipe or a device.
   std::string target_, temporary_;

@@ -8,7 +8,8 @@
 
 namespace cuwarden {
 
-// Reads the baseline at the path. Returns null after an error line.
+// Reads the baseline, a list of known leaks, in the file at `path`. Returns null after an error
+// line if it cannot be read.
 std::optional<LeaksByFingerprint> read_baseline(const std::string& path);
 
 }  // namespace cuwarden

@@ -9,8 +9,9 @@
 
 namespace cuwarden {
 
-// Returns the report, or null with `error` set, as parse_report() does. Shows a line of progress
-// if that takes long. `name`: name of the file for messages.
+// Parses the JSON of a report. If it is no valid report, returns null and sets `error` to one line
+// for the user, with the name. Shows a line of progress if parsing takes long. `name`: name of the
+// file for messages.
 std::optional<model::Report> parse_with_progress(std::string_view content, const std::string& name,
                                                  std::string& error);
 
