@@ -55,8 +55,9 @@ struct DeviceRow {
   // Bytes of the device that all processes together used at the last reading; null: the ledger has
   // no reading.
   model::Figure used_bytes;
-  // Number of the program's steps, and of minutes, after which the device is full if the call
-  // stacks that keep growing go on as before. Null: none grows by steps, or by time.
+  // Number of the program's steps, and of minutes, after which the device is full if its growing
+  // call stacks go on as before. `steps_left`: null if none grows by steps. `minutes_left`: null if
+  // none grows by time.
   model::Figure steps_left, minutes_left;
   CUWARDEN_FIELDS(pid, device, name, total_bytes, used_bytes, steps_left, minutes_left)
 };
