@@ -44,7 +44,7 @@ const meanings: Record<string, string> = {
 
 /** The parts of a device at the moment when most memory of the process was live on it. */
 interface Peak {
-  /** Microseconds since the start of the process. */
+  /** Moment of the peak, in microseconds since the start of the process. */
   time: number;
   parts: Part[];
 }

@@ -95,7 +95,7 @@ export interface SlabMap {
   live: Maybe[];
   /** Live bytes in each slab. */
   bytes: Maybe[];
-  /** Largest size in bytes of the pieces that have most of the live bytes of each slab. */
+  /** Size in bytes of the pieces that have most of each slab's live bytes, rounded up to a power of two. */
   piece: Maybe[];
   /** Number of pieces of the size `piece` that fit into each slab. */
   slots: Maybe[];

@@ -32,8 +32,8 @@ export function startTheme(button: HTMLElement): void {
 }
 
 /**
- * Colours of kinds of memory and of parts of a device, by their names in reports. Each can be seen on a light and on a
- * dark ground.
+ * Colours of kinds of memory and of parts of a device, by their names in reports. They can be distinguished on a light
+ * and on a dark background.
  */
 const colours: Record<string, string> = {
   device: '#3f7fd9', live_device: '#3f7fd9',

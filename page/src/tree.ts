@@ -9,7 +9,7 @@ export interface Weighted {
   count: number;
   /** Text by which rows are grouped above their outermost frames; empty: rows are not grouped. */
   group: string;
-  /** Words for lists, such as "device memory (GPU 0) · cudaMalloc". */
+  /** Kind of memory, device and CUDA function in words, such as "device memory (GPU 0) · cudaMalloc". */
   words: string;
   /** Text that the icicle shows if the stack is unknown; left out: "no stack was recorded". */
   name?: string;

@@ -42,9 +42,10 @@ class LedgerFile {
   };
   // Files that open() and open_unread() accept.
   enum class Kind : std::uint8_t {
-    any,          // a file of any user; symbolic links are not followed
-    ours,         // a file of this process's effective user; symbolic links are not followed
-    kernel_link,  // a file of any user behind a link of the kernel's, /proc/PID/map_files/...
+    any,   // a file of any user; symbolic links are not followed
+    ours,  // a file of this process's effective user; symbolic links are not followed
+    // A file of any user to which a link leads that the kernel makes, /proc/PID/map_files/RANGE.
+    kernel_link,
   };
   // Opens and maps the ledger at `path`, and checks its header. On failure, returns null, sets
   // `error` to the reason in words, without the path, and sets *failure if `failure` is not null.

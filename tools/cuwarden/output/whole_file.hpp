@@ -27,8 +27,8 @@ class WholeFile {
  public:
   // Makes the temporary file for the file at the path, or opens the pipe or device there. A named
   // pipe without a reader is waited for, as a shell does. If the path leads to a terminal, lines of
-  // progress are forbidden from now on. `new_mode`: permissions of a new file,
-  // such as 0600, which only its owner may read; null: those that the umask allows.
+  // progress are forbidden until the command ends. `new_mode`: permissions of a new file, such as
+  // 0600, which only its owner may read; null: those that the umask allows.
   explicit WholeFile(const std::string& path, std::optional<mode_t> new_mode = std::nullopt);
   WholeFile(const WholeFile&) = delete;
   WholeFile& operator=(const WholeFile&) = delete;

@@ -28,7 +28,8 @@ struct ReportMoment {
 
 // Returns the moment at which the report was made. `Process`: the report's facts about its process.
 ReportMoment moment_of(const model::Process&);
-// Returns the moment at which the report was made that this row of a merged report comes from.
+// Returns the moment at which the report of this process was made. `MergedProcess`: row of a merged
+// report, made of that report.
 ReportMoment moment_of(const model::MergedProcess&);
 
 // A file with a report.

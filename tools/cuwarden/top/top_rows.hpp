@@ -39,7 +39,7 @@ struct ProcessRow {
   // between two readings of the ledger (half a second apart with --json, at most about ten seconds
   // in the live view). Null if the ledger was read only once.
   model::SignedFigure growth_bytes_per_minute, allocations_per_minute;
-  model::Figure steps;  // number of steps that the program has marked; null: it marks none
+  model::Figure steps;  // number of steps that the program has marked; null: none
   CUWARDEN_FIELDS(pid, program, user, rank, start, running_ns, ended, device_bytes, host_bytes,
                   peak_bytes, live_count, allocations, failures, rescues, growth_bytes_per_minute,
                   allocations_per_minute, steps)

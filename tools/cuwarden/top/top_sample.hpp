@@ -37,7 +37,8 @@ struct Sample {
   std::uint64_t live_count = 0;   // number of live allocations
   std::uint64_t allocations = 0;  // number of allocations since the process's start
   std::uint64_t failures = 0;     // number of refused requests since the process's start
-  std::uint64_t peak_bytes = 0;   // sum of the highest live bytes of each of `series`
+  // Sum of the highest live bytes of each kind of memory on each device (`series`).
+  std::uint64_t peak_bytes = 0;
   // Number of requests since the process's start that the driver refused and cuwarden served.
   std::uint64_t rescues = 0;
 };

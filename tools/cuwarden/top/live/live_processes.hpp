@@ -33,7 +33,7 @@ class LiveProcesses {
   // Reads the present numbers (a sample) of each process that still runs.
   void sample();
 
-  // Sets the data to all that the page of the state shows.
+  // Sets the data to all that the page LiveState::page shows.
   void read(const LiveState&, LiveData&);
   // Looks up names of call sites of the process that the user has opened, and puts new ones into
   // the data. `groups`: rows in the process's ledger of groups to look up. `all`: true: looks up
@@ -68,7 +68,7 @@ class LiveProcesses {
   static void read_accounts(Process&);
   // Puts the call stacks and the accounts of the process into the data.
   static void read_stacks(Process&, LiveData&);
-  // Puts the names that are known so far into the stacks of the data.
+  // Puts the names of call sites that are known so far into LiveData::stacks.
   static void put_names(Process&, LiveData&);
 
   Processes processes_;  // processes of the live view by pid
