@@ -105,16 +105,19 @@ class Unwinder {
   // writes all words of the stack that are read to the entry, by which the stack is recognised
   // later; otherwise the entry is null.
   template <bool drafting>
+  // Walks the stack that Walk describes, and writes the outcome to Walk. `drafting`: true to write
+  // all words of the stack that are read to the entry, by which the stack is recognised later.
+  // Otherwise the entry is null.
   void walk(Walk&, KnownStacks::Entry*) noexcept;
   // Leaves a frame with a special rule, such as a signal handler's, by changing the registers to
-  // the caller's. Returns `on` if the walk goes on, `over` if the stack ends here, and `cut` if the
-  // frame cannot be left.
+  // those of the caller. Returns `on` if the walk goes on, `over` if the stack ends here, and `cut`
+  // if the frame cannot be left.
   Way step_specially(Walk&, Registers&, Rule) noexcept;
   // Finds the rule for leaving the frame that goes on at `pc` (a return address), which is not in
   // `rules_` yet. Stores the rule there if it holds as long as the code is loaded.
   Rule learn(Walk&, std::uint64_t pc) noexcept;
-  // Counts in `counts_` that the walk has ended for this reason. Walks for remember() are not
-  // counted, because capture() has counted them.
+  // Counts in `counts_` that a stack has ended early for this reason. Does nothing for a walk of
+  // remember(), since capture() has counted the stack.
   void count(const Walk&, Exception) noexcept;
 
   // One counter for each Exception (reason for which a stack ends early), in their order:
