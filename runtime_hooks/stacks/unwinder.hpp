@@ -101,13 +101,10 @@ class Unwinder {
   struct Walk;       // a walk of one stack: its arguments, its state and its result
   struct Notes;      // notes the words that a walk reads, for recognising the stack later
   enum class Way;    // result of a step of a walk
-  // Walks the stack from the frame that Walk names, and writes the outcome to Walk. If `drafting`,
-  // writes all words of the stack that are read to the entry, by which the stack is recognised
-  // later; otherwise the entry is null.
-  template <bool drafting>
   // Walks the stack that Walk describes, and writes the outcome to Walk. `drafting`: true to write
   // all words of the stack that are read to the entry, by which the stack is recognised later.
   // Otherwise the entry is null.
+  template <bool drafting>
   void walk(Walk&, KnownStacks::Entry*) noexcept;
   // Leaves a frame with a special rule, such as a signal handler's, by changing the registers to
   // those of the caller. Returns `on` if the walk goes on, `over` if the stack ends here, and `cut`
