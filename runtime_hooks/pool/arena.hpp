@@ -31,8 +31,8 @@ struct ArenaCounts {
   // Bytes of device memory without a block that the arena holds and can give back to the driver at
   // once.
   std::uint64_t idle_bytes = 0;
-  // Bytes of pages without a block that cannot be given back alone: neighbours that were mapped in
-  // one piece with them hold blocks. Meshing can give them back.
+  // Bytes of pages without a block that cannot be given back alone, because they were mapped in one
+  // piece with pages that hold blocks. Meshing can give them back.
   std::uint64_t partly_idle_bytes = 0;
   // Number of blocks (one for each request) that the pool ever handed out, and the sum of the bytes
   // that these requests asked for.
@@ -241,7 +241,8 @@ class Arena {
   // Planned moves of meshing that were not made. They are kept for the next request that meshing is
   // to serve. They take at most 32 bytes of host memory for each page with memory.
   struct LeftOver {
-    // The move of one page of addresses to other memory, that of a target.
+    // The move of one page of addresses to the memory of a target. A target is a page of memory to
+    // which pages move.
     struct Move {
       // Index of the page in Arena::pages_: its number in the arena's range, from 0.
       std::uint64_t page = 0;
@@ -284,9 +285,9 @@ class Arena {
   // Returns `within_page` while the pages that hold blocks have few free bytes: at most a fiftieth
   // of the size of these pages, plus one page. Returns `anywhere` otherwise.
   Placement placement() const noexcept;
-  // Returns a new block, with memory behind it, that is not counted yet. Returns none if the driver
-  // refuses memory, or if no addresses are left. May throw std::bad_alloc, and has handed out no
-  // block then.
+  // Returns a new block, with memory behind it. The caller must count it in `counts_` and by
+  // use_pages(). Returns none if the driver refuses memory, or if no addresses are left. May throw
+  // std::bad_alloc, and has handed out no block then.
   std::optional<Block> take(const driver::RealDriver&, std::uint64_t bytes, Placement,
                             std::uint64_t now_ns);
   // Maps memory for those pages of the block that have none, and for some pages after the block.
@@ -320,7 +321,7 @@ class Arena {
   // Unmaps those pages of a shared run that have no block, except its host page. The run keeps its
   // memory. A page that the driver refuses to unmap stays in the run.
   void unmap_unused_pages(const driver::RealDriver&, Run&) noexcept;
-  // Does unmap_unused_pages() for all runs that share memory.
+  // Unmaps the pages without a block of all shared runs, except host pages.
   void unmap_unused_pages(const driver::RealDriver&) noexcept;
   // Unmaps the run's memory and removes the run. Returns false if the driver refuses: the run is
   // then kept, but a shared run may have lost some of its pages.

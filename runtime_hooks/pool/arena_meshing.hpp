@@ -135,7 +135,7 @@ class Arena::Meshing {
     // copied. False if the blocks are copied first.
     bool exchanges_first() const noexcept { return new_items != 0; }
   };
-  // Number of no item.
+  // Value that stands for no item in a number of an item.
   static constexpr std::uint32_t no_item = UINT32_MAX;
   // A page of memory that one or several pages of addresses are moved to.
   struct Target {

@@ -104,8 +104,8 @@ class KnownStacks {
   // `offset`: the word's position, in bytes from the upper end of the thread's stack (negative).
   // `value`: the lower 32 bits of the word. A search compares this word before the whole entry.
   struct Probe {
-    Offset offset;        // position of the word in the stack
-    std::uint32_t value;  // lower 32 bits of the word
+    Offset offset;        // position in the stack of the word that is compared
+    std::uint32_t value;  // lower 32 bits of the word that is compared
   };
   // Values that a search compares first, for the eight entries of one set. They lie close together,
   // so that a search reads little memory.
@@ -243,10 +243,10 @@ class KnownStacks {
   static bool is_unchanged(const Entry&, std::uint64_t start, std::uint64_t top,
                            std::uint32_t& name) noexcept;
   // Compares the calling thread's stack, whose walk would begin at `start`, with all entries (known
-  // stacks) of its set. Returns the name (the number that keep() gave it) of the entry that is
-  // unchanged; 0 if there is none.
+  // stacks) of the set for this address. Returns the name (the number that keep() gave it) of the
+  // entry that is unchanged; 0 if there is none.
   static std::uint32_t find_elsewhere(Mine&, std::uint64_t start) noexcept;
-  // Returns the set for stacks whose walk begins at this address, a multiple of 16.
+  // Returns the index of the set for stacks whose walk begins at this address, a multiple of 16.
   static std::size_t set_of(std::uint64_t start) noexcept { return start / 16 % sets; }
   static_assert(ways == 8);
 

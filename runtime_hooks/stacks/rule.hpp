@@ -40,7 +40,8 @@ class Rule {
     no_description,
     // The code belongs to no module, as a JIT compiler's. Stacks end here.
     foreign_code,
-    // The unwind table makes no sense. Stacks end here.
+    // The unwind table is invalid: its instructions contradict each other, are unknown or end in
+    // the middle. Stacks end here.
     malformed,
   };
   // Number of bits that a rule's word (Rule::word()) takes; the bits above are 0.

@@ -30,7 +30,7 @@ enum class Exception : std::uint32_t {
   not_expressible,  // A frame whose unwind table says more than a Rule can hold.
   foreign_code,     // Code of no module, such as a JIT compiler's.
   no_description,   // Code of a module that has no unwind table for it.
-  malformed,        // An unwind table that makes no sense.
+  malformed,        // An invalid unwind table.
   unreadable,       // A frame at an address that cannot be read: the stack is damaged.
   endless,          // 4,096 frames of this shared object, or more: the stack goes in circles.
 };
@@ -65,8 +65,8 @@ class Unwinder {
   // (__builtin_frame_address(0)) of a function of this shared object, for Captured::met_own_frame;
   // null: none is looked for.
   //
-  // `stack_pointers`: for each frame, the value of the stack pointer (rsp) in it is written there;
-  // null: it is not. Zeros are written if libgcc's unwinder does the walk.
+  // `stack_pointers`: an array as long as `frames`, which gets the value of the stack pointer (rsp)
+  // in each frame; zeros if libgcc's unwinder does the walk. Null: these values are not wanted.
   Captured capture(const void* frame, std::span<std::uint64_t> frames,
                    const void* own_frame = nullptr,
                    std::uint64_t* stack_pointers = nullptr) noexcept;

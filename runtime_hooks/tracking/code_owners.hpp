@@ -15,7 +15,7 @@ namespace cuwarden::tracking {
 // A module (Space::module) or a library (Space::library), by its handle.
 struct CodeOwner {
   Space space{};
-  std::uint64_t handle = 0;  // 0: none
+  std::uint64_t handle = 0;  // handle of the module or library; 0: no owner
   friend bool operator==(const CodeOwner&, const CodeOwner&) = default;
 };
 

@@ -132,7 +132,7 @@ class ContextMemory {
   // driver nor the program.
   FutexLock lock_;
   std::size_t count_ = 0;
-  std::uint64_t last_number_ = 0;  // address of the latest record of memory for kernels
+  std::uint64_t last_number_ = 0;  // address (a count) of the latest record for kernels
   std::array<Entry, most_records> entries_{};
   std::array<KeptByGreens, LiveContexts::device_limit> kept_{};  // by the device's ordinal
 };

@@ -54,9 +54,9 @@ class FreeBases {
     is_watched_.store(true);
     return of(device).version;
   }
-  // Makes a reading with these free bytes the device's base. `by_own`: as in Base. Does nothing if
-  // a base was forgotten, or the device's base replaced, since reading_begins() returned the
-  // version.
+  // Makes a reading with these free bytes the device's base. `by_own`: Base::by_own. `begun`: the
+  // result of reading_begins(). Does nothing if a base was forgotten since then, or if the device's
+  // base was replaced.
   void set(DeviceOrdinal device, std::uint64_t free_bytes, Version begun,
            bool by_own = false) noexcept {
     const Locked locked(lock_);
@@ -116,7 +116,7 @@ class FreeBases {
     return epoch << serial_bits | stored.serial % (std::uint64_t{1} << serial_bits);
   }
 
-  // Guards `stored_`. Nothing else is done while it is held.
+  // Guards `stored_`. Its holder calls neither the driver nor the program, and takes no other lock.
   FutexLock lock_;
   Stored stored_[LiveContexts::device_limit];
   // Rises each time that bases are forgotten.

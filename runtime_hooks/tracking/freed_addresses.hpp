@@ -27,7 +27,8 @@ class FreedAddresses {
   }
 
  private:
-  static constexpr unsigned bits_log2 = 20;  // 128 KiB
+  // Logarithm to base 2 of the number of bits in `words_`, which take 128 KiB.
+  static constexpr unsigned bits_log2 = 20;
   static std::uint64_t bit_of(std::uint64_t address) noexcept {
     return address * 0x9e37'79b9'7f4a'7c15ULL >> (64 - bits_log2);
   }

@@ -56,7 +56,8 @@ class ImplicitMemory {
   void disturb_all_spans() noexcept {
     for (Spans& spans : spans_) spans.disturbed.store(true, std::memory_order_relaxed);
   }
-  // Does the same as disturb_spans(), and forgets all bases.
+  // Makes the measurements (spans) that are under way on the device not count, and forgets the
+  // bases of all devices, because another call may change the device's memory.
   void disturb(DeviceOrdinal device) noexcept {
     disturb_spans(device);
     bases.memory_may_change();
@@ -131,8 +132,9 @@ class ImplicitMemory {
   // is not from 0 to 63. For a change of contexts, local memory or the heap, call
   // ContextMemory::book() instead, which changes their records, too.
   ledger::ImplicitEffect book(DeviceOrdinal, const ledger::ImplicitChange&) noexcept;
-  // Forgets all kernels that were launched or loaded, and sets the implicit memory of all devices
-  // without a live context to 0 in the ledger. Must be called after a context has ended.
+  // Forgets all kernels that were launched or loaded and all graphs that were submitted. Sets the
+  // implicit memory of all devices without a live context to 0 in the ledger. Must be called after
+  // a context has ended.
   void context_ended() noexcept;
 
   // Bytes of local memory that each thread of a kernel can have in a new context before a launch

@@ -55,7 +55,8 @@ using Taken = std::optional<std::int64_t>;
 struct ObjectCall {
   const Caller& caller;        // the program's call
   const CurrentContext& here;  // the context in which the call was made
-  FreeBases::Base base;        // the device's base before the call
+  // The device's base (a reading of its free memory) before the call.
+  FreeBases::Base base;
   // Bytes of device memory that the call took; negative if it gave memory back. None: the call was
   // not measured.
   Taken taken;
@@ -210,7 +211,7 @@ class ImplicitObjects final : public ReadingListener {
   // are more than any object can take.
   static std::uint64_t bytes_taken(const ObjectCall&) noexcept;
   // Adds a record of the object that Waiting describes. `doubt`: record_bytes_uncertain,
-  // record_bytes_shared or 0. `difference`: as in RecordFields.
+  // record_bytes_shared or 0. `difference`: RecordFields::difference.
   void add_record(const Waiting&, std::uint64_t bytes, std::uint8_t doubt,
                   std::uint16_t difference = 0) noexcept;
   // Adds bytes to the record of the object that Waiting describes, and changes the flags that say

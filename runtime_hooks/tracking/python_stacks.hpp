@@ -46,9 +46,9 @@ class PythonStacks {
   // The answer of runs(): does the calling thread run the Python frames of its state? It may have
   // handed the state to another thread.
   enum class Runs : std::uint8_t {
-    no,       // it does not
-    yes,      // it does
-    unknown,  // is_inside() tells, once the native stack was walked
+    no,       // the thread does not run these frames
+    yes,      // the thread runs these frames
+    unknown,  // only is_inside() can say, after a walk of the native stack
   };
   // Returns whether the calling thread runs the frames of `state`, the result of state_of_thread(),
   // not 0. `native`: the native stack's name; 0: it is not known. Python 3.10 to 3.12 has CFrames,
@@ -100,7 +100,7 @@ class PythonStacks {
   static constexpr std::size_t most_noted = 1024;
   std::atomic<std::uint64_t> noted_[most_noted]{};
   int (*is_initialized_)() = nullptr;  // Py_IsInitialized, also of builds whose frames are not read
-  std::atomic<bool> was_running_{false};  // true once interpreter_has_ended() met a running one
+  std::atomic<bool> was_running_{false};  // true once the interpreter was found running
   // True once the user was told that Python frames cannot be read.
   std::atomic<bool> was_told_{false};
 };

@@ -11,13 +11,18 @@ namespace cuwarden::pool {
 
 // Parts of a free stretch in which FreeTree::find() can look for room. Right before and after the
 // stretch lie blocks, withheld addresses or the memory's end. So a page that lies in the stretch
-// only in part is partly used. An end of a stretch is the part before its first or after its last
-// page boundary (2 MiB).
+// only in part is partly used.
 enum class Room : std::uint8_t {
-  whole,          // the whole stretch
-  used_pages,     // an end of the stretch; the whole stretch if no whole page lies in it
-  one_used_page,  // an end of the stretch; the whole stretch if it has no page boundary
-  free_pages,     // the whole pages that lie in the stretch
+  // The whole stretch.
+  whole,
+  // The part before the stretch's first page boundary (2 MiB), or that after its last one. The
+  // whole stretch if no whole page lies in it.
+  used_pages,
+  // Like `used_pages`, but the whole stretch only if it has no page boundary: the part then lies in
+  // one page.
+  one_used_page,
+  // The whole pages that lie in the stretch.
+  free_pages,
 };
 
 // A part of a free stretch: the stretch's number, and the part's first address and its bytes.

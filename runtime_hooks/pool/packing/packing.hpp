@@ -29,8 +29,9 @@ struct Block {
 
 // The addresses that a block may take.
 enum class Placement : std::uint8_t {
-  // Holes; those in partly used pages (of 2 MiB) first. If none is large enough: bare pages, which
-  // have no memory. A block in bare pages begins in the hole right before them, if there is one.
+  // Addresses of a hole; holes in partly used pages (of 2 MiB) come first. If no hole is large
+  // enough, bare pages, which have no memory. A block in bare pages begins in the hole right before
+  // them, if there is one.
   anywhere,
   // Like `anywhere`, but a block of at most half a page (1 MiB) does not cross a page's end.
   within_page,
@@ -136,7 +137,8 @@ class Packing {
   // Returns the number of blocks, live ones and those that were freed by the program but not yet
   // made holes by give().
   std::uint64_t blocks() const noexcept { return blocks_.size(); }
-  // Returns the sum of Block::taken_bytes of these blocks.
+  // Returns the sum of Block::taken_bytes of all blocks, including freed ones that give() has not
+  // made holes yet.
   std::uint64_t taken_bytes() const noexcept { return taken_bytes_; }
 
  private:
@@ -190,7 +192,8 @@ class Packing {
   // Changes the state `from` to `to` for all stretches, as far as they lie in the `bytes` from
   // `start` on. Returns the bytes that were changed.
   std::uint64_t turn(std::uint64_t start, std::uint64_t bytes, State from, State to) noexcept;
-  // Returns the first stretch of the region that ends after the address; 0 if there is none.
+  // Returns the first stretch that ends after the address, in the last region that begins at or
+  // below the address; 0 if there is none.
   Index first_ending_after(std::uint64_t address) const noexcept;
   bool is(State state, Index at) const noexcept { return at != 0 && nodes_[at].state == state; }
 
