@@ -23,7 +23,7 @@ class Captures {
   // capture was counted; if the driver then refuses to begin it, the caller must call ended().
   // Returns false, with nothing changed, if the stream is captured already or is the legacy default
   // stream, in which the driver begins no capture. Returns false, too, if the object's lock cannot
-  // be had: then a capture counts as in progress for ever.
+  // be had: the capture then counts as in progress for ever.
   bool begins(CUstream, bool per_thread, ContextId, CUstreamCaptureMode) noexcept;
   // Removes the stream's capture from those in progress, because it has ended or did not begin.
   // `per_thread` is true if a null stream means the calling thread's own default stream. Does
