@@ -9,9 +9,9 @@
 namespace cuwarden::ledger {
 
 // Figures that a framework, such as PyTorch, gives of its memory, which it takes from CUDA in large
-// segments and hands out in blocks. With a `stack` of 0 they are of one of its pools, otherwise of
-// the blocks that this call stack got. A figure of unknown_value is not known. A reader may find
-// figures of two moments in one row.
+// segments and hands out in blocks. If `stack` is 0, the figures are of one of the framework's
+// pools; otherwise of the blocks that this call stack got. A figure of unknown_value is not known.
+// A reader may find figures of two moments in one row.
 struct FrameworkPool {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::int32_t device;               // CUDA ordinal of the device; -1: host memory
@@ -22,13 +22,13 @@ struct FrameworkPool {
   std::uint32_t stack;                        // row of the stacks table; 0: figures of a whole pool
   std::atomic<std::uint64_t> time_ns;         // time of the figures since process start
   std::atomic<std::uint64_t> reserved_bytes;  // bytes that the framework has taken from CUDA
-  std::atomic<std::uint64_t> allocated_bytes;  // bytes of the blocks handed out now
-  std::atomic<std::uint64_t> allocated_count;  // number of the blocks handed out now
-  // Highest number of bytes of handed-out blocks so far.
+  std::atomic<std::uint64_t> allocated_bytes;  // bytes of the blocks in use
+  std::atomic<std::uint64_t> allocated_count;  // number of the blocks in use
+  // Most bytes of blocks so far that were in use at one moment.
   std::atomic<std::uint64_t> peak_allocated_bytes;
   // Number and bytes of holes: free blocks in segments of which another part is in use.
   std::atomic<std::uint64_t> hole_count, hole_bytes;
-  std::atomic<std::uint64_t> largest_free_bytes;  // size of the largest free block
+  std::atomic<std::uint64_t> largest_free_bytes;  // bytes of the largest free block
 };
 
 }  // namespace cuwarden::ledger

@@ -15,8 +15,8 @@ namespace cuwarden::ledger {
 // the process may make the file smaller.
 inline constexpr std::uint64_t default_total_bytes = std::uint64_t{8} << 30;
 // Least useful size of a ledger's file in bytes. If RLIMIT_FSIZE allows less, the ledger is kept in
-// anonymous memory, where it can be larger. If other limits keep it as small there, it gets the
-// small file. With vm.overcommit_memory=2, this is also the largest size of a ledger in memory.
+// anonymous memory, where it can be larger. If other limits keep it as small there, the ledger gets
+// the small file. With vm.overcommit_memory=2, this is also the largest size of a ledger in memory.
 inline constexpr std::uint64_t smallest_useful_file_bytes = std::uint64_t{64} << 20;
 
 // The part of a ledger's file that one region (a table, or a heap of bytes) occupies: its offset in

@@ -100,7 +100,7 @@ class NamedProcesses {
     ++named;
     all_[size_++] = process;
   }
-  // Returns the processes that may be named, in the order in which they were added.
+  // Returns the kept processes, in the order in which they were added.
   std::span<const OtherProcess> all() const noexcept { return std::span(all_).first(size_); }
   // Returns the number of the processes that were found in the way `seen_by`, were in this state,
   // and were only counted, so that all() lacks them.
@@ -109,9 +109,9 @@ class NamedProcesses {
   }
 
  private:
-  // Most processes that may be named for each way in which they were found (SeenBy).
+  // Most processes that are kept for each way in which they were found (SeenBy).
   static constexpr std::size_t most_each = 3;
-  // The processes that may be named: the first size_ entries.
+  // The kept processes: the first size_ entries.
   std::array<OtherProcess, most_each * seen_by_count> all_{};
   std::array<std::size_t, seen_by_count> named_{};  // entries of all_ in use, by SeenBy
   // Number of processes that were only counted, by SeenBy and RunState.

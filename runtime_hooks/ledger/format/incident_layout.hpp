@@ -66,7 +66,6 @@ enum class Fact : std::uint8_t {
   // Bytes used, page cache included, in the cgroup whose limit is cgroup_limit_bytes. If no cgroup
   // has a limit: bytes used in the process's own cgroup.
   cgroup_used_bytes,
-  // Restrictions of the device's use, and the device's memory according to NVML.
   // The device's CUcomputemode; known only if a context was refused and the mode is not DEFAULT.
   compute_mode,
   // Size in bytes of the whole device; known only if the process has a slice of it (MIG), and the
@@ -125,8 +124,8 @@ enum class RungOutcome : std::uint8_t {
   nothing_to_do,  // the rung found nothing that it could free or use
   timed_out,      // the rung's time ended before there was memory
   other_error,    // the repeated request failed with another error than a lack of memory
-  unsafe,         // left out, at least in part, since it might do harm, as in a stream capture
-  failed,         // the rung itself failed
+  unsafe,         // the rung was not tried, or not wholly, since it could do harm, as in a capture
+  failed,         // the rung's own work failed, such as a reclaimer that threw
   under_way,      // the rung has begun and not ended
 };
 inline constexpr std::uint8_t rung_outcome_count = 8;  // number of enumerators of RungOutcome
@@ -141,7 +140,7 @@ enum class LeftOut : std::uint8_t {
   too_small,       // the driver serves such small requests from slabs, which spilling cannot
   own_memory,      // beside this process's own memory the device has no room for the request
   much_is_free,    // the call failed although much memory is free, so more would not help
-  in_vain_before,  // an equal attempt to serve a request, shortly before, was in vain
+  in_vain_before,  // an equal attempt to serve a request was in vain shortly before
   host_memory,     // host memory was requested, for which the rung does nothing
   other_device,    // the request's device is not that of the thread's current context
   drivers_memory,  // only the driver can serve this kind of memory
@@ -150,9 +149,9 @@ enum class LeftOut : std::uint8_t {
   not_supported,   // the driver, or the way in which the program reaches it, does not allow it
   confined,        // a seccomp filter of the program restricts the thread
   in_reclaimer,    // a reclaimer (callback that empties a cache) made the request
-  compute_mode,    // the device's compute mode refused the request, so that memory does not help
+  compute_mode,    // the device's compute mode refused the request, so more memory would not help
   not_repeated,    // cuwarden repeats no call of this function
-  page_cache,      // the device shares the host's memory, whose page cache has what is lacking
+  page_cache,      // the device uses the host's memory, and the page cache holds what is lacking
 };
 inline constexpr std::uint8_t left_out_count = 21;  // number of enumerators of LeftOut
 
@@ -247,7 +246,7 @@ struct IncidentProcess {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t incident;            // row of the incidents table
   std::uint32_t pid, parent;         // pid of the process and of its parent; parent 0: unknown
-  std::uint64_t bytes;               // bytes of the device that it uses; unknown_value: not known
+  std::uint64_t bytes;               // bytes of the device in its use; unknown_value: not known
   std::int64_t start_realtime_ns;    // start of the process, since 1970; 0: unknown
   SeenBy seen_by;                    // the way in which the process was found
   // The process's state at the incident's first refusal: alive, a zombie, or stuck in the kernel

@@ -82,7 +82,7 @@ struct Region {
   std::uint64_t capacity_bytes;  // bytes of the sparse file that are reserved for the region
   std::uint32_t row_bytes;       // size of the region's rows in bytes: 1 for heaps of bytes
   std::uint32_t reserved;
-  std::atomic<std::uint64_t> used;  // rows handed out (bytes in a heap), with the reserved row 0
+  std::atomic<std::uint64_t> used;  // rows (bytes in a heap) handed out; the reserved row 0 counts
   // Bytes from the region's start that are stored in the file. Bytes of the region behind them are
   // unused, or exist only in the recorded process's memory.
   std::atomic<std::uint64_t> file_bytes;
@@ -258,7 +258,8 @@ inline constexpr std::uint8_t record_reach_bits = 7u << record_reach_shift;
 // one thread, which alone changes its counters; only shard 0 is shared by several threads.
 struct Counters {
   std::atomic<std::uint64_t> allocations, allocated_bytes;  // number and bytes of allocations
-  std::atomic<std::uint64_t> frees, freed_bytes;  // frees by the program, not by ends of contexts
+  // Number and bytes of frees by the program. Allocations that end with their context do not count.
+  std::atomic<std::uint64_t> frees, freed_bytes;
   std::atomic<std::uint64_t> last_ns;  // time of the last allocation since process start; 0: none
   // LongestLife::word() of the allocations that the program has freed.
   std::atomic<std::uint64_t> longest_life;
@@ -309,7 +310,7 @@ struct Stack {
   std::uint64_t first;               // index of the innermost frame in the frames region
   std::uint64_t hash;                // hash of the frames' addresses and of `truncated`
   std::uint64_t module_epoch;        // number of modules unloaded before the row was made
-  std::uint32_t truncated;           // 1: outer frames were cut off
+  std::uint32_t truncated;           // 1: outer frames were cut off; 0: none
   std::uint32_t reserved;
 };
 // One frame of a call stack: an address in the recorded process, or the number of an instruction of
@@ -332,7 +333,8 @@ struct Module {
   std::uint64_t base;            // load base: address - base = address as in the file's tables
   std::uint64_t start, end;      // mapped range of addresses; `end` is exclusive
   std::uint64_t loaded_epoch;    // value of Header::module_epoch when the row was made
-  std::atomic<std::uint64_t> unloaded_epoch;  // Header::module_epoch after the unloading; 0: loaded
+  // Value of Header::module_epoch after the unloading; 0: the module is still loaded.
+  std::atomic<std::uint64_t> unloaded_epoch;
 };
 
 // A thread that made a recorded call.

@@ -39,7 +39,7 @@ class LongestLife {
   }
   // Returns the longest life of a freed allocation in ns, rounded up. `end_ns`: time since process
   // start of the process's end or, while it runs, of this call. Frees in the last 3 to 6 % of that
-  // time are left out. 0: no other allocation was freed.
+  // time are left out. 0: no allocation was freed before.
   constexpr std::uint64_t ns(std::uint64_t end_ns) const {
     const bool is_late = interval() + 1 >= code_of(end_ns);
     const std::uint64_t code = is_late ? before() : std::max(before(), in_interval());
@@ -54,6 +54,7 @@ class LongestLife {
   constexpr std::uint64_t in_interval() const { return word_ >> 16 & 0xffff; }
   // Code of the longest life of the allocations that were freed before interval(); 0: none was.
   constexpr std::uint64_t before() const { return word_ >> 32 & 0xffff; }
+  // Packs the three codes into the word.
   constexpr void set(std::uint64_t interval, std::uint64_t in_interval, std::uint64_t before) {
     word_ = interval | in_interval << 16 | before << 32;
   }
@@ -61,11 +62,13 @@ class LongestLife {
   // five highest bits of its fraction, plus 1.
   static constexpr int fraction_bits = 47;
   static constexpr std::uint64_t code_of_one = std::uint64_t{1023} << 5;
+  // Returns the code of a time in ns, which is rounded down; 0 for 0.
   static constexpr std::uint64_t code_of(std::uint64_t ns) {
     if (ns == 0) return 0;
     return (std::bit_cast<std::uint64_t>(static_cast<double>(ns)) >> fraction_bits) - code_of_one +
            1;
   }
+  // Returns the smallest time in ns that has this code, which must not be 0.
   static constexpr std::uint64_t time_of(std::uint64_t code) {
     // Greater codes, which only a damaged ledger has, are no numbers of 64 bits.
     constexpr std::uint64_t largest = 63 * 32 + 32;

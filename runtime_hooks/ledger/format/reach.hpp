@@ -42,7 +42,7 @@ enum class ReachSearch : std::uint8_t {
   switched_off,     // CUWARDEN_REACHABILITY=off
   out_of_time,      // the search's time was over before all memory was looked at
   pages_swapped,    // pages were in swap space, and were not looked at
-  pages_unknown,    // the kernel did not tell which pages are in memory, or could not read them
+  pages_unknown,    // the kernel did not show which pages are in memory, or refused to read them
   records_unknown,  // the form of the driver's own records of blocks could not be learned
   no_memory,        // there was too little memory for the search
 };

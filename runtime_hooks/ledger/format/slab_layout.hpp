@@ -80,8 +80,8 @@ static_assert(sizeof(SlabPage) == 64);
 
 inline constexpr std::uint32_t worst_holder_count = 8;  // number of WorstHolder rows of a series
 // A group (allocations with the same call stack and function) that locked bytes in slabs of a
-// device at the time Series::holders_ns. Valid if the seqlock Series::holders_version is even and
-// did not change.
+// device at the time Series::holders_ns. A reader may use its copy only if the seqlock
+// Series::holders_version was even before and has not changed meanwhile.
 struct WorstHolder {
   std::uint32_t group;  // row of the groups table; 0: this and the series' later rows are unused
   std::uint32_t reserved;

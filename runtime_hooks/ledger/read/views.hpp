@@ -95,7 +95,7 @@ struct ModuleView {
   std::uint64_t start = 0, end = 0;  // mapped range of addresses; `end` is exclusive
   // Number of modules unloaded before this row was made; the module was loaded by then.
   std::uint64_t loaded_epoch = 0;
-  // Number of modules unloaded so far after this one's unloading; 0: it is still loaded.
+  // Number of modules unloaded up to and including this one; 0: it is still loaded.
   std::uint64_t unloaded_epoch = 0;
 };
 // A copy of a RequestUnderWay: a thread's refused request while an attempt (rung) to serve it runs.
@@ -221,9 +221,9 @@ struct DeviceView {
   // Bytes that the process's memory pools and graphs kept unused when the device's memory was last
   // read; null: unknown.
   std::optional<std::uint64_t> memory_pool_idle_bytes;
-  // Bytes of the device that the process occupied when the device's memory was last read: by its
-  // allocations with cuwarden's pool, and by memory that the driver took by itself. More at Device.
-  // Null: unknown.
+  // Bytes of the device that this process occupied when the device's memory was last read.
+  // `allocated_when_read_bytes`: allocations and unused memory of cuwarden's pool, as in Device.
+  // `implicit_when_read_bytes`: memory that the driver took by itself. Null: unknown.
   std::optional<std::uint64_t> allocated_when_read_bytes, implicit_when_read_bytes;
   // Bytes of the device that other processes use; 0: none or unknown.
   std::uint64_t other_processes_bytes = 0;
@@ -310,17 +310,17 @@ struct StepMarkView {
 struct FrameworkPoolView {
   // Name of the framework, and of the framework's pool; an empty pool: its main one on the device.
   std::string_view framework, pool;
-  DeviceOrdinal device = no_device;   // device of the memory; no_device: host memory
-  IncidentId incident;                // incident at which the figures were given; 0: latest ones
-  StackId stack;                      // blocks of this call stack only; 0: all blocks
-  std::uint64_t time_ns = 0;          // time of the figures, in ns since the process's start
-  std::uint64_t reserved_bytes = 0;   // bytes that the framework has taken from CUDA
-  std::uint64_t allocated_bytes = 0;  // bytes of the blocks handed out now
-  std::uint64_t allocated_count = 0;  // number of the blocks handed out now
-  std::uint64_t peak_allocated_bytes = 0;  // highest number of bytes of handed-out blocks so far
+  DeviceOrdinal device = no_device;  // device of the memory; no_device: host memory
+  IncidentId incident;  // incident at which the figures were given; 0: they are the latest ones
+  StackId stack;        // call stack that got the blocks; 0: the figures are of the whole pool
+  std::uint64_t time_ns = 0;               // time of the figures, in ns since the process's start
+  std::uint64_t reserved_bytes = 0;        // bytes that the framework has taken from CUDA
+  std::uint64_t allocated_bytes = 0;       // bytes of the blocks in use
+  std::uint64_t allocated_count = 0;       // number of the blocks in use
+  std::uint64_t peak_allocated_bytes = 0;  // most bytes of blocks in use at one moment so far
   // Number and bytes of holes: free blocks in segments of which another part is in use.
   std::uint64_t hole_count = 0, hole_bytes = 0;
-  std::uint64_t largest_free_bytes = 0;  // size of the largest free block
+  std::uint64_t largest_free_bytes = 0;  // bytes of the largest free block
 };
 // A copy of a NamedCount: a CUDA memory function without a hook, and the number of its lookups.
 struct NamedCountView {
@@ -364,8 +364,10 @@ struct ProcessView {
   ReachSearch reach_search = ReachSearch::not_made;
   // Bytes of memory that the latest search for pointers looked at, and nanoseconds that it took.
   std::uint64_t reach_scanned_bytes = 0, reach_ns = 0;
-  EndReason end_reason = EndReason::unknown;  // way of the process's end; `running`: none noted
-  bool report_written = false;                // true: final report on disk, nothing happened since
+  // The way in which the process ended; `running`: no end was noted.
+  EndReason end_reason = EndReason::unknown;
+  // True if the final report is on disk, and no CUDA call came after it.
+  bool report_written = false;
   // Number in the report's file name; 0: the name has no number. Null: there is no report.
   std::optional<unsigned> report_number;
   std::optional<int> exit_status;  // status with which the process ended; null: unknown
