@@ -19,9 +19,9 @@ struct FrameworkPool {
   StringRef pool;  // name of the framework's pool; empty: its main pool on the device
   // Row of the incident at which the figures were given; 0: they are the latest figures.
   std::uint32_t incident;
-  std::uint32_t stack;                        // row of the stacks table; 0: figures of a whole pool
-  std::atomic<std::uint64_t> time_ns;         // time of the figures since process start
-  std::atomic<std::uint64_t> reserved_bytes;  // bytes that the framework has taken from CUDA
+  std::uint32_t stack;                 // the call stack's row in the stacks table; 0: a whole pool
+  std::atomic<std::uint64_t> time_ns;  // time of the figures since process start
+  std::atomic<std::uint64_t> reserved_bytes;   // bytes that the framework has taken from CUDA
   std::atomic<std::uint64_t> allocated_bytes;  // bytes of the blocks in use
   std::atomic<std::uint64_t> allocated_count;  // number of the blocks in use
   // Most bytes of blocks so far that were in use at one moment.

@@ -97,7 +97,7 @@ enum class Fact : std::uint8_t {
   library_graph_bytes,   // the part of graph_bytes taken in calls by libraries such as NCCL
   // Bytes of the device that PyTorch's allocator has taken from CUDA. Not known without PyTorch.
   pytorch_reserved_bytes,
-  pytorch_allocated_bytes,  // bytes of blocks that PyTorch's allocator hands out now
+  pytorch_allocated_bytes,  // bytes of blocks of PyTorch's allocator that are in use
   // Number of holes: free blocks in segments of PyTorch of which another part is in use. This
   // figure and the next two are known only if blocks are recorded (CUWARDEN_TENSORS).
   pytorch_hole_count,
@@ -172,10 +172,10 @@ struct RequestUnderWay {
 // row.
 struct Incident {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t group;               // row of the groups table
-  std::uint32_t thread;              // row of the threads table; 0: unknown
-  std::int32_t result;               // CUresult with which the driver refused the request
-  std::uint64_t time_ns;             // time of the first refusal, since process start
+  std::uint32_t group;               // the group's row in the groups table
+  std::uint32_t thread;   // row in the threads table of the thread that asked; 0: unknown
+  std::int32_t result;    // CUresult with which the driver refused the request
+  std::uint64_t time_ns;  // time of the first refusal, since process start
   // Bytes that the first refused call requested or, if it names no size, needed; 0: unknown.
   std::uint64_t bytes;
   Asked asked;  // the thing that the refused call asked for
@@ -211,8 +211,8 @@ struct Incident {
 // (or on the host) at the moment of the incident's first refusal.
 struct IncidentHolder {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t incident;            // row of the incidents table
-  std::uint32_t group;               // row of the groups table
+  std::uint32_t incident;            // the incident's row in the incidents table
+  std::uint32_t group;               // the group's row in the groups table
   std::uint32_t reserved;
   std::uint64_t count, bytes;  // number of the group's live allocations; their bytes
   // Rate at which the group's live bytes grew in the last three quarters of the time since its
@@ -244,7 +244,7 @@ inline constexpr std::uint8_t run_state_count = 4;  // number of enumerators of 
 // refusal.
 struct IncidentProcess {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t incident;            // row of the incidents table
+  std::uint32_t incident;            // the incident's row in the incidents table
   std::uint32_t pid, parent;         // pid of the process and of its parent; parent 0: unknown
   std::uint64_t bytes;               // bytes of the device in its use; unknown_value: not known
   std::int64_t start_realtime_ns;    // start of the process, since 1970; 0: unknown
@@ -270,9 +270,9 @@ struct IncidentProcess {
 // are.
 struct IncidentClass {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t incident;            // row of the incidents table
+  std::uint32_t incident;            // the incident's row in the incidents table
   std::uint64_t class_bytes;         // largest allocation of the class in bytes, a power of two
-  std::uint64_t slab_count;          // number of the class's slabs
+  std::uint64_t slab_count;          // number of slabs of this size class
   // Number and requested bytes of the live allocations in the class's slabs.
   std::uint64_t live_count, live_bytes;
 };
@@ -280,7 +280,7 @@ struct IncidentClass {
 // A rung (a way to serve a refused request) that was tried at an incident's first refusal.
 struct IncidentRung {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t incident;            // row of the incidents table
+  std::uint32_t incident;            // the incident's row in the incidents table
   std::uint64_t duration_ns;         // time that the rung has taken so far
   std::uint32_t order;               // position among the incident's rungs, from 1
   Rung rung;                         // the rung that was tried
@@ -293,7 +293,7 @@ struct IncidentRung {
 // refusal. Either all slabs of the request's device have rows or, for lack of room, none has.
 struct IncidentSlab {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t incident;            // row of the incidents table
+  std::uint32_t incident;            // the incident's row in the incidents table
   std::uint64_t address;             // address of the slab's first byte
   // Number and requested bytes of the live allocations in the slab.
   std::uint64_t live_count, live_bytes;

@@ -269,11 +269,11 @@ struct Counters {
 // until it is freed or released with its context; group_counts.hpp adds up the counters.
 struct Group {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t stack;               // row of the stacks table
-  std::uint16_t api;                 // row of the hooks table: the function that the program called
-  Kind kind;                         // kind of memory
-  std::uint8_t shard;                // number of the thread's shard to which `counters` belongs
-  std::int32_t device;               // CUDA ordinal; -1 for host memory
+  std::uint32_t stack;               // the call stack's row in the stacks table
+  std::uint16_t api;    // row in the hooks table of the function that the program called
+  Kind kind;            // kind of memory
+  std::uint8_t shard;   // number of the thread's shard to which `counters` belongs
+  std::int32_t device;  // CUDA ordinal; -1 for host memory
   // Row of the group's Series (totals of its kind and device); 0: there was no room for one.
   std::uint32_t series;
   std::atomic<std::uint32_t> first_shard;  // row of the group's first GroupShard; 0: none
@@ -295,7 +295,7 @@ static_assert(offsetof(Group, counters) == 64 && sizeof(Group) == 128);
 // The counters of a group in one thread's shard, if that shard is not Group::shard. Fills a cache
 // line.
 struct GroupShard {
-  std::uint32_t group;  // row of the groups table
+  std::uint32_t group;  // the group's row in the groups table
   std::uint32_t shard;  // number of the thread's shard
   std::uint32_t next;   // row of the group's next GroupShard; 0 ends the list
   std::uint32_t reserved;

@@ -30,7 +30,8 @@ struct Series {
   std::uint8_t reserved[3];
   std::atomic<std::uint32_t> first_group;   // row of the first of the series' groups; 0: none
   std::atomic<std::uint32_t> fold_version;  // odd while pairs of buckets are being merged
-  std::atomic<std::uint32_t> buckets_used;  // buckets in use, up to the newest one
+  // Number of entries of `buckets` in use; the last one is the newest.
+  std::atomic<std::uint32_t> buckets_used;
   // Allocations less frees of the series that no thread's own shard counts, in two's complement.
   // The number of live allocations is this plus the shards' numbers.
   std::atomic<std::uint64_t> live_count;

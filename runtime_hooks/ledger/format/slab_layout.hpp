@@ -83,7 +83,8 @@ inline constexpr std::uint32_t worst_holder_count = 8;  // number of WorstHolder
 // device at the time Series::holders_ns. A reader may use its copy only if the seqlock
 // Series::holders_version was even before and has not changed meanwhile.
 struct WorstHolder {
-  std::uint32_t group;  // row of the groups table; 0: this and the series' later rows are unused
+  // The group's row in the groups table; 0: this and the series' later rows are unused.
+  std::uint32_t group;
   std::uint32_t reserved;
   // Number and requested bytes of the group's live pieces (allocations in slabs).
   std::uint64_t count, bytes;

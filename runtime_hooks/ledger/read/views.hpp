@@ -269,7 +269,7 @@ struct IncidentProcessView : OtherProcess {
 struct IncidentClassView {
   IncidentId incident;            // the incident to which the row belongs
   std::uint64_t class_bytes = 0;  // largest size of the class's allocations, a power of two
-  std::uint64_t slab_count = 0;   // number of the class's slabs
+  std::uint64_t slab_count = 0;   // number of slabs of this size class
   // Number and requested bytes of all live allocations in the class's slabs.
   std::uint64_t live_count = 0, live_bytes = 0;
 };
@@ -376,7 +376,7 @@ struct ProcessView {
   std::uint32_t reasons = 0;  // restrictions of the ledger or the recording: bits of Reason
   // Step that failed when the ledger last could not grow; `none`: the ledger could always grow.
   GrowthOperation growth_operation = GrowthOperation::none;
-  int growth_error = 0;  // errno of the failed step; 0: none has failed
+  int growth_error = 0;  // errno of `growth_operation`; 0: no step has failed
   // Number of stack walks that ended before the outermost frame, by the reason (stacks::Exception).
   std::array<std::uint64_t, stack_exceptions> stacks_cut{};
   std::uint64_t recorded_calls = 0;  // number of recorded calls of hooked functions

@@ -72,7 +72,7 @@ class LiveBytes {
     std::atomic<std::uint32_t> number{0};  // number of the present epoch
     // Number of the last odd epoch in which the credits were taken from all shards.
     std::atomic<std::uint32_t> collected{0};
-    std::atomic<std::uint64_t> since_ns{0};  // start of the last odd epoch, since process start
+    std::atomic<std::uint64_t> since_ns{0};  // start of the last odd epoch since process start
   };
   // True if shards keep credits (freed bytes that the series' counter does not know yet) in the
   // epoch of this number.

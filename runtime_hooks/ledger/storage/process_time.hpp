@@ -25,7 +25,8 @@ class ProcessTime {
   }
   // Returns the present time in nanoseconds since the process began, and makes it a boundary for
   // recently_ns(). Results of recently_ns() from before this call are not above it, later ones are
-  // not below it. So the times of events tell on which side they were, even within one tick.
+  // not below it. So the times of two events tell if the boundary lies between them, even within
+  // one tick.
   std::uint64_t boundary() noexcept {
     const std::uint64_t now = now_ns();
     std::uint64_t last = boundary_ns_.load(std::memory_order_relaxed);
