@@ -212,8 +212,8 @@ struct DeviceView {
   DeviceOrdinal ordinal = no_device;  // the device's CUDA ordinal, from 0
   std::uint8_t uuid[16]{};            // the device's UUID; zeros: unknown
   std::string_view name;              // the device's name; empty: unknown
-  // Occasion of the last reading of the device's memory. `never`: no reading is known, so
-  // `time_ns`, `total_bytes`, `free_bytes` and `memory_pool_idle_bytes` are not valid.
+  // Occasion of the last reading of the device's memory. `never`: no reading is known, so the
+  // fields from `time_ns` to `implicit_when_read_bytes` are not valid.
   ReadingAt at = ReadingAt::never;
   std::uint64_t time_ns = 0;  // time of the last reading, since process start
   // Size and free bytes of the device's memory in the last reading.
@@ -223,7 +223,8 @@ struct DeviceView {
   std::optional<std::uint64_t> memory_pool_idle_bytes;
   // Bytes of the device that this process occupied when the device's memory was last read.
   // `allocated_when_read_bytes`: allocations and unused memory of cuwarden's pool, as in Device.
-  // `implicit_when_read_bytes`: memory that the driver took by itself. Null: unknown.
+  // `implicit_when_read_bytes`: memory that the driver took by itself. Null only before the view is
+  // filled.
   std::optional<std::uint64_t> allocated_when_read_bytes, implicit_when_read_bytes;
   // Bytes of the device that other processes use; 0: none or unknown.
   std::uint64_t other_processes_bytes = 0;
