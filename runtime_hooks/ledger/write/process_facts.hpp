@@ -8,8 +8,8 @@
 
 namespace cuwarden::ledger {
 
-// Fills in the facts about the recorded process in the ledger's header (Header::process), except
-// for the report's path. If the process's start is not known, stores the present time as
+// Stores facts about the recorded process in the ledger's header (Header::process), all but the
+// report's path. If the process's start is not known, the present time is stored as
 // Process::start_realtime_ns and start_monotonic_ns. Other facts that cannot be read stay 0 or
 // empty. `pid`: pid of the recorded process, if the caller is a vfork child that shares that
 // process's memory; 0: the calling process.
