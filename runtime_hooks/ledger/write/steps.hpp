@@ -32,11 +32,11 @@ class Steps {
   // Counts steps that were marked before the ledger was made. If the table has no row of a step
   // yet, stores a row for the last of these steps, with its name.
   void add(const EarlierSteps&) noexcept;
-  // Counts a step that begins now; it ends when the next step begins. A step gets a row if it is
-  // one of the first 256, if it has a name, or if its number is 1/256 above that of the last stored
-  // step. If the table has no room for the row, only counts the step. `name`: name of the step,
-  // kept as kept_step_name() says; empty: none. A step with a name ends the named part of the run
-  // before it. A step without a name belongs to that part.
+  // Counts a step that begins now; it ends when the next step begins. A step gets a row if it has a
+  // name or is one of the first 256. Any other step gets a row if its number is 1/256 above that of
+  // the last stored step. If the table has no room for the row, only counts the step. `name`: name
+  // of the step, kept as kept_step_name() says; empty: none. A step with a name ends the named part
+  // of the run before it. A step without a name belongs to that part.
   void begin(std::string_view name = {}) noexcept;
   // Ends the named part of the run, which began with the last step that has a name. Later steps
   // without a name do not belong to that part.
