@@ -45,17 +45,12 @@ class LastRefused {
       if (count.times > (count.incident == now ? 1u : 0u)) return true;
     return had_larger_;
   }
-  // To be called after a rung (an attempt of cuwarden's) has served the request that add() added
-  // last. Calls visit(incident, times) for each incident (row of the ledger) that counts earlier
-  // refusals of an equal request. `times`: number of these refusals, each of which the program saw
-  // as an error. Then forgets all refusals. `now`: incident that counts the refusal of the request
-  // that the rung has served. `recorder`: number of the process's Refusals object.
-  template <class Visit>
   // Forgets all refusals, because a rung has served the request that add() added last. Before that,
   // calls visit(incident, times) for each incident that counts earlier refusals of the request.
   // `times`: number of these refusals, each of which the program saw as an error. `now`: incident
   // that counts the refusal that the rung has dealt with. `recorder`: number of the process's
   // Refusals object.
+  template <class Visit>
   void rescued(std::uint32_t recorder, IncidentId now, const Visit& visit) noexcept {
     for (const Count& count : counts_) {
       const std::uint32_t times = count.times - (count.incident == now && count.times > 0 ? 1 : 0);
@@ -78,18 +73,12 @@ class LastRefused {
   // to serve the request may have taken long. `now_ns`: time of the rungs' clock. An equal request
   // that is served within 10 s of this time counts as the program's next attempt.
   void refused_at(std::uint64_t now_ns) noexcept { time_ns_ = now_ns; }
-  // To be called after the driver has served `request` without refusing it. If the last refused
-  // request is an equal one, and was refused in the last 10 s of `clock`, calls visit(incident,
-  // times) for each incident (row of the ledger) that counts its refusals. `times`: number of these
-  // refusals. Then forgets them. If the last refused request differs, only notes that another one
-  // was served. The clock is asked only if an equal request was refused. `recorder`: number of the
-  // process's Refusals object.
-  template <class Visit>
   // To be called after the driver has served `request` without refusing it. If an equal request was
   // refused last, calls visit(incident, times) for each incident that counts its refusals, and
   // forgets them. `times`: number of these refusals. If they are more than 10 s of `clock` ago,
   // only forgets them. If a different request was refused last, only notes that another one was
   // served. `recorder`: number of the process's Refusals object.
+  template <class Visit>
   void served(std::uint32_t recorder, const Request& request, Clock& clock,
               const Visit& visit) noexcept {
     if (counts_[0].times == 0 || recorder_ != recorder) return;

@@ -125,19 +125,14 @@ class PendingFrees {
     class NoneJoins;
     // Most events that one refused request has in streams of the current context.
     static constexpr std::size_t limit = 64;
-    // Calls visit(row, key, context) for each stream with pending frees: with its NotedStream, its
-    // NotedStream::key and its context. PendingFrees::lock_ is held during each call. Stops once
-    // `visit` returns false or PendingFrees::may_ask() is false.
-    template <class Visit>
     // Calls visit(row, key, context) for each stream with pending frees, with PendingFrees::lock_
     // held. `row`, `key`: the stream's NotedStream, and its key. `context`: the stream's context.
     // Stops once `visit` returns false or PendingFrees::may_ask() is false.
-    void each_stream(const Visit&);
-    // Calls visit(event) for each of this object's events in streams of other contexts, with
-    // PendingFrees::lock_ held. Drops the events for which `visit` returns true.
     template <class Visit>
+    void each_stream(const Visit&);
     // Calls visit(event) for each of this object's events in streams of other contexts than the
     // current one, with PendingFrees::lock_ held. Drops the events for which `visit` returns true.
+    template <class Visit>
     void each_elsewhere(const Visit&);
     // Puts an event into a stream of the current context. `NotedStream`: the stream's row; null for
     // the thread's own default stream. `key`: NotedStream::key of the stream. The caller holds

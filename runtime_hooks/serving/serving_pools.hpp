@@ -284,14 +284,11 @@ class ServingPools final : public tracking::ReadingListener {
   // pools. If the settings allow meshing, also arms the submission gate, at which calls that give
   // work to devices wait during meshing.
   void memory_is_out() noexcept;
-  // Calls allocate(device, context), a function that serves one request, with the current context's
-  // device and with the context that owns memory allocated there (the primary one for a green
-  // context). Returns the address from that call; 0 if the driver has to serve the request.
-  template <class Allocate>
   // Calls allocate(device, context), a function that serves one request and returns the address.
   // `device`: that of the current context. `context`: the context that owns memory allocated there,
   // which is the primary one for a green context. Returns the address; 0 if the driver has to serve
   // the request.
+  template <class Allocate>
   std::uint64_t allocate_here(const Allocate&) noexcept;
 
   // Returns true if memory that the program freed during a stream capture is still kept, and no

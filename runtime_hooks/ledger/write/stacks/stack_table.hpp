@@ -34,13 +34,10 @@ class StackTable {
   // cut off. `added`: may be null; otherwise set to true if this call has stored the stack, and to
   // false if not.
   StackId intern(std::span<const Frame> frames, bool truncated, bool* added = nullptr) noexcept;
-  // Calls visit(path) for each frame of the stack. `path`: that of the frame's module (the program
-  // or a library); empty if unknown. Stops when a call returns false. Returns true if all calls
-  // returned true, and false otherwise or for the id 0.
-  template <class Visit>
   // Calls visit(path) for each frame of the stack, until a call returns false. `path`: path of the
   // frame's module (the program or a library); empty if unknown. Returns true if all calls returned
   // true. Returns false otherwise, and for the id 0.
+  template <class Visit>
   bool all_modules(StackId id, const Visit& visit) const noexcept {
     if (id.value == 0) return false;
     const Stack& stack = storage_.rows<Stack>(RegionId::stacks)[id.value];
